@@ -1,0 +1,1 @@
+//! What Tokenrail does: launch, pump, follow, cancel, recover.

@@ -1,0 +1,240 @@
+//! Folds events into the messages that a person sees.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    CompleteMessage, ContentBlock, EventBody, JsonText, MessageOrdinal, MessageOutcome, Part, Sequence,
+};
+
+/// The open messages of one turn: those that have said something and are not complete.
+///
+/// It is a fold of recorded events, so a restarted server gets the same state from the journal.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Assembler {
+    open: BTreeMap<MessageOrdinal, OpenMessage>,
+    bytes: usize,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct OpenMessage {
+    first_sequence: Sequence,
+    parts: BTreeMap<Part, OpenPart>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum OpenPart {
+    Text(String),
+    Reasoning(String),
+    ToolUse { call: String, tool: String, fragments: String, input: Option<JsonText> },
+}
+
+impl Assembler {
+    /// Takes in one recorded event.
+    pub fn record(&mut self, sequence: Sequence, body: &EventBody) {
+        match body {
+            EventBody::TextDelta { message, part, text } => {
+                let open = self.part(sequence, *message, *part, || OpenPart::Text(String::new()));
+                if let OpenPart::Text(so_far) | OpenPart::Reasoning(so_far) = open {
+                    so_far.push_str(text);
+                }
+                self.bytes += text.len();
+            }
+            EventBody::ReasoningDelta { message, part, text } => {
+                let open = self.part(sequence, *message, *part, || OpenPart::Reasoning(String::new()));
+                if let OpenPart::Text(so_far) | OpenPart::Reasoning(so_far) = open {
+                    so_far.push_str(text);
+                }
+                self.bytes += text.len();
+            }
+            EventBody::ToolInputDelta { message, part, call, tool, fragment } => {
+                let open = self.part(sequence, *message, *part, || OpenPart::ToolUse {
+                    call: call.clone(),
+                    tool: tool.clone().unwrap_or_default(),
+                    fragments: String::new(),
+                    input: None,
+                });
+                if let OpenPart::ToolUse { fragments, .. } = open {
+                    fragments.push_str(fragment);
+                }
+                self.bytes += fragment.len();
+            }
+            EventBody::ToolCall(made) => self.tool_call(&made.call, &made.input),
+            EventBody::Message(complete) => self.forget(complete.message),
+            EventBody::Abandoned { message } => self.forget(*message),
+            EventBody::TurnResult(_) => *self = Self::default(),
+            EventBody::UserMessage { .. }
+            | EventBody::ToolResult(_)
+            | EventBody::Usage(_)
+            | EventBody::Notice(_)
+            | EventBody::Error(_) => {}
+        }
+    }
+
+    /// What the message would be if it ended now; none where it is not open. It stays open until its
+    /// [`EventBody::Message`] is recorded.
+    pub fn complete(&self, message: MessageOrdinal, outcome: MessageOutcome) -> Option<CompleteMessage> {
+        self.complete_with(message, outcome, Vec::new())
+    }
+
+    /// As [`Assembler::complete`], with the parts that were not said in deltas.
+    pub fn complete_with(
+        &self,
+        message: MessageOrdinal,
+        outcome: MessageOutcome,
+        rest: Vec<(Part, ContentBlock)>,
+    ) -> Option<CompleteMessage> {
+        let open = self.open.get(&message)?;
+        let mut blocks: BTreeMap<Part, ContentBlock> =
+            open.parts.iter().map(|(part, said)| (*part, said.to_block())).collect();
+        for (part, block) in rest {
+            blocks.entry(part).or_insert(block);
+        }
+        Some(CompleteMessage {
+            message,
+            blocks: blocks.into_values().collect(),
+            first_sequence: Some(open.first_sequence),
+            outcome,
+            parent_call: None,
+        })
+    }
+
+    /// The open messages, oldest first.
+    pub fn open_messages(&self) -> impl Iterator<Item = MessageOrdinal> + '_ {
+        self.open.keys().copied()
+    }
+
+    /// The number of the oldest delta of any open message.
+    pub fn first_open_sequence(&self) -> Option<Sequence> {
+        self.open.values().map(|open| open.first_sequence).min()
+    }
+
+    /// How many bytes of text the open messages hold.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    fn part(
+        &mut self,
+        sequence: Sequence,
+        message: MessageOrdinal,
+        part: Part,
+        new: impl FnOnce() -> OpenPart,
+    ) -> &mut OpenPart {
+        self.open
+            .entry(message)
+            .or_insert_with(|| OpenMessage { first_sequence: sequence, parts: BTreeMap::new() })
+            .parts
+            .entry(part)
+            .or_insert_with(new)
+    }
+
+    fn tool_call(&mut self, made: &str, given: &JsonText) {
+        for part in self.open.values_mut().flat_map(|open| open.parts.values_mut()) {
+            if let OpenPart::ToolUse { call, input, .. } = part
+                && call == made
+            {
+                *input = Some(given.clone());
+            }
+        }
+    }
+
+    fn forget(&mut self, message: MessageOrdinal) {
+        if let Some(gone) = self.open.remove(&message) {
+            self.bytes -= gone.parts.values().map(OpenPart::bytes).sum::<usize>();
+        }
+    }
+}
+
+impl OpenPart {
+    fn to_block(&self) -> ContentBlock {
+        match self {
+            Self::Text(text) => ContentBlock::Text(text.clone()),
+            Self::Reasoning(text) => ContentBlock::Reasoning(text.clone()),
+            Self::ToolUse { call, tool, fragments, input } => ContentBlock::ToolUse {
+                call: call.clone(),
+                tool: tool.clone(),
+                input: input.clone().unwrap_or_else(|| JsonText::string(fragments)),
+            },
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Text(text) | Self::Reasoning(text) => text.len(),
+            Self::ToolUse { fragments, .. } => fragments.len(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::ToolCall;
+
+    fn text(message: u32, part: u32, text: &str) -> EventBody {
+        EventBody::TextDelta { message: MessageOrdinal(message), part: Part(part), text: text.to_owned() }
+    }
+
+    fn fold(bodies: &[EventBody]) -> Assembler {
+        let mut assembler = Assembler::default();
+        for (index, body) in bodies.iter().enumerate() {
+            assembler.record(Sequence(index as u64 + 1), body);
+        }
+        assembler
+    }
+
+    #[test]
+    fn a_tool_call_gives_its_part_the_input_that_was_parsed() {
+        let input = JsonText::new_unchecked(r#"{"a":1}"#);
+        let delta = EventBody::ToolInputDelta {
+            message: MessageOrdinal(0),
+            part: Part(1),
+            call: "c1".into(),
+            tool: Some("Bash".into()),
+            fragment: r#"{"a""#.into(),
+        };
+        let call =
+            ToolCall { call: "c1".into(), tool: "Bash".into(), input: input.clone(), parent_call: None };
+        let cut = fold(&[text(0, 0, "hm"), delta.clone()]);
+        let whole = fold(&[text(0, 0, "hm"), delta, EventBody::ToolCall(Box::new(call))]);
+        let block = |assembler: &Assembler| {
+            assembler.complete(MessageOrdinal(0), MessageOutcome::Complete).unwrap().blocks[1].clone()
+        };
+        let expect = |input| ContentBlock::ToolUse { call: "c1".into(), tool: "Bash".into(), input };
+        assert_eq!(block(&cut), expect(JsonText::string(r#"{"a""#)), "cut short: the fragments, as a string");
+        assert_eq!(block(&whole), expect(input));
+    }
+
+    #[test]
+    fn an_abandoned_message_leaves_nothing() {
+        let assembler =
+            fold(&[text(0, 0, "a"), text(1, 0, "b"), EventBody::Abandoned { message: MessageOrdinal(0) }]);
+        assert_eq!(assembler.complete(MessageOrdinal(0), MessageOutcome::Failed), None);
+        assert_eq!(assembler.open_messages().collect::<Vec<_>>(), [MessageOrdinal(1)]);
+        assert_eq!(assembler.first_open_sequence(), Some(Sequence(2)));
+        assert_eq!(assembler.bytes(), 1);
+    }
+
+    proptest! {
+        #[test]
+        fn the_text_is_the_concatenation_of_the_deltas(
+            deltas in prop::collection::vec((0_u32..3, 0_u32..2, ".{0,6}"), 0..60),
+        ) {
+            let bodies: Vec<_> = deltas.iter().map(|(m, p, t)| text(*m, *p, t)).collect();
+            let assembler = fold(&bodies);
+            for message in 0..3 {
+                let expected: String = (0..2)
+                    .flat_map(|part| {
+                        deltas.iter().filter(move |(m, p, _)| (*m, *p) == (message, part)).map(|d| &*d.2)
+                    })
+                    .collect();
+                let first = deltas.iter().position(|(m, ..)| *m == message).map(|i| Sequence(i as u64 + 1));
+                let complete = assembler.complete(MessageOrdinal(message), MessageOutcome::Complete);
+                prop_assert_eq!(complete.as_ref().map(CompleteMessage::text), first.map(|_| expected));
+                prop_assert_eq!(complete.and_then(|c| c.first_sequence), first);
+            }
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Numbers and ids. Only an agent's id is drawn at random; every other id is computed from it, so that an event
+//! has the same id live, on replay, after a restart and after compaction, and no id needs to be stored.
+
+use std::fmt;
+use std::str::FromStr;
+
+use uuid::Uuid;
+
+use crate::Event;
+
+/// One agent: a UUID version 7, so that ids sort by the time of launch.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AgentId(Uuid);
+
+impl AgentId {
+    /// Builds the id from the time of launch and 80 random bits (the upper six are not used).
+    pub fn new(created_at: Timestamp, random: [u8; 10]) -> Self {
+        Self(
+            uuid::Builder::from_unix_timestamp_millis(created_at.0.max(0).unsigned_abs(), &random)
+                .into_uuid(),
+        )
+    }
+
+    pub fn as_uuid(self) -> Uuid {
+        self.0
+    }
+
+    /// Takes an id as it was stored; the inverse of [`AgentId::as_uuid`].
+    pub fn from_uuid(uuid: Uuid) -> Self {
+        Self(uuid)
+    }
+}
+
+impl fmt::Display for AgentId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Debug for AgentId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// The text is not the id of an agent: 36 characters, hyphenated hexadecimal, as in the API.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ParseIdError;
+
+impl fmt::Display for ParseIdError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("not an agent id")
+    }
+}
+
+impl std::error::Error for ParseIdError {}
+
+impl FromStr for AgentId {
+    type Err = ParseIdError;
+
+    fn from_str(text: &str) -> Result<Self, ParseIdError> {
+        // `Uuid` also reads braces, URNs and bare hexadecimal; an id has one spelling only.
+        if text.len() != 36 {
+            return Err(ParseIdError);
+        }
+        Uuid::try_parse(text).map(Self).map_err(|_| ParseIdError)
+    }
+}
+
+/// The number of an event in its agent's journal: 1, 2, 3 … without a hole. As a cursor it reads
+/// "everything after it", and 0 is the cursor before the first event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Sequence(pub u64);
+
+impl Sequence {
+    /// The cursor before the first event.
+    pub const START: Self = Self(0);
+
+    #[must_use]
+    pub fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
+impl fmt::Display for Sequence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// The number of a turn in its agent's life, from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct TurnNumber(pub u32);
+
+impl TurnNumber {
+    pub const FIRST: Self = Self(1);
+
+    #[must_use]
+    pub fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
+impl fmt::Display for TurnNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// The number of a message in its turn, from 0, in the order in which the parser opened them. Parsers are
+/// deterministic, so reading the same output again gives the same numbers: a restarted server relies on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct MessageOrdinal(pub u32);
+
+/// Milliseconds since the Unix epoch, UTC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Timestamp(pub i64);
+
+impl Timestamp {
+    /// Milliseconds from `earlier` to `self`; 0 where the clock went back.
+    pub fn ms_since(self, earlier: Self) -> u64 {
+        u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0)
+    }
+}
+
+/// The id of an event: its message's id where it completes one, else computed from agent, number and time.
+/// A UUID version 7.
+pub fn event_id(agent: AgentId, event: &Event) -> Uuid {
+    match event.body.completed() {
+        Some(message) => message_id(agent, event.turn, message),
+        None => derive(agent, event.at.0.max(0).unsigned_abs(), event.sequence.0),
+    }
+}
+
+/// The id that the deltas of a message and its complete event share: a UUID version 7 with the agent's own
+/// time of launch, since it must be known before the message has said anything.
+pub fn message_id(agent: AgentId, turn: TurnNumber, message: MessageOrdinal) -> Uuid {
+    let launched_at = agent.0.as_u128() >> 80;
+    // The upper bit keeps messages apart from the sequence numbers of events.
+    let salt = 1 << 63 | u64::from(turn.0) << 32 | u64::from(message.0);
+    derive(agent, launched_at as u64, salt)
+}
+
+fn derive(agent: AgentId, at_ms: u64, salt: u64) -> Uuid {
+    let (high, low) = agent.0.as_u64_pair();
+    let first = mix(low ^ mix(salt));
+    let second = mix(first ^ high);
+    let mut random = [0; 10];
+    random[..8].copy_from_slice(&first.to_be_bytes());
+    random[8..].copy_from_slice(&second.to_be_bytes()[..2]);
+    uuid::Builder::from_unix_timestamp_millis(at_ms, &random).into_uuid()
+}
+
+/// The finalizer of `SplitMix64`: a bijection in which each input bit changes about half of the output bits.
+/// Constants from Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014.
+fn mix(mut z: u64) -> u64 {
+    z = z.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn derived_ids_are_version_7_and_differ() {
+        let agents =
+            [AgentId::new(Timestamp(1_795_299_000_000), [7; 10]), AgentId::new(Timestamp(0), [0; 10])];
+        let mut seen = HashSet::new();
+        for agent in agents {
+            for turn in 1..4 {
+                for message in 0..500 {
+                    let id = message_id(agent, TurnNumber(turn), MessageOrdinal(message));
+                    assert_eq!(id.get_version_num(), 7);
+                    assert!(seen.insert(id), "{id} twice");
+                }
+            }
+            for sequence in 1..2000 {
+                assert!(seen.insert(derive(agent, 5, sequence)), "sequence {sequence} twice");
+            }
+        }
+    }
+
+    #[test]
+    fn an_id_has_one_spelling() {
+        let id = AgentId::new(Timestamp(1), [1; 10]);
+        assert_eq!(id.to_string().parse(), Ok(id));
+        for wrong in ["", "x", &format!("{{{id}}}"), &id.as_uuid().simple().to_string()] {
+            assert_eq!(wrong.parse::<AgentId>(), Err(ParseIdError), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! The nouns of Tokenrail and their rules: agents, turns, events, and how events become messages.
+//!
+//! No async, no I/O, no clock and no random here: every function gives the same answer for the same input.
+//! Read in this order:
+//!
+//! 1. [`ids`](AgentId): agents, sequence numbers, and the ids that are computed from them;
+//! 2. [`Agent`] and [`Turn`]: what runs, and in which states it can be;
+//! 3. [`Event`]: one numbered entry of an agent's journal;
+//! 4. [`Said`]: what a parser reads out of the agent's output, before it has a number;
+//! 5. [`Assembler`]: folds events into the messages that a person sees.
+//!
+//! ```
+//! use tokenrail_domain::{Assembler, EventBody, MessageOrdinal, MessageOutcome, Part, Sequence};
+//!
+//! let first = MessageOrdinal(0);
+//! let mut assembler = Assembler::default();
+//! for (number, word) in ["Hel", "lo"].iter().enumerate() {
+//!     let delta = EventBody::TextDelta { message: first, part: Part(0), text: (*word).to_owned() };
+//!     assembler.record(Sequence(number as u64 + 1), &delta);
+//! }
+//! let complete = assembler.complete(first, MessageOutcome::Complete).expect("it is open");
+//! assert_eq!(complete.text(), "Hello");
+//! assert_eq!(complete.first_sequence, Some(Sequence(1)));
+//! ```
+
+mod agent;
+mod assembler;
+mod event;
+mod ids;
+mod json;
+mod said;
+mod turn;
+
+pub use agent::{Agent, AgentStatus, TransitionError};
+pub use assembler::Assembler;
+pub use event::{
+    AgentError, CompleteMessage, ContentBlock, ErrorClass, Event, EventBody, MessageOutcome, Notice, Part,
+    ToolCall, ToolResult, TurnResult, Usage,
+};
+pub use ids::{AgentId, MessageOrdinal, ParseIdError, Sequence, Timestamp, TurnNumber, event_id, message_id};
+pub use json::JsonText;
+pub use said::{Said, TurnClose};
+pub use turn::{Turn, TurnOutcome, TurnState};

@@ -1,0 +1,38 @@
+//! What a parser reads out of an agent's output, before it has a number.
+
+use crate::{AgentError, ContentBlock, EventBody, JsonText, MessageOrdinal, MessageOutcome, Part};
+
+/// What a parser reads out of an agent's output, before it has a number.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Said {
+    /// Something that happened: ready to be recorded. Never a [`EventBody::TurnResult`]: the agent's own
+    /// result is a [`Said::Close`], for there may be more to record before the turn has ended.
+    Event(EventBody),
+    /// Nothing more comes for this message: its deltas are its content. `rest` holds the parts that were
+    /// not said in deltas.
+    End { message: MessageOrdinal, outcome: MessageOutcome, rest: Vec<(Part, ContentBlock)> },
+    /// The agent program's own conversation id.
+    Session(String),
+    /// The agent says that its turn has ended, and how.
+    Close(Box<TurnClose>),
+    /// After a [`Said::Close`], the agent has begun one more turn that nobody here asked for. Message
+    /// ordinals start again at 0.
+    NextTurn,
+}
+
+/// The agent's own account of the end of its turn.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct TurnClose {
+    /// Why it failed; none where it did not.
+    pub error: Option<AgentError>,
+    /// The agent says that somebody stopped it.
+    pub interrupted: bool,
+    /// The final text.
+    pub text: String,
+    pub num_turns: Option<u32>,
+    pub cost_usd: Option<f64>,
+    /// As given: a JSON object.
+    pub usage: Option<JsonText>,
+    /// Who began the turn, where it was not a user.
+    pub origin: Option<String>,
+}

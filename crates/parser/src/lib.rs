@@ -1,0 +1,1 @@
+//! Reads what agents print and tells it as Tokenrail's events.

@@ -1,0 +1,1 @@
+//! SQLite behind the ports: with migrations/, the only SQL of Tokenrail.

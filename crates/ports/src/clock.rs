@@ -1,0 +1,13 @@
+//! Time and chance.
+
+use tokenrail_domain::Timestamp;
+
+/// Tells the time of day. It may jump; durations are measured by the async runtime, not by this.
+pub trait IClock: Send + Sync {
+    fn now(&self) -> Timestamp;
+}
+
+/// Gives random bytes that nobody can guess.
+pub trait IRandom: Send + Sync {
+    fn bytes(&self) -> [u8; 10];
+}

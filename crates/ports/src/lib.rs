@@ -1,0 +1,36 @@
+//! What Tokenrail needs from outside: one trait, one error and one promise per seam.
+//!
+//! | seam | what is behind it |
+//! | --- | --- |
+//! | [`IAgentRunner`], [`IAgentRun`] | a way to run an agent: a supervised process, an HTTP proxy, a recording |
+//! | [`IMessageParser`] | one agent's own output format |
+//! | [`IJournal`], [`IAgentRepository`] | the store |
+//! | [`IClock`], [`IRandom`] | time and chance |
+//!
+//! `I` marks a seam of the hexagon: a trait that an adapter implements and that `server/src/compose.rs` chooses.
+//! No other trait is named so. Each promise below is checked by a contract suite in `testing` (feature
+//! `testing`), which the fakes there and the real adapters both pass.
+
+mod clock;
+mod parser;
+mod runner;
+mod store;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+
+pub use clock::{IClock, IRandom};
+pub use parser::{Activity, IMessageParser};
+pub use runner::{
+    Adoption, ExitStatus, IAgentRun, IAgentRunner, Line, OutputLine, Probe, RunEnd, RunOutput, RunnerError,
+    TurnOrder,
+};
+pub use store::{
+    AgentFilter, Append, Created, Enqueued, IAgentRepository, IJournal, Idempotency, MessagePage, PageLimit,
+    StoreError, TurnStep,
+};
+#[cfg(any(test, feature = "testing"))]
+pub use {
+    parser::MockIMessageParser,
+    runner::{MockIAgentRun, MockIAgentRunner},
+    store::{MockIAgentRepository, MockIJournal},
+};

@@ -1,0 +1,29 @@
+//! One agent's own output format.
+
+use tokenrail_domain::Said;
+
+/// Reads the output of one run of an agent, line by line, and keeps what it must remember between lines.
+///
+/// Promise:
+/// * *Total.* No input makes it fail or panic. A line that makes no sense becomes an error event.
+/// * *Deterministic.* The same lines give the same answers: a restarted server reads them again to get back to
+///   where it was.
+/// * *No content, then nothing.* A line that displays nothing gives nothing; the pump keeps its raw bytes.
+/// * *Each text once.* Text that the agent prints both in pieces and whole is said once.
+#[cfg_attr(any(test, feature = "testing"), mockall::automock)]
+pub trait IMessageParser: Send {
+    /// Reads one line, without its line end, and appends what it says to `said`.
+    fn parse(&mut self, line: &[u8], said: &mut Vec<Said>);
+
+    /// What the agent is doing, as far as its output so far tells.
+    fn activity(&self) -> Activity;
+}
+
+/// What the agent is doing: decides which timers run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Activity {
+    /// A tool runs: silence is no sign of a hang.
+    pub tool_running: bool,
+    /// Something of the agent goes on after its result: a background task.
+    pub background: bool,
+}

@@ -1,0 +1,171 @@
+//! A way to run an agent.
+
+use std::path::PathBuf;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use tokenrail_domain::{AgentError, AgentId, ErrorClass, JsonText, TurnNumber};
+
+/// Runs one kind of agent, one turn at a time.
+///
+/// Promise: the agent's output reaches [`IAgentRun::next`] complete, in order and byte for byte, however slowly
+/// it is asked for; the agent never waits for whoever reads it.
+#[cfg_attr(any(test, feature = "testing"), mockall::automock)]
+#[async_trait]
+pub trait IAgentRunner: Send + Sync {
+    /// Starts the agent on one prompt.
+    async fn start(&self, order: &TurnOrder) -> Result<Box<dyn IAgentRun>, RunnerError>;
+
+    /// Takes over a turn that an earlier life of this server started. Its output comes again from the first
+    /// byte; `committed` of its bytes are in the journal already and need no waiting for.
+    async fn adopt(&self, order: &TurnOrder, committed: u64) -> Result<Adoption, RunnerError>;
+
+    /// Whether agents of this kind could be started now, and what would be run.
+    async fn probe(&self) -> Probe;
+}
+
+/// One turn of an agent, running.
+#[cfg_attr(any(test, feature = "testing"), mockall::automock)]
+#[async_trait]
+pub trait IAgentRun: Send {
+    /// Waits for more output. After [`RunOutput::Ended`] it must not be asked again.
+    ///
+    /// May be dropped at any await without losing output.
+    async fn next(&mut self) -> Result<RunOutput, RunnerError>;
+
+    /// Asks the agent to stop: politely, then, after the graces of the configuration, by force. Returns at once;
+    /// [`IAgentRun::next`] goes on and gives [`RunOutput::Ended`] when no process of the run is left. Calling it
+    /// again changes nothing.
+    async fn cancel(&mut self) -> Result<(), RunnerError>;
+
+    /// Removes what the run has kept on disk. Called when all its output is in the journal.
+    async fn discard(&mut self);
+}
+
+/// What to run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TurnOrder {
+    pub agent: AgentId,
+    pub turn: TurnNumber,
+    pub prompt: String,
+    pub model: Option<String>,
+    /// The folder to work in; absolute, and it exists.
+    pub cwd: PathBuf,
+    /// The session to resume.
+    pub session: Option<String>,
+    /// The launch's options: a JSON object.
+    pub options: Option<JsonText>,
+}
+
+/// What became of a turn that an earlier life of this server started.
+pub enum Adoption {
+    /// Its output can be had: of an agent that still runs, or the rest of one that has ended meanwhile.
+    Run(Box<dyn IAgentRun>),
+    /// Nothing is left of it.
+    Gone,
+}
+
+/// More of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RunOutput {
+    /// At least one line, in order.
+    Lines(Vec<OutputLine>),
+    /// The agent has ended, no process of it is left, and there are no more lines.
+    Ended(RunEnd),
+}
+
+/// One line of an agent's output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutputLine {
+    pub line: Line,
+    /// How many bytes of output there are up to the end of this line, its line end included.
+    pub end_offset: u64,
+}
+
+/// What there is of a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Line {
+    /// All of it, without the line end (LF, or CR LF).
+    Whole(Bytes),
+    /// The output ended before the line did.
+    Cut(Bytes),
+    /// It is longer than the limit: its beginning, and its length in bytes. The spool keeps all of it.
+    TooLong { head: Bytes, length_bytes: u64 },
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RunEnd {
+    pub status: ExitStatus,
+    /// The last part of what the agent printed on standard error.
+    pub stderr: String,
+    /// How many processes of the run outlived the agent and were killed.
+    pub reaped: u32,
+    /// What went wrong outside the agent: the connection broke, the upstream refused.
+    pub error: Option<AgentError>,
+}
+
+/// How the agent's process ended. That is no verdict on the turn: real agents exit with 0 after a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ExitStatus {
+    Code(i32),
+    Signal(i32),
+    /// Nobody was there to see it: its supervisor has died.
+    Lost,
+    /// It is no process.
+    #[default]
+    None,
+}
+
+/// Whether agents of a kind could be started.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Probe {
+    /// What would be run: a path, a URL; none where it was not found.
+    pub program: Option<String>,
+    /// What the program says of its version.
+    pub version: Option<String>,
+    /// What is missing.
+    pub problem: Option<String>,
+}
+
+/// Why an agent could not be run.
+#[derive(Debug, thiserror::Error)]
+pub enum RunnerError {
+    #[error("the program {program:?} was not found; install it or set its path in the configuration")]
+    ProgramMissing { program: String },
+    #[error("the program {program:?} cannot be executed; check its permissions")]
+    NotExecutable { program: String },
+    #[error("the folder {cwd:?} cannot be used as working directory")]
+    CwdUnusable { cwd: PathBuf },
+    #[error("the upstream cannot be reached")]
+    Unreachable(#[source] Box<dyn std::error::Error + Send + Sync>),
+    #[error("the run folder cannot be used")]
+    Io(#[from] std::io::Error),
+}
+
+impl RunnerError {
+    /// The error as the reader of the agent's journal is told.
+    pub fn to_agent_error(&self) -> AgentError {
+        let (class, code) = match self {
+            Self::ProgramMissing { .. } => (ErrorClass::Process, "program_missing"),
+            Self::NotExecutable { .. } => (ErrorClass::Process, "program_not_executable"),
+            Self::CwdUnusable { .. } => (ErrorClass::Process, "cwd_unusable"),
+            Self::Unreachable(_) => (ErrorClass::Network, "upstream_unreachable"),
+            Self::Io(_) => (ErrorClass::Process, "spawn_failed"),
+        };
+        let mut text = self.to_string();
+        let mut source = std::error::Error::source(self);
+        while let Some(cause) = source {
+            text.push_str(": ");
+            text.push_str(&cause.to_string());
+            source = cause.source();
+        }
+        AgentError {
+            class,
+            code: Some(code.to_owned()),
+            text,
+            retry_after_ms: None,
+            recoverable: class.is_recoverable(),
+        }
+    }
+}

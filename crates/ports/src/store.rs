@@ -1,0 +1,214 @@
+//! The store: agents and their journals.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tokenrail_domain::{Agent, AgentId, AgentStatus, Event, Sequence, Timestamp, Turn, TurnNumber};
+
+/// The append-only journals, one for each agent.
+#[cfg_attr(any(test, feature = "testing"), mockall::automock)]
+#[async_trait]
+pub trait IJournal: Send + Sync {
+    /// Saves consecutive events of one turn, and what they change, in one transaction.
+    ///
+    /// On `Ok` they are durable, and every later read sees them. On an error the caller shows them to nobody.
+    /// Saving the very same append again is `Ok` and changes nothing: that is how a caller finds out what
+    /// became of one that failed with [`StoreError::OutcomeUnknown`].
+    ///
+    /// # Errors
+    /// [`StoreError::Conflict`] where the events do not follow the agent's newest one and are not the ones that
+    /// were saved under their numbers; [`StoreError::UnknownAgent`]; whatever else a store can suffer from.
+    async fn append(&self, append: Append) -> Result<(), StoreError>;
+
+    /// The events after `after`, consecutive and in order: as many as fit into `limit`, but at least one if
+    /// there is one.
+    async fn read(&self, agent: AgentId, after: Sequence, limit: PageLimit)
+    -> Result<Vec<Event>, StoreError>;
+
+    /// What a person sees of the events after `after`: all events but the deltas, and the deltas of messages
+    /// that are not complete yet. One consistent view of the store.
+    async fn messages(
+        &self,
+        agent: AgentId,
+        after: Sequence,
+        limit: PageLimit,
+    ) -> Result<MessagePage, StoreError>;
+
+    /// Rewrites the batches of one ended turn that can be packed tighter; nothing that is read changes. Gives
+    /// false when no turn is left to do.
+    async fn compact_next(&self) -> Result<bool, StoreError>;
+}
+
+/// The agents and their turns.
+#[cfg_attr(any(test, feature = "testing"), mockall::automock)]
+#[async_trait]
+pub trait IAgentRepository: Send + Sync {
+    /// Saves a new agent with its first turn, queued, and the idempotency key with them. Where the key is
+    /// known, nothing is saved and the answer says what it was used for.
+    async fn create(&self, agent: Agent, turn: Turn, key: Option<Idempotency>)
+    -> Result<Created, StoreError>;
+
+    /// Saves one more turn, queued, and gives it the next number (`turn.number` is not looked at). At most
+    /// `queue_max` turns may wait.
+    async fn enqueue(
+        &self,
+        turn: Turn,
+        queue_max: u32,
+        key: Option<Idempotency>,
+    ) -> Result<Enqueued, StoreError>;
+
+    /// The agent, deleted or not; none where it is unknown or purged.
+    async fn get(&self, id: AgentId) -> Result<Option<Agent>, StoreError>;
+
+    /// Agents, newest first.
+    async fn list(&self, filter: AgentFilter) -> Result<Vec<Agent>, StoreError>;
+
+    /// The turn that runs and those that wait, in order.
+    async fn open_turns(&self, agent: AgentId) -> Result<Vec<Turn>, StoreError>;
+
+    /// Every agent that has an open turn, oldest first: what a starting server must take up again.
+    async fn with_open_turns(&self) -> Result<Vec<Agent>, StoreError>;
+
+    /// Takes the waiting turns out of the queue; gives how many there were. An agent that has never run is
+    /// `cancelled` by that.
+    async fn drop_queued(&self, agent: AgentId, at: Timestamp) -> Result<u32, StoreError>;
+
+    /// Marks the agent as deleted, at the first call; with `purge` its rows are removed, and its id can never be
+    /// used again. Gives false where it is unknown or purged.
+    async fn delete(&self, agent: AgentId, at: Timestamp, purge: bool) -> Result<bool, StoreError>;
+
+    /// Whether the store can be read and written now.
+    async fn check(&self) -> Result<(), StoreError>;
+}
+
+/// What one transaction adds to a journal.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Append {
+    pub agent: AgentId,
+    /// Consecutive, not empty, all of one turn. A [`TurnResult`](tokenrail_domain::TurnResult) only as the last,
+    /// and then `step` is [`TurnStep::End`].
+    pub events: Arc<[Event]>,
+    pub step: TurnStep,
+    /// How many bytes of the agent's output these events and those before them account for.
+    pub spool_offset: u64,
+    /// The agent program's own conversation id, where it has become known or has changed.
+    pub session: Option<String>,
+    /// The number of the oldest delta of any message that is open after these events.
+    pub open_from: Option<Sequence>,
+}
+
+/// What an append does to its turn and to the agent's status.
+#[derive(Debug, Clone, PartialEq)]
+pub enum TurnStep {
+    /// The turn runs from here on, and the agent with it. The turn is a queued one, or one that the agent has
+    /// begun by itself and that is new to the store.
+    Start(Box<Turn>),
+    Continue,
+    /// The turn has ended as its result says, and the agent with it.
+    End,
+}
+
+/// How much to read at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageLimit {
+    pub events: usize,
+    /// About how many bytes, counting text and raw lines.
+    pub bytes: usize,
+}
+
+/// One page of what a person sees.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct MessagePage {
+    /// By number; deltas of complete messages are left out.
+    pub events: Vec<Event>,
+    /// The page is complete up to this number.
+    pub up_to: Sequence,
+    /// The agent's newest event.
+    pub head: Sequence,
+}
+
+/// Which agents to list.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct AgentFilter {
+    /// Any of these; empty: all.
+    pub statuses: Vec<AgentStatus>,
+    pub kind: Option<String>,
+    /// Only agents launched before this one.
+    pub before: Option<AgentId>,
+    /// Deleted agents instead of the others.
+    pub deleted: bool,
+    pub limit: usize,
+}
+
+/// A client's key that makes a command happen once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Idempotency {
+    /// What the key is good for: keys of different scopes do not meet.
+    pub scope: String,
+    pub key: String,
+    /// What was asked, so that the same key with another body is noticed.
+    pub body: String,
+    /// Keys that are older than this are forgotten.
+    pub forget_before: Timestamp,
+}
+
+/// What came of [`IAgentRepository::create`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Created {
+    New,
+    /// The key was used for the same body: that agent is the answer.
+    Again(AgentId),
+    /// The key was used for another body.
+    KeyReused,
+}
+
+/// What came of [`IAgentRepository::enqueue`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Enqueued {
+    /// Its number, and how many turns wait now, this one included.
+    New {
+        turn: TurnNumber,
+        queued: u32,
+    },
+    /// The key was used for the same body: this is what it gave.
+    Again {
+        turn: TurnNumber,
+        queued: u32,
+    },
+    /// The key was used for another body.
+    KeyReused,
+    /// No more may wait.
+    QueueFull,
+    UnknownAgent,
+}
+
+/// What a store can suffer from.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    #[error("no such agent: {0}")]
+    UnknownAgent(AgentId),
+    /// Two writers, or a bug: whoever gets it must stop writing.
+    #[error("the events do not follow the newest one, which is {head}")]
+    Conflict { head: Sequence },
+    #[error("the store is busy")]
+    Busy,
+    #[error("the disk is full")]
+    Full,
+    /// It may have been saved or not: append it again to find out.
+    #[error("it is not known whether the write was saved")]
+    OutcomeUnknown(#[source] Box<dyn std::error::Error + Send + Sync>),
+    #[error("the store holds what makes no sense: {0}")]
+    Corrupt(String),
+    #[error("the store is unavailable")]
+    Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl StoreError {
+    /// Whether the same call may succeed later.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Busy | Self::Full | Self::OutcomeUnknown(_) | Self::Unavailable(_) => true,
+            Self::UnknownAgent(_) | Self::Conflict { .. } | Self::Corrupt(_) => false,
+        }
+    }
+}

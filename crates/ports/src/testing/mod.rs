@@ -1,0 +1,1 @@
+//! Fakes that work, and the contracts that fakes and real adapters pass.

@@ -1,0 +1,1 @@
+//! HTTP in and out: REST, SSE, WebSocket, and the guards before them.

@@ -1,0 +1,1 @@
+//! The binary: picks the adapters, starts the server, and the command line.

@@ -1,0 +1,2 @@
+//! The `tokenrail` program.
+fn main() {}
