@@ -7,6 +7,9 @@ use crate::{AgentId, AgentStatus, Sequence, Timestamp, TurnNumber};
 pub struct Turn {
     pub agent: AgentId,
     pub number: TurnNumber,
+    /// The turn that started the process in which this one runs: itself, but for a turn that the agent began by
+    /// itself, after the result of an earlier one. To be stored with the turn.
+    pub run: TurnNumber,
     pub prompt: String,
     pub state: TurnState,
     pub asked_at: Timestamp,

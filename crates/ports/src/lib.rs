@@ -5,6 +5,7 @@
 //! | [`IAgentRunner`], [`IAgentRun`] | a way to run an agent: a supervised process, an HTTP proxy, a recording |
 //! | [`IMessageParser`] | one agent's own output format |
 //! | [`IJournal`], [`IAgentRepository`] | the store |
+//! | [`IWorkspace`] | the folders in which agents may work |
 //! | [`IClock`], [`IRandom`] | time and chance |
 //!
 //! `I` marks a seam of the hexagon: a trait that an adapter implements and that `server/src/compose.rs` chooses.
@@ -15,6 +16,7 @@ mod clock;
 mod parser;
 mod runner;
 mod store;
+mod workspace;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 
@@ -28,9 +30,11 @@ pub use store::{
     AgentFilter, Append, Created, Enqueued, IAgentRepository, IJournal, Idempotency, MessagePage, PageLimit,
     StoreError, TurnStep,
 };
+pub use workspace::{CwdNotAllowed, IWorkspace};
 #[cfg(any(test, feature = "testing"))]
 pub use {
     parser::MockIMessageParser,
     runner::{MockIAgentRun, MockIAgentRunner},
     store::{MockIAgentRepository, MockIJournal},
+    workspace::MockIWorkspace,
 };

@@ -1,0 +1,23 @@
+//! The folders in which agents may work.
+
+use std::path::PathBuf;
+
+use async_trait::async_trait;
+use tokenrail_domain::AgentId;
+
+/// Gives each agent a folder to work in.
+#[cfg_attr(any(test, feature = "testing"), mockall::automock)]
+#[async_trait]
+pub trait IWorkspace: Send + Sync {
+    /// The folder for a new agent, absolute and without symbolic links; it exists and lies inside one of the
+    /// configured roots. Where none was asked for, a new folder of the agent's own.
+    ///
+    /// # Errors
+    /// [`CwdNotAllowed`] for a folder that is outside, missing or no folder: which of these is not told.
+    async fn folder(&self, agent: AgentId, asked: Option<String>) -> Result<PathBuf, CwdNotAllowed>;
+}
+
+/// The folder cannot be worked in.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the working directory is not inside an allowed root")]
+pub struct CwdNotAllowed;
