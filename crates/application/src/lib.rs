@@ -1,1 +1,43 @@
-//! What Tokenrail does: launch, pump, follow, cancel, recover.
+//! What Tokenrail does: launch, pump, follow, cancel, recover. No HTTP, no SQL, no JSON.
+//!
+//! Read in this order, and you have followed one token from the agent to its readers:
+//!
+//! 1. [`AgentService`]: the use cases, in `service` and `commands`;
+//! 2. `agent_task`: one task for each agent that has something to run, turn after turn;
+//! 3. `pump`: one turn: output in, commits out, and what is committed announced;
+//! 4. `recorder`: gives what the parser says its number, and its place in a message;
+//! 5. `tails`: the doorbell of each journal, and its newest events;
+//! 6. [`Follower`]: a reader's cursor, the one delivery loop.
+//!
+//! Save first, announce second: `pump::Pump::saved` is the only place that announces, and it takes what the
+//! journal has just taken.
+
+mod agent_task;
+mod commands;
+mod compactor;
+mod core;
+mod error;
+mod follow;
+mod limits;
+mod news;
+mod outside;
+mod pump;
+mod recorder;
+mod service;
+mod stats;
+mod tails;
+mod timers;
+mod verdict;
+
+pub use commands::{Accepted, CommandKey, Launch, LaunchOutcome};
+pub use error::Refusal;
+pub use follow::{Follower, Next, Page, StreamEnd};
+pub use limits::Limits;
+pub use news::News;
+pub use outside::{AgentType, Outside};
+pub use service::{AgentService, TypeInfo};
+pub use stats::Stats;
+pub use tails::{Batch, Rendering, RenderingKey};
+
+// What callers need of the ports, so that presentation need not see them.
+pub use tokenrail_ports::{AgentFilter, MessagePage, Probe, StoreError};

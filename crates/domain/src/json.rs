@@ -1,6 +1,6 @@
 //! Foreign JSON that is carried and never looked into.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 /// One JSON value, kept as the text in which it came. Whoever makes one vouches that it is valid JSON:
 /// [`JsonText::new_unchecked`] is for text that a JSON parser has just delimited or a serializer has written.
@@ -29,7 +29,10 @@ impl JsonText {
                 '\n' => out.push_str("\\n"),
                 '\r' => out.push_str("\\r"),
                 '\t' => out.push_str("\\t"),
-                c if c < ' ' => out.push_str(&format!("\\u{:04x}", c as u32)),
+                c if c < ' ' => {
+                    // Writing to a string cannot fail.
+                    let _ = write!(out, "\\u{:04x}", c as u32);
+                }
                 c => out.push(c),
             }
         }

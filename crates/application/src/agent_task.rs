@@ -1,0 +1,278 @@
+//! One task for each agent that has something to run: it takes the agent's turns one by one.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tokenrail_domain::{
+    Agent, AgentError, AgentId, Assembler, ErrorClass, Event, EventBody, Sequence, Timestamp, Turn, TurnState,
+};
+use tokenrail_ports::{Adoption, IAgentRun, StoreError, TurnOrder, TurnStep};
+use tokio::sync::OwnedSemaphorePermit;
+
+use crate::core::{Control, Core, SaveError};
+use crate::outside::AgentType;
+use crate::pump::{Pump, PumpStart, announce};
+use crate::recorder::{Recorder, RecorderStart};
+use crate::tails::Tail;
+use crate::verdict::Verdict;
+
+/// Runs the agent's open turns until there is none.
+pub(crate) struct AgentTask {
+    pub(crate) core: Arc<Core>,
+    pub(crate) agent: AgentId,
+    pub(crate) control: Arc<Control>,
+    pub(crate) tail: Arc<Tail>,
+    /// The turn that runs is cancelled when the last follower has left.
+    pub(crate) cancel_on_disconnect: bool,
+}
+
+/// What the journal has of a turn.
+struct SoFar {
+    assembler: Assembler,
+    message_count: u32,
+    started_at: Timestamp,
+}
+
+impl AgentTask {
+    pub(crate) async fn run(self) {
+        tokio::select! {
+            () = self.run_turns() => {}
+            () = self.watch_followers(), if self.cancel_on_disconnect => {}
+        }
+    }
+
+    async fn watch_followers(&self) {
+        loop {
+            self.tail.abandoned.notified().await;
+            tokio::time::sleep(self.core.limits.disconnect_grace).await;
+            if self.tail.followers() == 0 {
+                self.control.cancel();
+            }
+        }
+    }
+
+    async fn run_turns(&self) {
+        loop {
+            let pokes = self.control.pokes();
+            match self.run_next().await {
+                Ok(false) if self.core.retire(self.agent, &self.tail, pokes) => return,
+                Ok(_) => {}
+                Err(SaveError::Closing) => return,
+                Err(SaveError::Refused(error)) => {
+                    tracing::error!(
+                        agent = %self.agent,
+                        error = &error as &dyn std::error::Error,
+                        "the journal contradicts this server: the agent is not touched again before a restart"
+                    );
+                    // It stays registered, so that nothing starts another task for it.
+                    self.tail.set_active(false);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Runs one open turn; false where there is none.
+    async fn run_next(&self) -> Result<bool, SaveError> {
+        let Some(turn) = self.first_open_turn().await? else { return Ok(false) };
+        if turn.state == TurnState::Running {
+            // It runs already: it takes a place, but it does not wait for one.
+            let _place = Arc::clone(&self.core.places).try_acquire_owned();
+            self.resume(turn).await?;
+            return Ok(true);
+        }
+        let Some(_place) = self.place().await? else { return Ok(true) };
+        self.begin().await?;
+        Ok(true)
+    }
+
+    async fn first_open_turn(&self) -> Result<Option<Turn>, SaveError> {
+        let turns = self.patiently(|| self.core.outside.agents.open_turns(self.agent)).await?;
+        Ok(turns.into_iter().next())
+    }
+
+    /// Waits for a place among the running agents; none where the queue has changed meanwhile.
+    async fn place(&self) -> Result<Option<OwnedSemaphorePermit>, SaveError> {
+        if let Ok(place) = Arc::clone(&self.core.places).try_acquire_owned() {
+            return Ok(Some(place));
+        }
+        self.core.waiting.fetch_add(1, Ordering::Relaxed);
+        let place = tokio::select! {
+            () = self.core.closing.cancelled() => Err(SaveError::Closing),
+            () = self.control.poked.notified() => Ok(None),
+            place = Arc::clone(&self.core.places).acquire_owned() => Ok(place.ok()),
+        };
+        self.core.waiting.fetch_sub(1, Ordering::Relaxed);
+        place
+    }
+
+    /// Takes the first waiting turn out of the queue and runs it.
+    async fn begin(&self) -> Result<(), SaveError> {
+        let queue = self.control.queue.lock().await;
+        // It may have been cancelled while it waited for its place.
+        let Some(mut turn) = self.first_open_turn().await? else { return Ok(()) };
+        let Some(agent) = self.agent_row().await? else { return Ok(()) };
+        let cancel = self.control.begin();
+        let so_far = SoFar { assembler: Assembler::default(), message_count: 0, started_at: self.core.now() };
+        let mut recorder = self.recorder(&agent, &turn, so_far);
+        turn.first_sequence = Some(recorder.next_sequence());
+        let prompt = EventBody::UserMessage { content: turn.prompt.clone() };
+        recorder.note(prompt, self.core.now());
+        // The turn is in the journal before its agent runs: what an agent does can always be told.
+        if let Some(append) = recorder.take(TurnStep::Start(Box::new(turn.clone()))) {
+            announce(&self.core, &self.tail, self.core.save(append).await?);
+        }
+        drop(queue);
+
+        let order = order(&agent, &turn);
+        let started = match self.agent_type(&agent) {
+            Some(kind) => kind.runner.start(&order).await.map_err(|error| error.to_agent_error()),
+            None => Err(type_missing(&agent.kind)),
+        };
+        let done = match started {
+            Ok(run) => self.pump(recorder, run, turn, cancel, 0).await,
+            Err(error) => {
+                Pump::end_without_run(&self.core, &self.tail, recorder, Verdict::failed(error)).await
+            }
+        };
+        self.control.end();
+        done
+    }
+
+    /// Goes on with a turn that an earlier life of this server began.
+    async fn resume(&self, turn: Turn) -> Result<(), SaveError> {
+        let Some(agent) = self.agent_row().await? else { return Ok(()) };
+        let cancel = self.control.begin();
+        let so_far = self.so_far(&turn).await?;
+        let ran_ms = self.core.now().ms_since(so_far.started_at);
+        let recorder = self.recorder(&agent, &turn, so_far);
+        let adopted = match self.agent_type(&agent) {
+            Some(kind) => kind.runner.adopt(&order(&agent, &turn), turn.spool_offset).await,
+            None => Ok(Adoption::Gone),
+        };
+        let done = match adopted {
+            Ok(Adoption::Run(run)) => self.pump(recorder, run, turn, cancel, ran_ms).await,
+            Ok(Adoption::Gone) => self.end(recorder, Verdict::interrupted()).await,
+            Err(error) => self.end(recorder, Verdict::failed(error.to_agent_error())).await,
+        };
+        self.control.end();
+        done
+    }
+
+    async fn end(&self, recorder: Recorder, verdict: Verdict) -> Result<(), SaveError> {
+        Pump::end_without_run(&self.core, &self.tail, recorder, verdict).await
+    }
+
+    async fn pump(
+        &self,
+        recorder: Recorder,
+        run: Box<dyn IAgentRun>,
+        turn: Turn,
+        cancel: tokio_util::sync::CancellationToken,
+        ran_ms: u64,
+    ) -> Result<(), SaveError> {
+        let (core, control, tail) =
+            (Arc::clone(&self.core), Arc::clone(&self.control), Arc::clone(&self.tail));
+        Pump::new(PumpStart { core, control, tail, recorder, run, turn, cancel, ran_ms }).run().await
+    }
+
+    fn recorder(&self, agent: &Agent, turn: &Turn, so_far: SoFar) -> Recorder {
+        let SoFar { assembler, message_count, started_at } = so_far;
+        let start = RecorderStart {
+            agent: agent.id,
+            turn: turn.number,
+            started_at,
+            head: agent.head,
+            assembler,
+            committed: turn.spool_offset,
+            message_count,
+        };
+        let parser = match self.agent_type(agent) {
+            Some(kind) => (kind.parser)(),
+            None => Box::new(NoParser),
+        };
+        Recorder::new(start, parser)
+    }
+
+    /// Folds what the journal has of the turn.
+    async fn so_far(&self, turn: &Turn) -> Result<SoFar, SaveError> {
+        let mut so_far =
+            SoFar { assembler: Assembler::default(), message_count: 0, started_at: turn.asked_at };
+        let first = turn.first_sequence.unwrap_or(Sequence(1));
+        let mut cursor = Sequence(first.0.saturating_sub(1));
+        let limit = self.core.limits.page();
+        loop {
+            let events: Vec<Event> =
+                self.patiently(|| self.core.outside.journal.read(self.agent, cursor, limit)).await?;
+            let Some(last) = events.last() else { return Ok(so_far) };
+            cursor = last.sequence;
+            for event in &events {
+                if event.sequence == first {
+                    so_far.started_at = event.at;
+                }
+                so_far.assembler.record(event.sequence, &event.body);
+                so_far.message_count += u32::from(matches!(event.body, EventBody::Message(_)));
+            }
+        }
+    }
+
+    async fn agent_row(&self) -> Result<Option<Agent>, SaveError> {
+        self.patiently(|| self.core.outside.agents.get(self.agent)).await
+    }
+
+    fn agent_type(&self, agent: &Agent) -> Option<&AgentType> {
+        self.core.outside.types.get(&agent.kind)
+    }
+
+    /// Asks the store again until it answers.
+    async fn patiently<T, F>(&self, ask: impl Fn() -> F) -> Result<T, SaveError>
+    where
+        F: Future<Output = Result<T, StoreError>>,
+    {
+        let mut pause = self.core.limits.retry_pause;
+        loop {
+            match ask().await {
+                Ok(answer) => return Ok(answer),
+                Err(error) if error.is_transient() => {
+                    tracing::warn!(agent = %self.agent, error = &error as &dyn std::error::Error, "read failed, trying again");
+                    pause = self.core.pause(pause).await.ok_or(SaveError::Closing)?;
+                }
+                Err(error) => return Err(SaveError::Refused(error)),
+            }
+        }
+    }
+}
+
+fn order(agent: &Agent, turn: &Turn) -> TurnOrder {
+    TurnOrder {
+        agent: agent.id,
+        turn: turn.run,
+        prompt: turn.prompt.clone(),
+        model: agent.model.clone(),
+        cwd: PathBuf::from(&agent.cwd),
+        session: agent.session.clone(),
+        options: agent.options.clone(),
+    }
+}
+
+fn type_missing(kind: &str) -> AgentError {
+    AgentError {
+        class: ErrorClass::Process,
+        code: Some("runner_unknown".to_owned()),
+        text: format!("the agent type {kind:?} is not in the configuration any more"),
+        retry_after_ms: None,
+        recoverable: true,
+    }
+}
+
+/// Stands in where an agent's type is gone from the configuration: there is no output to read.
+struct NoParser;
+
+impl tokenrail_ports::IMessageParser for NoParser {
+    fn parse(&mut self, _line: &[u8], _said: &mut Vec<tokenrail_domain::Said>) {}
+
+    fn activity(&self) -> tokenrail_ports::Activity {
+        tokenrail_ports::Activity::default()
+    }
+}

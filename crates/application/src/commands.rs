@@ -1,0 +1,260 @@
+//! The use cases that change something: launch, send, cancel, delete.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tokenrail_domain::{
+    Agent, AgentId, AgentStatus, JsonText, Sequence, Timestamp, Turn, TurnNumber, TurnState,
+};
+use tokenrail_ports::{Created, Enqueued, Idempotency};
+
+use crate::agent_task::AgentTask;
+use crate::error::Refusal;
+use crate::news::News;
+use crate::outside::AgentType;
+use crate::service::AgentService;
+
+/// What a client asks for with a launch.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Launch {
+    /// The agent type; none for the configured default.
+    pub kind: Option<String>,
+    pub prompt: String,
+    pub model: Option<String>,
+    pub cwd: Option<String>,
+    /// A session of the agent program to resume.
+    pub session: Option<String>,
+    pub name: Option<String>,
+    /// The client's own notes: a JSON object.
+    pub metadata: Option<JsonText>,
+    /// Options for the runner: a JSON object.
+    pub options: Option<JsonText>,
+    pub cancel_on_disconnect: bool,
+    pub idempotency: Option<CommandKey>,
+}
+
+/// The client's key for a command, and the command as it was sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommandKey {
+    pub key: String,
+    pub body: String,
+}
+
+/// What came of a launch.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LaunchOutcome {
+    pub agent: Agent,
+    /// The idempotency key was known: this is the agent that it launched.
+    pub again: bool,
+}
+
+/// A message that became a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Accepted {
+    pub turn: TurnNumber,
+    /// How many turns wait, this one included.
+    pub queued: u32,
+}
+
+impl AgentService {
+    /// Saves a new agent and starts it.
+    ///
+    /// # Errors
+    /// [`Refusal`] where it was not launched; nothing is left of it then.
+    pub async fn launch(&self, launch: Launch) -> Result<LaunchOutcome, Refusal> {
+        let (kind, config) = self.kind(launch.kind.as_deref())?;
+        self.admit()?;
+        let now = self.core.now();
+        let id = AgentId::new(now, self.core.outside.random.bytes());
+        let cwd = config.workspace.folder(id, launch.cwd.clone()).await?;
+        let key = launch.idempotency.clone().map(|key| self.idempotency("launch".to_owned(), key, now));
+        let agent = new_agent(id, kind, launch, cwd.to_string_lossy().into_owned(), now);
+        let turn = new_turn(id, agent.prompt.clone(), now);
+
+        let created = self.core.outside.agents.create(agent.clone(), turn, key).await?;
+        match created {
+            Created::New => {}
+            Created::Again(id) => return Ok(LaunchOutcome { agent: self.get(id).await?, again: true }),
+            Created::KeyReused => return Err(Refusal::KeyReused),
+        }
+        self.core.news.tell(News::Created { agent: Box::new(agent.clone()), at: now });
+        self.ensure_task(&agent);
+        Ok(LaunchOutcome { agent, again: false })
+    }
+
+    /// Gives an agent one more message: its next turn.
+    ///
+    /// # Errors
+    /// [`Refusal`] where it was not taken.
+    pub async fn send(
+        &self,
+        id: AgentId,
+        content: String,
+        key: Option<CommandKey>,
+    ) -> Result<Accepted, Refusal> {
+        if self.core.closing.is_cancelled() {
+            return Err(Refusal::ShuttingDown);
+        }
+        let agent = self.get(id).await?;
+        if agent.deleted_at.is_some() {
+            return Err(Refusal::Deleted);
+        }
+        let now = self.core.now();
+        let key = key.map(|key| self.idempotency(format!("message:{id}"), key, now));
+        let turn = new_turn(id, content, now);
+        let control = self.core.control(id);
+        let queue = match &control {
+            Some(control) => Some(control.queue.lock().await),
+            None => None,
+        };
+        let accepted = self.core.outside.agents.enqueue(turn, self.core.limits.queued_turns, key).await?;
+        drop(queue);
+        match accepted {
+            Enqueued::New { turn, queued } => {
+                self.ensure_task(&agent);
+                Ok(Accepted { turn, queued })
+            }
+            Enqueued::Again { turn, queued } => Ok(Accepted { turn, queued }),
+            Enqueued::KeyReused => Err(Refusal::KeyReused),
+            Enqueued::QueueFull => Err(Refusal::QueueFull),
+            Enqueued::UnknownAgent => Err(Refusal::NotFound(id)),
+        }
+    }
+
+    /// Cancels the turn that runs and drops those that wait. Returns at once; the agent's end shows in its
+    /// journal. Cancelling an agent that has ended changes nothing.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`], [`Refusal::Store`].
+    pub async fn cancel(&self, id: AgentId) -> Result<(), Refusal> {
+        self.get(id).await?;
+        let Some(control) = self.core.control(id) else { return Ok(()) };
+        let queue = control.queue.lock().await;
+        let now = self.core.now();
+        let dropped = self.core.outside.agents.drop_queued(id, now).await?;
+        control.cancel();
+        drop(queue);
+        if 0 < dropped {
+            control.poke();
+            let agent = self.get(id).await?;
+            self.core.tell_status(id, agent.status, now);
+        }
+        Ok(())
+    }
+
+    /// Stops an agent and takes it out of the lists; with `purge` its history is gone too.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`], [`Refusal::Store`].
+    pub async fn delete(&self, id: AgentId, purge: bool) -> Result<(), Refusal> {
+        let now = self.core.now();
+        if !self.core.outside.agents.delete(id, now, false).await? {
+            return Err(Refusal::NotFound(id));
+        }
+        self.cancel(id).await?;
+        if let Some(tail) = self.core.tails.get(id) {
+            let mut bell = tail.subscribe();
+            let stopped = bell.wait_for(|bell| !bell.active);
+            if tokio::time::timeout(self.core.limits.stop_timeout, stopped).await.is_err() {
+                tracing::warn!(agent = %id, "deleted while its processes are still being stopped");
+            }
+        }
+        if purge {
+            self.core.outside.agents.delete(id, now, true).await?;
+        }
+        if let Some(tail) = self.core.tails.get(id) {
+            tail.set_gone();
+            tail.forget();
+        }
+        self.core.news.tell(News::Deleted { agent: id, at: now });
+        Ok(())
+    }
+
+    /// Makes sure that somebody runs what the agent has to run.
+    pub(crate) fn ensure_task(&self, agent: &Agent) {
+        let tail = self.core.tails.of(agent.id);
+        if let Some(control) = self.core.poke_or_register(agent.id, &tail) {
+            let core = Arc::clone(&self.core);
+            let cancel_on_disconnect = agent.cancel_on_disconnect;
+            let task = AgentTask { core, agent: agent.id, control, tail, cancel_on_disconnect };
+            self.core.tracker.spawn_on(task.run(), &self.core.runtime);
+        }
+    }
+
+    fn kind(&self, asked: Option<&str>) -> Result<(String, &AgentType), Refusal> {
+        let outside = &self.core.outside;
+        let name = asked.or(outside.default_type.as_deref()).ok_or(Refusal::TypeMissing)?;
+        match outside.types.get(name) {
+            Some(kind) => Ok((name.to_owned(), kind)),
+            None => Err(Refusal::UnknownType { name: name.to_owned() }),
+        }
+    }
+
+    fn admit(&self) -> Result<(), Refusal> {
+        if self.core.closing.is_cancelled() {
+            return Err(Refusal::ShuttingDown);
+        }
+        let full = self.core.places.available_permits() == 0;
+        if full && self.core.limits.queued_launches <= self.core.waiting.load(Ordering::Relaxed) {
+            return Err(Refusal::AtCapacity);
+        }
+        Ok(())
+    }
+
+    fn idempotency(&self, scope: String, key: CommandKey, now: Timestamp) -> Idempotency {
+        let age_ms = self.core.limits.idempotency_age.as_millis() as i64;
+        let forget_before = Timestamp(now.0.saturating_sub(age_ms));
+        Idempotency { scope, key: key.key, body: key.body, forget_before }
+    }
+}
+
+fn new_agent(id: AgentId, kind: String, launch: Launch, cwd: String, now: Timestamp) -> Agent {
+    let Launch {
+        kind: _,
+        prompt,
+        model,
+        cwd: _,
+        session,
+        name,
+        metadata,
+        options,
+        cancel_on_disconnect,
+        idempotency: _,
+    } = launch;
+    Agent {
+        id,
+        kind,
+        name,
+        status: AgentStatus::Initializing,
+        prompt,
+        model,
+        cwd,
+        session,
+        turn: TurnNumber::FIRST,
+        queued: 1,
+        head: Sequence::START,
+        created_at: now,
+        updated_at: now,
+        ended_at: None,
+        deleted_at: None,
+        error: None,
+        usage: None,
+        cost_usd: None,
+        metadata,
+        options,
+        cancel_on_disconnect,
+    }
+}
+
+fn new_turn(agent: AgentId, prompt: String, now: Timestamp) -> Turn {
+    Turn {
+        agent,
+        number: TurnNumber::FIRST,
+        run: TurnNumber::FIRST,
+        prompt,
+        state: TurnState::Queued,
+        asked_at: now,
+        first_sequence: None,
+        spool_offset: 0,
+    }
+}

@@ -1,0 +1,23 @@
+//! Packs the batches of ended turns, in the background.
+
+use std::sync::Arc;
+
+use crate::core::Core;
+
+/// Packs whenever a turn has ended, until the server goes down.
+pub(crate) async fn compact(core: Arc<Core>) {
+    loop {
+        match core.outside.journal.compact_next().await {
+            Ok(true) => continue,
+            Ok(false) => {}
+            Err(error) => {
+                // Nothing is lost: the batches stay as they are, and the next turn's end brings another try.
+                tracing::warn!(error = &error as &dyn std::error::Error, "compaction failed");
+            }
+        }
+        tokio::select! {
+            () = core.closing.cancelled() => return,
+            () = core.compaction.notified() => {}
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! What the use cases and the tasks share.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokenrail_domain::{AgentId, AgentStatus, Timestamp};
+use tokenrail_ports::{Append, StoreError};
+use tokio::runtime::Handle;
+use tokio::sync::{Notify, Semaphore};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::limits::Limits;
+use crate::news::{News, NewsDesk};
+use crate::outside::Outside;
+use crate::stats::Counters;
+use crate::tails::{Tail, Tails};
+
+/// What the use cases and the tasks share.
+pub(crate) struct Core {
+    pub(crate) outside: Outside,
+    pub(crate) limits: Limits,
+    pub(crate) tails: Tails,
+    pub(crate) news: NewsDesk,
+    pub(crate) counters: Counters,
+    /// The server is going down: streams end, pumps stop, agents live on.
+    pub(crate) closing: CancellationToken,
+    pub(crate) tracker: TaskTracker,
+    /// The runtime of the tasks. A web worker's own runtime is a single thread that must not carry agents.
+    pub(crate) runtime: Handle,
+    pub(crate) places: Arc<Semaphore>,
+    /// Agents that wait for a place.
+    pub(crate) waiting: AtomicUsize,
+    /// Rung when a turn has ended: its batches can be packed.
+    pub(crate) compaction: Notify,
+    /// Rung when an agent's task has ended.
+    pub(crate) retired: Notify,
+    controls: Mutex<HashMap<AgentId, Arc<Control>>>,
+}
+
+/// The handle of one agent's task.
+#[derive(Default)]
+pub(crate) struct Control {
+    /// Held while a turn is taken from the queue, put into it, or taken out of it: so that a cancel meets a turn
+    /// either waiting or running.
+    pub(crate) queue: tokio::sync::Mutex<()>,
+    /// Rung when the queue has changed.
+    pub(crate) poked: Notify,
+    /// Cancels the turn that runs.
+    current: Mutex<Option<CancellationToken>>,
+    pokes: AtomicUsize,
+}
+
+impl Control {
+    /// Begins a turn that can be cancelled by the token.
+    pub(crate) fn begin(&self) -> CancellationToken {
+        let token = CancellationToken::new();
+        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Some(token.clone());
+        token
+    }
+
+    pub(crate) fn end(&self) {
+        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// Cancels the turn that runs, if one does.
+    pub(crate) fn cancel(&self) {
+        if let Some(token) = &*self.current.lock().unwrap_or_else(PoisonError::into_inner) {
+            token.cancel();
+        }
+    }
+
+    pub(crate) fn poke(&self) {
+        self.pokes.fetch_add(1, Ordering::SeqCst);
+        self.poked.notify_one();
+    }
+
+    pub(crate) fn pokes(&self) -> usize {
+        self.pokes.load(Ordering::SeqCst)
+    }
+}
+
+impl Core {
+    pub(crate) fn new(outside: Outside, limits: Limits, runtime: Handle) -> Self {
+        Self {
+            outside,
+            limits,
+            tails: Tails::new(limits.tail_bytes, limits.tails_bytes),
+            news: NewsDesk::new(),
+            counters: Counters::default(),
+            closing: CancellationToken::new(),
+            tracker: TaskTracker::new(),
+            runtime,
+            places: Arc::new(Semaphore::new(limits.running_agents)),
+            waiting: AtomicUsize::new(0),
+            compaction: Notify::new(),
+            retired: Notify::new(),
+            controls: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.outside.clock.now()
+    }
+
+    /// The control of an agent's task, whether it runs or not.
+    pub(crate) fn control(&self, agent: AgentId) -> Option<Arc<Control>> {
+        self.controls.lock().unwrap_or_else(PoisonError::into_inner).get(&agent).cloned()
+    }
+
+    /// Makes sure that an agent's task looks at its queue, and that readers wait for it. Gives the control of a
+    /// task that must be spawned where there is none.
+    pub(crate) fn poke_or_register(&self, agent: AgentId, tail: &Tail) -> Option<Arc<Control>> {
+        let mut controls = self.controls.lock().unwrap_or_else(PoisonError::into_inner);
+        tail.set_active(true);
+        if let Some(control) = controls.get(&agent) {
+            control.poke();
+            return None;
+        }
+        let control = Arc::new(Control::default());
+        controls.insert(agent, Arc::clone(&control));
+        Some(control)
+    }
+
+    /// Ends an agent's task, unless it was poked after `pokes`.
+    pub(crate) fn retire(&self, agent: AgentId, tail: &Tail, pokes: usize) -> bool {
+        let mut controls = self.controls.lock().unwrap_or_else(PoisonError::into_inner);
+        if controls.get(&agent).is_some_and(|control| control.pokes() != pokes) {
+            return false;
+        }
+        controls.remove(&agent);
+        tail.set_active(false);
+        self.retired.notify_one();
+        true
+    }
+
+    pub(crate) fn active_agents(&self) -> usize {
+        self.controls.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    pub(crate) fn all_controls(&self) -> Vec<Arc<Control>> {
+        self.controls.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+    }
+
+    pub(crate) fn tell_status(&self, agent: AgentId, status: AgentStatus, at: Timestamp) {
+        self.news.tell(News::Updated { agent, status, at });
+    }
+
+    /// Saves, and tries again for as long as it takes: output that cannot be saved waits in the spool.
+    ///
+    /// # Errors
+    /// [`SaveError::Closing`] where the server goes down meanwhile; the append may have been saved or not, and the
+    /// next life of the server finds out. [`SaveError::Refused`] where trying again is no use.
+    pub(crate) async fn save(&self, append: Append) -> Result<Append, SaveError> {
+        let mut pause = self.limits.retry_pause;
+        loop {
+            let error = match self.outside.journal.append(append.clone()).await {
+                Ok(()) => {
+                    Counters::add(&self.counters.events_saved, append.events.len() as u64);
+                    Counters::add(&self.counters.batches_saved, 1);
+                    return Ok(append);
+                }
+                Err(error) if error.is_transient() => error,
+                Err(error) => {
+                    Counters::add(&self.counters.invariant_violations, 1);
+                    return Err(SaveError::Refused(error));
+                }
+            };
+            Counters::add(&self.counters.write_retries, 1);
+            tracing::warn!(agent = %append.agent, error = &error as &dyn std::error::Error, "write failed, trying again");
+            pause = self.pause(pause).await.ok_or(SaveError::Closing)?;
+        }
+    }
+
+    /// Waits before another try; gives the next pause, or none where the server goes down.
+    pub(crate) async fn pause(&self, pause: Duration) -> Option<Duration> {
+        tokio::select! {
+            () = self.closing.cancelled() => None,
+            () = tokio::time::sleep(pause) => Some((pause * 2).min(self.limits.retry_pause_max)),
+        }
+    }
+}
+
+/// Why something was not saved.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SaveError {
+    #[error("the server is going down")]
+    Closing,
+    #[error("the journal refused the write")]
+    Refused(#[source] StoreError),
+}

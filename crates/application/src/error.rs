@@ -1,0 +1,31 @@
+//! Why a use case was refused.
+
+use tokenrail_domain::{AgentId, Sequence};
+use tokenrail_ports::{CwdNotAllowed, StoreError};
+
+/// Why a use case was refused: one variant for each thing that a client does differently.
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    #[error("there is no such agent: {0}")]
+    NotFound(AgentId),
+    #[error("no agent type {name:?} is configured")]
+    UnknownType { name: String },
+    #[error("the type of the agent is missing, and no default type is configured")]
+    TypeMissing,
+    #[error(transparent)]
+    CwdNotAllowed(#[from] CwdNotAllowed),
+    #[error("the cursor is ahead of the newest event, which is {head}")]
+    CursorAhead { head: Sequence },
+    #[error("the agent has been deleted")]
+    Deleted,
+    #[error("as many turns as may wait are waiting")]
+    QueueFull,
+    #[error("as many agents as may wait for a place are waiting")]
+    AtCapacity,
+    #[error("the idempotency key was used for something else")]
+    KeyReused,
+    #[error("the server is shutting down")]
+    ShuttingDown,
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}

@@ -1,0 +1,142 @@
+//! A reader's cursor: the one delivery loop, for history, live, reconnect, gap and slow client alike.
+
+use std::sync::Arc;
+
+use tokenrail_domain::{AgentId, Sequence};
+use tokenrail_ports::{IJournal, PageLimit, StoreError};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use crate::core::Core;
+use crate::tails::{Batch, Bell, Tail};
+
+/// A reader of one journal: it holds a cursor, and nothing waits for it.
+pub struct Follower {
+    agent: AgentId,
+    cursor: Sequence,
+    keep: bool,
+    limit: PageLimit,
+    tail: Arc<Tail>,
+    bell: watch::Receiver<Bell>,
+    journal: Arc<dyn IJournal>,
+    closing: CancellationToken,
+}
+
+/// The next events of a journal: those of `batch` from the `skip`-th on.
+#[derive(Debug, Clone)]
+pub struct Page {
+    pub batch: Arc<Batch>,
+    pub skip: usize,
+}
+
+impl Page {
+    pub fn events(&self) -> &[tokenrail_domain::Event] {
+        &self.batch.events()[self.skip..]
+    }
+}
+
+/// What came of asking for more.
+#[derive(Debug, Clone)]
+pub enum Next {
+    Page(Page),
+    End(StreamEnd),
+}
+
+/// How a stream ends, other than by an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StreamEnd {
+    /// The reader has everything, and no turn runs or waits.
+    AgentEnded,
+    AgentDeleted,
+    /// The server is shutting down: come again, with the cursor.
+    ShuttingDown,
+}
+
+impl Follower {
+    pub(crate) fn new(core: &Core, agent: AgentId, cursor: Sequence, keep: bool, tail: Arc<Tail>) -> Self {
+        tail.follower_came();
+        Self {
+            agent,
+            cursor,
+            keep,
+            limit: core.limits.page(),
+            bell: tail.subscribe(),
+            tail,
+            journal: Arc::clone(&core.outside.journal),
+            closing: core.closing.clone(),
+        }
+    }
+
+    /// The agent that is followed.
+    pub fn agent(&self) -> AgentId {
+        self.agent
+    }
+
+    /// The number up to which events were given.
+    pub fn cursor(&self) -> Sequence {
+        self.cursor
+    }
+
+    /// The newest event that is known to be committed.
+    pub fn head(&self) -> Sequence {
+        self.bell.borrow().head
+    }
+
+    /// Waits for the events after the cursor, and moves it behind them. May be dropped at any await.
+    ///
+    /// # Errors
+    /// [`StoreError`] where history cannot be read; the cursor stays, so asking again is safe.
+    pub async fn next(&mut self) -> Result<Next, StoreError> {
+        loop {
+            // The bell is read before the events are looked for: what is committed later rings again.
+            let bell = *self.bell.borrow_and_update();
+            if bell.gone {
+                return Ok(Next::End(StreamEnd::AgentDeleted));
+            }
+            if self.cursor < bell.head {
+                let page = self.page().await?;
+                debug_assert!(page.events().last().is_some_and(|event| event.sequence <= self.head()));
+                return Ok(Next::Page(page));
+            }
+            if !bell.active && !self.keep {
+                return Ok(Next::End(StreamEnd::AgentEnded));
+            }
+            tokio::select! {
+                () = self.closing.cancelled() => return Ok(Next::End(StreamEnd::ShuttingDown)),
+                changed = self.bell.changed() => if changed.is_err() {
+                    return Ok(Next::End(StreamEnd::AgentEnded));
+                },
+            }
+        }
+    }
+
+    async fn page(&mut self) -> Result<Page, StoreError> {
+        let wanted = self.cursor.next();
+        let batch = match self.tail.batch_with(wanted) {
+            Some(batch) => batch,
+            None => self.stored(wanted).await?,
+        };
+        let skip = (wanted.0 - batch.first().0) as usize;
+        self.cursor = batch.last();
+        Ok(Page { batch, skip })
+    }
+
+    async fn stored(&self, wanted: Sequence) -> Result<Arc<Batch>, StoreError> {
+        let events = self.journal.read(self.agent, self.cursor, self.limit).await?;
+        match events.first() {
+            Some(first) if first.sequence == wanted => Ok(Arc::new(Batch::new(events.into()))),
+            Some(first) => Err(StoreError::Corrupt(format!(
+                "the journal of {} goes on with {} where {wanted} was due",
+                self.agent, first.sequence
+            ))),
+            // Purged while it was followed.
+            None => Err(StoreError::UnknownAgent(self.agent)),
+        }
+    }
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        self.tail.follower_left();
+    }
+}

@@ -1,0 +1,86 @@
+//! Every bound of the application.
+
+use std::time::Duration;
+
+use tokenrail_ports::PageLimit;
+
+/// Every bound of the application, with the defaults of the configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Agents that run at the same time; more wait.
+    pub running_agents: usize,
+    /// Launches that may wait for a place.
+    pub queued_launches: usize,
+    /// Turns of one agent that may wait.
+    pub queued_turns: u32,
+    /// Silence of an agent that is saying a message, before its turn is ended; not while a tool runs.
+    pub stream_timeout: Duration,
+    /// Silence of an agent, before its turn is ended; not while a tool runs.
+    pub idle_timeout: Duration,
+    /// How long a turn may take in all.
+    pub turn_timeout: Duration,
+    /// How long an agent may live on after its result.
+    pub result_grace: Duration,
+    /// How long an agent with `cancelOnDisconnect` runs on without a follower.
+    pub disconnect_grace: Duration,
+    /// How long a delete waits for the agent's processes to be gone.
+    pub stop_timeout: Duration,
+    /// Events that may wait for their commit, per agent; output beyond them waits in the spool.
+    pub pending_events: usize,
+    /// Bytes of them.
+    pub pending_bytes: usize,
+    /// Bytes of text that the open messages of a turn may hold.
+    pub message_bytes: usize,
+    /// Bytes of output that one run may print.
+    pub spool_bytes: u64,
+    /// Events of one page read from the store.
+    pub page_events: usize,
+    /// Bytes of one page read from the store, about.
+    pub page_bytes: usize,
+    /// Bytes of newest events kept in memory, per running agent.
+    pub tail_bytes: usize,
+    /// The same, of all agents together.
+    pub tails_bytes: usize,
+    /// The first pause before a failed write is tried again; it doubles up to `retry_pause_max`.
+    pub retry_pause: Duration,
+    pub retry_pause_max: Duration,
+    /// How long an idempotency key is remembered.
+    pub idempotency_age: Duration,
+    /// Agents of one listing.
+    pub list_agents: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            running_agents: 64,
+            queued_launches: 256,
+            queued_turns: 16,
+            stream_timeout: Duration::from_mins(1),
+            idle_timeout: Duration::from_mins(10),
+            turn_timeout: Duration::from_hours(1),
+            result_grace: Duration::from_secs(10),
+            disconnect_grace: Duration::from_secs(2),
+            stop_timeout: Duration::from_secs(30),
+            pending_events: 4096,
+            pending_bytes: 1 << 20,
+            message_bytes: 64 << 20,
+            spool_bytes: 4 << 30,
+            page_events: 500,
+            page_bytes: 1 << 20,
+            tail_bytes: 8 << 20,
+            tails_bytes: 256 << 20,
+            retry_pause: Duration::from_millis(100),
+            retry_pause_max: Duration::from_secs(5),
+            idempotency_age: Duration::from_hours(24),
+            list_agents: 500,
+        }
+    }
+}
+
+impl Limits {
+    /// How much is read from the store at once.
+    pub fn page(&self) -> PageLimit {
+        PageLimit { events: self.page_events, bytes: self.page_bytes }
+    }
+}

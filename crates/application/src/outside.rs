@@ -1,0 +1,33 @@
+//! What the application needs from outside: one field per port.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tokenrail_ports::{
+    IAgentRepository, IAgentRunner, IClock, IJournal, IMessageParser, IRandom, IWorkspace,
+};
+
+/// What the application needs from outside: one field per port.
+#[derive(Clone)]
+pub struct Outside {
+    pub journal: Arc<dyn IJournal>,
+    pub agents: Arc<dyn IAgentRepository>,
+    pub clock: Arc<dyn IClock>,
+    pub random: Arc<dyn IRandom>,
+    /// The agent types that can be launched, by name.
+    pub types: BTreeMap<String, AgentType>,
+    /// The type of a launch that names none.
+    pub default_type: Option<String>,
+}
+
+/// One configured kind of agent.
+#[derive(Clone)]
+pub struct AgentType {
+    pub runner: Arc<dyn IAgentRunner>,
+    pub workspace: Arc<dyn IWorkspace>,
+    /// Gives a parser for one run.
+    pub parser: fn() -> Box<dyn IMessageParser>,
+    /// The words for runner and format, as in the configuration.
+    pub runner_name: String,
+    pub format: String,
+}

@@ -1,0 +1,333 @@
+//! One run of an agent: output in, commits out, and what is committed announced.
+
+use std::mem;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use tokenrail_domain::{AgentId, EventBody, JsonText, Notice, Timestamp, Turn, TurnNumber, TurnState};
+use tokenrail_ports::{Append, IAgentRun, OutputLine, RunEnd, RunOutput, TurnStep};
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use crate::core::{Control, Core, SaveError};
+use crate::recorder::{Recorded, Recorder};
+use crate::stats::Counters;
+use crate::tails::{Batch, Tail};
+use crate::timers::{Watched, next_deadline};
+use crate::verdict::{Stop, Verdict, verdict};
+
+/// Carries one run of an agent into its journal. While one batch is being committed, the next one is read and
+/// parsed; so a batch is as small as one line when it is quiet, and as large as the bounds allow in a flood.
+pub(crate) struct Pump {
+    pub(crate) core: Arc<Core>,
+    pub(crate) control: Arc<Control>,
+    pub(crate) agent: AgentId,
+    pub(crate) tail: Arc<Tail>,
+    pub(crate) recorder: Recorder,
+    pub(crate) run: Box<dyn IAgentRun>,
+    /// The turn that began this run.
+    pub(crate) turn: Turn,
+    pub(crate) cancel: CancellationToken,
+    /// What the next append does to the turn.
+    step: TurnStep,
+    stop: Option<Stop>,
+    started: Instant,
+    last_output: Instant,
+    closed: Option<Instant>,
+}
+
+/// What a pump is built from.
+pub(crate) struct PumpStart {
+    pub(crate) core: Arc<Core>,
+    pub(crate) control: Arc<Control>,
+    pub(crate) tail: Arc<Tail>,
+    pub(crate) recorder: Recorder,
+    pub(crate) run: Box<dyn IAgentRun>,
+    pub(crate) turn: Turn,
+    pub(crate) cancel: CancellationToken,
+    /// How long the turn has run already, in an earlier life of the server.
+    pub(crate) ran_ms: u64,
+}
+
+type InFlight = Pin<Box<dyn Future<Output = Result<Append, SaveError>> + Send>>;
+
+impl Pump {
+    pub(crate) fn new(start: PumpStart) -> Self {
+        let PumpStart { core, control, tail, recorder, run, turn, cancel, ran_ms } = start;
+        let now = Instant::now();
+        let ran = std::time::Duration::from_millis(ran_ms).min(core.limits.turn_timeout);
+        Self {
+            core,
+            control,
+            agent: turn.agent,
+            tail,
+            recorder,
+            run,
+            turn,
+            cancel,
+            step: TurnStep::Continue,
+            stop: None,
+            started: now.checked_sub(ran).unwrap_or(now),
+            last_output: now,
+            closed: None,
+        }
+    }
+
+    /// Runs until the agent has ended and all it said is in the journal.
+    ///
+    /// # Errors
+    /// [`SaveError`]: the journal takes nothing more from this pump.
+    pub(crate) async fn run(mut self) -> Result<(), SaveError> {
+        let carried = self.carry().await;
+        if let Err(SaveError::Refused(_)) = carried {
+            self.abort().await;
+        }
+        carried
+    }
+
+    async fn carry(&mut self) -> Result<(), SaveError> {
+        let mut in_flight: Option<InFlight> = None;
+        loop {
+            if in_flight.is_none() {
+                in_flight = self.take().map(|append| self.begin_save(append));
+            }
+            let (deadline, expired) = next_deadline(&self.watched(), &self.core.limits);
+            tokio::select! {
+                biased;
+                saved = saving(&mut in_flight) => {
+                    in_flight = None;
+                    self.saved(saved?);
+                }
+                () = self.cancel.cancelled(), if self.stop.is_none() => self.stop(Stop::Cancelled).await,
+                () = self.core.closing.cancelled() => return Err(SaveError::Closing),
+                () = sleep_until(deadline), if self.stop.is_none() => self.stop(Stop::Expired(expired)).await,
+                output = self.run.next(), if self.has_room() => match output {
+                    Ok(RunOutput::Lines(lines)) => self.lines(lines, &mut in_flight).await?,
+                    Ok(RunOutput::Ended(end)) => return self.finish(end, in_flight).await,
+                    Err(error) => {
+                        let end = RunEnd { error: Some(error.to_agent_error()), ..RunEnd::default() };
+                        return self.finish(end, in_flight).await;
+                    }
+                },
+            }
+        }
+    }
+
+    /// Ends a turn whose agent is not there to end it: it could not be started, or nothing is left of it.
+    pub(crate) async fn end_without_run(
+        core: &Core,
+        tail: &Tail,
+        mut recorder: Recorder,
+        verdict: Verdict,
+    ) -> Result<(), SaveError> {
+        conclude(&mut recorder, verdict, core.now());
+        if let Some(append) = recorder.take(TurnStep::End) {
+            announce(core, tail, core.save(append).await?);
+        }
+        Ok(())
+    }
+
+    async fn lines(
+        &mut self,
+        lines: Vec<OutputLine>,
+        in_flight: &mut Option<InFlight>,
+    ) -> Result<(), SaveError> {
+        self.last_output = Instant::now();
+        let now = self.core.now();
+        for line in lines {
+            if matches!(self.stop, Some(Stop::Flood(_))) {
+                break;
+            }
+            if self.recorder.line(&line, now) == Recorded::NextTurn {
+                self.next_turn(line.end_offset, in_flight, now).await?;
+            }
+            self.check_bounds(&line, now).await;
+        }
+        if self.recorder.close().is_none() {
+            self.closed = None;
+        } else if self.closed.is_none() {
+            self.closed = Some(Instant::now());
+        }
+        Ok(())
+    }
+
+    async fn check_bounds(&mut self, line: &OutputLine, now: Timestamp) {
+        let limits = &self.core.limits;
+        if self.stop.is_none() && limits.spool_bytes < line.end_offset {
+            self.stop(Stop::Flood("limits.spool_bytes")).await;
+        } else if self.stop.is_none() && limits.message_bytes < self.recorder.open_bytes() {
+            self.stop(Stop::Flood("limits.message_bytes")).await;
+        } else if limits.pending_bytes < self.recorder.unshown_bytes() {
+            // Lines that display nothing wait for one that does, but not without bound.
+            self.recorder.note(notice("unshown_output", "{}"), now);
+        }
+    }
+
+    /// The agent has closed its turn and begun one by itself.
+    async fn next_turn(
+        &mut self,
+        end_offset: u64,
+        in_flight: &mut Option<InFlight>,
+        now: Timestamp,
+    ) -> Result<(), SaveError> {
+        self.flush(in_flight.take()).await?;
+        let verdict =
+            verdict(self.recorder.close(), self.stop.as_ref(), &RunEnd::default(), &self.core.limits);
+        conclude(&mut self.recorder, verdict, now);
+        self.step = TurnStep::End;
+        self.flush(None).await?;
+
+        // Nobody may put a turn into the queue between the choice of a number and its use.
+        let control = Arc::clone(&self.control);
+        let _queue = control.queue.lock().await;
+        let number = free_number(&self.core, self.agent, self.recorder.turn()).await?;
+        let turn = Turn {
+            number,
+            prompt: String::new(),
+            state: TurnState::Running,
+            asked_at: now,
+            first_sequence: Some(self.recorder.next_sequence()),
+            ..self.turn.clone()
+        };
+        self.recorder.begin_next_turn(number, end_offset, now);
+        self.step = TurnStep::Start(Box::new(turn));
+        self.flush(None).await
+    }
+
+    /// The agent has ended: the rest is saved, with the result as the last event.
+    async fn finish(&mut self, end: RunEnd, in_flight: Option<InFlight>) -> Result<(), SaveError> {
+        self.flush(in_flight).await?;
+        let now = self.core.now();
+        if 0 < end.reaped || matches!(self.stop, Some(Stop::Cancelled)) {
+            let data = format!("{{\"processes\":{}}}", end.reaped);
+            self.recorder.note(notice("reaped", &data), now);
+        }
+        let verdict = verdict(self.recorder.close(), self.stop.as_ref(), &end, &self.core.limits);
+        conclude(&mut self.recorder, verdict, now);
+        self.step = TurnStep::End;
+        self.flush(None).await?;
+        self.run.discard().await;
+        Ok(())
+    }
+
+    /// The journal takes nothing more: the agent must not run on unseen.
+    async fn abort(&mut self) {
+        self.stop(Stop::Cancelled).await;
+        while let Ok(RunOutput::Lines(_)) = self.run.next().await {}
+    }
+
+    async fn stop(&mut self, stop: Stop) {
+        self.stop = Some(stop);
+        if let Err(error) = self.run.cancel().await {
+            // The run's end still shows in its output; there is nothing else to be done from here.
+            tracing::error!(agent = %self.agent, error = &error as &dyn std::error::Error, "cannot stop the agent");
+        }
+    }
+
+    /// Waits until everything that is recorded is saved.
+    async fn flush(&mut self, in_flight: Option<InFlight>) -> Result<(), SaveError> {
+        if let Some(in_flight) = in_flight {
+            let saved = in_flight.await?;
+            self.saved(saved);
+        }
+        if let Some(append) = self.take() {
+            let saved = self.begin_save(append).await?;
+            self.saved(saved);
+        }
+        Ok(())
+    }
+
+    fn take(&mut self) -> Option<Append> {
+        let step = mem::replace(&mut self.step, TurnStep::Continue);
+        if self.recorder.pending_events() == 0 {
+            self.step = step;
+            return None;
+        }
+        self.recorder.take(step)
+    }
+
+    fn begin_save(&self, append: Append) -> InFlight {
+        let core = Arc::clone(&self.core);
+        Box::pin(async move { core.save(append).await })
+    }
+
+    fn saved(&self, append: Append) {
+        announce(&self.core, &self.tail, append);
+    }
+
+    fn has_room(&self) -> bool {
+        let limits = &self.core.limits;
+        self.recorder.pending_events() < limits.pending_events
+            && self.recorder.pending_bytes() < limits.pending_bytes
+    }
+
+    fn watched(&self) -> Watched {
+        Watched {
+            started: self.started,
+            last_output: self.last_output,
+            closed: self.closed,
+            message_open: self.recorder.has_open_message(),
+            activity: self.recorder.parser().activity(),
+        }
+    }
+}
+
+/// Tells what has just been saved. Nothing else announces events, and nothing else may: what is given here comes
+/// from [`Core::save`].
+pub(crate) fn announce(core: &Core, tail: &Tail, saved: Append) {
+    let Append { agent, events, step, .. } = saved;
+    let at = events.last().map_or_else(|| core.now(), |event| event.at);
+    let status = match (&step, events.last().map(|event| &event.body)) {
+        (TurnStep::Start(_), _) => Some(tokenrail_domain::AgentStatus::Running),
+        (TurnStep::End, Some(EventBody::TurnResult(result))) => Some(result.outcome.status()),
+        _ => None,
+    };
+    tail.announce(Arc::new(Batch::new(events)));
+    match step {
+        TurnStep::Start(_) => Counters::add(&core.counters.turns_started, 1),
+        TurnStep::End => {
+            Counters::add(&core.counters.turns_ended, 1);
+            core.compaction.notify_one();
+        }
+        TurnStep::Continue => {}
+    }
+    if let Some(status) = status {
+        core.tell_status(agent, status, at);
+    }
+}
+
+fn conclude(recorder: &mut Recorder, verdict: Verdict, now: Timestamp) {
+    let Verdict { outcome, error, say } = verdict;
+    if let Some(error) = error.clone().filter(|_| say) {
+        recorder.note(EventBody::Error(Box::new(error)), now);
+    }
+    recorder.end(outcome, error, now);
+}
+
+fn notice(subtype: &str, data: &str) -> EventBody {
+    EventBody::Notice(Box::new(Notice { subtype: subtype.to_owned(), data: JsonText::new_unchecked(data) }))
+}
+
+async fn saving(in_flight: &mut Option<InFlight>) -> Result<Append, SaveError> {
+    match in_flight {
+        Some(saving) => saving.await,
+        None => std::future::pending().await,
+    }
+}
+
+/// A turn number that is not taken.
+async fn free_number(core: &Core, agent: AgentId, newest: TurnNumber) -> Result<TurnNumber, SaveError> {
+    let mut pause = core.limits.retry_pause;
+    loop {
+        match core.outside.agents.open_turns(agent).await {
+            Ok(turns) => {
+                let waiting = turns.last().map_or(newest, |turn| turn.number);
+                return Ok(waiting.max(newest).next());
+            }
+            Err(error) if error.is_transient() => {
+                pause = core.pause(pause).await.ok_or(SaveError::Closing)?;
+            }
+            Err(error) => return Err(SaveError::Refused(error)),
+        }
+    }
+}

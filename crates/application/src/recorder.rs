@@ -1,0 +1,268 @@
+//! Gives what a parser says its place in the journal: numbers, times, raw lines, complete messages. Pure.
+
+use std::mem;
+use std::sync::Arc;
+
+use bytes::BytesMut;
+use tokenrail_domain::{
+    AgentError, AgentId, Assembler, ErrorClass, Event, EventBody, MessageOutcome, Said, Sequence, Timestamp,
+    TurnClose, TurnNumber, TurnOutcome, TurnResult,
+};
+use tokenrail_ports::{Append, IMessageParser, Line, OutputLine, TurnStep};
+
+/// How many bytes of an overlong line are shown in its error.
+const SHOWN_BYTES: usize = 200;
+
+/// Turns lines into numbered events and keeps those that wait for their commit.
+pub(crate) struct Recorder {
+    agent: AgentId,
+    turn: TurnNumber,
+    started_at: Timestamp,
+    next: Sequence,
+    assembler: Assembler,
+    parser: Box<dyn IMessageParser>,
+    said: Vec<Said>,
+    pending: Vec<Event>,
+    /// The raw lines of all pending events, one after the other, and behind them those of the next event. They
+    /// are copied here so that what is kept in memory is what was counted, not the reader's whole buffer.
+    raw: BytesMut,
+    /// Where the raw lines of each pending event end in `raw`.
+    raw_ends: Vec<usize>,
+    /// Output up to here is accounted for by the pending events and those before them.
+    offset: u64,
+    /// Output up to here has been read.
+    read: u64,
+    /// Output up to here was in the journal when this recorder began.
+    committed: u64,
+    session: Option<String>,
+    close: Option<TurnClose>,
+    message_count: u32,
+}
+
+/// What a line did, beyond adding to what is pending.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Recorded {
+    Line,
+    /// The agent has begun a turn by itself; the one before it is to be ended first, and then
+    /// [`Recorder::begin_next_turn`] called. Nothing of the line is lost.
+    NextTurn,
+}
+
+impl Recorder {
+    /// Goes on after `head`, with the events of the turn so far folded into `assembler`.
+    pub(crate) fn new(start: RecorderStart, parser: Box<dyn IMessageParser>) -> Self {
+        let RecorderStart { agent, turn, started_at, head, assembler, committed, message_count } = start;
+        Self {
+            agent,
+            turn,
+            started_at,
+            next: head.next(),
+            assembler,
+            parser,
+            said: Vec::new(),
+            pending: Vec::new(),
+            raw: BytesMut::new(),
+            raw_ends: Vec::new(),
+            offset: committed,
+            read: committed,
+            committed,
+            session: None,
+            close: None,
+            message_count,
+        }
+    }
+
+    /// Reads one line of output.
+    pub(crate) fn line(&mut self, line: &OutputLine, now: Timestamp) -> Recorded {
+        let mut said = mem::take(&mut self.said);
+        let raw = match &line.line {
+            Line::Whole(bytes) | Line::Cut(bytes) => {
+                self.parser.parse(bytes, &mut said);
+                bytes
+            }
+            Line::TooLong { head, length_bytes } => {
+                said.push(Said::Event(too_long(head, *length_bytes)));
+                head
+            }
+        };
+        if self.committed < line.end_offset {
+            if self.unshown_bytes() > 0 {
+                self.raw.extend_from_slice(b"\n");
+            }
+            self.raw.extend_from_slice(raw);
+            self.read = line.end_offset;
+        }
+        let recorded = self.hear(&mut said, line.end_offset, now);
+        self.said = said;
+        recorded
+    }
+
+    fn hear(&mut self, said: &mut Vec<Said>, end_offset: u64, now: Timestamp) -> Recorded {
+        // Of what is in the journal already, only the parser's state matters, and whether the agent has closed.
+        let fresh = self.committed < end_offset;
+        let mut heard = said.drain(..);
+        while let Some(said) = heard.next() {
+            match said {
+                Said::Close(close) => self.close = Some(*close),
+                Said::NextTurn if fresh => {
+                    self.said.extend(heard);
+                    return Recorded::NextTurn;
+                }
+                Said::NextTurn => self.close = None,
+                Said::Session(session) => self.session = fresh.then_some(session),
+                Said::Event(body) if fresh => self.record(body, end_offset, now),
+                Said::End { message, outcome, rest } if fresh => {
+                    if let Some(complete) = self.assembler.complete_with(message, outcome, rest) {
+                        self.record(EventBody::Message(Box::new(complete)), end_offset, now);
+                    }
+                }
+                Said::Event(_) | Said::End { .. } => {}
+            }
+        }
+        Recorded::Line
+    }
+
+    /// Records something that did not come from the agent's output.
+    pub(crate) fn note(&mut self, body: EventBody, now: Timestamp) {
+        self.record(body, self.read, now);
+    }
+
+    /// Ends the turn: completes what is open, and closes it with a result.
+    pub(crate) fn end(&mut self, outcome: TurnOutcome, error: Option<AgentError>, now: Timestamp) {
+        let open: Vec<_> = self.assembler.open_messages().collect();
+        for message in open {
+            let outcome = MessageOutcome::of_open_message(outcome);
+            if let Some(complete) = self.assembler.complete(message, outcome) {
+                self.note(EventBody::Message(Box::new(complete)), now);
+            }
+        }
+        let close = self.close.take().unwrap_or_default();
+        let result = TurnResult {
+            outcome,
+            text: close.text,
+            duration_ms: now.ms_since(self.started_at),
+            num_turns: close.num_turns,
+            cost_usd: close.cost_usd,
+            usage: close.usage,
+            message_count: self.message_count,
+            error,
+            origin: close.origin,
+        };
+        self.note(EventBody::TurnResult(Box::new(result)), now);
+    }
+
+    /// After the end of a turn: the agent goes on with one that it began by itself. Records what the line that
+    /// began it says.
+    pub(crate) fn begin_next_turn(&mut self, turn: TurnNumber, end_offset: u64, now: Timestamp) {
+        self.turn = turn;
+        self.started_at = now;
+        self.message_count = 0;
+        let mut said = mem::take(&mut self.said);
+        let recorded = self.hear(&mut said, end_offset, now);
+        debug_assert_eq!(recorded, Recorded::Line, "one line begins one turn");
+        self.said = said;
+    }
+
+    /// Takes what is pending, to be saved in one transaction; none where nothing is.
+    pub(crate) fn take(&mut self, step: TurnStep) -> Option<Append> {
+        if self.pending.is_empty() {
+            return None;
+        }
+        let mut raw = self.raw.split_to(self.attached_bytes()).freeze();
+        let mut begin = 0;
+        for (event, end) in self.pending.iter_mut().zip(self.raw_ends.drain(..)) {
+            event.raw = (begin < end).then(|| raw.split_to(end - begin));
+            begin = end;
+        }
+        let capacity = self.pending.len();
+        let pending = mem::replace(&mut self.pending, Vec::with_capacity(capacity));
+        Some(Append {
+            agent: self.agent,
+            events: Arc::from(pending),
+            step,
+            spool_offset: self.offset,
+            session: self.session.take(),
+            open_from: self.assembler.first_open_sequence(),
+        })
+    }
+
+    pub(crate) fn parser(&self) -> &dyn IMessageParser {
+        &*self.parser
+    }
+
+    /// The agent's own account of the end of its turn, once it has given one.
+    pub(crate) fn close(&self) -> Option<&TurnClose> {
+        self.close.as_ref()
+    }
+
+    pub(crate) fn has_open_message(&self) -> bool {
+        self.assembler.first_open_sequence().is_some()
+    }
+
+    pub(crate) fn open_bytes(&self) -> usize {
+        self.assembler.bytes()
+    }
+
+    pub(crate) fn pending_events(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// About how many bytes wait for their commit.
+    pub(crate) fn pending_bytes(&self) -> usize {
+        self.raw.len() + self.pending.len() * size_of::<Event>()
+    }
+
+    /// Bytes of raw lines that wait for an event to go with.
+    pub(crate) fn unshown_bytes(&self) -> usize {
+        self.raw.len() - self.attached_bytes()
+    }
+
+    fn attached_bytes(&self) -> usize {
+        self.raw_ends.last().copied().unwrap_or(0)
+    }
+
+    pub(crate) fn turn(&self) -> TurnNumber {
+        self.turn
+    }
+
+    pub(crate) fn next_sequence(&self) -> Sequence {
+        self.next
+    }
+
+    fn record(&mut self, body: EventBody, offset: u64, now: Timestamp) {
+        let sequence = self.next;
+        self.next = sequence.next();
+        self.assembler.record(sequence, &body);
+        if matches!(body, EventBody::Message(_)) {
+            self.message_count += 1;
+        }
+        self.raw_ends.push(self.raw.len());
+        self.offset = self.offset.max(offset);
+        self.pending.push(Event { sequence, at: now, turn: self.turn, body, raw: None });
+    }
+}
+
+/// Where a recorder begins.
+pub(crate) struct RecorderStart {
+    pub(crate) agent: AgentId,
+    pub(crate) turn: TurnNumber,
+    pub(crate) started_at: Timestamp,
+    pub(crate) head: Sequence,
+    pub(crate) assembler: Assembler,
+    /// How many bytes of the run's output are in the journal.
+    pub(crate) committed: u64,
+    pub(crate) message_count: u32,
+}
+
+fn too_long(head: &[u8], length_bytes: u64) -> EventBody {
+    let head = String::from_utf8_lossy(&head[..head.len().min(SHOWN_BYTES)]);
+    EventBody::Error(Box::new(AgentError {
+        class: ErrorClass::Protocol,
+        code: Some("line_too_long".to_owned()),
+        text: format!(
+            "a line of {length_bytes} bytes is longer than limits.line_bytes; it begins with {head}"
+        ),
+        retry_after_ms: None,
+        recoverable: false,
+    }))
+}

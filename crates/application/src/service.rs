@@ -1,0 +1,217 @@
+//! The use cases: recovery, reading, following, shutdown. Those that change something are in `commands`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokenrail_domain::{Agent, AgentId, Event, Sequence, Timestamp};
+use tokenrail_ports::{AgentFilter, MessagePage, PageLimit, Probe};
+use tokio::runtime::Handle;
+use tokio::sync::broadcast;
+use tokio_util::sync::CancellationToken;
+
+use crate::compactor::compact;
+use crate::core::Core;
+use crate::error::Refusal;
+use crate::follow::Follower;
+use crate::limits::Limits;
+use crate::news::News;
+use crate::outside::{AgentType, Outside};
+use crate::stats::{Counters, Stats};
+
+/// The use cases. Cheap to clone; all clones are one service.
+#[derive(Clone)]
+pub struct AgentService {
+    pub(crate) core: Arc<Core>,
+}
+
+/// One configured agent type, as it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TypeInfo {
+    pub name: String,
+    pub runner: String,
+    pub format: String,
+    pub default: bool,
+    pub probe: Probe,
+}
+
+impl AgentService {
+    /// Makes the service; `runtime` carries the agents' tasks. Call [`AgentService::recover`] before the first
+    /// client comes.
+    pub fn new(outside: Outside, limits: Limits, runtime: Handle) -> Self {
+        let core = Arc::new(Core::new(outside, limits, runtime));
+        core.tracker.spawn_on(compact(Arc::clone(&core)), &core.runtime);
+        Self { core }
+    }
+
+    /// Takes up what an earlier life of the server left: running turns are adopted or closed, waiting ones run.
+    /// Gives the number of agents taken up.
+    ///
+    /// # Errors
+    /// [`Refusal::Store`].
+    pub async fn recover(&self) -> Result<usize, Refusal> {
+        let agents = self.core.outside.agents.with_open_turns().await?;
+        for agent in &agents {
+            self.core.tails.of(agent.id).raise(agent.head);
+            self.ensure_task(agent);
+        }
+        Ok(agents.len())
+    }
+
+    /// The agent, deleted or not.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`], [`Refusal::Store`].
+    pub async fn get(&self, id: AgentId) -> Result<Agent, Refusal> {
+        self.core.outside.agents.get(id).await?.ok_or(Refusal::NotFound(id))
+    }
+
+    /// Agents, newest first; at most `limits.list_agents` at once.
+    ///
+    /// # Errors
+    /// [`Refusal::Store`].
+    pub async fn list(&self, mut filter: AgentFilter) -> Result<Vec<Agent>, Refusal> {
+        filter.limit = filter.limit.min(self.core.limits.list_agents);
+        Ok(self.core.outside.agents.list(filter).await?)
+    }
+
+    /// One page of what a person sees of an agent, after `since`.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`], [`Refusal::CursorAhead`], [`Refusal::Store`].
+    pub async fn messages(
+        &self,
+        id: AgentId,
+        since: Sequence,
+        events: Option<usize>,
+    ) -> Result<MessagePage, Refusal> {
+        self.check_cursor(id, since).await?;
+        Ok(self.core.outside.journal.messages(id, since, self.page(events)).await?)
+    }
+
+    /// One page of all events of an agent, after `since`, and the number of its newest event.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`], [`Refusal::CursorAhead`], [`Refusal::Store`].
+    pub async fn events(
+        &self,
+        id: AgentId,
+        since: Sequence,
+        events: Option<usize>,
+    ) -> Result<(Vec<Event>, Sequence), Refusal> {
+        let head = self.check_cursor(id, since).await?;
+        let events = self.core.outside.journal.read(id, since, self.page(events)).await?;
+        let newest = events.last().map_or(head, |event| event.sequence.max(head));
+        Ok((events, newest))
+    }
+
+    /// Follows an agent from `since`, or from its newest event. With `keep` the follower waits for later turns
+    /// when the agent has ended.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`], [`Refusal::CursorAhead`], [`Refusal::Store`].
+    pub async fn follow(
+        &self,
+        id: AgentId,
+        since: Option<Sequence>,
+        keep: bool,
+    ) -> Result<(Agent, Follower), Refusal> {
+        // The bell first, then the store: what is committed in between rings.
+        let tail = self.core.tails.of(id);
+        let agent = self.get(id).await?;
+        tail.raise(agent.head);
+        let head = tail.bell().head;
+        let cursor = since.unwrap_or(head);
+        if head < cursor {
+            return Err(Refusal::CursorAhead { head });
+        }
+        Ok((agent, Follower::new(&self.core, id, cursor, keep, tail)))
+    }
+
+    /// The configured agent types, and whether they could be started now.
+    pub async fn types(&self) -> Vec<TypeInfo> {
+        let types: &BTreeMap<String, AgentType> = &self.core.outside.types;
+        let mut infos = Vec::with_capacity(types.len());
+        for (name, kind) in types {
+            infos.push(TypeInfo {
+                name: name.clone(),
+                runner: kind.runner_name.clone(),
+                format: kind.format.clone(),
+                default: self.core.outside.default_type.as_ref() == Some(name),
+                probe: kind.runner.probe().await,
+            });
+        }
+        infos
+    }
+
+    /// News of all agents from now on.
+    pub fn news(&self) -> broadcast::Receiver<News> {
+        self.core.news.subscribe()
+    }
+
+    /// Whether the store can be read and written.
+    ///
+    /// # Errors
+    /// [`Refusal::Store`], [`Refusal::ShuttingDown`].
+    pub async fn check(&self) -> Result<(), Refusal> {
+        if self.core.closing.is_cancelled() {
+            return Err(Refusal::ShuttingDown);
+        }
+        Ok(self.core.outside.agents.check().await?)
+    }
+
+    pub fn stats(&self) -> Stats {
+        let counters = &self.core.counters;
+        Stats {
+            events_saved: Counters::read(&counters.events_saved),
+            batches_saved: Counters::read(&counters.batches_saved),
+            write_retries: Counters::read(&counters.write_retries),
+            turns_started: Counters::read(&counters.turns_started),
+            turns_ended: Counters::read(&counters.turns_ended),
+            invariant_violations: Counters::read(&counters.invariant_violations),
+            active_agents: self.core.active_agents() as u64,
+            followers: self.core.tails.followers() as u64,
+            tail_bytes: self.core.tails.bytes() as u64,
+        }
+    }
+
+    pub fn now(&self) -> Timestamp {
+        self.core.now()
+    }
+
+    /// Fires when the server goes down: streams end then.
+    pub fn closing(&self) -> CancellationToken {
+        self.core.closing.clone()
+    }
+
+    /// Ends the streams and the tasks. The agents live on and are taken up by the next life of the server, unless
+    /// `stop_agents`. Waits for at most `patience`; gives false where that was not enough.
+    pub async fn shutdown(&self, stop_agents: bool, patience: Duration) -> bool {
+        let wait = async {
+            if stop_agents {
+                for control in self.core.all_controls() {
+                    control.cancel();
+                }
+                while 0 < self.core.active_agents() {
+                    self.core.retired.notified().await;
+                }
+            }
+            self.core.closing.cancel();
+            self.core.tracker.close();
+            self.core.tracker.wait().await;
+        };
+        let in_time = tokio::time::timeout(patience, wait).await.is_ok();
+        self.core.closing.cancel();
+        in_time
+    }
+
+    async fn check_cursor(&self, id: AgentId, since: Sequence) -> Result<Sequence, Refusal> {
+        let head = self.get(id).await?.head;
+        if head < since { Err(Refusal::CursorAhead { head }) } else { Ok(head) }
+    }
+
+    fn page(&self, events: Option<usize>) -> PageLimit {
+        let page = self.core.limits.page();
+        PageLimit { events: events.unwrap_or(page.events).clamp(1, page.events), ..page }
+    }
+}

@@ -1,0 +1,229 @@
+//! The end of each journal that somebody writes or reads: a doorbell, and the newest events in memory.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+
+use bytes::Bytes;
+use tokenrail_domain::{AgentId, Event, Sequence};
+use tokio::sync::{Notify, watch};
+
+/// How many renderings of a batch are kept: one for each [`RenderingKey`].
+const RENDERINGS: usize = 8;
+
+/// Consecutive events that are committed, shared by all their readers.
+#[derive(Debug)]
+pub struct Batch {
+    events: Arc<[Event]>,
+    bytes: usize,
+    renderings: [OnceLock<Rendering>; RENDERINGS],
+}
+
+/// One way in which a batch is written for clients: a number below 8 that presentation gives to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RenderingKey(pub u8);
+
+/// A batch as bytes for clients, made once and shared.
+#[derive(Debug)]
+pub struct Rendering {
+    pub bytes: Bytes,
+    /// Where in `bytes` each event ends.
+    pub ends: Vec<usize>,
+}
+
+impl Rendering {
+    /// What the events from the `skip`-th on have become.
+    pub fn from(&self, skip: usize) -> Bytes {
+        let begin = if skip == 0 { 0 } else { self.ends[skip - 1] };
+        self.bytes.slice(begin..)
+    }
+}
+
+impl Batch {
+    /// Takes events that are committed; there is at least one.
+    pub(crate) fn new(events: Arc<[Event]>) -> Self {
+        let bytes = events.iter().map(weight).sum();
+        Self { events, bytes, renderings: Default::default() }
+    }
+
+    pub fn events(&self) -> &[Event] {
+        &self.events
+    }
+
+    pub fn first(&self) -> Sequence {
+        self.events.first().map_or(Sequence::START, |event| event.sequence)
+    }
+
+    pub fn last(&self) -> Sequence {
+        self.events.last().map_or(Sequence::START, |event| event.sequence)
+    }
+
+    /// The batch as `key` has it: rendered by the first reader that asks, for all of them.
+    pub fn rendering(&self, key: RenderingKey, render: impl FnOnce(&[Event]) -> Rendering) -> &Rendering {
+        self.renderings[usize::from(key.0) % RENDERINGS].get_or_init(|| render(&self.events))
+    }
+}
+
+/// About what an event takes in memory, its renderings included.
+fn weight(event: &Event) -> usize {
+    size_of::<Event>() + 4 * event.raw.as_ref().map_or(64, Bytes::len)
+}
+
+/// What a reader must know to decide whether to read, to wait or to go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Bell {
+    /// The newest event that is committed, as far as this process has seen.
+    pub(crate) head: Sequence,
+    /// More may come: a turn runs or waits.
+    pub(crate) active: bool,
+    /// The agent has been deleted.
+    pub(crate) gone: bool,
+}
+
+/// The end of one journal.
+#[derive(Debug)]
+pub(crate) struct Tail {
+    bell: watch::Sender<Bell>,
+    ring: Mutex<VecDeque<Arc<Batch>>>,
+    followers: AtomicUsize,
+    /// Rung when the last follower has left.
+    pub(crate) abandoned: Notify,
+    budget: Arc<Budget>,
+}
+
+/// The bytes that the tails may hold.
+#[derive(Debug)]
+struct Budget {
+    per_tail: usize,
+    of_all: usize,
+    used: AtomicUsize,
+}
+
+impl Tail {
+    /// Makes committed events known: into the ring, and only then the bell, so that whoever hears it finds them.
+    pub(crate) fn announce(&self, batch: Arc<Batch>) {
+        let head = batch.last();
+        {
+            let mut ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
+            self.budget.used.fetch_add(batch.bytes, Ordering::Relaxed);
+            ring.push_back(batch);
+            let mut total: usize = ring.iter().map(|batch| batch.bytes).sum();
+            while self.budget.per_tail < total
+                || self.budget.of_all < self.budget.used.load(Ordering::Relaxed)
+            {
+                let Some(oldest) = ring.pop_front() else { break };
+                total -= oldest.bytes;
+                self.budget.used.fetch_sub(oldest.bytes, Ordering::Relaxed);
+            }
+        }
+        self.raise(head);
+    }
+
+    /// Makes the head known to be at least `head`.
+    pub(crate) fn raise(&self, head: Sequence) {
+        self.bell.send_if_modified(|bell| {
+            let newer = bell.head < head;
+            bell.head = bell.head.max(head);
+            newer
+        });
+    }
+
+    pub(crate) fn set_active(&self, active: bool) {
+        self.bell.send_if_modified(|bell| std::mem::replace(&mut bell.active, active) != active);
+    }
+
+    pub(crate) fn set_gone(&self) {
+        self.bell.send_modify(|bell| {
+            bell.gone = true;
+            bell.active = false;
+        });
+    }
+
+    pub(crate) fn bell(&self) -> Bell {
+        *self.bell.borrow()
+    }
+
+    pub(crate) fn subscribe(&self) -> watch::Receiver<Bell> {
+        self.bell.subscribe()
+    }
+
+    /// The batch in memory that holds `sequence`.
+    pub(crate) fn batch_with(&self, sequence: Sequence) -> Option<Arc<Batch>> {
+        let ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
+        let after = ring.partition_point(|batch| batch.last() < sequence);
+        ring.get(after).filter(|batch| batch.first() <= sequence).cloned()
+    }
+
+    pub(crate) fn follower_came(&self) {
+        self.followers.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn follower_left(&self) {
+        if self.followers.fetch_sub(1, Ordering::Relaxed) == 1 {
+            self.abandoned.notify_one();
+        }
+    }
+
+    pub(crate) fn followers(&self) -> usize {
+        self.followers.load(Ordering::Relaxed)
+    }
+
+    /// Drops the events in memory: whoever wants them reads the store.
+    pub(crate) fn forget(&self) {
+        let mut ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
+        let held: usize = ring.drain(..).map(|batch| batch.bytes).sum();
+        self.budget.used.fetch_sub(held, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Tail {
+    fn drop(&mut self) {
+        self.forget();
+    }
+}
+
+/// The tails of all agents that somebody writes or follows.
+#[derive(Debug)]
+pub(crate) struct Tails {
+    tails: Mutex<HashMap<AgentId, Weak<Tail>>>,
+    budget: Arc<Budget>,
+}
+
+impl Tails {
+    pub(crate) fn new(per_tail: usize, of_all: usize) -> Self {
+        let budget = Budget { per_tail, of_all, used: AtomicUsize::new(0) };
+        Self { tails: Mutex::default(), budget: Arc::new(budget) }
+    }
+
+    /// The tail of an agent: one for all who hold it at the same time.
+    pub(crate) fn of(&self, agent: AgentId) -> Arc<Tail> {
+        let mut tails = self.tails.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(tail) = tails.get(&agent).and_then(Weak::upgrade) {
+            return tail;
+        }
+        tails.retain(|_, tail| tail.strong_count() > 0);
+        let tail = Arc::new(Tail {
+            bell: watch::Sender::new(Bell::default()),
+            ring: Mutex::default(),
+            followers: AtomicUsize::new(0),
+            abandoned: Notify::new(),
+            budget: Arc::clone(&self.budget),
+        });
+        tails.insert(agent, Arc::downgrade(&tail));
+        tail
+    }
+
+    /// The tail of an agent, where somebody holds it.
+    pub(crate) fn get(&self, agent: AgentId) -> Option<Arc<Tail>> {
+        self.tails.lock().unwrap_or_else(PoisonError::into_inner).get(&agent).and_then(Weak::upgrade)
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.budget.used.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn followers(&self) -> usize {
+        let tails = self.tails.lock().unwrap_or_else(PoisonError::into_inner);
+        tails.values().filter_map(Weak::upgrade).map(|tail| tail.followers()).sum()
+    }
+}

@@ -1,0 +1,119 @@
+//! Which wait of a turn ends next, and what that means. Pure.
+
+use std::time::Duration;
+
+use tokenrail_domain::{AgentError, ErrorClass};
+use tokenrail_ports::Activity;
+use tokio::time::Instant;
+
+use crate::limits::Limits;
+
+/// What the timers look at.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Watched {
+    pub(crate) started: Instant,
+    pub(crate) last_output: Instant,
+    /// When the agent gave its result.
+    pub(crate) closed: Option<Instant>,
+    pub(crate) message_open: bool,
+    pub(crate) activity: Activity,
+}
+
+/// Which bound was reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Expired {
+    /// The turn has taken too long.
+    Turn,
+    /// The agent has been silent for too long.
+    Idle,
+    /// It has been silent for too long in the middle of a message.
+    Stream,
+    /// It lives on after its result: the turn is what the result says, the process is ended.
+    AfterResult,
+}
+
+/// When the next bound is reached if nothing happens until then.
+pub(crate) fn next_deadline(watched: &Watched, limits: &Limits) -> (Instant, Expired) {
+    let turn = (watched.started + limits.turn_timeout, Expired::Turn);
+    let other = match watched.closed {
+        Some(closed) if !watched.activity.background => {
+            Some((closed + limits.result_grace, Expired::AfterResult))
+        }
+        _ if watched.activity.tool_running => None,
+        None if watched.message_open && limits.stream_timeout < limits.idle_timeout => {
+            Some((watched.last_output + limits.stream_timeout, Expired::Stream))
+        }
+        _ => Some((watched.last_output + limits.idle_timeout, Expired::Idle)),
+    };
+    other.map_or(turn, |other| if other.0 < turn.0 { other } else { turn })
+}
+
+impl Expired {
+    /// The error that the turn ends with; none where it ends as the agent has said.
+    pub(crate) fn to_agent_error(self, limits: &Limits) -> Option<AgentError> {
+        let (code, text) = match self {
+            Self::Turn => ("turn_timeout", sentence("the turn took longer than", limits.turn_timeout)),
+            Self::Idle => ("idle_timeout", sentence("the agent was silent for", limits.idle_timeout)),
+            Self::Stream => {
+                ("stream_timeout", sentence("the agent stopped in a message for", limits.stream_timeout))
+            }
+            Self::AfterResult => return None,
+        };
+        Some(AgentError {
+            class: ErrorClass::Timeout,
+            code: Some(code.to_owned()),
+            text,
+            retry_after_ms: None,
+            recoverable: true,
+        })
+    }
+}
+
+fn sentence(what: &str, bound: Duration) -> String {
+    format!("{what} {} s, and was ended", bound.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn watched() -> Watched {
+        let now = Instant::now();
+        Watched {
+            started: now,
+            last_output: now + Duration::from_secs(30),
+            closed: None,
+            message_open: false,
+            activity: Activity::default(),
+        }
+    }
+
+    fn check(watched: Watched, expired: Expired, after_s: u64) {
+        let (at, what) = next_deadline(&watched, &Limits::default());
+        assert_eq!((what, at), (expired, watched.started + Duration::from_secs(after_s)));
+    }
+
+    #[test]
+    fn silence_is_counted_from_the_last_output() {
+        check(watched(), Expired::Idle, 630);
+        check(Watched { message_open: true, ..watched() }, Expired::Stream, 90);
+    }
+
+    #[test]
+    fn a_running_tool_may_be_silent_until_the_turn_is_over() {
+        let activity = Activity { tool_running: true, background: false };
+        check(Watched { activity, message_open: true, ..watched() }, Expired::Turn, 3600);
+    }
+
+    #[test]
+    fn after_its_result_an_agent_has_a_short_grace_unless_something_goes_on_in_the_background() {
+        let background = Activity { background: true, tool_running: false };
+        let with = |activity| {
+            let mut watched = Watched { activity, ..watched() };
+            watched.closed = Some(watched.started + Duration::from_secs(40));
+            watched
+        };
+        check(with(Activity::default()), Expired::AfterResult, 50);
+        check(with(background), Expired::Idle, 630);
+    }
+}

@@ -1,0 +1,163 @@
+//! How a turn ended, from what the agent said, how its process ended, and who stopped it. Pure.
+
+use tokenrail_domain::{AgentError, ErrorClass, TurnClose, TurnOutcome};
+use tokenrail_ports::{ExitStatus, RunEnd};
+
+use crate::limits::Limits;
+use crate::timers::Expired;
+
+/// Why a run was asked to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stop {
+    Cancelled,
+    Expired(Expired),
+    /// It printed more than the named limit allows.
+    Flood(&'static str),
+}
+
+/// How a turn ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Verdict {
+    pub(crate) outcome: TurnOutcome,
+    pub(crate) error: Option<AgentError>,
+    /// Whether the error is news: the agent has not said it itself.
+    pub(crate) say: bool,
+}
+
+impl Verdict {
+    pub(crate) fn failed(error: AgentError) -> Self {
+        Self { outcome: TurnOutcome::Failed, error: Some(error), say: true }
+    }
+
+    /// Nothing is left of the agent, and it had not given its result.
+    pub(crate) fn interrupted() -> Self {
+        let text = "the server and the supervisor of the agent ended in the middle of the turn";
+        let error = process_error("interrupted", text.to_owned(), true);
+        Self { outcome: TurnOutcome::Interrupted, error: Some(error), say: false }
+    }
+
+    fn of(outcome: TurnOutcome) -> Self {
+        Self { outcome, error: None, say: false }
+    }
+}
+
+/// The agent's result decides where it gave one: a process that exits with 0 has not succeeded by that, and one
+/// that was killed after its result has.
+pub(crate) fn verdict(
+    close: Option<&TurnClose>,
+    stop: Option<&Stop>,
+    end: &RunEnd,
+    limits: &Limits,
+) -> Verdict {
+    let stopped = stop.and_then(|stop| stop_error(stop, limits));
+    match (close, stop) {
+        (Some(close), None | Some(_)) if close.error.is_none() && !close.interrupted => {
+            Verdict::of(TurnOutcome::Completed)
+        }
+        (_, Some(Stop::Cancelled)) => Verdict::of(TurnOutcome::Cancelled),
+        (Some(TurnClose { error: Some(error), .. }), None) => {
+            Verdict { outcome: TurnOutcome::Failed, error: Some(error.clone()), say: false }
+        }
+        (Some(_), None) => {
+            let text = "the agent was interrupted, and not by a cancel".to_owned();
+            Verdict::failed(process_error("interrupted_outside", text, true))
+        }
+        (Some(close), Some(_)) => match stopped.or_else(|| close.error.clone()) {
+            Some(error) => Verdict::failed(error),
+            None => Verdict::of(TurnOutcome::Completed),
+        },
+        (None, _) => match stopped.or_else(|| end.error.clone()) {
+            Some(error) => Verdict::failed(error),
+            None if end.status == ExitStatus::Lost => Verdict::interrupted(),
+            None => Verdict::failed(no_result(end)),
+        },
+    }
+}
+
+fn stop_error(stop: &Stop, limits: &Limits) -> Option<AgentError> {
+    match stop {
+        Stop::Cancelled => None,
+        Stop::Expired(expired) => expired.to_agent_error(limits),
+        Stop::Flood(limit) => {
+            let text = format!("the agent printed more than {limit} allows, and was ended");
+            Some(process_error("output_capped", text, false))
+        }
+    }
+}
+
+fn no_result(end: &RunEnd) -> AgentError {
+    let how = match end.status {
+        ExitStatus::Code(code) => format!("the agent exited with code {code} and gave no result"),
+        ExitStatus::Signal(signal) => format!("the agent was ended by signal {signal} and gave no result"),
+        ExitStatus::Lost | ExitStatus::None => {
+            "the agent's output ended, and there was no result in it".to_owned()
+        }
+    };
+    let stderr = end.stderr.trim();
+    let text = if stderr.is_empty() { how } else { format!("{how}: {stderr}") };
+    process_error("no_result", text, false)
+}
+
+fn process_error(code: &str, text: String, recoverable: bool) -> AgentError {
+    AgentError {
+        class: ErrorClass::Process,
+        code: Some(code.to_owned()),
+        text,
+        retry_after_ms: None,
+        recoverable,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn close(error: bool, interrupted: bool) -> TurnClose {
+        let error = error.then(|| process_error("x", "it broke".into(), false));
+        TurnClose { error, interrupted, ..TurnClose::default() }
+    }
+
+    fn exited(code: i32) -> RunEnd {
+        RunEnd { status: ExitStatus::Code(code), ..RunEnd::default() }
+    }
+
+    fn check(close: Option<TurnClose>, stop: Option<Stop>, end: &RunEnd, expected: (&str, Option<&str>)) {
+        let verdict = verdict(close.as_ref(), stop.as_ref(), end, &Limits::default());
+        let code = verdict.error.as_ref().and_then(|error| error.code.as_deref());
+        assert_eq!((verdict.outcome.as_str(), code), expected);
+    }
+
+    #[test]
+    fn the_result_decides_and_not_the_exit_code() {
+        check(Some(close(false, false)), None, &exited(1), ("completed", None));
+        check(Some(close(true, false)), None, &exited(0), ("failed", Some("x")));
+        check(None, None, &exited(0), ("failed", Some("no_result")));
+    }
+
+    #[test]
+    fn a_cancel_that_came_too_late_changes_nothing() {
+        check(Some(close(false, false)), Some(Stop::Cancelled), &exited(0), ("completed", None));
+        check(None, Some(Stop::Cancelled), &exited(0), ("cancelled", None));
+        check(Some(close(true, true)), Some(Stop::Cancelled), &exited(0), ("cancelled", None));
+    }
+
+    #[test]
+    fn an_interrupt_that_nobody_here_asked_for_is_a_failure() {
+        check(Some(close(false, true)), None, &exited(0), ("failed", Some("interrupted_outside")));
+        let idle = Some(Stop::Expired(Expired::Idle));
+        check(Some(close(true, true)), idle, &exited(0), ("failed", Some("idle_timeout")));
+    }
+
+    #[test]
+    fn an_agent_that_hangs_after_its_result_has_completed() {
+        let after = Some(Stop::Expired(Expired::AfterResult));
+        check(Some(close(false, false)), after, &exited(137), ("completed", None));
+    }
+
+    #[test]
+    fn without_result_and_supervisor_a_turn_is_interrupted() {
+        let lost = RunEnd { status: ExitStatus::Lost, ..RunEnd::default() };
+        check(None, None, &lost, ("interrupted", Some("interrupted")));
+        check(Some(close(false, false)), None, &lost, ("completed", None));
+    }
+}
