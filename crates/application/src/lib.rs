@@ -29,6 +29,9 @@ mod tails;
 mod timers;
 mod verdict;
 
+#[cfg(test)]
+mod tests;
+
 pub use commands::{Accepted, CommandKey, Launch, LaunchOutcome};
 pub use error::Refusal;
 pub use follow::{Follower, Next, Page, StreamEnd};

@@ -22,6 +22,8 @@ pub(crate) struct Recorder {
     assembler: Assembler,
     parser: Box<dyn IMessageParser>,
     said: Vec<Said>,
+    /// What the line that began another turn says after that.
+    of_next_turn: Vec<Said>,
     pending: Vec<Event>,
     /// The raw lines of all pending events, one after the other, and behind them those of the next event. They
     /// are copied here so that what is kept in memory is what was counted, not the reader's whole buffer.
@@ -60,6 +62,7 @@ impl Recorder {
             assembler,
             parser,
             said: Vec::new(),
+            of_next_turn: Vec::new(),
             pending: Vec::new(),
             raw: BytesMut::new(),
             raw_ends: Vec::new(),
@@ -105,7 +108,7 @@ impl Recorder {
             match said {
                 Said::Close(close) => self.close = Some(*close),
                 Said::NextTurn if fresh => {
-                    self.said.extend(heard);
+                    self.of_next_turn.extend(heard);
                     return Recorded::NextTurn;
                 }
                 Said::NextTurn => self.close = None,
@@ -157,10 +160,9 @@ impl Recorder {
         self.turn = turn;
         self.started_at = now;
         self.message_count = 0;
-        let mut said = mem::take(&mut self.said);
+        let mut said = mem::take(&mut self.of_next_turn);
         let recorded = self.hear(&mut said, end_offset, now);
         debug_assert_eq!(recorded, Recorded::Line, "one line begins one turn");
-        self.said = said;
     }
 
     /// Takes what is pending, to be saved in one transaction; none where nothing is.

@@ -16,9 +16,9 @@ mod clock;
 mod parser;
 mod runner;
 mod store;
-mod workspace;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+mod workspace;
 
 pub use clock::{IClock, IRandom};
 pub use parser::{Activity, IMessageParser};

@@ -1,1 +1,11 @@
 //! Fakes that work, and the contracts that fakes and real adapters pass.
+
+pub mod contract;
+mod memory_store;
+pub mod samples;
+mod scripted_runner;
+mod stopped_clock;
+
+pub use memory_store::{AppendFault, MemoryStore};
+pub use scripted_runner::{ScriptedRunner, Step};
+pub use stopped_clock::{CountingRandom, PretendWorkspace, StoppedClock};

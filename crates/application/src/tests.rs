@@ -1,0 +1,7 @@
+//! The application over fakes that hesitate: what a reader sees.
+
+mod following;
+mod harness;
+mod recovery;
+mod refusals;
+mod turns;

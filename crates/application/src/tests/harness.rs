@@ -1,0 +1,204 @@
+//! The service over a memory store, a scripted runner, and a parser for a small made-up format.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokenrail_domain::{
+    AgentError, AgentId, ErrorClass, Event, EventBody, JsonText, MessageOrdinal, MessageOutcome, Notice,
+    Part, Said, Sequence, Timestamp, ToolCall, ToolResult, TurnClose,
+};
+use tokenrail_ports::testing::{CountingRandom, MemoryStore, PretendWorkspace, ScriptedRunner, StoppedClock};
+use tokenrail_ports::{Activity, IMessageParser};
+use tokio::runtime::Handle;
+
+use crate::{AgentService, AgentType, Launch, Limits, Next, Outside};
+
+/// Everything that a test holds of one service.
+pub(super) struct Harness {
+    pub(super) service: AgentService,
+    pub(super) store: Arc<MemoryStore>,
+    pub(super) runner: Arc<ScriptedRunner>,
+    pub(super) clock: Arc<StoppedClock>,
+}
+
+/// Small bounds: they are met in every test, not only under load.
+pub(super) fn tiny_limits() -> Limits {
+    Limits {
+        running_agents: 2,
+        queued_launches: 1,
+        queued_turns: 2,
+        pending_events: 3,
+        pending_bytes: 4096,
+        page_events: 2,
+        tail_bytes: 2048,
+        tails_bytes: 4096,
+        retry_pause: Duration::from_millis(1),
+        retry_pause_max: Duration::from_millis(4),
+        ..Limits::default()
+    }
+}
+
+pub(super) fn harness(runner: ScriptedRunner) -> Harness {
+    let (store, runner) = (Arc::new(MemoryStore::new(7)), Arc::new(runner));
+    harness_with(store, runner, tiny_limits())
+}
+
+pub(super) fn harness_with(store: Arc<MemoryStore>, runner: Arc<ScriptedRunner>, limits: Limits) -> Harness {
+    let clock = Arc::new(StoppedClock::at(Timestamp(1_700_000_000_000)));
+    let kind = AgentType {
+        runner: runner.clone(),
+        workspace: Arc::new(PretendWorkspace),
+        parser: || Box::new(WordParser::default()),
+        runner_name: "scripted".into(),
+        format: "words".into(),
+    };
+    let outside = Outside {
+        journal: store.clone(),
+        agents: store.clone(),
+        clock: clock.clone(),
+        random: Arc::new(CountingRandom::default()),
+        types: BTreeMap::from([("scripted".to_owned(), kind)]),
+        default_type: Some("scripted".to_owned()),
+    };
+    let service = AgentService::new(outside, limits, Handle::current());
+    Harness { service, store, runner, clock }
+}
+
+impl Harness {
+    pub(super) async fn launch(&self, prompt: &str) -> AgentId {
+        let launch = Launch { prompt: prompt.into(), ..Launch::default() };
+        self.service.launch(launch).await.unwrap().agent.id
+    }
+
+    /// Follows from the beginning until the agent has ended.
+    pub(super) async fn watch(&self, id: AgentId) -> Vec<Event> {
+        let (_, mut follower) = self.service.follow(id, Some(Sequence::START), false).await.unwrap();
+        let mut seen = Vec::new();
+        while let Next::Page(page) = follower.next().await.unwrap() {
+            seen.extend_from_slice(page.events());
+        }
+        assert_dense(&seen);
+        seen
+    }
+
+    /// Waits until the journal holds an event of which `is` is true.
+    pub(super) async fn wait_for(&self, id: AgentId, is: impl Fn(&Event) -> bool) {
+        let (_, mut follower) = self.service.follow(id, Some(Sequence::START), true).await.unwrap();
+        while let Next::Page(page) = follower.next().await.unwrap() {
+            if page.events().iter().any(&is) {
+                return;
+            }
+        }
+        panic!("the stream ended before it came");
+    }
+}
+
+pub(super) fn assert_dense(events: &[Event]) {
+    for (index, event) in events.iter().enumerate() {
+        assert_eq!(event.sequence, Sequence(index as u64 + 1), "no hole, no double, in order");
+    }
+}
+
+/// The events as short words: what a test compares.
+pub(super) fn words(events: &[Event]) -> Vec<String> {
+    events.iter().map(|event| word(&event.body)).collect()
+}
+
+fn word(body: &EventBody) -> String {
+    match body {
+        EventBody::UserMessage { content } => format!("user {content}"),
+        EventBody::TextDelta { text, .. } => format!("+{text}"),
+        EventBody::Message(message) => {
+            let first = message.first_sequence.map_or(0, |first| first.0);
+            format!("message {:?} from {first} {}", message.text(), message.outcome.as_str())
+        }
+        EventBody::ToolCall(call) => format!("call {}", call.tool),
+        EventBody::ToolResult(result) => format!("returns {}", result.content.as_str()),
+        EventBody::Notice(notice) => format!("notice {}", notice.subtype),
+        EventBody::Abandoned { .. } => "abandoned".to_owned(),
+        EventBody::Error(error) => format!("error {}", error.code.as_deref().unwrap_or("-")),
+        EventBody::TurnResult(result) => {
+            let code = result.error.as_ref().and_then(|error| error.code.as_deref()).unwrap_or("-");
+            format!("result {} {code}", result.outcome.as_str())
+        }
+        other => format!("{other:?}"),
+    }
+}
+
+/// Reads `say WORD`, `end`, `tool`, `returned`, `retry`, `close`, `fail`, `next`, `note`; anything else displays
+/// nothing.
+#[derive(Default)]
+struct WordParser {
+    message: u32,
+    open: bool,
+    tool_running: bool,
+}
+
+impl IMessageParser for WordParser {
+    fn parse(&mut self, line: &[u8], said: &mut Vec<Said>) {
+        let line = String::from_utf8_lossy(line);
+        let (word, rest) = line.split_once(' ').unwrap_or((&line, ""));
+        let message = MessageOrdinal(self.message);
+        let outcome = MessageOutcome::Complete;
+        match word {
+            "say" => {
+                self.open = true;
+                let text = rest.to_owned();
+                said.push(Said::Event(EventBody::TextDelta { message, part: Part(0), text }));
+            }
+            "end" => said.push(Said::End { message, outcome, rest: Vec::new() }),
+            "retry" => said.push(Said::Event(EventBody::Abandoned { message })),
+            "session" => said.push(Said::Session(rest.to_owned())),
+            "note" => said.push(Said::Event(EventBody::Notice(Box::new(Notice {
+                subtype: rest.to_owned(),
+                data: JsonText::new_unchecked("{}"),
+            })))),
+            "tool" => {
+                self.tool_running = true;
+                let (call, tool) = ("c".to_owned(), rest.to_owned());
+                let input = JsonText::new_unchecked("{}");
+                let call = ToolCall { call, tool, input, parent_call: None };
+                said.push(Said::Event(EventBody::ToolCall(Box::new(call))));
+            }
+            "returned" => {
+                self.tool_running = false;
+                let (call, content) = ("c".to_owned(), JsonText::string(rest));
+                let result = ToolResult { call, content, is_error: false, parent_call: None };
+                said.push(Said::Event(EventBody::ToolResult(Box::new(result))));
+            }
+            "close" => {
+                said.push(Said::Close(Box::new(TurnClose { text: rest.into(), ..TurnClose::default() })))
+            }
+            "fail" => said.push(Said::Close(Box::new(TurnClose {
+                error: Some(AgentError {
+                    class: ErrorClass::Overloaded,
+                    code: None,
+                    text: rest.to_owned(),
+                    retry_after_ms: None,
+                    recoverable: true,
+                }),
+                ..TurnClose::default()
+            }))),
+            "next" => {
+                said.push(Said::NextTurn);
+                said.push(Said::Event(EventBody::Notice(Box::new(Notice {
+                    subtype: "init".to_owned(),
+                    data: JsonText::new_unchecked("{}"),
+                }))));
+            }
+            _ => {}
+        }
+        if matches!(word, "end" | "retry") {
+            self.message += 1;
+            self.open = false;
+        }
+        if word == "next" {
+            self.message = 0;
+        }
+    }
+
+    fn activity(&self) -> Activity {
+        Activity { tool_running: self.tool_running, background: false }
+    }
+}

@@ -1,0 +1,109 @@
+use tokenrail_domain::{AgentId, Sequence, Timestamp};
+use tokenrail_ports::testing::{ScriptedRunner, Step};
+
+use super::harness::{harness, words};
+use crate::{AgentFilter, CommandKey, Launch, Refusal};
+
+fn ask(change: impl FnOnce(&mut Launch)) -> Launch {
+    let mut launch = Launch { prompt: "hi".into(), ..Launch::default() };
+    change(&mut launch);
+    launch
+}
+
+fn key(body: &str) -> Option<CommandKey> {
+    Some(CommandKey { key: "k".into(), body: body.into() })
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_launched_leaves_no_agent() {
+    let h = harness(ScriptedRunner::new([]));
+    let unknown = h.service.launch(ask(|launch| launch.kind = Some("nope".into()))).await;
+    assert!(matches!(unknown, Err(Refusal::UnknownType { name }) if name == "nope"));
+    let outside = h.service.launch(ask(|launch| launch.cwd = Some("/etc".into()))).await;
+    assert!(matches!(outside, Err(Refusal::CwdNotAllowed(_))));
+    let all = AgentFilter { limit: 10, ..AgentFilter::default() };
+    assert_eq!(h.service.list(all).await.unwrap(), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn more_agents_than_places_wait_and_more_than_may_wait_are_refused() {
+    let h = harness(ScriptedRunner::new([vec![Step::Hang], vec![Step::Hang], vec![Step::line("close x")]]));
+    let first = h.launch("1").await;
+    let second = h.launch("2").await;
+    for id in [first, second] {
+        h.wait_for(id, |_| true).await;
+    }
+    let third = h.launch("3").await;
+    tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    assert!(matches!(h.service.launch(ask(|_| ())).await, Err(Refusal::AtCapacity)));
+    h.service.cancel(first).await.unwrap();
+    assert_eq!(words(&h.watch(third).await), ["user 3", "result completed -"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_waits_for_its_place_can_be_cancelled() {
+    let h = harness(ScriptedRunner::new([vec![Step::Hang], vec![Step::Hang]]));
+    for prompt in ["1", "2"] {
+        let id = h.launch(prompt).await;
+        h.wait_for(id, |_| true).await;
+    }
+    let waiting = h.launch("3").await;
+    h.service.cancel(waiting).await.unwrap();
+    assert_eq!(words(&h.watch(waiting).await), [""; 0]);
+    assert_eq!(h.service.get(waiting).await.unwrap().status.as_str(), "cancelled");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_launches_once() {
+    let h = harness(ScriptedRunner::new([vec![Step::Hang], vec![Step::Hang]]));
+    let first = h.service.launch(ask(|launch| launch.idempotency = key("a"))).await.unwrap();
+    let again = h.service.launch(ask(|launch| launch.idempotency = key("a"))).await.unwrap();
+    assert_eq!((again.again, again.agent.id), (true, first.agent.id));
+    let other = h.service.launch(ask(|launch| launch.idempotency = key("b"))).await;
+    assert!(matches!(other, Err(Refusal::KeyReused)));
+
+    let id = first.agent.id;
+    h.wait_for(id, |_| true).await;
+    let sent = h.service.send(id, "m".into(), key("m")).await.unwrap();
+    assert_eq!(h.service.send(id, "m".into(), key("m")).await.unwrap(), sent);
+    assert!(matches!(h.service.send(id, "n".into(), key("n")).await, Err(Refusal::KeyReused)));
+    assert_eq!(h.service.get(id).await.unwrap().queued, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cursor_ahead_of_the_journal_is_refused_everywhere() {
+    let h = harness(ScriptedRunner::new([vec![Step::line("close x")]]));
+    let id = h.launch("hi").await;
+    h.watch(id).await;
+    let (ahead, head) = (Sequence(3), Sequence(2));
+    let told = |refusal| matches!(refusal, Refusal::CursorAhead { head: told } if told == head);
+    assert!(told(h.service.messages(id, ahead, None).await.unwrap_err()));
+    assert!(told(h.service.events(id, ahead, None).await.unwrap_err()));
+    assert!(told(h.service.follow(id, Some(ahead), false).await.err().unwrap()));
+    assert_eq!(h.service.messages(id, head, None).await.unwrap().events, []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unknown_agent_is_not_found_everywhere() {
+    let h = harness(ScriptedRunner::new([]));
+    let id = AgentId::new(Timestamp(5), [9; 10]);
+    let told = |refusal: Refusal| matches!(refusal, Refusal::NotFound(told) if told == id);
+    assert!(told(h.service.get(id).await.unwrap_err()));
+    assert!(told(h.service.cancel(id).await.unwrap_err()));
+    assert!(told(h.service.delete(id, false).await.unwrap_err()));
+    assert!(told(h.service.send(id, "x".into(), None).await.unwrap_err()));
+    assert!(told(h.service.messages(id, Sequence::START, None).await.unwrap_err()));
+    assert!(told(h.service.follow(id, None, false).await.err().unwrap()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deleted_agent_can_be_read_and_not_written() {
+    let h = harness(ScriptedRunner::new([vec![Step::Hang]]));
+    let id = h.launch("hi").await;
+    h.wait_for(id, |_| true).await;
+    h.service.delete(id, false).await.unwrap();
+    assert!(h.service.get(id).await.unwrap().deleted_at.is_some());
+    assert!(matches!(h.service.send(id, "x".into(), None).await, Err(Refusal::Deleted)));
+    let page = h.service.messages(id, Sequence::START, None).await.unwrap();
+    assert_eq!(page.events.len(), 2, "{:?}", words(&page.events));
+}

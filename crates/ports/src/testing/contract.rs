@@ -1,0 +1,104 @@
+//! What every store promises: [`IJournal`](crate::IJournal) and [`IAgentRepository`](crate::IAgentRepository).
+
+mod agents;
+mod journal;
+mod pages;
+mod queue;
+
+pub use agents::*;
+pub use journal::*;
+pub use pages::*;
+pub use queue::*;
+
+use tokenrail_domain::{Agent, AgentId, Event, Sequence, Turn};
+
+use super::samples::{Scribe, WHOLE, launch};
+use crate::{Append, IAgentRepository, IJournal};
+
+/// Makes one test of each promise. `$fresh` is a function that gives an empty store and whatever must live as
+/// long as it does.
+#[macro_export]
+macro_rules! store_contract {
+    ($fresh:path) => {
+        $crate::store_contract! { $fresh:
+            events_are_numbered_without_a_hole
+            a_conflict_burns_no_number
+            the_same_append_again_changes_nothing
+            other_events_under_the_same_numbers_are_a_conflict
+            an_append_that_breaks_its_form_is_refused
+            a_message_is_completed_once
+            an_unknown_agent_has_no_journal
+            every_kind_of_event_comes_back_as_it_was
+            a_read_from_any_cursor_is_a_run_of_consecutive_events
+            bytes_limit_a_read_but_never_to_nothing
+            a_long_turn_reads_the_same_before_and_after_compaction
+            deltas_of_an_open_message_are_shown_and_then_covered
+            an_abandoned_message_shows_none_of_its_deltas
+            a_message_said_again_under_its_number_shows_what_came_after
+            a_page_of_messages_is_a_prefix
+            messages_of_two_turns_do_not_mix
+            an_agent_reads_back_as_it_was_created
+            an_id_is_created_once
+            a_turn_moves_its_agent_in_the_same_append
+            a_failed_turn_leaves_its_error_until_the_next_starts
+            a_turn_can_fail_before_it_has_run
+            a_turn_that_has_ended_takes_nothing_more
+            an_agent_can_begin_a_turn_by_itself
+            lists_are_newest_first_and_page
+            lists_filter
+            a_deleted_agent_leaves_the_lists_only
+            a_purged_agent_is_gone_for_good
+            turns_wait_in_order
+            a_full_queue_takes_no_more
+            dropped_turns_never_run
+            dropping_the_first_turn_cancels_the_agent
+            open_turns_are_found_for_recovery
+            a_key_launches_once
+            a_key_enqueues_once
+            a_key_is_forgotten_in_time
+            a_healthy_store_says_so
+        }
+    };
+    ($fresh:path: $($promise:ident)*) => {
+        $(
+            #[tokio::test]
+            async fn $promise() {
+                let (store, _guard) = $fresh();
+                $crate::testing::contract::$promise(&store).await;
+            }
+        )*
+    };
+}
+
+/// Creates the `n`th sample agent.
+async fn launched(store: &impl IAgentRepository, n: u8) -> (Agent, Turn, Scribe) {
+    let (agent, turn) = launch(n);
+    let scribe = Scribe::new(&agent);
+    store.create(agent.clone(), turn.clone(), None).await.unwrap();
+    (agent, turn, scribe)
+}
+
+/// Creates the `n`th sample agent and starts its first turn.
+async fn running<S: IJournal + IAgentRepository>(store: &S, n: u8) -> (Agent, Scribe) {
+    let (agent, turn, mut scribe) = launched(store, n).await;
+    store.append(scribe.start(&turn)).await.unwrap();
+    (agent, scribe)
+}
+
+async fn saved<S: IJournal>(store: &S, append: Append) -> Vec<Event> {
+    let events = append.events.to_vec();
+    store.append(append).await.unwrap();
+    events
+}
+
+async fn everything(store: &impl IJournal, agent: AgentId) -> Vec<Event> {
+    store.read(agent, Sequence::START, WHOLE).await.unwrap()
+}
+
+async fn agent_now(store: &impl IAgentRepository, id: AgentId) -> Agent {
+    store.get(id).await.unwrap().unwrap()
+}
+
+fn numbers(events: &[Event]) -> Vec<u64> {
+    events.iter().map(|event| event.sequence.0).collect()
+}

@@ -1,0 +1,192 @@
+//! An agent's row: how it starts, changes and goes.
+
+use tokenrail_domain::{AgentStatus, Sequence, Timestamp, TurnNumber, TurnOutcome, TurnState};
+
+use super::{agent_now, everything, launched, running, saved};
+use crate::testing::samples::{WHOLE, error, json, launch, notice, queued_turn, result, text_delta};
+use crate::{AgentFilter, Created, Enqueued, IAgentRepository, IJournal, StoreError};
+
+pub async fn an_agent_reads_back_as_it_was_created<S: IJournal + IAgentRepository>(store: &S) {
+    let (full, turn, _) = launched(store, 1).await;
+    assert_eq!(agent_now(store, full.id).await, full);
+    assert_eq!(store.open_turns(full.id).await.unwrap(), [turn]);
+
+    let (mut bare, turn) = launch(2);
+    (bare.name, bare.model, bare.metadata, bare.options) = (None, None, None, None);
+    bare.cancel_on_disconnect = false;
+    bare.session = Some("given".into());
+    assert_eq!(store.create(bare.clone(), turn, None).await.unwrap(), Created::New);
+    assert_eq!(agent_now(store, bare.id).await, bare);
+}
+
+pub async fn an_id_is_created_once<S: IJournal + IAgentRepository>(store: &S) {
+    let (agent, turn, _) = launched(store, 1).await;
+    let again = store.create(agent, turn, None).await;
+    assert!(matches!(again, Err(StoreError::Conflict { .. })), "{again:?}");
+}
+
+pub async fn a_turn_moves_its_agent_in_the_same_append<S: IJournal + IAgentRepository>(store: &S) {
+    let (agent, turn, mut scribe) = launched(store, 1).await;
+    let start = saved(store, scribe.start(&turn)).await;
+    let now = agent_now(store, agent.id).await;
+    assert_eq!((now.status, now.head, now.queued), (AgentStatus::Running, Sequence(1), 0));
+    assert_eq!((now.turn, now.updated_at), (TurnNumber::FIRST, start[0].at));
+    let open = store.open_turns(agent.id).await.unwrap();
+    assert_eq!((open[0].state, open[0].first_sequence), (TurnState::Running, Some(Sequence(1))));
+    assert_eq!((&*open[0].prompt, open[0].asked_at), ("count to three", turn.asked_at));
+
+    let mut said = scribe.say(vec![text_delta(0, "a"), text_delta(0, "b")]);
+    said.session = Some("session-1".into());
+    let offset = said.spool_offset;
+    let said = saved(store, said).await;
+    let now = agent_now(store, agent.id).await;
+    assert_eq!((now.session.as_deref(), now.head), (Some("session-1"), Sequence(3)));
+    assert_eq!(now.updated_at, said[1].at);
+    assert_eq!(store.open_turns(agent.id).await.unwrap()[0].spool_offset, offset);
+
+    let end = saved(store, scribe.end(TurnOutcome::Completed)).await;
+    let now = agent_now(store, agent.id).await;
+    assert_eq!((now.status, now.head), (AgentStatus::Completed, Sequence(4)));
+    assert_eq!((now.ended_at, now.updated_at), (Some(end[0].at), end[0].at));
+    assert_eq!((now.usage, now.cost_usd), (Some(json(r#"{"output_tokens":3}"#)), Some(0.1 + 0.2)));
+    assert_eq!(now.session.as_deref(), Some("session-1"));
+    assert_eq!(store.open_turns(agent.id).await.unwrap(), []);
+}
+
+pub async fn a_failed_turn_leaves_its_error_until_the_next_starts<S: IJournal + IAgentRepository>(store: &S) {
+    let (agent, mut scribe) = running(store, 1).await;
+    let mut failed = result(TurnOutcome::Failed);
+    failed.error = Some(error());
+    saved(store, scribe.end_with(failed)).await;
+    let now = agent_now(store, agent.id).await;
+    assert_eq!((now.status, now.error), (AgentStatus::Failed, Some(error())));
+
+    let Enqueued::New { turn: number, .. } =
+        store.enqueue(queued_turn(agent.id, TurnNumber(0), "again"), 16, None).await.unwrap()
+    else {
+        panic!("it is taken");
+    };
+    assert_eq!(agent_now(store, agent.id).await.status, AgentStatus::Failed, "it only waits");
+    saved(store, scribe.start(&queued_turn(agent.id, number, "again"))).await;
+    let now = agent_now(store, agent.id).await;
+    assert_eq!((now.status, now.turn), (AgentStatus::Running, TurnNumber(2)));
+    assert_eq!((now.error, now.ended_at, now.usage), (None, None, None));
+    assert_eq!(now.cost_usd, Some(0.1 + 0.2), "what it has cost so far stays");
+}
+
+pub async fn a_turn_can_fail_before_it_has_run<S: IJournal + IAgentRepository>(store: &S) {
+    let (agent, _, mut scribe) = launched(store, 1).await;
+    saved(store, scribe.end(TurnOutcome::Failed)).await;
+    let now = agent_now(store, agent.id).await;
+    assert_eq!((now.status, now.queued), (AgentStatus::Failed, 0));
+    assert_eq!(store.open_turns(agent.id).await.unwrap(), []);
+}
+
+pub async fn a_turn_that_has_ended_takes_nothing_more<S: IJournal + IAgentRepository>(store: &S) {
+    let (agent, mut scribe) = running(store, 1).await;
+    saved(store, scribe.end(TurnOutcome::Cancelled)).await;
+    let turn = queued_turn(agent.id, TurnNumber(1), "again");
+    for append in [
+        scribe.rehearse(vec![notice("late")]),
+        scribe.clone().end(TurnOutcome::Completed),
+        scribe.clone().start(&turn),
+    ] {
+        let refused = store.append(append).await;
+        assert!(matches!(refused, Err(StoreError::Conflict { head: Sequence(2) })), "{refused:?}");
+    }
+    assert_eq!(everything(store, agent.id).await.len(), 2);
+    assert_eq!(agent_now(store, agent.id).await.status, AgentStatus::Cancelled);
+}
+
+pub async fn an_agent_can_begin_a_turn_by_itself<S: IJournal + IAgentRepository>(store: &S) {
+    let (agent, mut scribe) = running(store, 1).await;
+    let mut second = queued_turn(agent.id, TurnNumber(2), "");
+    second.run = TurnNumber::FIRST;
+    let early = store.append(scribe.clone().start(&second)).await;
+    assert!(matches!(early, Err(StoreError::Conflict { .. })), "one turn runs at a time");
+    saved(store, scribe.end(TurnOutcome::Completed)).await;
+    saved(store, scribe.start(&second)).await;
+    let now = agent_now(store, agent.id).await;
+    assert_eq!((now.status, now.turn, now.queued), (AgentStatus::Running, TurnNumber(2), 0));
+    let open = store.open_turns(agent.id).await.unwrap();
+    assert_eq!((open.len(), open[0].number, open[0].run), (1, TurnNumber(2), TurnNumber::FIRST));
+}
+
+pub async fn lists_are_newest_first_and_page<S: IJournal + IAgentRepository>(store: &S) {
+    for n in [2, 4, 1, 3, 5] {
+        launched(store, n).await;
+    }
+    let (mut filter, mut seen) = (AgentFilter { limit: 2, ..AgentFilter::default() }, Vec::new());
+    loop {
+        let page = store.list(filter.clone()).await.unwrap();
+        let Some(last) = page.last() else { break };
+        assert!(page.len() <= 2);
+        filter.before = Some(last.id);
+        seen.extend(page.iter().map(|agent| agent.created_at.0 - launch(0).0.created_at.0));
+    }
+    assert_eq!(seen, [5, 4, 3, 2, 1]);
+}
+
+pub async fn lists_filter<S: IJournal + IAgentRepository>(store: &S) {
+    launched(store, 1).await;
+    running(store, 2).await;
+    let (_, mut scribe) = running(store, 3).await;
+    saved(store, scribe.end(TurnOutcome::Completed)).await;
+    let (mut other, turn) = launch(4);
+    other.kind = "other".into();
+    store.create(other.clone(), turn, None).await.unwrap();
+
+    let names = |filter: AgentFilter| async move {
+        let agents = store.list(AgentFilter { limit: 10, ..filter }).await.unwrap();
+        agents.iter().map(|agent| agent.created_at.0 - launch(0).0.created_at.0).collect::<Vec<_>>()
+    };
+    let active = vec![AgentStatus::Initializing, AgentStatus::Running];
+    let kind = |kind: &str| AgentFilter { kind: Some(kind.into()), ..AgentFilter::default() };
+    assert_eq!(names(AgentFilter { statuses: active.clone(), ..AgentFilter::default() }).await, [4, 2, 1]);
+    assert_eq!(names(AgentFilter { statuses: active, ..kind("demo") }).await, [2, 1]);
+    assert_eq!(names(kind("other")).await, [4]);
+    assert_eq!(names(AgentFilter { before: Some(other.id), ..kind("demo") }).await, [3, 2, 1]);
+    assert_eq!(names(AgentFilter { deleted: true, ..AgentFilter::default() }).await, Vec::<i64>::new());
+    assert_eq!(names(kind("nobody")).await, Vec::<i64>::new());
+}
+
+pub async fn a_deleted_agent_leaves_the_lists_only<S: IJournal + IAgentRepository>(store: &S) {
+    let (agent, mut scribe) = running(store, 1).await;
+    launched(store, 2).await;
+    assert!(store.delete(agent.id, Timestamp(10), false).await.unwrap());
+    assert!(store.delete(agent.id, Timestamp(20), false).await.unwrap());
+    assert_eq!(agent_now(store, agent.id).await.deleted_at, Some(Timestamp(10)), "of the first call");
+
+    let list = |deleted| store.list(AgentFilter { deleted, limit: 10, ..AgentFilter::default() });
+    assert_eq!(list(false).await.unwrap().len(), 1);
+    assert_eq!(list(true).await.unwrap()[0].id, agent.id);
+    let refused = store.enqueue(queued_turn(agent.id, TurnNumber(0), "more"), 16, None).await.unwrap();
+    assert_eq!(refused, Enqueued::UnknownAgent, "nobody talks to a deleted agent");
+    saved(store, scribe.end(TurnOutcome::Cancelled)).await;
+    assert_eq!(everything(store, agent.id).await.len(), 2, "the turn that ran could still end");
+}
+
+pub async fn a_purged_agent_is_gone_for_good<S: IJournal + IAgentRepository>(store: &S) {
+    let (agent, mut scribe) = running(store, 1).await;
+    let (_, other) = running(store, 2).await;
+    saved(store, scribe.say(vec![notice("init"), text_delta(0, "a")])).await;
+    assert!(store.delete(agent.id, Timestamp(10), true).await.unwrap());
+    assert!(!store.delete(agent.id, Timestamp(11), true).await.unwrap());
+
+    assert_eq!(store.get(agent.id).await.unwrap(), None);
+    assert_eq!(store.open_turns(agent.id).await.unwrap(), []);
+    assert_eq!(store.with_open_turns().await.unwrap().len(), 1);
+    let read = store.read(agent.id, Sequence::START, WHOLE).await;
+    assert!(matches!(read, Err(StoreError::UnknownAgent(_))), "{read:?}");
+    let late = store.append(scribe.say(vec![notice("late")])).await;
+    assert!(matches!(late, Err(StoreError::UnknownAgent(_))), "{late:?}");
+    let (same, turn) = launch(1);
+    let again = store.create(same, turn, None).await;
+    assert!(matches!(again, Err(StoreError::Conflict { .. })), "its numbers are never used again: {again:?}");
+    saved(store, other.clone().say(vec![notice("the other one goes on")])).await;
+    assert!(!store.delete(launch(9).0.id, Timestamp(1), false).await.unwrap(), "never heard of");
+}
+
+pub async fn a_healthy_store_says_so<S: IJournal + IAgentRepository>(store: &S) {
+    store.check().await.unwrap();
+}

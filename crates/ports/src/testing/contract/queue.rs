@@ -1,0 +1,134 @@
+//! Turns that wait, and keys that make a command happen once.
+
+use tokenrail_domain::{AgentStatus, Timestamp, Turn, TurnNumber, TurnOutcome, TurnState};
+
+use super::{agent_now, launched, running, saved};
+use crate::testing::samples::{LAUNCHED_AT, Scribe, launch, queued_turn};
+use crate::{Created, Enqueued, IAgentRepository, IJournal, Idempotency, StoreError};
+
+fn asked(agent: tokenrail_domain::AgentId, prompt: &str) -> Turn {
+    queued_turn(agent, TurnNumber(0), prompt)
+}
+
+fn key(scope: &str, key: &str, body: &str) -> Idempotency {
+    Idempotency {
+        scope: scope.into(),
+        key: key.into(),
+        body: body.into(),
+        forget_before: Timestamp(LAUNCHED_AT.0 - 1000),
+    }
+}
+
+fn new(turn: u32, queued: u32) -> Enqueued {
+    Enqueued::New { turn: TurnNumber(turn), queued }
+}
+
+pub async fn turns_wait_in_order<S: IJournal + IAgentRepository>(store: &S) {
+    let (agent, mut scribe) = running(store, 1).await;
+    for (turn, prompt) in [(2, "second"), (3, "third"), (4, "fourth")] {
+        assert_eq!(store.enqueue(asked(agent.id, prompt), 16, None).await.unwrap(), new(turn, turn - 1));
+    }
+    let wrong = Scribe::new(&agent_now(store, agent.id).await);
+    let wrong = store.append(wrong.at_turn(TurnNumber(3)).end(TurnOutcome::Failed)).await;
+    assert!(matches!(wrong, Err(StoreError::Conflict { .. })), "another one runs: {wrong:?}");
+    let waiting = |turns: &[Turn]| -> Vec<_> {
+        turns.iter().map(|turn| (turn.number.0, turn.prompt.clone(), turn.state)).collect()
+    };
+    let open = store.open_turns(agent.id).await.unwrap();
+    assert_eq!(open.len(), 4);
+    assert_eq!(open[0].state, TurnState::Running);
+    assert_eq!(waiting(&open)[2], (3, "third".to_owned(), TurnState::Queued));
+    assert_eq!(agent_now(store, agent.id).await.queued, 3);
+    assert!(open.iter().all(|turn| turn.run == turn.number), "each starts a process of its own");
+
+    saved(store, scribe.end(TurnOutcome::Completed)).await;
+    saved(store, scribe.start(&open[1])).await;
+    let open = store.open_turns(agent.id).await.unwrap();
+    assert_eq!(waiting(&open)[0], (2, "second".to_owned(), TurnState::Running));
+    assert_eq!(open.len(), 3);
+    assert_eq!(agent_now(store, agent.id).await.queued, 2);
+}
+
+pub async fn a_full_queue_takes_no_more<S: IJournal + IAgentRepository>(store: &S) {
+    let (agent, _) = running(store, 1).await;
+    for turn in 2..4 {
+        assert_eq!(store.enqueue(asked(agent.id, "p"), 2, None).await.unwrap(), new(turn, turn - 1));
+    }
+    assert_eq!(store.enqueue(asked(agent.id, "p"), 2, None).await.unwrap(), Enqueued::QueueFull);
+    let unknown = store.enqueue(asked(launch(9).0.id, "p"), 2, None).await.unwrap();
+    assert_eq!(unknown, Enqueued::UnknownAgent);
+    assert_eq!(store.open_turns(agent.id).await.unwrap().len(), 3);
+}
+
+pub async fn dropped_turns_never_run<S: IJournal + IAgentRepository>(store: &S) {
+    let (agent, scribe) = running(store, 1).await;
+    for _ in 0..2 {
+        store.enqueue(asked(agent.id, "p"), 16, None).await.unwrap();
+    }
+    assert_eq!(store.drop_queued(agent.id, Timestamp(10)).await.unwrap(), 2);
+    assert_eq!(store.drop_queued(agent.id, Timestamp(11)).await.unwrap(), 0);
+    let now = agent_now(store, agent.id).await;
+    assert_eq!((now.status, now.queued), (AgentStatus::Running, 0));
+    assert_eq!(store.open_turns(agent.id).await.unwrap().len(), 1);
+    let late = store.append(scribe.clone().start(&queued_turn(agent.id, TurnNumber(2), "p"))).await;
+    assert!(matches!(late, Err(StoreError::Conflict { .. })), "{late:?}");
+    assert_eq!(store.enqueue(asked(agent.id, "p"), 16, None).await.unwrap(), new(4, 1), "no number twice");
+    let unknown = store.drop_queued(launch(9).0.id, Timestamp(1)).await;
+    assert!(matches!(unknown, Err(StoreError::UnknownAgent(_))), "{unknown:?}");
+}
+
+pub async fn dropping_the_first_turn_cancels_the_agent<S: IJournal + IAgentRepository>(store: &S) {
+    let (agent, ..) = launched(store, 1).await;
+    store.enqueue(asked(agent.id, "p"), 16, None).await.unwrap();
+    assert_eq!(store.drop_queued(agent.id, Timestamp(10)).await.unwrap(), 2);
+    let now = agent_now(store, agent.id).await;
+    assert_eq!((now.status, now.ended_at), (AgentStatus::Cancelled, Some(Timestamp(10))));
+    assert_eq!(now.queued, 0);
+}
+
+pub async fn open_turns_are_found_for_recovery<S: IJournal + IAgentRepository>(store: &S) {
+    let (third, ..) = launched(store, 3).await;
+    let (first, mut ended) = running(store, 1).await;
+    let (second, _) = running(store, 2).await;
+    let (_, mut idle) = running(store, 4).await;
+    saved(store, idle.end(TurnOutcome::Completed)).await;
+    let open: Vec<_> = store.with_open_turns().await.unwrap().iter().map(|agent| agent.id).collect();
+    assert_eq!(open, [first.id, second.id, third.id]);
+
+    saved(store, ended.end(TurnOutcome::Completed)).await;
+    store.enqueue(asked(first.id, "more"), 16, None).await.unwrap();
+    assert_eq!(store.with_open_turns().await.unwrap().len(), 3, "a turn that waits is open too");
+}
+
+pub async fn a_key_launches_once<S: IJournal + IAgentRepository>(store: &S) {
+    let (agent, turn) = launch(1);
+    let create = |n: u8, key| {
+        let (agent, turn) = launch(n);
+        store.create(agent, turn, Some(key))
+    };
+    assert_eq!(store.create(agent.clone(), turn, Some(key("a", "k", "body"))).await.unwrap(), Created::New);
+    assert_eq!(create(2, key("a", "k", "body")).await.unwrap(), Created::Again(agent.id));
+    assert_eq!(create(3, key("a", "k", "other")).await.unwrap(), Created::KeyReused);
+    assert_eq!(store.get(launch(2).0.id).await.unwrap(), None);
+    assert_eq!(create(4, key("b", "k", "other")).await.unwrap(), Created::New, "another scope");
+    assert_eq!(create(5, key("a", "l", "body")).await.unwrap(), Created::New, "another key");
+}
+
+pub async fn a_key_enqueues_once<S: IJournal + IAgentRepository>(store: &S) {
+    let (agent, _) = running(store, 1).await;
+    let enqueue = |key| store.enqueue(asked(agent.id, "p"), 2, Some(key));
+    assert_eq!(enqueue(key("a", "k", "p")).await.unwrap(), new(2, 1));
+    assert_eq!(enqueue(key("a", "l", "p")).await.unwrap(), new(3, 2));
+    let again = Enqueued::Again { turn: TurnNumber(2), queued: 1 };
+    assert_eq!(enqueue(key("a", "k", "p")).await.unwrap(), again, "as it was, though the queue is full now");
+    assert_eq!(enqueue(key("a", "k", "other")).await.unwrap(), Enqueued::KeyReused);
+    assert_eq!(store.open_turns(agent.id).await.unwrap().len(), 3);
+}
+
+pub async fn a_key_is_forgotten_in_time<S: IJournal + IAgentRepository>(store: &S) {
+    let (agent, turn) = launch(1);
+    store.create(agent, turn, Some(key("a", "k", "body"))).await.unwrap();
+    let (second, turn) = launch(2);
+    let later = Idempotency { forget_before: Timestamp(LAUNCHED_AT.0 + 1_000_000), ..key("a", "k", "other") };
+    assert_eq!(store.create(second, turn, Some(later)).await.unwrap(), Created::New);
+}

@@ -1,0 +1,310 @@
+//! A store in memory that works, hesitates, and fails when it is told to.
+
+mod shelf;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use tokenrail_domain::{Agent, AgentId, Event, Sequence, Timestamp, Turn, TurnNumber};
+
+use self::shelf::Shelf;
+use crate::{
+    AgentFilter, Append, Created, Enqueued, IAgentRepository, IJournal, Idempotency, MessagePage, PageLimit,
+    StoreError,
+};
+
+/// How many times one await gives the others a turn, at most.
+const HESITATIONS_MAX: u64 = 4;
+
+/// [`IJournal`] and [`IAgentRepository`] in memory.
+///
+/// It hesitates: before and after each change it yields to the scheduler a number of times that follows from
+/// the seed. A fake that never yields hides races.
+pub struct MemoryStore {
+    state: Mutex<State>,
+}
+
+struct State {
+    shelves: BTreeMap<AgentId, Shelf>,
+    purged: BTreeSet<AgentId>,
+    keys: BTreeMap<(String, String), UsedKey>,
+    faults: VecDeque<AppendFault>,
+    /// What [`IAgentRepository::check`] answers.
+    healthy: bool,
+    /// The state of the xorshift generator behind the hesitations; never 0.
+    chance: u64,
+}
+
+struct UsedKey {
+    body: String,
+    agent: AgentId,
+    turn: TurnNumber,
+    queued: u32,
+    used_at: Timestamp,
+}
+
+/// What goes wrong with an append.
+#[derive(Debug)]
+pub enum AppendFault {
+    /// Nothing is saved, and the caller gets the error.
+    BeforeSaving(StoreError),
+    /// It is saved, and the caller gets the error nevertheless.
+    AfterSaving(StoreError),
+}
+
+impl MemoryStore {
+    /// An empty store whose hesitations follow from `seed`.
+    pub fn new(seed: u64) -> Self {
+        let chance = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        Self {
+            state: Mutex::new(State {
+                shelves: BTreeMap::new(),
+                purged: BTreeSet::new(),
+                keys: BTreeMap::new(),
+                faults: VecDeque::new(),
+                healthy: true,
+                chance,
+            }),
+        }
+    }
+
+    /// Makes the next append that has no fault yet go wrong; called twice, the next two do.
+    pub fn fail_next_append(&self, fault: AppendFault) {
+        self.lock().faults.push_back(fault);
+    }
+
+    /// Sets what [`IAgentRepository::check`] answers.
+    pub fn set_healthy(&self, healthy: bool) {
+        self.lock().healthy = healthy;
+    }
+
+    /// What is saved of an agent's journal at this moment, without hesitation.
+    pub fn saved(&self, agent: AgentId) -> Vec<Event> {
+        self.lock().shelves.get(&agent).map(|shelf| shelf.events.clone()).unwrap_or_default()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn hesitate(&self) {
+        let times = self.lock().roll() % (HESITATIONS_MAX + 1);
+        for _ in 0..times {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+impl State {
+    fn roll(&mut self) -> u64 {
+        self.chance ^= self.chance << 13;
+        self.chance ^= self.chance >> 7;
+        self.chance ^= self.chance << 17;
+        // The low bits of a xorshift are the weak ones.
+        self.chance >> 24
+    }
+
+    fn shelf(&self, agent: AgentId) -> Result<&Shelf, StoreError> {
+        self.shelves.get(&agent).ok_or(StoreError::UnknownAgent(agent))
+    }
+
+    fn shelf_mut(&mut self, agent: AgentId) -> Result<&mut Shelf, StoreError> {
+        self.shelves.get_mut(&agent).ok_or(StoreError::UnknownAgent(agent))
+    }
+
+    /// What the key was used for, if it is known.
+    fn used(&mut self, key: Option<&Idempotency>) -> Option<&UsedKey> {
+        let key = key?;
+        self.keys.retain(|_, used| key.forget_before <= used.used_at);
+        self.keys.get(&(key.scope.clone(), key.key.clone()))
+    }
+
+    fn remember(&mut self, key: Option<Idempotency>, turn: &Turn, queued: u32) {
+        if let Some(key) = key {
+            let used = UsedKey {
+                body: key.body,
+                agent: turn.agent,
+                turn: turn.number,
+                queued,
+                used_at: turn.asked_at,
+            };
+            self.keys.insert((key.scope, key.key), used);
+        }
+    }
+
+    fn append(&mut self, append: Append) -> Result<(), StoreError> {
+        let fault = self.faults.pop_front();
+        if let Some(AppendFault::BeforeSaving(error)) = fault {
+            return Err(error);
+        }
+        self.shelf_mut(append.agent)?.append(append)?;
+        match fault {
+            Some(AppendFault::AfterSaving(error)) => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    fn create(&mut self, agent: Agent, turn: Turn, key: Option<Idempotency>) -> Result<Created, StoreError> {
+        if let Some(used) = self.used(key.as_ref()) {
+            let same = key.is_some_and(|key| key.body == used.body);
+            return Ok(if same { Created::Again(used.agent) } else { Created::KeyReused });
+        }
+        if self.purged.contains(&agent.id) || self.shelves.contains_key(&agent.id) {
+            return Err(StoreError::Conflict { head: Sequence::START });
+        }
+        self.remember(key, &turn, 1);
+        self.shelves.insert(agent.id, Shelf::new(agent, turn));
+        Ok(Created::New)
+    }
+
+    fn enqueue(
+        &mut self,
+        mut turn: Turn,
+        queue_max: u32,
+        key: Option<Idempotency>,
+    ) -> Result<Enqueued, StoreError> {
+        if let Some(used) = self.used(key.as_ref()) {
+            let (turn, queued) = (used.turn, used.queued);
+            let same = key.is_some_and(|key| key.body == used.body);
+            return Ok(if same { Enqueued::Again { turn, queued } } else { Enqueued::KeyReused });
+        }
+        let Some(shelf) = self.shelves.get_mut(&turn.agent).filter(|shelf| shelf.agent.deleted_at.is_none())
+        else {
+            return Ok(Enqueued::UnknownAgent);
+        };
+        if queue_max <= shelf.agent.queued {
+            return Ok(Enqueued::QueueFull);
+        }
+        turn.number = shelf.enqueue(turn.clone());
+        let queued = shelf.agent.queued;
+        self.remember(key, &turn, queued);
+        Ok(Enqueued::New { turn: turn.number, queued })
+    }
+
+    fn delete(&mut self, id: AgentId, at: Timestamp, purge: bool) -> bool {
+        let Some(shelf) = self.shelves.get_mut(&id) else { return false };
+        if shelf.agent.deleted_at.is_none() {
+            shelf.agent.deleted_at = Some(at);
+            shelf.agent.updated_at = at;
+        }
+        if purge {
+            self.shelves.remove(&id);
+            self.keys.retain(|_, used| used.agent != id);
+            self.purged.insert(id);
+        }
+        true
+    }
+}
+
+#[async_trait]
+impl IJournal for MemoryStore {
+    async fn append(&self, append: Append) -> Result<(), StoreError> {
+        self.hesitate().await;
+        let saved = self.lock().append(append);
+        self.hesitate().await;
+        saved
+    }
+
+    async fn read(
+        &self,
+        agent: AgentId,
+        after: Sequence,
+        limit: PageLimit,
+    ) -> Result<Vec<Event>, StoreError> {
+        self.hesitate().await;
+        let page = self.lock().shelf(agent).map(|shelf| shelf.read(after, limit));
+        self.hesitate().await;
+        page
+    }
+
+    async fn messages(
+        &self,
+        agent: AgentId,
+        after: Sequence,
+        limit: PageLimit,
+    ) -> Result<MessagePage, StoreError> {
+        self.hesitate().await;
+        let page = self.lock().shelf(agent).map(|shelf| shelf.messages(after, limit));
+        self.hesitate().await;
+        page
+    }
+
+    async fn compact_next(&self) -> Result<bool, StoreError> {
+        self.hesitate().await;
+        Ok(false)
+    }
+}
+
+#[async_trait]
+impl IAgentRepository for MemoryStore {
+    async fn create(
+        &self,
+        agent: Agent,
+        turn: Turn,
+        key: Option<Idempotency>,
+    ) -> Result<Created, StoreError> {
+        self.hesitate().await;
+        let created = self.lock().create(agent, turn, key);
+        self.hesitate().await;
+        created
+    }
+
+    async fn enqueue(
+        &self,
+        turn: Turn,
+        queue_max: u32,
+        key: Option<Idempotency>,
+    ) -> Result<Enqueued, StoreError> {
+        self.hesitate().await;
+        let enqueued = self.lock().enqueue(turn, queue_max, key);
+        self.hesitate().await;
+        enqueued
+    }
+
+    async fn get(&self, id: AgentId) -> Result<Option<Agent>, StoreError> {
+        self.hesitate().await;
+        Ok(self.lock().shelves.get(&id).map(|shelf| shelf.agent.clone()))
+    }
+
+    async fn list(&self, filter: AgentFilter) -> Result<Vec<Agent>, StoreError> {
+        self.hesitate().await;
+        let state = self.lock();
+        let agents = state.shelves.values().rev().map(|shelf| &shelf.agent);
+        Ok(agents.filter(|agent| shelf::matches(&filter, agent)).take(filter.limit).cloned().collect())
+    }
+
+    async fn open_turns(&self, agent: AgentId) -> Result<Vec<Turn>, StoreError> {
+        self.hesitate().await;
+        Ok(self.lock().shelves.get(&agent).map(Shelf::open_turns).unwrap_or_default())
+    }
+
+    async fn with_open_turns(&self) -> Result<Vec<Agent>, StoreError> {
+        self.hesitate().await;
+        let state = self.lock();
+        let open = state.shelves.values().filter(|shelf| !shelf.open_turns().is_empty());
+        Ok(open.map(|shelf| shelf.agent.clone()).collect())
+    }
+
+    async fn drop_queued(&self, agent: AgentId, at: Timestamp) -> Result<u32, StoreError> {
+        self.hesitate().await;
+        let dropped = self.lock().shelf_mut(agent).map(|shelf| shelf.drop_queued(at));
+        self.hesitate().await;
+        dropped
+    }
+
+    async fn delete(&self, id: AgentId, at: Timestamp, purge: bool) -> Result<bool, StoreError> {
+        self.hesitate().await;
+        let known = self.lock().delete(id, at, purge);
+        self.hesitate().await;
+        Ok(known)
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        self.hesitate().await;
+        if self.lock().healthy { Ok(()) } else { Err(StoreError::Unavailable("told to fail".into())) }
+    }
+}
+
+#[cfg(test)]
+mod tests;

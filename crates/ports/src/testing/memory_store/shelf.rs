@@ -1,0 +1,232 @@
+//! One agent of the memory store: its row, its turns and its journal.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tokenrail_domain::{
+    Agent, AgentStatus, Event, EventBody, Sequence, Timestamp, Turn, TurnNumber, TurnOutcome, TurnResult,
+    TurnState,
+};
+
+use crate::{AgentFilter, Append, MessagePage, PageLimit, StoreError, TurnStep};
+
+pub(super) struct Shelf {
+    pub(super) agent: Agent,
+    pub(super) events: Vec<Event>,
+    turns: BTreeMap<TurnNumber, Turn>,
+}
+
+impl Shelf {
+    pub(super) fn new(mut agent: Agent, turn: Turn) -> Self {
+        agent.queued = 1;
+        Self { agent, events: Vec::new(), turns: BTreeMap::from([(turn.number, turn)]) }
+    }
+
+    pub(super) fn append(&mut self, append: Append) -> Result<(), StoreError> {
+        let conflict = StoreError::Conflict { head: self.agent.head };
+        let (Some(first), Some(last)) = (append.events.first(), append.events.last()) else {
+            return Err(conflict);
+        };
+        if first.sequence != self.agent.head.next() {
+            return if self.has_exactly(&append.events) { Ok(()) } else { Err(conflict) };
+        }
+        let result = result_of(&append).map_err(|IllFormed| conflict)?;
+        let conflict = StoreError::Conflict { head: self.agent.head };
+        let Some(status) = self.next_status(&append.step, first.turn, result) else { return Err(conflict) };
+        if !self.completes_each_message_once(&append.events) {
+            return Err(conflict);
+        }
+
+        let turn = match &append.step {
+            TurnStep::Start(new) => self.turns.entry(first.turn).or_insert_with(|| (**new).clone()),
+            TurnStep::Continue | TurnStep::End => self.turns.get_mut(&first.turn).ok_or(conflict)?,
+        };
+        turn.spool_offset = append.spool_offset;
+        if matches!(append.step, TurnStep::Start(_)) {
+            turn.state = TurnState::Running;
+            turn.first_sequence = Some(first.sequence);
+            self.agent.turn = first.turn;
+            self.agent.ended_at = None;
+            self.agent.error = None;
+            self.agent.usage = None;
+        }
+        if let Some(result) = result {
+            turn.state = TurnState::Ended(result.outcome);
+            self.agent.ended_at = Some(last.at);
+            self.agent.error.clone_from(&result.error);
+            self.agent.usage.clone_from(&result.usage);
+            self.agent.cost_usd = result.cost_usd.or(self.agent.cost_usd);
+        }
+        self.agent.status = status;
+        self.agent.head = last.sequence;
+        self.agent.updated_at = last.at;
+        self.agent.session = append.session.or(self.agent.session.take());
+        self.agent.queued = self.count_queued();
+        self.events.extend(append.events.iter().cloned());
+        Ok(())
+    }
+
+    fn completes_each_message_once(&self, more: &[Event]) -> bool {
+        let mut complete = BTreeSet::new();
+        let events = self.events.iter().chain(more);
+        events.filter_map(|event| Some((event.turn, event.body.completed()?))).all(|it| complete.insert(it))
+    }
+
+    fn has_exactly(&self, events: &[Event]) -> bool {
+        events.iter().all(|event| self.event(event.sequence) == Some(event))
+    }
+
+    fn event(&self, sequence: Sequence) -> Option<&Event> {
+        self.events.get(usize::try_from(sequence.0.checked_sub(1)?).ok()?)
+    }
+
+    /// The agent's status after the step; none where the turn or the agent cannot take it.
+    fn next_status(
+        &self,
+        step: &TurnStep,
+        number: TurnNumber,
+        result: Option<&TurnResult>,
+    ) -> Option<AgentStatus> {
+        let state = self.turns.get(&number).map(|turn| turn.state);
+        let status = self.agent.status;
+        match (step, state, result) {
+            (TurnStep::Start(turn), None | Some(TurnState::Queued), _) if turn.number == number => {
+                status.transition(AgentStatus::Running).ok()
+            }
+            (TurnStep::Continue, Some(TurnState::Running), _) => Some(status),
+            // A turn that waits can end where none runs: it has failed to start.
+            (TurnStep::End, Some(TurnState::Queued), _) if status == AgentStatus::Running => None,
+            (TurnStep::End, Some(TurnState::Queued | TurnState::Running), Some(result)) => {
+                status.transition(result.outcome.status()).ok()
+            }
+            _ => None,
+        }
+    }
+
+    pub(super) fn read(&self, after: Sequence, limit: PageLimit) -> Vec<Event> {
+        let after = self.events.iter().filter(|event| after < event.sequence);
+        prefix(after, limit).0
+    }
+
+    pub(super) fn messages(&self, after: Sequence, limit: PageLimit) -> MessagePage {
+        let mut closed = BTreeSet::new();
+        let mut shown = Vec::new();
+        // Backwards, so that a delta is met after whatever has closed its message.
+        for event in self.events.iter().rev().take_while(|event| after < event.sequence) {
+            match &event.body {
+                EventBody::Message(complete) => {
+                    closed.insert((event.turn, complete.message));
+                }
+                EventBody::Abandoned { message } => {
+                    closed.insert((event.turn, *message));
+                }
+                _ => {}
+            }
+            let said = event.body.delta_of().map(|message| (event.turn, message));
+            if said.is_none_or(|message| !closed.contains(&message) && !self.has_ended(event.turn)) {
+                shown.push(event);
+            }
+        }
+        let (events, cut) = prefix(shown.into_iter().rev(), limit);
+        let head = self.agent.head;
+        let up_to = if cut { events.last().map_or(after, |event| event.sequence) } else { head };
+        MessagePage { events, up_to, head }
+    }
+
+    fn has_ended(&self, number: TurnNumber) -> bool {
+        self.turns.get(&number).is_some_and(|turn| matches!(turn.state, TurnState::Ended(_)))
+    }
+
+    pub(super) fn enqueue(&mut self, mut turn: Turn) -> TurnNumber {
+        let number = self.turns.last_key_value().map_or(TurnNumber::FIRST, |(last, _)| last.next());
+        (turn.number, turn.run) = (number, number);
+        turn.state = TurnState::Queued;
+        self.agent.updated_at = turn.asked_at;
+        self.turns.insert(number, turn);
+        self.agent.queued = self.count_queued();
+        number
+    }
+
+    pub(super) fn open_turns(&self) -> Vec<Turn> {
+        let open = |turn: &&Turn| !matches!(turn.state, TurnState::Ended(_));
+        let mut turns: Vec<Turn> = self.turns.values().filter(open).cloned().collect();
+        // The one that runs may have a higher number: the agent has begun it by itself while others waited.
+        turns.sort_by_key(|turn| (turn.state != TurnState::Running, turn.number));
+        turns
+    }
+
+    pub(super) fn drop_queued(&mut self, at: Timestamp) -> u32 {
+        let dropped = self.count_queued();
+        for turn in self.turns.values_mut().filter(|turn| turn.state == TurnState::Queued) {
+            turn.state = TurnState::Ended(TurnOutcome::Cancelled);
+        }
+        self.agent.queued = 0;
+        if 0 < dropped {
+            self.agent.updated_at = at;
+            if self.agent.status == AgentStatus::Initializing {
+                self.agent.status = AgentStatus::Cancelled;
+                self.agent.ended_at = Some(at);
+            }
+        }
+        dropped
+    }
+
+    fn count_queued(&self) -> u32 {
+        self.turns.values().map(|turn| u32::from(turn.state == TurnState::Queued)).sum()
+    }
+}
+
+pub(super) fn matches(filter: &AgentFilter, agent: &Agent) -> bool {
+    let AgentFilter { statuses, kind, before, deleted, limit: _ } = filter;
+    agent.deleted_at.is_some() == *deleted
+        && (statuses.is_empty() || statuses.contains(&agent.status))
+        && kind.as_ref().is_none_or(|kind| *kind == agent.kind)
+        && before.is_none_or(|before| agent.id < before)
+}
+
+/// An append that breaks the promise of its type.
+struct IllFormed;
+
+/// The turn result that ends the append, if one does.
+fn result_of(append: &Append) -> Result<Option<&TurnResult>, IllFormed> {
+    let mut result = None;
+    let mut before: Option<&Event> = None;
+    for event in append.events.iter() {
+        let follows = before.is_none_or(|b| b.sequence.next() == event.sequence && b.turn == event.turn);
+        if !follows || result.is_some() {
+            return Err(IllFormed);
+        }
+        if let EventBody::TurnResult(it) = &event.body {
+            result = Some(&**it);
+        }
+        before = Some(event);
+    }
+    if result.is_some() == (append.step == TurnStep::End) { Ok(result) } else { Err(IllFormed) }
+}
+
+/// As many events as fit, but at least one; and whether there would have been more.
+fn prefix<'a>(events: impl Iterator<Item = &'a Event>, limit: PageLimit) -> (Vec<Event>, bool) {
+    let mut page = Vec::new();
+    let mut bytes = 0;
+    for event in events {
+        bytes += weight(event);
+        if !page.is_empty() && (limit.events <= page.len() || limit.bytes < bytes) {
+            return (page, true);
+        }
+        page.push(event.clone());
+    }
+    (page, false)
+}
+
+fn weight(event: &Event) -> usize {
+    let text = match &event.body {
+        EventBody::UserMessage { content: text }
+        | EventBody::TextDelta { text, .. }
+        | EventBody::ReasoningDelta { text, .. }
+        | EventBody::ToolInputDelta { fragment: text, .. } => text.len(),
+        EventBody::Message(complete) => complete.text().len(),
+        EventBody::ToolResult(result) => result.content.as_str().len(),
+        EventBody::Notice(notice) => notice.data.as_str().len(),
+        _ => 0,
+    };
+    text + event.raw.as_ref().map_or(0, bytes::Bytes::len)
+}

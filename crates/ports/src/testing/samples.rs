@@ -1,0 +1,262 @@
+//! Agents and events to test with.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tokenrail_domain::{
+    Agent, AgentError, AgentId, AgentStatus, Assembler, CompleteMessage, ContentBlock, ErrorClass, Event,
+    EventBody, JsonText, MessageOrdinal, MessageOutcome, Notice, Part, Sequence, Timestamp, ToolCall,
+    ToolResult, Turn, TurnNumber, TurnOutcome, TurnResult, TurnState, Usage,
+};
+
+use crate::{Append, PageLimit, TurnStep};
+
+/// When the first sample agent was launched.
+pub const LAUNCHED_AT: Timestamp = Timestamp(1_795_299_000_000);
+
+/// A limit that no test reaches.
+pub const WHOLE: PageLimit = PageLimit { events: usize::MAX, bytes: usize::MAX };
+
+/// A page of so many events.
+pub fn page_of(events: usize) -> PageLimit {
+    PageLimit { events, ..WHOLE }
+}
+
+/// The `n`th sample agent, as it is launched, with its first turn. A later one has a greater id.
+pub fn launch(n: u8) -> (Agent, Turn) {
+    let at = Timestamp(LAUNCHED_AT.0 + i64::from(n));
+    let agent = Agent {
+        id: AgentId::new(at, [n; 10]),
+        kind: "demo".into(),
+        name: Some("Ada".into()),
+        status: AgentStatus::Initializing,
+        prompt: "count to three".into(),
+        model: Some("opus".into()),
+        cwd: "/home/ada/project".into(),
+        session: None,
+        turn: TurnNumber::FIRST,
+        queued: 1,
+        head: Sequence::START,
+        created_at: at,
+        updated_at: at,
+        ended_at: None,
+        deleted_at: None,
+        error: None,
+        usage: None,
+        cost_usd: None,
+        metadata: Some(json(r#"{"ticket":7}"#)),
+        options: Some(json(r#"{"effort":"high"}"#)),
+        cancel_on_disconnect: true,
+    };
+    let turn = queued_turn(agent.id, TurnNumber::FIRST, "count to three");
+    (agent, turn)
+}
+
+/// A turn that waits.
+pub fn queued_turn(agent: AgentId, number: TurnNumber, prompt: &str) -> Turn {
+    Turn {
+        agent,
+        number,
+        run: number,
+        prompt: prompt.into(),
+        state: TurnState::Queued,
+        asked_at: Timestamp(LAUNCHED_AT.0 + 500),
+        first_sequence: None,
+        spool_offset: 0,
+    }
+}
+
+pub fn json(text: &str) -> JsonText {
+    JsonText::new_unchecked(text)
+}
+
+pub fn text_delta(message: u32, text: &str) -> EventBody {
+    EventBody::TextDelta { message: MessageOrdinal(message), part: Part(0), text: text.into() }
+}
+
+pub fn notice(subtype: &str) -> EventBody {
+    EventBody::Notice(Box::new(Notice { subtype: subtype.into(), data: json("{}") }))
+}
+
+pub fn result(outcome: TurnOutcome) -> TurnResult {
+    TurnResult {
+        outcome,
+        text: "one two three".into(),
+        duration_ms: 1234,
+        num_turns: Some(2),
+        cost_usd: Some(0.1 + 0.2),
+        usage: Some(json(r#"{"output_tokens":3}"#)),
+        message_count: 1,
+        error: None,
+        origin: None,
+    }
+}
+
+/// An error that has every field.
+pub fn error() -> AgentError {
+    AgentError {
+        class: ErrorClass::RateLimit,
+        code: Some("idle_timeout".into()),
+        text: "slow down".into(),
+        retry_after_ms: Some(1500),
+        recoverable: true,
+    }
+}
+
+/// Writes the journal of one agent: gives each body its number and keeps account of the open messages.
+#[derive(Clone)]
+pub struct Scribe {
+    agent: AgentId,
+    turn: TurnNumber,
+    head: Sequence,
+    spool_offset: u64,
+    open: Assembler,
+}
+
+impl Scribe {
+    pub fn new(agent: &Agent) -> Self {
+        Self {
+            agent: agent.id,
+            turn: agent.turn,
+            head: agent.head,
+            spool_offset: 0,
+            open: Assembler::default(),
+        }
+    }
+
+    /// Goes on with another turn, without starting it.
+    #[must_use]
+    pub fn at_turn(mut self, turn: TurnNumber) -> Self {
+        self.turn = turn;
+        self
+    }
+
+    /// Starts the turn: its user message.
+    pub fn start(&mut self, turn: &Turn) -> Append {
+        self.turn = turn.number;
+        self.spool_offset = 0;
+        let asked = EventBody::UserMessage { content: turn.prompt.clone() };
+        self.write(vec![asked], TurnStep::Start(Box::new(turn.clone())))
+    }
+
+    pub fn say(&mut self, bodies: Vec<EventBody>) -> Append {
+        self.write(bodies, TurnStep::Continue)
+    }
+
+    /// Ends the turn with that outcome.
+    pub fn end(&mut self, outcome: TurnOutcome) -> Append {
+        self.end_with(result(outcome))
+    }
+
+    pub fn end_with(&mut self, result: TurnResult) -> Append {
+        self.write(vec![EventBody::TurnResult(Box::new(result))], TurnStep::End)
+    }
+
+    /// The complete event of a message that has been said in deltas.
+    pub fn complete(&self, message: u32) -> EventBody {
+        let complete = self.open.complete(MessageOrdinal(message), MessageOutcome::Complete);
+        EventBody::Message(Box::new(complete.expect("it is open")))
+    }
+
+    /// The same events again, without having written them.
+    pub fn rehearse(&self, bodies: Vec<EventBody>) -> Append {
+        self.clone().say(bodies)
+    }
+
+    fn write(&mut self, bodies: Vec<EventBody>, step: TurnStep) -> Append {
+        let events: Vec<Event> = bodies.into_iter().map(|body| self.number(body)).collect();
+        self.spool_offset += 100;
+        Append {
+            agent: self.agent,
+            events: Arc::from(events),
+            step,
+            spool_offset: self.spool_offset,
+            session: None,
+            open_from: self.open.first_open_sequence(),
+        }
+    }
+
+    fn number(&mut self, body: EventBody) -> Event {
+        self.head = self.head.next();
+        self.open.record(self.head, &body);
+        let raw = match self.head.0 % 3 {
+            0 => None,
+            // Agents print what is not UTF-8, and lines that display nothing are joined to the next.
+            1 => Some(Bytes::from_static(b"{\"type\":\"ping\"}\n{\"broken\":\"\xff\xfe\"}")),
+            _ => Some(Bytes::from(format!("{{\"line\":{}}}", self.head))),
+        };
+        let at = Timestamp(LAUNCHED_AT.0 + 1000 + i64::try_from(self.head.0 * 7).unwrap_or(0));
+        Event { sequence: self.head, at, turn: self.turn, body, raw }
+    }
+}
+
+/// Bodies of every kind but the turn result, with every optional field both there and absent. The messages 0
+/// and 1 are completed.
+pub fn every_body() -> Vec<EventBody> {
+    let (first, second, part) = (MessageOrdinal(0), MessageOrdinal(1), Part(2));
+    let fragment = |tool: Option<&str>, fragment: &str| EventBody::ToolInputDelta {
+        message: first,
+        part,
+        call: "call_1".into(),
+        tool: tool.map(str::to_owned),
+        fragment: fragment.into(),
+    };
+    vec![
+        text_delta(0, "Grüße 🦀 \u{0} \u{2028} \" \\ "),
+        text_delta(0, ""),
+        EventBody::ReasoningDelta { message: first, part: Part(1), text: "hm".into() },
+        fragment(Some("Bash"), "{\"command\":"),
+        fragment(None, "\"ls\"}"),
+        EventBody::Message(Box::new(CompleteMessage {
+            message: first,
+            blocks: vec![
+                ContentBlock::Text("Grüße 🦀 \u{0} \u{2028} \" \\ ".into()),
+                ContentBlock::Reasoning("hm".into()),
+                ContentBlock::ToolUse {
+                    call: "call_1".into(),
+                    tool: "Bash".into(),
+                    input: json(r#"{ "command" : "ls" }"#),
+                },
+                ContentBlock::Other(json(r#"{"type":"image","n":1.50}"#)),
+            ],
+            first_sequence: Some(Sequence(2)),
+            outcome: MessageOutcome::Complete,
+            parent_call: None,
+        })),
+        EventBody::Message(Box::new(CompleteMessage {
+            message: second,
+            blocks: Vec::new(),
+            first_sequence: None,
+            outcome: MessageOutcome::Interrupted,
+            parent_call: Some("call_0".into()),
+        })),
+        EventBody::ToolCall(Box::new(ToolCall {
+            call: "call_1".into(),
+            tool: "Bash".into(),
+            input: json(r#"{"z":1,"a":[1.0,1e2]}"#),
+            parent_call: Some("call_0".into()),
+        })),
+        EventBody::ToolResult(Box::new(ToolResult {
+            call: "call_1".into(),
+            content: json(r#""caf\u00e9\n""#),
+            is_error: true,
+            parent_call: None,
+        })),
+        EventBody::Usage(Box::new(Usage {
+            stop_reason: Some("end_turn".into()),
+            usage: json(r#"{"output_tokens":3}"#),
+        })),
+        EventBody::Usage(Box::new(Usage { stop_reason: None, usage: json("{}") })),
+        notice("init"),
+        EventBody::Abandoned { message: MessageOrdinal(9) },
+        EventBody::Error(Box::new(error())),
+        EventBody::Error(Box::new(AgentError {
+            class: ErrorClass::Unknown,
+            code: None,
+            text: String::new(),
+            retry_after_ms: None,
+            recoverable: false,
+        })),
+        EventBody::UserMessage { content: "and then?".into() },
+    ]
+}

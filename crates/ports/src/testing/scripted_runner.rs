@@ -1,0 +1,166 @@
+//! A runner that plays a script: what an agent prints, where it waits, and how it ends.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use tokio::sync::Notify;
+
+use crate::{
+    Adoption, ExitStatus, IAgentRun, IAgentRunner, Line, OutputLine, Probe, RunEnd, RunOutput, RunnerError,
+    TurnOrder,
+};
+
+/// One thing that a scripted agent does.
+#[derive(Debug, Clone)]
+pub enum Step {
+    /// It prints these lines, which reach the reader together.
+    Lines(Vec<String>),
+    /// It prints a line that is longer than allowed.
+    LongLine { length_bytes: u64 },
+    /// It waits until the gate is opened.
+    Gate(Arc<Notify>),
+    /// It says nothing more until it is cancelled.
+    Hang,
+    /// It ends. A script without an end exits with 0.
+    End(RunEnd),
+}
+
+impl Step {
+    /// One line by itself.
+    pub fn line(line: impl Into<String>) -> Self {
+        Self::Lines(vec![line.into()])
+    }
+}
+
+/// Plays one script for each turn, in the order in which they were given. It hesitates: each output comes only
+/// after other tasks have had their chance.
+#[derive(Debug, Default)]
+pub struct ScriptedRunner {
+    scripts: Mutex<VecDeque<Vec<Step>>>,
+    adoptions: Mutex<VecDeque<Option<Vec<Step>>>>,
+    orders: Mutex<Vec<TurnOrder>>,
+    cancels: Arc<Mutex<u32>>,
+}
+
+impl ScriptedRunner {
+    /// Plays `scripts`, one for each start.
+    pub fn new(scripts: impl IntoIterator<Item = Vec<Step>>) -> Self {
+        Self { scripts: Mutex::new(scripts.into_iter().collect()), ..Self::default() }
+    }
+
+    /// What the next adoption finds: a run from its first byte, or nothing.
+    pub fn adopt_next(&self, script: Option<Vec<Step>>) {
+        lock(&self.adoptions).push_back(script);
+    }
+
+    /// What was ordered so far.
+    pub fn orders(&self) -> Vec<TurnOrder> {
+        lock(&self.orders).clone()
+    }
+
+    /// How many runs were asked to stop.
+    pub fn cancels(&self) -> u32 {
+        *lock(&self.cancels)
+    }
+
+    fn run(&self, script: Vec<Step>) -> Box<dyn IAgentRun> {
+        let cancels = Arc::clone(&self.cancels);
+        Box::new(ScriptedRun { steps: script.into(), offset: 0, cancelled: false, stop: Notify::new(), cancels })
+    }
+}
+
+#[async_trait]
+impl IAgentRunner for ScriptedRunner {
+    async fn start(&self, order: &TurnOrder) -> Result<Box<dyn IAgentRun>, RunnerError> {
+        tokio::task::yield_now().await;
+        lock(&self.orders).push(order.clone());
+        match lock(&self.scripts).pop_front() {
+            Some(script) => Ok(self.run(script)),
+            None => Err(RunnerError::ProgramMissing { program: "scripted".to_owned() }),
+        }
+    }
+
+    async fn adopt(&self, order: &TurnOrder, _committed: u64) -> Result<Adoption, RunnerError> {
+        tokio::task::yield_now().await;
+        lock(&self.orders).push(order.clone());
+        match lock(&self.adoptions).pop_front().flatten() {
+            Some(script) => Ok(Adoption::Run(self.run(script))),
+            None => Ok(Adoption::Gone),
+        }
+    }
+
+    async fn probe(&self) -> Probe {
+        Probe { program: Some("scripted".to_owned()), ..Probe::default() }
+    }
+}
+
+struct ScriptedRun {
+    steps: VecDeque<Step>,
+    offset: u64,
+    cancelled: bool,
+    stop: Notify,
+    cancels: Arc<Mutex<u32>>,
+}
+
+impl ScriptedRun {
+    fn output(&mut self, line: Line, length: u64) -> OutputLine {
+        self.offset += length + 1;
+        OutputLine { line, end_offset: self.offset }
+    }
+}
+
+#[async_trait]
+impl IAgentRun for ScriptedRun {
+    async fn next(&mut self) -> Result<RunOutput, RunnerError> {
+        tokio::task::yield_now().await;
+        loop {
+            match self.steps.front().cloned() {
+                Some(Step::Lines(lines)) => {
+                    self.steps.pop_front();
+                    let whole = |line: String| (line.len() as u64, Line::Whole(Bytes::from(line)));
+                    let lines = lines.into_iter().map(whole);
+                    let lines: Vec<_> = lines.map(|(length, line)| self.output(line, length)).collect();
+                    return Ok(RunOutput::Lines(lines));
+                }
+                Some(Step::LongLine { length_bytes }) => {
+                    self.steps.pop_front();
+                    let line = Line::TooLong { head: Bytes::from_static(b"long"), length_bytes };
+                    return Ok(RunOutput::Lines(vec![self.output(line, length_bytes)]));
+                }
+                Some(Step::Gate(gate)) => {
+                    tokio::select! {
+                        () = gate.notified() => { self.steps.pop_front(); }
+                        () = self.stop.notified() => self.steps.clear(),
+                    }
+                }
+                Some(Step::Hang) => {
+                    self.stop.notified().await;
+                    self.steps.pop_front();
+                }
+                Some(Step::End(end)) => return Ok(RunOutput::Ended(end)),
+                None => {
+                    let status =
+                        if self.cancelled { ExitStatus::Signal(15) } else { ExitStatus::Code(0) };
+                    return Ok(RunOutput::Ended(RunEnd { status, ..RunEnd::default() }));
+                }
+            }
+        }
+    }
+
+    async fn cancel(&mut self) -> Result<(), RunnerError> {
+        if !self.cancelled {
+            self.cancelled = true;
+            *lock(&self.cancels) += 1;
+            self.stop.notify_one();
+        }
+        Ok(())
+    }
+
+    async fn discard(&mut self) {}
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,56 @@
+//! Time and chance that do what a test says.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use tokenrail_domain::{AgentId, Timestamp};
+
+use crate::{CwdNotAllowed, IClock, IRandom, IWorkspace};
+
+/// A clock that stands still until it is set.
+#[derive(Debug)]
+pub struct StoppedClock(AtomicI64);
+
+impl StoppedClock {
+    pub fn at(now: Timestamp) -> Self {
+        Self(AtomicI64::new(now.0))
+    }
+
+    pub fn advance_ms(&self, ms: i64) {
+        self.0.fetch_add(ms, Ordering::SeqCst);
+    }
+}
+
+impl IClock for StoppedClock {
+    fn now(&self) -> Timestamp {
+        Timestamp(self.0.load(Ordering::SeqCst))
+    }
+}
+
+/// Counts instead of drawing: the same test gets the same ids.
+#[derive(Debug, Default)]
+pub struct CountingRandom(AtomicU64);
+
+impl IRandom for CountingRandom {
+    fn bytes(&self) -> [u8; 10] {
+        let mut bytes = [0; 10];
+        bytes[2..].copy_from_slice(&self.0.fetch_add(1, Ordering::SeqCst).to_be_bytes());
+        bytes
+    }
+}
+
+/// Allows `/allowed` and everything below it; nothing is made.
+#[derive(Debug)]
+pub struct PretendWorkspace;
+
+#[async_trait]
+impl IWorkspace for PretendWorkspace {
+    async fn folder(&self, agent: AgentId, asked: Option<String>) -> Result<PathBuf, CwdNotAllowed> {
+        match asked {
+            None => Ok(PathBuf::from("/own").join(agent.to_string())),
+            Some(path) if path.starts_with("/allowed") => Ok(PathBuf::from(path)),
+            Some(_) => Err(CwdNotAllowed),
+        }
+    }
+}
