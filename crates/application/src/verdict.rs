@@ -55,7 +55,7 @@ pub(crate) fn verdict(
             Verdict::of(TurnOutcome::Completed)
         }
         (_, Some(Stop::Cancelled)) => Verdict::of(TurnOutcome::Cancelled),
-        (Some(TurnClose { error: Some(error), .. }), None) => {
+        (Some(TurnClose { error: Some(error), interrupted: false, .. }), None) => {
             Verdict { outcome: TurnOutcome::Failed, error: Some(error.clone()), say: false }
         }
         (Some(_), None) => {

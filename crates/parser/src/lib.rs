@@ -1,1 +1,42 @@
 //! Reads what agents print and tells it as Tokenrail's events.
+//!
+//! One parser for each agent format, each an [`IMessageParser`](tokenrail_ports::IMessageParser): total,
+//! deterministic, without I/O. Nothing here knows of servers, stores or clients, so the crate works alone.
+//! Read in this order:
+//!
+//! 1. [`ClaudeParser`]: the stream-json of Claude Code, versions 1.0 to 2.1, with or without partial messages;
+//! 2. `text`: JSON strings, decoded leniently.
+//!
+//! ```
+//! use tokenrail_domain::{EventBody, Said};
+//! use tokenrail_parser::ClaudeParser;
+//! use tokenrail_ports::IMessageParser;
+//!
+//! let output = br#"{"type":"system","subtype":"init","session_id":"5f1c","model":"claude-opus"}
+//! {"type":"stream_event","event":{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Hel"}}}
+//! {"type":"stream_event","event":{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"lo!"}}}
+//! {"type":"stream_event","event":{"type":"message_stop"}}
+//! {"type":"result","subtype":"success","is_error":false,"result":"Hello!"}"#;
+//!
+//! let mut parser = ClaudeParser::new();
+//! let mut said = Vec::new();
+//! for line in output.split(|&byte| byte == b'\n') {
+//!     parser.parse(line, &mut said);
+//! }
+//!
+//! let text: String = said
+//!     .iter()
+//!     .filter_map(|said| match said {
+//!         Said::Event(EventBody::TextDelta { text, .. }) => Some(text.as_str()),
+//!         _ => None,
+//!     })
+//!     .collect();
+//! assert_eq!(text, "Hello!");
+//! assert_eq!(said[0], Said::Session("5f1c".into()));
+//! assert!(matches!(&said[..], [.., Said::End { .. }, Said::Close(close)] if close.error.is_none()));
+//! ```
+
+mod claude;
+mod text;
+
+pub use claude::ClaudeParser;

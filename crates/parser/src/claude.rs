@@ -1,0 +1,278 @@
+//! The stream-json of Claude Code: `claude -p --output-format stream-json --verbose`.
+//!
+//! Every text comes up to three times: in deltas (`stream_event`, with `--include-partial-messages`), as a whole
+//! block (`assistant`, just before the block's stop) and in the `result`. It is said once, in deltas where there
+//! are any; the whole blocks are the truth by which the deltas are completed, cancelled or abandoned.
+//!
+//! | line | what is said |
+//! | --- | --- |
+//! | any, with a `session_id` that is new | [`Said::Session`] |
+//! | `stream_event/content_block_delta` | a delta of text, reasoning or tool input |
+//! | `stream_event/message_stop` | [`Said::End`]; with `abandoned_blocks`, `Abandoned` and the whole blocks again |
+//! | `stream_event/message_start` | nothing; a message that is still open lost its stream and is abandoned |
+//! | `stream_event/message_delta` | usage |
+//! | `stream_event/error`, `error` | error |
+//! | other `stream_event`; those of a sub-agent | nothing |
+//! | `assistant` that repeats deltas | what they lack; a tool call for each `tool_use` |
+//! | `assistant` without deltas, or of a sub-agent | a complete message; a tool call for each `tool_use` |
+//! | `assistant` that is the agent's report of an API error | error |
+//! | `user` with `tool_result` | a tool result each |
+//! | `user` with anything else | notice `interrupt_note`, `subagent_prompt`, `synthetic_prompt`, `user_echo` |
+//! | `user` with `isReplay` | nothing: the server has recorded what the user said |
+//! | `system/init` | notice; after a `result`, [`Said::NextTurn`] before it |
+//! | `system/thinking_tokens` | nothing: it comes with every token |
+//! | `system/api_retry` | notice; an open message is abandoned |
+//! | other `system` | notice with its subtype |
+//! | `control_request` to use a tool | notice `permission_request` |
+//! | `control_cancel_request` | notice `permission_cancelled` |
+//! | `control_response` that is an error | notice `control_error` |
+//! | other `control_request`, `control_response`; `command_lifecycle`, `keep_alive` | nothing |
+//! | `result` | [`Said::Close`]; before it an error, where it failed and has not said so |
+//! | `message` (old format) | as `assistant` or `user` |
+//! | a stream event without its `stream_event` | as with it |
+//! | an object of any other type | notice with the type for a name |
+//! | an array | as its elements |
+//! | anything else | error `line_invalid` |
+//!
+//! A new turn begins at the first `init`, message or `result` after a `result`. What comes between (task
+//! notifications, hooks) belongs to the turn before.
+
+mod busy;
+mod errors;
+mod lines;
+mod messages;
+mod open_message;
+mod result;
+mod stream;
+mod voice;
+
+use std::borrow::Cow;
+
+use serde_json::value::RawValue;
+use tokenrail_domain::{AgentError, ErrorClass, EventBody, JsonText, Said, Usage};
+use tokenrail_ports::{Activity, IMessageParser};
+
+use self::busy::Busy;
+use self::lines::{ControlLine, Delta, Head, Labelled, Message, MessageLine, StreamEvent};
+use self::messages::notice;
+use self::stream::Stream;
+use self::voice::Voice;
+
+/// How much of a line that makes no sense is shown.
+const SHOWN_CHARS_MAX: usize = 200;
+
+/// Reads what one process of Claude Code prints: make a new one for each process.
+///
+/// The table at the top of its source file says what becomes of each line.
+#[derive(Debug, Default)]
+pub struct ClaudeParser {
+    /// The session, as it was written.
+    session: String,
+    stream: Stream,
+    /// The ordinal of the turn's next message.
+    next_message: u32,
+    /// The turn's result was read.
+    closed: bool,
+    /// Somebody stopped the agent in this turn.
+    interrupted: bool,
+    /// The turn's last error.
+    told: Option<AgentError>,
+    busy: Busy,
+}
+
+impl ClaudeParser {
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl IMessageParser for ClaudeParser {
+    fn parse(&mut self, line: &[u8], said: &mut Vec<Said>) {
+        // The strict check is several times faster than the lossy one, and nearly always enough.
+        let line = str::from_utf8(line).map_or_else(|_| String::from_utf8_lossy(line), Cow::Borrowed);
+        let line = line.trim_matches([' ', '\t', '\r', '\n']);
+        match line.as_bytes().first() {
+            None => {}
+            Some(b'[') => match serde_json::from_str::<Vec<&RawValue>>(line) {
+                Ok(elements) => elements.into_iter().for_each(|element| self.object(element.get(), said)),
+                Err(_) => said.push(nonsense(line)),
+            },
+            Some(_) => self.object(line, said),
+        }
+    }
+
+    fn activity(&self) -> Activity {
+        self.busy.activity()
+    }
+}
+
+impl ClaudeParser {
+    fn object(&mut self, line: &str, said: &mut Vec<Said>) {
+        let head: Head<'_> = match serde_json::from_str(line) {
+            Ok(head) if line.starts_with('{') => head,
+            _ => return said.push(nonsense(line)),
+        };
+        self.session(&head, said);
+        let kind = lines::text(head.kind).unwrap_or_default();
+        match &*kind {
+            "stream_event" if head.parent_tool_use_id.is_none() => {
+                self.stream_event(&lines::read(head.event), &head, said);
+            }
+            "stream_event" | "command_lifecycle" | "keep_alive" => {}
+            "system" => self.system(&head, line, said),
+            "result" => self.result(&reread(line), said),
+            "assistant" | "user" | "message" => self.message(&kind, line, said),
+            "control_request" | "control_response" | "control_cancel_request" => control(&kind, line, said),
+            "message_start"
+            | "content_block_start"
+            | "content_block_delta"
+            | "content_block_stop"
+            | "message_delta"
+            | "message_stop"
+            | "ping"
+            | "error" => {
+                self.stream_event(&reread(line), &head, said);
+            }
+            _ => said.push(unknown(&head, line)),
+        }
+    }
+
+    fn session(&mut self, head: &Head<'_>, said: &mut Vec<Said>) {
+        let Some(raw) = head.session_id.filter(|raw| raw.get() != self.session) else { return };
+        if let Some(session) = lines::text(Some(raw)).filter(|session| !session.is_empty()) {
+            raw.get().clone_into(&mut self.session);
+            said.push(Said::Session(session.into_owned()));
+        }
+    }
+
+    /// Begins the next turn where the last one has ended.
+    fn begin_turn(&mut self, said: &mut Vec<Said>) {
+        if std::mem::take(&mut self.closed) {
+            self.next_message = 0;
+            self.stream = Stream::default();
+            self.interrupted = false;
+            self.told = None;
+            said.push(Said::NextTurn);
+        }
+    }
+
+    fn stream_event(&mut self, event: &StreamEvent<'_>, head: &Head<'_>, said: &mut Vec<Said>) {
+        let index = stream::index(event.index);
+        match lines::text(event.kind).as_deref() {
+            Some("content_block_delta") => {
+                let delta: Delta<'_> = lines::read(event.delta);
+                let (stream, mut voice) = self.speaker(said);
+                stream.delta(index, &delta, &mut voice);
+            }
+            Some("message_start") => {
+                self.begin_turn(said);
+                let message: Message<'_> = lines::read(event.message);
+                let id = lines::text(message.id).map(Cow::into_owned);
+                let (stream, mut voice) = self.speaker(said);
+                stream.start(id, &mut voice);
+            }
+            Some("content_block_start") => {
+                if let Some(block) = event.content_block {
+                    self.stream.start_block(index, block);
+                }
+            }
+            Some("content_block_stop") => {
+                let (stream, mut voice) = self.speaker(said);
+                stream.stop_block(index, &mut voice);
+            }
+            Some("message_delta") => said.extend(usage(event)),
+            Some("message_stop") => {
+                let abandoned = head.abandoned_blocks.map(|blocks| {
+                    let blocks: lines::AbandonedBlocks<'_> = lines::read(Some(blocks));
+                    stream::index(blocks.from_block_index)
+                });
+                let (stream, mut voice) = self.speaker(said);
+                stream.stop(abandoned, &mut voice);
+            }
+            Some("error") => self.tell(errors::of_api(event.error), said),
+            _ => {}
+        }
+    }
+
+    fn message(&mut self, kind: &str, line: &str, said: &mut Vec<Said>) {
+        let mut of_line: MessageLine<'_> = reread(line);
+        // In the old format the message may be the line itself.
+        of_line.message = of_line.message.or_else(|| serde_json::from_str(line).ok());
+        let message: Message<'_> = lines::read(of_line.message);
+        let role = lines::text(message.role);
+        match (kind, role.as_deref()) {
+            ("user", _) | ("message", Some("user")) => self.user(&of_line, &message, said),
+            _ => self.assistant(&of_line, &message, said),
+        }
+    }
+
+    fn system(&mut self, head: &Head<'_>, line: &str, said: &mut Vec<Said>) {
+        let subtype = lines::text(head.subtype).unwrap_or("system".into());
+        match &*subtype {
+            "thinking_tokens" => return,
+            "init" => self.begin_turn(said),
+            "api_retry" => {
+                let (stream, mut voice) = self.speaker(said);
+                stream.give_up_unfinished(&mut voice);
+            }
+            task if busy::is_about_tasks(task) => self.busy.task(task, &reread(line)),
+            _ => {}
+        }
+        said.push(notice(&subtype, JsonText::new_unchecked(line)));
+    }
+
+    /// Says an error of the agent's, and remembers it for the result, which may repeat it.
+    fn tell(&mut self, error: AgentError, said: &mut Vec<Said>) {
+        said.push(Said::Event(EventBody::Error(Box::new(error.clone()))));
+        self.told = Some(error);
+    }
+
+    fn speaker<'a>(&'a mut self, said: &'a mut Vec<Said>) -> (&'a mut Stream, Voice<'a>) {
+        (&mut self.stream, Voice { said, next: &mut self.next_message })
+    }
+}
+
+/// Reads the rest of a line whose head was read: it is an object.
+fn reread<'a, T: serde::Deserialize<'a> + Default>(line: &'a str) -> T {
+    serde_json::from_str(line).unwrap_or_default()
+}
+
+fn usage(event: &StreamEvent<'_>) -> Option<Said> {
+    let delta: Delta<'_> = lines::read(event.delta);
+    let stop_reason = lines::text(delta.stop_reason).map(Cow::into_owned);
+    let usage = lines::object(event.usage);
+    if stop_reason.is_none() && usage.is_none() {
+        return None;
+    }
+    let usage = usage.unwrap_or_else(|| JsonText::new_unchecked("{}"));
+    Some(Said::Event(EventBody::Usage(Box::new(Usage { stop_reason, usage }))))
+}
+
+fn control(kind: &str, line: &str, said: &mut Vec<Said>) {
+    let of_line: ControlLine<'_> = reread(line);
+    let body: Labelled<'_> = lines::read(of_line.request.or(of_line.response));
+    let subtype = match (kind, lines::text(body.subtype).as_deref()) {
+        ("control_request", Some("can_use_tool")) => "permission_request",
+        ("control_cancel_request", _) => "permission_cancelled",
+        ("control_response", Some("error")) => "control_error",
+        _ => return,
+    };
+    said.push(notice(subtype, JsonText::new_unchecked(line)));
+}
+
+fn nonsense(line: &str) -> Said {
+    let shown: String = line.chars().take(SHOWN_CHARS_MAX).collect();
+    let more = if shown.len() < line.len() { " …" } else { "" };
+    let text = format!("the agent printed a line that is no JSON object: {shown}{more}");
+    let error = errors::agent_error(ErrorClass::Protocol, Some("line_invalid"), text);
+    Said::Event(EventBody::Error(Box::new(error)))
+}
+
+fn unknown(head: &Head<'_>, line: &str) -> Said {
+    let kind = lines::text(head.kind).unwrap_or("untyped".into());
+    let name = match lines::text(head.subtype) {
+        Some(subtype) => format!("{kind}/{subtype}"),
+        None => kind.into_owned(),
+    };
+    notice(&name, JsonText::new_unchecked(line))
+}

@@ -1,0 +1,257 @@
+//! The lines as Claude Code writes them.
+//!
+//! Every field is an unread JSON value until somebody asks for it: so a lone surrogate, a field that has changed
+//! its type or a deep nesting costs that field and not the line. (A tagged enum would read better, but serde
+//! cannot keep raw values inside one.)
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokenrail_domain::{ContentBlock, JsonText};
+
+use crate::text;
+
+/// A JSON value that is not read yet; none where it is missing or null.
+pub(super) type Raw<'a> = Option<&'a RawValue>;
+
+/// What every line may have: enough to know where it goes.
+#[derive(Deserialize)]
+pub(super) struct Head<'a> {
+    #[serde(borrow, rename = "type")]
+    pub(super) kind: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) subtype: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) session_id: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) parent_tool_use_id: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) event: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) abandoned_blocks: Raw<'a>,
+}
+
+/// One event of the model's own stream.
+#[derive(Deserialize, Default)]
+pub(super) struct StreamEvent<'a> {
+    #[serde(borrow, rename = "type")]
+    pub(super) kind: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) index: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) delta: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) content_block: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) message: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) usage: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) error: Raw<'a>,
+}
+
+/// The delta of a block, or of a message.
+#[derive(Deserialize, Default)]
+pub(super) struct Delta<'a> {
+    #[serde(borrow, rename = "type")]
+    pub(super) kind: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) text: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) thinking: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) partial_json: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) stop_reason: Raw<'a>,
+}
+
+/// Which blocks of a message are void.
+#[derive(Deserialize, Default)]
+pub(super) struct AbandonedBlocks<'a> {
+    #[serde(borrow)]
+    pub(super) from_block_index: Raw<'a>,
+}
+
+/// An `assistant` or `user` line, or one of the old type `message`, whose message may be the line itself.
+#[derive(Deserialize, Default)]
+pub(super) struct MessageLine<'a> {
+    #[serde(borrow)]
+    pub(super) message: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) parent_tool_use_id: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) aborted: Raw<'a>,
+    #[serde(borrow, rename = "isReplay")]
+    pub(super) is_replay: Raw<'a>,
+    #[serde(borrow, rename = "isSynthetic")]
+    pub(super) is_synthetic: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) is_api_error_message: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) error: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) api_error: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) api_error_status: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) api_error_type: Raw<'a>,
+}
+
+/// A message of the model's API.
+#[derive(Deserialize, Default)]
+pub(super) struct Message<'a> {
+    #[serde(borrow)]
+    pub(super) id: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) model: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) role: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) content: Raw<'a>,
+}
+
+/// A content block of any type.
+#[derive(Deserialize, Default)]
+pub(super) struct Block<'a> {
+    #[serde(borrow, rename = "type")]
+    pub(super) kind: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) text: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) thinking: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) id: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) name: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) input: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) tool_use_id: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) content: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) is_error: Raw<'a>,
+}
+
+/// The end of a turn.
+#[derive(Deserialize, Default)]
+pub(super) struct ResultLine<'a> {
+    #[serde(borrow)]
+    pub(super) subtype: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) is_error: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) result: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) errors: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) num_turns: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) total_cost_usd: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) usage: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) terminal_reason: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) api_error: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) api_error_status: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) api_error_type: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) origin: Raw<'a>,
+}
+
+/// An object that says what kind it is of: the origin of a turn, an error of the API, a control request.
+#[derive(Deserialize, Default)]
+pub(super) struct Labelled<'a> {
+    #[serde(borrow)]
+    pub(super) kind: Raw<'a>,
+    #[serde(borrow, rename = "type")]
+    pub(super) type_name: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) subtype: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) message: Raw<'a>,
+}
+
+/// A control request or response.
+#[derive(Deserialize, Default)]
+pub(super) struct ControlLine<'a> {
+    #[serde(borrow)]
+    pub(super) request: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) response: Raw<'a>,
+}
+
+/// A line about tasks that the agent runs beside its conversation.
+#[derive(Deserialize, Default)]
+pub(super) struct TaskLine<'a> {
+    #[serde(borrow)]
+    pub(super) task_id: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) is_backgrounded: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) tasks: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) patch: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) status: Raw<'a>,
+}
+
+/// Reads an object; what is missing, or is something else, reads as an object without fields.
+pub(super) fn read<'a, T: Deserialize<'a> + Default>(raw: Raw<'a>) -> T {
+    raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
+}
+
+/// Reads a string.
+pub(super) fn text(raw: Raw<'_>) -> Option<Cow<'_, str>> {
+    text::decode(raw?.get())
+}
+
+/// Whether the field is there and true.
+pub(super) fn is_true(raw: Raw<'_>) -> bool {
+    raw.is_some_and(|raw| raw.get() == "true")
+}
+
+/// Reads a number.
+pub(super) fn number<'a, T: Deserialize<'a>>(raw: Raw<'a>) -> Option<T> {
+    serde_json::from_str(raw?.get()).ok()
+}
+
+/// Takes an object as it is.
+pub(super) fn object(raw: Raw<'_>) -> Option<JsonText> {
+    raw.filter(|raw| raw.get().starts_with('{')).map(|raw| JsonText::new_unchecked(raw.get()))
+}
+
+/// The elements of an array; of anything else, none.
+pub(super) fn elements(raw: Raw<'_>) -> Vec<&RawValue> {
+    raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
+}
+
+/// The content of a message: a string, or an array of blocks.
+pub(super) fn content(raw: Raw<'_>) -> Vec<ContentBlock> {
+    match text(raw) {
+        Some(text) => vec![ContentBlock::Text(text.into_owned())],
+        None => elements(raw).into_iter().map(block).collect(),
+    }
+}
+
+/// One content block.
+pub(super) fn block(raw: &RawValue) -> ContentBlock {
+    let block: Block<'_> = read(Some(raw));
+    let known = match text(block.kind).as_deref() {
+        Some("text") => text(block.text).map(|text| ContentBlock::Text(text.into_owned())),
+        Some("thinking") => text(block.thinking).map(|text| ContentBlock::Reasoning(text.into_owned())),
+        Some("tool_use") => text(block.id).map(|call| ContentBlock::ToolUse {
+            call: call.into_owned(),
+            tool: text(block.name).unwrap_or_default().into_owned(),
+            input: block
+                .input
+                .map_or_else(|| JsonText::new_unchecked("{}"), |input| JsonText::new_unchecked(input.get())),
+        }),
+        _ => None,
+    };
+    known.unwrap_or_else(|| ContentBlock::Other(JsonText::new_unchecked(raw.get())))
+}

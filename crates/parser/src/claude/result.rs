@@ -1,0 +1,76 @@
+//! The end of a turn, as the agent tells it.
+
+use std::borrow::Cow;
+
+use tokenrail_domain::{AgentError, ErrorClass, EventBody, Said, TurnClose};
+
+use super::ClaudeParser;
+use super::errors::{Fault, agent_error};
+use super::lines::{self, Labelled, ResultLine};
+
+impl ClaudeParser {
+    /// Reads a `result` line.
+    pub(super) fn result(&mut self, line: &ResultLine<'_>, said: &mut Vec<Said>) {
+        // Each result ends a turn of its own.
+        self.begin_turn(said);
+        let (stream, mut voice) = self.speaker(said);
+        stream.close(&mut voice);
+        let close = self.close(line);
+        if let Some(error) = close.error.as_ref().filter(|_| !close.interrupted)
+            && self.told.as_ref() != Some(error)
+        {
+            said.push(Said::Event(EventBody::Error(Box::new(error.clone()))));
+        }
+        said.push(Said::Close(Box::new(close)));
+        self.closed = true;
+        self.interrupted = false;
+        self.told = None;
+        self.busy.turn_ended();
+    }
+
+    fn close(&self, line: &ResultLine<'_>) -> TurnClose {
+        let subtype = lines::text(line.subtype).unwrap_or("success".into());
+        let reason = lines::text(line.terminal_reason).unwrap_or_default();
+        let interrupted =
+            reason.starts_with("aborted") || (self.interrupted && subtype == "error_during_execution");
+        // Old versions say `is_error: false` after every failure but one of the API, new ones say
+        // `subtype: "success"` after those.
+        let failed = lines::is_true(line.is_error) || subtype != "success";
+        let origin: Labelled<'_> = lines::read(line.origin);
+        TurnClose {
+            error: (failed || interrupted).then(|| self.failure(line, &subtype, interrupted)),
+            interrupted,
+            text: lines::text(line.result).unwrap_or_default().into_owned(),
+            num_turns: lines::number(line.num_turns),
+            cost_usd: lines::number(line.total_cost_usd),
+            usage: lines::object(line.usage),
+            origin: lines::text(origin.kind).map(Cow::into_owned),
+        }
+    }
+
+    fn failure(&self, line: &ResultLine<'_>, subtype: &str, interrupted: bool) -> AgentError {
+        if interrupted {
+            // Its own text is a diagnosis for its developers.
+            return agent_error(ErrorClass::Unknown, None, "the agent was interrupted".to_owned());
+        }
+        let errors = lines::elements(line.errors).into_iter();
+        let errors: Vec<_> = errors.filter_map(|error| lines::text(Some(error))).collect();
+        let text = lines::text(line.result).filter(|text| !text.is_empty());
+        let text = text.unwrap_or_else(|| errors.join("; ").into());
+        match &self.told {
+            Some(told) if text.is_empty() || told.text == text => return told.clone(),
+            _ => {}
+        }
+        match subtype {
+            "error_max_turns" | "error_max_budget_usd" => {
+                let or = "the agent has reached the limit that it was given";
+                agent_error(ErrorClass::InvalidRequest, None, or_else(&text, or))
+            }
+            _ => Fault::of_result(line).tell(&or_else(&text, "the agent failed and does not say why")),
+        }
+    }
+}
+
+fn or_else(text: &str, otherwise: &str) -> String {
+    if text.is_empty() { otherwise.to_owned() } else { text.to_owned() }
+}

@@ -1,0 +1,115 @@
+//! Messages that come in pieces, and the whole blocks that repeat them.
+
+use serde_json::value::RawValue;
+use tokenrail_domain::ContentBlock;
+
+use super::lines::{self, Delta, Raw};
+use super::open_message::{OpenMessage, Piece};
+use super::voice::Voice;
+
+/// The main thread's stream: at most one message is open at a time.
+#[derive(Debug, Default)]
+pub(super) struct Stream {
+    open: Option<OpenMessage>,
+    /// The last message, where it ended before all of its blocks were repeated: they may still come.
+    ended: Option<OpenMessage>,
+}
+
+impl Stream {
+    /// A new message begins. One that is still open lost its stream.
+    pub(super) fn start(&mut self, id: Option<String>, voice: &mut Voice<'_>) {
+        self.give_up(voice);
+        self.ended = None;
+        self.open = Some(OpenMessage::new(id));
+    }
+
+    pub(super) fn start_block(&mut self, index: u32, raw: &RawValue) {
+        // Its text, if it has any, is not said: it comes in deltas, and old versions print some of it here too.
+        self.open().start(index, lines::block(raw));
+    }
+
+    pub(super) fn delta(&mut self, index: u32, delta: &Delta<'_>, voice: &mut Voice<'_>) {
+        let (piece, raw) = match lines::text(delta.kind).as_deref() {
+            Some("text_delta") => (Piece::Text, delta.text),
+            Some("thinking_delta") => (Piece::Reasoning, delta.thinking),
+            Some("input_json_delta") => (Piece::ToolInput, delta.partial_json),
+            // Signatures, citations and whatever comes next display nothing.
+            _ => return,
+        };
+        if let Some(raw) = raw {
+            self.open().say(index, piece, raw.get(), voice);
+        }
+    }
+
+    pub(super) fn stop_block(&mut self, index: u32, voice: &mut Voice<'_>) {
+        if let Some(open) = &mut self.open {
+            open.stop(index, voice);
+        }
+    }
+
+    /// The message ends; its blocks from `abandoned` on, if they were not repeated whole, are void.
+    pub(super) fn stop(&mut self, abandoned: Option<u32>, voice: &mut Voice<'_>) {
+        let Some(mut open) = self.open.take() else { return };
+        open.finish(abandoned, voice);
+        self.ended = (open.awaits_repetition()).then_some(open);
+    }
+
+    /// The agent begins anew: what was not repeated whole until now is void.
+    pub(super) fn give_up(&mut self, voice: &mut Voice<'_>) {
+        if let Some(mut open) = self.open.take() {
+            open.finish(Some(0), voice);
+        }
+    }
+
+    /// As [`Stream::give_up`], but a message that has said nothing that could be void goes on: errors are told
+    /// in the middle of messages that end well.
+    pub(super) fn give_up_unfinished(&mut self, voice: &mut Voice<'_>) {
+        if self.open.as_ref().is_some_and(OpenMessage::is_unfinished) {
+            self.give_up(voice);
+        }
+    }
+
+    /// The turn has ended. A message without an end stays open: whoever ends the turn ends it too.
+    pub(super) fn close(&mut self, voice: &mut Voice<'_>) {
+        if let Some(mut open) = self.open.take() {
+            if open.is_unfinished() {
+                open.flush(voice);
+            } else {
+                open.finish(None, voice);
+            }
+        }
+        self.ended = None;
+    }
+
+    /// Takes blocks that repeat what was streamed; gives back those that did not come in pieces.
+    pub(super) fn repeat(
+        &mut self,
+        id: Raw<'_>,
+        blocks: Vec<ContentBlock>,
+        aborted: bool,
+        voice: &mut Voice<'_>,
+    ) -> Vec<ContentBlock> {
+        let id = lines::text(id);
+        if let Some(open) = self.open.as_mut().filter(|open| open.is_of(id.as_deref())) {
+            for block in blocks {
+                open.repeat(block, voice);
+            }
+            open.cancelled |= aborted;
+            return Vec::new();
+        }
+        if let Some(ended) = self.ended.as_mut().filter(|ended| ended.is_of(id.as_deref())) {
+            return blocks.into_iter().filter(|block| !ended.has_said(block)).collect();
+        }
+        self.give_up_unfinished(voice);
+        blocks
+    }
+
+    fn open(&mut self) -> &mut OpenMessage {
+        self.open.get_or_insert_with(|| OpenMessage::new(None))
+    }
+}
+
+/// Reads the index of a content block.
+pub(super) fn index(raw: Raw<'_>) -> u32 {
+    lines::number(raw).unwrap_or(0)
+}

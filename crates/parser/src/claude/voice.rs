@@ -1,0 +1,46 @@
+//! Where the parser says what it has read.
+
+use tokenrail_domain::{CompleteMessage, ContentBlock, EventBody, MessageOrdinal, MessageOutcome, Said};
+
+/// Takes what the parser says, and numbers the messages of the turn.
+pub(super) struct Voice<'a> {
+    pub(super) said: &'a mut Vec<Said>,
+    /// The ordinal of the turn's next message.
+    pub(super) next: &'a mut u32,
+}
+
+impl Voice<'_> {
+    /// Takes the ordinal of a message that is about to say something.
+    pub(super) fn ordinal(&mut self) -> MessageOrdinal {
+        let ordinal = MessageOrdinal(*self.next);
+        *self.next += 1;
+        ordinal
+    }
+
+    pub(super) fn event(&mut self, body: EventBody) {
+        self.said.push(Said::Event(body));
+    }
+
+    /// Says a message that was not said in pieces; nothing where nothing is in it.
+    pub(super) fn whole(
+        &mut self,
+        mut blocks: Vec<ContentBlock>,
+        outcome: MessageOutcome,
+        parent_call: Option<String>,
+    ) {
+        blocks.retain(|block| !is_empty(block));
+        if blocks.is_empty() {
+            return;
+        }
+        let message = self.ordinal();
+        let complete = CompleteMessage { message, blocks, first_sequence: None, outcome, parent_call };
+        self.event(EventBody::Message(Box::new(complete)));
+    }
+}
+
+fn is_empty(block: &ContentBlock) -> bool {
+    match block {
+        ContentBlock::Text(text) | ContentBlock::Reasoning(text) => text.is_empty(),
+        ContentBlock::ToolUse { .. } | ContentBlock::Other(_) => false,
+    }
+}

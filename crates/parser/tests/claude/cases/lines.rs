@@ -1,0 +1,89 @@
+//! Lines of every other kind.
+
+use super::{check, notice};
+
+#[test]
+fn system_lines_are_notices_as_given() {
+    let line = r#"{"type":"system","subtype":"status", "status":"requesting","odd":"\ud83d"}"#;
+    let given = notice(line);
+    assert_eq!((given.subtype.as_str(), given.data.as_str()), ("status", line));
+    check(&[r#"{"type":"system","subtype":"thinking_tokens"}"#], &[]);
+    check(&[r#"{"type":"system"}"#], &["notice system"]);
+}
+
+#[test]
+fn permission_questions_are_notices() {
+    check(
+        &[
+            r#"{"type":"control_request","request_id":"r","request":{"subtype":"can_use_tool","tool_name":"Write"}}"#,
+            r#"{"type":"control_cancel_request","request_id":"r"}"#,
+            r#"{"type":"control_request","request_id":"r","request":{"subtype":"hook_callback"}}"#,
+            r#"{"type":"control_response","response":{"subtype":"success","request_id":"r"}}"#,
+            r#"{"type":"control_response","response":{"subtype":"error","request_id":"r","error":"no"}}"#,
+            r#"{"type":"command_lifecycle","state":"queued"}"#,
+        ],
+        &["notice permission_request", "notice permission_cancelled", "notice control_error"],
+    );
+}
+
+#[test]
+fn unknown_types_are_kept() {
+    check(
+        &[r#"{"type":"rate_limit_event","x":1}"#, r#"{"type":"odd","subtype":"er"}"#, "{}", r#"{"type":5}"#],
+        &["notice rate_limit_event", "notice odd/er", "notice untyped", "notice untyped"],
+    );
+    assert_eq!(notice(r#" {"type":"odd","x":[1]} "#).data.as_str(), r#"{"type":"odd","x":[1]}"#);
+}
+
+#[test]
+fn what_is_no_object_is_an_error() {
+    let told = |line: &str| {
+        format!(
+            "error protocol line_invalid {:?}",
+            format!("the agent printed a line that is no JSON object: {line}")
+        )
+    };
+    for line in
+        ["oops", "5", "\"text\"", "null", r#"{"type":"#, r#"{"a":1}}"#, "[{}", "data: {}", "{\"a\":1,}"]
+    {
+        check(&[line], &[&told(line)]);
+    }
+    let long = "ü".repeat(300);
+    check(&[&long], &[&told(&format!("{} …", "ü".repeat(200)))]);
+    check(&["[5,{}]"], &[&told("5"), "notice untyped"]);
+}
+
+#[test]
+fn lines_without_anything_say_nothing() {
+    check(&["", "   ", "\r", "[]"], &[]);
+}
+
+#[test]
+fn a_line_end_of_windows_is_no_part_of_the_line() {
+    check(&["{\"type\":\"odd\"}\r"], &["notice odd"]);
+    assert_eq!(notice("{\"type\":\"odd\"}\r").data.as_str(), r#"{"type":"odd"}"#);
+}
+
+#[test]
+fn bytes_that_are_no_text_are_replaced() {
+    check(
+        &[b"{\"type\":\"message\",\"content\":\"a\xffb\"}".as_slice()],
+        &["0 message complete + text \"a\u{fffd}b\""],
+    );
+}
+
+#[test]
+fn an_array_is_read_as_its_elements() {
+    check(
+        &[r#"[{"type":"message","content":"a"},{"type":"result","result":"a"}]"#],
+        &[r#"0 message complete + text "a""#, r#"close "a""#],
+    );
+}
+
+#[test]
+fn line_separators_of_unicode_end_no_line() {
+    check(
+        &["{\"type\":\"message\",\"content\":\"a\u{2028}b\"}"],
+        &["0 message complete + text \"a\\u{2028}b\""],
+    );
+}

@@ -1,0 +1,105 @@
+//! Messages that come whole, tool results, and what the agent writes in the user's name.
+
+use super::{assistant, check, event, notice, start, stop, text, whole};
+
+#[test]
+fn without_deltas_each_line_is_a_message() {
+    let both = r#"{"type":"thinking","thinking":"Hm","signature":"x"},{"type":"text","text":"Hi"}"#;
+    let call = r#"{"type":"tool_use","id":"c1","name":"Bash","input":{"a":1}}"#;
+    check(
+        &[assistant("m", both, ""), assistant("m", call, "")],
+        &[
+            r#"0 message complete + thinks "Hm" + text "Hi""#,
+            r#"1 message complete + use c1 Bash {"a":1}"#,
+            r#"call c1 Bash {"a":1}"#,
+        ],
+    );
+    check(&[assistant("m", "", ""), whole("m", "")], &[]);
+}
+
+#[test]
+fn a_malformed_tool_call_is_kept_as_given() {
+    let call =
+        r#"{"type":"tool_use","id":"c1","name":"Bash","input":{"__unparsedToolInput":{"raw":"{","len":1}}}"#;
+    let input = r#"{"__unparsedToolInput":{"raw":"{","len":1}}"#;
+    check(
+        &[assistant("m", call, "")],
+        &[&format!("0 message complete + use c1 Bash {input}"), &format!("call c1 Bash {input}")],
+    );
+}
+
+#[test]
+fn a_sub_agent_speaks_in_its_call() {
+    let of = r#","parent_tool_use_id":"c0""#;
+    let call = r#"{"type":"tool_use","id":"c1","name":"Read","input":{}}"#;
+    let result = r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"c1","content":"x"}]},"parent_tool_use_id":"c0"}"#;
+    check(
+        &[start("m"), text(0, "Wait"), assistant("s", call, of), result.to_owned(), stop()],
+        &[
+            r#"0.0 text "Wait""#,
+            "1 message complete + use c1 Read {} in c0",
+            "call c1 Read {} in c0",
+            r#"result c1 "x" in c0"#,
+            "0 end complete",
+        ],
+    );
+}
+
+#[test]
+fn the_old_format_is_read() {
+    check(
+        &[
+            r#"{"type":"message","role":"assistant","content":[{"type":"text","text":"Hello"}]}"#,
+            r#"{"type":"message","content":"plain"}"#,
+            r#"{"type":"message","message":{"role":"assistant","content":"nested"}}"#,
+            r#"{"type":"message","role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":[]}]}"#,
+            r#"{"type":"result","result":"Hello"}"#,
+        ],
+        &[
+            r#"0 message complete + text "Hello""#,
+            r#"1 message complete + text "plain""#,
+            r#"2 message complete + text "nested""#,
+            "result c []",
+            r#"close "Hello""#,
+        ],
+    );
+}
+
+#[test]
+fn tool_results_are_carried_as_given() {
+    let line = |block: &str| format!(r#"{{"type":"user","message":{{"role":"user","content":[{block}]}}}}"#);
+    let one = r#"{"tool_use_id":"a","type":"tool_result","content":"\ud83d x","is_error":true}"#;
+    let two = r#"{"tool_use_id":"b","type":"tool_result","content":[{"type":"text","text":"y"}]}"#;
+    check(
+        &[line(&format!("{one},{two}")), line(r#"{"type":"tool_result"}"#)],
+        &[r#"result a failed "\ud83d x""#, r#"result b [{"type":"text","text":"y"}]"#, r#"result  """#],
+    );
+}
+
+#[test]
+fn what_the_agent_writes_in_the_users_name_is_a_notice() {
+    let line = |text: &str, more: &str| {
+        format!(r#"{{"type":"user","message":{{"content":[{{"type":"text","text":"{text}"}}]}}{more}}}"#)
+    };
+    check(
+        &[
+            line("Go on", r#","isSynthetic":true"#),
+            line("[Request interrupted by user for tool use]", ""),
+            line("Look", r#","parent_tool_use_id":"c""#),
+            line("Hello", ""),
+            line("Hello", r#","isReplay":true"#),
+        ],
+        &["notice synthetic_prompt", "notice interrupt_note", "notice subagent_prompt", "notice user_echo"],
+    );
+    let given = notice(r#"{"type":"user","message":{"role":"user","content":"Hi"}}"#);
+    assert_eq!(given.data.as_str(), r#"{"role":"user","content":"Hi"}"#);
+}
+
+#[test]
+fn a_null_character_stays() {
+    check(&[whole("m", r"a\u0000b")], &[r#"0 message complete + text "a\0b""#]);
+    check(
+        &[event(r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"\u0000"}}"#)],
+        &[r#"0.0 text "\0""#],
+    );
+}

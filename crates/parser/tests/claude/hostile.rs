@@ -1,0 +1,139 @@
+//! Input that no agent should print.
+
+use proptest::prelude::*;
+use tokenrail_domain::{ErrorClass, EventBody, Said};
+
+use crate::fixtures::{Recording, recordings};
+use crate::pump::{parse, pump};
+
+/// Words of the format, to build lines that are nearly right.
+const WORDS: [&str; 24] = [
+    r#"{"type":"stream_event","event":{"type":"message_start","message":{"id":"m1"}}}"#,
+    r#"{"type":"stream_event","event":{"type":"message_start","message":{"id":"m2"}}}"#,
+    r#"{"type":"stream_event","event":{"type":"content_block_start","index":0,"content_block":{"type":"text"}}}"#,
+    r#"{"type":"stream_event","event":{"type":"content_block_start","index":1,"content_block":{"type":"tool_use","id":"c","name":"T"}}}"#,
+    r#"{"type":"stream_event","event":{"type":"content_block_start","index":4294967295,"content_block":{"type":"odd"}}}"#,
+    r#"{"type":"stream_event","event":{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"a\ud83d"}}}"#,
+    r#"{"type":"stream_event","event":{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"\ude00"}}}"#,
+    r#"{"type":"stream_event","event":{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"b"}}}"#,
+    r#"{"type":"stream_event","event":{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{"}}}"#,
+    r#"{"type":"stream_event","event":{"type":"content_block_delta","index":9,"delta":{"type":"text_delta","text":"c"}}}"#,
+    r#"{"type":"stream_event","event":{"type":"content_block_stop","index":0}}"#,
+    r#"{"type":"stream_event","event":{"type":"message_stop"}}"#,
+    r#"{"type":"stream_event","event":{"type":"message_stop"},"abandoned_blocks":{"from_block_index":0}}"#,
+    r#"{"type":"stream_event","event":{"type":"message_stop"},"abandoned_blocks":{"from_block_index":1}}"#,
+    r#"{"type":"assistant","message":{"id":"m1","content":[{"type":"text","text":"a"}]}}"#,
+    r#"{"type":"assistant","message":{"id":"m1","content":[{"type":"text","text":"other"},{"type":"thinking","thinking":"b"}]}}"#,
+    r#"{"type":"assistant","message":{"id":"m2","content":[{"type":"tool_use","id":"c","name":"T","input":{}}]},"aborted":true}"#,
+    r#"{"type":"assistant","message":{"id":"m3","content":"x"},"parent_tool_use_id":"c"}"#,
+    r#"{"type":"assistant","message":{"id":"m3","content":[{"type":"text","text":"API Error"}]},"error":"unknown"}"#,
+    r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"c"}]}}"#,
+    r#"{"type":"system","subtype":"init","session_id":"s"}"#,
+    r#"{"type":"system","subtype":"api_retry"}"#,
+    r#"{"type":"result","subtype":"success"}"#,
+    r#"{"type":"assistant","message":{"content":[{"type":"text","text":"a😀"}]}}"#,
+];
+
+fn recording() -> impl Strategy<Value = &'static Recording> {
+    // Long ones would only make it slow.
+    let short: Vec<_> = recordings().iter().filter(|recording| recording.bytes.len() < 40_000).collect();
+    prop::sample::select(short)
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_say_something_or_nothing(lines in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..80), 0..8)) {
+        pump(&parse(lines.iter().map(Vec::as_slice)));
+    }
+
+    #[test]
+    fn a_recording_may_end_anywhere(recording in recording(), at in any::<prop::sample::Index>()) {
+        let bytes = &recording.bytes[..at.index(recording.bytes.len())];
+        pump(&parse(bytes.split(|&byte| byte == b'\n')));
+    }
+
+    #[test]
+    fn a_recording_may_be_damaged(
+        recording in recording(),
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..30),
+    ) {
+        let mut bytes = recording.bytes.clone();
+        for (at, byte) in damage {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        pump(&parse(bytes.split(|&byte| byte == b'\n')));
+    }
+
+    #[test]
+    fn lines_may_be_lost_doubled_and_swapped(
+        recording in recording(),
+        other in recording(),
+        order in prop::collection::vec(any::<prop::sample::Index>(), 0..120),
+    ) {
+        let lines: Vec<_> = recording.lines().chain(other.lines()).collect();
+        pump(&parse(order.iter().map(|at| lines[at.index(lines.len())])));
+    }
+
+    #[test]
+    fn every_order_of_lines_keeps_messages_apart(
+        order in prop::collection::vec(prop::sample::select(&WORDS[..]), 0..40),
+    ) {
+        let said = parse(order.iter().map(|line| line.as_bytes()));
+        pump(&said);
+        prop_assert_eq!(said, parse(order.iter().map(|line| line.as_bytes())));
+    }
+}
+
+#[test]
+fn every_line_of_every_recording_may_be_cut() {
+    for recording in recordings().iter().filter(|recording| recording.bytes.len() < 20_000) {
+        for line in recording.lines() {
+            for cut in (0..line.len()).step_by(61) {
+                for said in parse([&line[..cut]]) {
+                    let protocol = matches!(&said, Said::Event(EventBody::Error(error)) if error.class == ErrorClass::Protocol);
+                    assert!(protocol, "{}: {said:?}", recording.name);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn deep_nesting_is_carried_as_it_is() {
+    const DEPTH: usize = 1_000_000;
+    let bomb = "[".repeat(DEPTH) + &"]".repeat(DEPTH);
+    let lines = [
+        format!(r#"{{"type":"odd","bomb":{bomb}}}"#),
+        format!(r#"{{"type":"assistant","message":{{"content":{bomb}}}}}"#),
+        format!(r#"{{"type":{bomb}}}"#),
+        "[".repeat(DEPTH),
+        r#"{"a":"#.repeat(DEPTH),
+    ];
+    let said = parse(lines.iter().map(String::as_bytes));
+    let notices = said.iter().filter(|said| matches!(said, Said::Event(EventBody::Notice(_)))).count();
+    let errors = said.iter().filter(|said| matches!(said, Said::Event(EventBody::Error(_)))).count();
+    assert_eq!((notices, errors), (2, 2), "the odd ones are kept, the cut ones reported");
+    pump(&parse([bomb.as_bytes()]));
+}
+
+#[test]
+fn long_lines_are_read() {
+    let long = "x\\n\u{2028}".repeat(1_000_000);
+    let line =
+        format!(r#"{{"type":"assistant","message":{{"content":[{{"type":"text","text":"{long}"}}]}}}}"#);
+    let seen = pump(&parse([line.as_bytes()]));
+    assert_eq!(seen.messages[0].text().len(), 5_000_000);
+
+    let block = r#"{"type":"text","text":"a"},"#.repeat(100_000);
+    let lines = [
+        r#"{"type":"stream_event","event":{"type":"message_start","message":{"id":"m"}}}"#.to_owned(),
+        format!(
+            r#"{{"type":"assistant","message":{{"id":"m","content":[{}]}}}}"#,
+            block.trim_end_matches(',')
+        ),
+        r#"{"type":"stream_event","event":{"type":"message_stop"}}"#.to_owned(),
+    ];
+    let seen = pump(&parse(lines.iter().map(String::as_bytes)));
+    assert_eq!(seen.messages[0].text().len(), 100_000, "a block is found without a search through all");
+}
