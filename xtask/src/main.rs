@@ -1,1 +1,116 @@
-fn main() {}
+//! Build, test and check commands of the project: `cargo xtask help`.
+//!
+//! The standard library only, so that the first command of a newcomer compiles in a second.
+//!
+//! * [`layers`]: which crate may use which
+//! * [`tidy`]: names, lengths, numbers and links
+//! * [`test`]: every test, with all the set-up it needs
+//! * [`claude`]: the real agent program that the tests talk to
+//! * [`bench`]: the measurements
+//! * [`workspace`], [`process`]: the files of the project, and the programs that are run on them
+#![expect(clippy::print_stdout, reason = "a command line program speaks on standard output")]
+#![expect(clippy::print_stderr, reason = "and complains on standard error")]
+
+mod bench;
+mod claude;
+mod layers;
+mod process;
+mod test;
+mod tidy;
+mod workspace;
+
+use std::fmt;
+use std::process::ExitCode;
+
+const HELP: &str = "\
+cargo xtask COMMAND
+
+  test [--only NAME]  run every test: fetches what the tests need, builds, runs, and ends with a table.
+                      NAME: only the tests whose path contains it
+  lint                formatting, clippy, layers, tidy
+  layers              which crate may use which: see docs/ARCHITECTURE.md
+  tidy                names, lengths, migrations, links, problem codes
+  ci                  lint, then test: what the continuous integration runs
+  bench [ARGS]        build in release mode and run the benchmark with ARGS
+  help                this text
+
+Environment of `test`:
+  CI=true             a part that could not run counts as failed";
+
+/// Why a command did not succeed: sentences for the terminal.
+#[derive(Debug)]
+pub(crate) struct Failure(String);
+
+impl Failure {
+    pub(crate) fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// `Ok` if no fault was found, else all of them, one a line.
+    pub(crate) fn unless_empty(faults: &[String]) -> Result<(), Self> {
+        if faults.is_empty() { Ok(()) } else { Err(Self(faults.join("\n"))) }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let command = args.first().map_or("help", String::as_str);
+    match run(command, args.get(1..).unwrap_or_default()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("xtask {command}: failed\n{failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: &str, args: &[String]) -> Result<(), Failure> {
+    match command {
+        "bench" => return bench::run(args),
+        "test" => return test::run(&only(args)?),
+        _ => no_arguments(command, args)?,
+    }
+    match command {
+        "help" | "--help" | "-h" => {
+            println!("{HELP}");
+            Ok(())
+        }
+        "layers" => layers::run(),
+        "tidy" => tidy::run(),
+        "lint" => lint(),
+        "ci" => {
+            lint()?;
+            test::run(&test::Which::All)
+        }
+        unknown => Err(Failure::new(format!("there is no command {unknown}\n\n{HELP}"))),
+    }
+}
+
+fn only(args: &[String]) -> Result<test::Which, Failure> {
+    match args {
+        [] => Ok(test::Which::All),
+        [flag, name] if flag == "--only" => Ok(test::Which::Only(name.clone())),
+        _ => Err(Failure::new("usage: cargo xtask test [--only NAME]")),
+    }
+}
+
+fn no_arguments(command: &str, args: &[String]) -> Result<(), Failure> {
+    match args.first() {
+        None => Ok(()),
+        Some(extra) => Err(Failure::new(format!("{command} takes no argument, but got {extra}"))),
+    }
+}
+
+fn lint() -> Result<(), Failure> {
+    process::step("formatting", process::cargo().args(["fmt", "--all", "--", "--check"]))?;
+    let clippy = ["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"];
+    process::step("clippy", process::cargo().args(clippy))?;
+    layers::run()?;
+    tidy::run()
+}

@@ -1,0 +1,137 @@
+//! A model that says what a test wants: the Messages API of Anthropic on 127.0.0.1, far enough for the real
+//! `claude` program, and without an account.
+//!
+//! * [`script`]: what the model replies ([`Reply`]), and [`Gate`], which holds a reply until the test lets it go on
+//! * [`wire`]: replies as server-sent events and as JSON
+//! * [`request`]: what the program asked
+//! * [`claude`]: how the real program is started so that it talks to this server, and to nobody else
+//!
+//! Each request of the conversation takes the next reply of the script, whether it is a first try or a retry, with
+//! a stream or without. Requests beside it (titles, probes: they offer no tools) get a plain answer and take none.
+#![expect(clippy::expect_used, reason = "a test ends where its own tools fail")]
+
+pub(crate) mod claude;
+#[cfg(test)]
+mod real_claude;
+mod request;
+mod script;
+#[cfg(test)]
+mod tests;
+mod wire;
+
+use std::collections::VecDeque;
+use std::net::TcpListener;
+use std::sync::{Mutex, PoisonError};
+
+use actix_web::http::header;
+use actix_web::web::{Bytes, Data, JsonConfig, PayloadConfig};
+use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+pub(crate) use request::Request;
+pub(crate) use script::{Gate, Reply};
+
+/// One request carries the whole conversation, with every tool's description.
+const REQUEST_BYTES_MAX: usize = 64 << 20;
+
+/// A running server; it stops when this is dropped.
+pub(crate) struct ModelServer {
+    url: String,
+    seen: Data<Seen>,
+    stop: actix_web::dev::ServerHandle,
+}
+
+/// What is left to say, and what was asked.
+struct Seen {
+    script: Mutex<VecDeque<Reply>>,
+    requests: watch::Sender<Vec<Request>>,
+}
+
+impl ModelServer {
+    /// Listens on a free port, with a thread and a runtime of its own: a test may be of any kind.
+    pub(crate) fn start(script: impl IntoIterator<Item = Reply>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("an address");
+        let script = Mutex::new(script.into_iter().collect());
+        let seen = Data::new(Seen { script, requests: watch::Sender::default() });
+        let (tell, handle) = std::sync::mpsc::channel();
+        let state = seen.clone();
+        std::thread::spawn(move || {
+            actix_web::rt::System::new().block_on(async move {
+                let server = serve(listener, state);
+                tell.send(server.handle()).expect("the test waits for this");
+                server.await
+            })
+        });
+        let stop = handle.recv().expect("a server that has started");
+        Self { url: format!("http://{address}"), seen, stop }
+    }
+
+    /// What goes into `ANTHROPIC_BASE_URL`.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The requests of the conversation so far, the oldest first.
+    pub(crate) fn requests(&self) -> Vec<Request> {
+        self.seen.requests.borrow().clone()
+    }
+
+    /// Waits until the conversation has had so many requests, and returns the last of them.
+    pub(crate) async fn request(&self, number: usize) -> Request {
+        let mut requests = self.seen.requests.subscribe();
+        let found = requests.wait_for(|requests| number <= requests.len()).await;
+        found.expect("the sender lives as long as we")[number - 1].clone()
+    }
+}
+
+impl Drop for ModelServer {
+    fn drop(&mut self) {
+        // The order is given by the call. To wait for it would need a runtime, and nobody needs the port again.
+        drop(self.stop.stop(false));
+    }
+}
+
+fn serve(listener: TcpListener, seen: Data<Seen>) -> actix_web::dev::Server {
+    let app = move || {
+        App::new()
+            .app_data(seen.clone())
+            .app_data(PayloadConfig::new(REQUEST_BYTES_MAX))
+            .app_data(JsonConfig::default().limit(REQUEST_BYTES_MAX))
+            .route("/", web::get().to(HttpResponse::Ok))
+            .route("/", web::head().to(HttpResponse::Ok))
+            .route("/v1/messages", web::post().to(messages))
+            .route("/v1/messages/count_tokens", web::post().to(count_tokens))
+            .default_service(web::to(not_found))
+    };
+    let server = HttpServer::new(app).workers(1).disable_signals().listen(listener);
+    server.expect("a listening socket").run()
+}
+
+async fn messages(body: web::Json<Value>, seen: Data<Seen>) -> HttpResponse {
+    let request = Request::new(body.into_inner());
+    let stream = request.wants_stream();
+    if !request.offers_tools() {
+        return wire::respond(Reply::text(["Beside the conversation"]), 0, &request, stream);
+    }
+    let reply = seen.script.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+    let mut number = 0;
+    seen.requests.send_modify(|requests| {
+        requests.push(request.clone());
+        number = requests.len();
+    });
+    // A status that no client tries again, so that a script that is too short is seen at once.
+    let too_short = || Reply::error(400, "invalid_request_error", "the script of the test has ended");
+    wire::respond(reply.unwrap_or_else(too_short), number, &request, stream)
+}
+
+async fn count_tokens(body: Bytes) -> HttpResponse {
+    HttpResponse::Ok().json(json!({ "input_tokens": body.len() / 4 }))
+}
+
+async fn not_found(request: HttpRequest) -> HttpResponse {
+    let message = format!("there is no {} {}", request.method(), request.path());
+    let error = json!({ "type": "error", "error": { "type": "not_found_error", "message": message } });
+    HttpResponse::NotFound().insert_header((header::CONNECTION, "close")).json(error)
+}

@@ -1,0 +1,169 @@
+//! The dependency rule, as a table. Arrows point down only, and siblings do not know each other.
+
+use crate::workspace::{self, Source};
+use crate::{Failure, tidy};
+
+const PREFIX: &str = "tokenrail-";
+
+/// Each crate, and the crates of the project that its product code may use.
+const MAY_USE: [(&str, &[&str]); 8] = [
+    ("domain", &[]),
+    ("ports", &["domain"]),
+    ("parser", &["domain", "ports"]),
+    ("runner", &["domain", "ports"]),
+    ("persistence", &["domain", "ports"]),
+    ("application", &["domain", "ports"]),
+    ("presentation", &["domain", "application"]),
+    ("server", &["domain", "ports", "parser", "runner", "persistence", "application", "presentation"]),
+];
+
+/// What any crate may use in its tests besides: the fakes and the contract suites.
+const TESTS_MAY_USE: &str = "ports";
+
+/// What must stay out of a crate, whoever it is made by, so that the layer cannot even name it.
+const STAYS_OUT: [(&str, &[&str]); 4] = [
+    ("domain", &["tokio", "actix-web", "rusqlite", "reqwest", "async-trait", "tracing"]),
+    ("ports", &["actix-web", "rusqlite", "reqwest"]),
+    ("application", &["actix-web", "rusqlite", "reqwest"]),
+    ("presentation", &["rusqlite", "reqwest"]),
+];
+
+pub(crate) fn run() -> Result<(), Failure> {
+    let faults = faults(&workspace::sources()?);
+    println!("==> layers: {}", tidy::count(&faults));
+    Failure::unless_empty(&faults)
+}
+
+fn faults(sources: &[Source]) -> Vec<String> {
+    let mut faults = Vec::new();
+    for source in sources {
+        let name = source.path.strip_prefix("crates/").and_then(|path| path.strip_suffix("/Cargo.toml"));
+        if let Some(name) = name {
+            check_crate(name, &source.text, &mut faults);
+        }
+    }
+    faults
+}
+
+fn check_crate(name: &str, manifest: &str, faults: &mut Vec<String>) {
+    let Some((_, allowed)) = MAY_USE.iter().find(|(known, _)| *known == name) else {
+        faults.push(format!("crates/{name} is not in the table of xtask/src/layers.rs"));
+        return;
+    };
+    let out = STAYS_OUT.iter().find(|(known, _)| *known == name).map_or(&[][..], |(_, out)| out);
+    for Dependency { section, package } in dependencies(manifest) {
+        let in_tests = section == "dev-dependencies";
+        let fault = match package.strip_prefix(PREFIX) {
+            Some(used) => !(allowed.contains(&used) || in_tests && used == TESTS_MAY_USE),
+            None => !in_tests && out.contains(&package),
+        };
+        if fault {
+            let used = package.strip_prefix(PREFIX).unwrap_or(package);
+            faults.push(format!("{name} must not use {used}: see docs/ARCHITECTURE.md"));
+        }
+    }
+}
+
+struct Dependency<'a> {
+    section: &'a str,
+    package: &'a str,
+}
+
+/// The keys of every dependency table. Our manifests are written by hand, one dependency a line,
+/// so that this reading is enough; a feature-gated one counts like any other only if it is ours.
+fn dependencies(manifest: &str) -> Vec<Dependency<'_>> {
+    let mut found = Vec::new();
+    let mut section = "";
+    for line in manifest.lines().map(str::trim) {
+        if let Some(header) = line.strip_prefix('[') {
+            let header = header.trim_end_matches(']');
+            // `[target.'cfg(unix)'.dependencies]` and `[dependencies.name]` are the long forms.
+            let (table, package) = match header.rsplit_once("dependencies.") {
+                Some((kind, package)) => (&header[..kind.len() + "dependencies".len()], Some(package)),
+                None => (header, None),
+            };
+            section = table.rsplit('.').next().unwrap_or(table);
+            if let Some(package) = package {
+                found.push(Dependency { section, package });
+                section = "";
+            }
+        } else if section.ends_with("dependencies")
+            && let Some((key, value)) = line.split_once('=')
+            && !line.starts_with('#')
+        {
+            let key = key.trim().split('.').next().unwrap_or(key).trim_matches('"');
+            found.push(Dependency { section, package: renamed(value).unwrap_or(key) });
+        }
+    }
+    found
+}
+
+/// The real name in `name = { package = "real", … }`: a rule that a new name gets around is none.
+fn renamed(value: &str) -> Option<&str> {
+    let (_, rest) = value.split_once("package")?;
+    rest.trim_start().strip_prefix('=')?.trim_start().strip_prefix('"')?.split('"').next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(name: &str, manifest: &str, expected: &[&str]) {
+        let source = Source { path: format!("crates/{name}/Cargo.toml"), text: manifest.to_owned() };
+        assert_eq!(faults(&[source]), expected);
+    }
+
+    #[test]
+    fn the_crates_of_this_workspace_keep_to_the_layers() {
+        let sources = workspace::sources().unwrap();
+        assert_eq!(faults(&sources), [""; 0]);
+        for (name, _) in MAY_USE {
+            let manifest = format!("crates/{name}/Cargo.toml");
+            assert!(sources.iter().any(|source| source.path == manifest), "{manifest} is not there");
+        }
+    }
+
+    #[test]
+    fn presentation_must_not_know_the_database() {
+        check(
+            "presentation",
+            "[dependencies]\ntokenrail-domain.workspace = true\ntokenrail-persistence = { path = \"..\" }",
+            &["presentation must not use persistence: see docs/ARCHITECTURE.md"],
+        );
+    }
+
+    #[test]
+    fn the_long_forms_and_a_new_name_do_not_hide_a_dependency() {
+        let expected = &["parser must not use runner: see docs/ARCHITECTURE.md"];
+        check("parser", "[dependencies.tokenrail-runner]\nworkspace = true", expected);
+        check("parser", "[target.'cfg(unix)'.dependencies]\ntokenrail-runner.workspace = true", expected);
+        check("parser", "[build-dependencies]\ntokenrail-runner.workspace = true", expected);
+        check("parser", "[dependencies]\nthings = { package = \"tokenrail-runner\", path = \"\" }", expected);
+    }
+
+    #[test]
+    fn tests_may_use_the_fakes_and_no_more() {
+        check("presentation", "[dev-dependencies]\ntokenrail-ports = { features = [\"testing\"] }", &[]);
+        check(
+            "presentation",
+            "[dev-dependencies]\ntokenrail-persistence.workspace = true",
+            &["presentation must not use persistence: see docs/ARCHITECTURE.md"],
+        );
+    }
+
+    #[test]
+    fn foreign_crates_stay_out_of_the_layers_that_must_not_name_them() {
+        check(
+            "application",
+            "[dependencies]\nrusqlite.workspace = true\ntokio.workspace = true",
+            &["application must not use rusqlite: see docs/ARCHITECTURE.md"],
+        );
+        check("domain", "[dev-dependencies]\ntokio.workspace = true", &[]);
+        check("domain", "[features]\ntokio = []\n# tokio = 1", &[]);
+    }
+
+    #[test]
+    fn a_new_crate_needs_a_place_in_the_table() {
+        check("helpers", "[dependencies]", &["crates/helpers is not in the table of xtask/src/layers.rs"]);
+    }
+}

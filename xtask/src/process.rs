@@ -1,0 +1,122 @@
+//! Runs other programs: in the open, or within a time limit.
+
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::{Failure, workspace};
+
+/// How often a program with a time limit is looked at, in milliseconds.
+const LOOK_EVERY_MS: u64 = 50;
+
+/// The cargo that runs us, at the root of the workspace, and with nobody to ask.
+pub(crate) fn cargo() -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(workspace::root()).stdin(Stdio::null());
+    // What `cargo run` says about this package would look like a changed environment to the
+    // build scripts of others, which would then be built again at every change of command.
+    for (name, _) in std::env::vars_os() {
+        if about_this_package(&name) {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
+fn about_this_package(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") || name.starts_with("CARGO_BIN_")
+}
+
+/// Says what is done, does it with its output in the open, and fails if it fails.
+pub(crate) fn step(what: &str, command: &mut Command) -> Result<(), Failure> {
+    println!("==> {what}");
+    let status = command.status().map_err(|error| not_started(command, &error))?;
+    passed(what, status)
+}
+
+/// As [`step`], and shows each line of standard output to `see` too.
+/// A program that ran and failed is an answer here, not an error.
+pub(crate) fn watched(
+    what: &str,
+    command: &mut Command,
+    mut see: impl FnMut(&str),
+) -> Result<ExitStatus, Failure> {
+    println!("==> {what}");
+    let mut child = command.stdout(Stdio::piped()).spawn().map_err(|error| not_started(command, &error))?;
+    if let Some(output) = child.stdout.take() {
+        for line in BufReader::new(output).split(b'\n') {
+            let line = line.map_err(|error| Failure::new(format!("cannot read from {what}: {error}")))?;
+            let line = String::from_utf8_lossy(&line);
+            println!("{line}");
+            see(&line);
+        }
+    }
+    child.wait().map_err(|error| Failure::new(format!("cannot wait for {what}: {error}")))
+}
+
+/// As [`step`], but the program is ended when it takes longer than `limit`.
+pub(crate) fn step_within(limit: Duration, what: &str, command: &mut Command) -> Result<(), Failure> {
+    println!("==> {what}");
+    let started = Instant::now();
+    let mut child = command.stdin(Stdio::null()).spawn().map_err(|error| not_started(command, &error))?;
+    loop {
+        let looked = child.try_wait();
+        match looked.map_err(|error| Failure::new(format!("cannot wait for {what}: {error}")))? {
+            Some(status) => return passed(what, status),
+            None if limit < started.elapsed() => {
+                let ended = child.kill().and_then(|()| child.wait());
+                ended.map_err(|error| Failure::new(format!("cannot end {what}: {error}")))?;
+                return Err(Failure::new(format!("{what}: not done after {} s", limit.as_secs())));
+            }
+            None => std::thread::sleep(Duration::from_millis(LOOK_EVERY_MS)),
+        }
+    }
+}
+
+fn passed(what: &str, status: ExitStatus) -> Result<(), Failure> {
+    if status.success() { Ok(()) } else { Err(Failure::new(format!("{what}: {status}"))) }
+}
+
+fn not_started(command: &Command, error: &std::io::Error) -> Failure {
+    Failure::new(format!("cannot start {}: {error}", command.get_program().display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    #[test]
+    fn a_program_that_fails_is_an_error_of_its_step() {
+        assert!(step("nothing", &mut shell("true")).is_ok());
+        assert_eq!(step("something", &mut shell("exit 3")).unwrap_err().0, "something: exit status: 3");
+    }
+
+    #[test]
+    fn each_line_is_seen_and_a_failure_is_an_answer() {
+        let mut seen = Vec::new();
+        let status =
+            watched("lines", &mut shell("echo one; printf two; exit 1"), |line| seen.push(line.to_owned()));
+        assert_eq!(seen, ["one", "two"]);
+        assert!(!status.unwrap().success());
+    }
+
+    #[test]
+    fn a_program_that_takes_too_long_is_ended() {
+        let failure = step_within(Duration::ZERO, "waiting", Command::new("sleep").arg("600")).unwrap_err();
+        assert_eq!(failure.0, "waiting: not done after 0 s");
+    }
+
+    #[test]
+    fn a_program_that_is_missing_is_named() {
+        let failure = step("it", &mut Command::new("no-such-program-anywhere")).unwrap_err();
+        assert!(failure.0.starts_with("cannot start no-such-program-anywhere: "), "{failure}");
+    }
+}

@@ -1,0 +1,179 @@
+//! Runs every test of the project, and says at the end what has run and what has not.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::{Failure, claude, process};
+
+/// Which tests are asked for.
+pub(crate) enum Which {
+    All,
+    /// Those whose path contains this.
+    Only(String),
+}
+
+/// How one part of the tests went.
+#[derive(Debug, PartialEq)]
+enum Outcome {
+    Passed { tests: u64 },
+    Failed { reason: String },
+    NotRun { reason: String },
+}
+
+struct Row {
+    what: &'static str,
+    outcome: Outcome,
+}
+
+pub(crate) fn run(which: &Which) -> Result<(), Failure> {
+    need_a_c_compiler()?;
+    let claude = claude::ready();
+    // All targets in one go: the tests start the server's program too, and `cargo test` alone would not build it.
+    let build = ["build", "--workspace", "--all-targets", "--locked"];
+    process::step("building everything", process::cargo().args(build))?;
+    let program = claude.as_deref().ok();
+    let mut rows = Vec::new();
+    match which {
+        Which::All => {
+            rows.push(Row { what: "rust tests", outcome: rust_tests(program)? });
+            rows.push(Row { what: "claude CLI", outcome: claude_tests(&claude)? });
+        }
+        Which::Only(name) => {
+            rows.push(Row { what: "rust tests", outcome: named_tests(name, program)? });
+            if let Err(reason) = &claude {
+                rows.push(Row { what: "claude CLI", outcome: not_run(reason) });
+            }
+        }
+    }
+    println!("\n{}", table(&rows));
+    verdict(&rows, is_set("CI"))
+}
+
+fn rust_tests(program: Option<&Path>) -> Result<Outcome, Failure> {
+    let mut tests = cargo_test(program);
+    tests.args(["--", "--skip", claude::TESTS]);
+    counted("rust tests", &mut tests)
+}
+
+/// In a run of their own, when nothing else uses the machine: the program takes seconds of processor time to start.
+fn claude_tests(program: &Result<PathBuf, Failure>) -> Result<Outcome, Failure> {
+    match program {
+        Ok(program) => {
+            let mut tests = cargo_test(Some(program));
+            tests.args(["--test", "e2e", "--", claude::TESTS]);
+            counted("tests with the real claude CLI", &mut tests)
+        }
+        Err(reason) => Ok(not_run(reason)),
+    }
+}
+
+fn named_tests(name: &str, program: Option<&Path>) -> Result<Outcome, Failure> {
+    let mut tests = cargo_test(program);
+    tests.args(["--", name]);
+    if program.is_none() {
+        tests.args(["--skip", claude::TESTS]);
+    }
+    counted(&format!("tests named {name}"), &mut tests)
+}
+
+fn cargo_test(program: Option<&Path>) -> Command {
+    let mut command = process::cargo();
+    command.args(["test", "--workspace", "--locked", "--no-fail-fast"]);
+    match program {
+        Some(program) => command.env(claude::VARIABLE, program),
+        None => command.env_remove(claude::VARIABLE),
+    };
+    command
+}
+
+fn counted(what: &str, tests: &mut Command) -> Result<Outcome, Failure> {
+    let mut tally = Tally::default();
+    let status = process::watched(what, tests, |line| tally.see(line))?;
+    Ok(tally.outcome(status.success()))
+}
+
+/// What the test programs said in their last lines.
+#[derive(Default)]
+struct Tally {
+    passed: u64,
+    failed: u64,
+    ignored: u64,
+}
+
+impl Tally {
+    /// Counts a line like `test result: ok. 3 passed; 0 failed; 0 ignored; …`, and nothing else.
+    fn see(&mut self, line: &str) {
+        let Some(rest) = line.strip_prefix("test result: ") else { return };
+        let Some((_, counts)) = rest.split_once(". ") else { return };
+        for count in counts.split("; ") {
+            match count.split_once(' ') {
+                Some((number, "passed")) => self.passed += number.parse().unwrap_or(0),
+                Some((number, "failed")) => self.failed += number.parse().unwrap_or(0),
+                Some((number, "ignored")) => self.ignored += number.parse().unwrap_or(0),
+                _ => {}
+            }
+        }
+    }
+
+    /// No test at all is no success: a filter that fits nothing would look like one.
+    fn outcome(&self, success: bool) -> Outcome {
+        let Self { passed, failed, ignored } = *self;
+        if !success {
+            return Outcome::Failed { reason: format!("{failed} of {}", passed + failed) };
+        }
+        match (passed, ignored) {
+            (0, _) => Outcome::NotRun { reason: "there is no such test".to_owned() },
+            (_, 0) => Outcome::Passed { tests: passed },
+            _ => Outcome::Failed { reason: format!("{ignored} ignored, and no test may be") },
+        }
+    }
+}
+
+fn not_run(reason: &Failure) -> Outcome {
+    Outcome::NotRun { reason: reason.to_string() }
+}
+
+fn table(rows: &[Row]) -> String {
+    let heading = format!("{:<12} | result", "what");
+    let lines = rows.iter().map(|Row { what, outcome }| {
+        let result = match outcome {
+            Outcome::Passed { tests } => format!("passed ({tests})"),
+            Outcome::Failed { reason } => format!("FAILED ({reason})"),
+            Outcome::NotRun { reason } => format!("NOT RUN ({reason})"),
+        };
+        format!("{what:<12} | {result}")
+    });
+    std::iter::once(heading).chain(lines).collect::<Vec<_>>().join("\n")
+}
+
+/// A part that did not run may be all right at a desk, where somebody reads the table. Nobody reads it in CI.
+fn verdict(rows: &[Row], everything_must_run: bool) -> Result<(), Failure> {
+    let mut faults = Vec::new();
+    for Row { what, outcome } in rows {
+        match outcome {
+            Outcome::Failed { .. } => faults.push(format!("{what} failed")),
+            Outcome::NotRun { .. } if everything_must_run => faults.push(format!("{what} did not run")),
+            Outcome::Passed { .. } | Outcome::NotRun { .. } => {}
+        }
+    }
+    if rows.iter().all(|row| matches!(row.outcome, Outcome::NotRun { .. })) {
+        faults.push("no test has run".to_owned());
+    }
+    Failure::unless_empty(&faults)
+}
+
+fn is_set(variable: &str) -> bool {
+    std::env::var(variable).is_ok_and(|value| matches!(value.as_str(), "true" | "1"))
+}
+
+/// SQLite and zstd are built from their C sources.
+fn need_a_c_compiler() -> Result<(), Failure> {
+    let asked = Command::new("cc").arg("--version").output();
+    if asked.is_ok_and(|answer| answer.status.success()) {
+        return Ok(());
+    }
+    Err(Failure::new("there is no C compiler (cc); on Debian and Ubuntu: apt-get install build-essential"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,60 @@
+use super::*;
+
+fn tally(lines: &[&str]) -> Tally {
+    let mut tally = Tally::default();
+    for line in lines {
+        tally.see(line);
+    }
+    tally
+}
+
+fn row(outcome: Outcome) -> Row {
+    Row { what: "rust tests", outcome }
+}
+
+#[test]
+fn the_counts_of_all_test_programs_are_added() {
+    let tally = tally(&[
+        "running 2 tests",
+        "test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 1 filtered out; finished in 0.00s",
+        "test result: ok. 40 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1.00s",
+        "it said: test result: ok. 5 passed; 0 failed",
+    ]);
+    assert_eq!(tally.outcome(true), Outcome::Passed { tests: 42 });
+}
+
+#[test]
+fn a_failure_is_never_a_success() {
+    let failed = tally(&["test result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured"]);
+    assert_eq!(failed.outcome(false), Outcome::Failed { reason: "1 of 3".into() });
+    let crashed = tally(&["test result: ok. 2 passed; 0 failed; 0 ignored"]);
+    assert_eq!(crashed.outcome(false), Outcome::Failed { reason: "0 of 2".into() });
+}
+
+#[test]
+fn a_filter_that_fits_nothing_and_an_ignored_test_are_no_success() {
+    let none = tally(&["test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 9 filtered out"]);
+    assert_eq!(none.outcome(true), Outcome::NotRun { reason: "there is no such test".into() });
+    let ignored = tally(&["test result: ok. 2 passed; 0 failed; 1 ignored; 0 measured"]);
+    assert_eq!(ignored.outcome(true), Outcome::Failed { reason: "1 ignored, and no test may be".into() });
+}
+
+#[test]
+fn what_did_not_run_is_a_failure_where_everything_must_run() {
+    let rows = [
+        row(Outcome::Passed { tests: 1 }),
+        Row { what: "claude CLI", outcome: Outcome::NotRun { reason: "npm is missing".into() } },
+    ];
+    assert!(verdict(&rows, false).is_ok());
+    assert_eq!(verdict(&rows, true).unwrap_err().to_string(), "claude CLI did not run");
+    assert_eq!(
+        table(&rows),
+        "what         | result\nrust tests   | passed (1)\nclaude CLI   | NOT RUN (npm is missing)"
+    );
+}
+
+#[test]
+fn a_run_without_any_test_is_a_failure_everywhere() {
+    let rows = [row(Outcome::NotRun { reason: "there is no such test".into() })];
+    assert_eq!(verdict(&rows, false).unwrap_err().to_string(), "no test has run");
+}

@@ -1,0 +1,169 @@
+//! What no compiler checks: lengths, names, numbers, links, and where SQL may be.
+
+mod links;
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+
+use crate::Failure;
+use crate::workspace::{self, Source};
+
+/// A longer file has two subjects.
+const FILE_LINES_MAX: usize = 400;
+
+/// What only SQL looks like. The second part, if there is one, must follow on the same line.
+const SQL: [(&str, &str); 5] = [
+    ("SELECT ", ""),
+    ("INSERT INTO ", ""),
+    ("DELETE FROM ", ""),
+    ("CREATE TABLE ", ""),
+    ("UPDATE ", " SET "),
+];
+
+const PROBLEM_CODES: &str = "crates/presentation/src/error.rs";
+const PROTOCOL: &str = "docs/PROTOCOL.md";
+
+pub(crate) fn run() -> Result<(), Failure> {
+    let root = workspace::root();
+    let faults = faults(&workspace::sources()?, &root, std::env::var("HOME").ok().as_deref());
+    println!("==> tidy: {}", count(&faults));
+    Failure::unless_empty(&faults)
+}
+
+/// How a check that lists its faults is summed up.
+pub(crate) fn count(faults: &[String]) -> String {
+    match faults.len() {
+        0 => "passed".to_owned(),
+        1 => "1 fault".to_owned(),
+        many => format!("{many} faults"),
+    }
+}
+
+fn faults(sources: &[Source], root: &Path, home: Option<&str>) -> Vec<String> {
+    let mut faults = Vec::new();
+    for source in sources {
+        check_length(source, &mut faults);
+        check_traits(source, &mut faults);
+        check_sql(source, &mut faults);
+        check_machine_paths(source, root, home, &mut faults);
+        links::check(source, root, &mut faults);
+    }
+    check_migrations(sources, &mut faults);
+    check_problem_codes(sources, &mut faults);
+    faults
+}
+
+/// Rust code that somebody reads: product and build commands, neither generated nor recorded.
+fn is_code(source: &Source) -> bool {
+    let mut folders = source.path.split('/');
+    let ours = source.path.starts_with("xtask/src/")
+        || source.path.starts_with("crates/") && folders.nth(2) == Some("src");
+    ours && source.has_extension("rs") && !folders.any(|folder| matches!(folder, "generated" | "fixtures"))
+}
+
+fn check_length(source: &Source, faults: &mut Vec<String>) {
+    let lines = source.text.lines().count();
+    if is_code(source) && FILE_LINES_MAX < lines {
+        faults.push(format!("{}: {lines} lines, at most {FILE_LINES_MAX}", source.path));
+    }
+}
+
+/// `I` means: a seam of the system, with adapters behind it. So all of those have it, and nothing else.
+fn check_traits(source: &Source, faults: &mut Vec<String>) {
+    if !is_code(source) {
+        return;
+    }
+    let in_ports = source.path.starts_with("crates/ports/src/");
+    for (number, line) in source.lines() {
+        let Some((public, name)) = declared_trait(line) else { continue };
+        let seam = name.starts_with('I') && name.chars().nth(1).is_some_and(char::is_uppercase);
+        if in_ports && public && !seam {
+            faults.push(format!("{}:{number}: a port is called I…, but {name} is not", source.path));
+        }
+        if !in_ports && seam {
+            faults.push(format!("{}:{number}: {name}: only ports are called I…", source.path));
+        }
+    }
+}
+
+/// Whether the trait that this line begins is public, and its name.
+fn declared_trait(line: &str) -> Option<(bool, &str)> {
+    let (before, rest) = line.trim_start().split_once("trait ")?;
+    let words_before_a_trait = |word: &str| word.starts_with("pub") || matches!(word, "unsafe" | "auto");
+    if !before.split_whitespace().all(words_before_a_trait) {
+        return None;
+    }
+    let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len());
+    Some((before.starts_with("pub "), &rest[..end]))
+}
+
+fn check_sql(source: &Source, faults: &mut Vec<String>) {
+    if !is_code(source) || ["crates/persistence/", "xtask/"].iter().any(|home| source.path.starts_with(home))
+    {
+        return;
+    }
+    for (number, line) in source.lines() {
+        let is_sql = |(first, then): &(&str, &str)| {
+            line.split_once(first).is_some_and(|(_, rest)| format!(" {rest}").contains(then))
+        };
+        if SQL.iter().any(is_sql) {
+            faults.push(format!("{}:{number}: SQL belongs in persistence and migrations", source.path));
+        }
+    }
+}
+
+/// A path of the machine it was written on means nothing to anybody else.
+fn check_machine_paths(source: &Source, root: &Path, home: Option<&str>, faults: &mut Vec<String>) {
+    let root = root.to_string_lossy();
+    // A root like `/app` is a name that a document may well use, and a home of `/` is in every path.
+    let root = Some(&*root).filter(|root| 1 < root.matches('/').count());
+    let home = home.filter(|home| 1 < home.len());
+    let places: Vec<&str> = root.into_iter().chain(home).collect();
+    for (number, line) in source.lines() {
+        if places.iter().any(|place| leads_into(line, place)) {
+            faults.push(format!("{}:{number}: a path of this machine", source.path));
+        }
+    }
+}
+
+/// Whether the line names something in this folder. `a/b` and `/a/bc` are not in `/b` or `/a/b`.
+fn leads_into(line: &str, folder: &str) -> bool {
+    line.match_indices(folder).any(|(at, _)| {
+        let part_of_a_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
+        let before = line[..at].chars().next_back();
+        let after = line[at + folder.len()..].chars().next();
+        !before.into_iter().chain(after).any(part_of_a_name)
+    })
+}
+
+/// Migrations are `0001_name.sql`, `0002_…`: a hole or a double would be applied differently by two databases.
+fn check_migrations(sources: &[Source], faults: &mut Vec<String>) {
+    let in_migrations = |source: &&Source| {
+        source.has_extension("sql") && source.path.split('/').any(|folder| folder == "migrations")
+    };
+    for (index, source) in sources.iter().filter(in_migrations).enumerate() {
+        let expected = format!("{:04}_", index + 1);
+        if !source.name().starts_with(&expected) {
+            faults.push(format!("{}: the next migration is called {expected}….sql", source.path));
+        }
+    }
+}
+
+/// Every code that a client can be told is explained to the people who write clients.
+fn check_problem_codes(sources: &[Source], faults: &mut Vec<String>) {
+    let text = |path| sources.iter().find(|source| source.path == path).map(|source| source.text.as_str());
+    let (Some(code), Some(protocol)) = (text(PROBLEM_CODES), text(PROTOCOL)) else { return };
+    let code = code.split("#[cfg(test)]").next().unwrap_or(code);
+    for word in code.lines().filter(|line| !line.trim_start().starts_with("//")).flat_map(quoted) {
+        let is_code = word.contains('_') && word.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+        if is_code && !protocol.contains(&format!("`{word}`")) {
+            faults.push(format!("{PROTOCOL}: the problem code `{word}` of {PROBLEM_CODES} is missing"));
+        }
+    }
+}
+
+/// What stands between double quotes on one line.
+fn quoted(line: &str) -> impl Iterator<Item = &str> {
+    line.split('"').skip(1).step_by(2)
+}

@@ -1,0 +1,109 @@
+use super::*;
+
+/// What is wrong in a project of these files only.
+fn check(files: &[(&str, &str)], expected: &[&str]) {
+    let source = |(path, text): &(&str, &str)| Source { path: (*path).into(), text: (*text).into() };
+    let sources: Vec<Source> = files.iter().map(source).collect();
+    assert_eq!(faults(&sources, Path::new("/somewhere/project"), Some("/home/jo")), expected);
+}
+
+#[test]
+fn a_file_has_four_hundred_lines_at_most() {
+    let (longest, too_long) = ("\n".repeat(400), "\n".repeat(401));
+    let fault = "crates/runner/src/a/b.rs: 401 lines, at most 400";
+    check(&[("crates/runner/src/a/b.rs", &longest)], &[]);
+    check(&[("crates/runner/src/a/b.rs", &too_long)], &[fault]);
+    check(&[("crates/parser/src/fixtures/b.rs", &too_long)], &[]);
+    check(&[("crates/presentation/assets/page.js", &too_long)], &[]);
+}
+
+#[test]
+fn ports_and_only_ports_are_called_i() {
+    let port = "crates/ports/src/clock.rs";
+    check(&[(port, "pub trait IClock: Send {\n")], &[]);
+    check(
+        &[(port, "pub trait Clock {")],
+        &["crates/ports/src/clock.rs:1: a port is called I…, but Clock is not"],
+    );
+    check(
+        &[(port, "pub trait Into2 {}")],
+        &["crates/ports/src/clock.rs:1: a port is called I…, but Into2 is not"],
+    );
+    check(&[(port, "trait Fixture {}\n// a trait of mind")], &[]);
+    let fault = "crates/runner/src/a.rs:2: IRunner: only ports are called I…";
+    check(&[("crates/runner/src/a.rs", "\n    pub(crate) trait IRunner<T> {}")], &[fault]);
+    check(&[("crates/runner/src/a.rs", "trait Iterate {}\nlet portrait = IRunner;")], &[]);
+}
+
+#[test]
+fn sql_is_in_persistence_and_migrations_only() {
+    let fault = &["crates/application/src/a.rs:1: SQL belongs in persistence and migrations"];
+    for sql in ["SELECT id FROM x", "INSERT INTO x", "UPDATE x SET a = 1", "DELETE FROM x", "CREATE TABLE x"]
+    {
+        check(&[("crates/application/src/a.rs", sql)], fault);
+        check(&[("crates/persistence/src/a.rs", sql), ("migrations/0001_a.sql", sql)], &[]);
+    }
+    check(&[("crates/application/src/a.rs", "// UPDATE is not meant here\nselect! {}")], &[]);
+}
+
+#[test]
+fn migrations_are_numbered_without_a_hole() {
+    check(&[("migrations/0001_a.sql", ""), ("migrations/0002_b.sql", "")], &[]);
+    check(
+        &[("migrations/0001_a.sql", ""), ("migrations/0003_b.sql", "")],
+        &["migrations/0003_b.sql: the next migration is called 0002_….sql"],
+    );
+    check(
+        &[("migrations/0001_a.sql", ""), ("migrations/0001_b.sql", "")],
+        &["migrations/0001_b.sql: the next migration is called 0002_….sql"],
+    );
+}
+
+#[test]
+fn no_path_of_the_machine_it_was_written_on() {
+    check(&[("README.md", "cd /somewhere/project")], &["README.md:1: a path of this machine"]);
+    check(&[("README.md", "see\n/home/jo/notes")], &["README.md:2: a path of this machine"]);
+    check(&[("README.md", "/home/joanna/ or /tmp/x or web/home/jo/x or /somewhere/projects/")], &[]);
+}
+
+#[test]
+fn every_problem_code_is_in_the_protocol() {
+    let code = "/// a \"free_word\"\nconst A: &str = \"not_found\";\nf(\"rate limited\", \"rate_limited\")\n\
+                #[cfg(test)] \"only_tests\"";
+    check(&[(PROBLEM_CODES, code), (PROTOCOL, "| `not_found` | 404 |\n`rate_limited`")], &[]);
+    check(
+        &[(PROBLEM_CODES, code), (PROTOCOL, "| `not_found` | 404 |")],
+        &["docs/PROTOCOL.md: the problem code `rate_limited` of crates/presentation/src/error.rs is missing"],
+    );
+    check(&[(PROBLEM_CODES, code)], &[]);
+}
+
+#[test]
+fn links_lead_somewhere() {
+    let missing = "docs/a.md:1: missing.md: no such file";
+    check(
+        &[("docs/a.md", "[a](missing.md), ![b](https://example.org/x.png), [c](mailto:a@example.org)")],
+        &[missing],
+    );
+    check(
+        &[("docs/a.md", "```\n[a](missing.md)\n```\n<img src=\"gone.gif\">")],
+        &["docs/a.md:4: gone.gif: no such file"],
+    );
+    check(
+        &[("docs/a.md", "# What: it is\n[x](#what-it-is) [y](#what)")],
+        &["docs/a.md:2: #what: no such heading"],
+    );
+    check(&[("crates/parser/src/fixtures/recorded.md", "[a](missing.md)")], &[]);
+    check(
+        &[("crates/ports/README.md", "[a](missing.md)")],
+        &["crates/ports/README.md:1: missing.md: no such file"],
+    );
+}
+
+#[test]
+fn a_link_to_a_file_that_is_there_is_alive() {
+    let root = crate::workspace::root();
+    let text = "[a](Cargo.toml) [b](xtask/src/main.rs#L1) [c](../missing)";
+    let source = Source { path: "README.md".into(), text: text.into() };
+    assert_eq!(faults(&[source], &root, None), ["README.md:1: ../missing: no such file"]);
+}
