@@ -1,1 +1,67 @@
-fn main() {}
+//! A scripted stand-in for an agent program: it prints what Claude Code 2.1.330 prints with
+//! `--output-format stream-json --include-partial-messages`, or misbehaves as it is told.
+//!
+//! The first line of the prompt, which comes on standard input, is the script: one JSON object, see
+//! [`script::Script`]. A prompt that begins otherwise gives a short answer. The output depends on the script and on
+//! `--resume ID` alone.
+//!
+//! The text of a message with `n` deltas is `"0 1 2 … n-1 "`: delta `i` says `"<i> "` ([`lines::delta_text`]).
+
+mod lines;
+mod modes;
+mod script;
+
+use std::env;
+use std::io::{self, BufRead, Read, Write};
+use std::process::ExitCode;
+
+use lines::Printer;
+use script::{Mode, Script};
+
+/// Tells a process of this program that it is the grandchild that nobody can stop politely.
+const ESCAPEE: &str = "--escapee";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    match run(&arguments) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            // Where standard error is closed too, the exit code has to do.
+            let _ = writeln!(io::stderr(), "fake-agent: {error}");
+            ExitCode::from(70)
+        }
+    }
+}
+
+fn run(arguments: &[String]) -> io::Result<u8> {
+    match arguments.first().map(String::as_str) {
+        Some("--version") => {
+            writeln!(io::stdout(), "2.1.330 (Fake Agent)")?;
+            return Ok(0);
+        }
+        Some(ESCAPEE) => modes::escapee()?,
+        _ => {}
+    }
+    let script = read_script()?;
+    if script.mode == Mode::IgnoreTerm && env::var_os(script::HANDED_ON).is_none() {
+        return modes::start_again_deaf(&script, arguments).map(|()| 0);
+    }
+    let resumed = arguments.iter().position(|argument| argument == "--resume");
+    let session = resumed.and_then(|at| arguments.get(at + 1)).cloned();
+    modes::play(&script, &mut Printer::new(session, script.unbuffered()))
+}
+
+/// Reads the prompt: its first line is the script.
+fn read_script() -> io::Result<Script> {
+    if let Ok(handed_on) = env::var(script::HANDED_ON) {
+        return Ok(Script::parse(&handed_on));
+    }
+    let mut stdin = io::stdin().lock();
+    let mut first = String::new();
+    stdin.read_line(&mut first)?;
+    let script = Script::parse(&first);
+    if script.mode != Mode::CloseStdin {
+        stdin.read_to_end(&mut Vec::new())?;
+    }
+    Ok(script)
+}

@@ -1,1 +1,42 @@
 //! SQLite behind the ports: with migrations/, the only SQL of Tokenrail.
+//!
+//! Read in this order:
+//!
+//! 1. [`Store`]: opened once, shared by clones; what it does for the ports is one line each;
+//! 2. [`StoreConfig`], [`StoreLimits`]: where it is and what bounds it;
+//! 3. `writer`: the one thread that writes, in groups, and what a failed COMMIT means;
+//! 4. `append`, `commands`: the changes; `journal`, `messages`, `agents`: the reads;
+//! 5. `packing`: how a batch of events becomes bytes; `rows`: how an event becomes a row;
+//! 6. `compaction`, `checkpoint`: what goes on in the background;
+//! 7. [`doctor`]: whether a database is what it must be.
+
+mod store;
+
+mod config;
+mod error;
+
+mod checkpoint;
+mod connection;
+mod folder;
+mod schema;
+mod writer;
+
+mod agents;
+mod append;
+mod commands;
+mod journal;
+mod keys;
+mod messages;
+
+mod columns;
+mod iso;
+mod packing;
+mod rows;
+
+mod compaction;
+mod doctor;
+
+pub use config::{StoreConfig, StoreLimits, Synchronous};
+pub use doctor::{Diagnosis, Fault, doctor};
+pub use error::OpenError;
+pub use store::Store;

@@ -1,1 +1,30 @@
 //! Ways to run an agent: a supervised process, an HTTP proxy, a recorded transcript.
+//!
+//! | runner | the agent is | its output comes from |
+//! | --- | --- | --- |
+//! | [`ProcessRunner`] | a program on this machine, under a supervisor of its own | the spool file, which outlives the server |
+//! | [`ProxyRunner`] | behind an HTTP service | a stream of server-sent events |
+//! | [`ReplayRunner`] | a recording | the recording, with its timing |
+//!
+//! A process agent is run by two more processes, and both are this same program: [`supervise`] and
+//! [`exec_stage`] are what its internal command `supervise` does. [`LineFramer`] and [`SseDecoder`] are pure: bytes
+//! in, lines and events out.
+
+#[cfg(not(target_os = "linux"))]
+compile_error!("agents are supervised by means of Linux: child subreapers, pidfds, inotify and /proc");
+
+mod framer;
+mod process;
+mod proxy;
+mod replay;
+mod sse;
+mod supervisor;
+mod workspace;
+
+pub use framer::{FramerLimits, LineFramer};
+pub use process::{ProcessConfig, ProcessLimits, ProcessRunner};
+pub use proxy::{ProxyConfig, ProxyLimits, ProxyRunner};
+pub use replay::{ReplayRunner, Transcript};
+pub use sse::{SseDecoder, SseEvent, SseOverflow};
+pub use supervisor::{exec_stage, supervise};
+pub use workspace::Workspaces;

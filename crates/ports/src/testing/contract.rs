@@ -1,14 +1,10 @@
 //! What every store promises: [`IJournal`](crate::IJournal) and [`IAgentRepository`](crate::IAgentRepository).
+#![expect(clippy::unwrap_used, reason = "a promise that is broken is a test that fails")]
 
-mod agents;
-mod journal;
-mod pages;
-mod queue;
-
-pub use agents::*;
-pub use journal::*;
-pub use pages::*;
-pub use queue::*;
+pub mod agents;
+pub mod journal;
+pub mod pages;
+pub mod queue;
 
 use tokenrail_domain::{Agent, AgentId, Event, Sequence, Turn};
 
@@ -20,7 +16,7 @@ use crate::{Append, IAgentRepository, IJournal};
 #[macro_export]
 macro_rules! store_contract {
     ($fresh:path) => {
-        $crate::store_contract! { $fresh:
+        $crate::store_contract! { $fresh: journal
             events_are_numbered_without_a_hole
             a_conflict_burns_no_number
             the_same_append_again_changes_nothing
@@ -32,11 +28,15 @@ macro_rules! store_contract {
             a_read_from_any_cursor_is_a_run_of_consecutive_events
             bytes_limit_a_read_but_never_to_nothing
             a_long_turn_reads_the_same_before_and_after_compaction
+        }
+        $crate::store_contract! { $fresh: pages
             deltas_of_an_open_message_are_shown_and_then_covered
             an_abandoned_message_shows_none_of_its_deltas
             a_message_said_again_under_its_number_shows_what_came_after
             a_page_of_messages_is_a_prefix
             messages_of_two_turns_do_not_mix
+        }
+        $crate::store_contract! { $fresh: agents
             an_agent_reads_back_as_it_was_created
             an_id_is_created_once
             a_turn_moves_its_agent_in_the_same_append
@@ -48,6 +48,9 @@ macro_rules! store_contract {
             lists_filter
             a_deleted_agent_leaves_the_lists_only
             a_purged_agent_is_gone_for_good
+            a_healthy_store_says_so
+        }
+        $crate::store_contract! { $fresh: queue
             turns_wait_in_order
             a_full_queue_takes_no_more
             dropped_turns_never_run
@@ -56,15 +59,14 @@ macro_rules! store_contract {
             a_key_launches_once
             a_key_enqueues_once
             a_key_is_forgotten_in_time
-            a_healthy_store_says_so
         }
     };
-    ($fresh:path: $($promise:ident)*) => {
+    ($fresh:path: $area:ident $($promise:ident)*) => {
         $(
             #[tokio::test]
             async fn $promise() {
                 let (store, _guard) = $fresh();
-                $crate::testing::contract::$promise(&store).await;
+                $crate::testing::contract::$area::$promise(&store).await;
             }
         )*
     };

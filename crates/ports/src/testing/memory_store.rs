@@ -30,7 +30,6 @@ struct State {
     purged: BTreeSet<AgentId>,
     keys: BTreeMap<(String, String), UsedKey>,
     faults: VecDeque<AppendFault>,
-    /// What [`IAgentRepository::check`] answers.
     healthy: bool,
     /// The state of the xorshift generator behind the hesitations; never 0.
     chance: u64,
@@ -86,6 +85,14 @@ impl MemoryStore {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does something at one moment, some time from now, and tells of it some time after.
+    async fn act<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
+        self.hesitate().await;
+        let answer = act(&mut self.lock());
+        self.hesitate().await;
+        answer
     }
 
     async fn hesitate(&self) {
@@ -158,35 +165,29 @@ impl State {
         Ok(Created::New)
     }
 
-    fn enqueue(
-        &mut self,
-        mut turn: Turn,
-        queue_max: u32,
-        key: Option<Idempotency>,
-    ) -> Result<Enqueued, StoreError> {
+    fn enqueue(&mut self, mut turn: Turn, queue_max: u32, key: Option<Idempotency>) -> Enqueued {
         if let Some(used) = self.used(key.as_ref()) {
             let (turn, queued) = (used.turn, used.queued);
             let same = key.is_some_and(|key| key.body == used.body);
-            return Ok(if same { Enqueued::Again { turn, queued } } else { Enqueued::KeyReused });
+            return if same { Enqueued::Again { turn, queued } } else { Enqueued::KeyReused };
         }
-        let Some(shelf) = self.shelves.get_mut(&turn.agent).filter(|shelf| shelf.agent.deleted_at.is_none())
-        else {
-            return Ok(Enqueued::UnknownAgent);
+        let Some(of) = self.shelves.get_mut(&turn.agent).filter(|of| of.agent.deleted_at.is_none()) else {
+            return Enqueued::UnknownAgent;
         };
-        if queue_max <= shelf.agent.queued {
-            return Ok(Enqueued::QueueFull);
+        if queue_max <= of.agent.queued {
+            return Enqueued::QueueFull;
         }
-        turn.number = shelf.enqueue(turn.clone());
-        let queued = shelf.agent.queued;
+        turn.number = of.enqueue(turn.clone());
+        let queued = of.agent.queued;
         self.remember(key, &turn, queued);
-        Ok(Enqueued::New { turn: turn.number, queued })
+        Enqueued::New { turn: turn.number, queued }
     }
 
     fn delete(&mut self, id: AgentId, at: Timestamp, purge: bool) -> bool {
-        let Some(shelf) = self.shelves.get_mut(&id) else { return false };
-        if shelf.agent.deleted_at.is_none() {
-            shelf.agent.deleted_at = Some(at);
-            shelf.agent.updated_at = at;
+        let Some(Shelf { agent, .. }) = self.shelves.get_mut(&id) else { return false };
+        if agent.deleted_at.is_none() {
+            agent.deleted_at = Some(at);
+            agent.updated_at = at;
         }
         if purge {
             self.shelves.remove(&id);
@@ -200,10 +201,7 @@ impl State {
 #[async_trait]
 impl IJournal for MemoryStore {
     async fn append(&self, append: Append) -> Result<(), StoreError> {
-        self.hesitate().await;
-        let saved = self.lock().append(append);
-        self.hesitate().await;
-        saved
+        self.act(|state| state.append(append)).await
     }
 
     async fn read(
@@ -212,10 +210,7 @@ impl IJournal for MemoryStore {
         after: Sequence,
         limit: PageLimit,
     ) -> Result<Vec<Event>, StoreError> {
-        self.hesitate().await;
-        let page = self.lock().shelf(agent).map(|shelf| shelf.read(after, limit));
-        self.hesitate().await;
-        page
+        self.act(|state| state.shelf(agent).map(|shelf| shelf.read(after, limit))).await
     }
 
     async fn messages(
@@ -224,10 +219,7 @@ impl IJournal for MemoryStore {
         after: Sequence,
         limit: PageLimit,
     ) -> Result<MessagePage, StoreError> {
-        self.hesitate().await;
-        let page = self.lock().shelf(agent).map(|shelf| shelf.messages(after, limit));
-        self.hesitate().await;
-        page
+        self.act(|state| state.shelf(agent).map(|shelf| shelf.messages(after, limit))).await
     }
 
     async fn compact_next(&self) -> Result<bool, StoreError> {
@@ -244,10 +236,7 @@ impl IAgentRepository for MemoryStore {
         turn: Turn,
         key: Option<Idempotency>,
     ) -> Result<Created, StoreError> {
-        self.hesitate().await;
-        let created = self.lock().create(agent, turn, key);
-        self.hesitate().await;
-        created
+        self.act(|state| state.create(agent, turn, key)).await
     }
 
     async fn enqueue(
@@ -256,10 +245,7 @@ impl IAgentRepository for MemoryStore {
         queue_max: u32,
         key: Option<Idempotency>,
     ) -> Result<Enqueued, StoreError> {
-        self.hesitate().await;
-        let enqueued = self.lock().enqueue(turn, queue_max, key);
-        self.hesitate().await;
-        enqueued
+        Ok(self.act(|state| state.enqueue(turn, queue_max, key)).await)
     }
 
     async fn get(&self, id: AgentId) -> Result<Option<Agent>, StoreError> {
@@ -287,17 +273,11 @@ impl IAgentRepository for MemoryStore {
     }
 
     async fn drop_queued(&self, agent: AgentId, at: Timestamp) -> Result<u32, StoreError> {
-        self.hesitate().await;
-        let dropped = self.lock().shelf_mut(agent).map(|shelf| shelf.drop_queued(at));
-        self.hesitate().await;
-        dropped
+        self.act(|state| state.shelf_mut(agent).map(|shelf| shelf.drop_queued(at))).await
     }
 
     async fn delete(&self, id: AgentId, at: Timestamp, purge: bool) -> Result<bool, StoreError> {
-        self.hesitate().await;
-        let known = self.lock().delete(id, at, purge);
-        self.hesitate().await;
-        Ok(known)
+        Ok(self.act(|state| state.delete(id, at, purge)).await)
     }
 
     async fn check(&self) -> Result<(), StoreError> {

@@ -67,7 +67,13 @@ impl ScriptedRunner {
 
     fn run(&self, script: Vec<Step>) -> Box<dyn IAgentRun> {
         let cancels = Arc::clone(&self.cancels);
-        Box::new(ScriptedRun { steps: script.into(), offset: 0, cancelled: false, stop: Notify::new(), cancels })
+        Box::new(ScriptedRun {
+            steps: script.into(),
+            offset: 0,
+            cancelled: false,
+            stop: Notify::new(),
+            cancels,
+        })
     }
 }
 
@@ -141,8 +147,7 @@ impl IAgentRun for ScriptedRun {
                 }
                 Some(Step::End(end)) => return Ok(RunOutput::Ended(end)),
                 None => {
-                    let status =
-                        if self.cancelled { ExitStatus::Signal(15) } else { ExitStatus::Code(0) };
+                    let status = if self.cancelled { ExitStatus::Signal(15) } else { ExitStatus::Code(0) };
                     return Ok(RunOutput::Ended(RunEnd { status, ..RunEnd::default() }));
                 }
             }

@@ -1,0 +1,141 @@
+//! The tables `agents` and `turns`, read.
+
+use rusqlite::{Connection, Row, ToSql, named_params, params_from_iter};
+use tokenrail_domain::{Agent, AgentError, AgentId, ErrorClass, Sequence, Timestamp, Turn, TurnState};
+use tokenrail_ports::{AgentFilter, StoreError};
+
+use crate::columns::{agent_id_of, json_of, maybe, parsed, sequence_of, status_of, turn_of, unsigned};
+use crate::error::store_error;
+
+/// The columns that [`agent_of`] reads, in its order.
+const AGENT: &str = "
+    SELECT agents.id, agents.type, agents.name, agents.status, agents.prompt, agents.model, agents.cwd,
+        agents.session_id, heads.turn, heads.head, agents.created_at, heads.updated_at, agents.ended_at,
+        agents.deleted_at, agents.error_class, agents.error_code, agents.error_text,
+        agents.error_retry_after_ms, agents.error_recoverable, agents.usage, agents.cost_usd,
+        agents.metadata, agents.options, agents.cancel_on_disconnect,
+        (SELECT count(*) FROM turns
+         WHERE turns.agent = agents.key AND turns.state <> 'ended' AND turns.state = 'queued')
+    FROM agents
+    JOIN heads ON heads.agent = agents.key";
+
+const OPEN_TURNS: &str = "
+    SELECT turns.number, turns.run, turns.prompt, turns.state, turns.asked_at, turns.first_sequence,
+        CASE turns.state WHEN 'running' THEN heads.spool_offset ELSE turns.spool_offset END
+    FROM turns
+    JOIN agents ON agents.key = turns.agent
+    JOIN heads ON heads.agent = turns.agent
+    WHERE agents.id = :id AND turns.state <> 'ended'
+    ORDER BY turns.state = 'queued', turns.number";
+
+pub(crate) fn get(db: &Connection, id: AgentId) -> Result<Option<Agent>, StoreError> {
+    Ok(select(db, "WHERE agents.id = ?1", &[&id.to_string()])?.pop())
+}
+
+/// Every agent that has a turn which waits or runs, oldest first.
+pub(crate) fn with_open_turns(db: &Connection) -> Result<Vec<Agent>, StoreError> {
+    let which = "
+        WHERE agents.key IN (SELECT agent FROM turns WHERE state <> 'ended')
+        ORDER BY agents.id";
+    select(db, which, &[])
+}
+
+pub(crate) fn list(db: &Connection, filter: &AgentFilter) -> Result<Vec<Agent>, StoreError> {
+    let AgentFilter { statuses, kind, before, deleted, limit } = filter;
+    let before = before.map(|id| id.to_string());
+    let limit = i64::try_from(*limit).unwrap_or(i64::MAX);
+    let words: Vec<&str> = statuses.iter().map(|status| status.as_str()).collect();
+    let mut values: Vec<&dyn ToSql> = vec![deleted, kind, &before, &limit];
+    values.extend(words.iter().map(|word| word as &dyn ToSql));
+    let status = if words.is_empty() {
+        String::new()
+    } else {
+        let places: Vec<String> = (5..5 + words.len()).map(|place| format!("?{place}")).collect();
+        format!("AND agents.status IN ({})", places.join(", "))
+    };
+    // An id begins with the time of launch.
+    let which = format!(
+        "WHERE (agents.deleted_at IS NOT NULL) = ?1
+          AND (?2 IS NULL OR agents.type = ?2)
+          AND (?3 IS NULL OR agents.id < ?3)
+          {status}
+        ORDER BY agents.id DESC
+        LIMIT ?4"
+    );
+    select(db, &which, &values)
+}
+
+pub(crate) fn open_turns(db: &Connection, id: AgentId) -> Result<Vec<Turn>, StoreError> {
+    let mut statement = db.prepare_cached(OPEN_TURNS).map_err(store_error)?;
+    let turns = statement
+        .query_map(named_params! { ":id": id.to_string() }, |row| turn_row(row, id))
+        .map_err(store_error)?;
+    turns.collect::<Result<_, _>>().map_err(store_error)
+}
+
+fn select(db: &Connection, which: &str, values: &[&dyn ToSql]) -> Result<Vec<Agent>, StoreError> {
+    let mut statement = db.prepare_cached(&format!("{AGENT} {which}")).map_err(store_error)?;
+    let agents = statement.query_map(params_from_iter(values), agent_of).map_err(store_error)?;
+    agents.collect::<Result<_, _>>().map_err(store_error)
+}
+
+fn agent_of(row: &Row<'_>) -> rusqlite::Result<Agent> {
+    Ok(Agent {
+        id: agent_id_of(row, 0)?,
+        kind: row.get(1)?,
+        name: row.get(2)?,
+        status: status_of(row, 3)?,
+        prompt: row.get(4)?,
+        model: row.get(5)?,
+        cwd: row.get(6)?,
+        session: row.get(7)?,
+        turn: turn_of(row, 8)?,
+        head: sequence_of(row, 9)?,
+        created_at: Timestamp(row.get(10)?),
+        updated_at: Timestamp(row.get(11)?),
+        ended_at: maybe(row, 12)?.map(Timestamp),
+        deleted_at: maybe(row, 13)?.map(Timestamp),
+        error: error_of(row)?,
+        usage: json_of(row, 19)?,
+        cost_usd: row.get(20)?,
+        metadata: json_of(row, 21)?,
+        options: json_of(row, 22)?,
+        cancel_on_disconnect: row.get(23)?,
+        queued: row.get(24)?,
+    })
+}
+
+fn error_of(row: &Row<'_>) -> rusqlite::Result<Option<AgentError>> {
+    if maybe::<String>(row, 14)?.is_none() {
+        return Ok(None);
+    }
+    Ok(Some(AgentError {
+        class: parsed(row, 14, ErrorClass::from_name)?,
+        code: row.get(15)?,
+        text: row.get(16)?,
+        retry_after_ms: maybe::<i64>(row, 17)?.map(|ms| ms as u64),
+        recoverable: row.get(18)?,
+    }))
+}
+
+/// An open turn: what has ended is never read as a turn again.
+fn turn_row(row: &Row<'_>, agent: AgentId) -> rusqlite::Result<Turn> {
+    Ok(Turn {
+        agent,
+        number: turn_of(row, 0)?,
+        run: turn_of(row, 1)?,
+        prompt: row.get(2)?,
+        state: parsed(row, 3, state_from_name)?,
+        asked_at: Timestamp(row.get(4)?),
+        first_sequence: maybe::<i64>(row, 5)?.map(|first| Sequence(first as u64)),
+        spool_offset: unsigned(row, 6)?,
+    })
+}
+
+fn state_from_name(name: &str) -> Option<TurnState> {
+    match name {
+        "queued" => Some(TurnState::Queued),
+        "running" => Some(TurnState::Running),
+        _ => None,
+    }
+}

@@ -1,0 +1,45 @@
+//! Columns as domain values.
+
+use rusqlite::Row;
+use rusqlite::types::{FromSql, FromSqlError, Type};
+use tokenrail_domain::{AgentId, AgentStatus, JsonText, Sequence, TurnNumber};
+
+pub(crate) fn agent_id_of(row: &Row<'_>, at: usize) -> rusqlite::Result<AgentId> {
+    parsed(row, at, |text| text.parse().ok())
+}
+
+pub(crate) fn status_of(row: &Row<'_>, at: usize) -> rusqlite::Result<AgentStatus> {
+    parsed(row, at, AgentStatus::from_name)
+}
+
+/// A text that one of our own tables of words must know.
+pub(crate) fn parsed<T>(row: &Row<'_>, at: usize, parse: impl Fn(&str) -> Option<T>) -> rusqlite::Result<T> {
+    let text = row.get_ref(at)?.as_str()?;
+    parse(text).ok_or_else(|| unknown_word(at, text))
+}
+
+pub(crate) fn sequence_of(row: &Row<'_>, at: usize) -> rusqlite::Result<Sequence> {
+    unsigned(row, at).map(Sequence)
+}
+
+pub(crate) fn turn_of(row: &Row<'_>, at: usize) -> rusqlite::Result<TurnNumber> {
+    row.get(at).map(TurnNumber)
+}
+
+pub(crate) fn json_of(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<JsonText>> {
+    Ok(row.get::<_, Option<String>>(at)?.map(JsonText::new_unchecked))
+}
+
+/// SQLite's integers are signed: the upper half of ours is stored as the negative ones.
+pub(crate) fn unsigned(row: &Row<'_>, at: usize) -> rusqlite::Result<u64> {
+    row.get::<_, i64>(at).map(|number| number as u64)
+}
+
+pub(crate) fn maybe<T: FromSql>(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<T>> {
+    row.get(at)
+}
+
+fn unknown_word(at: usize, text: &str) -> rusqlite::Error {
+    let error = FromSqlError::Other(format!("{text:?} is not known").into());
+    rusqlite::Error::FromSqlConversionFailure(at, Type::Text, Box::new(error))
+}

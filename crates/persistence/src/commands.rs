@@ -1,0 +1,238 @@
+//! Changes of agents and turns, but for those that come with an append.
+
+use rusqlite::{Connection, OptionalExtension, named_params};
+use tokenrail_domain::{Agent, AgentId, JsonText, Sequence, Timestamp, Turn, TurnNumber};
+use tokenrail_ports::{Created, Enqueued, Idempotency, StoreError};
+
+use crate::journal::agent_key;
+use crate::keys::{self, Known};
+use crate::writer::{Command, Failure};
+
+const ID_IS_TAKEN: &str = "
+    SELECT EXISTS (SELECT 1 FROM agents WHERE id = :id)
+        OR EXISTS (SELECT 1 FROM tombstones WHERE id = :id)";
+
+const ADD_AGENT: &str = "
+    INSERT INTO agents
+        (id, type, name, status, prompt, model, cwd, session_id, created_at, metadata, options,
+         cancel_on_disconnect)
+    VALUES
+        (:id, :type, :name, :status, :prompt, :model, :cwd, :session, :created_at, :metadata, :options,
+         :cancel_on_disconnect)";
+
+const ADD_HEAD: &str = "
+    INSERT INTO heads (agent, head, turn, running, spool_offset, updated_at)
+    VALUES (:agent, 0, :turn, 0, 0, :updated_at)";
+
+const ADD_TURN: &str = "
+    INSERT INTO turns (agent, number, run, prompt, state, asked_at, spool_offset)
+    VALUES (:agent, :number, :run, :prompt, 'queued', :asked_at, 0)";
+
+const QUEUE: &str = "
+    SELECT agents.key,
+        (SELECT count(*) FROM turns WHERE agent = agents.key AND state <> 'ended' AND state = 'queued'),
+        (SELECT coalesce(max(number), 0) FROM turns WHERE agent = agents.key)
+    FROM agents
+    WHERE id = :id AND deleted_at IS NULL";
+
+const TOUCH: &str = "UPDATE heads SET updated_at = :at WHERE agent = :agent";
+
+const DROP_QUEUED: &str = "
+    UPDATE turns
+    SET state = 'ended', outcome = 'cancelled'
+    WHERE agent = :agent AND state <> 'ended' AND state = 'queued'";
+
+const CANCEL_UNSTARTED: &str = "
+    UPDATE agents
+    SET status = 'cancelled', ended_at = :at
+    WHERE key = :agent AND status = 'initializing'";
+
+const MARK_DELETED: &str = "UPDATE agents SET deleted_at = :at WHERE key = :agent AND deleted_at IS NULL";
+
+const REMOVE: &str = "DELETE FROM agents WHERE key = :agent";
+
+const ADD_TOMBSTONE: &str = "INSERT INTO tombstones (id, purged_at) VALUES (:id, :at)";
+
+pub(crate) struct CreateCommand {
+    pub(crate) agent: Agent,
+    pub(crate) turn: Turn,
+    pub(crate) key: Option<Idempotency>,
+}
+
+impl Command for CreateCommand {
+    type Answer = Created;
+
+    fn bytes(&self) -> usize {
+        self.agent.prompt.len() + self.turn.prompt.len()
+    }
+
+    fn run(&self, db: &Connection) -> Result<Created, Failure> {
+        match keys::look_up(db, self.key.as_ref())? {
+            Known::No => {}
+            Known::SameBody(used) => return Ok(Created::Again(used.agent)),
+            Known::OtherBody => return Ok(Created::KeyReused),
+        }
+        let id = self.agent.id.to_string();
+        if db.prepare_cached(ID_IS_TAKEN)?.query_row(named_params! { ":id": id }, |row| row.get(0))? {
+            return Err(Failure::Refused(StoreError::Conflict { head: Sequence::START }));
+        }
+        let agent = add_agent(db, &self.agent)?;
+        add_turn(db, agent, &self.turn, self.turn.number)?;
+        keys::remember(db, self.key.as_ref(), agent, &self.turn, (self.turn.number, 1))?;
+        Ok(Created::New)
+    }
+}
+
+pub(crate) struct EnqueueCommand {
+    pub(crate) turn: Turn,
+    pub(crate) queue_max: u32,
+    pub(crate) key: Option<Idempotency>,
+}
+
+impl Command for EnqueueCommand {
+    type Answer = Enqueued;
+
+    fn bytes(&self) -> usize {
+        self.turn.prompt.len()
+    }
+
+    fn run(&self, db: &Connection) -> Result<Enqueued, Failure> {
+        match keys::look_up(db, self.key.as_ref())? {
+            Known::No => {}
+            Known::SameBody(used) => {
+                return Ok(Enqueued::Again { turn: used.turn, queued: used.queued });
+            }
+            Known::OtherBody => return Ok(Enqueued::KeyReused),
+        }
+        let found: Option<(i64, u32, u32)> = db
+            .prepare_cached(QUEUE)?
+            .query_row(named_params! { ":id": self.turn.agent.to_string() }, |row| {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+            })
+            .optional()?;
+        let Some((agent, waiting, last)) = found else { return Ok(Enqueued::UnknownAgent) };
+        if self.queue_max <= waiting {
+            return Ok(Enqueued::QueueFull);
+        }
+        let (number, queued) = (TurnNumber(last).next(), waiting + 1);
+        let turn = Turn { run: number, ..self.turn.clone() };
+        add_turn(db, agent, &turn, number)?;
+        touch(db, agent, self.turn.asked_at)?;
+        keys::remember(db, self.key.as_ref(), agent, &self.turn, (number, queued))?;
+        Ok(Enqueued::New { turn: number, queued })
+    }
+}
+
+pub(crate) struct DropQueuedCommand {
+    pub(crate) agent: AgentId,
+    pub(crate) at: Timestamp,
+}
+
+impl Command for DropQueuedCommand {
+    type Answer = u32;
+
+    fn bytes(&self) -> usize {
+        0
+    }
+
+    fn run(&self, db: &Connection) -> Result<u32, Failure> {
+        let agent = agent_key(db, self.agent).map_err(Failure::Refused)?;
+        let dropped = db.prepare_cached(DROP_QUEUED)?.execute(named_params! { ":agent": agent })?;
+        if 0 < dropped {
+            touch(db, agent, self.at)?;
+            db.prepare_cached(CANCEL_UNSTARTED)?
+                .execute(named_params! { ":agent": agent, ":at": self.at.0 })?;
+        }
+        Ok(dropped as u32)
+    }
+}
+
+pub(crate) struct DeleteCommand {
+    pub(crate) agent: AgentId,
+    pub(crate) at: Timestamp,
+    pub(crate) purge: bool,
+}
+
+impl Command for DeleteCommand {
+    type Answer = bool;
+
+    fn bytes(&self) -> usize {
+        0
+    }
+
+    fn run(&self, db: &Connection) -> Result<bool, Failure> {
+        let agent = match agent_key(db, self.agent) {
+            Ok(agent) => agent,
+            Err(StoreError::UnknownAgent(_)) => return Ok(false),
+            Err(error) => return Err(Failure::Refused(error)),
+        };
+        let at = self.at.0;
+        if self.purge {
+            db.prepare_cached(REMOVE)?.execute(named_params! { ":agent": agent })?;
+            db.prepare_cached(ADD_TOMBSTONE)?
+                .execute(named_params! { ":id": self.agent.to_string(), ":at": at })?;
+            return Ok(true);
+        }
+        let marked =
+            db.prepare_cached(MARK_DELETED)?.execute(named_params! { ":agent": agent, ":at": at })?;
+        if 0 < marked {
+            touch(db, agent, self.at)?;
+        }
+        Ok(true)
+    }
+}
+
+/// Changes nothing: that it can be committed is the answer.
+pub(crate) struct ProbeCommand;
+
+impl Command for ProbeCommand {
+    type Answer = ();
+
+    fn bytes(&self) -> usize {
+        0
+    }
+
+    fn run(&self, _db: &Connection) -> Result<(), Failure> {
+        Ok(())
+    }
+}
+
+fn add_agent(db: &Connection, agent: &Agent) -> rusqlite::Result<i64> {
+    db.prepare_cached(ADD_AGENT)?.execute(named_params! {
+        ":id": agent.id.to_string(),
+        ":type": agent.kind,
+        ":name": agent.name,
+        ":status": agent.status.as_str(),
+        ":prompt": agent.prompt,
+        ":model": agent.model,
+        ":cwd": agent.cwd,
+        ":session": agent.session,
+        ":created_at": agent.created_at.0,
+        ":metadata": agent.metadata.as_ref().map(JsonText::as_str),
+        ":options": agent.options.as_ref().map(JsonText::as_str),
+        ":cancel_on_disconnect": agent.cancel_on_disconnect,
+    })?;
+    let key = db.last_insert_rowid();
+    db.prepare_cached(ADD_HEAD)?.execute(named_params! {
+        ":agent": key,
+        ":turn": agent.turn.0,
+        ":updated_at": agent.updated_at.0,
+    })?;
+    Ok(key)
+}
+
+fn add_turn(db: &Connection, agent: i64, turn: &Turn, number: TurnNumber) -> rusqlite::Result<()> {
+    db.prepare_cached(ADD_TURN)?.execute(named_params! {
+        ":agent": agent,
+        ":number": number.0,
+        ":run": turn.run.0,
+        ":prompt": turn.prompt,
+        ":asked_at": turn.asked_at.0,
+    })?;
+    Ok(())
+}
+
+fn touch(db: &Connection, agent: i64, at: Timestamp) -> rusqlite::Result<()> {
+    db.prepare_cached(TOUCH)?.execute(named_params! { ":agent": agent, ":at": at.0 })?;
+    Ok(())
+}

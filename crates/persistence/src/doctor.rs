@@ -1,0 +1,143 @@
+//! Examines a database without changing it.
+
+use std::path::Path;
+
+use rusqlite::{Connection, named_params};
+use tokenrail_domain::{AgentId, Event, Sequence};
+use tokenrail_ports::StoreError;
+
+use crate::columns::{agent_id_of, sequence_of};
+use crate::config::StoreLimits;
+use crate::connection::open_reader;
+use crate::error::store_error;
+use crate::folder::database_path;
+use crate::journal::{Flow, for_each_between};
+use crate::{OpenError, rows};
+
+/// The rules that tables can be asked about.
+const INVARIANTS: &str = include_str!("invariants.sql");
+
+const AGENTS: &str = "
+    SELECT agents.key, agents.id, heads.head
+    FROM agents
+    JOIN heads ON heads.agent = agents.key";
+
+/// What an examination has found.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Diagnosis {
+    pub agents: u64,
+    pub events: u64,
+    /// Empty where all is well.
+    pub faults: Vec<Fault>,
+}
+
+/// Something that must not be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// The rule that is broken.
+    pub rule: String,
+    /// The agent, where it is about one.
+    pub agent: Option<String>,
+    pub detail: String,
+}
+
+/// Examines the database in `folder`: its pages, its rules, and every event in it. A running server is not
+/// disturbed. Blocks, for as long as reading all of it takes.
+pub fn doctor(folder: &Path) -> Result<Diagnosis, OpenError> {
+    let path = database_path(folder);
+    let failed = |error| OpenError::sqlite(&path, error);
+    std::fs::metadata(&path).map_err(|error| OpenError::io(&path, error))?;
+    let mut db = open_reader(&path, StoreLimits::default().busy_timeout_ms).map_err(failed)?;
+    let db = db.transaction().map_err(failed)?;
+    let mut diagnosis = Diagnosis::default();
+    diagnosis.examine_pages(&db).map_err(failed)?;
+    if diagnosis.faults.is_empty() {
+        diagnosis.examine_rules(&db).map_err(failed)?;
+        diagnosis.examine_events(&db).map_err(failed)?;
+    }
+    Ok(diagnosis)
+}
+
+impl Diagnosis {
+    fn examine_pages(&mut self, db: &Connection) -> rusqlite::Result<()> {
+        for pragma in ["integrity_check", "foreign_key_check"] {
+            db.pragma_query(None, pragma, |row| {
+                let detail = row.get_ref(0)?.as_str()?.to_owned();
+                if detail != "ok" {
+                    self.faults.push(Fault { rule: pragma.to_owned(), agent: None, detail });
+                }
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+
+    fn examine_rules(&mut self, db: &Connection) -> rusqlite::Result<()> {
+        let mut statement = db.prepare(INVARIANTS)?;
+        let faults = statement
+            .query_map([], |row| Ok(Fault { rule: row.get(0)?, agent: row.get(1)?, detail: row.get(2)? }))?;
+        for fault in faults {
+            self.faults.push(fault?);
+        }
+        Ok(())
+    }
+
+    /// Reads all that was ever said: each batch must unpack, and each message's row must say the same.
+    fn examine_events(&mut self, db: &Connection) -> rusqlite::Result<()> {
+        let mut statement = db.prepare(AGENTS)?;
+        let agents = statement
+            .query_map([], |row| Ok((row.get::<_, i64>(0)?, agent_id_of(row, 1)?, sequence_of(row, 2)?)))?;
+        for agent in agents {
+            let (key, id, head) = agent?;
+            self.agents += 1;
+            if let Err(error) = self.examine_journal(db, key, id, head) {
+                let rule = "every event can be read, and its row says the same".to_owned();
+                self.faults.push(Fault { rule, agent: Some(id.to_string()), detail: error.to_string() });
+            }
+        }
+        Ok(())
+    }
+
+    fn examine_journal(
+        &mut self,
+        db: &Connection,
+        key: i64,
+        id: AgentId,
+        head: Sequence,
+    ) -> Result<(), StoreError> {
+        let sql = format!(
+            "SELECT {} FROM agent_messages WHERE agent_id = :id ORDER BY sequence_number",
+            rows::COLUMNS
+        );
+        let mut statement = db.prepare_cached(&sql).map_err(store_error)?;
+        let mut found = statement.query(named_params! { ":id": id.to_string() }).map_err(store_error)?;
+        let mut next_row = || -> Result<Option<Event>, StoreError> {
+            found.next().map_err(store_error)?.map(rows::event).transpose()
+        };
+        let mut events = 0;
+        let mut problem = Ok(());
+        for_each_between(db, key, (Sequence(1), head), |event| {
+            events += 1;
+            if !event.body.is_delta() {
+                problem = next_row().and_then(|row| same(&event, row.as_ref()));
+            }
+            if problem.is_ok() { Flow::More } else { Flow::Enough }
+        })?;
+        self.events += events;
+        problem?;
+        if events != head.0 {
+            return Err(StoreError::Corrupt(format!("{events} events, but the head is {head}")));
+        }
+        match next_row()? {
+            None => Ok(()),
+            Some(row) => Err(StoreError::Corrupt(format!("message {}: no such event", row.sequence))),
+        }
+    }
+}
+
+fn same(event: &Event, row: Option<&Event>) -> Result<(), StoreError> {
+    if row == Some(event) {
+        return Ok(());
+    }
+    Err(StoreError::Corrupt(format!("message {}: its row differs from the journal", event.sequence)))
+}

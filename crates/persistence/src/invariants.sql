@@ -1,0 +1,90 @@
+-- What must be true of every database. Each row that comes out is a fault: which rule, which agent, what is wrong.
+
+SELECT 'every agent has a head', agents.id, 'it has none'
+FROM agents
+LEFT JOIN heads ON heads.agent = agents.key
+WHERE heads.agent IS NULL
+
+UNION ALL
+SELECT 'the head is the newest number', agents.id,
+    'head ' || heads.head || ', newest ' || coalesce(max(journal.last_seq), 0)
+FROM agents
+JOIN heads ON heads.agent = agents.key
+LEFT JOIN journal ON journal.agent = agents.key
+GROUP BY agents.key
+HAVING heads.head <> coalesce(max(journal.last_seq), 0)
+
+UNION ALL
+SELECT 'numbers have no hole and none is used twice', agents.id,
+    'batch ' || batches.first_seq || ' follows ' || batches.before
+FROM (
+    SELECT agent, first_seq, lag(last_seq, 1, 0) OVER (PARTITION BY agent ORDER BY first_seq) AS before
+    FROM journal
+) AS batches
+JOIN agents ON agents.key = batches.agent
+WHERE batches.first_seq <> batches.before + 1
+
+UNION ALL
+SELECT 'every batch belongs to a turn', agents.id, 'batch ' || journal.first_seq || ', turn ' || journal.turn
+FROM journal
+JOIN agents ON agents.key = journal.agent
+LEFT JOIN turns ON turns.agent = journal.agent AND turns.number = journal.turn
+WHERE turns.key IS NULL OR turns.state = 'queued'
+
+UNION ALL
+SELECT 'nothing comes after the result of a turn', agents.id,
+    'batch ' || journal.first_seq || ', turn ' || turns.number || ' ended at ' || turns.last_sequence
+FROM turns
+JOIN agents ON agents.key = turns.agent
+JOIN journal ON journal.agent = turns.agent AND journal.turn = turns.number
+WHERE turns.state = 'ended' AND turns.last_sequence < journal.last_seq
+
+UNION ALL
+SELECT 'a turn that has ended has one result, its last event', agents.id,
+    'turn ' || turns.number || ' has ' || count(agent_messages.id)
+FROM turns
+JOIN agents ON agents.key = turns.agent
+LEFT JOIN agent_messages
+    ON agent_messages.agent_id = agents.id AND agent_messages.type = 'response'
+    AND agent_messages.sequence_number = turns.last_sequence
+WHERE turns.state = 'ended' AND turns.first_sequence IS NOT NULL
+GROUP BY turns.key
+HAVING count(agent_messages.id) <> 1
+
+UNION ALL
+SELECT 'there are as many results as turns that have ended', agents.id,
+    (SELECT count(*) FROM agent_messages WHERE agent_id = agents.id AND type = 'response') || ' results'
+FROM agents
+WHERE (SELECT count(*) FROM agent_messages WHERE agent_id = agents.id AND type = 'response')
+    <> (SELECT count(*) FROM turns
+        WHERE agent = agents.key AND state = 'ended' AND first_sequence IS NOT NULL)
+
+UNION ALL
+SELECT 'every message has a number up to the head', agents.id, 'message ' || agent_messages.sequence_number
+FROM agent_messages
+JOIN agents ON agents.id = agent_messages.agent_id
+JOIN heads ON heads.agent = agents.key
+WHERE agent_messages.sequence_number < 1 OR heads.head < agent_messages.sequence_number
+    OR agent_messages.sequence_number < agent_messages.first_sequence
+
+UNION ALL
+SELECT 'a running agent has one running turn, its newest, and no other agent has one', agents.id,
+    agents.status || ', running turns: '
+    || (SELECT count(*) FROM turns WHERE agent = agents.key AND state = 'running')
+FROM agents
+JOIN heads ON heads.agent = agents.key
+WHERE (agents.status = 'running') <> heads.running
+    OR heads.running <> (SELECT count(*) FROM turns WHERE agent = agents.key AND state = 'running')
+    OR heads.running <> (SELECT count(*) FROM turns
+        WHERE agent = agents.key AND state = 'running' AND number = heads.turn)
+
+UNION ALL
+SELECT 'an agent that has not started has a turn that waits', agents.id, 'it has none'
+FROM agents
+WHERE agents.status = 'initializing'
+    AND NOT EXISTS (SELECT 1 FROM turns WHERE agent = agents.key AND state = 'queued')
+
+UNION ALL
+SELECT 'a purged id is never used again', agents.id, 'it is'
+FROM agents
+JOIN tombstones ON tombstones.id = agents.id

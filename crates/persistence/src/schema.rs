@@ -1,0 +1,70 @@
+//! The migrations, and which database they may be applied to.
+
+use std::path::Path;
+
+use rusqlite::{Connection, Error, TransactionBehavior};
+
+use crate::OpenError;
+
+/// Marks the file as ours, in its header: the letters `TkRl`.
+const APPLICATION_ID: i64 = 0x546b_526c;
+
+/// SQLite before it can lose what was written, when two connections checkpoint at once.
+const SQLITE_VERSION_MIN: i32 = 3_051_003;
+
+/// The `n`th takes a database from `user_version` n to n + 1.
+const MIGRATIONS: [&str; 1] = [include_str!("../../../migrations/0001_initial.sql")];
+
+/// Refuses to go on with a SQLite that loses data.
+pub(crate) fn check_sqlite() -> Result<(), OpenError> {
+    if rusqlite::version_number() < SQLITE_VERSION_MIN {
+        return Err(OpenError::SqliteTooOld { found: rusqlite::version() });
+    }
+    Ok(())
+}
+
+/// Brings the database up to date, all in one transaction.
+pub(crate) fn migrate(connection: &mut Connection, path: &Path) -> Result<(), OpenError> {
+    let known = MIGRATIONS.len() as i64;
+    let state = State::of(connection).map_err(|error| OpenError::sqlite(path, error))?;
+    if state.application_id != APPLICATION_ID && !state.is_new() {
+        return Err(OpenError::Foreign { path: path.to_owned() });
+    }
+    let Some(missing) = usize::try_from(state.version).ok().and_then(|done| MIGRATIONS.get(done..)) else {
+        return Err(OpenError::NewerSchema { found: state.version, known });
+    };
+    if missing.is_empty() {
+        return Ok(());
+    }
+    apply(connection, missing).map_err(|error| OpenError::sqlite(path, error))
+}
+
+fn apply(connection: &mut Connection, missing: &[&str]) -> Result<(), Error> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    for migration in missing {
+        transaction.execute_batch(migration)?;
+    }
+    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+    transaction.pragma_update(None, "user_version", MIGRATIONS.len() as i64)?;
+    transaction.commit()
+}
+
+struct State {
+    application_id: i64,
+    version: i64,
+    tables: i64,
+}
+
+impl State {
+    fn of(connection: &Connection) -> Result<Self, Error> {
+        Ok(Self {
+            application_id: connection.pragma_query_value(None, "application_id", |row| row.get(0))?,
+            version: connection.pragma_query_value(None, "user_version", |row| row.get(0))?,
+            tables: connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?,
+        })
+    }
+
+    fn is_new(&self) -> bool {
+        self.application_id == 0 && self.version == 0 && self.tables == 0
+    }
+}

@@ -1,0 +1,97 @@
+//! What the store does for the ports: one line each.
+
+use async_trait::async_trait;
+use tokenrail_domain::{Agent, AgentId, Event, Sequence, Timestamp, Turn};
+use tokenrail_ports::{
+    AgentFilter, Append, Created, Enqueued, IAgentRepository, IJournal, Idempotency, MessagePage, PageLimit,
+    StoreError,
+};
+
+use super::Store;
+use crate::append::AppendCommand;
+use crate::commands::{CreateCommand, DeleteCommand, DropQueuedCommand, EnqueueCommand, ProbeCommand};
+use crate::{agents, compaction, journal, messages};
+
+#[async_trait]
+impl IJournal for Store {
+    async fn append(&self, append: Append) -> Result<(), StoreError> {
+        self.write(AppendCommand::new(append)?).await
+    }
+
+    async fn read(
+        &self,
+        agent: AgentId,
+        after: Sequence,
+        limit: PageLimit,
+    ) -> Result<Vec<Event>, StoreError> {
+        self.read_with(move |db| journal::events_after(db, journal::agent_key(db, agent)?, after, limit))
+            .await
+    }
+
+    async fn messages(
+        &self,
+        agent: AgentId,
+        after: Sequence,
+        limit: PageLimit,
+    ) -> Result<MessagePage, StoreError> {
+        self.read_with(move |db| messages::page(db, agent, after, limit)).await
+    }
+
+    async fn compact_next(&self) -> Result<bool, StoreError> {
+        let limits = self.inner.config.limits.clone();
+        match self.read_with(move |db| compaction::prepare(db, &limits)).await? {
+            Some(command) => self.write(command).await.map(|()| true),
+            None => Ok(false),
+        }
+    }
+}
+
+#[async_trait]
+impl IAgentRepository for Store {
+    async fn create(
+        &self,
+        agent: Agent,
+        turn: Turn,
+        key: Option<Idempotency>,
+    ) -> Result<Created, StoreError> {
+        self.write(CreateCommand { agent, turn, key }).await
+    }
+
+    async fn enqueue(
+        &self,
+        turn: Turn,
+        queue_max: u32,
+        key: Option<Idempotency>,
+    ) -> Result<Enqueued, StoreError> {
+        self.write(EnqueueCommand { turn, queue_max, key }).await
+    }
+
+    async fn get(&self, id: AgentId) -> Result<Option<Agent>, StoreError> {
+        self.read_with(move |db| agents::get(db, id)).await
+    }
+
+    async fn list(&self, filter: AgentFilter) -> Result<Vec<Agent>, StoreError> {
+        self.read_with(move |db| agents::list(db, &filter)).await
+    }
+
+    async fn open_turns(&self, agent: AgentId) -> Result<Vec<Turn>, StoreError> {
+        self.read_with(move |db| agents::open_turns(db, agent)).await
+    }
+
+    async fn with_open_turns(&self) -> Result<Vec<Agent>, StoreError> {
+        self.read_with(agents::with_open_turns).await
+    }
+
+    async fn drop_queued(&self, agent: AgentId, at: Timestamp) -> Result<u32, StoreError> {
+        self.write(DropQueuedCommand { agent, at }).await
+    }
+
+    async fn delete(&self, agent: AgentId, at: Timestamp, purge: bool) -> Result<bool, StoreError> {
+        self.write(DeleteCommand { agent, at, purge }).await
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        self.write(ProbeCommand).await?;
+        self.read_with(|db| db.execute_batch("SELECT 1").map_err(crate::error::store_error)).await
+    }
+}

@@ -1,0 +1,45 @@
+mod compaction;
+mod damage;
+mod faults;
+
+use tempfile::TempDir;
+use tokenrail_domain::{Agent, Event, Sequence};
+use tokenrail_ports::testing::samples::{Scribe, WHOLE, launch};
+use tokenrail_ports::{Append, IAgentRepository, IJournal};
+
+use super::*;
+use crate::Synchronous;
+
+fn fresh() -> (Store, TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    (Store::open(config(&folder)).unwrap(), folder)
+}
+
+fn config(folder: &TempDir) -> StoreConfig {
+    StoreConfig { synchronous: Synchronous::Normal, ..StoreConfig::new(folder.path()) }
+}
+
+tokenrail_ports::store_contract!(fresh);
+
+/// Launches the `n`th sample agent; gives it with the append that starts its first turn, done.
+async fn running(store: &Store, n: u8) -> (Agent, Scribe) {
+    let (agent, turn) = launch(n);
+    let mut scribe = Scribe::new(&agent);
+    store.create(agent.clone(), turn.clone(), None).await.unwrap();
+    store.append(scribe.start(&turn)).await.unwrap();
+    (agent, scribe)
+}
+
+async fn saved(store: &Store, append: Append) -> Vec<Event> {
+    let events = append.events.to_vec();
+    store.append(append).await.unwrap();
+    events
+}
+
+async fn everything(store: &Store, agent: &Agent) -> Vec<Event> {
+    store.read(agent.id, Sequence::START, WHOLE).await.unwrap()
+}
+
+fn is_sound(folder: &TempDir) {
+    assert_eq!(crate::doctor(folder.path()).unwrap().faults, []);
+}

@@ -1,0 +1,162 @@
+//! Folders and files that cannot be used.
+
+use std::io::{Seek, SeekFrom, Write};
+use std::os::unix::fs::PermissionsExt;
+
+use rusqlite::Connection;
+use tokenrail_domain::TurnOutcome;
+use tokenrail_ports::StoreError;
+use tokenrail_ports::testing::samples::{every_body, text_delta};
+
+use super::*;
+use crate::OpenError;
+
+fn refused(config: StoreConfig) -> OpenError {
+    match Store::open(config) {
+        Err(error) => error,
+        Ok(_) => panic!("it was opened"),
+    }
+}
+
+/// A closed store with something in it.
+async fn filled() -> TempDir {
+    let (store, folder) = fresh();
+    let (_, mut scribe) = running(&store, 1).await;
+    saved(&store, scribe.say(every_body())).await;
+    saved(&store, scribe.say(vec![text_delta(5, &"x".repeat(50_000))])).await;
+    saved(&store, scribe.end(TurnOutcome::Completed)).await;
+    store.close().await;
+    folder
+}
+
+fn edit(folder: &TempDir, sql: &str) {
+    let db = Connection::open(database(folder)).unwrap();
+    db.execute_batch(sql).unwrap();
+}
+
+fn database(folder: &TempDir) -> std::path::PathBuf {
+    folder.path().join("tokenrail.db")
+}
+
+#[test]
+fn a_folder_is_used_by_one_server_at_a_time() {
+    let (store, folder) = fresh();
+    let second = refused(config(&folder));
+    assert!(matches!(&second, OpenError::Locked { folder: named } if named == folder.path()), "{second}");
+    drop(store);
+    Store::open(config(&folder)).unwrap();
+}
+
+#[test]
+fn a_newer_schema_is_refused_and_not_touched() {
+    let (store, folder) = fresh();
+    drop(store);
+    edit(&folder, "PRAGMA user_version = 99");
+    let error = refused(config(&folder));
+    assert!(matches!(error, OpenError::NewerSchema { found: 99, known: 1 }), "{error}");
+}
+
+#[test]
+fn a_database_of_another_program_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    edit(&folder, "CREATE TABLE recipes (name)");
+    let error = refused(config(&folder));
+    assert!(matches!(error, OpenError::Foreign { .. }), "{error}");
+}
+
+#[test]
+fn a_file_that_is_no_database_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(database(&folder), "not a database, but long enough to look like one ".repeat(100))
+        .unwrap();
+    let error = refused(config(&folder));
+    assert!(matches!(error, OpenError::Corrupt { .. }), "{error}");
+}
+
+#[test]
+fn a_folder_that_cannot_be_made_is_named() {
+    // No user, not even root, makes folders here.
+    let config = StoreConfig::new("/sys/tokenrail-data");
+    let error = refused(config);
+    assert!(matches!(&error, OpenError::NotWritable { path } if path.starts_with("/sys")), "{error}");
+}
+
+#[test]
+fn a_file_in_the_place_of_the_folder_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("data");
+    std::fs::write(&path, "").unwrap();
+    let error = refused(StoreConfig::new(&path));
+    assert!(matches!(&error, OpenError::Io { path: named, .. } if *named == path), "{error}");
+}
+
+#[tokio::test]
+async fn folder_and_files_are_private() {
+    let outer = tempfile::tempdir().unwrap();
+    let folder = outer.path().join("new/data");
+    let store = Store::open(StoreConfig::new(&folder)).unwrap();
+    running(&store, 1).await;
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&folder), 0o700);
+    for entry in std::fs::read_dir(&folder).unwrap() {
+        let path = entry.unwrap().path();
+        assert_eq!(mode(&path), 0o600, "{path:?}");
+    }
+}
+
+#[tokio::test]
+async fn damaged_pages_are_found() {
+    let folder = filled().await;
+    is_sound(&folder);
+    let mut file = std::fs::OpenOptions::new().write(true).open(database(&folder)).unwrap();
+    let pages = file.metadata().unwrap().len() / 4096;
+    for page in 2..pages {
+        file.seek(SeekFrom::Start(page * 4096)).unwrap();
+        file.write_all(&[0xa5; 200]).unwrap();
+    }
+    let found = crate::doctor(folder.path());
+    assert!(!matches!(&found, Ok(diagnosis) if diagnosis.faults.is_empty()), "{found:?}");
+    if let Ok(store) = Store::open(config(&folder)) {
+        let read = store.read(launch(1).0.id, Sequence::START, WHOLE).await;
+        assert!(matches!(read, Err(StoreError::Corrupt(_))), "{read:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_broken_payload_is_an_error_and_not_a_wrong_answer() {
+    let folder = filled().await;
+    edit(&folder, "UPDATE journal SET payload = substr(payload, 1, length(payload) - 3) WHERE first_seq = 2");
+    let store = Store::open(config(&folder)).unwrap();
+    let read = store.read(launch(1).0.id, Sequence::START, WHOLE).await;
+    assert!(matches!(read, Err(StoreError::Corrupt(_))), "{read:?}");
+}
+
+#[tokio::test]
+async fn each_broken_rule_is_found() {
+    for (sql, rule) in [
+        ("DELETE FROM heads", "every agent has a head"),
+        ("UPDATE heads SET head = head + 1", "the head is the newest number"),
+        ("DELETE FROM journal WHERE first_seq = 2", "numbers have no hole"),
+        ("UPDATE journal SET turn = 7 WHERE first_seq = 2", "every batch belongs to a turn"),
+        ("UPDATE turns SET last_sequence = 3", "nothing comes after the result"),
+        ("UPDATE agent_messages SET type = 'error' WHERE type = 'response'", "a turn that has ended has one"),
+        ("UPDATE agent_messages SET type = 'response' WHERE type = 'error'", "there are as many results"),
+        (
+            "UPDATE agent_messages SET sequence_number = 99 WHERE type = 'response'",
+            "every message has a number",
+        ),
+        ("UPDATE agents SET status = 'running'", "a running agent has one running turn"),
+        ("UPDATE agents SET status = 'initializing'", "an agent that has not started"),
+        ("INSERT INTO tombstones SELECT id, 0 FROM agents", "a purged id is never used again"),
+        (
+            "UPDATE agent_messages SET content = 'changed' WHERE sequence_number = 1",
+            "every event can be read",
+        ),
+        ("DELETE FROM agent_messages WHERE type = 'system'", "every event can be read"),
+    ] {
+        let folder = filled().await;
+        edit(&folder, sql);
+        let faults = crate::doctor(folder.path()).unwrap().faults;
+        assert!(faults.iter().any(|fault| fault.rule.starts_with(rule)), "{sql}: {faults:?}");
+    }
+}

@@ -1,0 +1,118 @@
+//! The one thread that writes.
+//!
+//! It takes what has queued and commits all of it in one transaction: one token alone goes at once, a flood
+//! goes in groups. Nobody is told `Ok` before it is known that the transaction is durable.
+
+mod commit;
+mod task;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rusqlite::Connection;
+use tokenrail_ports::StoreError;
+use tokio::sync::mpsc;
+
+use self::commit::Outcome;
+#[cfg(test)]
+pub(crate) use self::commit::{CommitFault, CommitFaults};
+pub(crate) use self::task::{Command, Failure, Order, Task, Waiting};
+use crate::checkpoint::LogCutter;
+use crate::config::{StoreConfig, StoreLimits};
+use crate::error::shared_store_error;
+use crate::folder::Folder;
+
+/// What the writer works with.
+pub(crate) struct Writer {
+    pub(crate) path: PathBuf,
+    pub(crate) config: StoreConfig,
+    /// None after a COMMIT that failed: the next transaction opens a new one.
+    pub(crate) connection: Option<Connection>,
+    pub(crate) cutter: LogCutter,
+    /// Held until the last write is done, also where the store is dropped without being closed.
+    pub(crate) _folder: Arc<Folder>,
+    #[cfg(test)]
+    pub(crate) faults: CommitFaults,
+}
+
+impl Writer {
+    /// Runs until it is told to stop, or nobody is left who could send.
+    pub(crate) fn run(mut self, mut orders: mpsc::Receiver<Order>) {
+        let mut stopped = false;
+        while !stopped && let Some(first) = orders.blocking_recv() {
+            let mut group = Group::default();
+            let mut next = Some(first);
+            while let Some(order) = next {
+                group.add(order);
+                let full = group.is_full(&self.config.limits);
+                next = if full { None } else { orders.try_recv().ok() };
+            }
+            self.commit_all(group.tasks);
+            self.cut_log(group.cut_log);
+            stopped = group.stop;
+        }
+        self.cut_log(true);
+    }
+
+    fn commit_all(&mut self, mut tasks: Vec<Box<dyn Task>>) {
+        if tasks.is_empty() {
+            return;
+        }
+        match self.commit(&mut tasks) {
+            Outcome::Done => tasks.into_iter().for_each(|task| task.answer(Ok(()))),
+            // One of them is to blame: with a transaction for each, it does not spoil the others.
+            Outcome::Spoilt(_) if 1 < tasks.len() => {
+                for task in tasks {
+                    self.commit_all(vec![task]);
+                }
+            }
+            Outcome::Spoilt(error) => {
+                if let Some(task) = tasks.pop() {
+                    task.answer(Err(error));
+                }
+            }
+            Outcome::NotDone(error) => {
+                for task in tasks {
+                    task.answer(Err(shared_store_error(&error)));
+                }
+            }
+            Outcome::Unknown(error) => {
+                for task in tasks {
+                    task.answer(Err(StoreError::OutcomeUnknown(Box::new(Arc::clone(&error)))));
+                }
+            }
+        }
+    }
+
+    fn cut_log(&mut self, asked: bool) {
+        if let Some(connection) = &self.connection {
+            self.cutter.after_commit(connection, asked);
+        }
+    }
+}
+
+/// What goes into one transaction.
+#[derive(Default)]
+struct Group {
+    tasks: Vec<Box<dyn Task>>,
+    bytes: usize,
+    cut_log: bool,
+    stop: bool,
+}
+
+impl Group {
+    fn add(&mut self, order: Order) {
+        match order {
+            Order::Task(task) => {
+                self.bytes += task.bytes();
+                self.tasks.push(task);
+            }
+            Order::CutLog => self.cut_log = true,
+            Order::Stop => self.stop = true,
+        }
+    }
+
+    fn is_full(&self, limits: &StoreLimits) -> bool {
+        self.stop || limits.commit_max_jobs <= self.tasks.len() || limits.commit_max_bytes <= self.bytes
+    }
+}

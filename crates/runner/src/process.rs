@@ -1,0 +1,18 @@
+//! An agent that is a program on this machine.
+//!
+//! The runner does not hold the agent on a pipe. It writes what is to be run into a run folder and starts a
+//! supervisor there; the agent prints into a file of that folder, and the runner reads the file as it grows. So the
+//! agent never waits for the server, outlives it, and the next server goes on where this one was.
+
+mod config;
+mod folder;
+mod proc;
+mod program;
+mod run;
+mod runner;
+mod watch;
+
+pub use config::{ProcessConfig, ProcessLimits};
+pub(crate) use folder::{ExecFailure, ExecOrder, ExitRecord, RunFolder, SupervisorRecord};
+pub(crate) use proc::descendants;
+pub use runner::ProcessRunner;

@@ -1,0 +1,81 @@
+//! What the configuration says about a process agent.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use crate::FramerLimits;
+
+/// One kind of process agent.
+#[derive(Debug, Clone)]
+pub struct ProcessConfig {
+    /// This program itself: `<supervisor> supervise <run folder>` starts a supervisor.
+    pub supervisor: PathBuf,
+    /// The folder of the run folders. It is made where it is missing, for this user alone.
+    pub runs: PathBuf,
+    /// The agent's program: an absolute path, or a name that is looked up in the server's `PATH`.
+    pub program: String,
+    pub args: Vec<String>,
+    /// Come after `args` where a session is resumed; `{session}` stands for its id.
+    pub resume_args: Vec<String>,
+    /// Come after `args` where a model is asked for; `{model}` stands for its name.
+    pub model_args: Vec<String>,
+    /// Fixed values of the agent's environment.
+    pub env: BTreeMap<String, String>,
+    /// What the agent gets of the server's environment; nothing else of it reaches the agent.
+    pub pass_env: Vec<String>,
+    /// Whether a cancel begins with an interrupt (SIGINT), which lets the agent close its turn in good order.
+    pub interrupt: bool,
+    pub limits: ProcessLimits,
+}
+
+/// The bounds of a process agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProcessLimits {
+    /// A longer line is [`Line::TooLong`](tokenrail_ports::Line::TooLong).
+    pub line_bytes: usize,
+    /// How much of the beginning of such a line is given.
+    pub head_bytes: usize,
+    /// How much of the spool is read at once.
+    pub read_bytes: usize,
+    /// How many lines are given at once.
+    pub output_lines: usize,
+    /// From a cancel to the first SIGKILL. With an interrupt, SIGTERM follows after half of it.
+    pub cancel_grace_ms: u64,
+    /// How long processes that outlive the agent may take to end after SIGTERM.
+    pub leftover_grace_ms: u64,
+    /// How long after the first SIGKILL the run may take to vanish; what is left then is reported.
+    pub kill_grace_ms: u64,
+    /// How much of what the agent prints on standard error is kept: one half of it from the beginning, one from
+    /// the end.
+    pub stderr_bytes: usize,
+    /// How long a supervisor may take to start.
+    pub spawn_timeout_ms: u64,
+    /// How long the program may take to tell its version.
+    pub probe_timeout_ms: u64,
+    /// How much of what it says then is read.
+    pub probe_bytes: usize,
+}
+
+impl ProcessLimits {
+    pub(super) fn framer(&self) -> FramerLimits {
+        FramerLimits { line_bytes: self.line_bytes, head_bytes: self.head_bytes.min(self.line_bytes) }
+    }
+}
+
+impl Default for ProcessLimits {
+    fn default() -> Self {
+        Self {
+            line_bytes: 16 << 20,
+            head_bytes: 4 << 10,
+            read_bytes: 256 << 10,
+            output_lines: 4096,
+            cancel_grace_ms: 5_000,
+            leftover_grace_ms: 500,
+            kill_grace_ms: 2_000,
+            stderr_bytes: 64 << 10,
+            spawn_timeout_ms: 10_000,
+            probe_timeout_ms: 5_000,
+            probe_bytes: 4 << 10,
+        }
+    }
+}

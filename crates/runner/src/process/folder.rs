@@ -1,0 +1,187 @@
+//! The run folder: how runner, supervisor and exec stage speak with each other.
+//!
+//! | file | written by | what it is |
+//! | --- | --- | --- |
+//! | `order.json` | runner | what to run; removed by the exec stage, for the environment may hold secrets |
+//! | `stdin` | runner | the prompt |
+//! | `control` | runner | a FIFO: `cancel <grace_ms> <kill_ms>` |
+//! | `supervisor.json` | supervisor | who it is |
+//! | `stdout` | agent | the spool: all that it prints |
+//! | `stderr` | supervisor | beginning and end of what the agent prints on standard error |
+//! | `exec.json` | exec stage | why the agent could not be started |
+//! | `exit.json` | supervisor | how the run ended; the last thing that is written |
+
+use std::ffi::OsString;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, Mode, mkfifoat};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use tokenrail_ports::TurnOrder;
+
+/// The folder of one turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RunFolder {
+    path: PathBuf,
+}
+
+/// What to run.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct ExecOrder {
+    /// An absolute path.
+    pub(crate) program: OsString,
+    pub(crate) args: Vec<String>,
+    pub(crate) env: Vec<(String, OsString)>,
+    pub(crate) cwd: OsString,
+    pub(crate) interrupt: bool,
+    pub(crate) leftover_grace_ms: u64,
+    pub(crate) kill_grace_ms: u64,
+    pub(crate) stderr_bytes: usize,
+}
+
+/// Which process supervises the run. A process id alone comes back; together with the rest it does not.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SupervisorRecord {
+    pub(crate) pid: i32,
+    /// In clock ticks since boot: field 22 of `/proc/<pid>/stat`.
+    pub(crate) start_time: u64,
+    pub(crate) boot_id: String,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ExitRecord {
+    pub(crate) code: Option<i32>,
+    pub(crate) signal: Option<i32>,
+    /// How many processes outlived the agent and were ended.
+    pub(crate) reaped: u32,
+    /// How many could not be.
+    pub(crate) left: u32,
+    pub(crate) cancelled: bool,
+    /// Why there was no agent to begin with.
+    pub(crate) failure: Option<ExecFailure>,
+}
+
+/// Why the agent could not be started.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ExecFailure {
+    pub(crate) text: String,
+}
+
+impl RunFolder {
+    pub(crate) const ORDER: &str = "order.json";
+    pub(crate) const SUPERVISOR: &str = "supervisor.json";
+    pub(crate) const EXEC: &str = "exec.json";
+    pub(crate) const EXIT: &str = "exit.json";
+
+    pub(crate) fn at(path: &Path) -> Self {
+        Self { path: path.to_owned() }
+    }
+
+    pub(crate) fn of(runs: &Path, order: &TurnOrder) -> Self {
+        Self { path: runs.join(format!("{}-{}", order.agent, order.turn)) }
+    }
+
+    /// Makes the folder with all that the supervisor needs. On an error nothing is left of it, but a folder that
+    /// was there before stays as it is.
+    pub(crate) fn create(&self, order: &ExecOrder, prompt: &str) -> io::Result<()> {
+        DirBuilder::new().mode(0o700).create(&self.path)?;
+        self.fill(order, prompt).inspect_err(|_| {
+            // The error that is told is the one that has led here.
+            let _ = self.remove();
+        })
+    }
+
+    fn fill(&self, order: &ExecOrder, prompt: &str) -> io::Result<()> {
+        private_file(&self.path.join("stdin"))?.write_all(prompt.as_bytes())?;
+        private_file(&self.path.join("stdout"))?;
+        mkfifoat(CWD, self.control(), Mode::RUSR | Mode::WUSR)?;
+        self.write(Self::ORDER, order)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn control(&self) -> PathBuf {
+        self.path.join("control")
+    }
+
+    pub(crate) fn stdin(&self) -> io::Result<File> {
+        File::open(self.path.join("stdin"))
+    }
+
+    /// The spool, for whoever writes it. Appending, so that an agent that writes through several descriptors
+    /// never writes over its own output.
+    pub(crate) fn spool_to_write(&self) -> io::Result<File> {
+        OpenOptions::new().append(true).open(self.path.join("stdout"))
+    }
+
+    /// The spool, for whoever reads it; an empty one where the run never came so far.
+    pub(crate) fn spool_to_read(&self) -> io::Result<File> {
+        let path = self.path.join("stdout");
+        OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)
+    }
+
+    pub(crate) fn stderr_to_write(&self) -> io::Result<File> {
+        private_file(&self.path.join("stderr"))
+    }
+
+    /// What is kept of the agent's standard error.
+    pub(crate) fn stderr(&self) -> io::Result<String> {
+        match fs::read(self.path.join("stderr")) {
+            Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(String::new()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Reads one of the JSON files; none where it is not there, or where a power loss has left an empty one.
+    pub(crate) fn read<T: DeserializeOwned>(&self, name: &str) -> io::Result<Option<T>> {
+        match fs::read(self.path.join(name)) {
+            Ok(bytes) => Ok(serde_json::from_slice(&bytes).ok()),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Writes one of the JSON files: whoever sees it sees all of it.
+    pub(crate) fn write<T: Serialize>(&self, name: &str, value: &T) -> io::Result<()> {
+        let file = self.path.join(name);
+        let unfinished = file.with_extension("new");
+        private_file(&unfinished)?.write_all(&serde_json::to_vec(value)?)?;
+        fs::rename(unfinished, file)
+    }
+
+    /// Removes what to run from the disk: it may hold secrets, and without it no agent is started any more.
+    pub(crate) fn forget_order(&self) -> io::Result<()> {
+        match fs::remove_file(self.path.join(Self::ORDER)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Removes the folder.
+    pub(crate) fn remove(&self) -> io::Result<()> {
+        match fs::remove_dir_all(&self.path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Removes the folder but for the spool, which then is all that is left in `<folder>.kept`.
+    pub(crate) fn keep_spool(&self) -> io::Result<()> {
+        let mut kept = self.path.clone().into_os_string();
+        kept.push(".kept");
+        DirBuilder::new().recursive(true).mode(0o700).create(&kept)?;
+        fs::rename(self.path.join("stdout"), Path::new(&kept).join("stdout"))?;
+        self.remove()
+    }
+}
+
+fn private_file(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)
+}

@@ -1,0 +1,142 @@
+//! What `/proc` tells about processes.
+
+use std::collections::{HashMap, HashSet};
+use std::io::{self, ErrorKind};
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use std::{fs, thread};
+
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use super::SupervisorRecord;
+
+/// One process, and not another one that has got its id later.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Process {
+    pub(crate) pid: Pid,
+    parent: i32,
+    start_time: u64,
+}
+
+impl Process {
+    /// The process with this id; none where there is none, or only what is left of one that has ended.
+    pub(crate) fn find(pid: Pid) -> Option<Self> {
+        let stat = fs::read_to_string(file(pid, "stat")).ok()?;
+        // The second field is the program's name, which may hold blanks and parentheses itself.
+        let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
+        let state = fields.next()?;
+        let parent = fields.next()?.parse().ok()?;
+        let start_time = fields.nth(17)?.parse().ok()?;
+        (!matches!(state, "Z" | "X")).then_some(Self { pid, parent, start_time })
+    }
+
+    /// What stays the same all its life; its parent does not.
+    pub(crate) fn identity(&self) -> (Pid, u64) {
+        (self.pid, self.start_time)
+    }
+
+    /// A descriptor that becomes readable when the process ends; none where it has ended already.
+    pub(crate) fn open(&self) -> io::Result<Option<OwnedFd>> {
+        match pidfd_open(self.pid, PidfdFlags::NONBLOCK) {
+            // Only now is it sure that the descriptor is of this process.
+            Ok(fd) => {
+                Ok((Self::find(self.pid).map(|found| found.start_time) == Some(self.start_time))
+                    .then_some(fd))
+            }
+            Err(rustix::io::Errno::SRCH) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Sends a signal; gives false where the process has ended or is none of ours to end.
+    pub(crate) fn signal(&self, signal: Signal) -> bool {
+        matches!(self.open(), Ok(Some(fd)) if pidfd_send_signal(&fd, signal).is_ok())
+    }
+}
+
+impl SupervisorRecord {
+    /// The record of this very process.
+    pub(crate) fn own() -> io::Result<Self> {
+        let pid = rustix::process::getpid();
+        let own = Process::find(pid).ok_or_else(|| io::Error::other("/proc does not show this process"))?;
+        Ok(Self { pid: pid.as_raw_pid(), start_time: own.start_time, boot_id: boot_id()? })
+    }
+
+    /// The descriptor of the supervisor that wrote the record; none where it is gone.
+    pub(crate) fn open(&self) -> io::Result<Option<OwnedFd>> {
+        let Some(found) = Pid::from_raw(self.pid).and_then(Process::find) else { return Ok(None) };
+        if found.start_time != self.start_time || boot_id()? != self.boot_id {
+            return Ok(None);
+        }
+        found.open()
+    }
+}
+
+/// All processes that descend from this one.
+pub(crate) fn descendants(ancestor: Pid) -> io::Result<Vec<Process>> {
+    let mut children: HashMap<i32, Vec<Process>> = HashMap::new();
+    for pid in pids()? {
+        if let Some(process) = Process::find(pid) {
+            children.entry(process.parent).or_default().push(process);
+        }
+    }
+    let mut found = Vec::new();
+    let mut open = vec![ancestor.as_raw_pid()];
+    while let Some(parent) = open.pop() {
+        let born = children.remove(&parent).unwrap_or_default();
+        open.extend(born.iter().map(|process| process.pid.as_raw_pid()));
+        found.extend(born);
+    }
+    Ok(found)
+}
+
+/// Kills all processes that have `variable` (`NAME=value`) in their environment, until none is left or the time is
+/// up. Gives how many were killed, and how many are left.
+///
+/// A process that has cleared its environment is not found: this is for runs whose supervisor, which would find it,
+/// has died. It blocks.
+pub(super) fn kill_marked(variable: &str, kill_grace_ms: u64) -> io::Result<(u32, u32)> {
+    let until = Instant::now() + Duration::from_millis(kill_grace_ms);
+    let mut killed = HashSet::new();
+    loop {
+        let marked = with_entry("environ", variable.as_bytes())?;
+        if marked.is_empty() || until <= Instant::now() {
+            return Ok((killed.len() as u32, marked.len() as u32));
+        }
+        killed.extend(marked.iter().filter(|process| process.signal(Signal::KILL)).map(Process::identity));
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Whether any process has `argument` on its command line.
+pub(super) fn is_argument(argument: &[u8]) -> io::Result<bool> {
+    Ok(!with_entry("cmdline", argument)?.is_empty())
+}
+
+/// The processes whose NUL-separated file `name` has `entry`.
+fn with_entry(name: &str, entry: &[u8]) -> io::Result<Vec<Process>> {
+    let has_entry = |pid: &Pid| {
+        // What cannot be read has ended or is another user's.
+        fs::read(file(*pid, name)).is_ok_and(|text| text.split(|byte| *byte == 0).any(|part| part == entry))
+    };
+    Ok(pids()?.filter(has_entry).filter_map(Process::find).collect())
+}
+
+fn pids() -> io::Result<impl Iterator<Item = Pid>> {
+    let entries = fs::read_dir("/proc")?;
+    Ok(entries.filter_map(|entry| Pid::from_raw(entry.ok()?.file_name().to_str()?.parse().ok()?)))
+}
+
+fn file(pid: Pid, name: &str) -> PathBuf {
+    PathBuf::from(format!("/proc/{pid}/{name}"))
+}
+
+/// Which boot of the machine this is. Where the kernel does not say, a start time alone must do.
+fn boot_id() -> io::Result<String> {
+    match fs::read_to_string("/proc/sys/kernel/random/boot_id") {
+        Ok(id) => Ok(id.trim().to_owned()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(String::new()),
+        Err(error) => Err(error),
+    }
+}

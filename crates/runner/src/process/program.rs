@@ -1,0 +1,99 @@
+//! Finds the agent's program and asks for its version.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+use std::{env, io};
+
+use rustix::fs::{Access, access};
+use tokenrail_ports::{Probe, RunnerError};
+use tokio::io::AsyncReadExt;
+use tokio::process::Command;
+
+use super::ProcessConfig;
+
+/// The path of the program that would be run.
+pub(super) fn resolve(program: &str) -> Result<PathBuf, RunnerError> {
+    let missing = || RunnerError::ProgramMissing { program: program.to_owned() };
+    let refused = || RunnerError::NotExecutable { program: program.to_owned() };
+    if program.contains('/') {
+        // A relative path would mean another program in each folder that an agent works in.
+        let path = PathBuf::from(program);
+        return match path.is_absolute() && path.exists() {
+            false => Err(missing()),
+            true if is_executable(&path) => Ok(path),
+            true => Err(refused()),
+        };
+    }
+    let folders = env::var_os("PATH").unwrap_or_default();
+    let candidates = env::split_paths(&folders).filter(|folder| folder.is_absolute());
+    let (executable, others): (Vec<_>, Vec<_>) = candidates
+        .map(|folder| folder.join(program))
+        .filter(|path| path.is_file())
+        .partition(|path| is_executable(path));
+    match executable.into_iter().next() {
+        Some(path) => Ok(path),
+        None if others.is_empty() => Err(missing()),
+        None => Err(refused()),
+    }
+}
+
+fn is_executable(path: &Path) -> bool {
+    path.is_file() && access(path, Access::EXEC_OK).is_ok()
+}
+
+/// Checks the folder that the agent is to work in.
+pub(super) fn check_cwd(cwd: &Path) -> Result<(), RunnerError> {
+    if cwd.is_absolute() && cwd.is_dir() && access(cwd, Access::EXEC_OK).is_ok() {
+        Ok(())
+    } else {
+        Err(RunnerError::CwdUnusable { cwd: cwd.to_owned() })
+    }
+}
+
+/// The environment of the agent's program: the fixed values, and what is passed on.
+pub(super) fn environment(config: &ProcessConfig) -> Vec<(String, OsString)> {
+    let passed = config.pass_env.iter().filter(|name| !config.env.contains_key(*name));
+    let passed = passed.filter_map(|name| Some((name.clone(), env::var_os(name)?)));
+    let fixed = config.env.iter().map(|(name, value)| (name.clone(), value.into()));
+    passed.chain(fixed).collect()
+}
+
+/// Finds the program and asks for its version.
+pub(super) async fn probe(config: &ProcessConfig) -> Probe {
+    let path = match resolve(&config.program) {
+        Ok(path) => path,
+        Err(error) => return Probe { problem: Some(error.to_string()), ..Probe::default() },
+    };
+    let program = Some(path.display().to_string());
+    let timeout = Duration::from_millis(config.limits.probe_timeout_ms);
+    match tokio::time::timeout(timeout, ask_version(config, &path)).await {
+        Ok(Ok(version)) => Probe { program, version, problem: None },
+        Ok(Err(error)) => {
+            Probe { program, version: None, problem: Some(format!("it cannot be started: {error}")) }
+        }
+        Err(_) => Probe { program, version: None, problem: Some("it does not tell its version".to_owned()) },
+    }
+}
+
+async fn ask_version(config: &ProcessConfig, program: &Path) -> io::Result<Option<String>> {
+    let mut child = Command::new(program)
+        .arg("--version")
+        .env_clear()
+        .envs(environment(config))
+        .current_dir(&config.runs)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .kill_on_drop(true)
+        .spawn()?;
+    let mut said = Vec::new();
+    if let Some(stdout) = child.stdout.take() {
+        stdout.take(config.limits.probe_bytes as u64).read_to_end(&mut said).await?;
+    }
+    child.wait().await?;
+    let said = String::from_utf8_lossy(&said);
+    Ok(said.lines().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned))
+}

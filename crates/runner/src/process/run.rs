@@ -1,0 +1,266 @@
+//! One turn of a process agent.
+
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use tokenrail_domain::{AgentError, ErrorClass};
+use tokenrail_ports::{ExitStatus, IAgentRun, Line, OutputLine, RunEnd, RunOutput, RunnerError};
+use tokio::net::unix::pipe;
+use tokio::task::spawn_blocking;
+
+use super::proc::kill_marked;
+use super::watch::FolderWatch;
+use super::{ExitRecord, ProcessLimits, RunFolder, SupervisorRecord};
+use crate::LineFramer;
+
+/// One turn of a process agent: reads the spool as it grows.
+pub(super) struct ProcessRun {
+    folder: RunFolder,
+    /// `NAME=value` in the environment of every process of the run.
+    marker: String,
+    limits: ProcessLimits,
+    spool: Arc<File>,
+    /// How many bytes of the spool the framer was fed.
+    offset: u64,
+    framer: LineFramer,
+    watch: FolderWatch,
+    supervisor: Supervisor,
+    /// How the run has ended; there may be more in the spool.
+    end: Option<RunEnd>,
+    /// The framer has given all, the unfinished line too.
+    finished: bool,
+    cancelled: bool,
+    /// A line was too long to be given.
+    keep_spool: bool,
+}
+
+enum Supervisor {
+    /// The descriptor is a pidfd and no pipe: only its readiness is asked for, and that is the same for both.
+    Alive(SupervisorRecord, pipe::Receiver),
+    Gone,
+}
+
+/// What the run folder holds that is new.
+enum News {
+    Output(Bytes),
+    Exit(ExitRecord),
+    Nothing,
+}
+
+impl ProcessRun {
+    /// Reads the run from its first byte. `supervisor` is who said that it supervises the run, if anybody has; that
+    /// it still lives is checked here.
+    pub(super) fn open(
+        folder: RunFolder,
+        marker: String,
+        limits: ProcessLimits,
+        watch: FolderWatch,
+        supervisor: Option<SupervisorRecord>,
+    ) -> io::Result<Self> {
+        let pidfd = supervisor.as_ref().map(SupervisorRecord::open).transpose()?.flatten();
+        let supervisor = match (supervisor, pidfd) {
+            (Some(record), Some(fd)) => {
+                Supervisor::Alive(record, pipe::Receiver::from_owned_fd_unchecked(fd)?)
+            }
+            _ => Supervisor::Gone,
+        };
+        Ok(Self {
+            spool: Arc::new(folder.spool_to_read()?),
+            folder,
+            marker,
+            limits,
+            offset: 0,
+            framer: LineFramer::new(limits.framer()),
+            watch,
+            supervisor,
+            end: None,
+            finished: false,
+            cancelled: false,
+            keep_spool: false,
+        })
+    }
+
+    /// Lines that were read already.
+    fn lines(&mut self) -> Vec<OutputLine> {
+        let lines: Vec<_> =
+            std::iter::from_fn(|| self.framer.next_line()).take(self.limits.output_lines).collect();
+        self.keep_spool |= lines.iter().any(|line| matches!(line.line, Line::TooLong { .. }));
+        lines
+    }
+
+    async fn look(&self) -> io::Result<News> {
+        let (spool, offset, read_bytes) = (Arc::clone(&self.spool), self.offset, self.limits.read_bytes);
+        let folder = self.end.is_none().then(|| self.folder.clone());
+        blocking(move || {
+            let output = read_at(&spool, offset, read_bytes)?;
+            if !output.is_empty() {
+                return Ok(News::Output(output));
+            }
+            let exit = folder.map(|folder| folder.read(RunFolder::EXIT)).transpose()?;
+            Ok(exit.flatten().map_or(News::Nothing, News::Exit))
+        })
+        .await
+    }
+
+    /// Waits until there may be news.
+    async fn changed(&mut self) -> io::Result<()> {
+        let Supervisor::Alive(record, pidfd) = &self.supervisor else {
+            self.end = Some(self.lost().await?);
+            return Ok(());
+        };
+        tokio::select! {
+            () = self.watch.changed() => {}
+            gone = pidfd.readable() => {
+                gone?;
+                if record.open()?.is_none() {
+                    self.supervisor = Supervisor::Gone;
+                } else {
+                    // A false alarm, which the runtime allows itself: it is told so, or it would not wait again.
+                    let _ = pidfd.try_io(|| Err::<(), _>(ErrorKind::WouldBlock.into()));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn ended(&self, exit: ExitRecord) -> io::Result<RunEnd> {
+        let folder = self.folder.clone();
+        let stderr = blocking(move || folder.stderr()).await?;
+        let ExitRecord { code, signal, reaped, left, cancelled: _, failure } = exit;
+        let status = match (code, signal) {
+            _ if failure.is_some() => ExitStatus::None,
+            (Some(code), _) => ExitStatus::Code(code),
+            (None, Some(signal)) => ExitStatus::Signal(signal),
+            (None, None) => ExitStatus::None,
+        };
+        let error = match failure {
+            Some(failure) => Some(process_error(
+                "spawn_failed",
+                format!("the agent could not be started: {}", failure.text),
+            )),
+            None => left_over(left),
+        };
+        Ok(RunEnd { status, stderr, reaped, error })
+    }
+
+    /// The end of a run whose supervisor has died. The agent has died with it, but not what the agent had started.
+    async fn lost(&self) -> io::Result<RunEnd> {
+        let (folder, marker, limits) = (self.folder.clone(), self.marker.clone(), self.limits);
+        let (stderr, (reaped, left)) =
+            blocking(move || Ok((folder.stderr()?, kill_marked(&marker, limits.kill_grace_ms)?))).await?;
+        Ok(RunEnd { status: ExitStatus::Lost, stderr, reaped, error: left_over(left) })
+    }
+
+    async fn ask_to_stop(&self) -> io::Result<()> {
+        let ProcessLimits { cancel_grace_ms, kill_grace_ms, .. } = self.limits;
+        let control = pipe::OpenOptions::new().open_sender(self.folder.control())?;
+        let command = format!("cancel {cancel_grace_ms} {kill_grace_ms}\n");
+        // A command is shorter than what a pipe takes in one piece.
+        control.writable().await?;
+        control.try_write(command.as_bytes())?;
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl IAgentRun for ProcessRun {
+    async fn next(&mut self) -> Result<RunOutput, RunnerError> {
+        loop {
+            let lines = self.lines();
+            if !lines.is_empty() {
+                return Ok(RunOutput::Lines(lines));
+            }
+            match (self.look().await?, &self.end) {
+                (News::Output(output), _) => {
+                    self.offset += output.len() as u64;
+                    self.framer.feed(output);
+                }
+                // Before the record is written all processes have ended: one more look gives the last output.
+                (News::Exit(exit), _) => self.end = Some(self.ended(exit).await?),
+                (News::Nothing, None) => self.changed().await?,
+                (News::Nothing, Some(end)) => {
+                    if !std::mem::replace(&mut self.finished, true)
+                        && let Some(line) = self.framer.finish()
+                    {
+                        self.keep_spool |= matches!(line.line, Line::TooLong { .. });
+                        return Ok(RunOutput::Lines(vec![line]));
+                    }
+                    return Ok(RunOutput::Ended(end.clone()));
+                }
+            }
+        }
+    }
+
+    async fn cancel(&mut self) -> Result<(), RunnerError> {
+        if self.cancelled {
+            return Ok(());
+        }
+        match self.ask_to_stop().await {
+            Ok(()) => self.cancelled = true,
+            // Nobody listens: the supervisor is gone, and `next` ends what it has left behind.
+            Err(error) if is_unread(&error) => self.supervisor = Supervisor::Gone,
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+
+    async fn discard(&mut self) {
+        let (folder, keep_spool) = (self.folder.clone(), self.keep_spool);
+        let removed = blocking(move || if keep_spool { folder.keep_spool() } else { folder.remove() }).await;
+        if let Err(error) = removed {
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(folder = %self.folder.path().display(), error, "a run folder cannot be removed");
+        }
+    }
+}
+
+fn is_unread(error: &io::Error) -> bool {
+    let no_reader = rustix::io::Errno::NXIO.raw_os_error();
+    error.raw_os_error() == Some(no_reader)
+        || matches!(error.kind(), ErrorKind::NotFound | ErrorKind::BrokenPipe)
+}
+
+fn left_over(left: u32) -> Option<AgentError> {
+    let text = || format!("{left} processes of the run could not be ended");
+    (0 < left).then(|| process_error("processes_left", text()))
+}
+
+fn process_error(code: &str, text: String) -> AgentError {
+    let class = ErrorClass::Process;
+    AgentError {
+        class,
+        code: Some(code.to_owned()),
+        text,
+        retry_after_ms: None,
+        recoverable: class.is_recoverable(),
+    }
+}
+
+/// What there is after `offset`, at most `read_bytes`.
+fn read_at(file: &File, offset: u64, read_bytes: usize) -> io::Result<Bytes> {
+    let there = file.metadata()?.len().saturating_sub(offset).min(read_bytes as u64);
+    // Exactly as large as needed: the lines are slices of it and keep all of it in memory.
+    let mut output = vec![0; there as usize];
+    let mut read = 0;
+    while read < output.len() {
+        match file.read_at(&mut output[read..], offset + read as u64) {
+            Ok(0) => break,
+            Ok(more) => read += more,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    output.truncate(read);
+    Ok(output.into())
+}
+
+/// Runs file work where it may block.
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    spawn_blocking(work).await.map_err(io::Error::other)?
+}

@@ -1,0 +1,241 @@
+//! Starts process agents, and takes over those of an earlier server.
+
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::PathBuf;
+use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokenrail_ports::{Adoption, IAgentRun, IAgentRunner, Probe, RunnerError, TurnOrder};
+use tokio::process::Command;
+use tokio::sync::{Mutex, oneshot};
+use tokio::time::timeout;
+use tokio_util::task::TaskTracker;
+
+use super::run::{ProcessRun, blocking};
+use super::watch::{FolderWatch, FolderWatcher};
+use super::{ExecOrder, ExitRecord, ProcessConfig, RunFolder, SupervisorRecord, proc, program};
+
+/// In the environment of every process of a run.
+const MARKER: &str = "TOKENRAIL_RUN";
+
+/// Runs an agent that is a program on this machine, under a supervisor that outlives the server.
+///
+/// A cancel sends the agent's process group an interrupt (where configured), then SIGTERM; after
+/// [`cancel_grace_ms`](crate::ProcessLimits::cancel_grace_ms) every descendant gets SIGKILL until none is left. A
+/// run in which a line was too long to be given leaves its spool behind when it is discarded: the only file in
+/// `<run folder>.kept`.
+pub struct ProcessRunner {
+    config: Arc<ProcessConfig>,
+    watcher: FolderWatcher,
+    /// Waits for the supervisors, so that they do not stay as zombies. Nobody waits for it: they outlive the server.
+    supervisors: TaskTracker,
+    probed: Mutex<Option<Probe>>,
+}
+
+impl ProcessRunner {
+    /// Makes the folder of the run folders, and the watcher.
+    pub fn new(config: ProcessConfig) -> Result<Self, RunnerError> {
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&config.runs)?;
+        Ok(Self {
+            config: Arc::new(config),
+            watcher: FolderWatcher::new().map_err(io::Error::other)?,
+            supervisors: TaskTracker::new(),
+            probed: Mutex::default(),
+        })
+    }
+
+    /// Writes down what is to be run.
+    async fn prepare(&self, order: &TurnOrder) -> Result<(RunFolder, FolderWatch), RunnerError> {
+        let folder = RunFolder::of(&self.config.runs, order);
+        let (config, watcher, order) = (Arc::clone(&self.config), self.watcher.clone(), order.clone());
+        let prepared = blocking(move || {
+            let exec = match exec_order(&config, &order) {
+                Ok(exec) => exec,
+                Err(error) => return Ok(Err(error)),
+            };
+            folder.create(&exec, &order.prompt)?;
+            match watcher.watch(folder.path()) {
+                Ok(watch) => Ok(Ok((folder, watch))),
+                Err(error) => {
+                    folder.remove()?;
+                    Err(io::Error::other(error))
+                }
+            }
+        });
+        prepared.await?
+    }
+
+    fn spawn_supervisor(&self, folder: &RunFolder) -> io::Result<oneshot::Receiver<ExitStatus>> {
+        let mut child = Command::new(&self.config.supervisor)
+            .arg("supervise")
+            .arg(folder.path())
+            .env_clear()
+            .current_dir("/")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        let (ended, seen) = oneshot::channel();
+        self.supervisors.spawn(async move {
+            if let Ok(status) = child.wait().await {
+                // Nobody listens any more once the supervisor has said that it runs.
+                let _ = ended.send(status);
+            }
+        });
+        Ok(seen)
+    }
+
+    async fn launch(&self, folder: &RunFolder, watch: &FolderWatch) -> io::Result<Option<SupervisorRecord>> {
+        let mut ended = self.spawn_supervisor(folder)?;
+        let launched = async {
+            loop {
+                if let Some(known) = introduced(folder).await? {
+                    return Ok(known);
+                }
+                tokio::select! {
+                    () = watch.changed() => {}
+                    status = &mut ended => {
+                        let text = status.map_or_else(|error| error.to_string(), |status| status.to_string());
+                        // It may have done its work in the meantime.
+                        let failed = || io::Error::other(format!("the supervisor has ended: {text}"));
+                        return introduced(folder).await?.ok_or_else(failed);
+                    }
+                }
+            }
+        };
+        timeout(Duration::from_millis(self.config.limits.spawn_timeout_ms), launched).await?
+    }
+
+    fn open(
+        &self,
+        order: &TurnOrder,
+        folder: RunFolder,
+        watch: FolderWatch,
+        supervisor: Option<SupervisorRecord>,
+    ) -> Result<ProcessRun, RunnerError> {
+        let marker = format!("{MARKER}={}", marker(order));
+        Ok(ProcessRun::open(folder, marker, self.config.limits, watch, supervisor)?)
+    }
+}
+
+#[async_trait]
+impl IAgentRunner for ProcessRunner {
+    async fn start(&self, order: &TurnOrder) -> Result<Box<dyn IAgentRun>, RunnerError> {
+        let (folder, watch) = self.prepare(order).await?;
+        match self.launch(&folder, &watch).await {
+            Ok(supervisor) => Ok(Box::new(self.open(order, folder, watch, supervisor)?)),
+            Err(error) => {
+                // Without its folder, a supervisor that is only slow ends by itself.
+                blocking(move || folder.remove()).await?;
+                Err(error.into())
+            }
+        }
+    }
+
+    async fn adopt(&self, order: &TurnOrder, _committed: u64) -> Result<Adoption, RunnerError> {
+        let folder = RunFolder::of(&self.config.runs, order);
+        let (found, watcher) = (folder.clone(), self.watcher.clone());
+        let watch = blocking(move || {
+            if !found.path().try_exists()? {
+                return Ok(None);
+            }
+            Ok(Some(watcher.watch(found.path()).map_err(io::Error::other)?))
+        });
+        let Some(watch) = watch.await? else { return Ok(Adoption::Gone) };
+        let supervisor = self.known_supervisor(&folder, &watch).await?;
+        Ok(Adoption::Run(Box::new(self.open(order, folder, watch, supervisor)?)))
+    }
+
+    async fn probe(&self) -> Probe {
+        let mut probed = self.probed.lock().await;
+        if let Some(probe) = &*probed {
+            return probe.clone();
+        }
+        let probe = program::probe(&self.config).await;
+        if probe.problem.is_none() {
+            *probed = Some(probe.clone());
+        }
+        probe
+    }
+}
+
+impl ProcessRunner {
+    /// Who supervises a run of an earlier server. That server may have died just after starting the supervisor:
+    /// then it is waited for.
+    async fn known_supervisor(
+        &self,
+        folder: &RunFolder,
+        watch: &FolderWatch,
+    ) -> io::Result<Option<SupervisorRecord>> {
+        let introduction = async {
+            loop {
+                if let Some(known) = introduced(folder).await? {
+                    return Ok(known);
+                }
+                let path = folder.path().as_os_str().as_bytes().to_vec();
+                if !blocking(move || proc::is_argument(&path)).await? {
+                    return Ok(introduced(folder).await?.flatten());
+                }
+                watch.changed().await;
+            }
+        };
+        let patience = Duration::from_millis(self.config.limits.spawn_timeout_ms);
+        if let Ok(known) = timeout(patience, introduction).await {
+            return known;
+        }
+        let folder = folder.clone();
+        blocking(move || folder.forget_order()).await?;
+        Ok(None)
+    }
+}
+
+/// Whether the supervisor has said who it is. The inner none: it has said that the run has ended.
+async fn introduced(folder: &RunFolder) -> io::Result<Option<Option<SupervisorRecord>>> {
+    let folder = folder.clone();
+    blocking(move || {
+        if let Some(supervisor) = folder.read(RunFolder::SUPERVISOR)? {
+            return Ok(Some(Some(supervisor)));
+        }
+        Ok(folder.read::<ExitRecord>(RunFolder::EXIT)?.map(|_| None))
+    })
+    .await
+}
+
+fn exec_order(config: &ProcessConfig, order: &TurnOrder) -> Result<ExecOrder, RunnerError> {
+    let program: PathBuf = program::resolve(&config.program)?;
+    program::check_cwd(&order.cwd)?;
+    let mut args = config.args.clone();
+    args.extend(filled(&config.model_args, "{model}", order.model.as_deref())?);
+    args.extend(filled(&config.resume_args, "{session}", order.session.as_deref())?);
+    let mut env = program::environment(config);
+    env.push((MARKER.to_owned(), marker(order).into()));
+    Ok(ExecOrder {
+        program: program.into_os_string(),
+        args,
+        env,
+        cwd: order.cwd.clone().into_os_string(),
+        interrupt: config.interrupt,
+        leftover_grace_ms: config.limits.leftover_grace_ms,
+        kill_grace_ms: config.limits.kill_grace_ms,
+        stderr_bytes: config.limits.stderr_bytes,
+    })
+}
+
+/// The arguments with the value in its place; none without a value.
+fn filled(args: &[String], place: &str, value: Option<&str>) -> Result<Vec<String>, RunnerError> {
+    let Some(value) = value else { return Ok(Vec::new()) };
+    // Models come from clients and sessions from agents: neither may become an option of the program.
+    if value.starts_with('-') || value.contains('\0') {
+        let text = format!("{value:?} cannot stand for {place}");
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, text).into());
+    }
+    Ok(args.iter().map(|arg| arg.replace(place, value)).collect())
+}
+
+fn marker(order: &TurnOrder) -> String {
+    format!("{}-{}", order.agent, order.turn)
+}

@@ -1,0 +1,86 @@
+//! Tells runs that something in their folder has changed.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
+use tokio::sync::Notify;
+
+/// One watcher for all run folders: a system allows few of them, and each costs a thread.
+#[derive(Clone)]
+pub(super) struct FolderWatcher {
+    /// Locked before `waiting`, and for as long as a folder is added or removed.
+    watcher: Arc<Mutex<RecommendedWatcher>>,
+    waiting: Arc<Mutex<HashMap<PathBuf, Arc<Notify>>>>,
+}
+
+/// One folder that is watched until this is dropped.
+pub(super) struct FolderWatch {
+    watcher: FolderWatcher,
+    folder: PathBuf,
+    changed: Arc<Notify>,
+}
+
+impl FolderWatcher {
+    pub(super) fn new() -> notify::Result<Self> {
+        let waiting: Arc<Mutex<HashMap<PathBuf, Arc<Notify>>>> = Arc::default();
+        let to_wake = Arc::clone(&waiting);
+        let watcher = notify::recommended_watcher(move |event| wake(&lock(&to_wake), event))?;
+        Ok(Self { watcher: Arc::new(Mutex::new(watcher)), waiting })
+    }
+
+    /// Watches a folder. It blocks for a moment.
+    pub(super) fn watch(&self, folder: &Path) -> notify::Result<FolderWatch> {
+        let changed = Arc::new(Notify::new());
+        // From here on the drop of the watch cleans up, also when the last line fails.
+        let watch =
+            FolderWatch { watcher: self.clone(), folder: folder.to_owned(), changed: Arc::clone(&changed) };
+        let mut watcher = lock(&self.watcher);
+        lock(&self.waiting).insert(folder.to_owned(), changed);
+        watcher.watch(folder, RecursiveMode::NonRecursive)?;
+        drop(watcher);
+        Ok(watch)
+    }
+}
+
+impl FolderWatch {
+    /// Waits until something has changed since the last call. Changes are not counted: look, then wait, then look
+    /// again.
+    pub(super) async fn changed(&self) {
+        self.changed.notified().await;
+    }
+}
+
+impl Drop for FolderWatch {
+    fn drop(&mut self) {
+        let mut watcher = lock(&self.watcher.watcher);
+        let mut waiting = lock(&self.watcher.waiting);
+        // Whoever has taken over the run in the meantime waits on.
+        if waiting.get(&self.folder).is_some_and(|changed| Arc::ptr_eq(changed, &self.changed)) {
+            waiting.remove(&self.folder);
+            // The watcher's own thread needs it to get rid of its last events, and only then answers.
+            drop(waiting);
+            // It fails where the folder is gone, and its watch with it.
+            let _ = watcher.unwatch(&self.folder);
+        }
+    }
+}
+
+fn wake(waiting: &HashMap<PathBuf, Arc<Notify>>, event: notify::Result<notify::Event>) {
+    match event {
+        Ok(event) if matches!(event.kind, EventKind::Access(_)) => {}
+        Ok(event) if !event.need_rescan() => {
+            let folders = event.paths.iter().filter_map(|path| path.parent());
+            for changed in folders.filter_map(|folder| waiting.get(folder)) {
+                changed.notify_one();
+            }
+        }
+        // Events were lost: everybody looks.
+        Ok(_) | Err(_) => waiting.values().for_each(|changed| changed.notify_one()),
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

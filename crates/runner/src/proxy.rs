@@ -1,0 +1,218 @@
+//! An agent behind an HTTP service.
+//!
+//! The service is asked with `POST <url>/agent/stream` and answers with server-sent events: `message` with one
+//! line of the agent's output, and at the end `complete` or `error`.
+
+mod answer;
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use reqwest::{Client, redirect};
+use serde::Serialize;
+use tokenrail_domain::{AgentError, ErrorClass};
+use tokenrail_ports::{
+    Adoption, IAgentRun, IAgentRunner, Line, OutputLine, Probe, RunEnd, RunOutput, RunnerError, TurnOrder,
+};
+use tokio::time::{Instant, timeout, timeout_at};
+
+use crate::{SseDecoder, SseEvent};
+
+/// One kind of agent behind an HTTP service.
+#[derive(Debug, Clone)]
+pub struct ProxyConfig {
+    /// Where the service is, without `/agent/stream`.
+    pub url: String,
+    pub limits: ProxyLimits,
+}
+
+/// The bounds of an agent behind an HTTP service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProxyLimits {
+    /// How long it may take to connect.
+    pub connect_timeout_ms: u64,
+    /// How long the service may take until its answer begins.
+    pub response_timeout_ms: u64,
+    /// How long the answer may pause; a keep-alive is no pause.
+    pub idle_timeout_ms: u64,
+    /// The longest event; a longer one ends the run.
+    pub event_bytes: usize,
+    /// How much is read of an answer that says what was wrong.
+    pub error_bytes: usize,
+}
+
+impl Default for ProxyLimits {
+    fn default() -> Self {
+        Self {
+            connect_timeout_ms: 10_000,
+            response_timeout_ms: 120_000,
+            idle_timeout_ms: 600_000,
+            event_bytes: 16 << 20,
+            error_bytes: 4 << 10,
+        }
+    }
+}
+
+/// Runs an agent behind an HTTP service.
+///
+/// Its output is nowhere but in the connection: a run that breaks off cannot be taken up again.
+pub struct ProxyRunner {
+    config: ProxyConfig,
+    client: Client,
+}
+
+#[derive(Serialize)]
+struct Request<'a> {
+    prompt: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session_id: Option<&'a str>,
+}
+
+impl ProxyRunner {
+    /// Makes the client. Redirects are not followed, and no proxy of the environment is used: the prompt goes where
+    /// the configuration says and nowhere else.
+    ///
+    /// # Panics
+    /// Where the program has not installed a default crypto provider for `rustls`.
+    pub fn new(config: ProxyConfig) -> Result<Self, RunnerError> {
+        let client = Client::builder()
+            .no_proxy()
+            .redirect(redirect::Policy::none())
+            .connect_timeout(Duration::from_millis(config.limits.connect_timeout_ms))
+            .build()
+            .map_err(unreachable)?;
+        Ok(Self { config, client })
+    }
+}
+
+#[async_trait]
+impl IAgentRunner for ProxyRunner {
+    async fn start(&self, order: &TurnOrder) -> Result<Box<dyn IAgentRun>, RunnerError> {
+        let ProxyConfig { url, limits } = &self.config;
+        let url = format!("{}/agent/stream", url.trim_end_matches('/'));
+        let request = Request { prompt: &order.prompt, session_id: order.session.as_deref() };
+        let request = self.client.post(url).header("accept", "text/event-stream").json(&request);
+        let patience = Duration::from_millis(limits.response_timeout_ms);
+        let mut response =
+            timeout(patience, request.send()).await.map_err(unreachable)?.map_err(unreachable)?;
+        let refusal = answer::refusal(&mut response, limits).await;
+        let idle = Duration::from_millis(limits.idle_timeout_ms);
+        Ok(Box::new(ProxyRun {
+            end: refusal.map(|error| RunEnd { error: Some(error), ..RunEnd::default() }),
+            response: Some(response),
+            decoder: SseDecoder::new(limits.event_bytes),
+            offset: 0,
+            idle,
+            idle_at: Instant::now() + idle,
+        }))
+    }
+
+    async fn adopt(&self, _order: &TurnOrder, _committed: u64) -> Result<Adoption, RunnerError> {
+        Ok(Adoption::Gone)
+    }
+
+    async fn probe(&self) -> Probe {
+        Probe { program: Some(self.config.url.clone()), ..Probe::default() }
+    }
+}
+
+fn unreachable(error: impl std::error::Error + Send + Sync + 'static) -> RunnerError {
+    RunnerError::Unreachable(Box::new(error))
+}
+
+struct ProxyRun {
+    /// None when it was dropped, and the connection with it.
+    response: Option<reqwest::Response>,
+    decoder: SseDecoder,
+    /// How many bytes of output there were so far.
+    offset: u64,
+    idle: Duration,
+    /// When the pause has been too long.
+    idle_at: Instant,
+    end: Option<RunEnd>,
+}
+
+impl ProxyRun {
+    /// More of the answer; or why there is none.
+    async fn chunk(&mut self) -> Result<Bytes, AgentError> {
+        let Some(response) = &mut self.response else {
+            return Err(answer::dropped("the connection was closed"));
+        };
+        match timeout_at(self.idle_at, response.chunk()).await {
+            Ok(Ok(Some(chunk))) => {
+                self.idle_at = Instant::now() + self.idle;
+                Ok(chunk)
+            }
+            Ok(Ok(None)) => Err(answer::dropped("its answer ended too early")),
+            Ok(Err(error)) => Err(answer::dropped(&answer::with_causes(&error))),
+            Err(_) => {
+                let seconds = self.idle.as_secs();
+                let text = format!("the upstream has said nothing for {seconds} seconds");
+                Err(answer::error(ErrorClass::Timeout, "upstream_idle", text))
+            }
+        }
+    }
+
+    /// Takes in more of the answer; gives the lines in it.
+    fn read(&mut self, chunk: &[u8]) -> Vec<OutputLine> {
+        let mut events = Vec::new();
+        let read = self.decoder.feed(chunk, &mut events);
+        let mut lines = Vec::new();
+        for event in events {
+            // What comes after the end is nothing to us.
+            if self.end.is_none() {
+                self.event(event, &mut lines);
+            }
+        }
+        if let (Err(error), None) = (read, &self.end) {
+            let error = answer::error(ErrorClass::Protocol, "upstream_protocol", error.to_string());
+            self.end = Some(RunEnd { error: Some(error), ..RunEnd::default() });
+        }
+        lines
+    }
+
+    fn event(&mut self, event: SseEvent, lines: &mut Vec<OutputLine>) {
+        let SseEvent { name, data, id: _ } = event;
+        match name.as_str() {
+            "" | "message" => {
+                self.offset += data.len() as u64 + 1;
+                lines.push(OutputLine { line: Line::Whole(data.into()), end_offset: self.offset });
+            }
+            "complete" => self.end = Some(RunEnd::default()),
+            "error" => self.end = Some(answer::failed(&data)),
+            // Services may say more than we know.
+            _ => tracing::debug!(name, "an unknown event of an upstream is left out"),
+        }
+    }
+}
+
+#[async_trait]
+impl IAgentRun for ProxyRun {
+    async fn next(&mut self) -> Result<RunOutput, RunnerError> {
+        loop {
+            if let Some(end) = &self.end {
+                self.response = None;
+                return Ok(RunOutput::Ended(end.clone()));
+            }
+            match self.chunk().await {
+                Ok(chunk) => {
+                    let lines = self.read(&chunk);
+                    if !lines.is_empty() {
+                        return Ok(RunOutput::Lines(lines));
+                    }
+                }
+                Err(error) => self.end = Some(RunEnd { error: Some(error), ..RunEnd::default() }),
+            }
+        }
+    }
+
+    async fn cancel(&mut self) -> Result<(), RunnerError> {
+        // The service ends its agent when nobody listens.
+        self.response = None;
+        self.end.get_or_insert_default();
+        Ok(())
+    }
+
+    async fn discard(&mut self) {}
+}

@@ -1,0 +1,108 @@
+//! What the answers of an HTTP service mean.
+
+use std::error::Error;
+use std::time::Duration;
+
+use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
+use reqwest::{Response, StatusCode};
+use serde::Deserialize;
+use tokenrail_domain::{AgentError, ErrorClass};
+use tokenrail_ports::{ExitStatus, RunEnd};
+use tokio::time::timeout;
+
+use super::ProxyLimits;
+
+/// Why the answer is no stream of events; none where it is one.
+pub(super) async fn refusal(response: &mut Response, limits: &ProxyLimits) -> Option<AgentError> {
+    let status = response.status();
+    if status.is_success() {
+        let media_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let is_stream = media_type.is_some_and(|value| value.trim_start().starts_with("text/event-stream"));
+        let text =
+            || format!("the upstream answered with {} instead of events", media_type.unwrap_or("nothing"));
+        return (!is_stream).then(|| error(ErrorClass::Protocol, "upstream_protocol", text()));
+    }
+    let retry_after = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+    let body = body(response, limits).await;
+    let text = if body.is_empty() {
+        format!("the upstream answered {status}")
+    } else {
+        format!("the upstream answered {status}: {body}")
+    };
+    let mut refusal = error(class(status), "upstream_refused", text);
+    refusal.retry_after_ms = retry_after.map(|seconds: u32| u64::from(seconds) * 1000);
+    Some(refusal)
+}
+
+/// The end of a run by an `error` event.
+pub(super) fn failed(data: &[u8]) -> RunEnd {
+    #[derive(Deserialize, Default)]
+    struct Failed {
+        code: Option<i32>,
+        error: Option<String>,
+    }
+    // It is an error, whatever it says.
+    let Failed { code, error: stderr } = serde_json::from_slice(data).unwrap_or_default();
+    let stderr = stderr.unwrap_or_default();
+    let text = match (code, stderr.trim()) {
+        (_, text) if !text.is_empty() => text.to_owned(),
+        (Some(code), _) => format!("the agent behind the upstream ended with code {code}"),
+        (None, _) => "the upstream reports an error and does not say which".to_owned(),
+    };
+    RunEnd {
+        status: code.map_or(ExitStatus::None, ExitStatus::Code),
+        error: Some(error(ErrorClass::Process, "upstream_error", text)),
+        stderr,
+        ..RunEnd::default()
+    }
+}
+
+/// The connection broke.
+pub(super) fn dropped(how: &str) -> AgentError {
+    error(ErrorClass::Network, "upstream_dropped", format!("the connection to the upstream broke: {how}"))
+}
+
+pub(super) fn error(class: ErrorClass, code: &str, text: String) -> AgentError {
+    let recoverable = class.is_recoverable();
+    AgentError { class, code: Some(code.to_owned()), text, retry_after_ms: None, recoverable }
+}
+
+/// The error with what has caused it.
+pub(super) fn with_causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}
+
+fn class(status: StatusCode) -> ErrorClass {
+    match status.as_u16() {
+        401 | 403 | 407 => ErrorClass::Authentication,
+        408 | 504 => ErrorClass::Timeout,
+        429 => ErrorClass::RateLimit,
+        400..500 => ErrorClass::InvalidRequest,
+        502 | 503 | 529 => ErrorClass::Overloaded,
+        500..600 => ErrorClass::Unknown,
+        _ => ErrorClass::Protocol,
+    }
+}
+
+/// The beginning of the answer, or of what comes of it in time.
+async fn body(response: &mut Response, limits: &ProxyLimits) -> String {
+    let mut body = Vec::new();
+    let read = async {
+        while let Ok(Some(chunk)) = response.chunk().await {
+            body.extend_from_slice(&chunk[..chunk.len().min(limits.error_bytes - body.len())]);
+            if body.len() == limits.error_bytes {
+                break;
+            }
+        }
+    };
+    // What has come when the time is up must do.
+    let _ = timeout(Duration::from_millis(limits.connect_timeout_ms), read).await;
+    String::from_utf8_lossy(&body).trim().to_owned()
+}

@@ -1,0 +1,272 @@
+//! What happens in a supervisor, from start to end.
+
+use std::future::pending;
+use std::io::{self, ErrorKind};
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+
+use rustix::fs::Mode;
+use rustix::process::{
+    Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, kill_process_group, set_child_subreaper,
+    setsid, umask, wait,
+};
+use tokio::net::unix::pipe;
+use tokio::runtime;
+use tokio::signal::unix::{Signal as SignalStream, SignalKind, signal};
+use tokio::time::{Duration, Instant, sleep_until};
+
+use super::stderr::StderrKeeper;
+use crate::process::{ExecFailure, ExecOrder, ExitRecord, RunFolder, SupervisorRecord};
+
+/// What is read of standard error at once.
+const STDERR_READ_BYTES: usize = 16 << 10;
+/// The longest command that makes sense, and more.
+const COMMAND_BYTES: usize = 256;
+
+/// Runs the agent that the run folder orders, and stays until no process of it is left.
+///
+/// The body of the internal command `supervise <run folder>`: to be called first thing in `main`, where there is
+/// no async runtime yet and one thread only. Everything worth knowing is in the run folder afterwards.
+pub fn supervise(run_folder: &Path) -> ExitCode {
+    let folder = RunFolder::at(run_folder);
+    let exit = match run(&folder) {
+        Ok(exit) => exit,
+        Err(error) => {
+            ExitRecord { failure: Some(ExecFailure { text: error.to_string() }), ..ExitRecord::default() }
+        }
+    };
+    match folder.write(RunFolder::EXIT, &exit) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+fn run(folder: &RunFolder) -> io::Result<ExitRecord> {
+    // It fails for the leader of a process group: started by hand, this process is one of its own already.
+    let _ = setsid();
+    set_child_subreaper(Some(getpid()))?;
+    // For the agent too.
+    umask(Mode::RWXG | Mode::RWXO);
+    let order: ExecOrder = folder
+        .read(RunFolder::ORDER)?
+        .ok_or_else(|| io::Error::new(ErrorKind::NotFound, "there is no order in the run folder"))?;
+    // One thread, and it stays: the agent is killed when the thread that has started it ends.
+    let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async { Supervisor::start(folder, order)?.run(folder).await })
+}
+
+/// A run, seen by its supervisor.
+pub(super) struct Supervisor {
+    pub(super) order: ExecOrder,
+    pub(super) agent: Pid,
+    /// How the agent has ended.
+    ended: Option<WaitStatus>,
+    children: SignalStream,
+    /// Open for writing too, so that it has no end.
+    control: pipe::Receiver,
+    command: Vec<u8>,
+    /// None when it has been read to its end.
+    stderr: Option<pipe::Receiver>,
+    kept: StderrKeeper,
+    /// Held so that these signals do not end the supervisor: a service manager sends them to everybody when it
+    /// stops the server, and the agent's end is still to be recorded.
+    _ignored: [SignalStream; 3],
+}
+
+/// Someone wants the agent to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Cancel {
+    pub(super) grace: Duration,
+    pub(super) kill: Duration,
+}
+
+/// What a supervisor waits for.
+pub(super) enum Happening {
+    /// A process has ended, perhaps the agent.
+    Child,
+    Cancel(Cancel),
+    Deadline,
+}
+
+impl Supervisor {
+    fn start(folder: &RunFolder, order: ExecOrder) -> io::Result<Self> {
+        let children = signal(SignalKind::child())?;
+        let ignored = [
+            signal(SignalKind::hangup())?,
+            signal(SignalKind::interrupt())?,
+            signal(SignalKind::terminate())?,
+        ];
+        let control = pipe::OpenOptions::new().read_write(true).open_receiver(folder.control())?;
+        let kept = StderrKeeper::new(folder.stderr_to_write()?, order.stderr_bytes);
+        folder.write(RunFolder::SUPERVISOR, &SupervisorRecord::own()?)?;
+        // This very program, even if an upgrade has put another one in its place.
+        let mut stage = Command::new("/proc/self/exe")
+            .arg0("tokenrail")
+            .args(["supervise", "--exec"])
+            .arg(folder.path())
+            .env_clear()
+            .stdin(folder.stdin()?)
+            .stdout(folder.spool_to_write()?)
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let stderr = stage.stderr.take().map(|stderr| pipe::Receiver::from_owned_fd(OwnedFd::from(stderr)));
+        Ok(Self {
+            order,
+            agent: Pid::from_child(&stage),
+            ended: None,
+            children,
+            control,
+            command: Vec::new(),
+            stderr: stderr.transpose()?,
+            kept,
+            _ignored: ignored,
+        })
+    }
+
+    async fn run(mut self, folder: &RunFolder) -> io::Result<ExitRecord> {
+        let cancel = self.until_end_or_cancel().await;
+        if let Some(cancel) = cancel {
+            self.stop_politely(cancel).await;
+        }
+        let kill = cancel.map_or(Duration::from_millis(self.order.kill_grace_ms), |cancel| cancel.kill);
+        let swept = self.sweep(kill).await?;
+        self.read_stderr()?;
+        self.kept.finish()?;
+        let status = self.ended;
+        Ok(ExitRecord {
+            code: status.and_then(WaitStatus::exit_status),
+            signal: status.and_then(WaitStatus::terminating_signal),
+            reaped: swept.reaped,
+            left: swept.left,
+            cancelled: cancel.is_some(),
+            failure: folder.read(RunFolder::EXEC)?,
+        })
+    }
+
+    pub(super) fn agent_has_ended(&self) -> bool {
+        self.ended.is_some()
+    }
+
+    async fn until_end_or_cancel(&mut self) -> Option<Cancel> {
+        while !self.agent_has_ended() {
+            if let Happening::Cancel(cancel) = self.wait(None).await {
+                return Some(cancel);
+            }
+        }
+        None
+    }
+
+    /// Gives the agent the chance to end by itself.
+    async fn stop_politely(&mut self, cancel: Cancel) {
+        let until = Instant::now() + cancel.grace;
+        if self.order.interrupt {
+            self.signal_agent(Signal::INT);
+            self.until_agent_ends(Instant::now() + cancel.grace / 2).await;
+        }
+        if !self.agent_has_ended() {
+            self.signal_agent(Signal::TERM);
+            self.until_agent_ends(until).await;
+        }
+    }
+
+    /// The whole group: some agents are a launcher, which passes no signal on, and the real program.
+    fn signal_agent(&self, signal: Signal) {
+        if kill_process_group(self.agent, signal).is_err() {
+            // It has no group of its own yet, or has just ended.
+            let _ = kill_process(self.agent, signal);
+        }
+    }
+
+    async fn until_agent_ends(&mut self, deadline: Instant) {
+        while !self.agent_has_ended() {
+            if let Happening::Deadline = self.wait(Some(deadline)).await {
+                return;
+            }
+        }
+    }
+
+    /// Waits for one thing to happen, and reads standard error meanwhile.
+    pub(super) async fn wait(&mut self, deadline: Option<Instant>) -> Happening {
+        loop {
+            tokio::select! {
+                _ = self.children.recv() => {
+                    self.reap();
+                    return Happening::Child;
+                }
+                Ok(()) = self.control.readable() => {
+                    if let Some(cancel) = self.read_command() {
+                        return Happening::Cancel(cancel);
+                    }
+                }
+                Some(Ok(())) = readable(self.stderr.as_ref()), if self.stderr.is_some() => {
+                    if self.read_stderr().is_err() {
+                        self.stderr = None;
+                    }
+                }
+                () = passed(deadline) => return Happening::Deadline,
+            }
+        }
+    }
+
+    /// Takes the statuses of all children that have ended: the agent's own, and those of its descendants, which
+    /// come to the subreaper when their parent has ended.
+    fn reap(&mut self) {
+        while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
+            if pid == self.agent {
+                self.ended = Some(status);
+            }
+        }
+    }
+
+    fn read_command(&mut self) -> Option<Cancel> {
+        let mut bytes = [0; COMMAND_BYTES];
+        while let Ok(read) = self.control.try_read(&mut bytes) {
+            self.command.extend_from_slice(&bytes[..read]);
+            if read < bytes.len() {
+                break;
+            }
+        }
+        let lines = self.command.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
+        let commands: Vec<u8> = self.command.drain(..lines).collect();
+        // Nothing that makes sense is this long.
+        self.command.truncate(COMMAND_BYTES);
+        String::from_utf8_lossy(&commands).lines().find_map(Cancel::parse)
+    }
+
+    fn read_stderr(&mut self) -> io::Result<()> {
+        let mut bytes = [0; STDERR_READ_BYTES];
+        while let Some(stderr) = &self.stderr {
+            match stderr.try_read(&mut bytes) {
+                Ok(0) => self.stderr = None,
+                Ok(read) => self.kept.keep(&bytes[..read])?,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+async fn passed(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => sleep_until(deadline).await,
+        None => pending().await,
+    }
+}
+
+async fn readable(pipe: Option<&pipe::Receiver>) -> Option<io::Result<()>> {
+    Some(pipe?.readable().await)
+}
+
+impl Cancel {
+    fn parse(command: &str) -> Option<Self> {
+        let mut words = command.split_ascii_whitespace();
+        if words.next()? != "cancel" {
+            return None;
+        }
+        let mut duration = || Some(Duration::from_millis(words.next()?.parse().ok()?));
+        Some(Self { grace: duration()?, kill: duration()? })
+    }
+}

@@ -1,0 +1,67 @@
+//! Ends everything that a run has started.
+
+use std::collections::HashSet;
+use std::io;
+
+use rustix::process::{Pid, Signal, getpid};
+use tokio::time::{Duration, Instant};
+
+use super::supervise::Supervisor;
+use crate::process::descendants;
+
+/// How often the processes are counted while they are being ended. Most ends are told by a signal; those of
+/// processes with a living parent are not.
+const COUNT_AGAIN_MS: u64 = 10;
+
+/// What became of the processes of a run.
+#[derive(Debug, Default)]
+pub(super) struct Swept {
+    /// How many outlived the agent and were ended.
+    pub(super) reaped: u32,
+    /// How many could not be.
+    pub(super) left: u32,
+}
+
+impl Supervisor {
+    /// Ends all descendants. If the agent has ended, what it has left behind is asked to; if it has not, it was
+    /// asked already. It takes no longer than `kill`.
+    pub(super) async fn sweep(&mut self, kill: Duration) -> io::Result<Swept> {
+        let mut ended = HashSet::new();
+        let until = Instant::now() + kill;
+        if self.agent_has_ended() {
+            // The second half at least is for those who do not listen.
+            let leftover = Duration::from_millis(self.order.leftover_grace_ms).min(kill / 2);
+            self.end_all(Signal::TERM, Instant::now() + leftover, &mut ended).await?;
+        }
+        let left = self.end_all(Signal::KILL, until, &mut ended).await?;
+        ended.remove(&self.agent);
+        Ok(Swept { reaped: ended.len() as u32, left })
+    }
+
+    /// Sends a signal to all descendants until there are none or the time is up. Gives how many are left.
+    async fn end_all(
+        &mut self,
+        signal: Signal,
+        deadline: Instant,
+        ended: &mut HashSet<Pid>,
+    ) -> io::Result<u32> {
+        let mut asked = HashSet::new();
+        loop {
+            // They are found anew each time: while some are ended, others may be born.
+            let alive = descendants(getpid())?;
+            if alive.is_empty() && (self.agent_has_ended() || signal == Signal::TERM) {
+                return Ok(0);
+            }
+            if deadline <= Instant::now() {
+                return Ok(alive.len() as u32);
+            }
+            for process in alive {
+                // A second SIGTERM means "at once" to some programs.
+                if asked.insert(process.identity()) && process.signal(signal) {
+                    ended.insert(process.pid);
+                }
+            }
+            self.wait(Some(deadline.min(Instant::now() + Duration::from_millis(COUNT_AGAIN_MS)))).await;
+        }
+    }
+}

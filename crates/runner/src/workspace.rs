@@ -1,0 +1,105 @@
+//! The folders in which agents work.
+
+use std::path::{Path, PathBuf};
+
+use async_trait::async_trait;
+use rustix::fs::Mode;
+use tokenrail_domain::AgentId;
+use tokenrail_ports::{CwdNotAllowed, IWorkspace};
+
+/// Longer paths are refused; Linux takes no longer ones either.
+const PATH_BYTES: usize = 4096;
+
+/// Folders on this machine: inside configured roots, or a new one for the agent.
+#[derive(Debug, Clone)]
+pub struct Workspaces {
+    /// Where agents get folders of their own.
+    own: PathBuf,
+    /// Inside which a launch may choose.
+    roots: Vec<PathBuf>,
+}
+
+impl Workspaces {
+    pub fn new(own: PathBuf, roots: Vec<PathBuf>) -> Self {
+        Self { own, roots }
+    }
+
+    fn make_own(&self, agent: AgentId) -> Result<PathBuf, CwdNotAllowed> {
+        let folder = self.own.join(agent.to_string());
+        std::fs::create_dir_all(&self.own).map_err(|_| CwdNotAllowed)?;
+        rustix::fs::mkdir(&folder, Mode::RWXU).map_err(|_| CwdNotAllowed)?;
+        folder.canonicalize().map_err(|_| CwdNotAllowed)
+    }
+
+    fn inside_a_root(&self, asked: &str) -> Result<PathBuf, CwdNotAllowed> {
+        let suspicious = |c: char| c.is_control();
+        if PATH_BYTES < asked.len() || asked.contains(suspicious) || !Path::new(asked).is_absolute() {
+            return Err(CwdNotAllowed);
+        }
+        // Without symbolic links and dots, so that what is compared is what will be entered.
+        let folder = Path::new(asked).canonicalize().map_err(|_| CwdNotAllowed)?;
+        let inside = self
+            .roots
+            .iter()
+            .filter_map(|root| root.canonicalize().ok())
+            .any(|root| folder.starts_with(root));
+        if inside && folder.is_dir() { Ok(folder) } else { Err(CwdNotAllowed) }
+    }
+}
+
+#[async_trait]
+impl IWorkspace for Workspaces {
+    async fn folder(&self, agent: AgentId, asked: Option<String>) -> Result<PathBuf, CwdNotAllowed> {
+        let workspaces = self.clone();
+        let find = move || match asked {
+            Some(asked) => workspaces.inside_a_root(&asked),
+            None => workspaces.make_own(agent),
+        };
+        tokio::task::spawn_blocking(find).await.unwrap_or(Err(CwdNotAllowed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use tokenrail_domain::Timestamp;
+
+    use super::*;
+
+    async fn ask(workspaces: &Workspaces, asked: Option<&Path>) -> Result<PathBuf, CwdNotAllowed> {
+        let agent = AgentId::new(Timestamp(1), [1; 10]);
+        workspaces.folder(agent, asked.map(|path| path.to_string_lossy().into_owned())).await
+    }
+
+    #[tokio::test]
+    async fn an_agent_gets_a_folder_of_its_own() {
+        let data = tempfile::tempdir().unwrap();
+        let workspaces = Workspaces::new(data.path().join("work"), Vec::new());
+        let folder = ask(&workspaces, None).await.unwrap();
+        assert!(folder.is_dir() && folder.starts_with(data.path().canonicalize().unwrap()));
+    }
+
+    #[tokio::test]
+    async fn only_folders_inside_a_root_are_allowed() {
+        let data = tempfile::tempdir().unwrap();
+        let at = |name: &str| data.path().join(name);
+        for folder in ["root/project", "root-evil", "outside"] {
+            std::fs::create_dir_all(at(folder)).unwrap();
+        }
+        std::fs::write(at("root/file"), "").unwrap();
+        symlink(at("outside"), at("root/link")).unwrap();
+        symlink(at("root/project"), at("way-in")).unwrap();
+        let workspaces = Workspaces::new(at("work"), vec![at("root")]);
+
+        let inside = at("root/project").canonicalize().unwrap();
+        for good in ["root/project", "root/project/../project", "way-in"] {
+            assert_eq!(ask(&workspaces, Some(&at(good))).await, Ok(inside.clone()), "{good}");
+        }
+        for bad in ["root-evil", "outside", "root/link", "root/..", "root/file", "root/missing", "root/a\nb"]
+        {
+            assert_eq!(ask(&workspaces, Some(&at(bad))).await, Err(CwdNotAllowed), "{bad}");
+        }
+        assert_eq!(ask(&workspaces, Some(Path::new("root/project"))).await, Err(CwdNotAllowed), "relative");
+    }
+}

@@ -1,0 +1,7 @@
+//! Process agents with real processes: shell scripts as agents, and the supervisor of `examples/supervise.rs`.
+
+mod adoption;
+mod ends;
+mod launch;
+mod output;
+mod support;

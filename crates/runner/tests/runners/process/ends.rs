@@ -1,0 +1,118 @@
+//! However a run ends, nothing of it is left.
+
+use std::fs;
+
+use rustix::process::{Pid, Signal, kill_process};
+use tokenrail_ports::ExitStatus;
+
+use super::support::{Bench, first, rest, texts, until};
+
+/// A grandchild in a session of its own that listens to no polite signal and holds the spool and the pipe.
+const ESCAPEE: &str = "setsid sh -c 'trap \"\" TERM INT HUP; touch escaped; while :; do sleep 1; done' &
+until [ -e escaped ]; do sleep 0.01; done";
+
+#[tokio::test]
+async fn the_exit_status_is_told() {
+    for (script, status) in [
+        ("exit 0", ExitStatus::Code(0)),
+        ("exit 41", ExitStatus::Code(41)),
+        ("kill -9 $$", ExitStatus::Signal(9)),
+        ("kill -15 $$", ExitStatus::Signal(15)),
+    ] {
+        let bench = Bench::new(script);
+        let (_, end) = rest(&mut bench.start().await).await;
+        assert_eq!((end.status, end.error), (status, None), "{script}");
+    }
+}
+
+#[tokio::test]
+async fn a_cancel_leaves_no_process_whatever_they_do() {
+    let bench =
+        Bench::new(&format!("trap '' TERM INT HUP\n{ESCAPEE}\necho ready; while :; do sleep 1; done"));
+    let mut run = bench.start().await;
+    assert_eq!(first(&mut run).await, ["ready"]);
+    run.cancel().await.unwrap();
+    run.cancel().await.unwrap();
+    let (_, end) = rest(&mut run).await;
+    assert_eq!((end.status, end.error), (ExitStatus::Signal(9), None));
+    assert!(2 <= end.reaped, "the escapee and its sleep: {}", end.reaped);
+    bench.assert_nothing_left().await;
+}
+
+#[tokio::test]
+async fn an_agent_that_must_be_killed_does_not_count_as_left_over() {
+    let bench = Bench::new("trap '' TERM; echo ready; exec sleep 1000");
+    let mut run = bench.start().await;
+    assert_eq!(first(&mut run).await, ["ready"]);
+    run.cancel().await.unwrap();
+    let (_, end) = rest(&mut run).await;
+    assert_eq!((end.status, end.reaped), (ExitStatus::Signal(9), 0));
+}
+
+#[tokio::test]
+async fn a_cancel_is_polite_at_first() {
+    let mut bench = Bench::new(
+        "trap 'echo interrupted; trap - INT' INT; trap 'echo terminated; exit 5' TERM
+        echo ready; while :; do sleep 0.01; done",
+    );
+    bench.config.interrupt = true;
+    let mut run = bench.start().await;
+    assert_eq!(first(&mut run).await, ["ready"]);
+    run.cancel().await.unwrap();
+    let (lines, end) = rest(&mut run).await;
+    assert_eq!(texts(&lines), ["interrupted", "terminated"]);
+    assert_eq!((end.status, end.reaped), (ExitStatus::Code(5), 0));
+    bench.assert_nothing_left().await;
+}
+
+#[tokio::test]
+async fn what_outlives_the_agent_is_ended_and_counted() {
+    let bench = Bench::new(&format!("{ESCAPEE}\necho bye"));
+    let (lines, end) = rest(&mut bench.start().await).await;
+    assert_eq!(texts(&lines), ["bye"]);
+    assert_eq!((end.status, end.error), (ExitStatus::Code(0), None));
+    assert!(1 <= end.reaped);
+    bench.assert_nothing_left().await;
+}
+
+#[tokio::test]
+async fn when_the_supervisor_is_killed_the_run_is_lost_and_nothing_is_left() {
+    let bench =
+        Bench::new(&format!("{ESCAPEE}\necho one; printf two; touch printed; while :; do sleep 1; done"));
+    let mut run = bench.start().await;
+    until("it has printed", || bench.work("printed").exists()).await;
+    kill_process(Pid::from_raw(bench.supervisor_pid()).unwrap(), Signal::KILL).unwrap();
+    let (lines, end) = rest(&mut run).await;
+    assert_eq!(lines.iter().map(|line| line.end_offset).collect::<Vec<_>>(), [4, 7]);
+    assert_eq!((end.status, end.error), (ExitStatus::Lost, None));
+    assert!(1 <= end.reaped);
+    bench.assert_nothing_left().await;
+    assert!(!fs::exists(bench.run_folder().join("exit.json")).unwrap());
+}
+
+#[tokio::test]
+async fn a_cancel_after_the_supervisor_was_killed_still_ends_the_run() {
+    let bench = Bench::new("echo ready; while :; do sleep 1; done");
+    let mut run = bench.start().await;
+    assert_eq!(first(&mut run).await, ["ready"]);
+    kill_process(Pid::from_raw(bench.supervisor_pid()).unwrap(), Signal::KILL).unwrap();
+    until("the supervisor is gone", || bench.processes().iter().all(|(_, line)| !line.contains("supervise")))
+        .await;
+    run.cancel().await.unwrap();
+    assert_eq!(rest(&mut run).await.1.status, ExitStatus::Lost);
+    bench.assert_nothing_left().await;
+}
+
+#[tokio::test]
+async fn a_supervisor_listens_to_no_signal_that_a_terminal_or_a_service_manager_sends() {
+    let bench = Bench::new("echo ready; until [ -e go ]; do sleep 0.01; done; echo bye");
+    let mut run = bench.start().await;
+    assert_eq!(first(&mut run).await, ["ready"]);
+    for signal in [Signal::HUP, Signal::INT, Signal::TERM] {
+        kill_process(Pid::from_raw(bench.supervisor_pid()).unwrap(), signal).unwrap();
+    }
+    fs::write(bench.work("go"), "").unwrap();
+    let (lines, end) = rest(&mut run).await;
+    assert_eq!(texts(&lines), ["bye"]);
+    assert_eq!(end.status, ExitStatus::Code(0));
+}

@@ -1,0 +1,150 @@
+//! What an agent is started with, and what it is refused for.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use tokenrail_ports::{ExitStatus, IAgentRunner, RunnerError};
+
+use super::support::{Bench, rest, texts};
+
+#[tokio::test]
+async fn the_prompt_reaches_standard_input_byte_for_byte_and_no_command_line() {
+    let mut bench = Bench::new("cat > got; tr '\\0' '\\n' < /proc/$$/cmdline");
+    bench.order.prompt = "--evil 'quoted' $HOME\n\u{1f600}\r\n no line end".to_owned();
+    let (lines, _) = rest(&mut bench.start().await).await;
+    assert_eq!(fs::read(bench.work("got")).unwrap(), bench.order.prompt.as_bytes());
+    assert!(!texts(&lines).concat().contains("evil"));
+}
+
+#[tokio::test]
+async fn the_environment_is_the_list_that_the_configuration_allows() {
+    let mut bench = Bench::new("tr '\\0' '\\n' < /proc/$$/environ");
+    bench.config.env.insert("FIXED".to_owned(), "a=b c".to_owned());
+    bench.config.pass_env.push("NOT_SET_ANYWHERE".to_owned());
+    let (lines, _) = rest(&mut bench.start().await).await;
+    let mut lines = texts(&lines);
+    // What the shell itself adds.
+    lines.retain(|line| !["PWD=", "OLDPWD=", "SHLVL=", "_="].iter().any(|own| line.starts_with(own)));
+    lines.sort();
+    let marker = format!("TOKENRAIL_RUN={}-{}", bench.order.agent, bench.order.turn);
+    let path = format!("PATH={}", std::env::var("PATH").unwrap());
+    assert_eq!(lines, ["FIXED=a=b c".to_owned(), path, marker]);
+}
+
+#[tokio::test]
+async fn the_supervisor_has_nothing_of_the_environment() {
+    let bench = Bench::new("until [ -e go ]; do sleep 0.01; done");
+    let mut run = bench.start().await;
+    let environ = fs::read(format!("/proc/{}/environ", bench.supervisor_pid())).unwrap();
+    assert_eq!(String::from_utf8(environ).unwrap(), "");
+    fs::write(bench.work("go"), "").unwrap();
+    rest(&mut run).await;
+}
+
+#[tokio::test]
+async fn the_agent_has_its_folder_and_a_session_of_its_own_and_no_descriptor_of_ours() {
+    let bench = Bench::new(
+        "pwd -P; umask; cut -d' ' -f1,6 /proc/$$/stat | tr ' ' '\\n'; readlink /proc/self/fd/* | grep runs",
+    );
+    let (lines, _) = rest(&mut bench.start().await).await;
+    let lines = texts(&lines);
+    assert_eq!(lines[0], bench.order.cwd.canonicalize().unwrap().to_str().unwrap());
+    assert_eq!(lines[1], "0077");
+    assert_eq!(lines[2], lines[3], "it leads its session");
+    let file = |name| bench.run_folder().join(name).to_str().unwrap().to_owned();
+    assert_eq!(lines[4..], [file("stdin")], "standard output is a pipe to grep");
+}
+
+#[tokio::test]
+async fn model_and_session_come_after_the_fixed_arguments() {
+    let mut bench = Bench::new("for arg; do echo \"$arg\"; done");
+    bench.config.args = vec!["-p".to_owned(), "two words".to_owned()];
+    bench.order.model = Some("big".to_owned());
+    bench.order.session = Some("s 1".to_owned());
+    let (lines, _) = rest(&mut bench.start().await).await;
+    assert_eq!(texts(&lines), ["-p", "two words", "--model", "big", "--resume", "s 1"]);
+}
+
+#[tokio::test]
+async fn a_model_or_session_that_looks_like_an_option_is_refused() {
+    let mut bench = Bench::new("exit 0");
+    bench.order.model = Some("--dangerous".to_owned());
+    assert!(matches!(bench.refusal().await, RunnerError::Io(_)));
+    bench.order.model = None;
+    bench.order.session = Some("-x".to_owned());
+    assert!(matches!(bench.refusal().await, RunnerError::Io(_)));
+}
+
+#[tokio::test]
+async fn what_cannot_be_run_is_refused_before_anything_is_written() {
+    let mut bench = Bench::new("exit 0");
+    let program = bench.config.program.clone();
+    for missing in ["no-such-program-anywhere", "/no/such/program", "./Cargo.toml", "work/agent", ""] {
+        bench.config.program = missing.to_owned();
+        assert!(matches!(bench.refusal().await, RunnerError::ProgramMissing { .. }), "{missing}");
+    }
+    for refused in ["/etc/passwd", "/etc"] {
+        bench.config.program = refused.to_owned();
+        assert!(matches!(bench.refusal().await, RunnerError::NotExecutable { .. }), "{refused}");
+    }
+    bench.config.program = program;
+    for cwd in ["/no/such/folder", "/etc/passwd", "src"] {
+        bench.order.cwd = cwd.into();
+        assert!(matches!(bench.refusal().await, RunnerError::CwdUnusable { .. }), "{cwd}");
+    }
+    assert_eq!(fs::read_dir(&bench.config.runs).unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn a_program_that_turns_out_not_to_start_is_told() {
+    let bench = Bench::new("exit 0");
+    fs::write(&bench.config.program, "#!/no/such/interpreter\n").unwrap();
+    let (lines, end) = rest(&mut bench.start().await).await;
+    assert_eq!((lines, end.status), (Vec::new(), ExitStatus::None));
+    assert_eq!(end.error.unwrap().code.as_deref(), Some("spawn_failed"));
+}
+
+#[tokio::test]
+async fn a_supervisor_that_does_not_start_is_told_and_leaves_no_folder() {
+    let mut bench = Bench::new("exit 0");
+    bench.config.supervisor = "/bin/false".into();
+    assert!(matches!(bench.refusal().await, RunnerError::Io(_)));
+    assert_eq!(fs::read_dir(&bench.config.runs).unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn the_run_folder_is_for_this_user_alone_and_holds_no_environment_once_the_agent_runs() {
+    let bench = Bench::new("echo started; ls ../runs/*/order.json");
+    let (lines, _) = rest(&mut bench.start().await).await;
+    assert_eq!(texts(&lines), ["started"]);
+    let mode = |path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(bench.config.runs.clone()), mode(bench.run_folder())), (0o700, 0o700));
+    for file in fs::read_dir(bench.run_folder()).unwrap() {
+        let path = file.unwrap().path();
+        assert_eq!(mode(path.clone()), 0o600, "{}", path.display());
+    }
+}
+
+#[tokio::test]
+async fn a_probe_tells_path_and_version() {
+    let mut bench = Bench::new("echo; echo \"1.2.3 (Agent $1 $SECRET)\"; echo more");
+    bench.config.pass_env.push("NOT_SET_ANYWHERE".to_owned());
+    let probe = bench.runner().probe().await;
+    assert_eq!(probe.program.as_ref(), Some(&bench.config.program));
+    assert_eq!(probe.version.as_deref(), Some("1.2.3 (Agent --version )"));
+    assert_eq!(probe.problem, None);
+}
+
+#[tokio::test]
+async fn a_probe_that_finds_nothing_or_hears_nothing_says_so() {
+    let mut bench = Bench::new("exec sleep 60");
+    bench.config.limits.probe_timeout_ms = 50;
+    let silent = bench.runner().probe().await;
+    assert_eq!((silent.program.as_ref(), silent.version), (Some(&bench.config.program), None));
+    assert!(silent.problem.is_some());
+    bench.assert_nothing_left().await;
+    bench.config.program = "no-such-program-anywhere".to_owned();
+    let missing = bench.runner().probe().await;
+    assert_eq!((missing.program, missing.version), (None, None));
+    assert!(missing.problem.unwrap().contains("not found"));
+}

@@ -1,0 +1,100 @@
+//! What an agent prints reaches the reader.
+
+use std::fs;
+
+use tokenrail_ports::{ExitStatus, Line, OutputLine};
+
+use super::support::{Bench, first, rest, texts, until};
+
+#[tokio::test]
+async fn all_output_arrives_in_order_and_with_its_offsets() {
+    let bench = Bench::new("seq 1 50000; printf 'last\\r\\n'");
+    let mut run = bench.start().await;
+    let (lines, end) = rest(&mut run).await;
+    let mut expected: Vec<String> = (1..=50_000).map(|number| number.to_string()).collect();
+    let mut offset = 0;
+    for (line, text) in lines.iter().zip(&expected) {
+        offset += text.len() as u64 + 1;
+        assert_eq!(line.end_offset, offset);
+    }
+    expected.push("last".to_owned());
+    assert_eq!(texts(&lines), expected);
+    assert_eq!(lines.last().map(|line| line.end_offset), Some(offset + 6));
+    assert_eq!((end.status, end.reaped, end.error), (ExitStatus::Code(0), 0, None));
+    bench.assert_nothing_left().await;
+}
+
+#[tokio::test]
+async fn output_is_seen_while_the_agent_runs_and_no_call_that_is_dropped_loses_any() {
+    let bench = Bench::new("for i in 1 2 3; do echo $i; until [ -e go$i ]; do sleep 0.01; done; done");
+    let mut run = bench.start().await;
+    for step in 1..=3 {
+        let mut seen = Vec::new();
+        while seen.is_empty() {
+            // The pump drops the call whenever something else happens.
+            tokio::select! {
+                biased;
+                lines = first(&mut run) => seen = lines,
+                () = tokio::task::yield_now() => {}
+            }
+        }
+        assert_eq!(seen, [step.to_string()]);
+        fs::write(bench.work(&format!("go{step}")), "").unwrap();
+    }
+    assert_eq!(rest(&mut run).await.1.status, ExitStatus::Code(0));
+}
+
+#[tokio::test]
+async fn the_agent_does_not_wait_for_whoever_reads_it() {
+    let bench = Bench::new("head -c 3000000 /dev/zero | tr '\\0' 'x'; echo; touch done");
+    let mut run = bench.start().await;
+    until("it has printed all", || bench.work("done").exists()).await;
+    let (lines, _) = rest(&mut run).await;
+    assert_eq!(lines.iter().map(|line| line.end_offset).collect::<Vec<_>>(), [3_000_001]);
+}
+
+#[tokio::test]
+async fn a_line_that_is_too_long_is_skipped_and_stays_in_the_spool() {
+    let mut bench = Bench::new("echo a; head -c 100000 /dev/zero | tr '\\0' 'x'; echo; echo b");
+    bench.config.limits.line_bytes = 1000;
+    bench.config.limits.head_bytes = 4;
+    bench.config.limits.read_bytes = 777;
+    let mut run = bench.start().await;
+    let (lines, _) = rest(&mut run).await;
+    let expected = [
+        OutputLine { line: Line::Whole("a".into()), end_offset: 2 },
+        OutputLine {
+            line: Line::TooLong { head: "xxxx".into(), length_bytes: 100_000 },
+            end_offset: 100_003,
+        },
+        OutputLine { line: Line::Whole("b".into()), end_offset: 100_005 },
+    ];
+    assert_eq!(lines, expected);
+    run.discard().await;
+    assert!(!bench.run_folder().exists());
+    let kept = bench.run_folder().with_extension("kept").join("stdout");
+    assert_eq!(fs::metadata(kept).unwrap().len(), 100_005);
+}
+
+#[tokio::test]
+async fn a_line_without_an_end_is_given_as_cut_and_the_folder_goes() {
+    let bench = Bench::new("echo a; printf 'b\\303'; exit 3");
+    let mut run = bench.start().await;
+    let (lines, end) = rest(&mut run).await;
+    assert_eq!(lines.last().unwrap().line, Line::Cut(b"b\xc3".as_slice().into()));
+    assert_eq!(end.status, ExitStatus::Code(3));
+    run.discard().await;
+    assert_eq!(fs::read_dir(&bench.config.runs).unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn standard_error_is_drained_and_its_beginning_and_end_are_kept() {
+    let mut bench = Bench::new("echo begin >&2; seq 1 200000 >&2; echo end >&2; echo out; exit 1");
+    bench.config.limits.stderr_bytes = 1000;
+    let mut run = bench.start().await;
+    let (lines, end) = rest(&mut run).await;
+    assert_eq!(texts(&lines), ["out"]);
+    assert!(end.stderr.starts_with("begin\n1\n2\n"), "{}", end.stderr);
+    assert!(end.stderr.ends_with("199999\n200000\nend\n"), "{}", end.stderr);
+    assert!(end.stderr.len() < 1100, "{} bytes", end.stderr.len());
+}

@@ -1,0 +1,198 @@
+//! A bench of run folders, and what the tests ask of it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+use tokenrail_domain::{AgentId, Timestamp, TurnNumber};
+use tokenrail_ports::{
+    Adoption, IAgentRun, IAgentRunner, Line, OutputLine, RunEnd, RunOutput, RunnerError, TurnOrder,
+};
+use tokenrail_runner::{ProcessConfig, ProcessLimits, ProcessRunner};
+
+/// No wait in these tests is longer: one that is has failed.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A place for agents to run in.
+pub(crate) struct Bench {
+    pub(crate) folder: TempDir,
+    pub(crate) config: ProcessConfig,
+    pub(crate) order: TurnOrder,
+}
+
+impl Bench {
+    /// A bench whose agent is this shell script.
+    pub(crate) fn new(script: &str) -> Self {
+        let folder = TempDir::new().unwrap();
+        let program = folder.path().join("agent");
+        fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o700)).unwrap();
+        let cwd = folder.path().join("work");
+        fs::create_dir(&cwd).unwrap();
+        let limits = ProcessLimits {
+            cancel_grace_ms: 400,
+            leftover_grace_ms: 200,
+            kill_grace_ms: 10_000,
+            ..ProcessLimits::default()
+        };
+        let config = ProcessConfig {
+            supervisor: supervisor(),
+            runs: folder.path().join("runs"),
+            program: program.to_str().unwrap().to_owned(),
+            args: Vec::new(),
+            resume_args: vec!["--resume".to_owned(), "{session}".to_owned()],
+            model_args: vec!["--model".to_owned(), "{model}".to_owned()],
+            env: BTreeMap::new(),
+            pass_env: vec!["PATH".to_owned()],
+            interrupt: false,
+            limits,
+        };
+        let order = TurnOrder {
+            agent: AgentId::new(Timestamp(1_795_299_000_000), rand_like(folder.path())),
+            turn: TurnNumber::FIRST,
+            prompt: "hello".to_owned(),
+            model: None,
+            cwd,
+            session: None,
+            options: None,
+        };
+        Self { folder, config, order }
+    }
+
+    pub(crate) fn runner(&self) -> ProcessRunner {
+        ProcessRunner::new(self.config.clone()).unwrap()
+    }
+
+    pub(crate) async fn start(&self) -> Box<dyn IAgentRun> {
+        self.runner().start(&self.order).await.unwrap()
+    }
+
+    pub(crate) async fn refusal(&self) -> RunnerError {
+        self.runner().start(&self.order).await.err().expect("it is refused")
+    }
+
+    /// What another server, started after the first one, takes over.
+    pub(crate) async fn adopt(&self) -> Option<Box<dyn IAgentRun>> {
+        match self.runner().adopt(&self.order, 0).await.unwrap() {
+            Adoption::Run(run) => Some(run),
+            Adoption::Gone => None,
+        }
+    }
+
+    pub(crate) fn run_folder(&self) -> PathBuf {
+        self.config.runs.join(format!("{}-{}", self.order.agent, self.order.turn))
+    }
+
+    /// A file in the agent's working folder.
+    pub(crate) fn work(&self, name: &str) -> PathBuf {
+        self.order.cwd.join(name)
+    }
+
+    /// The supervisor's process id.
+    pub(crate) fn supervisor_pid(&self) -> i32 {
+        let text = fs::read_to_string(self.run_folder().join("supervisor.json")).unwrap();
+        let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+        value["pid"].as_i64().unwrap().try_into().unwrap()
+    }
+
+    /// The living processes that belong to the run, by their environment, their command line or their folder: their
+    /// ids and command lines.
+    pub(crate) fn processes(&self) -> Vec<(i32, String)> {
+        let place = self.folder.path().to_str().unwrap().as_bytes().to_vec();
+        let mut found = Vec::new();
+        for entry in fs::read_dir("/proc").unwrap().flatten() {
+            let path = entry.path();
+            let environ = fs::read(path.join("environ")).unwrap_or_default();
+            let mut text = fs::read(path.join("cmdline")).unwrap_or_default();
+            let command = String::from_utf8_lossy(&text).replace('\0', " ");
+            let marker = format!("TOKENRAIL_RUN={}-{}", self.order.agent, self.order.turn);
+            text.extend(fs::read_link(path.join("cwd")).unwrap_or_default().to_str().unwrap_or("").bytes());
+            let of_run = contains(&environ, marker.as_bytes()) || contains(&text, &place);
+            let pid = entry.file_name().to_str().and_then(|name| name.parse().ok());
+            if let (true, Some(pid)) = (of_run && !command.is_empty(), pid) {
+                found.push((pid, command));
+            }
+        }
+        found
+    }
+
+    /// Waits until no process of the run is left, for example a supervisor that has just said its last word.
+    pub(crate) async fn assert_nothing_left(&self) {
+        until("no process of the run is left", || self.processes().is_empty()).await;
+    }
+}
+
+impl Drop for Bench {
+    /// A test that fails leaves nothing behind either.
+    fn drop(&mut self) {
+        for (pid, _) in self.processes() {
+            let _ = kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL);
+        }
+    }
+}
+
+fn contains(text: &[u8], part: &[u8]) -> bool {
+    text.windows(part.len()).any(|window| window == part)
+}
+
+/// Ten bytes that differ from bench to bench.
+fn rand_like(path: &Path) -> [u8; 10] {
+    let name = path.file_name().unwrap().as_encoded_bytes();
+    std::array::from_fn(|index| name[name.len() - 1 - index % name.len()])
+}
+
+fn supervisor() -> PathBuf {
+    let tests = std::env::current_exe().unwrap();
+    let built = tests.parent().and_then(Path::parent).unwrap().join("examples/supervise");
+    assert!(built.exists(), "build it first: cargo build -p tokenrail-runner --example supervise");
+    built
+}
+
+/// Waits until the condition holds.
+pub(crate) async fn until(what: &str, condition: impl Fn() -> bool) {
+    let waited = tokio::time::timeout(PATIENCE, async {
+        while !condition() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    });
+    assert!(waited.await.is_ok(), "{what}");
+}
+
+pub(crate) async fn next(run: &mut Box<dyn IAgentRun>) -> RunOutput {
+    tokio::time::timeout(PATIENCE, run.next()).await.expect("the run goes on").unwrap()
+}
+
+/// Reads the run to its end.
+pub(crate) async fn rest(run: &mut Box<dyn IAgentRun>) -> (Vec<OutputLine>, RunEnd) {
+    let mut lines = Vec::new();
+    loop {
+        match next(run).await {
+            RunOutput::Lines(more) => {
+                assert!(!more.is_empty());
+                lines.extend(more);
+            }
+            RunOutput::Ended(end) => return (lines, end),
+        }
+    }
+}
+
+/// Waits for the first lines.
+pub(crate) async fn first(run: &mut Box<dyn IAgentRun>) -> Vec<String> {
+    match next(run).await {
+        RunOutput::Lines(lines) => texts(&lines),
+        RunOutput::Ended(end) => panic!("it has ended: {end:?}"),
+    }
+}
+
+/// The lines, all of which are whole.
+pub(crate) fn texts(lines: &[OutputLine]) -> Vec<String> {
+    let text = |line: &OutputLine| match &line.line {
+        Line::Whole(text) => String::from_utf8(text.to_vec()).unwrap(),
+        other => panic!("not whole: {other:?}"),
+    };
+    lines.iter().map(text).collect()
+}

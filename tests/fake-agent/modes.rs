@@ -1,0 +1,183 @@
+//! What the agent does in each mode.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+use std::{env, fs, thread};
+
+use rustix::process::{Signal, getpid, kill_process, setsid};
+use serde_json::json;
+
+use crate::ESCAPEE;
+use crate::lines::{Printer, delta_text};
+use crate::script::{HANDED_ON, Mode, Script};
+
+const MIB: usize = 1 << 20;
+
+/// Plays the script; gives the exit code.
+pub(crate) fn play(script: &Script, out: &mut Printer) -> io::Result<u8> {
+    let code = print(script, out)?;
+    out.flush()?;
+    if let Some(path) = &script.touch {
+        fs::write(path, "")?;
+    }
+    match script.mode {
+        Mode::Hang | Mode::IgnoreTerm | Mode::ResultThenHang => hang(),
+        Mode::Crash => crash(script.signal)?,
+        _ => {}
+    }
+    Ok(code)
+}
+
+fn print(script: &Script, out: &mut Printer) -> io::Result<u8> {
+    match script.mode {
+        Mode::NoNewline => return fill(out, script.mib).map(|()| 0),
+        Mode::StderrFlood => flood_stderr(script.mib)?,
+        Mode::IgnoreTerm => drop(Command::new(env::current_exe()?).arg(ESCAPEE).spawn()?),
+        _ => {}
+    }
+    out.init()?;
+    match script.mode {
+        Mode::Tool => tool(script, out)?,
+        Mode::LongLine => long_line(script.mib, out)?,
+        Mode::EnvDump => return env_dump(out).map(|()| 0),
+        _ => {}
+    }
+    let text = deltas(script, out)?;
+    match script.mode {
+        Mode::Hang | Mode::IgnoreTerm => return Ok(0),
+        Mode::Crash => return Ok(script.code),
+        _ => {}
+    }
+    let tokens = script.deltas;
+    out.text_end(&text, tokens)?;
+    match script.mode {
+        Mode::NoResult => {}
+        Mode::PartialLastLine => out.half_result(&text, tokens)?,
+        _ => out.result(&text, tokens)?,
+    }
+    Ok(0)
+}
+
+/// Says the message, delta by delta; gives its text.
+fn deltas(script: &Script, out: &mut Printer) -> io::Result<String> {
+    out.message_start()?;
+    out.text_start()?;
+    let mut text = String::new();
+    if script.mode == Mode::HalfUtf8 {
+        // What would be U+1F600 with one more byte.
+        let cut = b"{\"type\":\"stream_event\",\"event\":{\"type\":\"content_block_delta\",\"index\":0,\
+            \"delta\":{\"type\":\"text_delta\",\"text\":\"\xf0\x9f\x98\"}}}\n";
+        out.raw(cut)?;
+    }
+    let started = Instant::now();
+    let mut index = 0;
+    while index < script.deltas || (script.mode == Mode::Flood && out.bytes < script.mib * MIB) {
+        if index == script.gate_after && script.mode != Mode::Tool {
+            wait_for(script.gate.as_deref());
+        }
+        // By the clock and not by the delta before, or a slow machine would change the pace.
+        let due = Duration::from_micros(script.pace_us.saturating_mul(index));
+        thread::sleep(due.saturating_sub(started.elapsed()));
+        let delta = delta_text(index);
+        out.text_delta(&delta)?;
+        text.push_str(&delta);
+        index += 1;
+    }
+    Ok(text)
+}
+
+fn tool(script: &Script, out: &mut Printer) -> io::Result<()> {
+    out.tool_call("toolu_fake0001", "make \"it\"")?;
+    thread::sleep(Duration::from_millis(script.pause_ms));
+    wait_for(script.gate.as_deref());
+    out.tool_result("toolu_fake0001", "made")
+}
+
+fn long_line(mib: usize, out: &mut Printer) -> io::Result<()> {
+    out.tool_call("toolu_fake0001", "cat big")?;
+    out.tool_result("toolu_fake0001", &"x".repeat(mib * MIB))
+}
+
+fn fill(out: &mut Printer, mib: usize) -> io::Result<()> {
+    let block = vec![b'x'; MIB];
+    (0..mib).try_for_each(|_| out.raw(&block))
+}
+
+fn flood_stderr(mib: usize) -> io::Result<()> {
+    let block = format!("{}\n", "e".repeat(1023)).repeat(1024);
+    (0..mib).try_for_each(|_| io::stderr().write_all(block.as_bytes()))
+}
+
+fn env_dump(out: &mut Printer) -> io::Result<()> {
+    let env: BTreeMap<_, _> = env::vars_os()
+        .map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()))
+        .collect();
+    let status = fs::read_to_string("/proc/self/status")?;
+    let umask = status.lines().find_map(|line| line.strip_prefix("Umask:")).map(str::trim);
+    let cmdline: Vec<_> = env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    let cwd = env::current_dir()?;
+    let fds = descriptors()?;
+    let text = json!({
+        "env": env, "cwd": cwd.to_string_lossy(), "umask": umask, "fds": fds, "cmdline": cmdline,
+    });
+    let text = text.to_string();
+    out.message_start()?;
+    out.text_start()?;
+    out.text_delta(&text)?;
+    out.text_end(&text, 1)?;
+    out.result(&text, 1)
+}
+
+/// The open descriptors and what they are; not the one that reads the list.
+fn descriptors() -> io::Result<BTreeMap<String, String>> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir("/proc/self/fd")? {
+        let entry = entry?;
+        if let Ok(target) = fs::read_link(entry.path())
+            && !target.starts_with("/proc")
+        {
+            let number = entry.file_name().to_string_lossy().into_owned();
+            found.insert(number, target.to_string_lossy().into_owned());
+        }
+    }
+    Ok(found)
+}
+
+/// Starts this program again, deaf to polite signals: a shell sets that up, and it outlives the `exec`.
+pub(crate) fn start_again_deaf(script: &Script, arguments: &[String]) -> io::Result<()> {
+    Err(Command::new("/bin/sh")
+        .args(["-c", "trap '' TERM INT HUP; exec \"$0\" \"$@\""])
+        .arg(env::current_exe()?)
+        .args(arguments)
+        .env(HANDED_ON, serde_json::to_string(script)?)
+        .exec())
+}
+
+/// The grandchild: in a session of its own, holding what it has inherited.
+pub(crate) fn escapee() -> io::Result<()> {
+    setsid()?;
+    hang()
+}
+
+fn crash(signal: Option<i32>) -> io::Result<()> {
+    let Some(signal) = signal.and_then(Signal::from_named_raw) else { return Ok(()) };
+    // Twice, for the runtime catches the first SIGSEGV to see whether it is a stack overflow.
+    kill_process(getpid(), signal)?;
+    Ok(kill_process(getpid(), signal)?)
+}
+
+fn hang() -> ! {
+    loop {
+        thread::park();
+    }
+}
+
+fn wait_for(path: Option<&Path>) {
+    while path.is_some_and(|path| !path.exists()) {
+        thread::sleep(Duration::from_millis(2));
+    }
+}

@@ -1,0 +1,100 @@
+//! What the agent is told to do.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// The environment variable by which a script is handed on when the program starts itself again.
+pub(crate) const HANDED_ON: &str = "FAKE_AGENT_SCRIPT";
+
+/// The script: the JSON object in the first line of the prompt. Every field may be left out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Script {
+    pub(crate) mode: Mode,
+    /// How many text deltas the message has.
+    pub(crate) deltas: u64,
+    /// From one delta to the next, in microseconds; 0 is as fast as it goes.
+    pub(crate) pace_us: u64,
+    /// How long the tool of `tool` runs, in milliseconds.
+    pub(crate) pause_ms: u64,
+    /// How much the modes that speak of MiB print.
+    pub(crate) mib: usize,
+    /// The exit code of `crash`.
+    pub(crate) code: u8,
+    /// The signal that `crash` kills itself with, instead of the exit code.
+    pub(crate) signal: Option<i32>,
+    /// A file to wait for, after `gate_after` deltas; in `tool` while the tool runs.
+    pub(crate) gate: Option<PathBuf>,
+    pub(crate) gate_after: u64,
+    /// A file to make when all is printed, just before the process ends or hangs.
+    pub(crate) touch: Option<PathBuf>,
+}
+
+impl Default for Script {
+    fn default() -> Self {
+        Self {
+            mode: Mode::Stream,
+            deltas: 10,
+            pace_us: 0,
+            pause_ms: 0,
+            mib: 1,
+            code: 1,
+            signal: None,
+            gate: None,
+            gate_after: 0,
+            touch: None,
+        }
+    }
+}
+
+/// What kind of agent it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Mode {
+    /// A good one: deltas, the whole message, the result.
+    #[default]
+    Stream,
+    /// Says nothing more after its deltas, and does not end.
+    Hang,
+    /// As `hang`, and neither it nor its grandchild, which has a session of its own and holds standard output,
+    /// listens to SIGTERM, SIGINT or SIGHUP.
+    IgnoreTerm,
+    /// Ends with code 0 and without a result.
+    NoResult,
+    /// Prints its result and does not end.
+    ResultThenHang,
+    /// Ends after its deltas, with `code` or by `signal`.
+    Crash,
+    /// Prints `mib` MiB of deltas as fast as it goes, then as `stream`.
+    Flood,
+    /// Prints `mib` MiB without a line end.
+    NoNewline,
+    /// Prints a delta that holds the first bytes of a character and not the rest, then as `stream`.
+    HalfUtf8,
+    /// Prints a tool result of `mib` MiB in one line, then as `stream`.
+    LongLine,
+    /// Reads no more of its prompt than the first line.
+    CloseStdin,
+    /// Calls a tool, which takes `pause_ms` and waits for `gate`, and then says its text.
+    Tool,
+    /// Says what it sees of its process: one JSON object `{env, cwd, umask, fds, cmdline}` as its text.
+    EnvDump,
+    /// Prints `mib` MiB on standard error, then as `stream`.
+    StderrFlood,
+    /// Ends with code 0 in the middle of its result line.
+    PartialLastLine,
+}
+
+impl Script {
+    /// Reads the first line of a prompt.
+    pub(crate) fn parse(line: &str) -> Self {
+        // A prompt of people is no script.
+        serde_json::from_str(line).unwrap_or_default()
+    }
+
+    /// Whether each line is written by itself, as agents do.
+    pub(crate) fn unbuffered(&self) -> bool {
+        self.mode != Mode::Flood
+    }
+}
