@@ -1,1 +1,18 @@
-//! User stories.
+//! Tokenrail seen from outside, one file per user story: the real binary, real files, real processes.
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test ends where its own tools fail")]
+
+mod bad_input;
+mod cancel_an_agent;
+mod command_line;
+mod database;
+mod follow_an_agent;
+mod follower;
+mod harness;
+mod many_followers;
+mod misbehaving_agents;
+mod model_server;
+mod proxy;
+mod real_claude_agent;
+mod slow_client;
+mod survive_a_crash;
+mod turns;

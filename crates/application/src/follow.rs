@@ -95,7 +95,6 @@ impl Follower {
             }
             if self.cursor < bell.head {
                 let page = self.page().await?;
-                debug_assert!(page.events().last().is_some_and(|event| event.sequence <= self.head()));
                 return Ok(Next::Page(page));
             }
             if !bell.active && !self.keep {

@@ -1,1 +1,34 @@
-//! HTTP in and out: REST, SSE, WebSocket, and the guards before them.
+//! HTTP in and out: REST, event streams, WebSocket, and the guards before them.
+//!
+//! Read in this order:
+//!
+//! 1. [`routes`]: the API on one screen, and [`app`], the same with its guard;
+//! 2. `guard`: what stands before every route;
+//! 3. `rest`, `sse`, `ws`: one module for each way of talking;
+//! 4. `dialect` and `frames`: events in, bytes out, once for all readers;
+//! 5. `dto`: every JSON name; `error`: every problem that a client can be told.
+
+mod api;
+mod config;
+mod dialect;
+mod dto;
+mod error;
+mod frames;
+mod guard;
+mod limiter;
+mod metrics;
+mod openapi;
+mod query;
+mod rest;
+mod routes;
+mod socket;
+mod sse;
+mod ws;
+
+#[cfg(test)]
+mod tests;
+
+pub use api::{Api, RandomSource};
+pub use config::PresentationConfig;
+pub use routes::{app, routes};
+pub use socket::{SocketLimits, on_connect};

@@ -1,2 +1,7 @@
 //! The `tokenrail` program.
-fn main() {}
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    tokenrail_server::main()
+}

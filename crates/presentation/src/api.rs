@@ -1,0 +1,107 @@
+//! What all handlers share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tokenrail_application::AgentService;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::config::PresentationConfig;
+use crate::error::{Code, Problem};
+use crate::guard::{Tickets, hex};
+use crate::limiter::TokenBucket;
+use crate::metrics::Metrics;
+
+/// Where random bytes come from that nobody can guess.
+pub type RandomSource = Arc<dyn Fn() -> [u8; 32] + Send + Sync>;
+
+/// What all handlers share: the use cases, and the presentation's own state. Cheap to clone; all clones are one.
+#[derive(Clone)]
+pub struct Api(Arc<Shared>);
+
+struct Shared {
+    service: AgentService,
+    config: PresentationConfig,
+    random: RandomSource,
+    tickets: Tickets,
+    launches: TokenBucket,
+    streams: Arc<Semaphore>,
+    metrics: Metrics,
+    /// Tells the requests of this life of the server from those of another.
+    life: String,
+    requests: AtomicU64,
+}
+
+/// A place for one stream; it is free again when this is dropped.
+pub(crate) struct StreamPlace {
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Api {
+    pub fn new(service: AgentService, config: PresentationConfig, random: RandomSource) -> Self {
+        Self(Arc::new(Shared {
+            tickets: Tickets::new(config.tickets, config.ticket_age),
+            launches: TokenBucket::new(config.launches_per_minute),
+            streams: Arc::new(Semaphore::new(config.connections.min(Semaphore::MAX_PERMITS))),
+            metrics: Metrics::new(),
+            life: hex(&random()[..4]),
+            requests: AtomicU64::new(0),
+            service,
+            config,
+            random,
+        }))
+    }
+
+    pub(crate) fn service(&self) -> &AgentService {
+        &self.0.service
+    }
+
+    pub(crate) fn config(&self) -> &PresentationConfig {
+        &self.0.config
+    }
+
+    pub(crate) fn tickets(&self) -> &Tickets {
+        &self.0.tickets
+    }
+
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.0.metrics
+    }
+
+    pub(crate) fn random(&self) -> [u8; 32] {
+        (self.0.random)()
+    }
+
+    /// An id for a request: unique, also over restarts.
+    pub(crate) fn request_id(&self) -> String {
+        format!("{}-{}", self.0.life, self.0.requests.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Counts a launch.
+    ///
+    /// # Errors
+    /// [`Problem`] where there were too many.
+    pub(crate) fn admit_launch(&self) -> Result<(), Problem> {
+        self.0.launches.take().map_err(|wait| {
+            let problem = Problem::new(Code::RateLimited, "too many launches in a minute");
+            Problem { retry_after_s: Some(wait.as_secs() + 1), ..problem }
+        })
+    }
+
+    /// Takes a place for a stream.
+    ///
+    /// # Errors
+    /// [`Problem`] where there is none.
+    pub(crate) fn open_stream(&self) -> Result<StreamPlace, Problem> {
+        match Arc::clone(&self.0.streams).try_acquire_owned() {
+            Ok(permit) => Ok(StreamPlace { _permit: permit }),
+            Err(_) => Err(Problem::new(Code::CapacityExhausted, "too many streams are open")),
+        }
+    }
+
+    /// How many streams are open.
+    pub(crate) fn open_streams(&self) -> usize {
+        let all = self.0.config.connections.min(Semaphore::MAX_PERMITS);
+        all - self.0.streams.available_permits().min(all)
+    }
+}

@@ -1,0 +1,75 @@
+//! What the presentation is told by the configuration: who may come, and every bound.
+
+use std::time::Duration;
+
+/// Who may come, and every bound of the presentation, with the defaults of the configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PresentationConfig {
+    /// What clients must send; none: everybody may come. The caller sees to it that this is so on loopback only.
+    pub token: Option<String>,
+    /// The authorities that a `Host` may be, with their port where it is not 80.
+    pub allowed_hosts: Vec<String>,
+    /// Origins that may come besides those of the allowed hosts: `https://app.example`.
+    pub allowed_origins: Vec<String>,
+    /// Paths that are read (GET, HEAD) without a token: exact, or a beginning followed by `*`.
+    pub open_paths: Vec<String>,
+    /// Bytes of a request's body.
+    pub request_bytes: usize,
+    /// Launches per minute; as many may come at once.
+    pub launches_per_minute: u32,
+    /// `WebSockets` and event streams that are open at the same time.
+    pub connections: usize,
+    /// Agents that one WebSocket follows.
+    pub subscriptions_per_connection: usize,
+    /// Bytes of a message from a WebSocket client.
+    pub ws_message_bytes: usize,
+    /// Bytes of frames that are collected for a client that asked for batches.
+    pub ws_batch_bytes: usize,
+    /// Silence on a stream before a sign of life; at the same time the period of a WebSocket's `heartbeat`.
+    pub heartbeat: Duration,
+    /// The period of a WebSocket's ping.
+    pub ping: Duration,
+    /// How long a WebSocket client may take to answer a ping.
+    pub pong_timeout: Duration,
+    /// Agents of one listing.
+    pub list_agents: usize,
+    /// Tickets that wait for their use.
+    pub tickets: usize,
+    /// How long a ticket may wait.
+    pub ticket_age: Duration,
+    /// How deep JSON in a request may be nested.
+    pub json_depth: usize,
+}
+
+impl PresentationConfig {
+    /// The defaults, for a server that listens on `port` of the loopback addresses. No token is set.
+    pub fn new(port: u16) -> Self {
+        let mut allowed_hosts = Vec::new();
+        for host in ["127.0.0.1", "localhost", "[::1]"] {
+            allowed_hosts.push(format!("{host}:{port}"));
+            if port == 80 {
+                // Clients leave out the port that is the default of the scheme.
+                allowed_hosts.push(host.to_owned());
+            }
+        }
+        Self {
+            token: None,
+            allowed_hosts,
+            allowed_origins: Vec::new(),
+            open_paths: Vec::new(),
+            request_bytes: 1 << 20,
+            launches_per_minute: 120,
+            connections: 4096,
+            subscriptions_per_connection: 128,
+            ws_message_bytes: 64 << 10,
+            ws_batch_bytes: 256 << 10,
+            heartbeat: Duration::from_secs(15),
+            ping: Duration::from_secs(25),
+            pong_timeout: Duration::from_secs(10),
+            list_agents: 500,
+            tickets: 1024,
+            ticket_age: Duration::from_secs(30),
+            json_depth: 64,
+        }
+    }
+}

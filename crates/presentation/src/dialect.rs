@@ -1,0 +1,103 @@
+//! The vocabularies in which clients hear events. A dialect is one pure file: events in, frames out; no clock, no
+//! chance, no I/O. So a frame is the same bytes live, on replay and after a restart.
+
+mod agent;
+mod event_stream;
+
+use tokenrail_application::{Batch, Rendering, RenderingKey};
+use tokenrail_domain::AgentId;
+
+use crate::error::{Code, FieldProblem, Problem};
+use crate::frames::FrameWriter;
+
+/// A vocabulary of WebSocket frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Dialect {
+    #[default]
+    Agent,
+}
+
+impl Dialect {
+    const ALL: [Self; 1] = [Self::Agent];
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Agent => "agent",
+        }
+    }
+
+    /// The dialect of that name.
+    ///
+    /// # Errors
+    /// [`Problem`], with the names that are known.
+    pub(crate) fn named(name: &str) -> Result<Self, Problem> {
+        if let Some(dialect) = Self::ALL.into_iter().find(|dialect| dialect.as_str() == name) {
+            return Ok(dialect);
+        }
+        let known = Self::ALL.map(Self::as_str).join(", ");
+        let error =
+            FieldProblem { pointer: None, parameter: Some("dialect"), detail: format!("one of: {known}") };
+        Err(Problem {
+            errors: vec![error],
+            ..Problem::new(Code::DialectUnknown, format!("known dialects: {known}"))
+        })
+    }
+}
+
+/// The ways in which a batch is written: one number each, below 8.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Writing {
+    pub(crate) form: WritingForm,
+    /// With the raw lines.
+    pub(crate) raw: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WritingForm {
+    /// WebSocket frames, ready for the wire.
+    Frames(Dialect),
+    /// Blocks of an event stream.
+    EventStream,
+}
+
+impl Writing {
+    fn key(self) -> RenderingKey {
+        let form = match self.form {
+            WritingForm::Frames(Dialect::Agent) => 0,
+            WritingForm::EventStream => 2,
+        };
+        RenderingKey(form + u8::from(self.raw))
+    }
+
+    /// The batch, written by the first reader who asks for it, for all of them.
+    pub(crate) fn of(self, agent: AgentId, batch: &Batch) -> &Rendering {
+        let Self { form, raw } = self;
+        batch.rendering(self.key(), |events| {
+            let mut ends = Vec::with_capacity(events.len());
+            let bytes = match form {
+                WritingForm::Frames(dialect) => {
+                    let mut out = FrameWriter::default();
+                    for event in events {
+                        match dialect {
+                            Dialect::Agent => agent::frames(agent, event, raw, &mut out),
+                        }
+                        ends.push(out.len());
+                    }
+                    out.into_bytes()
+                }
+                WritingForm::EventStream => {
+                    let mut out = Vec::new();
+                    for event in events {
+                        event_stream::block(agent, event, raw, &mut out);
+                        ends.push(out.len());
+                    }
+                    out.into()
+                }
+            };
+            Rendering { bytes, ends }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,127 @@
+use std::sync::Arc;
+
+use tokenrail_domain::{Event, Sequence, TurnOutcome};
+use tokenrail_ports::testing::samples::{self, Scribe};
+
+use super::{agent, event_stream};
+use crate::frames::{FrameWriter, payloads};
+
+/// A turn with an event of every kind, with its optional fields both there and absent.
+fn events() -> (tokenrail_domain::AgentId, Vec<Event>) {
+    let (launched, turn) = samples::launch(7);
+    let mut scribe = Scribe::new(&launched);
+    let failed = tokenrail_domain::TurnResult {
+        error: Some(samples::error()),
+        origin: Some("background".into()),
+        ..samples::result(TurnOutcome::Failed)
+    };
+    let bare = tokenrail_domain::TurnResult {
+        num_turns: None,
+        cost_usd: None,
+        usage: None,
+        ..samples::result(TurnOutcome::Completed)
+    };
+    let mut appends = vec![scribe.start(&turn), scribe.say(samples::every_body()), scribe.end_with(failed)];
+    appends.push(scribe.end_with(bare));
+    (launched.id, appends.iter().flat_map(|append| append.events.iter().cloned()).collect())
+}
+
+fn frames(raw: bool) -> String {
+    let (id, events) = events();
+    let mut out = FrameWriter::default();
+    for event in &events {
+        agent::frames(id, event, raw, &mut out);
+    }
+    let frames = out.into_bytes();
+    let lines: Vec<_> = payloads(&frames).map(|json| String::from_utf8(json.to_vec()).unwrap()).collect();
+    for line in &lines {
+        let frame: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert!(frame["payload"]["agentId"].is_string() && frame["payload"]["sequence"].is_u64(), "{line}");
+    }
+    lines.join("\n")
+}
+
+fn blocks(events: &[Event]) -> String {
+    let (id, _) = self::events();
+    let mut out = Vec::new();
+    for event in events {
+        event_stream::block(id, event, false, &mut out);
+    }
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn the_dialect_agent_has_frames_for_every_kind_of_event() {
+    insta::assert_snapshot!("agent_frames", frames(false));
+}
+
+#[test]
+fn raw_lines_are_there_for_those_who_ask() {
+    insta::assert_snapshot!("agent_frames_raw", frames(true));
+}
+
+#[test]
+fn an_event_stream_has_a_block_for_every_kind_of_event() {
+    insta::assert_snapshot!("event_stream", blocks(&events().1));
+}
+
+#[test]
+fn nothing_in_an_event_can_break_the_lines_of_a_stream() {
+    let (_, mut events) = events();
+    let notice = |subtype: &str, data: &str| {
+        tokenrail_domain::EventBody::Notice(Box::new(tokenrail_domain::Notice {
+            subtype: subtype.into(),
+            data: samples::json(data),
+        }))
+    };
+    events.truncate(1);
+    events[0].body = notice("a\nid: 99\r\n\nevent: b", "{\n\"x\":\r\n1}");
+    events[0].sequence = Sequence(1);
+    let text = blocks(&events);
+    let lines: Vec<_> = text.split('\n').collect();
+    assert_eq!(lines.len(), 5, "{text:?}");
+    assert!(!text.contains('\r'));
+    assert_eq!(lines[..2], ["id: 1", "event: aid: 99event: b"]);
+    let message: serde_json::Value = serde_json::from_str(lines[2].strip_prefix("data: ").unwrap()).unwrap();
+    assert_eq!(message["metadata"]["data"]["x"], 1);
+}
+
+#[tokio::test]
+async fn a_batch_is_written_once_and_cut_where_an_event_ends() {
+    use crate::dialect::{Dialect, Writing, WritingForm};
+    use tokenrail_application::Next;
+
+    let harness = crate::tests::harness::Harness::new();
+    let id = harness.launch("say a b").await;
+    // Somebody who follows keeps the newest batches in memory.
+    let _keeper = harness.service.follow(id.parse().unwrap(), None, true).await.unwrap();
+    harness.ended(&id).await;
+    let follow = async |since| {
+        let (_, mut follower) =
+            harness.service.follow(id.parse().unwrap(), Some(Sequence(since)), false).await.unwrap();
+        let mut pages = Vec::new();
+        while let Next::Page(page) = follower.next().await.unwrap() {
+            pages.push(page);
+        }
+        pages
+    };
+    let (whole, rest) = (follow(0).await, follow(2).await);
+    let (last, same) = (whole.last().unwrap(), rest.last().unwrap());
+    assert!(Arc::ptr_eq(&last.batch, &same.batch), "readers share what is in memory");
+    for form in [WritingForm::Frames(Dialect::Agent), WritingForm::EventStream] {
+        for raw in [false, true] {
+            let writing = Writing { form, raw };
+            let all = |pages: &[tokenrail_application::Page]| -> Vec<u8> {
+                let written = |page: &tokenrail_application::Page| {
+                    writing.of(id.parse().unwrap(), &page.batch).from(page.skip).to_vec()
+                };
+                pages.iter().flat_map(written).collect()
+            };
+            let (whole, rest) = (all(&whole), all(&rest));
+            assert!(!rest.is_empty() && rest.len() < whole.len());
+            assert!(whole.ends_with(&rest), "a later cursor gives the end of the same bytes");
+            let first = writing.of(id.parse().unwrap(), &last.batch).bytes.as_ptr();
+            assert_eq!(first, writing.of(id.parse().unwrap(), &same.batch).bytes.as_ptr(), "written once");
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! Agents, their types, and the short answers.
+
+use serde::Serialize;
+use tokenrail_application::{Accepted, Probe, TypeInfo};
+use tokenrail_domain::{Agent, AgentError, AgentId, AgentStatus};
+use utoipa::ToSchema;
+
+use crate::dto::{IdText, IsoTime, Json};
+
+/// One conversation with one agent program.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Agent)]
+pub(crate) struct AgentDto<'a> {
+    #[schema(value_type = String, format = "uuid")]
+    id: IdText,
+    /// The same as `id`.
+    #[schema(value_type = String, format = "uuid")]
+    agent_id: IdText,
+    /// The configured agent type.
+    #[serde(rename = "type")]
+    kind: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    name: Option<&'a str>,
+    /// `initializing`, `running`, `completed`, `failed`, `cancelled` or `interrupted`.
+    status: &'static str,
+    /// The prompt of the first turn.
+    prompt: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    model: Option<&'a str>,
+    cwd: &'a str,
+    /// The agent program's own conversation id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    session_id: Option<&'a str>,
+    /// The newest turn that has started.
+    turn: u32,
+    /// How many turns wait.
+    queued: u32,
+    /// The number of the newest event.
+    head: u64,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: IsoTime,
+    #[schema(value_type = String, format = DateTime)]
+    updated_at: IsoTime,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, format = DateTime, required = false)]
+    ended_at: Option<IsoTime>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, format = DateTime, required = false)]
+    deleted_at: Option<IsoTime>,
+    /// Why the newest turn failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    error: Option<AgentErrorDto<'a>>,
+    /// Token usage of the newest turn, as the agent gave it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Object, required = false)]
+    usage: Option<Json<'a>>,
+    /// US dollars.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    cost_usd: Option<f64>,
+    /// The client's own notes, as they came with the launch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Object, required = false)]
+    metadata: Option<Json<'a>>,
+    /// The options of the launch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Object, required = false)]
+    options: Option<Json<'a>>,
+    cancel_on_disconnect: bool,
+}
+
+impl<'a> From<&'a Agent> for AgentDto<'a> {
+    fn from(agent: &'a Agent) -> Self {
+        let Agent {
+            id,
+            kind,
+            name,
+            status,
+            prompt,
+            model,
+            cwd,
+            session,
+            turn,
+            queued,
+            head,
+            created_at,
+            updated_at,
+            ended_at,
+            deleted_at,
+            error,
+            usage,
+            cost_usd,
+            metadata,
+            options,
+            cancel_on_disconnect,
+        } = agent;
+        Self {
+            id: (*id).into(),
+            agent_id: (*id).into(),
+            kind,
+            name: name.as_deref(),
+            status: status.as_str(),
+            prompt,
+            model: model.as_deref(),
+            cwd,
+            session_id: session.as_deref(),
+            turn: turn.0,
+            queued: *queued,
+            head: head.0,
+            created_at: IsoTime(*created_at),
+            updated_at: IsoTime(*updated_at),
+            ended_at: ended_at.map(IsoTime),
+            deleted_at: deleted_at.map(IsoTime),
+            error: error.as_ref().map(AgentErrorDto::from),
+            usage: usage.as_ref().map(Json),
+            cost_usd: *cost_usd,
+            metadata: metadata.as_ref().map(Json),
+            options: options.as_ref().map(Json),
+            cancel_on_disconnect: *cancel_on_disconnect,
+        }
+    }
+}
+
+/// What went wrong with an agent.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = AgentError)]
+pub(crate) struct AgentErrorDto<'a> {
+    /// `rate_limit`, `overloaded`, `authentication`, `invalid_request`, `network`, `timeout`, `process`, `protocol`
+    /// or `unknown`.
+    pub(crate) class: &'static str,
+    /// Tokenrail's own code, where the error is not the agent's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub(crate) code: Option<&'a str>,
+    /// The sentence; of an error event it is the content.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub(crate) message: Option<&'a str>,
+    /// Seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub(crate) retry_after: Option<f64>,
+    /// Whether the same prompt may succeed later.
+    pub(crate) recoverable: bool,
+}
+
+impl<'a> From<&'a AgentError> for AgentErrorDto<'a> {
+    fn from(error: &'a AgentError) -> Self {
+        let AgentError { class, code, text, retry_after_ms, recoverable } = error;
+        Self {
+            class: class.as_str(),
+            code: code.as_deref(),
+            message: Some(text),
+            retry_after: retry_after_ms.map(|ms| ms as f64 / 1000.0),
+            recoverable: *recoverable,
+        }
+    }
+}
+
+/// An agent and the state that it is in.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = AgentState)]
+pub(crate) struct AgentStatusDto {
+    #[schema(value_type = String, format = "uuid")]
+    agent_id: IdText,
+    status: &'static str,
+}
+
+impl AgentStatusDto {
+    pub(crate) fn new(id: AgentId, status: AgentStatus) -> Self {
+        Self { agent_id: id.into(), status: status.as_str() }
+    }
+}
+
+/// The agent that a command was taken for.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = AgentRef)]
+pub(crate) struct AgentRefDto {
+    #[schema(value_type = String, format = "uuid")]
+    pub(crate) agent_id: IdText,
+}
+
+/// A message that became a turn.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Accepted)]
+pub(crate) struct AcceptedDto {
+    turn: u32,
+    /// How many turns wait, this one included.
+    queued: u32,
+}
+
+impl From<Accepted> for AcceptedDto {
+    fn from(accepted: Accepted) -> Self {
+        let Accepted { turn, queued } = accepted;
+        Self { turn: turn.0, queued }
+    }
+}
+
+/// One configured agent type, as it stands.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = AgentType)]
+pub(crate) struct AgentTypeDto<'a> {
+    #[serde(rename = "type")]
+    kind: &'a str,
+    runner: &'a str,
+    format: &'a str,
+    /// It is launched where a launch names no type.
+    default: bool,
+    /// Whether it could be started now.
+    available: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    program: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    version: Option<&'a str>,
+    /// What is missing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    problem: Option<&'a str>,
+}
+
+impl<'a> From<&'a TypeInfo> for AgentTypeDto<'a> {
+    fn from(info: &'a TypeInfo) -> Self {
+        let TypeInfo { name, runner, format, default, probe } = info;
+        let Probe { program, version, problem } = probe;
+        Self {
+            kind: name,
+            runner,
+            format,
+            default: *default,
+            available: problem.is_none(),
+            program: program.as_deref(),
+            version: version.as_deref(),
+            problem: problem.as_deref(),
+        }
+    }
+}
+
+/// A ticket for a browser's WebSocket or `EventSource`.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Ticket)]
+pub(crate) struct TicketDto<'a> {
+    pub(crate) ticket: &'a str,
+    #[schema(value_type = String, format = DateTime)]
+    pub(crate) expires_at: IsoTime,
+}
+
+/// How the server is.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = ServiceStatus)]
+pub(crate) struct ServiceStatusDto {
+    pub(crate) status: &'static str,
+}

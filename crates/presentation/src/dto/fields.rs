@@ -1,0 +1,154 @@
+//! The fields of one JSON object, read one by one, so that every wrong one is named.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, Error as _, MapAccess, Visitor};
+use serde_json::value::RawValue;
+use tokenrail_domain::{AgentId, JsonText};
+
+use crate::error::{Code, FieldProblem, Problem};
+use crate::query;
+
+/// The fields of one JSON object, taken out one by one; what is wrong is collected.
+pub(crate) struct Fields {
+    fields: BTreeMap<String, Box<RawValue>>,
+    errors: Vec<FieldProblem>,
+}
+
+impl Fields {
+    /// Splits a JSON object into its fields. Fields that nobody takes out are ignored.
+    pub(crate) fn read(body: &[u8], depth: usize) -> Result<Self, Problem> {
+        let malformed = |detail: &str| Problem::new(Code::MalformedJson, detail);
+        let Ok(text) = std::str::from_utf8(body) else { return Err(malformed("it is not UTF-8")) };
+        if depth < nesting(text) {
+            return Err(malformed("it is nested too deeply"));
+        }
+        let value: &RawValue = serde_json::from_str(text).map_err(|_| malformed("it cannot be parsed"))?;
+        if !value.get().starts_with('{') {
+            let error =
+                FieldProblem { pointer: Some(String::new()), ..FieldProblem::body("", "must be an object") };
+            return Err(Problem::fields(vec![error]));
+        }
+        let Unique(fields) =
+            serde_json::from_str(text).map_err(|_| malformed("a field stands in it twice"))?;
+        Ok(Self { fields, errors: Vec::new() })
+    }
+
+    /// A text that may be left out; `check` says what is wrong with it.
+    pub(crate) fn text(
+        &mut self,
+        name: &str,
+        check: impl FnOnce(&str) -> Option<&'static str>,
+    ) -> Option<String> {
+        let text: String = self.take(name, "must be a string")?;
+        if let Some(wrong) = check(&text) {
+            self.errors.push(FieldProblem::body(name, wrong));
+        }
+        Some(text)
+    }
+
+    /// A text that must be there.
+    pub(crate) fn required_text(
+        &mut self,
+        name: &str,
+        check: impl FnOnce(&str) -> Option<&'static str>,
+    ) -> String {
+        if !self.fields.contains_key(name) {
+            self.errors.push(FieldProblem::body(name, "is missing"));
+        }
+        self.text(name, check).unwrap_or_default()
+    }
+
+    pub(crate) fn flag(&mut self, name: &str) -> Option<bool> {
+        self.take(name, "must be true or false")
+    }
+
+    pub(crate) fn object(&mut self, name: &str) -> Option<JsonText> {
+        let value: Box<RawValue> = self.take(name, "must be an object")?;
+        if value.get().starts_with('{') {
+            return Some(JsonText::new_unchecked(value.get()));
+        }
+        self.errors.push(FieldProblem::body(name, "must be an object"));
+        None
+    }
+
+    /// The field `agentId`. An id that is no id is as unknown as any other: none, and no complaint.
+    pub(crate) fn agent(&mut self) -> Option<AgentId> {
+        self.required_text("agentId", |_| None).parse().ok()
+    }
+
+    pub(crate) fn cursor(&mut self, name: &str) -> Result<Option<u64>, Problem> {
+        let Some(value) = self.fields.remove(name).filter(|value| value.get() != "null") else {
+            return Ok(None);
+        };
+        query::cursor(value.get()).map(Some)
+    }
+
+    /// What is wrong with the fields that were taken out.
+    pub(crate) fn finish(self) -> Result<(), Problem> {
+        if self.errors.is_empty() { Ok(()) } else { Err(Problem::fields(self.errors)) }
+    }
+
+    fn take<T: for<'de> Deserialize<'de>>(&mut self, name: &str, expected: &'static str) -> Option<T> {
+        let value = self.fields.remove(name)?;
+        if value.get() == "null" {
+            self.errors.push(FieldProblem::body(name, expected));
+            return None;
+        }
+        if let Ok(value) = serde_json::from_str(value.get()) {
+            return Some(value);
+        }
+        self.errors.push(FieldProblem::body(name, expected));
+        None
+    }
+}
+
+/// The fields of an object in which none stands twice: which of the two was meant cannot be known.
+struct Unique(BTreeMap<String, Box<RawValue>>);
+
+impl<'de> Deserialize<'de> for Unique {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+
+        impl<'de> Visitor<'de> for Reader {
+            type Value = Unique;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Unique, A::Error> {
+                let mut fields = BTreeMap::new();
+                while let Some((name, value)) = map.next_entry::<String, Box<RawValue>>()? {
+                    if fields.insert(name, value).is_some() {
+                        return Err(A::Error::custom("a field stands twice"));
+                    }
+                }
+                Ok(Unique(fields))
+            }
+        }
+
+        deserializer.deserialize_map(Reader)
+    }
+}
+
+/// How deep JSON is nested.
+fn nesting(text: &str) -> usize {
+    let (mut depth, mut deepest, mut quoted, mut escaped) = (0_usize, 0, false, false);
+    for byte in text.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if quoted => escaped = true,
+            b'"' => quoted = !quoted,
+            b'{' | b'[' if !quoted => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b'}' | b']' if !quoted => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}

@@ -1,0 +1,122 @@
+//! What clients send: read field by field, so that each answer names every field that is wrong.
+
+use tokenrail_application::Launch;
+use utoipa::ToSchema;
+
+use crate::dto::fields::Fields;
+use crate::error::Problem;
+use crate::query;
+
+/// What a name may be long, in characters.
+const NAME_CHARS: usize = 200;
+/// What a model or a session id may be long, in characters.
+const WORD_CHARS: usize = 128;
+
+/// The body of a launch.
+#[derive(ToSchema)]
+#[schema(as = Launch, rename_all = "camelCase")]
+#[expect(dead_code, reason = "it describes the body in the OpenAPI document; the reading is done by hand")]
+pub(crate) struct LaunchBody {
+    /// The agent type; without it the configured default.
+    #[schema(rename = "type", nullable = false)]
+    kind: Option<String>,
+    #[schema(min_length = 1, pattern = r"\S")]
+    prompt: String,
+    #[schema(pattern = "^[A-Za-z0-9._:/][A-Za-z0-9._:/-]{0,127}$", nullable = false)]
+    model: Option<String>,
+    /// The folder to work in; inside one of the configured roots.
+    #[schema(min_length = 1, nullable = false)]
+    cwd: Option<String>,
+    /// A session of the agent program to resume.
+    #[schema(pattern = "^[!-,.-~][!-~]{0,127}$", nullable = false)]
+    session_id: Option<String>,
+    #[schema(max_length = 200, nullable = false)]
+    name: Option<String>,
+    #[schema(value_type = Object, required = false)]
+    metadata: Option<()>,
+    #[schema(value_type = Object, required = false)]
+    options: Option<()>,
+    /// Cancel the agent when its last follower leaves.
+    #[schema(nullable = false)]
+    cancel_on_disconnect: Option<bool>,
+}
+
+/// The body of a message to an agent.
+#[derive(ToSchema)]
+#[schema(as = Message)]
+#[expect(dead_code, reason = "it describes the body in the OpenAPI document; the reading is done by hand")]
+pub(crate) struct SendBody {
+    #[schema(min_length = 1, pattern = r"\S")]
+    content: String,
+}
+
+/// The body of a request for a ticket; it may be left out.
+#[derive(ToSchema)]
+#[schema(as = TicketRequest)]
+#[expect(dead_code, reason = "it describes the body in the OpenAPI document; the reading is done by hand")]
+pub(crate) struct TicketBody {
+    /// The only path that the ticket opens: `/ws`, or an agent's events.
+    #[schema(nullable = false)]
+    path: Option<String>,
+}
+
+/// Reads a launch.
+pub(crate) fn launch(body: &[u8], depth: usize) -> Result<Launch, Problem> {
+    let mut fields = Fields::read(body, depth)?;
+    let launch = Launch {
+        kind: fields.text("type", |_| None),
+        prompt: fields.required_text("prompt", not_blank),
+        model: fields.text("model", is_model),
+        cwd: fields.text("cwd", is_path),
+        session: fields.text("sessionId", is_session),
+        name: fields.text("name", is_name),
+        metadata: fields.object("metadata"),
+        options: fields.object("options"),
+        cancel_on_disconnect: fields.flag("cancelOnDisconnect").unwrap_or(false),
+        idempotency: None,
+    };
+    fields.finish()?;
+    Ok(launch)
+}
+
+/// Reads a message to an agent.
+pub(crate) fn send(body: &[u8], depth: usize) -> Result<String, Problem> {
+    let mut fields = Fields::read(body, depth)?;
+    let content = fields.required_text("content", not_blank);
+    fields.finish()?;
+    Ok(content)
+}
+
+/// Reads a request for a ticket.
+pub(crate) fn ticket_path(body: &[u8], depth: usize) -> Result<Option<String>, Problem> {
+    let mut fields = Fields::read(body, depth)?;
+    let path = fields.text("path", |path| {
+        (!query::is_ticket_path(path)).then_some("a ticket opens /ws and an agent's events only")
+    });
+    fields.finish()?;
+    Ok(path)
+}
+
+fn not_blank(text: &str) -> Option<&'static str> {
+    text.trim().is_empty().then_some("must not be blank")
+}
+
+fn is_model(model: &str) -> Option<&'static str> {
+    let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | ':' | '/' | '-');
+    let good = !model.is_empty() && model.len() <= WORD_CHARS && !model.starts_with('-');
+    (!(good && model.chars().all(legal))).then_some("must match ^[A-Za-z0-9._:/][A-Za-z0-9._:/-]{0,127}$")
+}
+
+fn is_session(session: &str) -> Option<&'static str> {
+    let good = !session.is_empty() && session.len() <= WORD_CHARS && !session.starts_with('-');
+    (!(good && session.bytes().all(|byte| byte.is_ascii_graphic())))
+        .then_some("must be 1 to 128 visible ASCII characters, the first one not a hyphen")
+}
+
+fn is_path(path: &str) -> Option<&'static str> {
+    (path.is_empty() || path.chars().any(char::is_control)).then_some("must be a path")
+}
+
+fn is_name(name: &str) -> Option<&'static str> {
+    (NAME_CHARS < name.chars().count()).then_some("must be at most 200 characters long")
+}

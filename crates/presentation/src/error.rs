@@ -1,0 +1,270 @@
+//! Every problem that a client can be told: codes, statuses, and how they are written (RFC 9457).
+
+use std::fmt;
+
+use actix_web::http::StatusCode;
+use actix_web::http::header::{self, HeaderValue};
+use actix_web::{HttpResponse, HttpResponseBuilder, ResponseError};
+use serde::Serialize;
+use tokenrail_application::{Refusal, StoreError};
+use utoipa::ToSchema;
+
+macro_rules! codes {
+    ($($name:ident $word:literal $status:ident $retryable:literal $title:literal;)*) => {
+        /// A problem's code: stable words that clients may branch on.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub(crate) enum Code { $($name),* }
+
+        impl Code {
+            #[cfg(test)]
+            pub(crate) const ALL: &'static [Self] = &[$(Self::$name),*];
+
+            pub(crate) fn as_str(self) -> &'static str {
+                match self { $(Self::$name => $word),* }
+            }
+
+            pub(crate) fn status(self) -> StatusCode {
+                match self { $(Self::$name => StatusCode::$status),* }
+            }
+
+            /// Whether the same request may succeed later.
+            pub(crate) fn retryable(self) -> bool {
+                match self { $(Self::$name => $retryable),* }
+            }
+
+            pub(crate) fn title(self) -> &'static str {
+                match self { $(Self::$name => $title),* }
+            }
+        }
+    };
+}
+
+codes! {
+    BadRequest           "bad_request"              BAD_REQUEST            false "The request cannot be understood";
+    MalformedJson        "malformed_json"           BAD_REQUEST            false "The body is not JSON";
+    CursorMalformed      "cursor_malformed"         BAD_REQUEST            false "The cursor is not a number";
+    Unauthenticated      "unauthenticated"          UNAUTHORIZED           false "A valid token is needed";
+    OriginNotAllowed     "origin_not_allowed"       FORBIDDEN              false "The origin is not allowed";
+    NotFound             "not_found"                NOT_FOUND              false "There is no such thing";
+    MethodNotAllowed     "method_not_allowed"       METHOD_NOT_ALLOWED     false "The method is not allowed here";
+    NotAcceptable        "not_acceptable"           NOT_ACCEPTABLE         false "No acceptable content type";
+    CursorAhead          "cursor_ahead"             CONFLICT               false "The cursor is ahead of the newest event";
+    AgentDeleted         "agent_deleted"            CONFLICT               false "The agent has been deleted";
+    QueueFull            "queue_full"               CONFLICT               true  "Too many turns wait";
+    PayloadTooLarge      "payload_too_large"        PAYLOAD_TOO_LARGE      false "The body is too large";
+    UnsupportedMediaType "unsupported_media_type"   UNSUPPORTED_MEDIA_TYPE false "The content type is not supported";
+    NewsLagged           "news_lagged"              CONFLICT               true  "News were missed";
+    ContentEncoding      "content_encoding_refused" UNSUPPORTED_MEDIA_TYPE false "Encoded bodies are not taken";
+    HostNotAllowed       "host_not_allowed"         MISDIRECTED_REQUEST    false "The host is not allowed";
+    ValidationFailed     "validation_failed"        UNPROCESSABLE_ENTITY   false "The request is not valid";
+    CwdNotAllowed        "cwd_not_allowed"          UNPROCESSABLE_ENTITY   false "The working directory is not allowed";
+    RunnerUnknown        "runner_unknown"           UNPROCESSABLE_ENTITY   false "The agent type is not configured";
+    DialectUnknown       "dialect_unknown"          UNPROCESSABLE_ENTITY   false "The dialect is not known";
+    IdempotencyMismatch  "idempotency_mismatch"     UNPROCESSABLE_ENTITY   false "The idempotency key was used for something else";
+    UpgradeRequired      "upgrade_required"         UPGRADE_REQUIRED       false "This is a WebSocket";
+    RateLimited          "rate_limited"             TOO_MANY_REQUESTS      true  "Too many requests";
+    StoreFailed          "store_failed"             INTERNAL_SERVER_ERROR  false "The store has failed";
+    CapacityExhausted    "capacity_exhausted"       SERVICE_UNAVAILABLE    true  "The server is at its capacity";
+    ShuttingDown         "shutting_down"            SERVICE_UNAVAILABLE    true  "The server is shutting down";
+    StoreBusy            "store_busy"               SERVICE_UNAVAILABLE    true  "The store is busy";
+    OutcomeUnknown       "outcome_unknown"          SERVICE_UNAVAILABLE    true  "It is not known whether this was saved";
+    StorageFull          "storage_full"             INSUFFICIENT_STORAGE   true  "The disk is full";
+}
+
+/// How long a client should wait where the server is busy, in seconds.
+const BUSY_RETRY_S: u64 = 1;
+
+/// Why a request was refused.
+#[derive(Debug)]
+pub(crate) struct Problem {
+    pub(crate) code: Code,
+    /// A sentence for a developer: nothing of the request, nothing of the inside.
+    pub(crate) detail: String,
+    pub(crate) errors: Vec<FieldProblem>,
+    /// The newest event, where the cursor is ahead of it.
+    pub(crate) head: Option<u64>,
+    pub(crate) retry_after_s: Option<u64>,
+    /// The methods that are allowed, where this one is not.
+    pub(crate) allow: Option<&'static str>,
+}
+
+/// What is wrong with one part of a request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub(crate) struct FieldProblem {
+    /// Into the body: a JSON pointer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub(crate) pointer: Option<String>,
+    /// A query parameter or a header.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub(crate) parameter: Option<&'static str>,
+    pub(crate) detail: String,
+}
+
+/// A problem as `application/problem+json`.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Problem)]
+pub(crate) struct ProblemDto<'a> {
+    /// `/problems/<code>`.
+    #[serde(rename = "type")]
+    kind: String,
+    title: &'static str,
+    status: u16,
+    detail: &'a str,
+    code: &'static str,
+    request_id: &'a str,
+    /// Whether the same request may succeed later.
+    retryable: bool,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    #[schema(value_type = Vec<FieldProblem>, required = false)]
+    errors: &'a [FieldProblem],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    head: Option<u64>,
+}
+
+impl Problem {
+    pub(crate) fn new(code: Code, detail: impl Into<String>) -> Self {
+        let retry_after_s = matches!(code.status().as_u16(), 429 | 503).then_some(BUSY_RETRY_S);
+        Self { code, detail: detail.into(), errors: Vec::new(), head: None, retry_after_s, allow: None }
+    }
+
+    /// A field of the body that is not valid; `pointer` without the leading slash.
+    pub(crate) fn field(pointer: &str, detail: impl Into<String>) -> Self {
+        Self::fields(vec![FieldProblem::body(pointer, detail)])
+    }
+
+    pub(crate) fn fields(errors: Vec<FieldProblem>) -> Self {
+        Self { errors, ..Self::new(Code::ValidationFailed, "see errors") }
+    }
+
+    /// A query parameter or header that is not valid.
+    pub(crate) fn parameter(parameter: &'static str, detail: impl Into<String>) -> Self {
+        let error = FieldProblem { pointer: None, parameter: Some(parameter), detail: detail.into() };
+        Self::fields(vec![error])
+    }
+
+    pub(crate) fn not_found() -> Self {
+        Self::new(Code::NotFound, "there is nothing at this address")
+    }
+
+    pub(crate) fn method_not_allowed(allow: &'static str) -> Self {
+        let problem = Self::new(Code::MethodNotAllowed, format!("allowed: {allow}"));
+        Self { allow: Some(allow), ..problem }
+    }
+
+    pub(crate) fn unauthenticated() -> Self {
+        // One text for a token that is missing, wrong or used up: which of them is not told.
+        Self::new(Code::Unauthenticated, "send a valid token: Authorization: Bearer <token>")
+    }
+
+    /// The body of the answer.
+    pub(crate) fn to_json(&self, request_id: &str) -> Vec<u8> {
+        let Self { code, detail, errors, head, retry_after_s: _, allow: _ } = self;
+        let dto = ProblemDto {
+            kind: format!("/problems/{}", code.as_str()),
+            title: code.title(),
+            status: code.status().as_u16(),
+            detail,
+            code: code.as_str(),
+            request_id,
+            retryable: code.retryable(),
+            errors,
+            head: *head,
+        };
+        serde_json::to_vec(&dto).unwrap_or_default()
+    }
+}
+
+impl FieldProblem {
+    pub(crate) fn body(name: &str, detail: impl Into<String>) -> Self {
+        Self { pointer: Some(format!("/{name}")), parameter: None, detail: detail.into() }
+    }
+
+    /// What is wrong, in a word.
+    pub(crate) fn place(&self) -> &str {
+        self.pointer.as_deref().or(self.parameter).unwrap_or_default()
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.code.as_str(), self.detail)
+    }
+}
+
+impl ResponseError for Problem {
+    fn status_code(&self) -> StatusCode {
+        self.code.status()
+    }
+
+    /// The answer, but for its body: the guard knows the request's id and writes it.
+    fn error_response(&self) -> HttpResponse {
+        let mut response = HttpResponseBuilder::new(self.code.status());
+        response.insert_header((header::CONTENT_TYPE, "application/problem+json"));
+        if let Some(seconds) = self.retry_after_s {
+            response.insert_header((header::RETRY_AFTER, seconds));
+        }
+        if let Some(allow) = self.allow {
+            response.insert_header((header::ALLOW, allow));
+        }
+        if self.code == Code::Unauthenticated {
+            let challenge = HeaderValue::from_static("Bearer realm=\"tokenrail\"");
+            response.insert_header((header::WWW_AUTHENTICATE, challenge));
+        }
+        if self.code == Code::UpgradeRequired {
+            response.insert_header((header::UPGRADE, "websocket"));
+            response.insert_header((header::SEC_WEBSOCKET_VERSION, "13"));
+        }
+        response.finish()
+    }
+}
+
+impl From<Refusal> for Problem {
+    fn from(refusal: Refusal) -> Self {
+        let detail = refusal.to_string();
+        match refusal {
+            Refusal::NotFound(_) => Self::new(Code::NotFound, "there is no such agent"),
+            Refusal::UnknownType { .. } => {
+                let errors = vec![FieldProblem::body("type", "see GET /api/agent-types")];
+                Self { errors, ..Self::new(Code::RunnerUnknown, "no such agent type is configured") }
+            }
+            Refusal::TypeMissing => Self::field("type", detail),
+            Refusal::CwdNotAllowed(_) => {
+                let errors = vec![FieldProblem::body("cwd", detail.clone())];
+                Self { errors, ..Self::new(Code::CwdNotAllowed, detail) }
+            }
+            Refusal::CursorAhead { head } => {
+                Self { head: Some(head.0), ..Self::new(Code::CursorAhead, detail) }
+            }
+            Refusal::Deleted => Self::new(Code::AgentDeleted, detail),
+            Refusal::QueueFull => Self::new(Code::QueueFull, detail),
+            Refusal::AtCapacity => Self::new(Code::CapacityExhausted, detail),
+            Refusal::KeyReused => Self::new(Code::IdempotencyMismatch, detail),
+            Refusal::ShuttingDown => Self::new(Code::ShuttingDown, detail),
+            Refusal::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        let code = match error {
+            StoreError::UnknownAgent(_) => return Self::new(Code::NotFound, "there is no such agent"),
+            StoreError::Busy => Code::StoreBusy,
+            StoreError::Full => Code::StorageFull,
+            StoreError::OutcomeUnknown(_) => Code::OutcomeUnknown,
+            StoreError::Conflict { .. } | StoreError::Corrupt(_) | StoreError::Unavailable(_) => {
+                Code::StoreFailed
+            }
+        };
+        tracing::error!(
+            error = &error as &dyn std::error::Error,
+            code = code.as_str(),
+            "the store has failed"
+        );
+        Self::new(code, code.title())
+    }
+}

@@ -1,0 +1,87 @@
+//! What stands before every route: the request's id, who may come, and the headers of every answer.
+
+mod auth;
+mod origin;
+mod tickets;
+
+use actix_web::body::{BoxBody, EitherBody, MessageBody};
+use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use actix_web::middleware::Next;
+use actix_web::web;
+
+use crate::api::Api;
+use crate::error::{Code, Problem};
+
+pub(crate) use auth::SUBPROTOCOL;
+pub(crate) use tickets::{Tickets, hex};
+
+use auth::{Asking, is_known};
+
+/// Headers that every answer has, unless its handler has set them.
+const HEADERS: [(HeaderName, HeaderValue); 6] = [
+    (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+    (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
+    (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+    (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'")),
+    (header::CROSS_ORIGIN_RESOURCE_POLICY, HeaderValue::from_static("same-origin")),
+    (header::CROSS_ORIGIN_OPENER_POLICY, HeaderValue::from_static("same-origin")),
+];
+
+/// Lets a request through to its route, or answers it; then completes the answer.
+pub(crate) async fn guard<B: MessageBody + 'static>(
+    api: web::Data<Api>,
+    request: ServiceRequest,
+    next: Next<B>,
+) -> Result<ServiceResponse<EitherBody<B, BoxBody>>, actix_web::Error> {
+    let id = api.request_id();
+    let method = request.method().clone();
+    let response = match admit(&api, &request) {
+        Ok(()) => next.call(request).await?.map_into_left_body(),
+        Err(problem) => request.error_response(problem).map_into_right_body(),
+    };
+    let mut response = complete(response, &id);
+    finish_headers(response.headers_mut(), &id);
+    let route = response.request().match_pattern();
+    api.metrics().answered(route.as_deref().unwrap_or("none"), &method, response.status());
+    Ok(response)
+}
+
+fn admit(api: &Api, request: &ServiceRequest) -> Result<(), Problem> {
+    let config = api.config();
+    origin::check_host(config, request.headers(), request.uri().authority())?;
+    origin::check_origin(config, request.headers())?;
+    if request.headers().contains_key(header::CONTENT_ENCODING) {
+        return Err(Problem::new(Code::ContentEncoding, "send the body as it is"));
+    }
+    let asking = Asking {
+        method: request.method(),
+        path: request.path(),
+        query: request.query_string(),
+        headers: request.headers(),
+    };
+    if is_known(config, api.tickets(), &asking) { Ok(()) } else { Err(Problem::unauthenticated()) }
+}
+
+/// Writes the body of a problem: only here the request's id is known.
+fn complete<B>(
+    response: ServiceResponse<EitherBody<B, BoxBody>>,
+    id: &str,
+) -> ServiceResponse<EitherBody<B, BoxBody>> {
+    let problem = response.response().error().and_then(|error| error.as_error::<Problem>());
+    match problem.map(|problem| problem.to_json(id)) {
+        Some(json) => response.map_body(|_, _| EitherBody::right(BoxBody::new(json))),
+        None => response,
+    }
+}
+
+fn finish_headers(headers: &mut HeaderMap, id: &str) {
+    for (name, value) in HEADERS {
+        if !headers.contains_key(&name) {
+            headers.insert(name, value);
+        }
+    }
+    if let Ok(id) = HeaderValue::from_str(id) {
+        headers.insert(HeaderName::from_static("x-request-id"), id);
+    }
+}

@@ -1,0 +1,154 @@
+//! Query strings, cursors and headers, as the handlers read them.
+
+use actix_web::http::header::{self, HeaderMap};
+use actix_web::{HttpRequest, web};
+use tokenrail_application::CommandKey;
+use tokenrail_domain::{AgentId, Sequence};
+
+use crate::error::{Code, Problem};
+
+/// The decoded parameters of a query. A parameter that nobody asks for is ignored.
+pub(crate) struct Query(Vec<(String, String)>);
+
+impl Query {
+    pub(crate) fn of(request: &HttpRequest) -> Result<Self, Problem> {
+        Self::read(request.query_string())
+    }
+
+    pub(crate) fn read(text: &str) -> Result<Self, Problem> {
+        match web::Query::<Vec<(String, String)>>::from_query(text) {
+            Ok(pairs) => Ok(Self(pairs.into_inner())),
+            Err(_) => Err(Problem::new(Code::BadRequest, "the query cannot be parsed")),
+        }
+    }
+
+    /// The first parameter of that name.
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    pub(crate) fn since(&self) -> Result<Option<Sequence>, Problem> {
+        Ok(self.get("since").map(cursor).transpose()?.map(Sequence))
+    }
+
+    /// A number of rows: at least 1; more than `max` is `max`.
+    pub(crate) fn limit(&self, max: usize) -> Result<Option<usize>, Problem> {
+        let Some(text) = self.get("limit") else { return Ok(None) };
+        let wrong = || Problem::parameter("limit", "must be a whole number, at least 1");
+        if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(wrong());
+        }
+        // What does not fit is as good as the maximum.
+        let limit = text.parse().unwrap_or(usize::MAX).min(max);
+        if limit == 0 { Err(wrong()) } else { Ok(Some(limit)) }
+    }
+
+    pub(crate) fn flag(&self, name: &'static str) -> Result<bool, Problem> {
+        match self.get(name) {
+            None | Some("false") => Ok(false),
+            Some("true") => Ok(true),
+            Some(_) => Err(Problem::parameter(name, "must be true or false")),
+        }
+    }
+}
+
+/// Reads a cursor: a whole number, 0 or more.
+pub(crate) fn cursor(text: &str) -> Result<u64, Problem> {
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    match text.parse() {
+        Ok(cursor) if digits => Ok(cursor),
+        _ => Err(Problem::new(Code::CursorMalformed, "a cursor is a whole number: 0 or more")),
+    }
+}
+
+/// Reads an agent's id from a path. One that is no id is as unknown as any other.
+pub(crate) fn agent_id(text: &str) -> Result<AgentId, Problem> {
+    text.parse().map_err(|_| Problem::new(Code::NotFound, "there is no such agent"))
+}
+
+/// Whether a ticket may open this path.
+pub(crate) fn is_ticket_path(path: &str) -> bool {
+    let agent = path.strip_prefix("/api/agents/").and_then(|rest| rest.strip_suffix("/events"));
+    path == "/ws" || agent.is_some_and(|agent| agent.parse::<AgentId>().is_ok())
+}
+
+/// The key that makes a command happen once, and the command as it was sent.
+pub(crate) fn idempotency(headers: &HeaderMap, body: &[u8]) -> Result<Option<CommandKey>, Problem> {
+    let mut keys = headers.get_all("idempotency-key");
+    let Some(key) = keys.next() else { return Ok(None) };
+    let legal = !key.is_empty() && key.len() <= 255 && key.as_bytes().iter().all(u8::is_ascii_graphic);
+    match key.to_str() {
+        Ok(key) if legal && keys.next().is_none() => {
+            let body = String::from_utf8_lossy(body).into_owned();
+            Ok(Some(CommandKey { key: key.to_owned(), body }))
+        }
+        _ => Err(Problem::parameter("Idempotency-Key", "must be 1 to 255 visible ASCII characters")),
+    }
+}
+
+/// The forms in which events can be asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    Json,
+    EventStream,
+}
+
+/// What the client accepts: an event stream only where it is named.
+pub(crate) fn form(headers: &HeaderMap) -> Result<Form, Problem> {
+    let mut json = !headers.contains_key(header::ACCEPT);
+    for accept in headers.get_all(header::ACCEPT).filter_map(|value| value.to_str().ok()) {
+        for range in accept.split(',') {
+            let mut parts = range.split(';').map(str::trim);
+            let name = parts.next().unwrap_or_default().to_ascii_lowercase();
+            if parts.any(|part| matches!(part, "q=0" | "q=0.0" | "q=0.00" | "q=0.000")) {
+                continue;
+            }
+            match name.as_str() {
+                "text/event-stream" => return Ok(Form::EventStream),
+                "application/json" | "application/*" | "*/*" => json = true,
+                _ => {}
+            }
+        }
+    }
+    if json {
+        return Ok(Form::Json);
+    }
+    Err(Problem::new(Code::NotAcceptable, "accept application/json or text/event-stream"))
+}
+
+/// Reads a JSON body of at most `limit` bytes.
+pub(crate) async fn body(
+    request: &HttpRequest,
+    payload: web::Payload,
+    limit: usize,
+) -> Result<web::Bytes, Problem> {
+    let kind = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or("");
+    let essence = kind.split(';').next().unwrap_or("").trim();
+    if !essence.eq_ignore_ascii_case("application/json") {
+        return Err(Problem::new(Code::UnsupportedMediaType, "send application/json"));
+    }
+    read(payload, limit).await
+}
+
+/// Reads a JSON body that may be left out.
+pub(crate) async fn optional_body(
+    request: &HttpRequest,
+    payload: web::Payload,
+    limit: usize,
+) -> Result<Option<web::Bytes>, Problem> {
+    if request.headers().contains_key(header::CONTENT_TYPE) {
+        return Ok(Some(body(request, payload, limit).await?).filter(|body| !body.is_empty()));
+    }
+    match read(payload, limit).await? {
+        body if body.is_empty() => Ok(None),
+        _ => Err(Problem::new(Code::UnsupportedMediaType, "send application/json")),
+    }
+}
+
+async fn read(payload: web::Payload, limit: usize) -> Result<web::Bytes, Problem> {
+    match payload.to_bytes_limited(limit).await {
+        Ok(Ok(body)) => Ok(body),
+        Ok(Err(_)) => Err(Problem::new(Code::BadRequest, "the body could not be read")),
+        Err(_) => Err(Problem::new(Code::PayloadTooLarge, format!("at most {limit} bytes"))),
+    }
+}

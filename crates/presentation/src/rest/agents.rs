@@ -1,0 +1,164 @@
+//! Agents as a whole: launch, list, look, cancel, delete.
+
+use std::fmt::Write as _;
+
+use actix_web::http::header;
+use actix_web::{HttpRequest, HttpResponse, web};
+use tokenrail_application::{AgentFilter, LaunchOutcome};
+use tokenrail_domain::{Agent, AgentStatus};
+
+use crate::api::Api;
+use crate::dto::{self, AgentDto, AgentRefDto, AgentStatusDto, LaunchBody};
+use crate::error::Problem;
+use crate::query::{self, Query};
+
+/// Agents of one page, where the client does not say how many.
+const PAGE: usize = 100;
+
+/// Launch an agent
+#[utoipa::path(post, path = "/api/agents", tag = "agents", request_body = LaunchBody,
+    params(("Idempotency-Key" = Option<String>, Header, description = "With the same key and body: the same agent")),
+    responses((status = 201, description = "It is saved and starts", body = AgentDto,
+        headers(("Location" = String), ("Idempotent-Replayed" = String, description = "`true`: the key was known")))))]
+pub(crate) async fn launch(
+    api: web::Data<Api>,
+    request: HttpRequest,
+    payload: web::Payload,
+) -> Result<HttpResponse, Problem> {
+    let body = query::body(&request, payload, api.config().request_bytes).await?;
+    let mut launch = dto::launch(&body, api.config().json_depth)?;
+    launch.idempotency = query::idempotency(request.headers(), &body)?;
+    api.admit_launch()?;
+
+    let LaunchOutcome { agent, again } = api.service().launch(launch).await?;
+    let mut response = HttpResponse::Created();
+    response.insert_header((header::LOCATION, format!("/api/agents/{}", agent.id)));
+    if again {
+        response.insert_header(("Idempotent-Replayed", "true"));
+    }
+    Ok(response.json(AgentDto::from(&agent)))
+}
+
+/// List agents, newest first
+#[utoipa::path(get, path = "/api/agents", tag = "agents",
+    params(
+        ("status" = Option<String>, Query, description = "One or more states, separated by commas"),
+        ("type" = Option<String>, Query),
+        ("limit" = Option<u32>, Query, minimum = 1, description = "100 where it is left out"),
+        ("before" = Option<String>, Query, description = "Only agents launched before this one"),
+        ("deleted" = Option<bool>, Query, description = "Deleted agents instead of the others")),
+    responses((status = 200, body = [AgentDto], description = "With `Link: rel=next` where there may be more",
+        headers(("Link" = String)))))]
+pub(crate) async fn list(api: web::Data<Api>, request: HttpRequest) -> Result<HttpResponse, Problem> {
+    let query = Query::of(&request)?;
+    let filter = AgentFilter {
+        statuses: statuses(query.get("status"))?,
+        kind: query.get("type").map(str::to_owned),
+        before: match query.get("before").map(str::parse) {
+            None => None,
+            Some(Ok(id)) => Some(id),
+            Some(Err(_)) => return Err(Problem::parameter("before", "must be the id of an agent")),
+        },
+        deleted: query.flag("deleted")?,
+        limit: query.limit(api.config().list_agents)?.unwrap_or(PAGE.min(api.config().list_agents)),
+    };
+    let agents = api.service().list(filter.clone()).await?;
+    let mut response = HttpResponse::Ok();
+    if let Some(last) = agents.last().filter(|_| agents.len() == filter.limit) {
+        response.insert_header((header::LINK, next_page(&query, &filter, last)));
+    }
+    Ok(listing(response, &agents))
+}
+
+/// List the agents that start or run
+#[utoipa::path(get, path = "/api/agents/active", tag = "agents", responses((status = 200, body = [AgentDto])))]
+pub(crate) async fn active(api: web::Data<Api>) -> Result<HttpResponse, Problem> {
+    let filter = AgentFilter {
+        statuses: vec![AgentStatus::Initializing, AgentStatus::Running],
+        limit: api.config().list_agents,
+        ..AgentFilter::default()
+    };
+    Ok(listing(HttpResponse::Ok(), &api.service().list(filter).await?))
+}
+
+/// Read an agent
+#[utoipa::path(get, path = "/api/agents/{id}", tag = "agents", params(("id" = String, Path)),
+    responses((status = 200, body = AgentDto)))]
+pub(crate) async fn get(api: web::Data<Api>, id: web::Path<String>) -> Result<HttpResponse, Problem> {
+    let agent = api.service().get(query::agent_id(&id)?).await?;
+    Ok(HttpResponse::Ok().json(AgentDto::from(&agent)))
+}
+
+/// Read an agent's state
+#[utoipa::path(get, path = "/api/agents/{id}/status", tag = "agents", params(("id" = String, Path)),
+    responses((status = 200, body = AgentStatusDto)))]
+pub(crate) async fn status(api: web::Data<Api>, id: web::Path<String>) -> Result<HttpResponse, Problem> {
+    let agent = api.service().get(query::agent_id(&id)?).await?;
+    Ok(HttpResponse::Ok().json(AgentStatusDto::new(agent.id, agent.status)))
+}
+
+/// Cancel what an agent runs and what waits
+///
+/// The end shows in its events. Cancelling again, or an agent that has ended, gives the same answer.
+#[utoipa::path(post, path = "/api/agents/{id}/cancel", tag = "agents", params(("id" = String, Path)),
+    responses((status = 202, body = AgentRefDto)))]
+pub(crate) async fn cancel(api: web::Data<Api>, id: web::Path<String>) -> Result<HttpResponse, Problem> {
+    let id = query::agent_id(&id)?;
+    api.service().cancel(id).await?;
+    Ok(HttpResponse::Accepted().json(AgentRefDto { agent_id: id.into() }))
+}
+
+/// Stop an agent and take it out of the lists
+#[utoipa::path(delete, path = "/api/agents/{id}", tag = "agents",
+    params(("id" = String, Path), ("purge" = Option<bool>, Query, description = "Delete its history too")),
+    responses((status = 204, description = "It is stopped and deleted")))]
+pub(crate) async fn delete(
+    api: web::Data<Api>,
+    id: web::Path<String>,
+    request: HttpRequest,
+) -> Result<HttpResponse, Problem> {
+    let purge = Query::of(&request)?.flag("purge")?;
+    api.service().delete(query::agent_id(&id)?, purge).await?;
+    Ok(HttpResponse::NoContent().finish())
+}
+
+fn listing(mut response: actix_web::HttpResponseBuilder, agents: &[Agent]) -> HttpResponse {
+    response.json(agents.iter().map(AgentDto::from).collect::<Vec<_>>())
+}
+
+fn statuses(text: Option<&str>) -> Result<Vec<AgentStatus>, Problem> {
+    let words = text.into_iter().flat_map(|text| text.split(',')).map(str::trim);
+    let mut statuses = Vec::new();
+    for word in words.filter(|word| !word.is_empty()) {
+        let Some(status) = AgentStatus::from_name(word) else {
+            let known = AgentStatus::ALL.map(AgentStatus::as_str).join(", ");
+            return Err(Problem::parameter("status", format!("any of: {known}")));
+        };
+        statuses.push(status);
+    }
+    Ok(statuses)
+}
+
+/// The link to the agents after the last one of this page.
+fn next_page(query: &Query, filter: &AgentFilter, last: &Agent) -> String {
+    let mut link = format!("</api/agents?before={}&limit={}", last.id, filter.limit);
+    for name in ["status", "type", "deleted"] {
+        if let Some(value) = query.get(name) {
+            let _ = write!(link, "&{name}={}", percent_encoded(value));
+        }
+    }
+    link.push_str(">; rel=\"next\"");
+    link
+}
+
+fn percent_encoded(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~') {
+            out.push(char::from(byte));
+        } else {
+            let _ = write!(out, "%{byte:02X}");
+        }
+    }
+    out
+}

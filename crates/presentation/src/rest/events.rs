@@ -1,0 +1,86 @@
+//! What an agent has said, and what is said to it.
+
+use actix_web::{HttpRequest, HttpResponse, web};
+use tokenrail_domain::{AgentId, Event, Sequence};
+
+use crate::api::Api;
+use crate::dto::{self, AcceptedDto, AgentMessageDto, SendBody};
+use crate::error::Problem;
+use crate::query::{self, Form, Query};
+use crate::sse;
+
+/// Read what a person sees of an agent
+///
+/// Complete messages, and the deltas of those that are not complete yet; a page of them, after `since`.
+#[utoipa::path(get, path = "/api/agents/{id}/messages", tag = "messages",
+    params(("id" = String, Path), ("since" = Option<u64>, Query), ("limit" = Option<u32>, Query, minimum = 1),
+        ("raw" = Option<bool>, Query)),
+    responses((status = 200, body = [AgentMessageDto],
+        headers(("Tokenrail-Up-To" = u64, description = "The page is complete up to this number"),
+            ("Tokenrail-Head" = u64, description = "The newest event")))))]
+pub(crate) async fn messages(
+    api: web::Data<Api>,
+    id: web::Path<String>,
+    request: HttpRequest,
+) -> Result<HttpResponse, Problem> {
+    let (id, query) = (query::agent_id(&id)?, Query::of(&request)?);
+    let since = query.since()?.unwrap_or(Sequence::START);
+    let (limit, raw) = (query.limit(usize::MAX)?, query.flag("raw")?);
+    let page = api.service().messages(id, since, limit).await?;
+    Ok(answer(id, &page.events, raw, page.up_to, page.head))
+}
+
+/// Read or follow all events of an agent
+///
+/// JSON: a page of them, after `since`. With `Accept: text/event-stream`: everything after `since`, then live.
+#[utoipa::path(get, path = "/api/agents/{id}/events", tag = "messages",
+    params(("id" = String, Path), ("since" = Option<u64>, Query), ("limit" = Option<u32>, Query, minimum = 1),
+        ("raw" = Option<bool>, Query),
+        ("keep" = Option<bool>, Query, description = "Event stream: stay for later turns"),
+        ("ticket" = Option<String>, Query, description = "Event stream: instead of the Authorization header"),
+        ("Last-Event-ID" = Option<String>, Header, description = "Event stream: goes before `since`")),
+    responses(
+        (status = 200, content((Vec<AgentMessageDto> = "application/json"), (String = "text/event-stream")),
+            headers(("Tokenrail-Up-To" = u64), ("Tokenrail-Head" = u64))),
+        (status = 204, description = "Event stream: the agent has ended, and there is nothing after the cursor")))]
+pub(crate) async fn events(
+    api: web::Data<Api>,
+    id: web::Path<String>,
+    request: HttpRequest,
+) -> Result<HttpResponse, Problem> {
+    let (id, query) = (query::agent_id(&id)?, Query::of(&request)?);
+    if query::form(request.headers())? == Form::EventStream {
+        return sse::open(&api, id, &query, request.headers()).await;
+    }
+    let since = query.since()?.unwrap_or(Sequence::START);
+    let (limit, raw) = (query.limit(usize::MAX)?, query.flag("raw")?);
+    let (events, head) = api.service().events(id, since, limit).await?;
+    let up_to = events.last().map_or(since, |event| event.sequence);
+    Ok(answer(id, &events, raw, up_to, head))
+}
+
+/// Give an agent one more message: its next turn
+#[utoipa::path(post, path = "/api/agents/{id}/messages", tag = "messages", request_body = SendBody,
+    params(("id" = String, Path), ("Idempotency-Key" = Option<String>, Header)),
+    responses((status = 202, body = AcceptedDto)))]
+pub(crate) async fn send(
+    api: web::Data<Api>,
+    id: web::Path<String>,
+    request: HttpRequest,
+    payload: web::Payload,
+) -> Result<HttpResponse, Problem> {
+    let id = query::agent_id(&id)?;
+    let body = query::body(&request, payload, api.config().request_bytes).await?;
+    let content = dto::send(&body, api.config().json_depth)?;
+    let key = query::idempotency(request.headers(), &body)?;
+    let accepted = api.service().send(id, content, key).await?;
+    Ok(HttpResponse::Accepted().json(AcceptedDto::from(accepted)))
+}
+
+fn answer(id: AgentId, events: &[Event], raw: bool, up_to: Sequence, head: Sequence) -> HttpResponse {
+    let messages: Vec<_> = events.iter().map(|event| AgentMessageDto::new(id, event, raw)).collect();
+    HttpResponse::Ok()
+        .insert_header(("Tokenrail-Up-To", up_to.0))
+        .insert_header(("Tokenrail-Head", head.0))
+        .json(messages)
+}

@@ -1,0 +1,63 @@
+//! The server itself: its types, tickets, health and counts.
+
+use actix_web::{HttpRequest, HttpResponse, web};
+use tokenrail_domain::Timestamp;
+
+use crate::api::Api;
+use crate::dto::{self, AgentTypeDto, IsoTime, ServiceStatusDto, TicketBody, TicketDto};
+use crate::error::{Code, Problem};
+use crate::query;
+
+/// List the configured agent types, and whether they could be started
+#[utoipa::path(get, path = "/api/agent-types", tag = "service", responses((status = 200, body = [AgentTypeDto])))]
+pub(crate) async fn types(api: web::Data<Api>) -> HttpResponse {
+    let types = api.service().types().await;
+    HttpResponse::Ok().json(types.iter().map(AgentTypeDto::from).collect::<Vec<_>>())
+}
+
+/// Make a ticket for one WebSocket or one event stream
+#[utoipa::path(post, path = "/api/tickets", tag = "service", request_body = Option<TicketBody>,
+    responses((status = 201, body = TicketDto, description = "Good for one use, soon")))]
+pub(crate) async fn ticket(
+    api: web::Data<Api>,
+    request: HttpRequest,
+    payload: web::Payload,
+) -> Result<HttpResponse, Problem> {
+    let config = api.config();
+    let path = match query::optional_body(&request, payload, config.request_bytes).await? {
+        Some(body) => dto::ticket_path(&body, config.json_depth)?,
+        None => None,
+    };
+    let expires = Timestamp(api.service().now().0 + config.ticket_age.as_millis() as i64);
+    match api.tickets().issue(api.random(), path) {
+        Some(ticket) => {
+            let dto = TicketDto { ticket: &ticket, expires_at: IsoTime(expires) };
+            Ok(HttpResponse::Created().json(dto))
+        }
+        None => Err(Problem::new(Code::CapacityExhausted, "too many tickets wait for their use")),
+    }
+}
+
+/// Whether the server runs
+#[utoipa::path(get, path = "/healthz", tag = "service", responses((status = 200, body = ServiceStatusDto)))]
+pub(crate) async fn health() -> HttpResponse {
+    HttpResponse::Ok().json(ServiceStatusDto { status: "ok" })
+}
+
+/// Whether the server can do its work
+#[utoipa::path(get, path = "/readyz", tag = "service", responses((status = 200, body = ServiceStatusDto)))]
+pub(crate) async fn ready(api: web::Data<Api>) -> Result<HttpResponse, Problem> {
+    api.service().check().await?;
+    Ok(HttpResponse::Ok().json(ServiceStatusDto { status: "ready" }))
+}
+
+/// What the server has done, for Prometheus
+#[utoipa::path(get, path = "/metrics", tag = "service",
+    responses((status = 200, body = String, content_type = "application/openmetrics-text")))]
+pub(crate) async fn metrics(api: web::Data<Api>) -> Result<HttpResponse, Problem> {
+    let text = api.metrics().text(api.service().stats(), api.open_streams());
+    let text = text.map_err(|_| Problem::new(Code::StoreFailed, "the counts cannot be written"))?;
+    Ok(HttpResponse::Ok()
+        .content_type("application/openmetrics-text; version=1.0.0; charset=utf-8")
+        .body(text))
+}

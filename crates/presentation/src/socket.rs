@@ -1,0 +1,34 @@
+//! What is set on every accepted connection.
+
+use std::any::Any;
+use std::time::Duration;
+
+use actix_web::dev::Extensions;
+use actix_web::rt::net::TcpStream;
+use rustix::net::sockopt::{set_socket_send_buffer_size, set_tcp_user_timeout};
+
+/// What the kernel may hold for a client, and for how long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SocketLimits {
+    /// A client that accepts no byte for so long is cut.
+    pub no_progress: Duration,
+    /// Bytes that wait in the kernel for one client.
+    pub send_buffer_bytes: usize,
+}
+
+impl Default for SocketLimits {
+    fn default() -> Self {
+        Self { no_progress: Duration::from_secs(20), send_buffer_bytes: 128 << 10 }
+    }
+}
+
+/// Bounds what a client can hold up: for `HttpServer::on_connect`.
+pub fn on_connect(connection: &dyn Any, _extensions: &mut Extensions, limits: SocketLimits) {
+    let Some(stream) = connection.downcast_ref::<TcpStream>() else { return };
+    let timeout_ms = u32::try_from(limits.no_progress.as_millis()).unwrap_or(u32::MAX);
+    let set = set_tcp_user_timeout(stream, timeout_ms)
+        .and_then(|()| set_socket_send_buffer_size(stream, limits.send_buffer_bytes));
+    if let Err(error) = set {
+        tracing::warn!(error = &error as &dyn std::error::Error, "a connection's limits cannot be set");
+    }
+}

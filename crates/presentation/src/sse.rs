@@ -1,0 +1,103 @@
+//! The native event stream: `GET /api/agents/{id}/events` with `Accept: text/event-stream`.
+
+use actix_web::HttpResponse;
+use actix_web::http::header::{self, HeaderMap};
+use bytes::Bytes;
+use futures_util::stream::{self, Stream};
+use tokenrail_application::{Follower, Next, StreamEnd};
+use tokenrail_domain::{AgentId, Sequence};
+use tokio::time::{Interval, MissedTickBehavior, interval};
+
+use crate::api::{Api, StreamPlace};
+use crate::dialect::{Writing, WritingForm};
+use crate::error::{Code, Problem};
+use crate::query::{self, Query};
+
+/// Sent at once, so that the client knows that the stream is open, and when to come again (in milliseconds).
+const HELLO: Bytes = Bytes::from_static(b"retry: 1000\n:\n\n");
+/// A comment: a sign of life.
+const BEAT: Bytes = Bytes::from_static(b":\n\n");
+
+/// Follows an agent.
+pub(crate) async fn open(
+    api: &Api,
+    id: AgentId,
+    query: &Query,
+    headers: &HeaderMap,
+) -> Result<HttpResponse, Problem> {
+    let cursor = match last_event_id(headers)? {
+        Some(cursor) => cursor,
+        None => query.since()?.unwrap_or(Sequence::START),
+    };
+    let (keep, raw) = (query.flag("keep")?, query.flag("raw")?);
+    let (agent, follower) = api.service().follow(id, Some(cursor), keep).await?;
+    let ended = !agent.status.is_active() && agent.queued == 0;
+    if ended && !keep && cursor == follower.head() {
+        // The one answer after which an EventSource does not come again.
+        return Ok(HttpResponse::NoContent().finish());
+    }
+    let place = api.open_stream()?;
+    let writing = Writing { form: WritingForm::EventStream, raw };
+    let beat = beat(api);
+    Ok(HttpResponse::Ok()
+        .content_type("text/event-stream")
+        .insert_header((header::CACHE_CONTROL, "no-cache, no-transform"))
+        .insert_header(("X-Accel-Buffering", "no"))
+        .streaming(blocks(EventStream { follower, writing, beat, hello: true, _place: place })))
+}
+
+fn last_event_id(headers: &HeaderMap) -> Result<Option<Sequence>, Problem> {
+    let Some(value) = headers.get("last-event-id") else { return Ok(None) };
+    let malformed = |_| Problem::new(Code::CursorMalformed, "Last-Event-ID is no cursor");
+    let text = value.to_str().map_err(malformed)?;
+    Ok(Some(Sequence(query::cursor(text)?)))
+}
+
+fn beat(api: &Api) -> Interval {
+    let mut beat = interval(api.config().heartbeat);
+    beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    // The first tick comes at once; the hello is that sign of life.
+    beat.reset();
+    beat
+}
+
+struct EventStream {
+    follower: Follower,
+    writing: Writing,
+    beat: Interval,
+    hello: bool,
+    _place: StreamPlace,
+}
+
+/// The blocks for the client. They are made as the client takes them: nothing is queued.
+fn blocks(stream: EventStream) -> impl Stream<Item = Result<Bytes, actix_web::Error>> {
+    stream::unfold(stream, |mut stream| async move {
+        let bytes = stream.next().await?;
+        Some((Ok(bytes), stream))
+    })
+}
+
+impl EventStream {
+    async fn next(&mut self) -> Option<Bytes> {
+        if std::mem::take(&mut self.hello) {
+            return Some(HELLO);
+        }
+        tokio::select! {
+            biased;
+            next = self.follower.next() => match next {
+                Ok(Next::Page(page)) => {
+                    self.beat.reset();
+                    Some(self.writing.of(self.follower.agent(), &page.batch).from(page.skip))
+                }
+                Ok(Next::End(StreamEnd::AgentEnded | StreamEnd::AgentDeleted | StreamEnd::ShuttingDown)) => None,
+                Err(error) => {
+                    // The client comes again with its cursor, and is told then if it is still so.
+                    let agent = self.follower.agent();
+                    tracing::error!(%agent, error = &error as &dyn std::error::Error, "an event stream has broken");
+                    None
+                }
+            },
+            _ = self.beat.tick() => Some(BEAT),
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! The whole presentation over the real application: what clients see.
+
+mod agents;
+mod client;
+mod event_stream;
+mod guards;
+pub(crate) mod harness;
+mod problems;
+mod socket;

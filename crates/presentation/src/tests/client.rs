@@ -1,0 +1,135 @@
+//! A WebSocket client that says and hears exactly what it is told, and a server on a port of its own.
+
+use std::time::Duration;
+
+use actix_http::ws::{OpCode, Parser};
+use actix_web::HttpServer;
+use actix_web::dev::ServerHandle;
+use actix_web::web::{Bytes, BytesMut};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use super::harness::{HOST, Harness, TOKEN};
+use crate::{SocketLimits, app, on_connect};
+
+/// A WebSocket client that says and hears exactly what it is told.
+pub(crate) struct Client {
+    socket: TcpStream,
+    read: BytesMut,
+}
+
+/// What a client hears.
+#[derive(Debug)]
+pub(crate) enum Heard {
+    Frame(Value),
+    Ping,
+    Pong(Bytes),
+    Close(u16),
+    End,
+}
+
+pub(crate) struct Served {
+    port: u16,
+    pub(crate) handle: ServerHandle,
+}
+
+/// Serves the presentation on a port of its own.
+pub(crate) fn serve(harness: &Harness) -> Served {
+    let api = harness.api.clone();
+    let limits = SocketLimits::default();
+    let server = HttpServer::new(move || app(api.clone()))
+        .workers(1)
+        .disable_signals()
+        .on_connect(move |io, extensions| on_connect(io, extensions, limits))
+        .bind(("127.0.0.1", 0))
+        .unwrap();
+    let port = server.addrs()[0].port();
+    let server = server.run();
+    let handle = server.handle();
+    actix_web::rt::spawn(server);
+    Served { port, handle }
+}
+
+impl Client {
+    /// Shakes hands; gives the head of the answer too.
+    pub(crate) async fn connect(served: &Served, query: &str) -> (Self, String) {
+        let mut socket = TcpStream::connect(("127.0.0.1", served.port)).await.unwrap();
+        let hello = format!(
+            "GET /ws{query} HTTP/1.1\r\nHost: {HOST}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+             Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: x3JJHMbDL1EzLkh9GBhXDw==\r\n\
+             Sec-WebSocket-Extensions: permessage-deflate\r\n\
+             Sec-WebSocket-Protocol: tokenrail.v1, bearer.{TOKEN}\r\n\r\n"
+        );
+        socket.write_all(hello.as_bytes()).await.unwrap();
+        let mut client = Self { socket, read: BytesMut::new() };
+        let end = loop {
+            if let Some(end) = client.read.windows(4).position(|four| four == b"\r\n\r\n") {
+                break end + 4;
+            }
+            assert_ne!(client.fill().await, 0, "{:?}", client.read);
+        };
+        let head = String::from_utf8(client.read.split_to(end).to_vec()).unwrap();
+        assert!(head.starts_with("HTTP/1.1 101"), "{head}");
+        (client, head.to_ascii_lowercase())
+    }
+
+    pub(crate) async fn fill(&mut self) -> usize {
+        let read = self.socket.read_buf(&mut self.read);
+        tokio::time::timeout(Duration::from_secs(20), read).await.expect("something comes").unwrap_or(0)
+    }
+
+    pub(crate) async fn send(&mut self, code: OpCode, payload: &[u8]) {
+        let mut out = BytesMut::new();
+        Parser::write_message(&mut out, payload, code, true, true);
+        self.socket.write_all(&out).await.unwrap();
+    }
+
+    pub(crate) async fn say(&mut self, kind: &str, payload: Value) {
+        let frame = json!({"type": kind, "payload": payload, "timestamp": 0});
+        self.send(OpCode::Text, frame.to_string().as_bytes()).await;
+    }
+
+    pub(crate) async fn hear(&mut self) -> Heard {
+        loop {
+            if let Some((fin, code, payload)) = Parser::parse(&mut self.read, false, 1 << 20).unwrap() {
+                assert!(fin, "frames are whole");
+                let payload = payload.map_or_else(Bytes::new, BytesMut::freeze);
+                return match code {
+                    OpCode::Text => Heard::Frame(serde_json::from_slice(&payload).unwrap()),
+                    OpCode::Ping => Heard::Ping,
+                    OpCode::Pong => Heard::Pong(payload),
+                    OpCode::Close => Heard::Close(u16::from_be_bytes([payload[0], payload[1]])),
+                    other => panic!("{other:?}"),
+                };
+            }
+            if self.fill().await == 0 {
+                return Heard::End;
+            }
+        }
+    }
+
+    /// The next frame that is no news of all agents.
+    pub(crate) async fn frame(&mut self) -> Value {
+        loop {
+            match self.hear().await {
+                Heard::Frame(frame) if is_news(&frame) => {}
+                Heard::Frame(frame) => return frame,
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    /// The frames up to the end of a turn.
+    pub(crate) async fn frames_to_the_end(&mut self) -> Vec<Value> {
+        let mut frames = Vec::new();
+        while frames.last().is_none_or(|frame: &Value| frame["type"] != "agent:complete") {
+            frames.push(self.frame().await);
+        }
+        frames
+    }
+}
+
+fn is_news(frame: &Value) -> bool {
+    ["agent:created", "agent:updated", "agent:deleted"].iter().any(|news| frame["type"] == *news)
+}

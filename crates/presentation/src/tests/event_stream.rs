@@ -1,0 +1,63 @@
+//! Server-sent events.
+
+use actix_web::test::TestRequest;
+
+use super::harness::{Answer, Harness};
+
+async fn stream(harness: &Harness, id: &str, query: &str, last_event_id: Option<&str>) -> Answer {
+    let request = TestRequest::get().uri(&format!("/api/agents/{id}/events{query}"));
+    let request = request.insert_header(("accept", "text/event-stream"));
+    harness
+        .call(match last_event_id {
+            Some(cursor) => request.insert_header(("last-event-id", cursor)),
+            None => request,
+        })
+        .await
+}
+
+fn ids(answer: &Answer) -> Vec<&str> {
+    answer.text.lines().filter_map(|line| line.strip_prefix("id: ")).collect()
+}
+
+#[actix_web::test]
+async fn a_stream_gives_every_event_and_ends_with_the_agent() {
+    let harness = Harness::new();
+    let id = harness.launch("say a b").await;
+    let answer = stream(&harness, &id, "", None).await;
+    assert_eq!(answer.status, 200);
+    assert_eq!(answer.header("content-type"), "text/event-stream");
+    assert_eq!(answer.header("cache-control"), "no-cache, no-transform");
+    assert_eq!(answer.header("x-accel-buffering"), "no");
+    assert!(
+        answer.text.starts_with("retry: 1000\n:\n\nid: 1\nevent: user_message\ndata: {\"id\":"),
+        "{answer:?}"
+    );
+    assert_eq!(ids(&answer), ["1", "2", "3", "4", "5"]);
+    let names: Vec<_> = answer.text.lines().filter_map(|line| line.strip_prefix("event: ")).collect();
+    assert_eq!(names, ["user_message", "content_delta", "content_delta", "message", "result"]);
+    assert!(!answer.text.contains('\r'));
+}
+
+#[actix_web::test]
+async fn a_stream_goes_on_after_the_last_event_id() {
+    let harness = Harness::new();
+    let id = harness.launch("say a b").await;
+    harness.ended(&id).await;
+    assert_eq!(ids(&stream(&harness, &id, "?since=3", None).await), ["4", "5"]);
+    assert_eq!(ids(&stream(&harness, &id, "?since=1", Some("4")).await), ["5"], "Last-Event-ID wins");
+    let end = stream(&harness, &id, "", Some("5")).await;
+    assert_eq!((end.status.as_u16(), &end.text[..]), (204, ""), "an EventSource stops only then");
+}
+
+#[actix_web::test]
+async fn a_bad_cursor_is_refused_before_the_stream_begins() {
+    let harness = Harness::new();
+    let id = harness.launch("say a").await;
+    harness.ended(&id).await;
+    for cursor in ["", "x", "-1", "+1", "1.5", "18446744073709551616"] {
+        let answer = stream(&harness, &id, "", Some(cursor)).await;
+        assert_eq!(answer.problem(), "cursor_malformed", "{cursor}");
+    }
+    let ahead = stream(&harness, &id, "?since=5", None).await;
+    assert_eq!((ahead.problem(), &ahead.json()["head"]), ("cursor_ahead".to_owned(), &4.into()));
+}

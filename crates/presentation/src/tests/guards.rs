@@ -1,0 +1,168 @@
+//! Who may come.
+
+use actix_web::http::{Method, Version};
+use actix_web::test::TestRequest;
+
+use super::harness::{HOST, Harness, TOKEN};
+
+const HOST_REFUSED: &str = "host_not_allowed";
+const ORIGIN_REFUSED: &str = "origin_not_allowed";
+
+/// Each case: headers of a good request that are changed or added, and the code of the problem, or "" for none.
+async fn check(headers: &[(&str, &str)], uri: &str, expected: &str) {
+    let harness = Harness::with(|config, _| config.allowed_origins = vec!["https://app.example".into()]);
+    let mut request = TestRequest::get().uri(uri);
+    let given = |name: &str| headers.iter().any(|(given, _)| *given == name);
+    if !given("host") {
+        request = request.insert_header(("host", HOST));
+    }
+    if !given("authorization") {
+        request = request.insert_header(("authorization", format!("Bearer {TOKEN}")));
+    }
+    for (name, value) in headers.iter().filter(|(_, value)| *value != "(none)") {
+        request = request.append_header((*name, *value));
+    }
+    let answer = harness.call_raw(request).await;
+    let code = if answer.status.is_success() { String::new() } else { answer.problem() };
+    assert_eq!(code, expected, "{headers:?} {uri}");
+    assert!(!answer.header("x-request-id").is_empty());
+    assert_eq!(answer.header("x-content-type-options"), "nosniff");
+    assert_eq!(answer.header("referrer-policy"), "no-referrer");
+    assert_eq!(answer.header("cache-control"), "no-store");
+    assert!(answer.header("content-security-policy").starts_with("default-src 'none'"));
+}
+
+#[actix_web::test]
+async fn only_the_servers_own_names_are_hosts() {
+    for good in ["localhost:7117", "127.0.0.1:7117", "[::1]:7117", "LocalHost:7117"] {
+        check(&[("host", good)], "/api/agents", "").await;
+    }
+    for bad in ["evil.example", "localhost", "localhost:7118", "localhost:7117.evil.example", "(none)", ""] {
+        check(&[("host", bad)], "/api/agents", HOST_REFUSED).await;
+        check(&[("host", bad)], "/healthz", HOST_REFUSED).await;
+    }
+    check(&[("host", HOST), ("host", HOST)], "/api/agents", HOST_REFUSED).await;
+    check(&[("x-forwarded-host", "evil.example")], "/api/agents", "").await;
+    check(&[], "http://localhost:7117/api/agents", "").await;
+    check(&[], "http://evil.example/api/agents", HOST_REFUSED).await;
+}
+
+#[actix_web::test]
+async fn an_old_client_without_a_host_is_refused() {
+    let harness = Harness::new();
+    let request = TestRequest::get().uri("/healthz").version(Version::HTTP_10);
+    assert_eq!(harness.call_raw(request).await.problem(), HOST_REFUSED);
+}
+
+#[actix_web::test]
+async fn other_sites_pages_are_refused() {
+    for good in ["http://localhost:7117", "https://127.0.0.1:7117", "https://app.example"] {
+        check(&[("origin", good)], "/api/agents", "").await;
+    }
+    for bad in [
+        "null",
+        "http://evil.example",
+        "http://localhost:3000",
+        "http://localhost",
+        "",
+        "https://app.example.evil.example",
+    ] {
+        check(&[("origin", bad)], "/api/agents", ORIGIN_REFUSED).await;
+    }
+    check(&[("origin", "http://localhost:7117"), ("origin", "null")], "/api/agents", ORIGIN_REFUSED).await;
+    for good in ["same-origin", "none"] {
+        check(&[("sec-fetch-site", good)], "/api/agents", "").await;
+    }
+    for bad in ["cross-site", "same-site", "x"] {
+        check(&[("sec-fetch-site", bad)], "/api/agents", ORIGIN_REFUSED).await;
+        check(&[("sec-fetch-site", bad)], "/healthz", ORIGIN_REFUSED).await;
+    }
+}
+
+#[actix_web::test]
+async fn only_the_token_opens_the_api() {
+    check(&[("authorization", "bearer 0123456789abcdef")], "/api/agents", "").await;
+    let wrong = [
+        "(none)",
+        "",
+        "Bearer",
+        "Bearer ",
+        "Bearer 0123456789abcde",
+        "Bearer 0123456789abcdef0",
+        "Basic 0123456789abcdef",
+        "0123456789abcdef",
+    ];
+    for wrong in wrong {
+        for uri in ["/api/agents", "/metrics", "/openapi.json", "/ws", "/nowhere"] {
+            check(&[("authorization", wrong)], uri, "unauthenticated").await;
+        }
+        check(&[("authorization", wrong)], "/healthz", "").await;
+        check(&[("authorization", wrong)], "/readyz", "").await;
+    }
+    let token = format!("/api/agents?ticket={TOKEN}&token={TOKEN}");
+    check(&[("authorization", "(none)")], &token, "unauthenticated").await;
+    let twice = [("authorization", "Bearer 0123456789abcdef"), ("authorization", "Bearer x")];
+    check(&twice, "/api/agents", "unauthenticated").await;
+}
+
+#[actix_web::test]
+async fn one_answer_to_every_wrong_token() {
+    let harness = Harness::new();
+    let mut seen = Vec::new();
+    for header in [None, Some("Bearer wrong"), Some("Basic x")] {
+        let mut request = TestRequest::get().uri("/api/agents").insert_header(("host", HOST));
+        if let Some(header) = header {
+            request = request.insert_header(("authorization", header));
+        }
+        let answer = harness.call_raw(request).await;
+        assert_eq!(answer.header("www-authenticate"), "Bearer realm=\"tokenrail\"");
+        let mut problem = answer.json();
+        problem["requestId"] = "".into();
+        seen.push(problem);
+    }
+    assert!(seen.windows(2).all(|pair| pair[0] == pair[1]), "{seen:?}");
+}
+
+#[actix_web::test]
+async fn a_socket_takes_the_token_as_a_subprotocol() {
+    // Past the token, a request that is no handshake is told so.
+    let offer = format!("tokenrail.v1, bearer.{TOKEN}");
+    check(&[("authorization", "(none)"), ("sec-websocket-protocol", &offer)], "/ws", "upgrade_required")
+        .await;
+    let wrong = [("authorization", "(none)"), ("sec-websocket-protocol", "tokenrail.v1, bearer.x")];
+    check(&wrong, "/ws", "unauthenticated").await;
+    check(
+        &[("authorization", "(none)"), ("sec-websocket-protocol", &offer)],
+        "/api/agents",
+        "unauthenticated",
+    )
+    .await;
+}
+
+#[actix_web::test]
+async fn open_paths_are_read_without_a_token() {
+    let harness = Harness::with(|config, _| config.open_paths = vec!["/".into(), "/assets/*".into()]);
+    let code = |method: Method, uri: &'static str| {
+        let request = TestRequest::with_uri(uri).method(method).insert_header(("host", HOST));
+        harness.call_raw(request)
+    };
+    assert_eq!(code(Method::GET, "/").await.problem(), "not_found", "it may come, but nothing is there");
+    assert_eq!(code(Method::GET, "/assets/x.js").await.problem(), "not_found");
+    assert_eq!(code(Method::POST, "/").await.problem(), "unauthenticated", "only for reading");
+    assert_eq!(code(Method::GET, "/api/agents").await.problem(), "unauthenticated");
+}
+
+#[actix_web::test]
+async fn without_a_token_in_the_configuration_everybody_may_come() {
+    let harness = Harness::with(|config, _| config.token = None);
+    let answer = harness.call_raw(TestRequest::get().uri("/api/agents").insert_header(("host", HOST))).await;
+    assert_eq!(answer.status, 200);
+    let origin = TestRequest::get().uri("/api/agents").insert_header(("host", HOST));
+    let answer = harness.call_raw(origin.insert_header(("origin", "http://evil.example"))).await;
+    assert_eq!(answer.problem(), ORIGIN_REFUSED, "but no other site's page");
+}
+
+#[actix_web::test]
+async fn encoded_bodies_are_refused() {
+    check(&[("content-encoding", "gzip")], "/api/agents", "content_encoding_refused").await;
+}

@@ -1,0 +1,248 @@
+//! A presentation to test: the real application over a store in memory and an agent that does what its prompt says.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use actix_http::Request;
+use actix_web::body::to_bytes;
+use actix_web::dev::{Service, ServiceResponse};
+use actix_web::http::StatusCode;
+use actix_web::http::header::HeaderMap;
+use actix_web::test::{TestRequest, init_service};
+use async_trait::async_trait;
+use serde_json::Value;
+use tokenrail_application::{AgentService, AgentType, Limits, Outside};
+use tokenrail_domain::{
+    AgentId, EventBody, MessageOrdinal, MessageOutcome, Part, Said, Timestamp, TurnClose,
+};
+use tokenrail_ports::testing::MemoryStore;
+use tokenrail_ports::{
+    Activity, Adoption, CwdNotAllowed, IAgentRun, IAgentRunner, IClock, IMessageParser, IRandom, IWorkspace,
+    Line, OutputLine, Probe, RunEnd, RunOutput, RunnerError, TurnOrder,
+};
+use tokio::runtime::Handle;
+
+use crate::{Api, PresentationConfig, app};
+
+pub(crate) const TOKEN: &str = "0123456789abcdef";
+pub(crate) const HOST: &str = "localhost:7117";
+
+/// A presentation to test.
+pub(crate) struct Harness {
+    pub(crate) api: Api,
+    pub(crate) service: AgentService,
+    pub(crate) store: Arc<MemoryStore>,
+}
+
+/// An answer, read to its end.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) text: String,
+}
+
+impl Answer {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error} in {:?}", self.text))
+    }
+
+    pub(crate) fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+    }
+
+    /// The code of a problem; checks that the rest of it is in order.
+    pub(crate) fn problem(&self) -> String {
+        assert_eq!(self.header("content-type"), "application/problem+json", "{self:?}");
+        let problem = self.json();
+        let code = problem["code"].as_str().unwrap();
+        assert_eq!(problem["status"], self.status.as_u16());
+        assert_eq!(problem["type"], format!("/problems/{code}"));
+        assert_eq!(problem["requestId"], self.header("x-request-id"));
+        assert!(!problem["detail"].as_str().unwrap().is_empty());
+        code.to_owned()
+    }
+}
+
+impl Harness {
+    pub(crate) fn new() -> Self {
+        Self::with(|_, _| {})
+    }
+
+    pub(crate) fn with(change: impl FnOnce(&mut PresentationConfig, &mut Limits)) -> Self {
+        let mut config = PresentationConfig { token: Some(TOKEN.into()), ..PresentationConfig::new(7117) };
+        let mut limits = Limits::default();
+        change(&mut config, &mut limits);
+        let store = Arc::new(MemoryStore::new(1));
+        let script = AgentType {
+            runner: Arc::new(ScriptRunner),
+            workspace: Arc::new(Anywhere),
+            parser: || Box::new(ScriptParser),
+            runner_name: "process".into(),
+            format: "script".into(),
+        };
+        let outside = Outside {
+            journal: store.clone(),
+            agents: store.clone(),
+            clock: Arc::new(StoppedClock),
+            random: Arc::new(Counting(AtomicU8::new(0))),
+            types: BTreeMap::from([("script".to_owned(), script)]),
+            default_type: None,
+        };
+        let service = AgentService::new(outside, limits, Handle::current());
+        let tickets = AtomicU8::new(0);
+        let random = Arc::new(move || [tickets.fetch_add(1, Ordering::Relaxed); 32]);
+        Self { api: Api::new(service.clone(), config, random), service, store }
+    }
+
+    /// Sends a request with the token and a good host, unless it has its own.
+    pub(crate) async fn call(&self, request: TestRequest) -> Answer {
+        let request = request.insert_header(("host", HOST));
+        self.call_raw(request.insert_header(("authorization", format!("Bearer {TOKEN}")))).await
+    }
+
+    /// Sends a request as it is.
+    pub(crate) async fn call_raw(&self, request: TestRequest) -> Answer {
+        let app = init_service(app(self.api.clone())).await;
+        read(call(&app, request.to_request()).await).await
+    }
+
+    pub(crate) async fn get(&self, uri: &str) -> Answer {
+        self.call(TestRequest::get().uri(uri)).await
+    }
+
+    pub(crate) async fn post(&self, uri: &str, body: &str) -> Answer {
+        let request = TestRequest::post().uri(uri).insert_header(("content-type", "application/json"));
+        self.call(request.set_payload(body.to_owned())).await
+    }
+
+    /// Launches an agent that does what the prompt says; gives its id.
+    pub(crate) async fn launch(&self, prompt: &str) -> String {
+        let answer = self
+            .post("/api/agents", &serde_json::json!({"type": "script", "prompt": prompt}).to_string())
+            .await;
+        assert_eq!(answer.status, 201, "{answer:?}");
+        answer.json()["agentId"].as_str().unwrap().to_owned()
+    }
+
+    /// Waits until the agent's events are all there.
+    pub(crate) async fn ended(&self, id: &str) {
+        let id: AgentId = id.parse().unwrap();
+        let (_, mut follower) = self.service.follow(id, None, false).await.unwrap();
+        while let tokenrail_application::Next::Page(_) = follower.next().await.unwrap() {}
+    }
+}
+
+async fn call<S, B>(app: &S, request: Request) -> ServiceResponse<B>
+where
+    S: Service<Request, Response = ServiceResponse<B>, Error = actix_web::Error>,
+{
+    app.call(request).await.unwrap()
+}
+
+async fn read<B: actix_web::body::MessageBody>(response: ServiceResponse<B>) -> Answer {
+    let (status, headers) = (response.status(), response.headers().clone());
+    let body = to_bytes(response.into_body()).await.map_err(|_| "the body breaks off").unwrap();
+    Answer { status, headers, text: String::from_utf8(body.to_vec()).unwrap() }
+}
+
+/// Does what the prompt says: `say WORDS`: a message, word by word; `hang`: nothing, until it is cancelled.
+struct ScriptRunner;
+
+struct ScriptRun {
+    lines: Vec<String>,
+    hang: bool,
+}
+
+#[async_trait]
+impl IAgentRunner for ScriptRunner {
+    async fn start(&self, order: &TurnOrder) -> Result<Box<dyn IAgentRun>, RunnerError> {
+        let mut lines: Vec<String> = order.prompt.split(' ').skip(1).map(|word| format!("+{word}")).collect();
+        lines.extend([".".to_owned(), "end".to_owned()]);
+        let hang = order.prompt == "hang";
+        Ok(Box::new(ScriptRun { lines: if hang { Vec::new() } else { lines }, hang }))
+    }
+
+    async fn adopt(&self, _: &TurnOrder, _: u64) -> Result<Adoption, RunnerError> {
+        Ok(Adoption::Gone)
+    }
+
+    async fn probe(&self) -> Probe {
+        Probe { program: Some("/bin/script".into()), version: Some("1.0".into()), problem: None }
+    }
+}
+
+#[async_trait]
+impl IAgentRun for ScriptRun {
+    async fn next(&mut self) -> Result<RunOutput, RunnerError> {
+        if self.hang {
+            std::future::pending::<()>().await;
+        }
+        if self.lines.is_empty() {
+            return Ok(RunOutput::Ended(RunEnd::default()));
+        }
+        let lines = self.lines.drain(..).enumerate();
+        let line = |(index, text): (usize, String)| OutputLine {
+            line: Line::Whole(text.into()),
+            end_offset: index as u64 + 1,
+        };
+        Ok(RunOutput::Lines(lines.map(line).collect()))
+    }
+
+    async fn cancel(&mut self) -> Result<(), RunnerError> {
+        self.hang = false;
+        Ok(())
+    }
+
+    async fn discard(&mut self) {}
+}
+
+struct ScriptParser;
+
+impl IMessageParser for ScriptParser {
+    fn parse(&mut self, line: &[u8], said: &mut Vec<Said>) {
+        let message = MessageOrdinal(0);
+        said.push(match line {
+            b"." => Said::End { message, outcome: MessageOutcome::Complete, rest: Vec::new() },
+            b"end" => Said::Close(Box::new(TurnClose { text: "done".into(), ..TurnClose::default() })),
+            word => {
+                let text = String::from_utf8_lossy(&word[1..]).into_owned();
+                Said::Event(EventBody::TextDelta { message, part: Part(0), text })
+            }
+        });
+    }
+
+    fn activity(&self) -> Activity {
+        Activity::default()
+    }
+}
+
+struct Anywhere;
+
+#[async_trait]
+impl IWorkspace for Anywhere {
+    async fn folder(&self, _: AgentId, asked: Option<String>) -> Result<PathBuf, CwdNotAllowed> {
+        match asked {
+            Some(folder) if folder.starts_with("/forbidden") => Err(CwdNotAllowed),
+            folder => Ok(folder.unwrap_or_else(|| "/work".into()).into()),
+        }
+    }
+}
+
+struct StoppedClock;
+
+impl IClock for StoppedClock {
+    fn now(&self) -> Timestamp {
+        Timestamp(1_795_299_000_000)
+    }
+}
+
+struct Counting(AtomicU8);
+
+impl IRandom for Counting {
+    fn bytes(&self) -> [u8; 10] {
+        [self.0.fetch_add(1, Ordering::Relaxed); 10]
+    }
+}

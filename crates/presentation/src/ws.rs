@@ -1,0 +1,81 @@
+//! WebSocket: one connection follows many agents.
+//!
+//! The frames of events are not sent by a session: the body of the upgraded response is a stream of bytes that are
+//! frames already, shared by all who follow the agent. It is asked for more only when the socket takes more, so a
+//! slow client holds up nobody and there is no queue for it.
+
+mod connection;
+mod outbox;
+mod subscriptions;
+
+use std::time::Duration;
+
+use actix_http::ws::HandshakeError;
+use actix_web::body::{BodyStream, MessageBody};
+use actix_web::{HttpRequest, HttpResponse, web};
+use futures_util::stream;
+
+use crate::api::Api;
+use crate::dialect::Dialect;
+use crate::error::{Code, Problem};
+use crate::guard::SUBPROTOCOL;
+use crate::query::Query;
+use connection::{Connection, Wishes};
+
+/// What a batch may be told to wait, in milliseconds.
+const BATCH_MAX_MS: u64 = 1000;
+
+/// Follow agents over a WebSocket
+#[utoipa::path(get, path = "/ws", tag = "messages",
+    params(("dialect" = Option<String>, Query, description = "`agent`, where it is left out"),
+        ("batch" = Option<u32>, Query, minimum = 1, maximum = 1000, description = "Collect frames for so many ms"),
+        ("ticket" = Option<String>, Query, description = "Instead of the Authorization header")),
+    responses((status = 101, description = "The frames are described in PROTOCOL.md")))]
+pub(crate) async fn open(
+    api: web::Data<Api>,
+    request: HttpRequest,
+    payload: web::Payload,
+) -> Result<HttpResponse, Problem> {
+    let wishes = wishes(&Query::of(&request)?)?;
+    let place = api.open_stream()?;
+    actix_http::ws::verify_handshake(request.head()).map_err(handshake_problem)?;
+    let (response, _session, messages) =
+        actix_ws::handle_with_protocols(&request, payload, &[SUBPROTOCOL])
+            .map_err(|_| Problem::new(Code::BadRequest, "the handshake has failed"))?;
+
+    let api = Api::clone(&api);
+    Ok(response.map_body(|_, body| {
+        let connection = Connection::new(api, messages, wishes, place, body);
+        let frames = stream::unfold(Box::new(connection), |mut connection| async move {
+            let bytes = connection.next().await?;
+            Some((Ok::<_, actix_web::Error>(bytes), connection))
+        });
+        BodyStream::new(Box::pin(frames)).boxed()
+    }))
+}
+
+fn wishes(query: &Query) -> Result<Wishes, Problem> {
+    let dialect = query.get("dialect").map(Dialect::named).transpose()?.unwrap_or_default();
+    let batch = match query.get("batch") {
+        None => None,
+        Some(text) => match text.parse() {
+            Ok(ms) if (1..=BATCH_MAX_MS).contains(&ms) => Some(Duration::from_millis(ms)),
+            _ => return Err(Problem::parameter("batch", "must be a number of milliseconds, 1 to 1000")),
+        },
+    };
+    Ok(Wishes { dialect, batch })
+}
+
+fn handshake_problem(error: HandshakeError) -> Problem {
+    match error {
+        HandshakeError::NoWebsocketUpgrade
+        | HandshakeError::NoConnectionUpgrade
+        | HandshakeError::NoVersionHeader
+        | HandshakeError::UnsupportedVersion => {
+            Problem::new(Code::UpgradeRequired, "connect with a WebSocket client, version 13")
+        }
+        HandshakeError::GetMethodRequired | HandshakeError::BadWebsocketKey => {
+            Problem::new(Code::BadRequest, "the handshake is not valid")
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! One WebSocket connection: what the client says in, frames out.
+
+use std::time::Duration;
+
+use actix_http::ws::ProtocolError;
+use actix_web::body::BoxBody;
+use actix_ws::{AggregatedMessage, AggregatedMessageStream, MessageStream};
+use bytes::Bytes;
+use serde::Serialize;
+use tokenrail_application::{News, StreamEnd};
+use tokenrail_domain::{AgentId, Sequence, Timestamp};
+use tokio::sync::broadcast::{self, error::RecvError};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use crate::api::{Api, StreamPlace};
+use crate::dialect::{Dialect, Writing, WritingForm};
+use crate::dto::{
+    AgentCreated, AgentDeleted, AgentDto, AgentUpdated, ClientFrame, Envelope, ErrorFrame, Heads, IsoTime,
+    Subscribe, Subscribed, Unsubscribed, client_frame,
+};
+use crate::error::{Code, Problem};
+use crate::frames;
+use crate::ws::outbox::Outbox;
+use crate::ws::subscriptions::{Subscriptions, Told};
+
+/// Close codes. Below 4500: come again, with your cursors; from there on: do not.
+mod close_code {
+    pub(super) const NORMAL: u16 = 1000;
+    pub(super) const PROTOCOL_ERROR: u16 = 1002;
+    pub(super) const NOT_TEXT: u16 = 1003;
+    pub(super) const NOT_UTF8: u16 = 1007;
+    pub(super) const SHUTTING_DOWN: u16 = 4401;
+    pub(super) const NO_PONG: u16 = 4410;
+    pub(super) const TOO_LARGE: u16 = 4509;
+}
+
+/// What a client wishes for the whole connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Wishes {
+    pub(crate) dialect: Dialect,
+    /// Collect frames for so long.
+    pub(crate) batch: Option<Duration>,
+}
+
+pub(crate) struct Connection {
+    api: Api,
+    messages: AggregatedMessageStream,
+    subscriptions: Subscriptions,
+    news: broadcast::Receiver<News>,
+    closing: CancellationToken,
+    heartbeat: Interval,
+    ping: Interval,
+    /// When the connection is given up unless the client answers the ping.
+    pong_due: Option<Instant>,
+    wishes: Wishes,
+    out: Outbox,
+    closed: bool,
+    _place: StreamPlace,
+    /// The body that the handshake made. It is never asked for anything, but when it is dropped the stream of
+    /// messages ends: so it must live as long.
+    _handshake: BoxBody,
+}
+
+/// Why the connection has woken up.
+enum Wake {
+    Closing,
+    Message(Option<Result<AggregatedMessage, ProtocolError>>),
+    NoPong,
+    Ping,
+    Heartbeat,
+    BatchDue,
+    News(Result<News, RecvError>),
+    Told(Told),
+}
+
+impl Connection {
+    pub(crate) fn new(
+        api: Api,
+        messages: MessageStream,
+        wishes: Wishes,
+        place: StreamPlace,
+        handshake: BoxBody,
+    ) -> Self {
+        let config = api.config();
+        let messages = messages
+            .max_frame_size(config.ws_message_bytes)
+            .aggregate_continuations()
+            .max_continuation_size(config.ws_message_bytes);
+        Self {
+            messages,
+            subscriptions: Subscriptions::default(),
+            news: api.service().news(),
+            closing: api.service().closing(),
+            heartbeat: every(config.heartbeat),
+            ping: every(config.ping),
+            pong_due: None,
+            wishes,
+            out: Outbox::new(wishes.batch, config.ws_batch_bytes),
+            closed: false,
+            api,
+            _place: place,
+            _handshake: handshake,
+        }
+    }
+
+    /// The next bytes for the client; none when the connection is to be closed.
+    pub(crate) async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if let Some(bytes) = self.out.next() {
+                // The socket takes bytes: a ping may still wait behind many others to be read. Whoever takes none is
+                // cut by the socket's own limit.
+                if let Some(due) = &mut self.pong_due {
+                    *due = Instant::now() + self.api.config().pong_timeout;
+                }
+                return Some(bytes);
+            }
+            if self.closed {
+                return None;
+            }
+            match self.wake().await {
+                Wake::Closing => self.close(close_code::SHUTTING_DOWN, "shutting down"),
+                Wake::Message(message) => self.message(message).await,
+                Wake::NoPong => self.close(close_code::NO_PONG, "no pong"),
+                Wake::Ping => {
+                    self.out.control(frames::ping());
+                    // A ping that is not answered yet keeps its deadline.
+                    let due = Instant::now() + self.api.config().pong_timeout;
+                    self.pong_due.get_or_insert(due);
+                }
+                Wake::Heartbeat => {
+                    let heads = Heads { heads: self.subscriptions.heads() };
+                    self.send("heartbeat", heads);
+                }
+                Wake::BatchDue => self.out.flush(),
+                Wake::News(news) => self.news(news),
+                Wake::Told(told) => self.told(told),
+            }
+        }
+    }
+
+    async fn wake(&mut self) -> Wake {
+        let Self { messages, subscriptions, news, closing, heartbeat, ping, pong_due, out, .. } = self;
+        tokio::select! {
+            biased;
+            () = closing.cancelled() => Wake::Closing,
+            // Before the deadline of the pong, which may have come while the socket was full.
+            message = messages.recv() => Wake::Message(message),
+            () = deadline(*pong_due) => Wake::NoPong,
+            _ = ping.tick() => Wake::Ping,
+            _ = heartbeat.tick() => Wake::Heartbeat,
+            () = deadline(out.due()) => Wake::BatchDue,
+            news = news.recv() => Wake::News(news),
+            told = subscriptions.next() => Wake::Told(told),
+        }
+    }
+
+    async fn message(&mut self, message: Option<Result<AggregatedMessage, ProtocolError>>) {
+        // Whatever comes, the client lives.
+        self.pong_due = None;
+        match message {
+            Some(Ok(AggregatedMessage::Text(text))) => self.text(text.as_bytes()).await,
+            Some(Ok(AggregatedMessage::Binary(_))) => self.close(close_code::NOT_TEXT, "send text"),
+            Some(Ok(AggregatedMessage::Ping(payload))) => self.out.control(frames::pong(&payload)),
+            Some(Ok(AggregatedMessage::Pong(_))) => {}
+            Some(Ok(AggregatedMessage::Close(_))) => self.close(close_code::NORMAL, ""),
+            Some(Err(ProtocolError::Overflow)) => self.close(close_code::TOO_LARGE, "payload too large"),
+            Some(Err(ProtocolError::Io(error))) if error.kind() == std::io::ErrorKind::InvalidData => {
+                self.close(close_code::NOT_UTF8, "not UTF-8");
+            }
+            Some(Err(ProtocolError::Io(_))) | None => {
+                // The connection has gone: there is nobody to tell.
+                self.closed = true;
+            }
+            Some(Err(_)) => self.close(close_code::PROTOCOL_ERROR, "protocol error"),
+        }
+    }
+
+    async fn text(&mut self, text: &[u8]) {
+        match client_frame(text, self.api.config().json_depth) {
+            Ok(ClientFrame::Subscribe(wish)) => {
+                let agent = wish.agent;
+                if let Err(problem) = self.subscribe(wish).await {
+                    self.problem(&problem, Some(agent));
+                }
+            }
+            Ok(ClientFrame::Unsubscribe { agent }) => {
+                self.subscriptions.remove(agent);
+                self.send("unsubscribed", Unsubscribed { agent_id: agent.into() });
+            }
+            Ok(ClientFrame::Ping) => self.send("pong", serde_json::Map::new()),
+            Err(mistake) => self.problem(&mistake.problem, mistake.agent),
+        }
+    }
+
+    async fn subscribe(&mut self, wish: Subscribe) -> Result<(), Problem> {
+        let Subscribe { agent, since, raw, dialect } = wish;
+        let full = self.api.config().subscriptions_per_connection <= self.subscriptions.len();
+        if full && !self.subscriptions.contains(agent) {
+            return Err(Problem::new(
+                Code::CapacityExhausted,
+                "this connection follows as many agents as it may",
+            ));
+        }
+        let (agent, follower) = self.api.service().follow(agent, since.map(Sequence), true).await?;
+        let (agent_id, head, status) = (agent.id.into(), follower.head().0, agent.status.as_str());
+        self.send("subscribed", Subscribed { agent_id, head, status });
+        let form = WritingForm::Frames(dialect.unwrap_or(self.wishes.dialect));
+        self.subscriptions.insert(follower, Writing { form, raw });
+        Ok(())
+    }
+
+    fn told(&mut self, told: Told) {
+        match told {
+            Told::Page { agent, writing, page } => {
+                self.out.push(writing.of(agent, &page.batch).from(page.skip));
+            }
+            Told::End { end: StreamEnd::ShuttingDown, .. } => {}
+            Told::End { agent, end: StreamEnd::AgentEnded | StreamEnd::AgentDeleted } => {
+                self.send("unsubscribed", Unsubscribed { agent_id: agent.into() });
+            }
+            Told::Broken { agent, error } => self.problem(&error.into(), Some(agent)),
+        }
+    }
+
+    fn news(&mut self, news: Result<News, RecvError>) {
+        match news {
+            Ok(News::Created { agent, at }) => {
+                let created = AgentCreated { agent: AgentDto::from(&*agent), timestamp: IsoTime(at) };
+                self.send_at("agent:created", created, at);
+            }
+            Ok(News::Updated { agent, status, at }) => {
+                let (agent_id, status) = (agent.into(), status.as_str());
+                self.send_at("agent:updated", AgentUpdated { agent_id, status, timestamp: IsoTime(at) }, at);
+            }
+            Ok(News::Deleted { agent, at }) => {
+                let deleted = AgentDeleted { agent_id: agent.into(), timestamp: IsoTime(at) };
+                self.send_at("agent:deleted", deleted, at);
+            }
+            Err(RecvError::Lagged(_)) => {
+                let problem =
+                    Problem::new(Code::NewsLagged, "news were missed: load the list of agents again");
+                self.problem(&problem, None);
+            }
+            // The desk of the news lives as long as the service, which is closing then.
+            Err(RecvError::Closed) => self.close(close_code::SHUTTING_DOWN, "shutting down"),
+        }
+    }
+
+    fn problem(&mut self, problem: &Problem, agent: Option<AgentId>) {
+        let Problem { code, detail, errors, head, retry_after_s: _, allow: _ } = problem;
+        let message = errors
+            .first()
+            .map_or_else(|| detail.clone(), |error| format!("{}: {}", error.place(), error.detail));
+        let frame = ErrorFrame {
+            code: code.as_str(),
+            message: &message,
+            retryable: code.retryable(),
+            agent_id: agent.map(Into::into),
+            head: *head,
+        };
+        self.send("error", frame);
+    }
+
+    fn send<P: Serialize>(&mut self, kind: &'static str, payload: P) {
+        self.send_at(kind, payload, self.api.service().now());
+    }
+
+    fn send_at<P: Serialize>(&mut self, kind: &'static str, payload: P, at: Timestamp) {
+        self.out.push(frames::json(&Envelope { kind, payload, timestamp: at.0 }));
+    }
+
+    fn close(&mut self, code: u16, reason: &str) {
+        self.out.flush();
+        self.out.control(frames::close(code, reason));
+        self.closed = true;
+    }
+}
+
+fn every(period: Duration) -> Interval {
+    let mut interval = interval(period);
+    interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    // The first tick of an interval comes at once.
+    interval.reset();
+    interval
+}
+
+async fn deadline(at: Option<Instant>) {
+    match at {
+        Some(at) => sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}

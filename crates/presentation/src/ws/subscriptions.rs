@@ -1,0 +1,126 @@
+//! The agents that one connection follows.
+
+use std::collections::BTreeMap;
+
+use futures_util::future::{AbortHandle, Abortable, Aborted, BoxFuture, FutureExt as _};
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use tokenrail_application::{Follower, Next, Page, StoreError, StreamEnd};
+use tokenrail_domain::AgentId;
+
+use crate::dialect::Writing;
+
+/// The agents that one connection follows. Each follower waits in a future of its own that can be dropped.
+#[derive(Default)]
+pub(crate) struct Subscriptions {
+    waiting: FuturesUnordered<Abortable<BoxFuture<'static, Waited>>>,
+    known: BTreeMap<AgentId, Subscription>,
+}
+
+struct Subscription {
+    writing: Writing,
+    /// The number up to which events were given.
+    given: u64,
+    abort: AbortHandle,
+}
+
+struct Waited {
+    follower: Follower,
+    next: Result<Next, StoreError>,
+}
+
+/// What one of the agents has to tell.
+#[derive(Debug)]
+pub(crate) enum Told {
+    Page {
+        agent: AgentId,
+        writing: Writing,
+        page: Page,
+    },
+    /// It is followed no longer.
+    End {
+        agent: AgentId,
+        end: StreamEnd,
+    },
+    /// Its history cannot be read; it is followed no longer.
+    Broken {
+        agent: AgentId,
+        error: StoreError,
+    },
+}
+
+impl Subscriptions {
+    pub(crate) fn len(&self) -> usize {
+        self.known.len()
+    }
+
+    pub(crate) fn contains(&self, agent: AgentId) -> bool {
+        self.known.contains_key(&agent)
+    }
+
+    /// Follows an agent; where it was followed already, from the new cursor and no longer from the old one.
+    pub(crate) fn insert(&mut self, follower: Follower, writing: Writing) {
+        let (agent, given) = (follower.agent(), follower.cursor().0);
+        let abort = self.wait(follower);
+        if let Some(old) = self.known.insert(agent, Subscription { writing, given, abort }) {
+            old.abort.abort();
+        }
+    }
+
+    /// Follows an agent no longer.
+    pub(crate) fn remove(&mut self, agent: AgentId) {
+        if let Some(gone) = self.known.remove(&agent) {
+            gone.abort.abort();
+        }
+    }
+
+    /// For each agent, the number up to which its events were given.
+    pub(crate) fn heads(&self) -> BTreeMap<AgentId, u64> {
+        self.known.iter().map(|(agent, subscription)| (*agent, subscription.given)).collect()
+    }
+
+    /// Waits until one of the agents has something to tell; for ever where none is followed. May be dropped at any
+    /// await.
+    pub(crate) async fn next(&mut self) -> Told {
+        loop {
+            match self.waiting.next().await {
+                Some(Ok(waited)) => {
+                    if let Some(told) = self.told(waited) {
+                        return told;
+                    }
+                }
+                Some(Err(Aborted)) => {}
+                None => std::future::pending().await,
+            }
+        }
+    }
+
+    fn told(&mut self, Waited { follower, next }: Waited) -> Option<Told> {
+        let (agent, given) = (follower.agent(), follower.cursor().0);
+        match next {
+            Ok(Next::Page(page)) => {
+                let writing = self.known.get(&agent)?.writing;
+                let abort = self.wait(follower);
+                self.known.insert(agent, Subscription { writing, given, abort });
+                Some(Told::Page { agent, writing, page })
+            }
+            Ok(Next::End(end)) => {
+                self.known.remove(&agent);
+                Some(Told::End { agent, end })
+            }
+            Err(error) => {
+                self.known.remove(&agent);
+                Some(Told::Broken { agent, error })
+            }
+        }
+    }
+
+    fn wait(&mut self, mut follower: Follower) -> AbortHandle {
+        let waited = async move {
+            let next = follower.next().await;
+            Waited { follower, next }
+        };
+        let (abort, registration) = AbortHandle::new_pair();
+        self.waiting.push(Abortable::new(waited.boxed(), registration));
+        abort
+    }
+}

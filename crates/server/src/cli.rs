@@ -1,0 +1,178 @@
+//! The command line.
+
+mod client;
+mod demo;
+mod doctor;
+mod follow;
+mod list;
+mod run;
+mod screen;
+mod serve;
+mod show;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::config::{Config, Flags};
+pub(crate) use screen::Screen;
+
+/// Launches AI agents, makes every token durable, and shows it live.
+#[derive(Debug, Parser)]
+#[command(name = "tokenrail", version, about, propagate_version = true)]
+struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Args)]
+struct Global {
+    /// Configuration file [default: ./tokenrail.toml, else the one in the user's config folder]
+    #[arg(long, global = true, env = "TOKENRAIL_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Where everything is kept: database, token, output of running agents
+    #[arg(long, global = true, env = "TOKENRAIL_DATA_DIR", value_name = "FOLDER")]
+    data_dir: Option<PathBuf>,
+    /// Where the server listens, or is reached [default: 127.0.0.1:7117]
+    #[arg(long, global = true, env = "TOKENRAIL_LISTEN", value_name = "ADDRESS")]
+    listen: Option<String>,
+    /// Ask for no token; on a loopback address only
+    #[arg(long, global = true)]
+    insecure_no_auth: bool,
+    /// Print JSON lines instead of text
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve until Ctrl-C; running agents live on and are taken up by the next start
+    Serve(serve::ServeArgs),
+    /// Serve, launch the demo agent (a recorded session, no account needed) and show it here
+    Demo(demo::DemoArgs),
+    /// Launch an agent and follow it
+    Run(run::RunArgs),
+    /// Follow an agent
+    Tail(follow::TailArgs),
+    /// List agents, newest first
+    Ls(list::LsArgs),
+    /// Cancel what an agent is doing
+    Cancel {
+        /// The agent's id
+        id: String,
+    },
+    /// Check programs, folders, database and permissions
+    Doctor,
+    /// Print the token that clients must know
+    Token,
+    /// Supervise one run of an agent (internal)
+    #[command(hide = true)]
+    Supervise {
+        run_folder: PathBuf,
+        /// The second stage: become the agent
+        #[arg(long)]
+        exec: bool,
+    },
+}
+
+/// How a command ended, and its exit code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    Completed,
+    Failed,
+    Usage,
+    Unreachable,
+    Interrupted,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(match exit {
+            Exit::Completed => 0,
+            Exit::Failed => 1,
+            Exit::Usage => 2,
+            Exit::Unreachable => 3,
+            Exit::Interrupted => 130,
+        })
+    }
+}
+
+/// Runs the program: reads the command line, and does what it says.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    if let Command::Supervise { run_folder, exec } = &cli.command {
+        return match exec {
+            true => tokenrail_runner::exec_stage(run_folder),
+            false => tokenrail_runner::supervise(run_folder),
+        };
+    }
+    let mut screen = Screen::new(cli.global.json);
+    let flags = Flags {
+        config: cli.global.config,
+        data_dir: cli.global.data_dir,
+        listen: cli.global.listen,
+        insecure_no_auth: cli.global.insecure_no_auth,
+    };
+    let env: BTreeMap<String, String> = std::env::vars_os()
+        .filter_map(|(key, value)| Some((key.into_string().ok()?, value.into_string().ok()?)))
+        .collect();
+    let config = match Config::load(&flags, &env) {
+        Ok(config) => config,
+        Err(error) => {
+            screen.error(&error);
+            return Exit::Usage.into();
+        }
+    };
+    crate::install_crypto();
+    match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime.block_on(dispatch(cli.command, config, screen)).into(),
+        Err(error) => {
+            screen.error(&error);
+            Exit::Failed.into()
+        }
+    }
+}
+
+async fn dispatch(command: Command, config: Config, mut screen: Screen) -> Exit {
+    let done = match command {
+        Command::Serve(args) => serve::serve(config, args, &mut screen).await,
+        Command::Demo(args) => demo::demo(config, args, &mut screen).await,
+        Command::Run(args) => run::run(config, args, &mut screen).await,
+        Command::Tail(args) => follow::tail(&config, args, &mut screen).await,
+        Command::Ls(args) => list::ls(&config, args, &mut screen).await,
+        Command::Cancel { id } => list::cancel(&config, &id, &mut screen).await,
+        Command::Doctor => doctor::doctor(&config, &mut screen).await,
+        Command::Token => serve::token(&config, &mut screen),
+        Command::Supervise { .. } => Ok(Exit::Usage),
+    };
+    match done {
+        Ok(exit) => exit,
+        Err(error) => {
+            screen.error(&*error.cause);
+            error.exit
+        }
+    }
+}
+
+/// Why a command could not do its work.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) exit: Exit,
+    cause: Box<dyn std::error::Error + Send + Sync>,
+}
+
+impl Failure {
+    pub(crate) fn new(exit: Exit, cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self { exit, cause: cause.into() }
+    }
+}
+
+impl<E: std::error::Error + Send + Sync + 'static> From<E> for Failure {
+    fn from(cause: E) -> Self {
+        Self { exit: Exit::Failed, cause: Box::new(cause) }
+    }
+}

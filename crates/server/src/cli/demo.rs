@@ -1,0 +1,56 @@
+//! `tokenrail demo`: the main job on a recorded session, without an account.
+
+use clap::Args;
+use serde_json::json;
+
+use super::client::Client;
+use super::run::launch_and_follow;
+use super::screen::{Screen, Style};
+use super::serve::wait_for_stop;
+use super::{Exit, Failure};
+use crate::config::{Config, RunnerConfig};
+use crate::server::Server;
+
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    /// End when the demo's turn has ended
+    #[arg(long)]
+    once: bool,
+    /// How fast the recording plays: 1 is as it was, 0 as fast as it goes
+    #[arg(long, default_value_t = 1.0, value_name = "FACTOR")]
+    speed: f64,
+}
+
+const PROMPT: &str = "Show me what Tokenrail does.";
+
+pub(crate) async fn demo(mut config: Config, args: DemoArgs, screen: &mut Screen) -> Result<Exit, Failure> {
+    if !(args.speed.is_finite() && 0.0 <= args.speed) {
+        return Err(Failure::new(Exit::Usage, "--speed is a number from 0 on"));
+    }
+    if let Some(RunnerConfig::Replay(replay)) =
+        config.agents.get_mut("demo").map(|agent| &mut agent.runner)
+    {
+        replay.speed = args.speed;
+    }
+    let server = Server::start(config).await?;
+    let client = Client::new(server.url(), server.token())?;
+    if !screen.json {
+        screen.line(Style::Dim, &format!("serving on {}", server.url()));
+    }
+    let body = json!({ "type": "demo", "prompt": PROMPT });
+    let shown = launch_and_follow(&client, &body, screen).await;
+    let exit = match &shown {
+        Ok(exit) => *exit,
+        Err(_) => Exit::Failed,
+    };
+    if !args.once && exit == Exit::Completed {
+        if !screen.json {
+            let page = server.page_url();
+            screen.line(Style::Plain, &format!("\nEvery token above is saved. Open {page}"));
+            screen.line(Style::Dim, "Ctrl-C ends the server.");
+        }
+        wait_for_stop().await;
+    }
+    server.stop(false).await;
+    shown
+}

@@ -1,0 +1,146 @@
+//! `tokenrail doctor`: checks programs, folders, database and permissions.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use super::client;
+use super::screen::{Screen, Style};
+use super::{Exit, Failure};
+use crate::compose;
+use crate::config::{Config, RunnerConfig};
+use crate::token::{self, TokenError};
+
+/// One thing that was looked at.
+struct Finding {
+    name: String,
+    verdict: Verdict,
+    text: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Good,
+    /// Works, but the reader should know.
+    Remark,
+    Bad,
+}
+
+pub(crate) async fn doctor(config: &Config, screen: &mut Screen) -> Result<Exit, Failure> {
+    let mut findings = vec![file(config), folder(&config.data_dir), token(config), database(config).await];
+    findings.push(server(config).await);
+    findings.extend(programs(config).await);
+    for finding in &findings {
+        show(finding, screen);
+    }
+    let bad = findings.iter().filter(|finding| finding.verdict == Verdict::Bad).count();
+    Ok(if bad == 0 { Exit::Completed } else { Exit::Failed })
+}
+
+fn show(finding: &Finding, screen: &mut Screen) {
+    let Finding { name, verdict, text } = finding;
+    if screen.json {
+        let verdict = match verdict {
+            Verdict::Good => "ok",
+            Verdict::Remark => "remark",
+            Verdict::Bad => "problem",
+        };
+        let line = serde_json::json!({ "check": name, "verdict": verdict, "text": text });
+        screen.line(Style::Plain, &line.to_string());
+        return;
+    }
+    let (mark, style) = match verdict {
+        Verdict::Good => ("ok      ", Style::Good),
+        Verdict::Remark => ("remark  ", Style::Dim),
+        Verdict::Bad => ("problem ", Style::Bad),
+    };
+    screen.end_line();
+    screen.text(style, mark);
+    screen.text(Style::Plain, &format!("{name}: {text}\n"));
+}
+
+fn finding(name: &str, verdict: Verdict, text: impl Into<String>) -> Finding {
+    Finding { name: name.to_owned(), verdict, text: text.into() }
+}
+
+fn file(config: &Config) -> Finding {
+    let text = match &config.file {
+        Some(path) => path.display().to_string(),
+        None => "no file; the defaults are used".to_owned(),
+    };
+    finding("configuration", Verdict::Good, text)
+}
+
+fn folder(data_dir: &Path) -> Finding {
+    let shown = data_dir.display();
+    match std::fs::metadata(data_dir) {
+        Err(_) => finding("data folder", Verdict::Remark, format!("{shown} is not there yet; serve makes it")),
+        Ok(meta) if !meta.is_dir() => finding("data folder", Verdict::Bad, format!("{shown} is no folder")),
+        Ok(meta) if meta.permissions().mode() & 0o077 != 0 => {
+            let text = format!("{shown} is open to others; run: chmod 700 {shown}");
+            finding("data folder", Verdict::Bad, text)
+        }
+        Ok(_) => finding("data folder", Verdict::Good, shown.to_string()),
+    }
+}
+
+fn token(config: &Config) -> Finding {
+    match token::read(&config.data_dir) {
+        Ok(_) => finding("token", Verdict::Good, "is there, and readable by its owner alone"),
+        Err(TokenError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+            finding("token", Verdict::Remark, "is made by the first start")
+        }
+        Err(error) => finding("token", Verdict::Bad, error.to_string()),
+    }
+}
+
+async fn database(config: &Config) -> Finding {
+    let name = "database";
+    let folder = config.data_dir.clone();
+    match tokio::task::spawn_blocking(move || tokenrail_persistence::doctor(&folder)).await {
+        Ok(Ok(report)) if report.faults.is_empty() => {
+            finding(name, Verdict::Good, format!("{} agents, {} events", report.agents, report.events))
+        }
+        Ok(Ok(report)) => {
+            let faults = report.faults.iter().map(|fault| format!("{}: {}", fault.rule, fault.detail));
+            finding(name, Verdict::Bad, faults.collect::<Vec<_>>().join("; "))
+        }
+        Ok(Err(error)) => finding(name, Verdict::Remark, error.to_string()),
+        Err(error) => finding(name, Verdict::Bad, error.to_string()),
+    }
+}
+
+async fn server(config: &Config) -> Finding {
+    match client::Client::reach(config).await {
+        Ok(client) => finding("server", Verdict::Good, format!("runs on {}", client.base())),
+        Err(_) if client::has_address(&config.data_dir) => {
+            finding("server", Verdict::Remark, "has left an address and does not answer")
+        }
+        Err(_) => finding("server", Verdict::Remark, "is not running"),
+    }
+}
+
+async fn programs(config: &Config) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (name, agent) in &config.agents {
+        let name = format!("agents.{name}");
+        let kind = match compose::agent_type(config, agent) {
+            Ok(kind) => kind,
+            Err(error) => {
+                findings.push(finding(&name, Verdict::Bad, error.to_string()));
+                continue;
+            }
+        };
+        let probe = kind.runner.probe().await;
+        let what = [probe.program.clone(), probe.version].into_iter().flatten().collect::<Vec<_>>().join(", ");
+        let needed = config.default_agent.as_ref().is_some_and(|default| name.ends_with(default.as_str()));
+        findings.push(match probe.problem {
+            None => finding(&name, Verdict::Good, what),
+            // A program that nobody has asked for may be missing.
+            Some(problem) if !needed || !matches!(agent.runner, RunnerConfig::Process(_)) => {
+                finding(&name, Verdict::Remark, problem)
+            }
+            Some(problem) => finding(&name, Verdict::Bad, problem),
+        });
+    }
+    findings
+}

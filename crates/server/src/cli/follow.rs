@@ -1,0 +1,114 @@
+//! `tokenrail tail`, and what `run` and `demo` do after the launch.
+
+use std::time::Duration;
+
+use clap::Args;
+use futures_util::StreamExt as _;
+use tokenrail_runner::SseDecoder;
+use tokio::time::{Instant, sleep};
+
+use super::client::Client;
+use super::screen::Screen;
+use super::show::{Shower, ShownEvent};
+use super::{Exit, Failure};
+use crate::config::Config;
+
+/// Bytes of one event of the stream.
+const EVENT_BYTES: usize = 64 << 20;
+/// How often a lost connection is opened again before giving up, and the pause between.
+const RECONNECTS: u32 = 60;
+const RECONNECT_PAUSE: Duration = Duration::from_millis(500);
+const SPIN: Duration = Duration::from_millis(100);
+
+#[derive(Debug, Args)]
+pub(crate) struct TailArgs {
+    /// The agent's id
+    id: String,
+    /// Show what comes after this number; 0 is from the beginning
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    since: u64,
+    /// Go on when the turn has ended, and show later ones
+    #[arg(long)]
+    keep: bool,
+}
+
+pub(crate) async fn tail(config: &Config, args: TailArgs, screen: &mut Screen) -> Result<Exit, Failure> {
+    let client = Client::reach(config).await?;
+    follow(&client, &args.id, args.since, args.keep, screen).await
+}
+
+/// Shows an agent until it has ended, over as many connections as it takes.
+pub(crate) async fn follow(
+    client: &Client,
+    id: &str,
+    since: u64,
+    keep: bool,
+    screen: &mut Screen,
+) -> Result<Exit, Failure> {
+    let mut shower = Shower::default();
+    let mut last = since;
+    let mut lost = 0;
+    loop {
+        let before = last;
+        match stream(client, id, &mut last, keep, &mut shower, screen).await {
+            Ok(()) => return Ok(exit(shower.outcome.as_deref())),
+            Err(error) if error.exit != Exit::Unreachable && last == before && lost == 0 => return Err(error),
+            Err(error) => {
+                lost = if last == before { lost + 1 } else { 1 };
+                if RECONNECTS < lost {
+                    return Err(error);
+                }
+                screen.status("the server is away; trying again");
+                sleep(RECONNECT_PAUSE).await;
+            }
+        }
+    }
+}
+
+async fn stream(
+    client: &Client,
+    id: &str,
+    last: &mut u64,
+    keep: bool,
+    shower: &mut Shower,
+    screen: &mut Screen,
+) -> Result<(), Failure> {
+    let started = Instant::now();
+    let mut body = client.events(id, *last, keep).await?.bytes_stream();
+    let mut decoder = SseDecoder::new(EVENT_BYTES);
+    let mut events = Vec::new();
+    loop {
+        let chunk = tokio::select! {
+            chunk = body.next() => chunk,
+            () = sleep(SPIN), if screen.is_live() => {
+                let (count, seconds) = (shower.events, started.elapsed().as_secs());
+                screen.status(&format!("{count} events, {} tokens, {seconds} s", shower.tokens));
+                continue;
+            }
+        };
+        let Some(chunk) = chunk else { return Ok(()) };
+        let chunk = chunk.map_err(|error| Failure::new(Exit::Unreachable, error))?;
+        decoder.feed(&chunk, &mut events)?;
+        for event in events.drain(..) {
+            let Ok(number) = event.id.as_deref().unwrap_or_default().parse::<u64>() else { continue };
+            if number <= *last {
+                continue;
+            }
+            *last = number;
+            let data = String::from_utf8_lossy(&event.data);
+            if screen.json {
+                screen.line(super::screen::Style::Plain, &data);
+            }
+            let shown: ShownEvent = serde_json::from_str(&data)?;
+            if screen.json { shower.note(&shown) } else { shower.show(&shown, screen) }
+        }
+    }
+}
+
+fn exit(outcome: Option<&str>) -> Exit {
+    match outcome {
+        Some("completed") | None => Exit::Completed,
+        Some("cancelled") => Exit::Interrupted,
+        Some(_) => Exit::Failed,
+    }
+}

@@ -1,0 +1,65 @@
+//! `tokenrail ls` and `tokenrail cancel`.
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::client::Client;
+use super::screen::{Screen, Style};
+use super::{Exit, Failure};
+use crate::config::Config;
+
+#[derive(Debug, Args)]
+pub(crate) struct LsArgs {
+    /// Only agents in this state
+    #[arg(long, value_name = "STATUS")]
+    status: Option<String>,
+    /// How many at the most
+    #[arg(long, default_value_t = 20, value_name = "N")]
+    limit: u32,
+}
+
+pub(crate) async fn ls(config: &Config, args: LsArgs, screen: &mut Screen) -> Result<Exit, Failure> {
+    let client = Client::reach(config).await?;
+    let mut path = format!("/api/agents?limit={}", args.limit);
+    if let Some(status) = args.status {
+        path.push_str("&status=");
+        path.push_str(&status);
+    }
+    let agents: Vec<Value> = client.get(&path).await?.json().await?;
+    for agent in &agents {
+        if screen.json {
+            screen.line(Style::Plain, &agent.to_string());
+        } else {
+            screen.line(Style::Plain, &row(agent));
+        }
+    }
+    if agents.is_empty() && !screen.json {
+        screen.remark("no agents yet; launch one with: tokenrail run --type demo \"hello\"");
+    }
+    Ok(Exit::Completed)
+}
+
+fn row(agent: &Value) -> String {
+    let text = |key: &str| agent.get(key).and_then(Value::as_str).unwrap_or_default();
+    let number = |key: &str| agent.get(key).and_then(Value::as_u64).unwrap_or_default();
+    let prompt: String = text("prompt").chars().map(|c| if c.is_control() { ' ' } else { c }).take(48).collect();
+    format!(
+        "{}  {:<12}  {:<12}  {:>7} events  {}  {prompt}",
+        text("id"),
+        text("status"),
+        text("type"),
+        number("head"),
+        text("createdAt"),
+    )
+}
+
+pub(crate) async fn cancel(config: &Config, id: &str, screen: &mut Screen) -> Result<Exit, Failure> {
+    let client = Client::reach(config).await?;
+    let answer = client.post(&format!("/api/agents/{id}/cancel"), &json!({})).await?;
+    if screen.json {
+        screen.line(Style::Plain, &answer.to_string());
+    } else {
+        screen.line(Style::Plain, &format!("{id} is being cancelled"));
+    }
+    Ok(Exit::Completed)
+}

@@ -1,0 +1,134 @@
+//! What a person or a pipe sees: plain lines, and on a terminal colours and a spinner.
+
+use std::error::Error;
+use std::io::{self, IsTerminal as _, Write as _};
+
+/// Standard output, as it is used here.
+pub(crate) struct Screen {
+    pub(crate) json: bool,
+    terminal: bool,
+    /// The cursor stands at the beginning of a line.
+    at_line_start: bool,
+    /// A status line is shown, and must go before anything else is written.
+    status_shown: bool,
+    frame: usize,
+}
+
+/// How a piece of text looks on a terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Style {
+    Plain,
+    Dim,
+    Bold,
+    Good,
+    Bad,
+}
+
+const SPINNER: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
+
+impl Screen {
+    pub(crate) fn new(json: bool) -> Self {
+        let terminal = io::stdout().is_terminal();
+        Self { json, terminal, at_line_start: true, status_shown: false, frame: 0 }
+    }
+
+    /// Whether spinners and colours are shown.
+    pub(crate) fn is_live(&self) -> bool {
+        self.terminal && !self.json
+    }
+
+    /// Writes a piece of text.
+    pub(crate) fn text(&mut self, style: Style, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        self.clear_status();
+        let shown = if self.terminal { without_controls(text) } else { text.to_owned() };
+        let (on, off) = if self.is_live() { style.codes() } else { ("", "") };
+        // A reader that has gone away is no failure of ours: what is left is not wanted.
+        let _ = write!(io::stdout(), "{on}{shown}{off}");
+        let _ = io::stdout().flush();
+        self.at_line_start = text.ends_with('\n');
+    }
+
+    /// Writes a whole line, on a line of its own.
+    pub(crate) fn line(&mut self, style: Style, line: &str) {
+        self.end_line();
+        self.text(style, line);
+        self.text(Style::Plain, "\n");
+    }
+
+    pub(crate) fn end_line(&mut self) {
+        if !self.at_line_start {
+            self.text(Style::Plain, "\n");
+        }
+    }
+
+    /// Shows what is going on, until something is written; on a terminal only.
+    pub(crate) fn status(&mut self, status: &str) {
+        if !self.is_live() || !self.at_line_start {
+            return;
+        }
+        self.frame = (self.frame + 1) % SPINNER.len();
+        let _ = write!(io::stdout(), "\r\x1b[2K\x1b[2m{} {status}\x1b[0m", SPINNER[self.frame]);
+        let _ = io::stdout().flush();
+        self.status_shown = true;
+    }
+
+    pub(crate) fn clear_status(&mut self) {
+        if self.status_shown {
+            let _ = write!(io::stdout(), "\r\x1b[2K");
+            self.status_shown = false;
+        }
+    }
+
+    /// Tells what went wrong, with its causes.
+    pub(crate) fn error(&mut self, error: &dyn Error) {
+        self.clear_status();
+        self.end_line();
+        let mut text = error.to_string();
+        let mut source = error.source();
+        while let Some(cause) = source {
+            let cause_text = cause.to_string();
+            if !text.contains(&cause_text) {
+                text = format!("{text}: {cause_text}");
+            }
+            source = cause.source();
+        }
+        let _ = writeln!(io::stderr(), "tokenrail: {}", without_controls(&text));
+    }
+
+    /// A remark that is no output.
+    pub(crate) fn remark(&mut self, remark: &str) {
+        self.clear_status();
+        self.end_line();
+        let _ = writeln!(io::stderr(), "{remark}");
+    }
+}
+
+impl Style {
+    fn codes(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Plain => ("", ""),
+            Self::Dim => ("\x1b[2m", "\x1b[0m"),
+            Self::Bold => ("\x1b[1m", "\x1b[0m"),
+            Self::Good => ("\x1b[32m", "\x1b[0m"),
+            Self::Bad => ("\x1b[31m", "\x1b[0m"),
+        }
+    }
+}
+
+/// Agents print what they like: on a terminal nothing of it may move the cursor or ask the terminal anything.
+fn without_controls(text: &str) -> String {
+    text.chars().filter(|c| matches!(c, '\n' | '\t') || !c.is_control()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_controls;
+
+    #[test]
+    fn escape_sequences_lose_their_teeth() {
+        assert_eq!(without_controls("a\x1b]52;c;x\x07b\u{9b}31m\tc\nd\r"), "a]52;c;xb31m\tc\nd");
+    }
+}

@@ -1,0 +1,85 @@
+//! `tokenrail serve` and `tokenrail token`.
+
+use clap::{Args, ValueEnum};
+use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::EnvFilter;
+
+use super::screen::{Screen, Style};
+use super::{Exit, Failure};
+use crate::config::Config;
+use crate::server::Server;
+use crate::token;
+
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    /// Cancel the running agents at the end, instead of letting them live on
+    #[arg(long)]
+    stop_agents: bool,
+    /// How log lines are written, on standard error
+    #[arg(long, value_enum, default_value_t = LogFormat::Text, env = "TOKENRAIL_LOG_FORMAT")]
+    log_format: LogFormat,
+    /// What is logged, for example `info` or `tokenrail_application=debug`
+    #[arg(long, default_value = "info", env = "TOKENRAIL_LOG", value_name = "FILTER")]
+    log: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum LogFormat {
+    Text,
+    Json,
+}
+
+pub(crate) async fn serve(config: Config, args: ServeArgs, screen: &mut Screen) -> Result<Exit, Failure> {
+    start_log(&args)?;
+    if rustix::process::geteuid().is_root() {
+        tracing::warn!("running as root: so are the agents; use an account of their own");
+    }
+    if config.insecure_no_auth {
+        tracing::warn!("no token is asked for: every program on this machine can run agents as this user");
+    }
+    let server = Server::start(config).await?;
+    screen.line(Style::Plain, &format!("serving on {}", server.url()));
+    if screen.is_live() {
+        screen.line(Style::Plain, &format!("the page: {}", server.page_url()));
+    }
+    wait_for_stop().await;
+    tracing::info!("stopping");
+    let in_time = server.stop(args.stop_agents).await;
+    if !in_time {
+        tracing::warn!("not everything ended within limits.shutdown_timeout_s");
+    }
+    Ok(Exit::Completed)
+}
+
+pub(crate) fn token(config: &Config, screen: &mut Screen) -> Result<Exit, Failure> {
+    let token = token::read(&config.data_dir)?;
+    screen.line(Style::Plain, &token);
+    Ok(Exit::Completed)
+}
+
+/// Waits for Ctrl-C, or for what a service manager sends.
+pub(crate) async fn wait_for_stop() {
+    let terminate = async {
+        match signal(SignalKind::terminate()) {
+            Ok(mut terminate) => {
+                terminate.recv().await;
+            }
+            Err(_) => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        () = terminate => {}
+    }
+}
+
+fn start_log(args: &ServeArgs) -> Result<(), Failure> {
+    let filter = EnvFilter::try_new(&args.log)
+        .map_err(|error| Failure::new(Exit::Usage, format!("--log: {error}")))?;
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    match args.log_format {
+        LogFormat::Text => log.init(),
+        LogFormat::Json => log.json().init(),
+    }
+    Ok(())
+}

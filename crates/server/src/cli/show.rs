@@ -1,0 +1,167 @@
+//! Shows the events of an agent as a person reads them.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::screen::{Screen, Style};
+
+/// How much of a tool's input or result is shown.
+const EXCERPT_CHARS: usize = 160;
+const EXCERPT_LINES: usize = 6;
+
+/// An event as the API gives it: the parts that are shown.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ShownEvent {
+    pub(crate) sequence_number: u64,
+    content: Value,
+    metadata: Metadata,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata {
+    event_type: String,
+    #[serde(default)]
+    message_id: Option<String>,
+    #[serde(default)]
+    tool_name: Option<String>,
+    #[serde(default)]
+    is_error: bool,
+    #[serde(default)]
+    outcome: Option<String>,
+    #[serde(default)]
+    duration_ms: Option<u64>,
+    #[serde(default)]
+    cost_usd: Option<f64>,
+    #[serde(default)]
+    error: Option<ShownError>,
+}
+
+#[derive(Debug, Deserialize)]
+struct ShownError {
+    class: String,
+}
+
+/// Shows one agent, event after event.
+#[derive(Debug, Default)]
+pub(crate) struct Shower {
+    /// The message whose deltas have been shown.
+    streamed: Option<String>,
+    thinking: bool,
+    pub(crate) events: u64,
+    pub(crate) tokens: u64,
+    /// How the newest turn has ended.
+    pub(crate) outcome: Option<String>,
+}
+
+impl Shower {
+    /// Shows one event.
+    pub(crate) fn show(&mut self, event: &ShownEvent, screen: &mut Screen) {
+        self.events += 1;
+        let text = event.content.as_str().unwrap_or_default();
+        let was_thinking = std::mem::take(&mut self.thinking);
+        match event.metadata.event_type.as_str() {
+            "content_delta" => {
+                if was_thinking {
+                    screen.end_line();
+                }
+                self.streamed.clone_from(&event.metadata.message_id);
+                self.tokens += 1;
+                screen.text(Style::Plain, text);
+            }
+            "thinking_delta" => {
+                self.thinking = true;
+                self.streamed.clone_from(&event.metadata.message_id);
+                self.tokens += 1;
+                screen.text(Style::Dim, text);
+            }
+            "tool_input_delta" => self.streamed.clone_from(&event.metadata.message_id),
+            "message" => self.message(event, screen),
+            "tool_use" => {
+                let tool = event.metadata.tool_name.as_deref().unwrap_or("tool");
+                let input = event.content.get("input").map(Value::to_string).unwrap_or_default();
+                screen.line(Style::Bold, &format!("● {tool} {}", excerpt(&input, 1)));
+            }
+            "tool_result" => {
+                let style = if event.metadata.is_error { Style::Bad } else { Style::Dim };
+                let result = plain(&event.content);
+                screen.line(style, &indent(&excerpt(&result, EXCERPT_LINES)));
+            }
+            "result" => self.result(event, screen),
+            _ => self.other(event, text, screen),
+        }
+    }
+
+    /// Takes an event in without showing it.
+    pub(crate) fn note(&mut self, event: &ShownEvent) {
+        self.events += 1;
+        if event.metadata.event_type == "result" {
+            self.outcome.clone_from(&event.metadata.outcome);
+        }
+    }
+
+    fn message(&mut self, event: &ShownEvent, screen: &mut Screen) {
+        let streamed = self.streamed.is_some() && self.streamed == event.metadata.message_id;
+        if !streamed {
+            screen.line(Style::Plain, &plain(&event.content));
+        }
+        screen.end_line();
+        self.streamed = None;
+    }
+
+    fn result(&mut self, event: &ShownEvent, screen: &mut Screen) {
+        let outcome = event.metadata.outcome.clone().unwrap_or_default();
+        let style = if outcome == "completed" { Style::Good } else { Style::Bad };
+        let mut line = format!("— {outcome}");
+        if let Some(duration_ms) = event.metadata.duration_ms {
+            line.push_str(&format!(" in {:.1} s", duration_ms as f64 / 1000.0));
+        }
+        line.push_str(&format!(", {} events", event.sequence_number));
+        if let Some(cost) = event.metadata.cost_usd {
+            line.push_str(&format!(", ${cost:.4}"));
+        }
+        screen.line(style, &line);
+        self.outcome = Some(outcome);
+    }
+
+    fn other(&mut self, event: &ShownEvent, text: &str, screen: &mut Screen) {
+        match (event.metadata.error.as_ref(), event.metadata.event_type.as_str()) {
+            (Some(error), _) => screen.line(Style::Bad, &format!("error ({}): {text}", error.class)),
+            (None, "user" | "user_message") => screen.line(Style::Bold, &format!("> {text}")),
+            (None, "abandoned") => screen.line(Style::Dim, "(the agent starts this message again)"),
+            (None, "api_retry") => screen.line(Style::Dim, "(the agent tries again)"),
+            _ => {}
+        }
+    }
+}
+
+fn plain(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(blocks) => {
+            blocks.iter().filter_map(|block| block.get("text")?.as_str()).collect::<Vec<_>>().join("\n")
+        }
+        other => other.to_string(),
+    }
+}
+
+fn excerpt(text: &str, lines: usize) -> String {
+    let mut shown: Vec<String> = text
+        .lines()
+        .take(lines)
+        .map(|line| match line.char_indices().nth(EXCERPT_CHARS) {
+            Some((end, _)) => format!("{}…", &line[..end]),
+            None => line.to_owned(),
+        })
+        .collect();
+    let more = text.lines().count().saturating_sub(lines);
+    if 0 < more {
+        shown.push(format!("… {more} more lines"));
+    }
+    shown.join("\n")
+}
+
+fn indent(text: &str) -> String {
+    text.lines().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,162 @@
+//! Every port and the adapter behind it: the only place where adapters are chosen.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokenrail_application::{AgentType, Limits, Outside};
+use tokenrail_parser::ClaudeParser;
+use tokenrail_persistence::{Store, StoreConfig, Synchronous as CommitWaits};
+use tokenrail_ports::{IAgentRunner, IMessageParser, RunnerError};
+use tokenrail_runner::{
+    ProcessConfig, ProcessLimits, ProcessRunner, ProxyConfig, ProxyLimits, ProxyRunner, ReplayRunner,
+    Transcript, Workspaces,
+};
+
+use crate::clock::{SystemClock, SystemRandom};
+use crate::config::{self, AgentConfig, Config, LimitsConfig, RunnerConfig, Synchronous};
+
+/// A real session of Claude Code 2.1.330, recorded against a scripted model.
+const DEMO_OUTPUT: &[u8] = include_bytes!("../demo/session.jsonl");
+const DEMO_TIMES: &str = include_str!("../demo/session.times");
+
+/// The configuration of the store.
+pub(crate) fn store_config(config: &Config) -> StoreConfig {
+    let mut store = StoreConfig::new(&config.data_dir);
+    store.synchronous = match config.synchronous {
+        Synchronous::Full => CommitWaits::Full,
+        Synchronous::Normal => CommitWaits::Normal,
+    };
+    store.limits.wal_max_bytes = config.limits.wal_bytes;
+    store
+}
+
+/// Puts an adapter behind every port.
+pub(crate) fn outside(config: &Config, store: &Store) -> Result<Outside, ComposeError> {
+    let store = Arc::new(store.clone());
+    let mut types = BTreeMap::new();
+    for (name, agent) in &config.agents {
+        let kind = agent_type(config, agent)
+            .map_err(|source| ComposeError { agent: name.clone(), source })?;
+        types.insert(name.clone(), kind);
+    }
+    Ok(Outside {
+        journal: store.clone(),
+        agents: store,
+        clock: Arc::new(SystemClock),
+        random: Arc::new(SystemRandom),
+        types,
+        default_type: config.default_agent.clone(),
+    })
+}
+
+/// A configured agent type that cannot be set up.
+#[derive(Debug, thiserror::Error)]
+#[error("agents.{agent} cannot be set up")]
+pub struct ComposeError {
+    agent: String,
+    source: RunnerError,
+}
+
+/// Puts an adapter behind one configured agent type.
+pub(crate) fn agent_type(config: &Config, agent: &AgentConfig) -> Result<AgentType, RunnerError> {
+    let (runner, runner_name): (Arc<dyn IAgentRunner>, _) = match &agent.runner {
+        RunnerConfig::Process(process) => (Arc::new(process_runner(config, process)?), "process"),
+        RunnerConfig::Proxy(proxy) => (Arc::new(proxy_runner(config, proxy)?), "proxy"),
+        RunnerConfig::Replay(replay) => (Arc::new(replay_runner(replay)?), "replay"),
+    };
+    let own = config.data_dir.join("work");
+    Ok(AgentType {
+        runner,
+        workspace: Arc::new(Workspaces::new(own, agent.cwd_roots.clone())),
+        // The configuration has checked the format: there is one.
+        parser: claude_parser,
+        runner_name: runner_name.to_owned(),
+        format: agent.format.clone(),
+    })
+}
+
+fn claude_parser() -> Box<dyn IMessageParser> {
+    Box::new(ClaudeParser::new())
+}
+
+fn process_runner(
+    config: &Config,
+    process: &config::ProcessConfig,
+) -> Result<ProcessRunner, RunnerError> {
+    let config::ProcessConfig { program, args, resume_args, model_args, env, pass_env, interrupt } = process;
+    ProcessRunner::new(ProcessConfig {
+        supervisor: this_program()?,
+        runs: config.data_dir.join("runs"),
+        program: program.clone(),
+        args: args.clone(),
+        resume_args: resume_args.clone(),
+        model_args: model_args.clone(),
+        env: env.clone(),
+        pass_env: pass_env.clone(),
+        interrupt: *interrupt,
+        limits: process_limits(&config.limits),
+    })
+}
+
+/// This program itself, which is also the supervisor. In tests of this crate it is the test program.
+fn this_program() -> io::Result<PathBuf> {
+    std::env::current_exe()
+}
+
+fn process_limits(limits: &LimitsConfig) -> ProcessLimits {
+    ProcessLimits {
+        line_bytes: limits.line_bytes,
+        cancel_grace_ms: limits.cancel_grace_s * 1000,
+        kill_grace_ms: limits.kill_grace_s * 1000,
+        spawn_timeout_ms: limits.spawn_timeout_s * 1000,
+        stderr_bytes: limits.stderr_bytes,
+        ..ProcessLimits::default()
+    }
+}
+
+fn proxy_runner(config: &Config, proxy: &config::ProxyConfig) -> Result<ProxyRunner, RunnerError> {
+    let limits = ProxyLimits {
+        connect_timeout_ms: config.limits.connect_timeout_s * 1000,
+        idle_timeout_ms: config.limits.idle_timeout_s * 1000,
+        event_bytes: config.limits.line_bytes,
+        ..ProxyLimits::default()
+    };
+    ProxyRunner::new(ProxyConfig { url: proxy.url.clone(), limits })
+}
+
+fn replay_runner(replay: &config::ReplayConfig) -> io::Result<ReplayRunner> {
+    let transcript = match &replay.transcript {
+        config::Transcript::BuiltIn => Transcript::new("builtin", DEMO_OUTPUT, DEMO_TIMES),
+        config::Transcript::File(path) => Transcript::read(Path::new(path))?,
+    };
+    Ok(ReplayRunner::new(transcript, replay.speed))
+}
+
+/// The bounds of the application, as configured.
+pub(crate) fn limits(limits: &LimitsConfig) -> Limits {
+    Limits {
+        running_agents: limits.running_agents,
+        queued_launches: limits.queued_launches,
+        queued_turns: limits.queued_turns,
+        stream_timeout: Duration::from_secs(limits.stream_timeout_s),
+        idle_timeout: Duration::from_secs(limits.idle_timeout_s),
+        turn_timeout: Duration::from_secs(limits.turn_timeout_s),
+        result_grace: Duration::from_secs(limits.result_grace_s),
+        disconnect_grace: Duration::from_secs(limits.disconnect_grace_s),
+        stop_timeout: Duration::from_secs(limits.shutdown_timeout_s),
+        pending_events: limits.pending_events,
+        pending_bytes: limits.pending_bytes,
+        message_bytes: limits.message_bytes,
+        spool_bytes: limits.spool_bytes,
+        page_events: limits.page_events,
+        page_bytes: limits.page_bytes,
+        tail_bytes: limits.tail_bytes,
+        tails_bytes: limits.tails_bytes,
+        idempotency_age: Duration::from_hours(limits.idempotency_hours),
+        list_agents: limits.list_agents,
+        ..Limits::default()
+    }
+}

@@ -1,0 +1,129 @@
+//! The configuration: defaults, then the file, then the environment, then the flags.
+
+mod agents;
+mod layers;
+mod limits;
+mod problem;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+pub(crate) use agents::{AgentConfig, ProcessConfig, ProxyConfig, ReplayConfig, RunnerConfig, Transcript};
+pub(crate) use limits::LimitsConfig;
+pub use problem::ConfigError;
+
+/// The configuration of one server.
+#[derive(Debug, Clone)]
+pub struct Config {
+    pub listen: SocketAddr,
+    /// Where everything is kept: database, token, spools, folders of agents.
+    pub data_dir: PathBuf,
+    /// Authorities (`host` or `host:port`) that a request may name, beside the loopback ones.
+    pub allowed_hosts: Vec<String>,
+    /// Origins of web pages that may call, beside the server's own.
+    pub allowed_origins: Vec<String>,
+    /// The type of a launch that names none.
+    pub default_agent: Option<String>,
+    pub synchronous: Synchronous,
+    pub limits: LimitsConfig,
+    pub agents: BTreeMap<String, AgentConfig>,
+    /// Loopback only: no token is asked for.
+    pub insecure_no_auth: bool,
+    /// The file that was read, if any.
+    pub file: Option<PathBuf>,
+}
+
+/// When a commit counts as durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Synchronous {
+    /// When the disk has it: survives a power cut.
+    Full,
+    /// When the operating system has it: survives a crash of the server, not a power cut.
+    Normal,
+}
+
+/// What the flags say; they come last.
+#[derive(Debug, Clone, Default)]
+pub struct Flags {
+    pub config: Option<PathBuf>,
+    pub data_dir: Option<PathBuf>,
+    pub listen: Option<String>,
+    pub insecure_no_auth: bool,
+}
+
+impl Config {
+    /// Reads all layers. `env` is the environment of the process.
+    ///
+    /// # Errors
+    /// [`ConfigError`] for the first wrong key or value, with its place and what to write instead.
+    pub fn load(flags: &Flags, env: &BTreeMap<String, String>) -> Result<Self, ConfigError> {
+        let home = env.get("HOME").map(PathBuf::from);
+        let file = layers::find_file(flags.config.as_deref(), env)?;
+        let tables = layers::read(file.as_deref(), env)?;
+        let mut agents = agents::built_in();
+        for (name, agent) in tables.agents {
+            agents.insert(name.clone(), agent.check(&name, home.as_deref())?);
+        }
+        let server = tables.server;
+        let listen = flags.listen.clone().or(server.listen).unwrap_or_else(|| DEFAULT_LISTEN.to_owned());
+        let listen: SocketAddr = listen.parse().map_err(|_| ConfigError::BadListen(listen))?;
+        let data_dir = match flags.data_dir.clone().or(server.data_dir.map(PathBuf::from)) {
+            Some(dir) => absolute(&expand_home(&dir, home.as_deref())),
+            None => default_data_dir(env)?,
+        };
+        if flags.insecure_no_auth && !listen.ip().is_loopback() {
+            return Err(ConfigError::InsecureListen(listen));
+        }
+        let default_agent = server.default_agent.unwrap_or_else(|| "claude-code".to_owned());
+        if !agents.contains_key(&default_agent) {
+            return Err(ConfigError::UnknownDefault(problem::with_suggestion(
+                &default_agent,
+                agents.keys().map(String::as_str),
+            )));
+        }
+        Ok(Self {
+            listen,
+            data_dir,
+            allowed_hosts: server.allowed_hosts,
+            allowed_origins: server.allowed_origins,
+            default_agent: Some(default_agent),
+            synchronous: tables.storage.synchronous.unwrap_or(Synchronous::Full),
+            limits: tables.limits,
+            agents,
+            insecure_no_auth: flags.insecure_no_auth,
+            file,
+        })
+    }
+}
+
+/// Where the server listens unless told otherwise.
+pub(crate) const DEFAULT_LISTEN: &str = "127.0.0.1:7117";
+
+fn default_data_dir(env: &BTreeMap<String, String>) -> Result<PathBuf, ConfigError> {
+    if let Some(dir) = env.get("XDG_DATA_HOME").filter(|dir| Path::new(dir).is_absolute()) {
+        return Ok(Path::new(dir).join("tokenrail"));
+    }
+    match env.get("HOME").filter(|home| !home.is_empty()) {
+        Some(home) => Ok(Path::new(home).join(".local/share/tokenrail")),
+        None => Err(ConfigError::NoDataDir),
+    }
+}
+
+fn expand_home(path: &Path, home: Option<&Path>) -> PathBuf {
+    match (path.strip_prefix("~"), home) {
+        (Ok(rest), Some(home)) => home.join(rest),
+        _ => path.to_owned(),
+    }
+}
+
+/// Relative folders of flags and configuration are meant from where the program was started.
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+#[cfg(test)]
+mod tests;

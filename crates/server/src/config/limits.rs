@@ -1,0 +1,96 @@
+//! `[limits]`: every bound of the system.
+
+use serde::Deserialize;
+
+macro_rules! limits {
+    ($($(#[$doc:meta])* $name:ident: $type:ty = $default:expr,)*) => {
+        /// Every bound of the system, with its default.
+        #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+        #[serde(deny_unknown_fields, default)]
+        pub struct LimitsConfig {
+            $($(#[$doc])* pub $name: $type,)*
+        }
+
+        impl Default for LimitsConfig {
+            fn default() -> Self {
+                Self { $($name: $default,)* }
+            }
+        }
+
+        impl LimitsConfig {
+            /// The limits as lines of a configuration file.
+            pub fn to_toml(&self) -> String {
+                let mut lines = String::from("[limits]\n");
+                $(lines.push_str(&format!("{} = {}\n", stringify!($name), self.$name));)*
+                lines
+            }
+        }
+    };
+}
+
+limits! {
+    /// Agents that run at the same time; more wait.
+    running_agents: usize = 64,
+    /// Launches that may wait; then 503 `capacity_exhausted`.
+    queued_launches: usize = 256,
+    /// Launches per minute; then 429 `rate_limited`.
+    launches_per_minute: u32 = 120,
+    /// Turns of one agent that may wait.
+    queued_turns: u32 = 16,
+    /// Bytes of one line of output; a longer one stays in the spool and is reported.
+    line_bytes: usize = 16 << 20,
+    /// Bytes that one run may print; then it is ended as `output_capped`.
+    spool_bytes: u64 = 4 << 30,
+    /// Bytes of text that the open messages of a turn may hold; then it is ended as `output_capped`.
+    message_bytes: usize = 64 << 20,
+    /// Bytes of standard error that are kept.
+    stderr_bytes: usize = 64 << 10,
+    /// Silence in the middle of a message; not while a tool runs.
+    stream_timeout_s: u64 = 60,
+    /// Silence of an agent; not while a tool runs.
+    idle_timeout_s: u64 = 600,
+    /// How long a turn may take.
+    turn_timeout_s: u64 = 3600,
+    /// How long an agent may live on after its result.
+    result_grace_s: u64 = 10,
+    /// How long a cancelled agent has to end by itself.
+    cancel_grace_s: u64 = 5,
+    /// How long its processes have to be gone after that.
+    kill_grace_s: u64 = 2,
+    /// How long the supervisor of an agent has to start.
+    spawn_timeout_s: u64 = 10,
+    /// How long an agent with `cancelOnDisconnect` runs on without a follower.
+    disconnect_grace_s: u64 = 2,
+    /// How long the start of an answer of an upstream may take.
+    connect_timeout_s: u64 = 10,
+    /// Bytes of a request's body.
+    request_bytes: usize = 1 << 20,
+    /// Events of one page.
+    page_events: usize = 500,
+    /// Bytes of one page, about.
+    page_bytes: usize = 1 << 20,
+    /// Agents of one listing.
+    list_agents: usize = 500,
+    /// Events of one agent that may wait for their commit; what is beyond waits in the spool.
+    pending_events: usize = 4096,
+    /// Bytes of them.
+    pending_bytes: usize = 1 << 20,
+    /// Bytes of newest events in memory, per running agent.
+    tail_bytes: usize = 8 << 20,
+    /// The same, of all agents together.
+    tails_bytes: usize = 256 << 20,
+    /// Bytes of the write-ahead log, before it is started anew.
+    wal_bytes: u64 = 64 << 20,
+    /// Connections at the same time.
+    connections: usize = 4096,
+    /// Agents that one WebSocket connection may follow.
+    subscriptions_per_connection: usize = 128,
+    /// Bytes in the kernel's send buffer of a connection.
+    send_buffer_bytes: usize = 128 << 10,
+    /// A client that accepts no byte for this long is cut.
+    send_timeout_s: u64 = 20,
+    /// How long an idempotency key is remembered.
+    idempotency_hours: u64 = 24,
+    /// How long a graceful stop may take.
+    shutdown_timeout_s: u64 = 25,
+}

@@ -1,0 +1,174 @@
+//! Starts and stops everything.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix_web::dev::ServerHandle;
+use actix_web::HttpServer;
+use tokenrail_application::{AgentService, Refusal};
+use tokenrail_persistence::{OpenError, Store};
+use tokenrail_presentation::{Api, PresentationConfig, SocketLimits, app, on_connect};
+use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
+
+use crate::address;
+use crate::clock::SystemRandom;
+use crate::compose::{self, ComposeError};
+use crate::config::{Config, LimitsConfig};
+use crate::token::{self, TokenError};
+
+/// How many threads carry connections. Each is cheap; the work of one token is done once for all of them.
+const WORKERS: usize = 2;
+/// How long a client may take to send the head of a request.
+const REQUEST_HEAD_TIMEOUT: Duration = Duration::from_secs(5);
+const KEEP_ALIVE: Duration = Duration::from_secs(75);
+
+/// A running server.
+pub struct Server {
+    config: Config,
+    address: SocketAddr,
+    token: Option<String>,
+    service: AgentService,
+    store: Store,
+    http: ServerHandle,
+    serving: JoinHandle<io::Result<()>>,
+}
+
+/// Why a server did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error(transparent)]
+    Store(#[from] OpenError),
+    #[error(transparent)]
+    Token(#[from] TokenError),
+    #[error("cannot listen on {address}; is another server running there? Choose another with --listen")]
+    Listen { address: SocketAddr, source: io::Error },
+    #[error(transparent)]
+    Compose(#[from] ComposeError),
+    #[error("what an earlier server left cannot be taken up")]
+    Recover(#[source] Refusal),
+    #[error("the kernel gives no random bytes")]
+    Random(#[source] io::Error),
+    #[error("the store could not be opened")]
+    Panic(#[source] io::Error),
+    #[error("the address cannot be written to the data folder")]
+    Address(#[source] io::Error),
+}
+
+impl Server {
+    /// Opens the store, takes up what an earlier life has left, and serves.
+    ///
+    /// # Errors
+    /// [`StartError`]; nothing runs then.
+    pub async fn start(config: Config) -> Result<Self, StartError> {
+        let store_config = compose::store_config(&config);
+        let store = Handle::current()
+            .spawn_blocking(move || Store::open(store_config))
+            .await
+            .map_err(|error| StartError::Panic(io::Error::other(error)))??;
+        let token = if config.insecure_no_auth { None } else { Some(token::read_or_make(&config.data_dir)?) };
+        let wanted = config.listen;
+        let failed = |source| StartError::Listen { address: wanted, source };
+        let listener = TcpListener::bind(wanted).map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+
+        let outside = compose::outside(&config, &store)?;
+        let service = AgentService::new(outside, compose::limits(&config.limits), Handle::current());
+        let taken_up = service.recover().await.map_err(StartError::Recover)?;
+        tracing::info!(%address, taken_up, data_dir = %config.data_dir.display(), "serving");
+
+        let presentation = presentation_config(&config, address, token.clone());
+        let api = Api::new(service.clone(), presentation, random_source()?);
+        let http = listen(listener, api, &config.limits).map_err(failed)?;
+        address::write(&config.data_dir, address).map_err(StartError::Address)?;
+        let handle = http.handle();
+        let serving = Handle::current().spawn(http);
+        Ok(Self { config, address, token, service, store, http: handle, serving })
+    }
+
+    /// The server's address, as a URL without a slash at its end.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// The page, with the token where the browser does not send it on: behind the `#`.
+    pub fn page_url(&self) -> String {
+        match &self.token {
+            Some(token) => format!("{}/#token={token}", self.url()),
+            None => format!("{}/", self.url()),
+        }
+    }
+
+    /// What clients must know; none where nothing is asked for.
+    pub fn token(&self) -> Option<String> {
+        self.token.clone()
+    }
+
+    /// Ends the streams and the server. The agents live on, unless `stop_agents`. Gives false where not all of it
+    /// was done within `limits.shutdown_timeout_s`.
+    pub async fn stop(self, stop_agents: bool) -> bool {
+        address::remove(&self.config.data_dir);
+        let patience = Duration::from_secs(self.config.limits.shutdown_timeout_s);
+        let in_time = self.service.shutdown(stop_agents, patience).await;
+        self.http.stop(true).await;
+        if let Err(error) = self.serving.await.unwrap_or_else(|error| Err(io::Error::other(error))) {
+            tracing::error!(error = &error as &dyn std::error::Error, "the server did not end well");
+        }
+        self.store.close().await;
+        in_time
+    }
+}
+
+fn listen(
+    listener: TcpListener,
+    api: Api,
+    limits: &LimitsConfig,
+) -> io::Result<actix_web::dev::Server> {
+    let sockets = SocketLimits {
+        send_buffer_bytes: limits.send_buffer_bytes,
+        no_progress: Duration::from_secs(limits.send_timeout_s),
+    };
+    let http = HttpServer::new(move || app(api.clone()));
+    let http = http
+        .workers(WORKERS)
+        .max_connections(limits.connections.div_ceil(WORKERS))
+        .client_request_timeout(REQUEST_HEAD_TIMEOUT)
+        .keep_alive(KEEP_ALIVE)
+        .shutdown_timeout(limits.shutdown_timeout_s)
+        .tcp_nodelay(true)
+        .disable_signals()
+        .on_connect(move |connection, extensions| on_connect(connection, extensions, sockets))
+        .listen(listener)?;
+    Ok(http.run())
+}
+
+fn presentation_config(config: &Config, address: SocketAddr, token: Option<String>) -> PresentationConfig {
+    let mut presentation = PresentationConfig::new(address.port());
+    let limits = &config.limits;
+    presentation.token = token;
+    if !address.ip().is_unspecified() {
+        presentation.allowed_hosts.push(address.to_string());
+    }
+    presentation.allowed_hosts.extend(config.allowed_hosts.iter().cloned());
+    presentation.allowed_origins.clone_from(&config.allowed_origins);
+    presentation.request_bytes = limits.request_bytes;
+    presentation.launches_per_minute = limits.launches_per_minute;
+    presentation.connections = limits.connections;
+    presentation.subscriptions_per_connection = limits.subscriptions_per_connection;
+    presentation.list_agents = limits.list_agents;
+    presentation
+}
+
+/// Tickets and request ids are drawn from this. That the kernel gives random bytes is seen once, at the start.
+fn random_source() -> Result<tokenrail_presentation::RandomSource, StartError> {
+    SystemRandom::fill(&mut [0; 32]).map_err(StartError::Random)?;
+    Ok(Arc::new(|| {
+        let mut bytes = [0; 32];
+        while SystemRandom::fill(&mut bytes).is_err() {
+            std::thread::yield_now();
+        }
+        bytes
+    }))
+}

@@ -1,0 +1,106 @@
+//! The token that clients must know: made at the first start, kept in the data folder for its owner alone.
+
+use std::fmt::Write as _;
+use std::fs::OpenOptions;
+use std::io::{self, Read, Write as _};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use crate::clock::SystemRandom;
+
+const TOKEN_BYTES: usize = 32;
+
+/// Why there is no token.
+#[derive(Debug, thiserror::Error)]
+pub enum TokenError {
+    #[error("the token file {} can be read by others; run: chmod 600 {}", .0.display(), .0.display())]
+    ReadableByOthers(PathBuf),
+    #[error("the token file {} holds no token; remove it, and the next start makes a new one", .0.display())]
+    Malformed(PathBuf),
+    #[error("the token file {} cannot be used: {source}", path.display())]
+    Io { path: PathBuf, source: io::Error },
+}
+
+/// Where the token of a data folder is kept.
+pub(crate) fn token_file(data_dir: &Path) -> PathBuf {
+    data_dir.join("token")
+}
+
+/// Reads the token of a data folder: 64 hexadecimal digits, 256 random bits.
+///
+/// # Errors
+/// [`TokenError`]; [`TokenError::Io`] with [`io::ErrorKind::NotFound`] where no server has ever started on it.
+pub(crate) fn read(data_dir: &Path) -> Result<String, TokenError> {
+    let path = token_file(data_dir);
+    let failed = |source| TokenError::Io { path: path.clone(), source };
+    let file = OpenOptions::new().read(true).open(&path).map_err(failed)?;
+    let mode = file.metadata().map_err(failed)?.permissions().mode();
+    if mode & 0o077 != 0 {
+        return Err(TokenError::ReadableByOthers(path));
+    }
+    let mut text = String::new();
+    file.take(1024).read_to_string(&mut text).map_err(failed)?;
+    let token = text.trim();
+    if token.len() == 2 * TOKEN_BYTES && token.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        Ok(token.to_owned())
+    } else {
+        Err(TokenError::Malformed(path))
+    }
+}
+
+/// Reads the token, or makes one where there is none yet.
+///
+/// # Errors
+/// [`TokenError`].
+pub(crate) fn read_or_make(data_dir: &Path) -> Result<String, TokenError> {
+    match read(data_dir) {
+        Err(TokenError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => make(data_dir),
+        other => other,
+    }
+}
+
+fn make(data_dir: &Path) -> Result<String, TokenError> {
+    let path = token_file(data_dir);
+    let failed = |source| TokenError::Io { path: path.clone(), source };
+    let mut bytes = [0; TOKEN_BYTES];
+    SystemRandom::fill(&mut bytes).map_err(failed)?;
+    let mut token = String::with_capacity(2 * TOKEN_BYTES);
+    for byte in bytes {
+        // Writing to a string cannot fail.
+        let _ = write!(token, "{byte:02x}");
+    }
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&path)
+        .map_err(failed)?;
+    writeln!(file, "{token}").and_then(|()| file.sync_all()).map_err(failed)?;
+    Ok(token)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_token_is_made_once_and_for_its_owner_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let token = read_or_make(folder.path()).unwrap();
+        assert_eq!(token.len(), 64);
+        assert_eq!(read_or_make(folder.path()).unwrap(), token);
+        let path = token_file(folder.path());
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
+        assert!(matches!(read(folder.path()), Err(TokenError::ReadableByOthers(_))));
+    }
+
+    #[test]
+    fn what_is_no_token_is_not_used() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = token_file(folder.path());
+        std::fs::write(&path, "short").unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        assert!(matches!(read_or_make(folder.path()), Err(TokenError::Malformed(_))));
+    }
+}

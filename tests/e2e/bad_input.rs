@@ -1,0 +1,199 @@
+//! Bad input gets the right problem, and loses nothing.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::harness::{TestServer, fake_config, text_of};
+
+/// Sends a request and expects this problem.
+async fn check(server: &TestServer, request: reqwest::RequestBuilder, status: u16, code: &str) {
+    let answer = request.send().await.unwrap();
+    let kind = answer.headers()["content-type"].to_str().unwrap().to_owned();
+    let found = answer.status();
+    let problem: Value = answer.json().await.unwrap();
+    assert_eq!((found.as_u16(), problem["code"].as_str()), (status, Some(code)), "{problem}");
+    assert_eq!(kind, "application/problem+json");
+    assert!(problem["requestId"].is_string() && problem["retryable"].is_boolean(), "{problem}");
+    // Whatever was sent: the server lives on.
+    assert_eq!(server.request(Method::GET, "/healthz").send().await.unwrap().status(), StatusCode::OK);
+}
+
+#[tokio::test]
+async fn each_bad_request_has_its_problem() {
+    let server = TestServer::start().await;
+    let id = server.launch(&json!({})).await;
+    server.wait_for_status(&id, "completed").await;
+    let launch = || server.request(Method::POST, "/api/agents");
+    let json = |text: &'static str| launch().header("content-type", "application/json").body(text);
+    let get = |path: String| server.request(Method::GET, &path);
+
+    check(&server, json("{\"prompt\":"), 400, "malformed_json").await;
+    check(&server, launch().body("prompt=x"), 415, "unsupported_media_type").await;
+    check(&server, json("{\"prompt\":7}"), 422, "validation_failed").await;
+    check(&server, json("{\"prompt\":\"\"}"), 422, "validation_failed").await;
+    check(&server, json("{\"prompt\":\"x\",\"model\":\"--help\"}"), 422, "validation_failed").await;
+    check(&server, json("{\"prompt\":\"x\",\"type\":\"nope\"}"), 422, "runner_unknown").await;
+    check(&server, json("{\"prompt\":\"x\",\"type\":\"fake\",\"cwd\":\"/etc\"}"), 422, "cwd_not_allowed").await;
+    check(&server, launch().json(&json!({ "prompt": "x".repeat(2 << 20) })), 413, "payload_too_large").await;
+    check(&server, get("/api/agents/nonsense".into()), 404, "not_found").await;
+    check(&server, get("/api/agents/01900000-0000-7000-8000-000000000000/messages".into()), 404, "not_found").await;
+    check(&server, get(format!("/api/agents/{id}/messages?since=many")), 400, "cursor_malformed").await;
+    check(&server, get(format!("/api/agents/{id}/messages?since=100000")), 409, "cursor_ahead").await;
+    check(&server, get(format!("/api/agents/{id}/events?since=-1")), 400, "cursor_malformed").await;
+    check(&server, get(format!("/api/agents/{id}/events?since=100000")), 409, "cursor_ahead").await;
+    check(&server, get("/nowhere".into()), 404, "not_found").await;
+    check(&server, server.request(Method::PUT, "/api/agents"), 405, "method_not_allowed").await;
+    assert_eq!(server.get("/api/agents").await.as_array().unwrap().len(), 1, "no agent came of it");
+}
+
+#[tokio::test]
+async fn who_does_not_know_the_token_or_comes_from_elsewhere_gets_nothing() {
+    let server = TestServer::start().await;
+    let url = format!("http://{}/api/agents", server.authority());
+    let get = || server.http.get(&url);
+    check(&server, get(), 401, "unauthenticated").await;
+    check(&server, get().bearer_auth("0".repeat(64)), 401, "unauthenticated").await;
+    let known = || get().bearer_auth(server.token());
+    check(&server, known().header("host", "evil.test"), 421, "host_not_allowed").await;
+    check(&server, known().header("origin", "http://evil.test"), 403, "origin_not_allowed").await;
+    check(&server, known().header("origin", "null"), 403, "origin_not_allowed").await;
+    let own = format!("http://{}", server.authority());
+    assert_eq!(known().header("origin", own).send().await.unwrap().status(), StatusCode::OK);
+}
+
+#[tokio::test]
+async fn an_agent_that_cannot_be_started_says_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let plain = folder.path().join("plain-file");
+    std::fs::write(&plain, "no program").unwrap();
+    let config = format!("[agents.missing]\nprogram = \"no-such-program\"\n[agents.plain]\nprogram = {plain:?}\n");
+    let server = TestServer::start_with(&config).await;
+    for (kind, code) in [("missing", "program_missing"), ("plain", "program_not_executable")] {
+        let id = server.launch_as(kind, "hi").await;
+        server.wait_for_status(&id, "failed").await;
+        let events = server.events(&id).await;
+        let error = events.iter().find(|event| event["type"] == "error").unwrap();
+        assert_eq!(error["metadata"]["error"]["class"], "process");
+        assert_eq!(error["metadata"]["error"]["code"], code);
+    }
+    let types = server.get("/api/agent-types").await.to_string();
+    assert!(types.contains("no-such-program"), "{types}");
+}
+
+#[tokio::test]
+async fn a_second_server_on_the_folder_is_refused_and_disturbs_nothing() {
+    let server = TestServer::start().await;
+    let second = server.command(&["serve"]).output().unwrap();
+    let said = String::from_utf8_lossy(&second.stderr).into_owned();
+    assert_eq!(second.status.code(), Some(1), "{said}");
+    assert!(said.contains("in use by another server"), "{said}");
+    let id = server.launch(&json!({ "deltas": 3 })).await;
+    server.wait_for_status(&id, "completed").await;
+    assert_eq!(text_of(&server.events(&id).await), "0 1 2 ");
+}
+
+#[tokio::test]
+async fn a_folder_that_cannot_be_written_stops_the_start() {
+    // Root may write everywhere, but not where a file stands in the way.
+    let server = TestServer::start().await;
+    let in_the_way = server.folder.path().join("file");
+    std::fs::write(&in_the_way, "").unwrap();
+    let mut command = std::process::Command::new(crate::harness::program());
+    command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(in_the_way.join("data"));
+    let output = command.current_dir(server.folder.path()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && said.contains("file/data"), "{said}");
+}
+
+#[tokio::test]
+async fn a_read_only_folder_stops_the_start() {
+    if !rustix::process::geteuid().is_root() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o500)).unwrap();
+        refuses_to_start(folder.path());
+        return;
+    }
+    let mount = Mounted::tmpfs("size=1m,ro");
+    refuses_to_start(mount.0.path());
+}
+
+fn refuses_to_start(folder: &std::path::Path) {
+    let mut command = std::process::Command::new(crate::harness::program());
+    command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(folder);
+    let output = command.current_dir("/").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("cannot be written"), "{said}");
+}
+
+#[tokio::test]
+async fn a_full_disk_delays_and_loses_nothing() {
+    if !rustix::process::geteuid().is_root() {
+        // Only root can mount a small disk; the same is tested below the store with a small database.
+        return;
+    }
+    let mount = Mounted::tmpfs("size=24m");
+    let mut server = TestServer::start_with(&fake_config()).await;
+    server.stop();
+    server.move_data_to(mount.0.path());
+    server.start_again();
+    let ballast = mount.0.path().join("ballast");
+    let gate = server.folder.path().join("gate");
+    let id = server.launch(&json!({ "deltas": 3_000, "gate": gate, "gate_after": 10 })).await;
+    server.wait_until(&id, |agent| 10 < agent["head"].as_u64().unwrap()).await;
+    fill(&ballast);
+    std::fs::write(&gate, "").unwrap();
+    let retries = |metrics: &str| {
+        let line = metrics.lines().find(|line| line.starts_with("tokenrail_write_retries_total ")).unwrap();
+        line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()
+    };
+    let started = tokio::time::Instant::now();
+    loop {
+        let metrics = server.request(Method::GET, "/metrics").send().await.unwrap().text().await.unwrap();
+        if 0 < retries(&metrics) {
+            break;
+        }
+        assert!(started.elapsed() < crate::harness::PATIENCE, "the disk never was full");
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    assert_eq!(server.get(&format!("/api/agents/{id}")).await["status"], "running", "reading goes on");
+    std::fs::remove_file(&ballast).unwrap();
+    server.wait_until(&id, |agent| agent["endedAt"].is_string()).await;
+    let events = server.events(&id).await;
+    crate::harness::assert_dense(&events);
+    drop(server);
+    drop(mount);
+}
+
+/// Writes until nothing more goes in.
+fn fill(path: &std::path::Path) {
+    use std::io::Write as _;
+    let mut file = std::fs::File::create(path).unwrap();
+    for size in [1 << 16, 1 << 12, 1] {
+        while file.write_all(&vec![0; size]).is_ok() {}
+    }
+}
+
+/// A small file system of its own.
+struct Mounted(tempfile::TempDir);
+
+impl Mounted {
+    fn tmpfs(options: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mount = std::process::Command::new("mount")
+            .args(["-t", "tmpfs", "-o", options, "tokenrail-test"])
+            .arg(folder.path())
+            .status()
+            .unwrap();
+        assert!(mount.success(), "root can mount a tmpfs");
+        Self(folder)
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("umount").arg("-l").arg(self.0.path()).status();
+    }
+}

@@ -1,0 +1,49 @@
+//! A cancel leaves no process, whatever the agent thinks of it.
+
+use serde_json::json;
+
+use crate::harness::{TestServer, fake_config, outline, processes_of_agent};
+
+const QUICK: &str = "[limits]\ncancel_grace_s = 1\nkill_grace_s = 2\n";
+
+#[tokio::test]
+async fn an_agent_that_ignores_signals_and_its_escaped_grandchild_are_gone() {
+    let server = TestServer::start_with(&(fake_config() + QUICK)).await;
+    let id = server.launch(&json!({ "mode": "ignore_term", "deltas": 5 })).await;
+    server.wait_until(&id, |agent| 5 < agent["head"].as_u64().unwrap()).await;
+    assert!(3 <= processes_of_agent(&id).len(), "supervisor, agent, grandchild");
+
+    let asked = tokio::time::Instant::now();
+    let (status, first) = server.post(&format!("/api/agents/{id}/cancel"), &json!({})).await;
+    assert_eq!(status, 202);
+    let (_, again) = server.post(&format!("/api/agents/{id}/cancel"), &json!({})).await;
+    assert_eq!(first, again);
+    server.wait_for_status(&id, "cancelled").await;
+    assert_eq!(processes_of_agent(&id), [""; 0]);
+    // The two graces of this server, and some for a machine that is busy with other things.
+    assert!(asked.elapsed().as_secs() < 3 + 10, "{:?}", asked.elapsed());
+    let (_, late) = server.post(&format!("/api/agents/{id}/cancel"), &json!({})).await;
+    assert_eq!(first, late);
+
+    let events = server.events(&id).await;
+    assert_eq!(outline(&events)[3..], ["content_delta", "reaped", "message", "result"]);
+    assert_eq!(events[events.len() - 2]["metadata"]["outcome"], "cancelled");
+}
+
+#[tokio::test]
+async fn a_delete_stops_the_agent_and_a_purge_removes_its_history() {
+    let server = TestServer::start_with(&(fake_config() + QUICK)).await;
+    let id = server.launch(&json!({ "mode": "hang" })).await;
+    server.wait_until(&id, |agent| 5 < agent["head"].as_u64().unwrap()).await;
+    let path = format!("/api/agents/{id}");
+    let delete = |path: String| server.request(reqwest::Method::DELETE, &path).send();
+    assert_eq!(delete(path.clone()).await.unwrap().status(), 204);
+    assert_eq!(processes_of_agent(&id), [""; 0]);
+    assert_eq!(server.get("/api/agents").await, json!([]));
+    assert_eq!(server.get("/api/agents?deleted=true").await[0]["agentId"], id);
+    assert!(!server.events(&id).await.is_empty(), "its history can be read");
+
+    assert_eq!(delete(format!("{path}?purge=true")).await.unwrap().status(), 204);
+    assert_eq!(delete(path.clone()).await.unwrap().status(), 404);
+    assert_eq!(server.request(reqwest::Method::GET, &path).send().await.unwrap().status(), 404);
+}

@@ -1,0 +1,160 @@
+//! Readers of one agent, by each way of reading. Each keeps the client's contract: it holds `last`, applies
+//! `last + 1`, drops what it has, and calls a hole a failure.
+
+use futures_util::{SinkExt as _, StreamExt as _};
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
+
+use crate::harness::TestServer;
+
+/// Where to read: what is needed of a server, so that readers can outlive it.
+#[derive(Clone)]
+pub(crate) struct Place {
+    pub(crate) http: reqwest::Client,
+    pub(crate) authority: String,
+    pub(crate) token: String,
+}
+
+impl Place {
+    pub(crate) fn of(server: &TestServer) -> Self {
+        Self { http: server.http.clone(), authority: server.authority(), token: server.token().to_owned() }
+    }
+}
+
+/// A way of reading.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    Rest,
+    Sse,
+    WebSocket,
+}
+
+/// What one reader has seen.
+pub(crate) struct Follower {
+    place: Place,
+    id: String,
+    pub(crate) seen: Vec<Value>,
+}
+
+impl Follower {
+    pub(crate) fn new(place: Place, id: &str) -> Self {
+        Self { place, id: id.to_owned(), seen: Vec::new() }
+    }
+
+    fn last(&self) -> u64 {
+        self.seen.len() as u64
+    }
+
+    /// The turns whose end has been seen.
+    pub(crate) fn results(&self) -> usize {
+        self.seen.iter().filter(|event| event["metadata"]["eventType"] == "result").count()
+    }
+
+    /// Applies one event; after a hole nothing can be applied.
+    fn apply(&mut self, event: Value) {
+        let number = event["sequenceNumber"].as_u64().expect("a number");
+        if number == self.last() + 1 {
+            self.seen.push(event);
+        } else {
+            assert!(number <= self.last(), "a hole: {number} came after {}", self.last());
+        }
+    }
+
+    /// Reads by `way` until a turn's end has been seen, or `most` more events. Gives false where the connection
+    /// ended before that.
+    pub(crate) async fn read(&mut self, way: Way, most: usize) -> bool {
+        let until = self.seen.len() + most;
+        match way {
+            Way::Rest => self.read_rest(until).await,
+            Way::Sse => self.read_sse(until).await,
+            Way::WebSocket => self.read_websocket(until).await,
+        }
+    }
+
+    fn done(&self, until: usize, results: usize) -> bool {
+        until <= self.seen.len() || results < self.results()
+    }
+
+    async fn read_rest(&mut self, until: usize) -> bool {
+        let results = self.results();
+        while !self.done(until, results) {
+            let url = format!("http://{}/api/agents/{}/events?since={}", self.place.authority, self.id, self.last());
+            let request = self.place.http.get(url).bearer_auth(&self.place.token);
+            let Ok(answer) = request.send().await else { return false };
+            let Ok(page) = answer.json::<Vec<Value>>().await else { return false };
+            if page.is_empty() {
+                tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+            }
+            page.into_iter().for_each(|event| self.apply(event));
+        }
+        true
+    }
+
+    async fn read_sse(&mut self, until: usize) -> bool {
+        let results = self.results();
+        let url = format!("http://{}/api/agents/{}/events?keep=true", self.place.authority, self.id);
+        let request = self.place.http.get(url).bearer_auth(&self.place.token);
+        let request = request.header("accept", "text/event-stream").header("last-event-id", self.last());
+        let Ok(answer) = request.send().await else { return false };
+        let mut body = answer.bytes_stream();
+        let (mut bytes, mut text) = (Vec::new(), String::new());
+        while !self.done(until, results) {
+            let Some(Ok(chunk)) = body.next().await else { return false };
+            // A chunk may end inside a character; what is whole is read.
+            bytes.extend_from_slice(&chunk);
+            let whole = bytes.utf8_chunks().next().map_or(0, |chunk| chunk.valid().len());
+            text.push_str(std::str::from_utf8(&bytes[..whole]).expect("UTF-8"));
+            bytes.drain(..whole);
+            let whole = text.rfind("\n\n").map_or(0, |end| end + 2);
+            let rest = text.split_off(whole);
+            text.split_terminator("\n\n").for_each(|block| self.apply_block(block));
+            text = rest;
+        }
+        true
+    }
+
+    fn apply_block(&mut self, block: &str) {
+        let field = |name: &str| block.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+        let (Some(id), Some(data)) = (field("id"), field("data")) else { return };
+        let event: Value = serde_json::from_str(data).expect("JSON");
+        assert_eq!(event["sequenceNumber"].to_string(), id);
+        assert_eq!(event["metadata"]["eventType"].as_str(), field("event"));
+        self.apply(event);
+    }
+
+    async fn read_websocket(&mut self, until: usize) -> bool {
+        let results = self.results();
+        let Some(mut socket) = connect(&self.place).await else { return false };
+        let subscribe = json!({ "type": "subscribe", "payload": { "agentId": self.id, "since": self.last() } });
+        if socket.send(Message::text(subscribe.to_string())).await.is_err() {
+            return false;
+        }
+        while !self.done(until, results) {
+            let Some(Ok(message)) = socket.next().await else { return false };
+            let Message::Text(text) = message else { continue };
+            let mut frame: Value = serde_json::from_str(&text).expect("JSON");
+            assert_ne!(frame["type"], "error", "{frame}");
+            if frame["type"] == "agent:message" {
+                self.apply(frame["payload"]["message"].take());
+            }
+        }
+        true
+    }
+}
+
+pub(crate) type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
+
+/// Opens a WebSocket with the token in the subprotocol; none where the server is away.
+pub(crate) async fn connect(place: &Place) -> Option<Socket> {
+    connect_to(place, "/ws").await
+}
+
+pub(crate) async fn connect_to(place: &Place, path: &str) -> Option<Socket> {
+    let mut request = format!("ws://{}{path}", place.authority).into_client_request().expect("a request");
+    let protocols = format!("tokenrail.v1, bearer.{}", place.token);
+    request.headers_mut().insert("sec-websocket-protocol", protocols.parse().expect("a header"));
+    connect_async(request).await.ok().map(|(socket, _)| socket)
+}

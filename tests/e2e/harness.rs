@@ -1,0 +1,276 @@
+//! A real server, as a user would run it: the binary, its own data folder, a port of the loopback address.
+
+use std::io::{BufRead as _, BufReader};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Once;
+use std::time::Duration;
+
+use reqwest::{Client, Method, RequestBuilder, StatusCode};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// How long anything may take before a test gives up on it. Far more than it ever takes: it only keeps a hang from
+/// being waited for forever.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A server that runs, or has been killed and can be started again on the same folder and port.
+pub(crate) struct TestServer {
+    pub(crate) folder: TempDir,
+    pub(crate) http: Client,
+    port: u16,
+    data_dir: PathBuf,
+    config: String,
+    process: Option<Child>,
+    token: String,
+}
+
+/// The `tokenrail` program, built beside this test.
+pub(crate) fn program() -> PathBuf {
+    sibling("tokenrail")
+}
+
+/// The scripted agent, built beside this test.
+pub(crate) fn fake_agent() -> PathBuf {
+    PathBuf::from(env!("CARGO_BIN_EXE_fake-agent"))
+}
+
+fn sibling(name: &str) -> PathBuf {
+    let test = std::env::current_exe().expect("the path of this test");
+    let path = test.parent().and_then(Path::parent).expect("target/debug").join(name);
+    assert!(path.exists(), "{} is not built; run: cargo xtask test", path.display());
+    path
+}
+
+/// An agent type `fake` that runs the scripted agent.
+pub(crate) fn fake_config() -> String {
+    format!("[agents.fake]\nprogram = {:?}\npass_env = [\"PATH\"]\n", fake_agent())
+}
+
+impl TestServer {
+    /// Starts a server whose default is the scripted agent.
+    pub(crate) async fn start() -> Self {
+        Self::start_with(&fake_config()).await
+    }
+
+    /// Starts a server with a configuration of its own.
+    pub(crate) async fn start_with(config: &str) -> Self {
+        static CRYPTO: Once = Once::new();
+        CRYPTO.call_once(|| rustls::crypto::ring::default_provider().install_default().expect("the first"));
+        let folder = tempfile::tempdir().expect("a folder");
+        let http = Client::builder().no_proxy().build().expect("a client");
+        let (config, token, data_dir) = (config.to_owned(), String::new(), folder.path().join("data"));
+        let mut server = Self { folder, http, port: free_port(), data_dir, config, process: None, token };
+        server.start_again();
+        server
+    }
+
+    /// Starts the server on its folder and port, and waits until it serves.
+    pub(crate) fn start_again(&mut self) {
+        assert!(self.process.is_none(), "it runs already");
+        let mut process = self.command(&["serve", "--log", "warn"]).stdout(Stdio::piped()).spawn().expect("starts");
+        let stdout = process.stdout.take().expect("a pipe");
+        self.process = Some(process);
+        let mut line = String::new();
+        BufReader::new(stdout).read_line(&mut line).expect("a line");
+        assert!(line.starts_with("serving on "), "the server said {line:?}");
+        self.token = std::fs::read_to_string(self.data_dir().join("token")).expect("a token").trim().to_owned();
+    }
+
+    /// The program with this server's folder, port and configuration.
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let file = self.folder.path().join("tokenrail.toml");
+        std::fs::write(&file, &self.config).expect("the configuration");
+        let mut command = Command::new(program());
+        command.args(args).arg("--config").arg(file).arg("--data-dir").arg(self.data_dir());
+        command.arg("--listen").arg(format!("127.0.0.1:{}", self.port));
+        command.current_dir(self.folder.path()).stdin(Stdio::null());
+        command
+    }
+
+    /// Kills the server as a power button would: no goodbye.
+    pub(crate) fn kill_9(&mut self) {
+        let mut process = self.process.take().expect("it runs");
+        process.kill().expect("a kill");
+        process.wait().expect("an end");
+    }
+
+    /// Stops the server as a service manager would, and waits for its end.
+    pub(crate) fn stop(&mut self) -> std::process::ExitStatus {
+        let mut process = self.process.take().expect("it runs");
+        let pid = rustix::process::Pid::from_child(&process);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("a signal");
+        process.wait().expect("an end")
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.as_ref().expect("it runs").id()
+    }
+
+    pub(crate) fn data_dir(&self) -> PathBuf {
+        self.data_dir.clone()
+    }
+
+    /// Keeps its data elsewhere from the next start on.
+    pub(crate) fn move_data_to(&mut self, folder: &Path) {
+        self.data_dir = folder.join("data");
+    }
+
+    pub(crate) fn authority(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
+    pub(crate) fn token(&self) -> &str {
+        &self.token
+    }
+
+    pub(crate) fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        self.http.request(method, format!("http://{}{path}", self.authority())).bearer_auth(&self.token)
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Value {
+        let answer = self.request(Method::GET, path).send().await.expect("an answer");
+        assert_eq!(answer.status(), StatusCode::OK, "{path}");
+        answer.json().await.expect("JSON")
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> (StatusCode, Value) {
+        let answer = self.request(Method::POST, path).json(body).send().await.expect("an answer");
+        (answer.status(), answer.json().await.expect("JSON"))
+    }
+
+    /// Launches the scripted agent; `script` is the prompt.
+    pub(crate) async fn launch(&self, script: &Value) -> String {
+        self.launch_as("fake", &script.to_string()).await
+    }
+
+    pub(crate) async fn launch_as(&self, kind: &str, prompt: &str) -> String {
+        let (status, agent) = self.post("/api/agents", &json!({ "type": kind, "prompt": prompt })).await;
+        assert_eq!(status, StatusCode::CREATED, "{agent}");
+        agent["agentId"].as_str().expect("an id").to_owned()
+    }
+
+    /// Every event of the agent, by pages.
+    pub(crate) async fn events(&self, id: &str) -> Vec<Value> {
+        let mut events: Vec<Value> = Vec::new();
+        loop {
+            let since = events.len();
+            let page = self.get(&format!("/api/agents/{id}/events?since={since}")).await;
+            let page = page.as_array().expect("a list");
+            if page.is_empty() {
+                assert_dense(&events);
+                return events;
+            }
+            events.extend_from_slice(page);
+        }
+    }
+
+    /// Waits until the agent is in this state.
+    pub(crate) async fn wait_for_status(&self, id: &str, status: &str) {
+        self.wait_until(id, |agent| agent["status"] == status).await;
+    }
+
+    /// Waits until this holds for the agent.
+    pub(crate) async fn wait_until(&self, id: &str, holds: impl Fn(&Value) -> bool) -> Value {
+        let started = tokio::time::Instant::now();
+        loop {
+            let agent = self.get(&format!("/api/agents/{id}")).await;
+            if holds(&agent) {
+                return agent;
+            }
+            assert!(started.elapsed() < PATIENCE, "it never came to that: {agent}");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// The database, to look at what a user of SQL sees.
+    pub(crate) fn database(&self) -> rusqlite::Connection {
+        let file = self.data_dir().join("tokenrail.db");
+        rusqlite::Connection::open_with_flags(file, rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY).expect("opens")
+    }
+}
+
+impl Drop for TestServer {
+    fn drop(&mut self) {
+        if let Some(mut process) = self.process.take() {
+            // A test that failed leaves nothing behind either.
+            let _ = process.kill();
+            let _ = process.wait();
+        }
+        for pid in processes_of(&self.data_dir()) {
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        }
+    }
+}
+
+/// A port that nobody listens on now.
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.local_addr().expect("its number").port()
+}
+
+/// The processes that name a folder in their command line or environment: supervisors and agents of its server.
+pub(crate) fn processes_of(folder: &Path) -> Vec<rustix::process::Pid> {
+    let needle = folder.to_string_lossy().into_owned();
+    let own = std::process::id().to_string();
+    let entries = std::fs::read_dir("/proc").expect("/proc").flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let pids = names.filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()) && *name != own);
+    pids.filter(|pid| {
+        ["cmdline", "environ"].iter().any(|file| {
+            let text = std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+            String::from_utf8_lossy(&text).contains(&needle)
+        })
+    })
+    .filter_map(|pid| rustix::process::Pid::from_raw(pid.parse().ok()?))
+    .collect()
+}
+
+/// The processes of one agent: they carry its mark, whatever session or parent they have.
+pub(crate) fn processes_of_agent(id: &str) -> Vec<String> {
+    let entries = std::fs::read_dir("/proc").expect("/proc").flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let pids = names.filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()));
+    let mark = format!("TOKENRAIL_RUN={id}");
+    pids.filter(|pid| {
+        let read = |file| std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+        let marked = String::from_utf8_lossy(&read("environ")).contains(&mark);
+        let supervises = String::from_utf8_lossy(&read("cmdline")).contains(id);
+        let zombie = String::from_utf8_lossy(&read("stat")).contains(") Z ");
+        (marked || supervises) && !zombie
+    })
+    .collect()
+}
+
+pub(crate) fn assert_dense(events: &[Value]) {
+    for (index, event) in events.iter().enumerate() {
+        assert_eq!(event["sequenceNumber"], index + 1, "no hole, no double, in order");
+    }
+}
+
+/// The text of the complete messages, one after the other.
+pub(crate) fn text_of(events: &[Value]) -> String {
+    let messages = events.iter().filter(|event| event["metadata"]["eventType"] == "message");
+    messages.map(|event| text_of_content(&event["content"])).collect()
+}
+
+fn text_of_content(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(blocks) => blocks.iter().filter_map(|block| block["text"].as_str()).collect(),
+        other => panic!("{other} is no content"),
+    }
+}
+
+/// The event types, runs of the same counted once.
+pub(crate) fn outline(events: &[Value]) -> Vec<String> {
+    let mut outline: Vec<String> = Vec::new();
+    for event in events {
+        let name = event["metadata"]["eventType"].as_str().expect("a type").to_owned();
+        if outline.last() != Some(&name) {
+            outline.push(name);
+        }
+    }
+    outline
+}

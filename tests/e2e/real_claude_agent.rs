@@ -1,0 +1,118 @@
+//! The real `claude` program under the real server, with a scripted model behind it. Every test here needs the
+//! program; `cargo xtask test` fetches it.
+mod real_claude {
+    use serde_json::{Value, json};
+
+    use crate::harness::{TestServer, outline, processes_of_agent, text_of};
+    use crate::model_server::{Gate, ModelServer, Reply, claude};
+
+    const HARD_TEXT: [&str; 5] = ["Grüße 👩‍👩‍👧‍👦, ", "世界! ", "\u{2028}\u{0000}\t", "e\u{301} ", "🙂\n```rust\nfn main() {}\n```\n"];
+
+    async fn start(model: &ModelServer, more_args: &[&str]) -> TestServer {
+        let home = tempfile::tempdir().unwrap().keep();
+        let environment = claude::environment(model, &home);
+        let env: Vec<_> = environment.iter().map(|(name, value)| format!("{name} = {value:?}")).collect();
+        let args: Vec<_> = claude::ARGUMENTS.iter().chain(more_args).map(|arg| format!("{arg:?}")).collect();
+        let config = format!(
+            "[agents.claude-code]\nprogram = {:?}\nargs = [{}]\npass_env = [\"PATH\"]\nenv = {{ {} }}\n",
+            claude::program(),
+            args.join(", "),
+            env.join(", "),
+        );
+        TestServer::start_with(&config).await
+    }
+
+    async fn ended(server: &TestServer, id: &str) -> Value {
+        server.wait_until(id, |agent| agent["endedAt"].is_string() && agent["status"] != "running").await
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn two_turns_of_one_session_say_what_the_model_said_byte_for_byte() {
+        let model = ModelServer::start([Reply::text(HARD_TEXT), Reply::thinking(["Hm, ", "yes."]).saying(["Second."])]);
+        let server = start(&model, &[]).await;
+        let id = server.launch_as("claude-code", "Say something hard: 世界 🙂").await;
+        let agent = ended(&server, &id).await;
+        assert_eq!(agent["status"], "completed", "{agent}");
+        assert_eq!(text_of(&server.events(&id).await), HARD_TEXT.concat());
+
+        let path = format!("/api/agents/{id}/messages");
+        server.post(&path, &json!({ "content": "And now?" })).await;
+        server.wait_until(&id, |agent| agent["turn"] == 2 && agent["status"] == "completed").await;
+        let conversation = model.requests().last().unwrap().conversation().join("\n");
+        assert!(conversation.contains("Say something hard: 世界 🙂"), "turn two knows turn one: {conversation}");
+        let rows = server.get(&path).await;
+        assert_eq!(text_of(rows.as_array().unwrap()), HARD_TEXT.concat() + "Second.");
+        let events = server.events(&id).await;
+        let reasoning: String = events
+            .iter()
+            .filter(|event| event["metadata"]["eventType"] == "thinking_delta")
+            .map(|event| event["content"].as_str().unwrap())
+            .collect();
+        assert_eq!(reasoning, "Hm, yes.");
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_tool_call_is_shown_with_its_result() {
+        let call = Reply::tool_call("Bash", json!({ "command": "echo 'hällo 👋'", "description": "Greet" }));
+        let model = ModelServer::start([call.saying(["Let me see. "]), Reply::text(["Done."])]);
+        let server = start(&model, &["--allowedTools", "Bash(echo:*)"]).await;
+        let id = server.launch_as("claude-code", "Greet me").await;
+        assert_eq!(ended(&server, &id).await["status"], "completed");
+        let events = server.events(&id).await;
+        let of = |kind: &str| events.iter().find(|event| event["metadata"]["eventType"] == kind).unwrap();
+        assert_eq!(of("tool_use")["content"]["input"]["command"], "echo 'hällo 👋'");
+        assert_eq!(of("tool_use")["metadata"]["toolCallId"], of("tool_result")["metadata"]["toolCallId"]);
+        assert_eq!(of("tool_result")["content"], "hällo 👋");
+        assert_eq!(text_of(&events), "Let me see. Done.");
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_cancel_in_mid_text_keeps_the_text_and_leaves_no_process() {
+        let model = ModelServer::start([Reply::text(["One ", "two "]).then_silence()]);
+        let server = start(&model, &[]).await;
+        let id = server.launch_as("claude-code", "Count").await;
+        let started = tokio::time::Instant::now();
+        while !server.events(&id).await.iter().any(|event| event["content"] == "two ") {
+            assert!(started.elapsed() < crate::harness::PATIENCE, "the words never came");
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        server.post(&format!("/api/agents/{id}/cancel"), &json!({})).await;
+        assert_eq!(ended(&server, &id).await["status"], "cancelled");
+        assert_eq!(processes_of_agent(&id), [""; 0]);
+        let events = server.events(&id).await;
+        assert_eq!(text_of(&events), "One two ");
+        let message = events.iter().find(|event| event["metadata"]["eventType"] == "message").unwrap();
+        assert_eq!(message["metadata"]["outcome"], "cancelled");
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_model_that_is_overloaded_and_recovers_costs_a_notice() {
+        let overloaded = Reply::error(529, "overloaded_error", "Overloaded").retry_after_s(0);
+        let model = ModelServer::start([overloaded, Reply::text(["Here ", "I am."])]);
+        let server = start(&model, &[]).await;
+        let id = server.launch_as("claude-code", "Hello?").await;
+        assert_eq!(ended(&server, &id).await["status"], "completed");
+        let events = server.events(&id).await;
+        assert!(outline(&events).contains(&"api_retry".to_owned()), "{:?}", outline(&events));
+        assert_eq!(text_of(&events), "Here I am.");
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn it_outlives_a_server_that_is_killed_in_mid_text() {
+        let gate = Gate::new();
+        let words: Vec<String> = (0..40).map(|number| format!("w{number} 🙂 ")).collect();
+        let model = ModelServer::start([Reply::text(words.clone()).gated(&gate)]);
+        let mut server = start(&model, &[]).await;
+        let id = server.launch_as("claude-code", "Go").await;
+        for _ in 0..4 {
+            gate.pass(10);
+            let head = server.get(&format!("/api/agents/{id}")).await["head"].as_u64().unwrap();
+            server.wait_until(&id, |agent| head < agent["head"].as_u64().unwrap()).await;
+            server.kill_9();
+            server.start_again();
+        }
+        gate.open();
+        assert_eq!(ended(&server, &id).await["status"], "completed");
+        assert_eq!(text_of(&server.events(&id).await), words.concat());
+    }
+}

@@ -1,0 +1,141 @@
+//! The server is killed in the middle of everything, and nobody loses or doubles a token.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use crate::follower::{Follower, Place, Way};
+use crate::harness::{TestServer, fake_config, outline, processes_of_agent, text_of};
+
+const KILLS: usize = 25;
+
+fn numbers(count: u64) -> String {
+    (0..count).map(|number| format!("{number} ")).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_outlives_its_server_again_and_again() {
+    let mut server = TestServer::start().await;
+    let deltas = 60_000;
+    let gate = server.folder.path().join("gate");
+    let script = json!({ "mode": "stream", "deltas": deltas, "pace_us": 150, "gate": gate, "gate_after": deltas });
+    let id = server.launch(&script).await;
+    let place = Place::of(&server);
+    let readers: Vec<_> = [Way::Rest, Way::Sse, Way::WebSocket]
+        .into_iter()
+        .map(|way| {
+            let mut follower = Follower::new(place.clone(), &id);
+            tokio::spawn(async move {
+                while follower.results() == 0 {
+                    if !follower.read(way, usize::MAX >> 1).await {
+                        tokio::time::sleep(Duration::from_millis(5)).await;
+                    }
+                }
+                follower.seen
+            })
+        })
+        .collect();
+    let mut before = 0;
+    for kill in 0..KILLS {
+        // Each life must have seen something new, so that each kill hits a stream that moves.
+        let agent = server.wait_until(&id, |agent| before + 20 < agent["head"].as_u64().unwrap()).await;
+        before = agent["head"].as_u64().unwrap();
+        server.kill_9();
+        server.start_again();
+        assert_eq!(server.get(&format!("/api/agents/{id}")).await["status"], "running", "after kill {kill}");
+    }
+    std::fs::write(&gate, "").unwrap();
+    for reader in readers {
+        let seen = tokio::time::timeout(crate::harness::PATIENCE, reader).await.expect("in time").unwrap();
+        assert_eq!(text_of(&seen), numbers(deltas));
+    }
+    server.wait_for_status(&id, "completed").await;
+    assert_eq!(text_of(&server.events(&id).await), numbers(deltas));
+    assert_eq!(processes_of_agent(&id), [""; 0]);
+}
+
+#[tokio::test]
+async fn what_the_agent_says_while_no_server_runs_is_taken_in_later() {
+    let mut server = TestServer::start().await;
+    let path = |name: &str| server.folder.path().join(name);
+    let (gate, touch) = (path("gate"), path("done"));
+    let script = json!({ "deltas": 50, "gate": gate, "gate_after": 10, "touch": touch });
+    let id = server.launch(&script).await;
+    server.wait_until(&id, |agent| 10 < agent["head"].as_u64().unwrap()).await;
+    server.kill_9();
+    std::fs::write(&gate, "").unwrap();
+    wait_for_file(&touch).await;
+    server.start_again();
+    server.wait_for_status(&id, "completed").await;
+    assert_eq!(text_of(&server.events(&id).await), numbers(50));
+}
+
+#[tokio::test]
+async fn without_server_and_supervisor_the_turn_is_interrupted_and_numbers_go_on() {
+    let mut server = TestServer::start().await;
+    let id = server.launch(&json!({ "mode": "hang", "deltas": 10 })).await;
+    server.wait_until(&id, |agent| 10 < agent["head"].as_u64().unwrap()).await;
+    server.kill_9();
+    kill_process(supervisor_of(&server, &id), Signal::KILL).unwrap();
+    server.start_again();
+    let agent = server.wait_until(&id, |agent| agent["status"] != "running").await;
+    assert_eq!(agent["status"], "interrupted");
+    assert_eq!(processes_of_agent(&id), [""; 0], "the agent does not run on unseen");
+    let events = server.events(&id).await;
+    assert_eq!(outline(&events)[3..], ["content_delta", "message", "result"]);
+    let closed = &events[events.len() - 2];
+    assert_eq!((&closed["metadata"]["outcome"], &closed["content"]), (&json!("interrupted"), &json!(numbers(10))));
+
+    let (_, accepted) = server.post(&format!("/api/agents/{id}/messages"), &json!({ "content": "{}" })).await;
+    assert_eq!(accepted["turn"], 2);
+    server.wait_for_status(&id, "completed").await;
+    let later = server.events(&id).await;
+    assert_eq!(later[..events.len()], events, "what was said stays said, under its numbers");
+}
+
+#[tokio::test]
+async fn a_result_that_nobody_was_there_to_read_still_counts() {
+    let mut server = TestServer::start().await;
+    let touch = server.folder.path().join("done");
+    let gate = server.folder.path().join("gate");
+    let script = json!({ "mode": "result_then_hang", "deltas": 5, "gate": gate, "gate_after": 2, "touch": touch });
+    let id = server.launch(&script).await;
+    server.wait_until(&id, |agent| agent["status"] == "running" && 2 < agent["head"].as_u64().unwrap()).await;
+    server.kill_9();
+    std::fs::write(&gate, "").unwrap();
+    wait_for_file(&touch).await;
+    kill_process(supervisor_of(&server, &id), Signal::KILL).unwrap();
+    server.start_again();
+    let agent = server.wait_until(&id, |agent| agent["status"] != "running").await;
+    assert_eq!(agent["status"], "completed");
+}
+
+#[tokio::test]
+async fn a_graceful_stop_leaves_the_agents_unless_told_otherwise() {
+    let mut server = TestServer::start_with(&fake_config()).await;
+    let gate = server.folder.path().join("gate");
+    let id = server.launch(&json!({ "deltas": 20, "gate": gate, "gate_after": 5 })).await;
+    server.wait_until(&id, |agent| 5 < agent["head"].as_u64().unwrap()).await;
+    assert!(server.stop().success());
+    assert!(!processes_of_agent(&id).is_empty(), "it lives on");
+    std::fs::write(&gate, "").unwrap();
+    server.start_again();
+    server.wait_for_status(&id, "completed").await;
+    assert_eq!(text_of(&server.events(&id).await), numbers(20));
+}
+
+async fn wait_for_file(path: &Path) {
+    let started = tokio::time::Instant::now();
+    while !path.exists() {
+        assert!(started.elapsed() < crate::harness::PATIENCE, "{} never came", path.display());
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+fn supervisor_of(server: &TestServer, id: &str) -> Pid {
+    let record = server.data_dir().join(format!("runs/{id}-1/supervisor.json"));
+    let record: Value = serde_json::from_slice(&std::fs::read(record).unwrap()).unwrap();
+    Pid::from_raw(i32::try_from(record["pid"].as_i64().unwrap()).unwrap()).unwrap()
+}
