@@ -75,7 +75,7 @@ async fn wrong_words_are_told_and_help_is_given() {
     let (code, _, said) = run(&server, &["demoo"]);
     assert_eq!(code, 2);
     assert!(said.contains("demo"), "{said}");
-    let (code, shown, _) = run(&server, &["help"]);
+    let (code, shown, _) = run(&server, &["--help"]);
     assert_eq!(code, 0);
     for command in ["serve", "demo", "run", "tail", "ls", "cancel", "doctor", "token"] {
         assert!(shown.contains(command), "{command} is not in the help");

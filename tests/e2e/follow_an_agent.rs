@@ -28,7 +28,7 @@ async fn every_way_of_reading_gives_the_same_events_live_and_later() {
     assert_eq!(outline(&stored)[..3], ["user_message", "init", "status"]);
     assert_eq!(outline(&stored).last().unwrap(), "result");
     for (way, follower) in live {
-        assert_eq!(follower.seen, stored, "{way:?}");
+        assert_eq!(follower.events(), stored, "{way:?}");
     }
 }
 
@@ -58,7 +58,7 @@ async fn while_a_message_is_said_its_deltas_are_in_the_page() {
     let gate = server.folder.path().join("gate");
     let id = server.launch(&json!({ "mode": "stream", "deltas": 20, "gate": gate, "gate_after": 7 })).await;
     let mut follower = Follower::new(Place::of(&server), &id);
-    while follower.seen.last().is_none_or(|event| event["content"] != "6 ") {
+    while follower.events().last().is_none_or(|event| event["content"] != "6 ") {
         assert!(follower.read(Way::Sse, 1).await);
     }
     let rows = server.get(&format!("/api/agents/{id}/messages")).await;

@@ -2,6 +2,8 @@
 //! `last + 1`, drops what it has, and calls a hole a failure.
 
 use futures_util::{SinkExt as _, StreamExt as _};
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
@@ -32,34 +34,72 @@ pub(crate) enum Way {
     WebSocket,
 }
 
-/// What one reader has seen.
+/// What one reader has seen: each event as it was written, so that what is compared is bytes.
 pub(crate) struct Follower {
     place: Place,
     id: String,
-    pub(crate) seen: Vec<Value>,
+    pub(crate) seen: Vec<Box<RawValue>>,
+    results: usize,
+}
+
+/// As much of an event as the client's contract needs.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Head<'a> {
+    sequence_number: usize,
+    #[serde(borrow)]
+    metadata: Metadata<'a>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata<'a> {
+    event_type: &'a str,
+}
+
+/// As much of a frame as is needed.
+#[derive(Deserialize)]
+struct Frame<'a> {
+    r#type: &'a str,
+    #[serde(borrow)]
+    payload: Payload<'a>,
+}
+
+#[derive(Deserialize)]
+struct Payload<'a> {
+    #[serde(borrow)]
+    message: Option<&'a RawValue>,
 }
 
 impl Follower {
     pub(crate) fn new(place: Place, id: &str) -> Self {
-        Self { place, id: id.to_owned(), seen: Vec::new() }
+        Self { place, id: id.to_owned(), seen: Vec::new(), results: 0 }
     }
 
-    fn last(&self) -> u64 {
-        self.seen.len() as u64
+    /// What was seen, as JSON.
+    pub(crate) fn events(&self) -> Vec<Value> {
+        self.seen.iter().map(|event| serde_json::from_str(event.get()).expect("JSON")).collect()
+    }
+
+    /// What was seen, byte for byte.
+    pub(crate) fn bytes(&self) -> Vec<&str> {
+        self.seen.iter().map(|event| event.get()).collect()
     }
 
     /// The turns whose end has been seen.
     pub(crate) fn results(&self) -> usize {
-        self.seen.iter().filter(|event| event["metadata"]["eventType"] == "result").count()
+        self.results
     }
 
     /// Applies one event; after a hole nothing can be applied.
-    fn apply(&mut self, event: Value) {
-        let number = event["sequenceNumber"].as_u64().expect("a number");
-        if number == self.last() + 1 {
-            self.seen.push(event);
+    fn apply(&mut self, event: &RawValue) {
+        let head: Head = serde_json::from_str(event.get()).expect("an event");
+        if head.sequence_number == self.seen.len() + 1 {
+            self.results += usize::from(head.metadata.event_type == "result");
+            self.seen.push(event.to_owned());
         } else {
-            assert!(number <= self.last(), "a hole: {number} came after {}", self.last());
+            let (number, last) = (head.sequence_number, self.seen.len());
+            assert!(number <= last, "a hole: {number} came after {last}");
         }
     }
 
@@ -75,29 +115,30 @@ impl Follower {
     }
 
     fn done(&self, until: usize, results: usize) -> bool {
-        until <= self.seen.len() || results < self.results()
+        until <= self.seen.len() || results < self.results
     }
 
     async fn read_rest(&mut self, until: usize) -> bool {
-        let results = self.results();
+        let results = self.results;
         while !self.done(until, results) {
-            let url = format!("http://{}/api/agents/{}/events?since={}", self.place.authority, self.id, self.last());
+            let last = self.seen.len();
+            let url = format!("http://{}/api/agents/{}/events?since={last}", self.place.authority, self.id);
             let request = self.place.http.get(url).bearer_auth(&self.place.token);
             let Ok(answer) = request.send().await else { return false };
-            let Ok(page) = answer.json::<Vec<Value>>().await else { return false };
+            let Ok(page) = answer.json::<Vec<Box<RawValue>>>().await else { return false };
             if page.is_empty() {
                 tokio::time::sleep(std::time::Duration::from_millis(2)).await;
             }
-            page.into_iter().for_each(|event| self.apply(event));
+            page.iter().for_each(|event| self.apply(event));
         }
         true
     }
 
     async fn read_sse(&mut self, until: usize) -> bool {
-        let results = self.results();
+        let results = self.results;
         let url = format!("http://{}/api/agents/{}/events?keep=true", self.place.authority, self.id);
         let request = self.place.http.get(url).bearer_auth(&self.place.token);
-        let request = request.header("accept", "text/event-stream").header("last-event-id", self.last());
+        let request = request.header("accept", "text/event-stream").header("last-event-id", self.seen.len());
         let Ok(answer) = request.send().await else { return false };
         let mut body = answer.bytes_stream();
         let (mut bytes, mut text) = (Vec::new(), String::new());
@@ -119,26 +160,27 @@ impl Follower {
     fn apply_block(&mut self, block: &str) {
         let field = |name: &str| block.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
         let (Some(id), Some(data)) = (field("id"), field("data")) else { return };
-        let event: Value = serde_json::from_str(data).expect("JSON");
-        assert_eq!(event["sequenceNumber"].to_string(), id);
-        assert_eq!(event["metadata"]["eventType"].as_str(), field("event"));
-        self.apply(event);
+        let head: Head = serde_json::from_str(data).expect("an event");
+        assert_eq!(head.sequence_number.to_string(), id);
+        assert_eq!(Some(head.metadata.event_type), field("event"));
+        self.apply(serde_json::from_str(data).expect("JSON"));
     }
 
     async fn read_websocket(&mut self, until: usize) -> bool {
-        let results = self.results();
+        let results = self.results;
         let Some(mut socket) = connect(&self.place).await else { return false };
-        let subscribe = json!({ "type": "subscribe", "payload": { "agentId": self.id, "since": self.last() } });
+        let payload = json!({ "agentId": self.id, "since": self.seen.len() });
+        let subscribe = json!({ "type": "subscribe", "payload": payload });
         if socket.send(Message::text(subscribe.to_string())).await.is_err() {
             return false;
         }
         while !self.done(until, results) {
             let Some(Ok(message)) = socket.next().await else { return false };
             let Message::Text(text) = message else { continue };
-            let mut frame: Value = serde_json::from_str(&text).expect("JSON");
-            assert_ne!(frame["type"], "error", "{frame}");
-            if frame["type"] == "agent:message" {
-                self.apply(frame["payload"]["message"].take());
+            let frame: Frame = serde_json::from_str(&text).expect("a frame");
+            assert_ne!(frame.r#type, "error", "{text}");
+            if frame.r#type == "agent:message" {
+                self.apply(frame.payload.message.expect("a message"));
             }
         }
         true

@@ -59,7 +59,8 @@ impl TestServer {
         static CRYPTO: Once = Once::new();
         CRYPTO.call_once(|| rustls::crypto::ring::default_provider().install_default().expect("the first"));
         let folder = tempfile::tempdir().expect("a folder");
-        let http = Client::builder().no_proxy().build().expect("a client");
+        // Without a pool: a connection of an earlier life of the server is no use.
+        let http = Client::builder().no_proxy().pool_max_idle_per_host(0).build().expect("a client");
         let (config, token, data_dir) = (config.to_owned(), String::new(), folder.path().join("data"));
         let mut server = Self { folder, http, port: free_port(), data_dir, config, process: None, token };
         server.start_again();
@@ -258,7 +259,10 @@ pub(crate) fn text_of(events: &[Value]) -> String {
 fn text_of_content(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
-        Value::Array(blocks) => blocks.iter().filter_map(|block| block["text"].as_str()).collect(),
+        Value::Array(blocks) => {
+            let texts = blocks.iter().filter(|block| block["type"] == "text");
+            texts.map(|block| block["text"].as_str().expect("a text")).collect()
+        }
         other => panic!("{other} is no content"),
     }
 }

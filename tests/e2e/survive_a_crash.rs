@@ -33,7 +33,7 @@ async fn an_agent_outlives_its_server_again_and_again() {
                         tokio::time::sleep(Duration::from_millis(5)).await;
                     }
                 }
-                follower.seen
+                follower
             })
         })
         .collect();
@@ -49,7 +49,7 @@ async fn an_agent_outlives_its_server_again_and_again() {
     std::fs::write(&gate, "").unwrap();
     for reader in readers {
         let seen = tokio::time::timeout(crate::harness::PATIENCE, reader).await.expect("in time").unwrap();
-        assert_eq!(text_of(&seen), numbers(deltas));
+        assert_eq!(text_of(&seen.events()), numbers(deltas));
     }
     server.wait_for_status(&id, "completed").await;
     assert_eq!(text_of(&server.events(&id).await), numbers(deltas));

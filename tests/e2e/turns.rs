@@ -10,6 +10,7 @@ async fn messages_queue_and_resume_the_session() {
     let server = TestServer::start().await;
     let gate = server.folder.path().join("gate");
     let id = server.launch(&json!({ "deltas": 3, "gate": gate, "gate_after": 1 })).await;
+    server.wait_for_status(&id, "running").await;
     let path = format!("/api/agents/{id}/messages");
     for (waiting, deltas) in [(1, 4), (2, 5)] {
         let prompt = json!({ "deltas": deltas }).to_string();

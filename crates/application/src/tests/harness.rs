@@ -19,7 +19,6 @@ pub(super) struct Harness {
     pub(super) service: AgentService,
     pub(super) store: Arc<MemoryStore>,
     pub(super) runner: Arc<ScriptedRunner>,
-    pub(super) clock: Arc<StoppedClock>,
 }
 
 /// Small bounds: they are met in every test, not only under load.
@@ -56,13 +55,13 @@ pub(super) fn harness_with(store: Arc<MemoryStore>, runner: Arc<ScriptedRunner>,
     let outside = Outside {
         journal: store.clone(),
         agents: store.clone(),
-        clock: clock.clone(),
+        clock,
         random: Arc::new(CountingRandom::default()),
         types: BTreeMap::from([("scripted".to_owned(), kind)]),
         default_type: Some("scripted".to_owned()),
     };
     let service = AgentService::new(outside, limits, Handle::current());
-    Harness { service, store, runner, clock }
+    Harness { service, store, runner }
 }
 
 impl Harness {
