@@ -35,10 +35,12 @@ async fn each_bad_request_has_its_problem() {
     check(&server, json("{\"prompt\":\"\"}"), 422, "validation_failed").await;
     check(&server, json("{\"prompt\":\"x\",\"model\":\"--help\"}"), 422, "validation_failed").await;
     check(&server, json("{\"prompt\":\"x\",\"type\":\"nope\"}"), 422, "runner_unknown").await;
-    check(&server, json("{\"prompt\":\"x\",\"type\":\"fake\",\"cwd\":\"/etc\"}"), 422, "cwd_not_allowed").await;
+    check(&server, json("{\"prompt\":\"x\",\"type\":\"fake\",\"cwd\":\"/etc\"}"), 422, "cwd_not_allowed")
+        .await;
     check(&server, launch().json(&json!({ "prompt": "x".repeat(2 << 20) })), 413, "payload_too_large").await;
     check(&server, get("/api/agents/nonsense".into()), 404, "not_found").await;
-    check(&server, get("/api/agents/01900000-0000-7000-8000-000000000000/messages".into()), 404, "not_found").await;
+    check(&server, get("/api/agents/01900000-0000-7000-8000-000000000000/messages".into()), 404, "not_found")
+        .await;
     check(&server, get(format!("/api/agents/{id}/messages?since=many")), 400, "cursor_malformed").await;
     check(&server, get(format!("/api/agents/{id}/messages?since=100000")), 409, "cursor_ahead").await;
     check(&server, get(format!("/api/agents/{id}/events?since=-1")), 400, "cursor_malformed").await;
@@ -68,7 +70,8 @@ async fn an_agent_that_cannot_be_started_says_why() {
     let folder = tempfile::tempdir().unwrap();
     let plain = folder.path().join("plain-file");
     std::fs::write(&plain, "no program").unwrap();
-    let config = format!("[agents.missing]\nprogram = \"no-such-program\"\n[agents.plain]\nprogram = {plain:?}\n");
+    let config =
+        format!("[agents.missing]\nprogram = \"no-such-program\"\n[agents.plain]\nprogram = {plain:?}\n");
     let server = TestServer::start_with(&config).await;
     for (kind, code) in [("missing", "program_missing"), ("plain", "program_not_executable")] {
         let id = server.launch_as(kind, "hi").await;

@@ -33,5 +33,9 @@ async fn a_long_answer_is_a_few_rows_and_a_small_journal() {
     let sql = "SELECT count(*) FROM agent_messages";
     let rows: i64 = server.database().query_row(sql, [], |row| row.get(0)).unwrap();
     assert!((3..=12).contains(&rows), "{rows} rows for one answer");
-    assert_eq!(server.events(&id).await.len(), 20_000 + usize::try_from(rows).unwrap(), "every token is still there");
+    assert_eq!(
+        server.events(&id).await.len(),
+        20_000 + usize::try_from(rows).unwrap(),
+        "every token is still there"
+    );
 }

@@ -62,9 +62,12 @@ async fn while_a_message_is_said_its_deltas_are_in_the_page() {
         assert!(follower.read(Way::Sse, 1).await);
     }
     let rows = server.get(&format!("/api/agents/{id}/messages")).await;
-    let deltas: Vec<_> = rows.as_array().unwrap().iter().filter(|row| {
-        row["metadata"]["eventType"] == "content_delta"
-    }).collect();
+    let deltas: Vec<_> = rows
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|row| row["metadata"]["eventType"] == "content_delta")
+        .collect();
     assert_eq!(deltas.len(), 7);
     std::fs::write(gate, "").unwrap();
     server.wait_for_status(&id, "completed").await;
@@ -123,7 +126,9 @@ async fn a_client_that_asks_for_batches_gets_the_same_frames_in_fewer_messages()
         messages += 1;
         let frame: Value = serde_json::from_str(&text).unwrap();
         let frames = match frame["type"].as_str().unwrap() {
-            "batch" => frame["messages"].as_array().or(frame["payload"]["messages"].as_array()).unwrap().clone(),
+            "batch" => {
+                frame["messages"].as_array().or(frame["payload"]["messages"].as_array()).unwrap().clone()
+            }
             _ => vec![frame],
         };
         for mut frame in frames {
@@ -146,7 +151,11 @@ async fn at_the_head_of_an_ended_agent_an_event_source_is_told_to_stop() {
     let head = server.get(&format!("/api/agents/{id}")).await["head"].as_u64().unwrap();
     let path = format!("/api/agents/{id}/events");
     let ask = |last: u64| {
-        server.request(Method::GET, &path).header("accept", "text/event-stream").header("last-event-id", last).send()
+        server
+            .request(Method::GET, &path)
+            .header("accept", "text/event-stream")
+            .header("last-event-id", last)
+            .send()
     };
     let rest = ask(head - 1).await.unwrap().text().await.unwrap();
     assert!(rest.contains("event: result\n") && rest.contains("retry: 1000"), "{rest}");

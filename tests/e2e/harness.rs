@@ -70,13 +70,15 @@ impl TestServer {
     /// Starts the server on its folder and port, and waits until it serves.
     pub(crate) fn start_again(&mut self) {
         assert!(self.process.is_none(), "it runs already");
-        let mut process = self.command(&["serve", "--log", "warn"]).stdout(Stdio::piped()).spawn().expect("starts");
+        let mut process =
+            self.command(&["serve", "--log", "warn"]).stdout(Stdio::piped()).spawn().expect("starts");
         let stdout = process.stdout.take().expect("a pipe");
         self.process = Some(process);
         let mut line = String::new();
         BufReader::new(stdout).read_line(&mut line).expect("a line");
         assert!(line.starts_with("serving on "), "the server said {line:?}");
-        self.token = std::fs::read_to_string(self.data_dir().join("token")).expect("a token").trim().to_owned();
+        self.token =
+            std::fs::read_to_string(self.data_dir().join("token")).expect("a token").trim().to_owned();
     }
 
     /// The program with this server's folder, port and configuration.
@@ -188,7 +190,8 @@ impl TestServer {
     /// The database, to look at what a user of SQL sees.
     pub(crate) fn database(&self) -> rusqlite::Connection {
         let file = self.data_dir().join("tokenrail.db");
-        rusqlite::Connection::open_with_flags(file, rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY).expect("opens")
+        rusqlite::Connection::open_with_flags(file, rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY)
+            .expect("opens")
     }
 }
 

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use crate::harness::{TestServer, fake_config, processes_of_agent, text_of};
 
-const QUICK: &str = "[limits]\nresult_grace_s = 1\ncancel_grace_s = 1\nline_bytes = 1048576\nidle_timeout_s = 2\n";
+const QUICK: &str =
+    "[limits]\nresult_grace_s = 1\ncancel_grace_s = 1\nline_bytes = 1048576\nidle_timeout_s = 2\n";
 
 async fn run(script: Value) -> (Value, Vec<Value>) {
     let server = TestServer::start_with(&(fake_config() + QUICK)).await;
@@ -74,14 +75,18 @@ async fn a_last_line_that_is_cut_is_no_result() {
 async fn half_a_character_is_one_replacement_character() {
     let (agent, events) = run(json!({ "mode": "half_utf8", "deltas": 2 })).await;
     assert_eq!(agent["status"], "completed");
-    assert!(text_of(&events).contains('\u{fffd}'), "{}", text_of(&events));
+    let shown = |event: &Value| event["content"].as_str().is_some_and(|text| text.contains('\u{fffd}'));
+    assert!(events.iter().any(shown), "it is shown");
+    assert_eq!(text_of(&events), "0 1 ", "and the agent's own whole message has the last word");
 }
 
 #[tokio::test]
 async fn an_agent_sees_what_the_configuration_gives_it_and_no_more() {
-    let config = fake_config().replace("pass_env = [\"PATH\"]", "pass_env = [\"PATH\"]\nenv = { COLOUR = \"blue\" }");
+    let config =
+        fake_config().replace("pass_env = [\"PATH\"]", "pass_env = [\"PATH\"]\nenv = { COLOUR = \"blue\" }");
     let server = TestServer::start_with(&config).await;
-    let id = server.launch_as("fake", &(json!({ "mode": "env_dump" }).to_string() + "\nthe secret prompt")).await;
+    let id =
+        server.launch_as("fake", &(json!({ "mode": "env_dump" }).to_string() + "\nthe secret prompt")).await;
     server.wait_for_status(&id, "completed").await;
     let seen: Value = serde_json::from_str(&text_of(&server.events(&id).await)).unwrap();
     let mut names: Vec<_> = seen["env"].as_object().unwrap().keys().cloned().collect();

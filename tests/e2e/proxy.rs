@@ -8,7 +8,9 @@ use tokio::net::TcpListener;
 use crate::harness::{TestServer, outline, text_of};
 
 fn recorded(name: &str) -> Vec<u8> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../crates/runner/tests/runners/fixtures/proxy-sse").join(name);
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("../crates/runner/tests/runners/fixtures/proxy-sse")
+        .join(name);
     std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 

@@ -6,7 +6,8 @@ mod real_claude {
     use crate::harness::{TestServer, outline, processes_of_agent, text_of};
     use crate::model_server::{Gate, ModelServer, Reply, claude};
 
-    const HARD_TEXT: [&str; 5] = ["Grüße 👩‍👩‍👧‍👦, ", "世界! ", "\u{2028}\u{0000}\t", "e\u{301} ", "🙂\n```rust\nfn main() {}\n```\n"];
+    const HARD_TEXT: [&str; 5] =
+        ["Grüße 👩‍👩‍👧‍👦, ", "世界! ", "\u{2028}\u{0000}\t", "e\u{301} ", "🙂\n```rust\nfn main() {}\n```\n"];
 
     async fn start(model: &ModelServer, more_args: &[&str]) -> TestServer {
         let home = tempfile::tempdir().unwrap().keep();
@@ -28,7 +29,10 @@ mod real_claude {
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn two_turns_of_one_session_say_what_the_model_said_byte_for_byte() {
-        let model = ModelServer::start([Reply::text(HARD_TEXT), Reply::thinking(["Hm, ", "yes."]).saying(["Second."])]);
+        let model = ModelServer::start([
+            Reply::text(HARD_TEXT),
+            Reply::thinking(["Hm, ", "yes."]).saying(["Second."]),
+        ]);
         let server = start(&model, &[]).await;
         let id = server.launch_as("claude-code", "Say something hard: 世界 🙂").await;
         let agent = ended(&server, &id).await;
@@ -39,7 +43,10 @@ mod real_claude {
         server.post(&path, &json!({ "content": "And now?" })).await;
         server.wait_until(&id, |agent| agent["turn"] == 2 && agent["status"] == "completed").await;
         let conversation = model.requests().last().unwrap().conversation().join("\n");
-        assert!(conversation.contains("Say something hard: 世界 🙂"), "turn two knows turn one: {conversation}");
+        assert!(
+            conversation.contains("Say something hard: 世界 🙂"),
+            "turn two knows turn one: {conversation}"
+        );
         let rows = server.get(&path).await;
         assert_eq!(text_of(rows.as_array().unwrap()), HARD_TEXT.concat() + "Second.");
         let events = server.events(&id).await;

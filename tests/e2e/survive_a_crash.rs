@@ -20,7 +20,8 @@ async fn an_agent_outlives_its_server_again_and_again() {
     let mut server = TestServer::start().await;
     let deltas = 60_000;
     let gate = server.folder.path().join("gate");
-    let script = json!({ "mode": "stream", "deltas": deltas, "pace_us": 150, "gate": gate, "gate_after": deltas });
+    let script =
+        json!({ "mode": "stream", "deltas": deltas, "pace_us": 150, "gate": gate, "gate_after": deltas });
     let id = server.launch(&script).await;
     let place = Place::of(&server);
     let readers: Vec<_> = [Way::Rest, Way::Sse, Way::WebSocket]
@@ -86,7 +87,10 @@ async fn without_server_and_supervisor_the_turn_is_interrupted_and_numbers_go_on
     let events = server.events(&id).await;
     assert_eq!(outline(&events)[3..], ["content_delta", "message", "result"]);
     let closed = &events[events.len() - 2];
-    assert_eq!((&closed["metadata"]["outcome"], &closed["content"]), (&json!("interrupted"), &json!(numbers(10))));
+    assert_eq!(
+        (&closed["metadata"]["outcome"], &closed["content"]),
+        (&json!("interrupted"), &json!(numbers(10)))
+    );
 
     let (_, accepted) = server.post(&format!("/api/agents/{id}/messages"), &json!({ "content": "{}" })).await;
     assert_eq!(accepted["turn"], 2);
@@ -100,7 +104,8 @@ async fn a_result_that_nobody_was_there_to_read_still_counts() {
     let mut server = TestServer::start().await;
     let touch = server.folder.path().join("done");
     let gate = server.folder.path().join("gate");
-    let script = json!({ "mode": "result_then_hang", "deltas": 5, "gate": gate, "gate_after": 2, "touch": touch });
+    let script =
+        json!({ "mode": "result_then_hang", "deltas": 5, "gate": gate, "gate_after": 2, "touch": touch });
     let id = server.launch(&script).await;
     server.wait_until(&id, |agent| agent["status"] == "running" && 2 < agent["head"].as_u64().unwrap()).await;
     server.kill_9();

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::core::{Control, Core, SaveError};
 use crate::recorder::{Recorded, Recorder};
 use crate::stats::Counters;
-use crate::tails::{Batch, Tail};
+use crate::tails::Tail;
 use crate::timers::{Watched, next_deadline};
 use crate::verdict::{Stop, Verdict, verdict};
 
@@ -282,7 +282,7 @@ pub(crate) fn announce(core: &Core, tail: &Tail, saved: Append) {
         (TurnStep::End, Some(EventBody::TurnResult(result))) => Some(result.outcome.status()),
         _ => None,
     };
-    tail.announce(Arc::new(Batch::new(events)));
+    tail.announce(&events);
     match step {
         TurnStep::Start(_) => Counters::add(&core.counters.turns_started, 1),
         TurnStep::End => {

@@ -1,6 +1,7 @@
 //! The end of each journal that somebody writes or reads: a doorbell, and the newest events in memory.
 
 use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
@@ -11,10 +12,17 @@ use tokio::sync::{Notify, watch};
 /// How many renderings of a batch are kept: one for each [`RenderingKey`].
 const RENDERINGS: usize = 8;
 
+/// Events of one batch in memory. A reader that stalls holds the rendering of one, so it is not larger, however many
+/// events were committed at once.
+const BATCH_EVENTS: usize = 512;
+
 /// Consecutive events that are committed, shared by all their readers.
 #[derive(Debug)]
 pub struct Batch {
-    events: Arc<[Event]>,
+    /// All that were committed with them.
+    committed: Arc<[Event]>,
+    /// Which of those are of this batch.
+    range: Range<usize>,
     bytes: usize,
     renderings: [OnceLock<Rendering>; RENDERINGS],
 }
@@ -42,25 +50,36 @@ impl Rendering {
 impl Batch {
     /// Takes events that are committed; there is at least one.
     pub(crate) fn new(events: Arc<[Event]>) -> Self {
-        let bytes = events.iter().map(weight).sum();
-        Self { events, bytes, renderings: Default::default() }
+        let range = 0..events.len();
+        Self::part(events, range)
+    }
+
+    /// Takes events that were committed at once, as batches of a size that can be held for slow readers.
+    pub(crate) fn split(events: &Arc<[Event]>) -> impl Iterator<Item = Self> {
+        let begins = (0..events.len()).step_by(BATCH_EVENTS);
+        begins.map(|begin| Self::part(Arc::clone(events), begin..events.len().min(begin + BATCH_EVENTS)))
+    }
+
+    fn part(committed: Arc<[Event]>, range: Range<usize>) -> Self {
+        let bytes = committed[range.clone()].iter().map(weight).sum();
+        Self { committed, range, bytes, renderings: Default::default() }
     }
 
     pub fn events(&self) -> &[Event] {
-        &self.events
+        &self.committed[self.range.clone()]
     }
 
     pub fn first(&self) -> Sequence {
-        self.events.first().map_or(Sequence::START, |event| event.sequence)
+        self.events().first().map_or(Sequence::START, |event| event.sequence)
     }
 
     pub fn last(&self) -> Sequence {
-        self.events.last().map_or(Sequence::START, |event| event.sequence)
+        self.events().last().map_or(Sequence::START, |event| event.sequence)
     }
 
     /// The batch as `key` has it: rendered by the first reader that asks, for all of them.
     pub fn rendering(&self, key: RenderingKey, render: impl FnOnce(&[Event]) -> Rendering) -> &Rendering {
-        self.renderings[usize::from(key.0) % RENDERINGS].get_or_init(|| render(&self.events))
+        self.renderings[usize::from(key.0) % RENDERINGS].get_or_init(|| render(self.events()))
     }
 }
 
@@ -101,12 +120,14 @@ struct Budget {
 
 impl Tail {
     /// Makes committed events known: into the ring, and only then the bell, so that whoever hears it finds them.
-    pub(crate) fn announce(&self, batch: Arc<Batch>) {
-        let head = batch.last();
+    pub(crate) fn announce(&self, events: &Arc<[Event]>) {
+        let Some(head) = events.last().map(|event| event.sequence) else { return };
         {
             let mut ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
-            self.budget.used.fetch_add(batch.bytes, Ordering::Relaxed);
-            ring.push_back(batch);
+            for batch in Batch::split(events) {
+                self.budget.used.fetch_add(batch.bytes, Ordering::Relaxed);
+                ring.push_back(Arc::new(batch));
+            }
             let mut total: usize = ring.iter().map(|batch| batch.bytes).sum();
             while self.budget.per_tail < total
                 || self.budget.of_all < self.budget.used.load(Ordering::Relaxed)

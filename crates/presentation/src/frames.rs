@@ -4,6 +4,10 @@
 use bytes::{BufMut, Bytes, BytesMut};
 use serde::Serialize;
 
+/// How much is handed to a socket at once. The web server copies it into the connection's own buffer, so this is what
+/// a client that does not read costs there; everything else is shared with all the others.
+pub(crate) const CHUNK_BYTES: usize = 64 << 10;
+
 /// The final frame of a text message (RFC 6455, section 5.2).
 const TEXT: u8 = 0x81;
 const PING: u8 = 0x89;

@@ -11,6 +11,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 use crate::api::{Api, StreamPlace};
 use crate::dialect::{Writing, WritingForm};
 use crate::error::{Code, Problem};
+use crate::frames::CHUNK_BYTES;
 use crate::query::{self, Query};
 
 /// Sent at once, so that the client knows that the stream is open, and when to come again (in milliseconds).
@@ -43,7 +44,14 @@ pub(crate) async fn open(
         .content_type("text/event-stream")
         .insert_header((header::CACHE_CONTROL, "no-cache, no-transform"))
         .insert_header(("X-Accel-Buffering", "no"))
-        .streaming(blocks(EventStream { follower, writing, beat, hello: true, _place: place })))
+        .streaming(blocks(EventStream {
+            follower,
+            writing,
+            beat,
+            hello: true,
+            rest: Bytes::new(),
+            _place: place,
+        })))
 }
 
 fn last_event_id(headers: &HeaderMap) -> Result<Option<Sequence>, Problem> {
@@ -66,6 +74,8 @@ struct EventStream {
     writing: Writing,
     beat: Interval,
     hello: bool,
+    /// What the client has not taken yet of the last page.
+    rest: Bytes,
     _place: StreamPlace,
 }
 
@@ -82,6 +92,13 @@ impl EventStream {
         if std::mem::take(&mut self.hello) {
             return Some(HELLO);
         }
+        if self.rest.is_empty() {
+            self.rest = self.more().await?;
+        }
+        Some(self.rest.split_to(self.rest.len().min(CHUNK_BYTES)))
+    }
+
+    async fn more(&mut self) -> Option<Bytes> {
         tokio::select! {
             biased;
             next = self.follower.next() => match next {

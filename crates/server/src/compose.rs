@@ -38,8 +38,8 @@ pub(crate) fn outside(config: &Config, store: &Store) -> Result<Outside, Compose
     let store = Arc::new(store.clone());
     let mut types = BTreeMap::new();
     for (name, agent) in &config.agents {
-        let kind = agent_type(config, agent)
-            .map_err(|source| ComposeError { agent: name.clone(), source })?;
+        let kind =
+            agent_type(config, agent).map_err(|source| ComposeError { agent: name.clone(), source })?;
         types.insert(name.clone(), kind);
     }
     Ok(Outside {
@@ -82,10 +82,7 @@ fn claude_parser() -> Box<dyn IMessageParser> {
     Box::new(ClaudeParser::new())
 }
 
-fn process_runner(
-    config: &Config,
-    process: &config::ProcessConfig,
-) -> Result<ProcessRunner, RunnerError> {
+fn process_runner(config: &Config, process: &config::ProcessConfig) -> Result<ProcessRunner, RunnerError> {
     let config::ProcessConfig { program, args, resume_args, model_args, env, pass_env, interrupt } = process;
     ProcessRunner::new(ProcessConfig {
         supervisor: this_program()?,

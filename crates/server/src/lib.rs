@@ -14,8 +14,8 @@ mod server;
 mod token;
 
 pub use cli::main;
-pub use config::{Config, ConfigError, Flags};
 pub use compose::ComposeError;
+pub use config::{Config, ConfigError, Flags};
 pub use server::{Server, StartError};
 pub use token::TokenError;
 

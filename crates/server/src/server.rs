@@ -5,8 +5,8 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
-use actix_web::dev::ServerHandle;
 use actix_web::HttpServer;
+use actix_web::dev::ServerHandle;
 use tokenrail_application::{AgentService, Refusal};
 use tokenrail_persistence::{OpenError, Store};
 use tokenrail_presentation::{Api, PresentationConfig, SocketLimits, app, on_connect};
@@ -121,11 +121,7 @@ impl Server {
     }
 }
 
-fn listen(
-    listener: TcpListener,
-    api: Api,
-    limits: &LimitsConfig,
-) -> io::Result<actix_web::dev::Server> {
+fn listen(listener: TcpListener, api: Api, limits: &LimitsConfig) -> io::Result<actix_web::dev::Server> {
     let sockets = SocketLimits {
         send_buffer_bytes: limits.send_buffer_bytes,
         no_progress: Duration::from_secs(limits.send_timeout_s),

@@ -69,12 +69,7 @@ fn make(data_dir: &Path) -> Result<String, TokenError> {
         // Writing to a string cannot fail.
         let _ = write!(token, "{byte:02x}");
     }
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&path)
-        .map_err(failed)?;
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path).map_err(failed)?;
     writeln!(file, "{token}").and_then(|()| file.sync_all()).map_err(failed)?;
     Ok(token)
 }

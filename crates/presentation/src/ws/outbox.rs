@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::time::Instant;
 
-use crate::frames::FrameWriter;
+use crate::frames::{CHUNK_BYTES, FrameWriter};
 
 /// What goes out to one client. It is filled only when it is empty, by what the client or one event brings about:
 /// so its bound is one page, or one batch.
@@ -27,8 +27,12 @@ impl Outbox {
         Self { ready: VecDeque::new(), wait, batch_bytes_max, batch: Vec::new(), batch_bytes: 0, due: None }
     }
 
-    /// What goes out next.
+    /// What goes out next: at most [`CHUNK_BYTES`].
     pub(crate) fn next(&mut self) -> Option<Bytes> {
+        let first = self.ready.front_mut()?;
+        if CHUNK_BYTES < first.len() {
+            return Some(first.split_to(CHUNK_BYTES));
+        }
         self.ready.pop_front()
     }
 

@@ -27,9 +27,7 @@ pub(crate) async fn demo(mut config: Config, args: DemoArgs, screen: &mut Screen
     if !(args.speed.is_finite() && 0.0 <= args.speed) {
         return Err(Failure::new(Exit::Usage, "--speed is a number from 0 on"));
     }
-    if let Some(RunnerConfig::Replay(replay)) =
-        config.agents.get_mut("demo").map(|agent| &mut agent.runner)
-    {
+    if let Some(RunnerConfig::Replay(replay)) = config.agents.get_mut("demo").map(|agent| &mut agent.runner) {
         replay.speed = args.speed;
     }
     let server = Server::start(config).await?;

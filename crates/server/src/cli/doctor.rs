@@ -73,7 +73,9 @@ fn file(config: &Config) -> Finding {
 fn folder(data_dir: &Path) -> Finding {
     let shown = data_dir.display();
     match std::fs::metadata(data_dir) {
-        Err(_) => finding("data folder", Verdict::Remark, format!("{shown} is not there yet; serve makes it")),
+        Err(_) => {
+            finding("data folder", Verdict::Remark, format!("{shown} is not there yet; serve makes it"))
+        }
         Ok(meta) if !meta.is_dir() => finding("data folder", Verdict::Bad, format!("{shown} is no folder")),
         Ok(meta) if meta.permissions().mode() & 0o077 != 0 => {
             let text = format!("{shown} is open to others; run: chmod 700 {shown}");
@@ -131,7 +133,8 @@ async fn programs(config: &Config) -> Vec<Finding> {
             }
         };
         let probe = kind.runner.probe().await;
-        let what = [probe.program.clone(), probe.version].into_iter().flatten().collect::<Vec<_>>().join(", ");
+        let what =
+            [probe.program.clone(), probe.version].into_iter().flatten().collect::<Vec<_>>().join(", ");
         let needed = config.default_agent.as_ref().is_some_and(|default| name.ends_with(default.as_str()));
         findings.push(match probe.problem {
             None => finding(&name, Verdict::Good, what),

@@ -52,7 +52,9 @@ pub(crate) async fn follow(
         let before = last;
         match stream(client, id, &mut last, keep, &mut shower, screen).await {
             Ok(()) => return Ok(exit(shower.outcome.as_deref())),
-            Err(error) if error.exit != Exit::Unreachable && last == before && lost == 0 => return Err(error),
+            Err(error) if error.exit != Exit::Unreachable && last == before && lost == 0 => {
+                return Err(error);
+            }
             Err(error) => {
                 lost = if last == before { lost + 1 } else { 1 };
                 if RECONNECTS < lost {

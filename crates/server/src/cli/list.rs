@@ -42,7 +42,8 @@ pub(crate) async fn ls(config: &Config, args: LsArgs, screen: &mut Screen) -> Re
 fn row(agent: &Value) -> String {
     let text = |key: &str| agent.get(key).and_then(Value::as_str).unwrap_or_default();
     let number = |key: &str| agent.get(key).and_then(Value::as_u64).unwrap_or_default();
-    let prompt: String = text("prompt").chars().map(|c| if c.is_control() { ' ' } else { c }).take(48).collect();
+    let prompt: String =
+        text("prompt").chars().map(|c| if c.is_control() { ' ' } else { c }).take(48).collect();
     format!(
         "{}  {:<12}  {:<12}  {:>7} events  {}  {prompt}",
         text("id"),

@@ -84,8 +84,7 @@ fn body(args: RunArgs) -> Result<Value, Failure> {
         prompt
     };
     let mut body = Map::from_iter([("prompt".to_owned(), Value::String(prompt))]);
-    let fields =
-        [("type", kind), ("model", model), ("cwd", cwd), ("name", name), ("sessionId", session)];
+    let fields = [("type", kind), ("model", model), ("cwd", cwd), ("name", name), ("sessionId", session)];
     for (key, value) in fields {
         if let Some(value) = value {
             body.insert(key.to_owned(), Value::String(value));

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use super::Synchronous;
 use super::agents::AgentTable;
 use super::limits::LimitsConfig;
 use super::problem::{ConfigError, explain, nearest};
-use super::Synchronous;
 
 /// All tables of a configuration file.
 #[derive(Debug, Default, Deserialize)]
@@ -64,10 +64,7 @@ pub(super) fn find_file(
 }
 
 /// Reads the file, and lays the environment over it.
-pub(super) fn read(
-    file: Option<&Path>,
-    env: &BTreeMap<String, String>,
-) -> Result<Tables, ConfigError> {
+pub(super) fn read(file: Option<&Path>, env: &BTreeMap<String, String>) -> Result<Tables, ConfigError> {
     let mut table = toml::Table::new();
     if let Some(path) = file {
         let unreadable = |source| ConfigError::Unreadable { path: path.to_owned(), source };
@@ -111,9 +108,7 @@ fn overlay(table: &mut toml::Table, variable: &str, value: &str) -> Result<(), C
         );
         return Err(wrong(format!("no such setting; {hint}")));
     };
-    let entry = table
-        .entry(section)
-        .or_insert_with(|| toml::Value::Table(toml::Table::new()));
+    let entry = table.entry(section).or_insert_with(|| toml::Value::Table(toml::Table::new()));
     let Some(entries) = entry.as_table_mut() else {
         return Err(wrong(format!("{section} is no table in the configuration file")));
     };

@@ -62,11 +62,7 @@ fn a_wrong_variable_is_told_by_its_name() {
 
 #[test]
 fn without_a_token_only_loopback_is_served() {
-    let flags = Flags {
-        listen: Some("0.0.0.0:7117".into()),
-        insecure_no_auth: true,
-        ..Flags::default()
-    };
+    let flags = Flags { listen: Some("0.0.0.0:7117".into()), insecure_no_auth: true, ..Flags::default() };
     let env = BTreeMap::from([("HOME".to_owned(), "/nowhere".to_owned())]);
     assert!(matches!(Config::load(&flags, &env), Err(ConfigError::InsecureListen(_))));
 }
