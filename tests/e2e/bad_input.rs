@@ -22,7 +22,7 @@ async fn check(server: &TestServer, request: reqwest::RequestBuilder, status: u1
 
 #[tokio::test]
 async fn each_bad_request_has_its_problem() {
-    let server = TestServer::start().await;
+    let server = TestServer::start();
     let id = server.launch(&json!({})).await;
     server.wait_for_status(&id, "completed").await;
     let launch = || server.request(Method::POST, "/api/agents");
@@ -52,7 +52,7 @@ async fn each_bad_request_has_its_problem() {
 
 #[tokio::test]
 async fn who_does_not_know_the_token_or_comes_from_elsewhere_gets_nothing() {
-    let server = TestServer::start().await;
+    let server = TestServer::start();
     let url = format!("http://{}/api/agents", server.authority());
     let get = || server.http.get(&url);
     check(&server, get(), 401, "unauthenticated").await;
@@ -72,7 +72,7 @@ async fn an_agent_that_cannot_be_started_says_why() {
     std::fs::write(&plain, "no program").unwrap();
     let config =
         format!("[agents.missing]\nprogram = \"no-such-program\"\n[agents.plain]\nprogram = {plain:?}\n");
-    let server = TestServer::start_with(&config).await;
+    let server = TestServer::start_with(&config);
     for (kind, code) in [("missing", "program_missing"), ("plain", "program_not_executable")] {
         let id = server.launch_as(kind, "hi").await;
         server.wait_for_status(&id, "failed").await;
@@ -87,7 +87,7 @@ async fn an_agent_that_cannot_be_started_says_why() {
 
 #[tokio::test]
 async fn a_second_server_on_the_folder_is_refused_and_disturbs_nothing() {
-    let server = TestServer::start().await;
+    let server = TestServer::start();
     let second = server.command(&["serve"]).output().unwrap();
     let said = String::from_utf8_lossy(&second.stderr).into_owned();
     assert_eq!(second.status.code(), Some(1), "{said}");
@@ -100,7 +100,7 @@ async fn a_second_server_on_the_folder_is_refused_and_disturbs_nothing() {
 #[tokio::test]
 async fn a_folder_that_cannot_be_written_stops_the_start() {
     // Root may write everywhere, but not where a file stands in the way.
-    let server = TestServer::start().await;
+    let server = TestServer::start();
     let in_the_way = server.folder.path().join("file");
     std::fs::write(&in_the_way, "").unwrap();
     let mut command = std::process::Command::new(crate::harness::program());
@@ -138,7 +138,7 @@ async fn a_full_disk_delays_and_loses_nothing() {
         return;
     }
     let mount = Mounted::tmpfs("size=24m");
-    let mut server = TestServer::start_with(&fake_config()).await;
+    let mut server = TestServer::start_with(&fake_config());
     server.stop();
     server.move_data_to(mount.0.path());
     server.start_again();

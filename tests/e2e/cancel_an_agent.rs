@@ -8,7 +8,7 @@ const QUICK: &str = "[limits]\ncancel_grace_s = 1\nkill_grace_s = 2\n";
 
 #[tokio::test]
 async fn an_agent_that_ignores_signals_and_its_escaped_grandchild_are_gone() {
-    let server = TestServer::start_with(&(fake_config() + QUICK)).await;
+    let server = TestServer::start_with(&(fake_config() + QUICK));
     let id = server.launch(&json!({ "mode": "ignore_term", "deltas": 5 })).await;
     server.wait_until(&id, |agent| 5 < agent["head"].as_u64().unwrap()).await;
     assert!(3 <= processes_of_agent(&id).len(), "supervisor, agent, grandchild");
@@ -32,7 +32,7 @@ async fn an_agent_that_ignores_signals_and_its_escaped_grandchild_are_gone() {
 
 #[tokio::test]
 async fn a_delete_stops_the_agent_and_a_purge_removes_its_history() {
-    let server = TestServer::start_with(&(fake_config() + QUICK)).await;
+    let server = TestServer::start_with(&(fake_config() + QUICK));
     let id = server.launch(&json!({ "mode": "hang" })).await;
     server.wait_until(&id, |agent| 5 < agent["head"].as_u64().unwrap()).await;
     let path = format!("/api/agents/{id}");

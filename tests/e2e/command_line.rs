@@ -14,7 +14,7 @@ fn run(server: &TestServer, args: &[&str]) -> (i32, String, String) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn run_follows_and_its_exit_code_is_the_outcome() {
-    let server = TestServer::start().await;
+    let server = TestServer::start();
     let (code, shown, _) = run(&server, &["run", "--type", "fake", r#"{"deltas":5}"#]);
     assert_eq!(code, 0);
     assert!(shown.contains("0 1 2 3 4 \n— completed"), "{shown}");
@@ -28,7 +28,7 @@ async fn run_follows_and_its_exit_code_is_the_outcome() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lines_of_json_are_the_events() {
-    let server = TestServer::start().await;
+    let server = TestServer::start();
     let (code, shown, _) = run(&server, &["run", "--json", "--type", "fake", r#"{"deltas":5}"#]);
     assert_eq!(code, 0);
     let events: Vec<Value> = shown.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -47,7 +47,7 @@ async fn lines_of_json_are_the_events() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_a_server_run_has_one_of_its_own_and_the_others_say_so() {
-    let mut server = TestServer::start_with(&fake_config()).await;
+    let mut server = TestServer::start_with(&fake_config());
     server.stop();
     let (code, shown, said) = run(&server, &["run", "--type", "fake", r#"{"deltas":3}"#]);
     assert_eq!(code, 0, "{said}");
@@ -59,7 +59,7 @@ async fn without_a_server_run_has_one_of_its_own_and_the_others_say_so() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_demo_needs_nothing() {
-    let mut server = TestServer::start_with("").await;
+    let mut server = TestServer::start_with("");
     server.stop();
     let (code, shown, said) = run(&server, &["demo", "--once", "--speed", "0"]);
     assert_eq!(code, 0, "{said}");
@@ -71,7 +71,7 @@ async fn the_demo_needs_nothing() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn wrong_words_are_told_and_help_is_given() {
-    let server = TestServer::start().await;
+    let server = TestServer::start();
     let (code, _, said) = run(&server, &["demoo"]);
     assert_eq!(code, 2);
     assert!(said.contains("demo"), "{said}");

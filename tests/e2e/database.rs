@@ -6,7 +6,7 @@ use crate::harness::{PATIENCE, TestServer};
 
 #[tokio::test]
 async fn a_long_answer_is_a_few_rows_and_a_small_journal() {
-    let server = TestServer::start().await;
+    let server = TestServer::start();
     let id = server.launch(&json!({ "mode": "stream", "deltas": 20_000 })).await;
     server.wait_for_status(&id, "completed").await;
     let raw_bytes: usize = {

@@ -6,17 +6,13 @@ use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 
 use crate::follower::{Follower, Place, Way, connect, connect_to};
-use crate::harness::{TestServer, assert_dense, outline, text_of};
+use crate::harness::{TestServer, assert_dense, numbers, outline, text_of};
 
 const ALL: usize = usize::MAX >> 1;
 
-fn numbers(count: u64) -> String {
-    (0..count).map(|number| format!("{number} ")).collect()
-}
-
 #[tokio::test]
 async fn every_way_of_reading_gives_the_same_events_live_and_later() {
-    let server = TestServer::start().await;
+    let server = TestServer::start();
     let id = server.launch(&json!({ "mode": "stream", "deltas": 300, "pace_us": 500 })).await;
     let place = Place::of(&server);
     let mut live = [Way::Rest, Way::Sse, Way::WebSocket].map(|way| (way, Follower::new(place.clone(), &id)));
@@ -34,7 +30,7 @@ async fn every_way_of_reading_gives_the_same_events_live_and_later() {
 
 #[tokio::test]
 async fn a_page_of_messages_is_one_row_per_bubble() {
-    let server = TestServer::start().await;
+    let server = TestServer::start();
     let id = server.launch(&json!({ "mode": "stream", "deltas": 100 })).await;
     server.wait_for_status(&id, "completed").await;
     let path = format!("/api/agents/{id}/messages");
@@ -54,7 +50,7 @@ async fn a_page_of_messages_is_one_row_per_bubble() {
 
 #[tokio::test]
 async fn while_a_message_is_said_its_deltas_are_in_the_page() {
-    let server = TestServer::start().await;
+    let server = TestServer::start();
     let gate = server.folder.path().join("gate");
     let id = server.launch(&json!({ "mode": "stream", "deltas": 20, "gate": gate, "gate_after": 7 })).await;
     let mut follower = Follower::new(Place::of(&server), &id);
@@ -75,7 +71,7 @@ async fn while_a_message_is_said_its_deltas_are_in_the_page() {
 
 #[tokio::test]
 async fn one_connection_follows_many_agents_and_hears_the_news() {
-    let server = TestServer::start().await;
+    let server = TestServer::start();
     let mut socket = connect(&Place::of(&server)).await.unwrap();
     let mut ids = Vec::new();
     for _ in 0..3 {
@@ -115,7 +111,7 @@ async fn one_connection_follows_many_agents_and_hears_the_news() {
 
 #[tokio::test]
 async fn a_client_that_asks_for_batches_gets_the_same_frames_in_fewer_messages() {
-    let server = TestServer::start().await;
+    let server = TestServer::start();
     let id = server.launch(&json!({ "mode": "stream", "deltas": 400 })).await;
     let mut socket = connect_to(&Place::of(&server), "/ws?batch=50").await.unwrap();
     let subscribe = json!({ "type": "subscribe", "payload": { "agentId": id, "since": 0 } });
@@ -145,7 +141,7 @@ async fn a_client_that_asks_for_batches_gets_the_same_frames_in_fewer_messages()
 
 #[tokio::test]
 async fn at_the_head_of_an_ended_agent_an_event_source_is_told_to_stop() {
-    let server = TestServer::start().await;
+    let server = TestServer::start();
     let id = server.launch(&json!({})).await;
     server.wait_for_status(&id, "completed").await;
     let head = server.get(&format!("/api/agents/{id}")).await["head"].as_u64().unwrap();
@@ -165,7 +161,7 @@ async fn at_the_head_of_an_ended_agent_an_event_source_is_told_to_stop() {
 
 #[tokio::test]
 async fn a_ticket_opens_one_stream() {
-    let server = TestServer::start().await;
+    let server = TestServer::start();
     let id = server.launch(&json!({})).await;
     server.wait_for_status(&id, "completed").await;
     let (status, ticket) = server.post("/api/tickets", &json!({})).await;

@@ -129,7 +129,9 @@ impl Follower {
             if page.is_empty() {
                 tokio::time::sleep(std::time::Duration::from_millis(2)).await;
             }
-            page.iter().for_each(|event| self.apply(event));
+            for event in &page {
+                self.apply(event);
+            }
         }
         true
     }
@@ -151,7 +153,9 @@ impl Follower {
             bytes.drain(..whole);
             let whole = text.rfind("\n\n").map_or(0, |end| end + 2);
             let rest = text.split_off(whole);
-            text.split_terminator("\n\n").for_each(|block| self.apply_block(block));
+            for block in text.split_terminator("\n\n") {
+                self.apply_block(block);
+            }
             text = rest;
         }
         true

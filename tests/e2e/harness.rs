@@ -45,17 +45,17 @@ fn sibling(name: &str) -> PathBuf {
 
 /// An agent type `fake` that runs the scripted agent.
 pub(crate) fn fake_config() -> String {
-    format!("[agents.fake]\nprogram = {:?}\npass_env = [\"PATH\"]\n", fake_agent())
+    format!("[agents.fake]\nprogram = \"{}\"\npass_env = [\"PATH\"]\n", fake_agent().display())
 }
 
 impl TestServer {
     /// Starts a server whose default is the scripted agent.
-    pub(crate) async fn start() -> Self {
-        Self::start_with(&fake_config()).await
+    pub(crate) fn start() -> Self {
+        Self::start_with(&fake_config())
     }
 
     /// Starts a server with a configuration of its own.
-    pub(crate) async fn start_with(config: &str) -> Self {
+    pub(crate) fn start_with(config: &str) -> Self {
         static CRYPTO: Once = Once::new();
         CRYPTO.call_once(|| rustls::crypto::ring::default_provider().install_default().expect("the first"));
         let folder = tempfile::tempdir().expect("a folder");
@@ -77,8 +77,8 @@ impl TestServer {
         let mut line = String::new();
         BufReader::new(stdout).read_line(&mut line).expect("a line");
         assert!(line.starts_with("serving on "), "the server said {line:?}");
-        self.token =
-            std::fs::read_to_string(self.data_dir().join("token")).expect("a token").trim().to_owned();
+        let token = std::fs::read_to_string(self.data_dir().join("token")).expect("a token");
+        token.trim().clone_into(&mut self.token);
     }
 
     /// The program with this server's folder, port and configuration.
@@ -251,6 +251,11 @@ pub(crate) fn assert_dense(events: &[Value]) {
     for (index, event) in events.iter().enumerate() {
         assert_eq!(event["sequenceNumber"], index + 1, "no hole, no double, in order");
     }
+}
+
+/// What the scripted agent says with `count` deltas.
+pub(crate) fn numbers(count: u64) -> String {
+    (0..count).flat_map(|number| [number.to_string(), " ".to_owned()]).collect()
 }
 
 /// The text of the complete messages, one after the other.

@@ -2,8 +2,10 @@
 
 use serde_json::json;
 
+use tokio::runtime::Handle;
+
 use crate::follower::{Follower, Place, Way};
-use crate::harness::{TestServer, text_of};
+use crate::harness::{TestServer, numbers, text_of};
 
 const DELTAS: u64 = 20_000;
 const FOLLOWERS: u64 = 20;
@@ -20,11 +22,11 @@ impl Chance {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn twenty_readers_that_cut_and_resume_at_random_see_the_same() {
-    let server = TestServer::start().await;
+    let server = TestServer::start();
     let id = server.launch(&json!({ "mode": "stream", "deltas": DELTAS, "pace_us": 50 })).await;
     let readers = (0..FOLLOWERS).map(|seed| {
         let (place, id) = (Place::of(&server), id.clone());
-        tokio::spawn(async move {
+        Handle::current().spawn(async move {
             let mut chance = Chance(seed);
             let mut follower = Follower::new(place, &id);
             while follower.results() == 0 {
@@ -42,7 +44,7 @@ async fn twenty_readers_that_cut_and_resume_at_random_see_the_same() {
     for reader in readers {
         all.push(reader.await.unwrap());
     }
-    let expected: String = (0..DELTAS).map(|number| format!("{number} ")).collect();
+    let expected = numbers(DELTAS);
     assert_eq!(text_of(&all[0].events()), expected);
     assert!(all.iter().all(|follower| follower.bytes() == all[0].bytes()), "the same bytes for everybody");
     assert_eq!(all[0].events(), server.events(&id).await);

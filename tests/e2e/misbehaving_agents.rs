@@ -8,7 +8,7 @@ const QUICK: &str =
     "[limits]\nresult_grace_s = 1\ncancel_grace_s = 1\nline_bytes = 1048576\nidle_timeout_s = 2\n";
 
 async fn run(script: Value) -> (Value, Vec<Value>) {
-    let server = TestServer::start_with(&(fake_config() + QUICK)).await;
+    let server = TestServer::start_with(&(fake_config() + QUICK));
     let id = server.launch(&script).await;
     let agent = server.wait_until(&id, |agent| agent["endedAt"].is_string()).await;
     assert_eq!(processes_of_agent(&id), [""; 0]);
@@ -84,7 +84,7 @@ async fn half_a_character_is_one_replacement_character() {
 async fn an_agent_sees_what_the_configuration_gives_it_and_no_more() {
     let config =
         fake_config().replace("pass_env = [\"PATH\"]", "pass_env = [\"PATH\"]\nenv = { COLOUR = \"blue\" }");
-    let server = TestServer::start_with(&config).await;
+    let server = TestServer::start_with(&config);
     let id =
         server.launch_as("fake", &(json!({ "mode": "env_dump" }).to_string() + "\nthe secret prompt")).await;
     server.wait_for_status(&id, "completed").await;

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
+use tokio::runtime::Handle;
+
 use crate::harness::{TestServer, outline, text_of};
 
 fn recorded(name: &str) -> Vec<u8> {
@@ -34,8 +36,8 @@ async fn run(body: Vec<u8>) -> (TestServer, String, String) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let config = format!("[agents.proxy]\nrunner = \"proxy\"\nurl = \"{url}\"\n");
-    let server = TestServer::start_with(&config).await;
-    let serving = tokio::spawn(serve_once(listener, body));
+    let server = TestServer::start_with(&config);
+    let serving = Handle::current().spawn(serve_once(listener, body));
     let id = server.launch_as("proxy", "Check the notes").await;
     server.wait_until(&id, |agent| agent["endedAt"].is_string()).await;
     (server, id, serving.await.unwrap())
@@ -68,7 +70,7 @@ async fn a_dropped_upstream_ends_the_turn_with_what_came_so_far() {
 #[tokio::test]
 async fn nobody_there_is_a_network_error() {
     let config = "[agents.proxy]\nrunner = \"proxy\"\nurl = \"http://127.0.0.1:9\"\n";
-    let server = TestServer::start_with(config).await;
+    let server = TestServer::start_with(config);
     let id = server.launch_as("proxy", "hi").await;
     server.wait_for_status(&id, "failed").await;
     let agent = server.get(&format!("/api/agents/{id}")).await;

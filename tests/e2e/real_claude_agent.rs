@@ -9,18 +9,18 @@ mod real_claude {
     const HARD_TEXT: [&str; 5] =
         ["Grüße 👩‍👩‍👧‍👦, ", "世界! ", "\u{2028}\u{0000}\t", "e\u{301} ", "🙂\n```rust\nfn main() {}\n```\n"];
 
-    async fn start(model: &ModelServer, more_args: &[&str]) -> TestServer {
+    fn start(model: &ModelServer, more_args: &[&str]) -> TestServer {
         let home = tempfile::tempdir().unwrap().keep();
         let environment = claude::environment(model, &home);
         let env: Vec<_> = environment.iter().map(|(name, value)| format!("{name} = {value:?}")).collect();
         let args: Vec<_> = claude::ARGUMENTS.iter().chain(more_args).map(|arg| format!("{arg:?}")).collect();
         let config = format!(
-            "[agents.claude-code]\nprogram = {:?}\nargs = [{}]\npass_env = [\"PATH\"]\nenv = {{ {} }}\n",
-            claude::program(),
+            "[agents.claude-code]\nprogram = \"{}\"\nargs = [{}]\npass_env = [\"PATH\"]\nenv = {{ {} }}\n",
+            claude::program().display(),
             args.join(", "),
             env.join(", "),
         );
-        TestServer::start_with(&config).await
+        TestServer::start_with(&config)
     }
 
     async fn ended(server: &TestServer, id: &str) -> Value {
@@ -33,7 +33,7 @@ mod real_claude {
             Reply::text(HARD_TEXT),
             Reply::thinking(["Hm, ", "yes."]).saying(["Second."]),
         ]);
-        let server = start(&model, &[]).await;
+        let server = start(&model, &[]);
         let id = server.launch_as("claude-code", "Say something hard: 世界 🙂").await;
         let agent = ended(&server, &id).await;
         assert_eq!(agent["status"], "completed", "{agent}");
@@ -62,7 +62,7 @@ mod real_claude {
     async fn a_tool_call_is_shown_with_its_result() {
         let call = Reply::tool_call("Bash", json!({ "command": "echo 'hällo 👋'", "description": "Greet" }));
         let model = ModelServer::start([call.saying(["Let me see. "]), Reply::text(["Done."])]);
-        let server = start(&model, &["--allowedTools", "Bash(echo:*)"]).await;
+        let server = start(&model, &["--allowedTools", "Bash(echo:*)"]);
         let id = server.launch_as("claude-code", "Greet me").await;
         assert_eq!(ended(&server, &id).await["status"], "completed");
         let events = server.events(&id).await;
@@ -76,7 +76,7 @@ mod real_claude {
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_cancel_in_mid_text_keeps_the_text_and_leaves_no_process() {
         let model = ModelServer::start([Reply::text(["One ", "two "]).then_silence()]);
-        let server = start(&model, &[]).await;
+        let server = start(&model, &[]);
         let id = server.launch_as("claude-code", "Count").await;
         let started = tokio::time::Instant::now();
         while !server.events(&id).await.iter().any(|event| event["content"] == "two ") {
@@ -96,7 +96,7 @@ mod real_claude {
     async fn a_model_that_is_overloaded_and_recovers_costs_a_notice() {
         let overloaded = Reply::error(529, "overloaded_error", "Overloaded").retry_after_s(0);
         let model = ModelServer::start([overloaded, Reply::text(["Here ", "I am."])]);
-        let server = start(&model, &[]).await;
+        let server = start(&model, &[]);
         let id = server.launch_as("claude-code", "Hello?").await;
         assert_eq!(ended(&server, &id).await["status"], "completed");
         let events = server.events(&id).await;
@@ -109,7 +109,7 @@ mod real_claude {
         let gate = Gate::new();
         let words: Vec<String> = (0..40).map(|number| format!("w{number} 🙂 ")).collect();
         let model = ModelServer::start([Reply::text(words.clone()).gated(&gate)]);
-        let mut server = start(&model, &[]).await;
+        let mut server = start(&model, &[]);
         let id = server.launch_as("claude-code", "Go").await;
         for _ in 0..4 {
             gate.pass(10);

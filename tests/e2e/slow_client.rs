@@ -5,7 +5,7 @@ use serde_json::json;
 use tokio_tungstenite::tungstenite::Message;
 
 use crate::follower::{Follower, Place, Socket, Way, connect};
-use crate::harness::{PATIENCE, TestServer, fake_config, text_of};
+use crate::harness::{PATIENCE, TestServer, fake_config, numbers, text_of};
 
 const DELTAS: u64 = 100_000;
 const STALLED: usize = 20;
@@ -14,7 +14,7 @@ const MEMORY_BYTES: u64 = 64 << 20;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clients_that_stop_reading_are_cut_and_miss_nothing_when_they_resume() {
-    let server = TestServer::start_with(&(fake_config() + "[limits]\nsend_timeout_s = 5\n")).await;
+    let server = TestServer::start_with(&(fake_config() + "[limits]\nsend_timeout_s = 5\n"));
     let place = Place::of(&server);
     // The same stream twice, so that what a flood costs anyhow is paid before the stalled clients come.
     stream(&server, &place, 0).await;
@@ -50,7 +50,7 @@ async fn stream(server: &TestServer, place: &Place, stalled: usize) -> (String, 
     std::fs::write(&gate, "").unwrap();
     let mut follower = Follower::new(place.clone(), &id);
     assert!(follower.read(Way::WebSocket, usize::MAX >> 1).await, "who reads is not disturbed");
-    let expected: String = (0..DELTAS).map(|number| format!("{number} ")).collect();
+    let expected = numbers(DELTAS);
     assert_eq!(text_of(&follower.events()), expected);
     (id, sockets, follower)
 }

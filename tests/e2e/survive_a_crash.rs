@@ -6,18 +6,16 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
+use tokio::runtime::Handle;
+
 use crate::follower::{Follower, Place, Way};
-use crate::harness::{TestServer, fake_config, outline, processes_of_agent, text_of};
+use crate::harness::{TestServer, fake_config, numbers, outline, processes_of_agent, text_of};
 
 const KILLS: usize = 25;
 
-fn numbers(count: u64) -> String {
-    (0..count).map(|number| format!("{number} ")).collect()
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_agent_outlives_its_server_again_and_again() {
-    let mut server = TestServer::start().await;
+    let mut server = TestServer::start();
     let deltas = 60_000;
     let gate = server.folder.path().join("gate");
     let script =
@@ -28,7 +26,7 @@ async fn an_agent_outlives_its_server_again_and_again() {
         .into_iter()
         .map(|way| {
             let mut follower = Follower::new(place.clone(), &id);
-            tokio::spawn(async move {
+            Handle::current().spawn(async move {
                 while follower.results() == 0 {
                     if !follower.read(way, usize::MAX >> 1).await {
                         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -59,7 +57,7 @@ async fn an_agent_outlives_its_server_again_and_again() {
 
 #[tokio::test]
 async fn what_the_agent_says_while_no_server_runs_is_taken_in_later() {
-    let mut server = TestServer::start().await;
+    let mut server = TestServer::start();
     let path = |name: &str| server.folder.path().join(name);
     let (gate, touch) = (path("gate"), path("done"));
     let script = json!({ "deltas": 50, "gate": gate, "gate_after": 10, "touch": touch });
@@ -75,7 +73,7 @@ async fn what_the_agent_says_while_no_server_runs_is_taken_in_later() {
 
 #[tokio::test]
 async fn without_server_and_supervisor_the_turn_is_interrupted_and_numbers_go_on() {
-    let mut server = TestServer::start().await;
+    let mut server = TestServer::start();
     let id = server.launch(&json!({ "mode": "hang", "deltas": 10 })).await;
     server.wait_until(&id, |agent| 10 < agent["head"].as_u64().unwrap()).await;
     server.kill_9();
@@ -101,7 +99,7 @@ async fn without_server_and_supervisor_the_turn_is_interrupted_and_numbers_go_on
 
 #[tokio::test]
 async fn a_result_that_nobody_was_there_to_read_still_counts() {
-    let mut server = TestServer::start().await;
+    let mut server = TestServer::start();
     let touch = server.folder.path().join("done");
     let gate = server.folder.path().join("gate");
     let script =
@@ -119,7 +117,7 @@ async fn a_result_that_nobody_was_there_to_read_still_counts() {
 
 #[tokio::test]
 async fn a_graceful_stop_leaves_the_agents_unless_told_otherwise() {
-    let mut server = TestServer::start_with(&fake_config()).await;
+    let mut server = TestServer::start_with(&fake_config());
     let gate = server.folder.path().join("gate");
     let id = server.launch(&json!({ "deltas": 20, "gate": gate, "gate_after": 5 })).await;
     server.wait_until(&id, |agent| 5 < agent["head"].as_u64().unwrap()).await;

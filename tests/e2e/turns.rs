@@ -7,7 +7,7 @@ use crate::harness::{TestServer, text_of};
 
 #[tokio::test]
 async fn messages_queue_and_resume_the_session() {
-    let server = TestServer::start().await;
+    let server = TestServer::start();
     let gate = server.folder.path().join("gate");
     let id = server.launch(&json!({ "deltas": 3, "gate": gate, "gate_after": 1 })).await;
     server.wait_for_status(&id, "running").await;
@@ -31,7 +31,7 @@ async fn messages_queue_and_resume_the_session() {
 
 #[tokio::test]
 async fn a_launch_with_a_key_happens_once() {
-    let server = TestServer::start().await;
+    let server = TestServer::start();
     let body = json!({ "type": "fake", "prompt": "{}" });
     let launch = |body: serde_json::Value| {
         server.request(Method::POST, "/api/agents").header("idempotency-key", "k-1").json(&body).send()

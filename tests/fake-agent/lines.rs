@@ -2,6 +2,7 @@
 
 use std::io::{self, BufWriter, StdoutLock, Write};
 
+use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 
 const MODEL: &str = "claude-opus-5-5";
@@ -9,6 +10,12 @@ const MODEL: &str = "claude-opus-5-5";
 /// What delta `index` says.
 pub(crate) fn delta_text(index: u64) -> String {
     format!("{index} ")
+}
+
+/// What a delta with a time says: microseconds of the clock that every process of this machine shares.
+pub(crate) fn time_text() -> String {
+    let now = clock_gettime(ClockId::Monotonic);
+    format!("{} ", now.tv_sec * 1_000_000 + now.tv_nsec / 1000)
 }
 
 /// Prints lines, each with an id of its own.

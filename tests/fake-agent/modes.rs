@@ -12,7 +12,7 @@ use rustix::process::{Signal, getpid, kill_process, setsid};
 use serde_json::json;
 
 use crate::ESCAPEE;
-use crate::lines::{Printer, delta_text};
+use crate::lines::{Printer, delta_text, time_text};
 use crate::script::{HANDED_ON, Mode, Script};
 
 const MIB: usize = 1 << 20;
@@ -73,16 +73,17 @@ fn deltas(script: &Script, out: &mut Printer) -> io::Result<String> {
             \"delta\":{\"type\":\"text_delta\",\"text\":\"\xf0\x9f\x98\"}}}\n";
         out.raw(cut)?;
     }
-    let started = Instant::now();
-    let mut index = 0;
+    let mut started = Instant::now();
+    let (mut index, mut paced_from) = (0, 0);
     while index < script.deltas || (script.mode == Mode::Flood && out.bytes < script.mib * MIB) {
         if index == script.gate_after && script.mode != Mode::Tool {
             wait_for(script.gate.as_deref());
+            (started, paced_from) = (Instant::now(), index);
         }
         // By the clock and not by the delta before, or a slow machine would change the pace.
-        let due = Duration::from_micros(script.pace_us.saturating_mul(index));
+        let due = Duration::from_micros(script.pace_us.saturating_mul(index - paced_from));
         thread::sleep(due.saturating_sub(started.elapsed()));
-        let delta = delta_text(index);
+        let delta = if script.stamp { time_text() } else { delta_text(index) };
         out.text_delta(&delta)?;
         text.push_str(&delta);
         index += 1;

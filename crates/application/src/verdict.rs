@@ -121,43 +121,43 @@ mod tests {
         RunEnd { status: ExitStatus::Code(code), ..RunEnd::default() }
     }
 
-    fn check(close: Option<TurnClose>, stop: Option<Stop>, end: &RunEnd, expected: (&str, Option<&str>)) {
-        let verdict = verdict(close.as_ref(), stop.as_ref(), end, &Limits::default());
+    fn check(close: Option<&TurnClose>, stop: Option<Stop>, end: &RunEnd, expected: (&str, Option<&str>)) {
+        let verdict = verdict(close, stop.as_ref(), end, &Limits::default());
         let code = verdict.error.as_ref().and_then(|error| error.code.as_deref());
         assert_eq!((verdict.outcome.as_str(), code), expected);
     }
 
     #[test]
     fn the_result_decides_and_not_the_exit_code() {
-        check(Some(close(false, false)), None, &exited(1), ("completed", None));
-        check(Some(close(true, false)), None, &exited(0), ("failed", Some("x")));
+        check(Some(&close(false, false)), None, &exited(1), ("completed", None));
+        check(Some(&close(true, false)), None, &exited(0), ("failed", Some("x")));
         check(None, None, &exited(0), ("failed", Some("no_result")));
     }
 
     #[test]
     fn a_cancel_that_came_too_late_changes_nothing() {
-        check(Some(close(false, false)), Some(Stop::Cancelled), &exited(0), ("completed", None));
+        check(Some(&close(false, false)), Some(Stop::Cancelled), &exited(0), ("completed", None));
         check(None, Some(Stop::Cancelled), &exited(0), ("cancelled", None));
-        check(Some(close(true, true)), Some(Stop::Cancelled), &exited(0), ("cancelled", None));
+        check(Some(&close(true, true)), Some(Stop::Cancelled), &exited(0), ("cancelled", None));
     }
 
     #[test]
     fn an_interrupt_that_nobody_here_asked_for_is_a_failure() {
-        check(Some(close(false, true)), None, &exited(0), ("failed", Some("interrupted_outside")));
+        check(Some(&close(false, true)), None, &exited(0), ("failed", Some("interrupted_outside")));
         let idle = Some(Stop::Expired(Expired::Idle));
-        check(Some(close(true, true)), idle, &exited(0), ("failed", Some("idle_timeout")));
+        check(Some(&close(true, true)), idle, &exited(0), ("failed", Some("idle_timeout")));
     }
 
     #[test]
     fn an_agent_that_hangs_after_its_result_has_completed() {
         let after = Some(Stop::Expired(Expired::AfterResult));
-        check(Some(close(false, false)), after, &exited(137), ("completed", None));
+        check(Some(&close(false, false)), after, &exited(137), ("completed", None));
     }
 
     #[test]
     fn without_result_and_supervisor_a_turn_is_interrupted() {
         let lost = RunEnd { status: ExitStatus::Lost, ..RunEnd::default() };
         check(None, None, &lost, ("interrupted", Some("interrupted")));
-        check(Some(close(false, false)), None, &lost, ("completed", None));
+        check(Some(&close(false, false)), None, &lost, ("completed", None));
     }
 }

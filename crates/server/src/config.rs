@@ -62,7 +62,7 @@ impl Config {
     /// [`ConfigError`] for the first wrong key or value, with its place and what to write instead.
     pub fn load(flags: &Flags, env: &BTreeMap<String, String>) -> Result<Self, ConfigError> {
         let home = env.get("HOME").map(PathBuf::from);
-        let file = layers::find_file(flags.config.as_deref(), env)?;
+        let file = layers::find_file(flags.config.as_deref(), env);
         let tables = layers::read(file.as_deref(), env)?;
         let mut agents = agents::built_in();
         for (name, agent) in tables.agents {

@@ -17,6 +17,7 @@ use crate::address;
 use crate::clock::SystemRandom;
 use crate::compose::{self, ComposeError};
 use crate::config::{Config, LimitsConfig};
+use crate::page;
 use crate::token::{self, TokenError};
 
 /// How many threads carry connections. Each is cheap; the work of one token is done once for all of them.
@@ -126,7 +127,7 @@ fn listen(listener: TcpListener, api: Api, limits: &LimitsConfig) -> io::Result<
         send_buffer_bytes: limits.send_buffer_bytes,
         no_progress: Duration::from_secs(limits.send_timeout_s),
     };
-    let http = HttpServer::new(move || app(api.clone()));
+    let http = HttpServer::new(move || app(api.clone()).configure(page::routes));
     let http = http
         .workers(WORKERS)
         .max_connections(limits.connections.div_ceil(WORKERS))
@@ -144,6 +145,7 @@ fn presentation_config(config: &Config, address: SocketAddr, token: Option<Strin
     let mut presentation = PresentationConfig::new(address.port());
     let limits = &config.limits;
     presentation.token = token;
+    presentation.open_paths = page::PATHS.map(str::to_owned).to_vec();
     if !address.ip().is_unspecified() {
         presentation.allowed_hosts.push(address.to_string());
     }

@@ -167,7 +167,7 @@ impl IMessageParser for WordParser {
                 said.push(Said::Event(EventBody::ToolResult(Box::new(result))));
             }
             "close" => {
-                said.push(Said::Close(Box::new(TurnClose { text: rest.into(), ..TurnClose::default() })))
+                said.push(Said::Close(Box::new(TurnClose { text: rest.into(), ..TurnClose::default() })));
             }
             "fail" => said.push(Said::Close(Box::new(TurnClose {
                 error: Some(AgentError {

@@ -10,8 +10,8 @@ fn ask(change: impl FnOnce(&mut Launch)) -> Launch {
     launch
 }
 
-fn key(body: &str) -> Option<CommandKey> {
-    Some(CommandKey { key: "k".into(), body: body.into() })
+fn key(body: &str) -> CommandKey {
+    CommandKey { key: "k".into(), body: body.into() }
 }
 
 #[tokio::test(start_paused = true)]
@@ -56,17 +56,17 @@ async fn an_agent_that_waits_for_its_place_can_be_cancelled() {
 #[tokio::test(start_paused = true)]
 async fn a_key_launches_once() {
     let h = harness(ScriptedRunner::new([vec![Step::Hang], vec![Step::Hang]]));
-    let first = h.service.launch(ask(|launch| launch.idempotency = key("a"))).await.unwrap();
-    let again = h.service.launch(ask(|launch| launch.idempotency = key("a"))).await.unwrap();
+    let first = h.service.launch(ask(|launch| launch.idempotency = Some(key("a")))).await.unwrap();
+    let again = h.service.launch(ask(|launch| launch.idempotency = Some(key("a")))).await.unwrap();
     assert_eq!((again.again, again.agent.id), (true, first.agent.id));
-    let other = h.service.launch(ask(|launch| launch.idempotency = key("b"))).await;
+    let other = h.service.launch(ask(|launch| launch.idempotency = Some(key("b")))).await;
     assert!(matches!(other, Err(Refusal::KeyReused)));
 
     let id = first.agent.id;
     h.wait_for(id, |_| true).await;
-    let sent = h.service.send(id, "m".into(), key("m")).await.unwrap();
-    assert_eq!(h.service.send(id, "m".into(), key("m")).await.unwrap(), sent);
-    assert!(matches!(h.service.send(id, "n".into(), key("n")).await, Err(Refusal::KeyReused)));
+    let sent = h.service.send(id, "m".into(), Some(key("m"))).await.unwrap();
+    assert_eq!(h.service.send(id, "m".into(), Some(key("m"))).await.unwrap(), sent);
+    assert!(matches!(h.service.send(id, "n".into(), Some(key("n"))).await, Err(Refusal::KeyReused)));
     assert_eq!(h.service.get(id).await.unwrap().queued, 1);
 }
 

@@ -47,17 +47,17 @@ pub(crate) async fn follow(
 ) -> Result<Exit, Failure> {
     let mut shower = Shower::default();
     let mut last = since;
-    let mut lost = 0;
+    let mut failures = 0;
     loop {
         let before = last;
         match stream(client, id, &mut last, keep, &mut shower, screen).await {
             Ok(()) => return Ok(exit(shower.outcome.as_deref())),
-            Err(error) if error.exit != Exit::Unreachable && last == before && lost == 0 => {
+            Err(error) if error.exit != Exit::Unreachable && last == before && failures == 0 => {
                 return Err(error);
             }
             Err(error) => {
-                lost = if last == before { lost + 1 } else { 1 };
-                if RECONNECTS < lost {
+                failures = if last == before { failures + 1 } else { 1 };
+                if RECONNECTS < failures {
                     return Err(error);
                 }
                 screen.status("the server is away; trying again");

@@ -7,11 +7,17 @@ use std::io::{self, IsTerminal as _, Write as _};
 pub(crate) struct Screen {
     pub(crate) json: bool,
     terminal: bool,
-    /// The cursor stands at the beginning of a line.
-    at_line_start: bool,
-    /// A status line is shown, and must go before anything else is written.
-    status_shown: bool,
+    cursor: Cursor,
     frame: usize,
+}
+
+/// Where the cursor stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cursor {
+    LineStart,
+    InLine,
+    /// On a status line, which must go before anything else is written.
+    OnStatus,
 }
 
 /// How a piece of text looks on a terminal.
@@ -29,7 +35,7 @@ const SPINNER: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '�
 impl Screen {
     pub(crate) fn new(json: bool) -> Self {
         let terminal = io::stdout().is_terminal();
-        Self { json, terminal, at_line_start: true, status_shown: false, frame: 0 }
+        Self { json, terminal, cursor: Cursor::LineStart, frame: 0 }
     }
 
     /// Whether spinners and colours are shown.
@@ -48,7 +54,7 @@ impl Screen {
         // A reader that has gone away is no failure of ours: what is left is not wanted.
         let _ = write!(io::stdout(), "{on}{shown}{off}");
         let _ = io::stdout().flush();
-        self.at_line_start = text.ends_with('\n');
+        self.cursor = if text.ends_with('\n') { Cursor::LineStart } else { Cursor::InLine };
     }
 
     /// Writes a whole line, on a line of its own.
@@ -59,26 +65,26 @@ impl Screen {
     }
 
     pub(crate) fn end_line(&mut self) {
-        if !self.at_line_start {
+        if self.cursor == Cursor::InLine {
             self.text(Style::Plain, "\n");
         }
     }
 
     /// Shows what is going on, until something is written; on a terminal only.
     pub(crate) fn status(&mut self, status: &str) {
-        if !self.is_live() || !self.at_line_start {
+        if !self.is_live() || self.cursor == Cursor::InLine {
             return;
         }
         self.frame = (self.frame + 1) % SPINNER.len();
         let _ = write!(io::stdout(), "\r\x1b[2K\x1b[2m{} {status}\x1b[0m", SPINNER[self.frame]);
         let _ = io::stdout().flush();
-        self.status_shown = true;
+        self.cursor = Cursor::OnStatus;
     }
 
     pub(crate) fn clear_status(&mut self) {
-        if self.status_shown {
+        if self.cursor == Cursor::OnStatus {
             let _ = write!(io::stdout(), "\r\x1b[2K");
-            self.status_shown = false;
+            self.cursor = Cursor::LineStart;
         }
     }
 

@@ -89,7 +89,7 @@ impl Shower {
                 screen.line(style, &indent(&excerpt(&result, EXCERPT_LINES)));
             }
             "result" => self.result(event, screen),
-            _ => self.other(event, text, screen),
+            _ => show_other(event, text, screen),
         }
     }
 
@@ -113,26 +113,22 @@ impl Shower {
     fn result(&mut self, event: &ShownEvent, screen: &mut Screen) {
         let outcome = event.metadata.outcome.clone().unwrap_or_default();
         let style = if outcome == "completed" { Style::Good } else { Style::Bad };
-        let mut line = format!("— {outcome}");
-        if let Some(duration_ms) = event.metadata.duration_ms {
-            line.push_str(&format!(" in {:.1} s", duration_ms as f64 / 1000.0));
-        }
-        line.push_str(&format!(", {} events", event.sequence_number));
-        if let Some(cost) = event.metadata.cost_usd {
-            line.push_str(&format!(", ${cost:.4}"));
-        }
+        let seconds = event.metadata.duration_ms.map(|ms| format!(" in {:.1} s", ms as f64 / 1000.0));
+        let cost = event.metadata.cost_usd.map(|cost| format!(", ${cost:.4}"));
+        let (seconds, cost) = (seconds.unwrap_or_default(), cost.unwrap_or_default());
+        let line = format!("— {outcome}{seconds}, {} events{cost}", event.sequence_number);
         screen.line(style, &line);
         self.outcome = Some(outcome);
     }
+}
 
-    fn other(&mut self, event: &ShownEvent, text: &str, screen: &mut Screen) {
-        match (event.metadata.error.as_ref(), event.metadata.event_type.as_str()) {
-            (Some(error), _) => screen.line(Style::Bad, &format!("error ({}): {text}", error.class)),
-            (None, "user" | "user_message") => screen.line(Style::Bold, &format!("> {text}")),
-            (None, "abandoned") => screen.line(Style::Dim, "(the agent starts this message again)"),
-            (None, "api_retry") => screen.line(Style::Dim, "(the agent tries again)"),
-            _ => {}
-        }
+fn show_other(event: &ShownEvent, text: &str, screen: &mut Screen) {
+    match (event.metadata.error.as_ref(), event.metadata.event_type.as_str()) {
+        (Some(error), _) => screen.line(Style::Bad, &format!("error ({}): {text}", error.class)),
+        (None, "user_message") => screen.line(Style::Bold, &format!("> {text}")),
+        (None, "abandoned") => screen.line(Style::Dim, "(the agent starts this message again)"),
+        (None, "api_retry") => screen.line(Style::Dim, "(the agent tries again)"),
+        _ => {}
     }
 }
 

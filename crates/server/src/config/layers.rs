@@ -47,12 +47,9 @@ const OTHER_VARIABLES: [&str; 6] = [
 ];
 
 /// The file to read: the one asked for, else `./tokenrail.toml`, else the user's.
-pub(super) fn find_file(
-    asked: Option<&Path>,
-    env: &BTreeMap<String, String>,
-) -> Result<Option<PathBuf>, ConfigError> {
+pub(super) fn find_file(asked: Option<&Path>, env: &BTreeMap<String, String>) -> Option<PathBuf> {
     if let Some(path) = asked {
-        return Ok(Some(path.to_owned()));
+        return Some(path.to_owned());
     }
     let user = match (env.get("XDG_CONFIG_HOME"), env.get("HOME")) {
         (Some(dir), _) => Some(Path::new(dir).join("tokenrail/tokenrail.toml")),
@@ -60,7 +57,7 @@ pub(super) fn find_file(
         (None, None) => None,
     };
     let here = PathBuf::from("tokenrail.toml");
-    Ok([Some(here), user].into_iter().flatten().find(|path| path.is_file()))
+    [Some(here), user].into_iter().flatten().find(|path| path.is_file())
 }
 
 /// Reads the file, and lays the environment over it.
@@ -91,7 +88,7 @@ fn is_other(variable: &str) -> bool {
 
 fn in_file(path: &Path, text: &str, error: &toml::de::Error) -> ConfigError {
     let before = error.span().map_or(0, |span| span.start).min(text.len());
-    let line = 1 + text.as_bytes()[..before].iter().filter(|byte| **byte == b'\n').count();
+    let line = 1 + text.char_indices().take_while(|(at, _)| *at < before).filter(|(_, c)| *c == '\n').count();
     ConfigError::File { path: path.to_owned(), line, message: explain(error.message()) }
 }
 

@@ -1,0 +1,48 @@
+//! Requests over a connection of their own each.
+
+use std::net::SocketAddr;
+
+use serde_json::Value;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use crate::Failure;
+
+/// Where a server is, and what it asks for.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    pub(crate) address: SocketAddr,
+    pub(crate) token: String,
+}
+
+impl Place {
+    pub(crate) async fn get(&self, path: &str) -> Result<Value, Failure> {
+        self.call("GET", path, "").await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> Result<Value, Failure> {
+        self.call("POST", path, &body.to_string()).await
+    }
+
+    async fn call(&self, method: &str, path: &str, body: &str) -> Result<Value, Failure> {
+        let mut stream = TcpStream::connect(self.address).await?;
+        let headers =
+            format!("Connection: close\r\nContent-Type: application/json\r\nContent-Length: {}", body.len());
+        stream.write_all(format!("{}{body}", self.head(method, path, &headers)).as_bytes()).await?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await?;
+        let (head, body) = answer.split_once("\r\n\r\n").ok_or("an answer without an end of its head")?;
+        if !head.starts_with("HTTP/1.1 2") {
+            return Err(format!("{method} {path}: {answer}").into());
+        }
+        Ok(serde_json::from_str(body)?)
+    }
+
+    /// The head of a request.
+    pub(crate) fn head(&self, method: &str, path: &str, headers: &str) -> String {
+        let Self { address, token } = self;
+        format!(
+            "{method} {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\n{headers}\r\n\r\n"
+        )
+    }
+}

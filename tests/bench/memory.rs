@@ -1,0 +1,57 @@
+//! What a connection takes, and what a flood leaves.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::machine::Resident;
+use crate::rate::flood;
+use crate::report::{Table, grouped};
+use crate::server::{Durability, Server};
+use crate::websocket::WebSocket;
+use crate::{Failure, Scale};
+
+const CONNECTIONS: u64 = 1000;
+const DELTAS: u64 = 200_000;
+/// Until what was put off has been done.
+const SETTLING: Duration = Duration::from_secs(5);
+
+pub(crate) async fn measure(scale: Scale) -> Result<(), Failure> {
+    idle(scale.of(CONNECTIONS)).await?;
+    after_flood(scale.of(DELTAS)).await
+}
+
+async fn idle(connections: u64) -> Result<(), Failure> {
+    let columns = ["idle connections", "KiB", "KiB each"];
+    let table = Table::begin("memory: WebSockets that follow an agent that says nothing", &columns);
+    let server = Server::start(Durability::Full)?;
+    let id = server.launch(&json!({ "deltas": 10 })).await?;
+    let head = server.wait_for_end(&id).await?;
+    // What is made at the first connection is not of each.
+    drop(WebSocket::follow(&server.place, &id, head).await?);
+    let before = Resident::of(server.pid())?.now_kib;
+    table.row(&["0".to_owned(), grouped(before as f64), String::new()]);
+    let mut sockets = Vec::new();
+    for _ in 0..connections {
+        sockets.push(WebSocket::follow(&server.place, &id, head).await?);
+    }
+    let after = Resident::of(server.pid())?.now_kib;
+    let each = (after as f64 - before as f64) / connections as f64;
+    table.row(&[connections.to_string(), grouped(after as f64), format!("{each:.1}")]);
+    Ok(())
+}
+
+async fn after_flood(deltas: u64) -> Result<(), Failure> {
+    let table = Table::begin("memory: a flood with one follower", &["", "MiB"]);
+    let server = Server::start(Durability::Full)?;
+    let others = server.other_events().await?;
+    let mib = |kib: u64| format!("{:.0}", kib as f64 / 1024.0);
+    table.row(&["before".to_owned(), mib(Resident::of(server.pid())?.now_kib)]);
+    flood(&server, json!({ "deltas": deltas }), 1, deltas + others).await?;
+    table.row(&[format!("after {}", grouped(deltas as f64)), mib(Resident::of(server.pid())?.now_kib)]);
+    tokio::time::sleep(SETTLING).await;
+    let resident = Resident::of(server.pid())?;
+    table.row(&["5 s later".to_owned(), mib(resident.now_kib)]);
+    table.row(&["peak".to_owned(), mib(resident.peak_kib)]);
+    Ok(())
+}

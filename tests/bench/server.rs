@@ -1,0 +1,179 @@
+//! A real server, in a folder of its own on the disk of the build.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::Failure;
+use crate::http::Place;
+
+/// What a commit waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Durability {
+    Full,
+    Normal,
+}
+
+impl Durability {
+    pub(crate) const ALL: [Self; 2] = [Self::Full, Self::Normal];
+
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Normal => "normal",
+        }
+    }
+}
+
+/// A server that runs. Dropped, it ends, and all that it has started with it.
+pub(crate) struct Server {
+    folder: TempDir,
+    process: Child,
+    /// What it prints; where nobody could read it, the server could not print.
+    _stdout: BufReader<ChildStdout>,
+    pub(crate) place: Place,
+}
+
+/// The server program: what `TOKENRAIL_BENCH_SERVER` says, or the one beside this program.
+pub(crate) fn program() -> Result<PathBuf, Failure> {
+    match std::env::var_os("TOKENRAIL_BENCH_SERVER") {
+        Some(path) => Ok(path.into()),
+        None => beside("tokenrail"),
+    }
+}
+
+/// The scripted agent.
+pub(crate) fn agent_program() -> Result<PathBuf, Failure> {
+    beside("fake-agent")
+}
+
+fn beside(name: &str) -> Result<PathBuf, Failure> {
+    let path = std::env::current_exe()?.with_file_name(name);
+    if path.exists() { Ok(path) } else { Err(format!("{} is not built", path.display()).into()) }
+}
+
+/// A folder that is removed at the end. Not in `/tmp`, which may be memory.
+pub(crate) fn folder() -> Result<TempDir, Failure> {
+    let program = std::env::current_exe()?;
+    Ok(tempfile::tempdir_in(program.parent().unwrap_or(Path::new(".")))?)
+}
+
+impl Server {
+    pub(crate) fn start(durability: Durability) -> Result<Self, Failure> {
+        let folder = folder()?;
+        let config = folder.path().join("tokenrail.toml");
+        let agent = agent_program()?;
+        std::fs::write(
+            &config,
+            format!(
+                "[storage]\nsynchronous = {:?}\n[agents.fake]\nprogram = {agent:?}\n",
+                durability.as_str()
+            ),
+        )?;
+        let mut command = Command::new(program()?);
+        command.args(["serve", "--log", "warn", "--listen", "127.0.0.1:0", "--config"]).arg(config);
+        command.arg("--data-dir").arg(folder.path().join("data")).current_dir(folder.path());
+        let mut process = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+        let mut stdout = BufReader::new(process.stdout.take().ok_or("the server has no output")?);
+        let mut line = String::new();
+        stdout.read_line(&mut line)?;
+        let address = line.trim().strip_prefix("serving on http://").and_then(|address| address.parse().ok());
+        let token = std::fs::read_to_string(folder.path().join("data/token")).unwrap_or_default();
+        // Until it is in here, nobody would end the process.
+        let place = Place { address: ([127, 0, 0, 1], 0).into(), token: token.trim().to_owned() };
+        let mut server = Self { folder, process, _stdout: stdout, place };
+        server.place.address = address.ok_or_else(|| format!("the server said {line:?}"))?;
+        Ok(server)
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// A file in the folder of the server.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Launches the scripted agent; gives its id.
+    pub(crate) async fn launch(&self, script: &Value) -> Result<String, Failure> {
+        let order = json!({ "type": "fake", "prompt": script.to_string() });
+        let agent = self.place.post("/api/agents", &order).await?;
+        Ok(agent["agentId"].as_str().ok_or("an agent without an id")?.to_owned())
+    }
+
+    /// Waits until the agent has said so many events; gives the newest one's number.
+    pub(crate) async fn wait_for_head(&self, id: &str, head: u64) -> Result<u64, Failure> {
+        loop {
+            let agent = self.place.get(&format!("/api/agents/{id}")).await?;
+            match agent["head"].as_u64() {
+                Some(newest) if head <= newest => return Ok(newest),
+                _ => tokio::time::sleep(Duration::from_millis(10)).await,
+            }
+        }
+    }
+
+    /// Waits until the agent has ended; gives the newest event's number.
+    pub(crate) async fn wait_for_end(&self, id: &str) -> Result<u64, Failure> {
+        loop {
+            let agent = self.place.get(&format!("/api/agents/{id}")).await?;
+            match (agent["status"].as_str(), agent["head"].as_u64()) {
+                (Some("completed"), Some(head)) => return Ok(head),
+                (Some("initializing" | "running"), _) => tokio::time::sleep(Duration::from_millis(10)).await,
+                _ => return Err(format!("the agent has ended so: {agent}").into()),
+            }
+        }
+    }
+
+    /// Waits until no batch is left that can be packed tighter.
+    pub(crate) async fn wait_for_compaction(&self) -> Result<(), Failure> {
+        let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY;
+        let database = rusqlite::Connection::open_with_flags(self.file("data/tokenrail.db"), flags)?;
+        let sql = "SELECT count(*) FROM journal WHERE codec = 1";
+        while database.query_row(sql, [], |row| row.get::<_, i64>(0))? != 0 {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        Ok(())
+    }
+
+    /// How many events an agent says besides its deltas.
+    pub(crate) async fn other_events(&self) -> Result<u64, Failure> {
+        let id = self.launch(&json!({ "deltas": 10 })).await?;
+        Ok(self.wait_for_end(&id).await? - 10)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some(pid) = Pid::from_raw(self.process.id() as i32)
+            && kill_process(pid, Signal::TERM).is_ok()
+        {
+            // It has ended, or nothing more can be done about it.
+            let _ = self.process.wait();
+        }
+        // Where a measurement has failed, an agent may still wait for its gate.
+        for pid in processes_of(self.folder.path()) {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+    }
+}
+
+/// The processes that name the folder in their command line or environment.
+fn processes_of(folder: &Path) -> Vec<Pid> {
+    let needle = folder.to_string_lossy();
+    let names = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = names.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let named = pids.filter(|pid| {
+        *pid != std::process::id() as i32
+            && ["cmdline", "environ"].iter().any(|file| {
+                let text = std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+                memchr::memmem::find(&text, needle.as_bytes()).is_some()
+            })
+    });
+    named.filter_map(Pid::from_raw).collect()
+}
