@@ -17,14 +17,21 @@ pub(crate) struct Place {
 
 impl Place {
     pub(crate) async fn get(&self, path: &str) -> Result<Value, Failure> {
-        self.call("GET", path, "").await
+        Ok(serde_json::from_str(&self.call("GET", path, "").await?)?)
     }
 
     pub(crate) async fn post(&self, path: &str, body: &Value) -> Result<Value, Failure> {
-        self.call("POST", path, &body.to_string()).await
+        Ok(serde_json::from_str(&self.call("POST", path, &body.to_string()).await?)?)
     }
 
-    async fn call(&self, method: &str, path: &str, body: &str) -> Result<Value, Failure> {
+    /// A number out of what the server tells about itself.
+    pub(crate) async fn metric(&self, name: &str) -> Result<f64, Failure> {
+        let text = self.call("GET", "/metrics", "").await?;
+        let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok());
+        value.ok_or_else(|| format!("no metric {name}").into())
+    }
+
+    async fn call(&self, method: &str, path: &str, body: &str) -> Result<String, Failure> {
         let mut stream = TcpStream::connect(self.address).await?;
         let headers =
             format!("Connection: close\r\nContent-Type: application/json\r\nContent-Length: {}", body.len());
@@ -35,7 +42,7 @@ impl Place {
         if !head.starts_with("HTTP/1.1 2") {
             return Err(format!("{method} {path}: {answer}").into());
         }
-        Ok(serde_json::from_str(body)?)
+        Ok(body.to_owned())
     }
 
     /// The head of a request.

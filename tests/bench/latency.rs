@@ -19,7 +19,7 @@ pub(crate) async fn measure(scale: Scale, report: &mut Report) -> Result<(), Fai
         for followers in [1, 100] {
             let deltas = scale.of(DELTAS);
             let script = json!({ "deltas": deltas, "pace_us": PACE_US, "stamp": true });
-            let (_, seen) = follow(&server, script, followers, deltas as usize).await?;
+            let seen = follow(&server, script, followers, deltas as usize).await?.seen;
             let mut delays: Vec<u32> = seen.into_iter().flat_map(|seen| seen.delays_us).collect();
             if delays.len() as u64 != deltas * followers {
                 return Err(format!("{} delays of {}", delays.len(), deltas * followers).into());

@@ -13,7 +13,12 @@ use crate::websocket::{Seen, Until, WebSocket};
 use crate::{Failure, Scale};
 
 /// How many follow, and how many deltas the agent says to them.
-const FLOODS: [(u64, u64); 3] = [(1, 400_000), (100, 100_000), (1000, 20_000)];
+const FLOODS: [(u64, u64); 3] = [(1, 400_000), (100, 50_000), (1000, 20_000)];
+
+const COMMITS: &str = "tokenrail_batches_saved_total";
+/// A line of more than a mebibyte that displays nothing by itself, as the last ones of these are, goes with a notice of
+/// its own.
+const NOTICES_MAX: u64 = 2;
 
 pub(crate) async fn measure(scale: Scale, report: &mut Report) -> Result<(), Failure> {
     agent_alone(scale)?;
@@ -24,6 +29,7 @@ pub(crate) async fn measure(scale: Scale, report: &mut Report) -> Result<(), Fai
         "events/s",
         "deliveries/s",
         "MB/s sent",
+        "per commit",
         "server CPU",
     ];
     let table = Table::begin("rate: from the agent's output to all followers", &columns);
@@ -53,6 +59,7 @@ pub(crate) struct Flood {
     pub(crate) events: u64,
     seconds: f64,
     bytes: u64,
+    commits: f64,
     cpu: CpuTime,
 }
 
@@ -61,7 +68,7 @@ impl Flood {
         self.events as f64 / self.seconds
     }
 
-    fn row(&self, name: &str, followers: u64) -> [String; 7] {
+    fn row(&self, name: &str, followers: u64) -> [String; 8] {
         [
             name.to_owned(),
             grouped(self.events as f64),
@@ -69,42 +76,56 @@ impl Flood {
             grouped(self.rate()),
             grouped(self.rate() * followers as f64),
             grouped(self.bytes as f64 / self.seconds / 1e6),
+            grouped(self.events as f64 / self.commits),
             format!("{:.0} %", self.cpu.total().as_secs_f64() / self.seconds * 100.0),
         ]
     }
 }
 
-/// Lets the agent go when everybody follows it, and waits until everybody has everything.
+/// Lets the agent go when everybody follows it, and waits until everybody has everything. `least` is how many events
+/// it says at least.
 pub(crate) async fn flood(
     server: &Server,
     script: Value,
     followers: u64,
-    expected: u64,
+    least: u64,
 ) -> Result<Flood, Failure> {
-    let before = CpuTime::of(server.pid())?;
-    let (opened_us, seen) = follow(server, script, followers, 0).await?;
-    let cpu = CpuTime::of(server.pid())?.since(&before);
-    if let Some(wrong) = seen.iter().find(|seen| seen.last != expected) {
-        return Err(format!("a follower has {} events of {expected}", wrong.last).into());
+    let cpu_before = CpuTime::of(server.pid())?;
+    let commits_before = server.place.metric(COMMITS).await?;
+    let Followed { opened_us, head, seen } = follow(server, script, followers, 0).await?;
+    let cpu = CpuTime::of(server.pid())?.since(&cpu_before);
+    let commits = server.place.metric(COMMITS).await? - commits_before;
+    if !(least..=least + NOTICES_MAX).contains(&head) {
+        return Err(format!("there are {head} events where {least} were said").into());
     }
     let last_us = seen.iter().map(|seen| seen.newest_us).max().unwrap_or(opened_us);
     let bytes = seen.iter().map(|seen| seen.bytes).sum();
-    Ok(Flood { events: expected, seconds: (last_us - opened_us) as f64 / 1e6, bytes, cpu })
+    Ok(Flood { events: head, seconds: (last_us - opened_us) as f64 / 1e6, bytes, commits, cpu })
 }
 
-/// Launches an agent, lets it go when everybody follows it, and reads to the end of its turn. Gives when it was let
-/// go, and what everybody has seen; with room for so many `delays` each, how late every delta was too.
+/// What followers have seen of one agent.
+pub(crate) struct Followed {
+    /// When the agent was let go.
+    opened_us: u64,
+    /// How many events it has said.
+    head: u64,
+    pub(crate) seen: Vec<Seen>,
+}
+
+/// Launches an agent, lets it go when everybody follows it, and reads to the end of its turn. With room for so many
+/// `delays` for each follower, how late every delta was is seen too.
 pub(crate) async fn follow(
     server: &Server,
     mut script: Value,
     followers: u64,
     delays: usize,
-) -> Result<(u64, Vec<Seen>), Failure> {
+) -> Result<Followed, Failure> {
     let gate = server.file(&format!("gate-{}", now_us()));
     script["gate"] = json!(gate);
     let id = server.launch(&script).await?;
-    // Its prompt and what it prints before its first delta.
-    server.wait_for_head(&id, 2).await?;
+    // Its prompt, and what it prints at its start; one that prints in large pieces has not printed yet.
+    let waits_to_print = script["mode"] == "flood";
+    server.wait_for_head(&id, if waits_to_print { 1 } else { 2 }).await?;
     let mut tasks = JoinSet::new();
     for _ in 0..followers {
         let mut socket = WebSocket::follow(&server.place, &id, 0).await?;
@@ -113,12 +134,15 @@ pub(crate) async fn follow(
     }
     let opened_us = now_us();
     std::fs::write(&gate, "")?;
-    let mut all = Vec::new();
-    while let Some(seen) = tasks.join_next().await {
-        all.push(seen??);
+    let mut seen = Vec::new();
+    while let Some(done) = tasks.join_next().await {
+        seen.push(done??);
     }
-    server.wait_for_end(&id).await?;
-    Ok((opened_us, all))
+    let head = server.wait_for_end(&id).await?;
+    match seen.iter().find(|seen| seen.last != head) {
+        Some(wrong) => Err(format!("a follower has {} events of {head}", wrong.last).into()),
+        None => Ok(Followed { opened_us, head, seen }),
+    }
 }
 
 /// How fast the agent prints when nobody reads.

@@ -1,6 +1,5 @@
 //! What the store takes: batches of one agent, one after the other, each waited for. The events are made before.
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};

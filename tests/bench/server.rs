@@ -76,7 +76,7 @@ impl Server {
             ),
         )?;
         let mut command = Command::new(program()?);
-        command.args(["serve", "--log", "warn", "--listen", "127.0.0.1:0", "--config"]).arg(config);
+        command.args(["serve", "--log", "error", "--listen", "127.0.0.1:0", "--config"]).arg(config);
         command.arg("--data-dir").arg(folder.path().join("data")).current_dir(folder.path());
         let mut process = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
         let mut stdout = BufReader::new(process.stdout.take().ok_or("the server has no output")?);

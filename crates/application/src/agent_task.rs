@@ -47,7 +47,13 @@ impl AgentTask {
             self.tail.abandoned.notified().await;
             tokio::time::sleep(self.core.limits.disconnect_grace).await;
             if self.tail.followers() == 0 {
+                let _queue = self.control.queue.lock().await;
+                let dropped = self.core.outside.agents.drop_queued(self.agent, self.core.now()).await;
+                if let Err(error) = dropped {
+                    tracing::warn!(agent = %self.agent, error = &error as &dyn std::error::Error, "queued turns stay");
+                }
                 self.control.cancel();
+                self.control.poke();
             }
         }
     }
@@ -58,15 +64,17 @@ impl AgentTask {
             match self.run_next().await {
                 Ok(false) if self.core.retire(self.agent, &self.tail, pokes) => return,
                 Ok(_) => {}
-                Err(SaveError::Closing) => return,
+                Err(SaveError::Closing) => {
+                    self.core.retire_now(self.agent, &self.tail);
+                    return;
+                }
                 Err(SaveError::Refused(error)) => {
                     tracing::error!(
                         agent = %self.agent,
                         error = &error as &dyn std::error::Error,
-                        "the journal contradicts this server: the agent is not touched again before a restart"
+                        "the journal contradicts this task: it ends, and the next one begins from the journal"
                     );
-                    // It stays registered, so that nothing starts another task for it.
-                    self.tail.set_active(false);
+                    self.core.retire_now(self.agent, &self.tail);
                     return;
                 }
             }
@@ -81,6 +89,9 @@ impl AgentTask {
             let _place = Arc::clone(&self.core.places).try_acquire_owned();
             self.resume(turn).await?;
             return Ok(true);
+        }
+        if self.core.draining.is_cancelled() {
+            return Err(SaveError::Closing);
         }
         let Some(_place) = self.place().await? else { return Ok(true) };
         self.begin().await?;
@@ -100,6 +111,7 @@ impl AgentTask {
         self.core.waiting.fetch_add(1, Ordering::Relaxed);
         let place = tokio::select! {
             () = self.core.closing.cancelled() => Err(SaveError::Closing),
+            () = self.core.draining.cancelled() => Err(SaveError::Closing),
             () = self.control.poked.notified() => Ok(None),
             place = Arc::clone(&self.core.places).acquire_owned() => Ok(place.ok()),
         };
@@ -112,8 +124,12 @@ impl AgentTask {
         let queue = self.control.queue.lock().await;
         // It may have been cancelled while it waited for its place.
         let Some(mut turn) = self.first_open_turn().await? else { return Ok(()) };
+        let cancel = self.control.resume();
         let Some(agent) = self.agent_row().await? else { return Ok(()) };
-        let cancel = self.control.begin();
+        if agent.deleted_at.is_some() {
+            // It was deleted, and the server died before the agent was stopped.
+            cancel.cancel();
+        }
         let so_far = SoFar { assembler: Assembler::default(), message_count: 0, started_at: self.core.now() };
         let mut recorder = self.recorder(&agent, &turn, so_far);
         turn.first_sequence = Some(recorder.next_sequence());
@@ -127,7 +143,11 @@ impl AgentTask {
 
         let order = order(&agent, &turn);
         let started = match self.agent_type(&agent) {
-            Some(kind) => kind.runner.start(&order).await.map_err(|error| error.to_agent_error()),
+            Some(kind) => tokio::select! {
+                started = kind.runner.start(&order) => started.map_err(|error| error.to_agent_error()),
+                // The next life of the server finds the turn running, and what there is of it.
+                () = self.core.closing.cancelled() => return Err(SaveError::Closing),
+            },
             None => Err(type_missing(&agent.kind)),
         };
         let done = match started {

@@ -62,6 +62,11 @@ impl AgentService {
     /// # Errors
     /// [`Refusal`] where it was not launched; nothing is left of it then.
     pub async fn launch(&self, launch: Launch) -> Result<LaunchOutcome, Refusal> {
+        let service = self.clone();
+        self.undisturbed(async move { service.do_launch(launch).await }).await
+    }
+
+    async fn do_launch(&self, launch: Launch) -> Result<LaunchOutcome, Refusal> {
         let (kind, config) = self.kind(launch.kind.as_deref())?;
         self.admit()?;
         let now = self.core.now();
@@ -77,8 +82,8 @@ impl AgentService {
             Created::Again(id) => return Ok(LaunchOutcome { agent: self.get(id).await?, again: true }),
             Created::KeyReused => return Err(Refusal::KeyReused),
         }
-        self.core.news.tell(News::Created { agent: Box::new(agent.clone()), at: now });
         self.ensure_task(&agent);
+        self.core.news.tell(News::Created { agent: Box::new(agent.clone()), at: now });
         Ok(LaunchOutcome { agent, again: false })
     }
 
@@ -92,7 +97,17 @@ impl AgentService {
         content: String,
         key: Option<CommandKey>,
     ) -> Result<Accepted, Refusal> {
-        if self.core.closing.is_cancelled() {
+        let service = self.clone();
+        self.undisturbed(async move { service.do_send(id, content, key).await }).await
+    }
+
+    async fn do_send(
+        &self,
+        id: AgentId,
+        content: String,
+        key: Option<CommandKey>,
+    ) -> Result<Accepted, Refusal> {
+        if self.core.closing.is_cancelled() || self.core.draining.is_cancelled() {
             return Err(Refusal::ShuttingDown);
         }
         let agent = self.get(id).await?;
@@ -127,6 +142,11 @@ impl AgentService {
     /// # Errors
     /// [`Refusal::NotFound`], [`Refusal::Store`].
     pub async fn cancel(&self, id: AgentId) -> Result<(), Refusal> {
+        let service = self.clone();
+        self.undisturbed(async move { service.do_cancel(id).await }).await
+    }
+
+    async fn do_cancel(&self, id: AgentId) -> Result<(), Refusal> {
         self.get(id).await?;
         let Some(control) = self.core.control(id) else { return Ok(()) };
         let queue = control.queue.lock().await;
@@ -147,11 +167,16 @@ impl AgentService {
     /// # Errors
     /// [`Refusal::NotFound`], [`Refusal::Store`].
     pub async fn delete(&self, id: AgentId, purge: bool) -> Result<(), Refusal> {
+        let service = self.clone();
+        self.undisturbed(async move { service.do_delete(id, purge).await }).await
+    }
+
+    async fn do_delete(&self, id: AgentId, purge: bool) -> Result<(), Refusal> {
         let now = self.core.now();
         if !self.core.outside.agents.delete(id, now, false).await? {
             return Err(Refusal::NotFound(id));
         }
-        self.cancel(id).await?;
+        self.do_cancel(id).await?;
         if let Some(tail) = self.core.tails.get(id) {
             let mut bell = tail.subscribe();
             let stopped = bell.wait_for(|bell| !bell.active);
@@ -168,6 +193,20 @@ impl AgentService {
         }
         self.core.news.tell(News::Deleted { agent: id, at: now });
         Ok(())
+    }
+
+    /// Does a command to its end, also when whoever asked for it has gone meanwhile: half of one is none.
+    async fn undisturbed<T: Send + 'static>(
+        &self,
+        command: impl Future<Output = Result<T, Refusal>> + Send + 'static,
+    ) -> Result<T, Refusal> {
+        match self.core.tracker.spawn_on(command, &self.core.runtime).await {
+            Ok(done) => done,
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                Err(_) => Err(Refusal::ShuttingDown),
+            },
+        }
     }
 
     /// Makes sure that somebody runs what the agent has to run.
@@ -191,7 +230,7 @@ impl AgentService {
     }
 
     fn admit(&self) -> Result<(), Refusal> {
-        if self.core.closing.is_cancelled() {
+        if self.core.closing.is_cancelled() || self.core.draining.is_cancelled() {
             return Err(Refusal::ShuttingDown);
         }
         let full = self.core.places.available_permits() == 0;

@@ -8,7 +8,8 @@ use crate::core::Core;
 pub(crate) async fn compact(core: Arc<Core>) {
     loop {
         match core.outside.journal.compact_next().await {
-            Ok(true) => continue,
+            Ok(true) if !core.closing.is_cancelled() => continue,
+            Ok(true) => return,
             Ok(false) => {}
             Err(error) => {
                 // Nothing is lost: the batches stay as they are, and the next turn's end brings another try.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokenrail_domain::{AgentId, AgentStatus, Timestamp};
@@ -27,6 +27,8 @@ pub(crate) struct Core {
     pub(crate) counters: Counters,
     /// The server is going down: streams end, pumps stop, agents live on.
     pub(crate) closing: CancellationToken,
+    /// The server is going down and its agents with it: nothing new begins.
+    pub(crate) draining: CancellationToken,
     pub(crate) tracker: TaskTracker,
     /// The runtime of the tasks. A web worker's own runtime is a single thread that must not carry agents.
     pub(crate) runtime: Handle,
@@ -49,27 +51,52 @@ pub(crate) struct Control {
     /// Rung when the queue has changed.
     pub(crate) poked: Notify,
     /// Cancels the turn that runs.
-    current: Mutex<Option<CancellationToken>>,
+    current: Mutex<Current>,
     pokes: AtomicUsize,
+}
+
+/// The turn that runs, as a cancel meets it.
+#[derive(Default)]
+enum Current {
+    #[default]
+    None,
+    /// A cancel came while a turn of an earlier life of the server was being taken up.
+    CancelAsked,
+    Runs(CancellationToken),
 }
 
 impl Control {
     /// Begins a turn that can be cancelled by the token.
     pub(crate) fn begin(&self) -> CancellationToken {
         let token = CancellationToken::new();
-        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Some(token.clone());
+        *self.current() = Current::Runs(token.clone());
+        token
+    }
+
+    /// Takes up a turn that runs already. A cancel that came before this counts.
+    pub(crate) fn resume(&self) -> CancellationToken {
+        let token = CancellationToken::new();
+        if let Current::CancelAsked = std::mem::replace(&mut *self.current(), Current::Runs(token.clone())) {
+            token.cancel();
+        }
         token
     }
 
     pub(crate) fn end(&self) {
-        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.current() = Current::None;
     }
 
     /// Cancels the turn that runs, if one does.
     pub(crate) fn cancel(&self) {
-        if let Some(token) = &*self.current.lock().unwrap_or_else(PoisonError::into_inner) {
-            token.cancel();
+        let mut current = self.current();
+        match &*current {
+            Current::Runs(token) => token.cancel(),
+            Current::None | Current::CancelAsked => *current = Current::CancelAsked,
         }
+    }
+
+    fn current(&self) -> MutexGuard<'_, Current> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn poke(&self) {
@@ -91,6 +118,7 @@ impl Core {
             news: NewsDesk::new(),
             counters: Counters::default(),
             closing: CancellationToken::new(),
+            draining: CancellationToken::new(),
             tracker: TaskTracker::new(),
             runtime,
             places: Arc::new(Semaphore::new(limits.running_agents)),
@@ -134,6 +162,13 @@ impl Core {
         tail.set_active(false);
         self.retired.notify_one();
         true
+    }
+
+    /// Ends an agent's task, whatever it was poked for: what is open is taken up by the next task for it.
+    pub(crate) fn retire_now(&self, agent: AgentId, tail: &Tail) {
+        self.controls.lock().unwrap_or_else(PoisonError::into_inner).remove(&agent);
+        tail.set_active(false);
+        self.retired.notify_one();
     }
 
     pub(crate) fn active_agents(&self) -> usize {

@@ -91,20 +91,27 @@ impl Pump {
             if in_flight.is_none() {
                 in_flight = self.take().map(|append| self.begin_save(append));
             }
-            let (deadline, expired) = next_deadline(&self.watched(), &self.core.limits);
+            let room = self.has_room();
+            let (deadline, expired) = next_deadline(&self.watched(room), &self.core.limits);
             tokio::select! {
                 biased;
                 saved = saving(&mut in_flight) => {
                     in_flight = None;
                     self.saved(saved?);
+                    if !room {
+                        // The agent was not listened to meanwhile: that was no silence of its own.
+                        self.last_output = Instant::now();
+                    }
                 }
                 () = self.cancel.cancelled(), if self.stop.is_none() => self.stop(Stop::Cancelled).await,
                 () = self.core.closing.cancelled() => return Err(SaveError::Closing),
                 () = sleep_until(deadline), if self.stop.is_none() => self.stop(Stop::Expired(expired)).await,
-                output = self.run.next(), if self.has_room() => match output {
+                output = self.run.next(), if room => match output {
                     Ok(RunOutput::Lines(lines)) => self.lines(lines, &mut in_flight).await?,
                     Ok(RunOutput::Ended(end)) => return self.finish(end, in_flight).await,
                     Err(error) => {
+                        // What cannot be read any more must not run on unseen.
+                        self.abort().await;
                         let end = RunEnd { error: Some(error.to_agent_error()), ..RunEnd::default() };
                         return self.finish(end, in_flight).await;
                     }
@@ -138,8 +145,9 @@ impl Pump {
             if matches!(self.stop, Some(Stop::Flood(_))) {
                 break;
             }
-            if self.recorder.line(&line, now) == Recorded::NextTurn {
-                self.next_turn(line.end_offset, in_flight, now).await?;
+            let mut recorded = self.recorder.line(&line, now);
+            while recorded == Recorded::NextTurn {
+                recorded = self.next_turn(line.end_offset, in_flight, now).await?;
             }
             self.check_bounds(&line, now).await;
         }
@@ -169,7 +177,7 @@ impl Pump {
         end_offset: u64,
         in_flight: &mut Option<InFlight>,
         now: Timestamp,
-    ) -> Result<(), SaveError> {
+    ) -> Result<Recorded, SaveError> {
         self.flush(in_flight.take()).await?;
         let verdict =
             verdict(self.recorder.close(), self.stop.as_ref(), &RunEnd::default(), &self.core.limits);
@@ -189,9 +197,15 @@ impl Pump {
             first_sequence: Some(self.recorder.next_sequence()),
             ..self.turn.clone()
         };
-        self.recorder.begin_next_turn(number, end_offset, now);
+        let recorded = self.recorder.begin_next_turn(number, end_offset, now);
+        if self.recorder.pending_events() == 0 {
+            // The number is taken by an event, or somebody else may take it.
+            self.recorder.note(notice("turn_began", "{}"), now);
+        }
         self.step = TurnStep::Start(Box::new(turn));
-        self.flush(None).await
+        self.flush(None).await?;
+        (self.started, self.closed) = (Instant::now(), None);
+        Ok(recorded)
     }
 
     /// The agent has ended: the rest is saved, with the result as the last event.
@@ -202,6 +216,10 @@ impl Pump {
             let data = format!("{{\"processes\":{}}}", end.reaped);
             self.recorder.note(notice("reaped", &data), now);
         }
+        if let (Some(_), Some(error)) = (self.recorder.close(), &end.error) {
+            // The agent's result stands; what went wrong around it is told beside it.
+            self.recorder.note(EventBody::Error(Box::new(error.clone())), now);
+        }
         let verdict = verdict(self.recorder.close(), self.stop.as_ref(), &end, &self.core.limits);
         conclude(&mut self.recorder, verdict, now);
         self.step = TurnStep::End;
@@ -210,9 +228,11 @@ impl Pump {
         Ok(())
     }
 
-    /// The journal takes nothing more: the agent must not run on unseen.
+    /// Ends the agent without reading what it says.
     async fn abort(&mut self) {
-        self.stop(Stop::Cancelled).await;
+        if self.stop.is_none() {
+            self.stop(Stop::Abandoned).await;
+        }
         while let Ok(RunOutput::Lines(_)) = self.run.next().await {}
     }
 
@@ -261,13 +281,16 @@ impl Pump {
             && self.recorder.pending_bytes() < limits.pending_bytes
     }
 
-    fn watched(&self) -> Watched {
+    /// Without `room` the agent is not listened to, and its silence says nothing.
+    fn watched(&self, room: bool) -> Watched {
+        let mut activity = self.recorder.parser().activity();
+        activity.tool_running |= !room;
         Watched {
             started: self.started,
             last_output: self.last_output,
             closed: self.closed,
             message_open: self.recorder.has_open_message(),
-            activity: self.recorder.parser().activity(),
+            activity,
         }
     }
 }

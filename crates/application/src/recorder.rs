@@ -30,6 +30,10 @@ pub(crate) struct Recorder {
     raw: BytesMut,
     /// Where the raw lines of each pending event end in `raw`.
     raw_ends: Vec<usize>,
+    /// Bytes of text of the pending events.
+    text_bytes: usize,
+    /// The raw line that began another turn: it goes with that turn's first event.
+    raw_of_next_turn: BytesMut,
     /// Output up to here is accounted for by the pending events and those before them.
     offset: u64,
     /// Output up to here has been read.
@@ -66,6 +70,8 @@ impl Recorder {
             pending: Vec::new(),
             raw: BytesMut::new(),
             raw_ends: Vec::new(),
+            text_bytes: 0,
+            raw_of_next_turn: BytesMut::new(),
             offset: committed,
             read: committed,
             committed,
@@ -88,6 +94,7 @@ impl Recorder {
                 head
             }
         };
+        let raw_before = self.raw.len();
         if self.committed < line.end_offset {
             if self.unshown_bytes() > 0 {
                 self.raw.extend_from_slice(b"\n");
@@ -97,6 +104,11 @@ impl Recorder {
         }
         let recorded = self.hear(&mut said, line.end_offset, now);
         self.said = said;
+        if recorded == Recorded::NextTurn && self.attached_bytes() <= raw_before {
+            self.raw_of_next_turn.clear();
+            self.raw_of_next_turn.extend_from_slice(raw);
+            self.raw.truncate(raw_before);
+        }
         recorded
     }
 
@@ -155,14 +167,15 @@ impl Recorder {
     }
 
     /// After the end of a turn: the agent goes on with one that it began by itself. Records what the line that
-    /// began it says.
-    pub(crate) fn begin_next_turn(&mut self, turn: TurnNumber, end_offset: u64, now: Timestamp) {
+    /// began it says, up to the beginning of yet another turn.
+    pub(crate) fn begin_next_turn(&mut self, turn: TurnNumber, end_offset: u64, now: Timestamp) -> Recorded {
         self.turn = turn;
         self.started_at = now;
         self.message_count = 0;
+        self.raw.extend_from_slice(&self.raw_of_next_turn);
+        self.raw_of_next_turn.clear();
         let mut said = mem::take(&mut self.of_next_turn);
-        let recorded = self.hear(&mut said, end_offset, now);
-        debug_assert_eq!(recorded, Recorded::Line, "one line begins one turn");
+        self.hear(&mut said, end_offset, now)
     }
 
     /// Takes what is pending, to be saved in one transaction; none where nothing is.
@@ -176,6 +189,7 @@ impl Recorder {
             event.raw = (begin < end).then(|| raw.split_to(end - begin));
             begin = end;
         }
+        self.text_bytes = 0;
         let capacity = self.pending.len();
         let pending = mem::replace(&mut self.pending, Vec::with_capacity(capacity));
         Some(Append {
@@ -211,7 +225,7 @@ impl Recorder {
 
     /// About how many bytes wait for their commit.
     pub(crate) fn pending_bytes(&self) -> usize {
-        self.raw.len() + self.pending.len() * size_of::<Event>()
+        self.raw.len() + self.text_bytes + self.pending.len() * size_of::<Event>()
     }
 
     /// Bytes of raw lines that wait for an event to go with.
@@ -239,6 +253,7 @@ impl Recorder {
             self.message_count += 1;
         }
         self.raw_ends.push(self.raw.len());
+        self.text_bytes += body.text_bytes();
         self.offset = self.offset.max(offset);
         self.pending.push(Event { sequence, at: now, turn: self.turn, body, raw: None });
     }

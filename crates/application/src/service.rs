@@ -189,10 +189,11 @@ impl AgentService {
     pub async fn shutdown(&self, stop_agents: bool, patience: Duration) -> bool {
         let wait = async {
             if stop_agents {
-                for control in self.core.all_controls() {
-                    control.cancel();
-                }
+                self.core.draining.cancel();
                 while 0 < self.core.active_agents() {
+                    for control in self.core.all_controls() {
+                        control.cancel();
+                    }
                     self.core.retired.notified().await;
                 }
             }

@@ -85,7 +85,8 @@ impl Batch {
 
 /// About what an event takes in memory, its renderings included.
 fn weight(event: &Event) -> usize {
-    size_of::<Event>() + 4 * event.raw.as_ref().map_or(64, Bytes::len)
+    // Two renderings of the text with its names around it, and the raw line.
+    size_of::<Event>() + 600 + 3 * event.body.text_bytes() + event.raw.as_ref().map_or(0, Bytes::len)
 }
 
 /// What a reader must know to decide whether to read, to wait or to go.

@@ -10,6 +10,8 @@ use crate::timers::Expired;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {
     Cancelled,
+    /// Its output cannot be taken any more.
+    Abandoned,
     Expired(Expired),
     /// It printed more than the named limit allows.
     Flood(&'static str),
@@ -76,7 +78,7 @@ pub(crate) fn verdict(
 
 fn stop_error(stop: &Stop, limits: &Limits) -> Option<AgentError> {
     match stop {
-        Stop::Cancelled => None,
+        Stop::Cancelled | Stop::Abandoned => None,
         Stop::Expired(expired) => expired.to_agent_error(limits),
         Stop::Flood(limit) => {
             let text = format!("the agent printed more than {limit} allows, and was ended");

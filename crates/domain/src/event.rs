@@ -74,6 +74,23 @@ impl EventBody {
         }
     }
 
+    /// About how many bytes of text it holds.
+    pub fn text_bytes(&self) -> usize {
+        match self {
+            Self::UserMessage { content } => content.len(),
+            Self::TextDelta { text, .. } | Self::ReasoningDelta { text, .. } => text.len(),
+            Self::ToolInputDelta { call, fragment, .. } => call.len() + fragment.len(),
+            Self::Message(message) => message.blocks.iter().map(ContentBlock::text_bytes).sum(),
+            Self::ToolCall(call) => call.input.as_str().len(),
+            Self::ToolResult(result) => result.content.as_str().len(),
+            Self::Usage(usage) => usage.usage.as_str().len(),
+            Self::Notice(notice) => notice.data.as_str().len(),
+            Self::Abandoned { .. } => 0,
+            Self::Error(error) => error.text.len(),
+            Self::TurnResult(result) => result.text.len(),
+        }
+    }
+
     /// The message that it completes.
     pub fn completed(&self) -> Option<MessageOrdinal> {
         match self {
@@ -127,6 +144,14 @@ impl ContentBlock {
         match self {
             Self::Text(text) => Some(text),
             _ => None,
+        }
+    }
+
+    fn text_bytes(&self) -> usize {
+        match self {
+            Self::Text(text) | Self::Reasoning(text) => text.len(),
+            Self::ToolUse { input, .. } => input.as_str().len(),
+            Self::Other(given) => given.as_str().len(),
         }
     }
 }

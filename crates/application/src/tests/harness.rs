@@ -125,7 +125,7 @@ fn word(body: &EventBody) -> String {
     }
 }
 
-/// Reads `say WORD`, `end`, `tool`, `returned`, `retry`, `close`, `fail`, `next`, `note`; anything else displays
+/// Reads `say WORD`, `end`, `tool`, `returned`, `retry`, `close`, `fail`, `next`, `bare`, `note`; anything else displays
 /// nothing.
 #[derive(Default)]
 struct WordParser {
@@ -179,6 +179,7 @@ impl IMessageParser for WordParser {
                 }),
                 ..TurnClose::default()
             }))),
+            "bare" => said.push(Said::NextTurn),
             "next" => {
                 said.push(Said::NextTurn);
                 said.push(Said::Event(EventBody::Notice(Box::new(Notice {
@@ -192,7 +193,7 @@ impl IMessageParser for WordParser {
             self.message += 1;
             self.open = false;
         }
-        if word == "next" {
+        if matches!(word, "next" | "bare") {
             self.message = 0;
         }
     }

@@ -216,6 +216,28 @@ async fn a_turn_that_the_agent_begins_by_itself_is_one_more_turn() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_turn_that_begins_without_a_word_takes_its_number_all_the_same() {
+    let lines = ["say a", "end", "close a", "bare", "noise", "bare", "say b", "end", "close b"];
+    let h = harness(ScriptedRunner::new([script(&lines)]));
+    let id = h.launch("hi").await;
+    let events = h.watch(id).await;
+    let turns: Vec<_> = words(&events).into_iter().zip(events.iter().map(|event| event.turn.0)).skip(3).collect();
+    let expected = [
+        ("result completed -", 1),
+        ("notice turn_began", 2),
+        ("error no_result", 2),
+        ("result failed no_result", 2),
+        ("notice turn_began", 3),
+        ("+b", 3),
+        ("message \"b\" from 9 complete", 3),
+        ("result completed -", 3),
+    ];
+    assert_eq!(turns, expected.map(|(word, turn)| (word.to_owned(), turn)));
+    let raw = |index: usize| String::from_utf8_lossy(events[index].raw.as_deref().unwrap_or_default()).into_owned();
+    assert_eq!((raw(3), raw(4)), ("close a".to_owned(), "bare".to_owned()), "each line goes with its own turn");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_store_that_fails_delays_and_loses_nothing() {
     let unknown = || StoreError::OutcomeUnknown("pulled the plug".into());
     for fault in [AppendFault::BeforeSaving(StoreError::Busy), AppendFault::AfterSaving(unknown())] {

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::client::Client;
 use super::run::launch_and_follow;
 use super::screen::{Screen, Style};
-use super::serve::wait_for_stop;
+use super::serve::{wait_for_stop, warn_of_root};
 use super::{Exit, Failure};
 use crate::config::{Config, RunnerConfig};
 use crate::server::Server;
@@ -30,6 +30,7 @@ pub(crate) async fn demo(mut config: Config, args: DemoArgs, screen: &mut Screen
     if let Some(RunnerConfig::Replay(replay)) = config.agents.get_mut("demo").map(|agent| &mut agent.runner) {
         replay.speed = args.speed;
     }
+    warn_of_root(screen);
     let server = Server::start(config).await?;
     let client = Client::new(server.url(), server.token())?;
     if !screen.json {

@@ -135,7 +135,7 @@ async fn programs(config: &Config) -> Vec<Finding> {
         let probe = kind.runner.probe().await;
         let what =
             [probe.program.clone(), probe.version].into_iter().flatten().collect::<Vec<_>>().join(", ");
-        let needed = config.default_agent.as_ref().is_some_and(|default| name.ends_with(default.as_str()));
+        let needed = config.default_agent.as_deref() == name.strip_prefix("agents.");
         findings.push(match probe.problem {
             None => finding(&name, Verdict::Good, what),
             // A program that nobody has asked for may be missing.

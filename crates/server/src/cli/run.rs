@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use super::client::Client;
 use super::follow::follow;
 use super::screen::{Screen, Style};
+use super::serve::warn_of_root;
 use super::{Exit, Failure};
 use crate::config::Config;
 use crate::server::Server;
@@ -41,6 +42,7 @@ pub(crate) async fn run(config: Config, args: RunArgs, screen: &mut Screen) -> R
         Ok(client) => launch_and_follow(&client, &body, screen).await,
         Err(error) if error.exit == Exit::Unreachable => {
             screen.remark("no server is running; this run gets one of its own");
+            warn_of_root(screen);
             let mut private = config;
             private.listen.set_port(0);
             let server = Server::start(private).await?;

@@ -31,9 +31,7 @@ enum LogFormat {
 
 pub(crate) async fn serve(config: Config, args: ServeArgs, screen: &mut Screen) -> Result<Exit, Failure> {
     start_log(&args)?;
-    if rustix::process::geteuid().is_root() {
-        tracing::warn!("running as root: so are the agents; use an account of their own");
-    }
+    warn_of_root(screen);
     if config.insecure_no_auth {
         tracing::warn!("no token is asked for: every program on this machine can run agents as this user");
     }
@@ -55,6 +53,13 @@ pub(crate) fn token(config: &Config, screen: &mut Screen) -> Result<Exit, Failur
     let token = token::read(&config.data_dir)?;
     screen.line(Style::Plain, &token);
     Ok(Exit::Completed)
+}
+
+/// Agents run as who runs the server.
+pub(crate) fn warn_of_root(screen: &mut Screen) {
+    if rustix::process::geteuid().is_root() {
+        screen.remark("warning: running as root, and so will the agents; better use an account of their own");
+    }
 }
 
 /// Waits for Ctrl-C, or for what a service manager sends.
