@@ -34,7 +34,7 @@ use report::Report;
 pub(crate) type Failure = Box<dyn Error + Send + Sync>;
 
 /// The longest that one measurement may take: it only keeps a hang from being waited for forever.
-const PATIENCE: Duration = Duration::from_secs(300);
+const PATIENCE: Duration = Duration::from_mins(5);
 
 const NAMES: [&str; 5] = ["raw", "rate", "latency", "history", "memory"];
 

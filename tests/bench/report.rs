@@ -21,7 +21,8 @@ impl Table {
         let mut line = String::new();
         for (index, (cell, width)) in cells.iter().zip(&self.widths).enumerate() {
             let cell = cell.as_ref();
-            line.push_str(&if index == 0 { format!("{cell:<24}") } else { format!("  {cell:>width$}") });
+            let cell = if index == 0 { format!("{cell:<24}") } else { format!("  {cell:>width$}") };
+            line.push_str(&cell);
         }
         println!("{line}");
     }

@@ -67,7 +67,7 @@ impl Server {
     pub(crate) fn start(durability: Durability) -> Result<Self, Failure> {
         let folder = folder()?;
         let config = folder.path().join("tokenrail.toml");
-        let agent = agent_program()?;
+        let agent = agent_program()?.to_string_lossy().into_owned();
         std::fs::write(
             &config,
             format!(
@@ -166,14 +166,14 @@ impl Drop for Server {
 /// The processes that name the folder in their command line or environment.
 fn processes_of(folder: &Path) -> Vec<Pid> {
     let needle = folder.to_string_lossy();
-    let names = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = names.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    let named = pids.filter(|pid| {
-        *pid != std::process::id() as i32
-            && ["cmdline", "environ"].iter().any(|file| {
-                let text = std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
-                memchr::memmem::find(&text, needle.as_bytes()).is_some()
-            })
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let others = pids.filter(|pid| *pid != std::process::id() as i32);
+    let naming = others.filter(|pid| {
+        ["cmdline", "environ"].iter().any(|file| {
+            let text = std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+            memchr::memmem::find(&text, needle.as_bytes()).is_some()
+        })
     });
-    named.filter_map(Pid::from_raw).collect()
+    naming.filter_map(Pid::from_raw).collect()
 }

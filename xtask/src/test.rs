@@ -5,6 +5,9 @@ use std::process::Command;
 
 use crate::{Failure, claude, process};
 
+/// In the path of each test that mounts a file system.
+const MOUNT_TESTS: &str = "with_a_small_disk";
+
 /// Which tests are asked for.
 pub(crate) enum Which {
     All,
@@ -36,6 +39,7 @@ pub(crate) fn run(which: &Which) -> Result<(), Failure> {
     match which {
         Which::All => {
             rows.push(Row { what: "rust tests", outcome: rust_tests(program)? });
+            rows.push(Row { what: "small disk", outcome: mount_tests(program)? });
             rows.push(Row { what: "claude CLI", outcome: claude_tests(&claude)? });
         }
         Which::Only(name) => {
@@ -51,8 +55,19 @@ pub(crate) fn run(which: &Which) -> Result<(), Failure> {
 
 fn rust_tests(program: Option<&Path>) -> Result<Outcome, Failure> {
     let mut tests = cargo_test(program);
-    tests.args(["--", "--skip", claude::TESTS]);
+    tests.args(["--", "--skip", claude::TESTS, "--skip", MOUNT_TESTS]);
     counted("rust tests", &mut tests)
+}
+
+/// Tests that mount a small disk of their own, to fill it.
+fn mount_tests(program: Option<&Path>) -> Result<Outcome, Failure> {
+    let allowed = Command::new("unshare").args(["--mount", "true"]).output();
+    if !allowed.is_ok_and(|answer| answer.status.success()) {
+        return Ok(not_run(&Failure::new("only root can mount a small disk")));
+    }
+    let mut tests = cargo_test(program);
+    tests.args(["--test", "e2e", "--", MOUNT_TESTS]);
+    counted("tests with a small disk", &mut tests)
 }
 
 /// In a run of their own, when nothing else uses the machine: the program takes seconds of processor time to start.

@@ -221,7 +221,8 @@ async fn a_turn_that_begins_without_a_word_takes_its_number_all_the_same() {
     let h = harness(ScriptedRunner::new([script(&lines)]));
     let id = h.launch("hi").await;
     let events = h.watch(id).await;
-    let turns: Vec<_> = words(&events).into_iter().zip(events.iter().map(|event| event.turn.0)).skip(3).collect();
+    let turns: Vec<_> =
+        words(&events).into_iter().zip(events.iter().map(|event| event.turn.0)).skip(3).collect();
     let expected = [
         ("result completed -", 1),
         ("notice turn_began", 2),
@@ -233,8 +234,13 @@ async fn a_turn_that_begins_without_a_word_takes_its_number_all_the_same() {
         ("result completed -", 3),
     ];
     assert_eq!(turns, expected.map(|(word, turn)| (word.to_owned(), turn)));
-    let raw = |index: usize| String::from_utf8_lossy(events[index].raw.as_deref().unwrap_or_default()).into_owned();
-    assert_eq!((raw(3), raw(4)), ("close a".to_owned(), "bare".to_owned()), "each line goes with its own turn");
+    let raw =
+        |index: usize| String::from_utf8_lossy(events[index].raw.as_deref().unwrap_or_default()).into_owned();
+    assert_eq!(
+        (raw(3), raw(4)),
+        ("close a".to_owned(), "bare".to_owned()),
+        "each line goes with its own turn"
+    );
 }
 
 #[tokio::test(start_paused = true)]
