@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tokenrail_domain::{AgentId, Sequence};
+use tokenrail_domain::{AgentId, Event, Sequence};
 use tokenrail_ports::{IJournal, PageLimit, StoreError};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -30,7 +30,7 @@ pub struct Page {
 }
 
 impl Page {
-    pub fn events(&self) -> &[tokenrail_domain::Event] {
+    pub fn events(&self) -> &[Event] {
         &self.batch.events()[self.skip..]
     }
 }
@@ -59,7 +59,7 @@ impl Follower {
             agent,
             cursor,
             keep,
-            limit: core.limits.page(),
+            limit: core.limits.history(),
             bell: tail.subscribe(),
             tail,
             journal: Arc::clone(&core.outside.journal),
@@ -111,7 +111,7 @@ impl Follower {
 
     async fn page(&mut self) -> Result<Page, StoreError> {
         let wanted = self.cursor.next();
-        let batch = match self.tail.batch_with(wanted) {
+        let batch = match self.in_memory(wanted) {
             Some(batch) => batch,
             None => self.stored(wanted).await?,
         };
@@ -120,16 +120,40 @@ impl Follower {
         Ok(Page { batch, skip })
     }
 
+    fn in_memory(&self, wanted: Sequence) -> Option<Arc<Batch>> {
+        self.tail.batch_with(wanted).or_else(|| self.tail.fetched_with(wanted))
+    }
+
+    /// Fetches a stretch of history that others want too: so it begins where theirs do, not at the cursor, and it is
+    /// kept for a while.
     async fn stored(&self, wanted: Sequence) -> Result<Arc<Batch>, StoreError> {
-        let events = self.journal.read(self.agent, self.cursor, self.limit).await?;
+        let _fetching = self.tail.fetching.lock().await;
+        if let Some(batch) = self.in_memory(wanted) {
+            return Ok(batch);
+        }
+        let stretch = self.limit.events.max(1) as u64;
+        let begin = Sequence((wanted.0 - 1) / stretch * stretch);
+        let events = self.fetch(begin).await?;
+        let reached = events.last().is_some_and(|last| wanted <= last.sequence);
+        // Where large events end a stretch early, the rest of it is fetched from the cursor on.
+        let events = if reached { events } else { self.fetch(Sequence(wanted.0 - 1)).await? };
+        self.tail.keep_fetched(&events);
+        Batch::split(&events)
+            .find(|batch| wanted <= batch.last())
+            .map(Arc::new)
+            .map(|batch| self.tail.fetched_with(wanted).unwrap_or(batch))
+            // Purged while it was followed.
+            .ok_or(StoreError::UnknownAgent(self.agent))
+    }
+
+    async fn fetch(&self, after: Sequence) -> Result<Arc<[Event]>, StoreError> {
+        let events = self.journal.read(self.agent, after, self.limit).await?;
         match events.first() {
-            Some(first) if first.sequence == wanted => Ok(Arc::new(Batch::new(events.into()))),
-            Some(first) => Err(StoreError::Corrupt(format!(
-                "the journal of {} goes on with {} where {wanted} was due",
+            Some(first) if first.sequence != after.next() => Err(StoreError::Corrupt(format!(
+                "the journal of {} goes on with {} after {after}",
                 self.agent, first.sequence
             ))),
-            // Purged while it was followed.
-            None => Err(StoreError::UnknownAgent(self.agent)),
+            _ => Ok(events.into()),
         }
     }
 }

@@ -46,6 +46,10 @@ pub struct Limits {
     pub retry_pause_max: Duration,
     /// How long an idempotency key is remembered.
     pub idempotency_age: Duration,
+    /// Events that a follower fetches at once from the store; others that are about there share them.
+    pub history_events: usize,
+    /// Bytes of them, about.
+    pub history_bytes: usize,
     /// Agents of one listing.
     pub list_agents: usize,
 }
@@ -73,6 +77,8 @@ impl Default for Limits {
             retry_pause: Duration::from_millis(100),
             retry_pause_max: Duration::from_secs(5),
             idempotency_age: Duration::from_hours(24),
+            history_events: 4096,
+            history_bytes: 4 << 20,
             list_agents: 500,
         }
     }
@@ -82,5 +88,10 @@ impl Limits {
     /// How much is read from the store at once.
     pub fn page(&self) -> PageLimit {
         PageLimit { events: self.page_events, bytes: self.page_bytes }
+    }
+
+    /// How much a follower fetches at once.
+    pub fn history(&self) -> PageLimit {
+        PageLimit { events: self.history_events, bytes: self.history_bytes }
     }
 }

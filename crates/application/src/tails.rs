@@ -48,12 +48,6 @@ impl Rendering {
 }
 
 impl Batch {
-    /// Takes events that are committed; there is at least one.
-    pub(crate) fn new(events: Arc<[Event]>) -> Self {
-        let range = 0..events.len();
-        Self::part(events, range)
-    }
-
     /// Takes events that were committed at once, as batches of a size that can be held for slow readers.
     pub(crate) fn split(events: &Arc<[Event]>) -> impl Iterator<Item = Self> {
         let begins = (0..events.len()).step_by(BATCH_EVENTS);
@@ -105,6 +99,10 @@ pub(crate) struct Bell {
 pub(crate) struct Tail {
     bell: watch::Sender<Bell>,
     ring: Mutex<VecDeque<Arc<Batch>>>,
+    /// Older events that readers have fetched from the store, for the others that are about there.
+    history: Mutex<VecDeque<Arc<Batch>>>,
+    /// Held while a reader fetches: whoever wants the same waits for it instead of fetching too.
+    pub(crate) fetching: tokio::sync::Mutex<()>,
     followers: AtomicUsize,
     /// Rung when the last follower has left.
     pub(crate) abandoned: Notify,
@@ -176,6 +174,24 @@ impl Tail {
         ring.get(after).filter(|batch| batch.first() <= sequence).cloned()
     }
 
+    /// The batch among those that readers have fetched that holds `sequence`.
+    pub(crate) fn fetched_with(&self, sequence: Sequence) -> Option<Arc<Batch>> {
+        let history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
+        let holds = |batch: &&Arc<Batch>| batch.first() <= sequence && sequence <= batch.last();
+        history.iter().find(holds).cloned()
+    }
+
+    /// Keeps what a reader has fetched, for the others; the oldest go when it is more than a tail may hold.
+    pub(crate) fn keep_fetched(&self, events: &Arc<[Event]>) {
+        let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
+        history.extend(Batch::split(events).map(Arc::new));
+        let mut total: usize = history.iter().map(|batch| batch.bytes).sum();
+        while self.budget.per_tail < total {
+            let Some(oldest) = history.pop_front() else { break };
+            total -= oldest.bytes;
+        }
+    }
+
     pub(crate) fn follower_came(&self) {
         self.followers.fetch_add(1, Ordering::Relaxed);
     }
@@ -193,6 +209,7 @@ impl Tail {
     /// Drops the events in memory: whoever wants them reads the store.
     pub(crate) fn forget(&self) {
         let mut ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
+        self.history.lock().unwrap_or_else(PoisonError::into_inner).clear();
         let held: usize = ring.drain(..).map(|batch| batch.bytes).sum();
         self.budget.used.fetch_sub(held, Ordering::Relaxed);
     }
@@ -227,6 +244,8 @@ impl Tails {
         let tail = Arc::new(Tail {
             bell: watch::Sender::new(Bell::default()),
             ring: Mutex::default(),
+            history: Mutex::default(),
+            fetching: tokio::sync::Mutex::default(),
             followers: AtomicUsize::new(0),
             abandoned: Notify::new(),
             budget: Arc::clone(&self.budget),

@@ -150,6 +150,8 @@ pub(crate) fn limits(limits: &LimitsConfig) -> Limits {
         spool_bytes: limits.spool_bytes,
         page_events: limits.page_events,
         page_bytes: limits.page_bytes,
+        history_events: limits.history_events,
+        history_bytes: limits.history_bytes,
         tail_bytes: limits.tail_bytes,
         tails_bytes: limits.tails_bytes,
         idempotency_age: Duration::from_hours(limits.idempotency_hours),

@@ -30,6 +30,7 @@ pub(super) fn tiny_limits() -> Limits {
         pending_events: 3,
         pending_bytes: 4096,
         page_events: 2,
+        history_events: 3,
         tail_bytes: 2048,
         tails_bytes: 4096,
         retry_pause: Duration::from_millis(1),

@@ -69,6 +69,10 @@ limits! {
     page_events: usize = 500,
     /// Bytes of one page, about.
     page_bytes: usize = 1 << 20,
+    /// Events that a follower fetches at once from the store; others that are about there share them.
+    history_events: usize = 4096,
+    /// Bytes of them, about.
+    history_bytes: usize = 4 << 20,
     /// Agents of one listing.
     list_agents: usize = 500,
     /// Events of one agent that may wait for their commit; what is beyond waits in the spool.
