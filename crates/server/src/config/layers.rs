@@ -83,7 +83,8 @@ pub(super) fn read(file: Option<&Path>, env: &BTreeMap<String, String>) -> Resul
 }
 
 fn is_other(variable: &str) -> bool {
-    OTHER_VARIABLES.contains(&variable) || variable.starts_with("TOKENRAIL_TEST_")
+    let ours = |prefix| variable.starts_with(prefix);
+    OTHER_VARIABLES.contains(&variable) || ours("TOKENRAIL_TEST_") || ours("TOKENRAIL_BENCH_")
 }
 
 fn in_file(path: &Path, text: &str, error: &toml::de::Error) -> ConfigError {
