@@ -90,12 +90,18 @@ impl Follower {
         loop {
             // The bell is read before the events are looked for: what is committed later rings again.
             let bell = *self.bell.borrow_and_update();
+            if self.cursor < bell.head {
+                let page = match self.page().await {
+                    // Purged while it was followed: there is no more to give.
+                    Err(StoreError::UnknownAgent(_)) if bell.gone => {
+                        return Ok(Next::End(StreamEnd::AgentDeleted));
+                    }
+                    page => page?,
+                };
+                return Ok(Next::Page(page));
+            }
             if bell.gone {
                 return Ok(Next::End(StreamEnd::AgentDeleted));
-            }
-            if self.cursor < bell.head {
-                let page = self.page().await?;
-                return Ok(Next::Page(page));
             }
             if !bell.active && !self.keep {
                 return Ok(Next::End(StreamEnd::AgentEnded));

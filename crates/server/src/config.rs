@@ -68,6 +68,9 @@ impl Config {
         for (name, agent) in tables.agents {
             agents.insert(name.clone(), agent.check(&name, home.as_deref())?);
         }
+        if let Some(limit) = tables.limits.zeros().first() {
+            return Err(ConfigError::ZeroLimit(limit));
+        }
         let server = tables.server;
         let listen = flags.listen.clone().or(server.listen).unwrap_or_else(|| DEFAULT_LISTEN.to_owned());
         let listen: SocketAddr = listen.parse().map_err(|_| ConfigError::BadListen(listen))?;

@@ -53,6 +53,8 @@ pub(crate) struct Connection {
     ping: Interval,
     /// When the connection is given up unless the client answers the ping.
     pong_due: Option<Instant>,
+    /// Events are being handed over.
+    giving: bool,
     wishes: Wishes,
     out: Outbox,
     closed: bool,
@@ -95,6 +97,7 @@ impl Connection {
             heartbeat: every(config.heartbeat),
             ping: every(config.ping),
             pong_due: None,
+            giving: false,
             wishes,
             out: Outbox::new(wishes.batch, config.ws_batch_bytes),
             closed: false,
@@ -108,13 +111,10 @@ impl Connection {
     pub(crate) async fn next(&mut self) -> Option<Bytes> {
         loop {
             if let Some(bytes) = self.out.next() {
-                // The socket takes bytes: a ping may still wait behind many others to be read. Whoever takes none is
-                // cut by the socket's own limit.
-                if let Some(due) = &mut self.pong_due {
-                    *due = Instant::now() + self.api.config().pong_timeout;
-                }
+                self.taken();
                 return Some(bytes);
             }
+            self.giving = false;
             if self.closed {
                 return None;
             }
@@ -136,6 +136,14 @@ impl Connection {
                 Wake::News(news) => self.news(news),
                 Wake::Told(told) => self.told(told),
             }
+        }
+    }
+
+    /// The socket takes bytes of events: a ping may still wait behind many others to be read, so the client has more
+    /// time for it. Whoever takes none is cut by the socket's own limit.
+    fn taken(&mut self) {
+        if let (true, Some(due)) = (self.giving, &mut self.pong_due) {
+            *due = Instant::now() + self.api.config().pong_timeout;
         }
     }
 
@@ -213,6 +221,7 @@ impl Connection {
     fn told(&mut self, told: Told) {
         match told {
             Told::Page { agent, writing, page } => {
+                self.giving = true;
                 self.out.push(writing.of(agent, &page.batch).from(page.skip));
             }
             Told::End { end: StreamEnd::ShuttingDown, .. } => {}

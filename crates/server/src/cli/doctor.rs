@@ -3,6 +3,8 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
+use tokenrail_persistence::OpenError;
+
 use super::client;
 use super::screen::{Screen, Style};
 use super::{Exit, Failure};
@@ -106,7 +108,10 @@ async fn database(config: &Config) -> Finding {
             let faults = report.faults.iter().map(|fault| format!("{}: {}", fault.rule, fault.detail));
             finding(name, Verdict::Bad, faults.collect::<Vec<_>>().join("; "))
         }
-        Ok(Err(error)) => finding(name, Verdict::Remark, error.to_string()),
+        Ok(Err(OpenError::Io { source, .. })) if source.kind() == std::io::ErrorKind::NotFound => {
+            finding(name, Verdict::Remark, "is made by the first start")
+        }
+        Ok(Err(error)) => finding(name, Verdict::Bad, error.to_string()),
         Err(error) => finding(name, Verdict::Bad, error.to_string()),
     }
 }

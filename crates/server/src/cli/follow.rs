@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use futures_util::StreamExt as _;
+use serde_json::Value;
 use tokenrail_runner::SseDecoder;
 use tokio::time::{Instant, sleep};
 
@@ -51,7 +52,11 @@ pub(crate) async fn follow(
     loop {
         let before = last;
         match stream(client, id, &mut last, keep, &mut shower, screen).await {
-            Ok(()) => return Ok(exit(shower.outcome.as_deref())),
+            Ok(()) => match ended_as(client, id).await? {
+                Some(status) => return Ok(exit(&status)),
+                // The server has gone down in good order, and the agent lives on.
+                None => sleep(RECONNECT_PAUSE).await,
+            },
             Err(error) if error.exit != Exit::Unreachable && last == before && failures == 0 => {
                 return Err(error);
             }
@@ -101,16 +106,29 @@ async fn stream(
             if screen.json {
                 screen.line(super::screen::Style::Plain, &data);
             }
-            let shown: ShownEvent = serde_json::from_str(&data)?;
-            if screen.json { shower.note(&shown) } else { shower.show(&shown, screen) }
+            if !screen.json {
+                let shown: ShownEvent = serde_json::from_str(&data)?;
+                shower.show(&shown, screen);
+            }
         }
     }
 }
 
-fn exit(outcome: Option<&str>) -> Exit {
-    match outcome {
-        Some("completed") | None => Exit::Completed,
-        Some("cancelled") => Exit::Interrupted,
-        Some(_) => Exit::Failed,
+/// How the agent has ended; none where it has not, or where nobody is there to say so.
+async fn ended_as(client: &Client, id: &str) -> Result<Option<String>, Failure> {
+    let answer = match client.get(&format!("/api/agents/{id}/status")).await {
+        Ok(answer) => answer.json::<Value>().await?,
+        Err(error) if error.exit == Exit::Unreachable => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let status = answer.get("status").and_then(Value::as_str).unwrap_or_default();
+    Ok(if matches!(status, "initializing" | "running") { None } else { Some(status.to_owned()) })
+}
+
+fn exit(status: &str) -> Exit {
+    match status {
+        "completed" => Exit::Completed,
+        "cancelled" => Exit::Interrupted,
+        _ => Exit::Failed,
     }
 }

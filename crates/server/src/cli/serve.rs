@@ -1,5 +1,7 @@
 //! `tokenrail serve` and `tokenrail token`.
 
+use std::io::IsTerminal as _;
+
 use clap::{Args, ValueEnum};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
@@ -81,7 +83,9 @@ pub(crate) async fn wait_for_stop() {
 fn start_log(args: &ServeArgs) -> Result<(), Failure> {
     let filter = EnvFilter::try_new(&args.log)
         .map_err(|error| Failure::new(Exit::Usage, format!("--log: {error}")))?;
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let colours = std::io::stderr().is_terminal();
+    let log =
+        tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colours).with_writer(std::io::stderr);
     match args.log_format {
         LogFormat::Text => log.init(),
         LogFormat::Json => log.json().init(),

@@ -51,8 +51,6 @@ pub(crate) struct Shower {
     thinking: bool,
     pub(crate) events: u64,
     pub(crate) tokens: u64,
-    /// How the newest turn has ended.
-    pub(crate) outcome: Option<String>,
 }
 
 impl Shower {
@@ -88,16 +86,8 @@ impl Shower {
                 let result = plain(&event.content);
                 screen.line(style, &indent(&excerpt(&result, EXCERPT_LINES)));
             }
-            "result" => self.result(event, screen),
+            "result" => show_result(event, screen),
             _ => show_other(event, text, screen),
-        }
-    }
-
-    /// Takes an event in without showing it.
-    pub(crate) fn note(&mut self, event: &ShownEvent) {
-        self.events += 1;
-        if event.metadata.event_type == "result" {
-            self.outcome.clone_from(&event.metadata.outcome);
         }
     }
 
@@ -109,17 +99,15 @@ impl Shower {
         screen.end_line();
         self.streamed = None;
     }
+}
 
-    fn result(&mut self, event: &ShownEvent, screen: &mut Screen) {
-        let outcome = event.metadata.outcome.clone().unwrap_or_default();
-        let style = if outcome == "completed" { Style::Good } else { Style::Bad };
-        let seconds = event.metadata.duration_ms.map(|ms| format!(" in {:.1} s", ms as f64 / 1000.0));
-        let cost = event.metadata.cost_usd.map(|cost| format!(", ${cost:.4}"));
-        let (seconds, cost) = (seconds.unwrap_or_default(), cost.unwrap_or_default());
-        let line = format!("— {outcome}{seconds}, {} events{cost}", event.sequence_number);
-        screen.line(style, &line);
-        self.outcome = Some(outcome);
-    }
+fn show_result(event: &ShownEvent, screen: &mut Screen) {
+    let outcome = event.metadata.outcome.as_deref().unwrap_or_default();
+    let style = if outcome == "completed" { Style::Good } else { Style::Bad };
+    let seconds = event.metadata.duration_ms.map(|ms| format!(" in {:.1} s", ms as f64 / 1000.0));
+    let cost = event.metadata.cost_usd.map(|cost| format!(", ${cost:.4}"));
+    let (seconds, cost) = (seconds.unwrap_or_default(), cost.unwrap_or_default());
+    screen.line(style, &format!("— {outcome}{seconds}, {} events{cost}", event.sequence_number));
 }
 
 fn show_other(event: &ShownEvent, text: &str, screen: &mut Screen) {

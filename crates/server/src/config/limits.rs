@@ -18,6 +18,15 @@ macro_rules! limits {
         }
 
         impl LimitsConfig {
+            /// The limits that are 0 and must not be: with them nothing would ever go on. A grace may be 0.
+            pub fn zeros(&self) -> Vec<&'static str> {
+                let mut zeros = Vec::new();
+                $(if self.$name == 0 && !stringify!($name).ends_with("_grace_s") {
+                    zeros.push(stringify!($name));
+                })*
+                zeros
+            }
+
             /// The limits as lines of a configuration file.
             pub fn to_toml(&self) -> String {
                 let mut lines = String::from("[limits]\n");

@@ -14,6 +14,8 @@ pub enum ConfigError {
     Variable { variable: String, message: String },
     #[error("agents.{agent}: {message}")]
     Agent { agent: String, message: String },
+    #[error("limits.{0} is 0; it must be at least 1")]
+    ZeroLimit(&'static str),
     #[error("server.listen: {0:?} is no address; write it like 127.0.0.1:7117")]
     BadListen(String),
     #[error("--insecure-no-auth works on a loopback address only, and {0} is none")]

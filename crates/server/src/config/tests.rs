@@ -39,6 +39,8 @@ fn a_wrong_key_is_told_with_its_line_and_the_right_one() {
     check_wrong("[agents.x]\nprogram = \"p\"\nprompt = \"argv\"\n", "never goes into argv");
     check_wrong("[server]\ndefault_agent = \"demos\"\n", "did you mean \"demo\"?");
     check_wrong("[server\n", "tokenrail.toml:1:");
+    check_wrong("[limits]\npage_events = 0\n", "limits.page_events is 0; it must be at least 1");
+    assert!(load(Some("[limits]\ncancel_grace_s = 0\n"), &[]).is_ok());
 }
 
 #[test]
