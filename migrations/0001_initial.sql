@@ -69,6 +69,9 @@ CREATE INDEX turns_to_compact ON turns (agent) WHERE state = 'ended' AND compact
 
 -- Every event, in batches of consecutive numbers.
 CREATE TABLE journal (
+    -- The payloads are in a table that is found by an index, and not in a table WITHOUT ROWID: SQLite compares keys
+    -- there with the whole row, so that each insert would read several payloads.
+    key INTEGER PRIMARY KEY,
     agent INTEGER NOT NULL REFERENCES agents (key) ON DELETE CASCADE,
     first_seq INTEGER NOT NULL,
     last_seq INTEGER NOT NULL,
@@ -76,9 +79,9 @@ CREATE TABLE journal (
     -- 1: packed, 2: tight (zstd).
     codec INTEGER NOT NULL,
     payload BLOB NOT NULL,
-    PRIMARY KEY (agent, first_seq),
+    UNIQUE (agent, first_seq),
     CHECK (first_seq <= last_seq)
-) STRICT, WITHOUT ROWID;
+) STRICT;
 
 -- One row for each event that is not a delta: what people and tools read.
 CREATE TABLE agent_messages (
