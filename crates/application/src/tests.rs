@@ -2,6 +2,7 @@
 
 mod following;
 mod harness;
+mod history;
 mod recovery;
 mod refusals;
 mod turns;

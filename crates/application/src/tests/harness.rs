@@ -45,6 +45,13 @@ pub(super) fn harness(runner: ScriptedRunner) -> Harness {
 }
 
 pub(super) fn harness_with(store: Arc<MemoryStore>, runner: Arc<ScriptedRunner>, limits: Limits) -> Harness {
+    let outside = outside(&store, &runner);
+    let service = AgentService::new(outside, limits, Handle::current());
+    Harness { service, store, runner }
+}
+
+/// The world outside: everything is a fake.
+pub(super) fn outside(store: &Arc<MemoryStore>, runner: &Arc<ScriptedRunner>) -> Outside {
     let clock = Arc::new(StoppedClock::at(Timestamp(1_700_000_000_000)));
     let kind = AgentType {
         runner: runner.clone(),
@@ -53,16 +60,14 @@ pub(super) fn harness_with(store: Arc<MemoryStore>, runner: Arc<ScriptedRunner>,
         runner_name: "scripted".into(),
         format: "words".into(),
     };
-    let outside = Outside {
+    Outside {
         journal: store.clone(),
         agents: store.clone(),
         clock,
         random: Arc::new(CountingRandom::default()),
         types: BTreeMap::from([("scripted".to_owned(), kind)]),
         default_type: Some("scripted".to_owned()),
-    };
-    let service = AgentService::new(outside, limits, Handle::current());
-    Harness { service, store, runner }
+    }
 }
 
 impl Harness {
