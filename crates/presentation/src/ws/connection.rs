@@ -19,7 +19,7 @@ use crate::dto::{
     AgentCreated, AgentDeleted, AgentDto, AgentUpdated, ClientFrame, Envelope, ErrorFrame, Heads, IsoTime,
     Subscribe, Subscribed, Unsubscribed, client_frame,
 };
-use crate::error::{Code, Problem};
+use crate::error::{Code, FieldProblem, Problem};
 use crate::frames;
 use crate::ws::outbox::Outbox;
 use crate::ws::subscriptions::{Subscriptions, Told};
@@ -258,9 +258,7 @@ impl Connection {
 
     fn problem(&mut self, problem: &Problem, agent: Option<AgentId>) {
         let Problem { code, detail, errors, head, retry_after_s: _, allow: _ } = problem;
-        let message = errors
-            .first()
-            .map_or_else(|| detail.clone(), |error| format!("{}: {}", error.place(), error.detail));
+        let message = errors.first().map_or_else(|| detail.clone(), FieldProblem::sentence);
         let frame = ErrorFrame {
             code: code.as_str(),
             message: &message,
