@@ -87,6 +87,8 @@ pub(crate) enum Exit {
     Usage,
     Unreachable,
     Interrupted,
+    /// Whoever read the output has gone.
+    Closed,
 }
 
 impl From<Exit> for ExitCode {
@@ -97,6 +99,7 @@ impl From<Exit> for ExitCode {
             Exit::Usage => 2,
             Exit::Unreachable => 3,
             Exit::Interrupted => 130,
+            Exit::Closed => 141,
         })
     }
 }
