@@ -25,7 +25,7 @@ pub(crate) async fn launch(
     request: HttpRequest,
     payload: web::Payload,
 ) -> Result<HttpResponse, Problem> {
-    let body = query::body(&request, payload, api.config().request_bytes).await?;
+    let body = query::body(&request, payload, api.config()).await?;
     let mut launch = dto::launch(&body, api.config().json_depth)?;
     launch.idempotency = query::idempotency(request.headers(), &body)?;
     api.admit_launch()?;
