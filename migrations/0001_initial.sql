@@ -17,6 +17,8 @@ CREATE TABLE agents (
     created_at INTEGER NOT NULL,
     ended_at INTEGER,
     deleted_at INTEGER,
+    -- Its history is to be removed as soon as it has stopped.
+    to_purge INTEGER NOT NULL DEFAULT 0 CHECK (to_purge IN (0, 1)),
     error_class TEXT,
     error_code TEXT,
     error_text TEXT,
@@ -54,6 +56,10 @@ CREATE TABLE turns (
     prompt TEXT NOT NULL,
     state TEXT NOT NULL CHECK (state IN ('queued', 'running', 'ended')),
     outcome TEXT CHECK (outcome IN ('completed', 'failed', 'cancelled', 'interrupted')),
+    -- Why it was asked to stop: written before its agent is, so that the next server finishes what this one began.
+    stop TEXT
+        CHECK (stop IN ('cancelled', 'turn_timeout', 'idle_timeout', 'stream_timeout', 'after_result',
+            'spool_bytes', 'message_bytes')),
     asked_at INTEGER NOT NULL,
     first_sequence INTEGER,
     last_sequence INTEGER,

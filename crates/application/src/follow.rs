@@ -81,6 +81,11 @@ impl Follower {
         self.bell.borrow().head
     }
 
+    /// Whether more may come: a turn runs or waits, or its end is being written down.
+    pub fn expects_more(&self) -> bool {
+        self.bell.borrow().active
+    }
+
     /// Waits for the events after the cursor, and moves it behind them. May be dropped at any await.
     ///
     /// # Errors

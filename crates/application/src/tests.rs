@@ -1,5 +1,6 @@
 //! The application over fakes that hesitate: what a reader sees.
 
+mod durability;
 mod following;
 mod harness;
 mod history;

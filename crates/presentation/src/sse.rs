@@ -33,7 +33,7 @@ pub(crate) async fn open(
     };
     let (keep, raw) = (query.flag("keep")?, query.flag("raw")?);
     let (agent, follower) = api.service().follow(id, Some(cursor), keep).await?;
-    let ended = !agent.status.is_active() && agent.queued == 0;
+    let ended = !agent.status.is_active() && agent.queued == 0 && !follower.expects_more();
     if ended && !keep && cursor == follower.head() {
         // The one answer after which an EventSource does not come again.
         return Ok(HttpResponse::NoContent().finish());

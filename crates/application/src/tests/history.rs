@@ -37,7 +37,7 @@ async fn old_journal() -> Old {
     });
     journal.expect_compact_next().returning(|| Ok(false));
     let journal: Arc<dyn IJournal> = Arc::new(journal);
-    let outside = crate::Outside { journal, ..outside(&store, &runner) };
+    let outside = crate::Outside { journal, ..outside(&store, &runner, &written.workspace) };
     let service = AgentService::new(outside, limits, Handle::current());
     Old { service, agent, reads }
 }

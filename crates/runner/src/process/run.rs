@@ -186,6 +186,12 @@ impl IAgentRun for ProcessRun {
                     self.read_all = output.len() < self.limits.read_bytes;
                     self.offset += output.len() as u64;
                     self.framer.feed(output);
+                    let lines = self.lines();
+                    return Ok(if lines.is_empty() {
+                        RunOutput::Progress { offset: self.offset }
+                    } else {
+                        RunOutput::Lines(lines)
+                    });
                 }
                 // Before the record is written all processes have ended: one more look gives the last output.
                 (News::Exit(exit), _) => self.end = Some(self.ended(exit).await?),
