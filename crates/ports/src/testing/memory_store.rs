@@ -178,9 +178,17 @@ impl State {
         if self.purged.contains(&agent.id) || self.shelves.contains_key(&agent.id) {
             return Err(StoreError::Conflict { head: Sequence::START });
         }
+        if let Some(taken) = agent.chat.as_deref().and_then(|chat| self.by_chat(chat)) {
+            return Ok(Created::ChatTaken(taken.id));
+        }
         self.remember(key, &turn, 1);
         self.shelves.insert(agent.id, Shelf::new(agent, turn));
         Ok(Created::New)
+    }
+
+    fn by_chat(&self, chat: &str) -> Option<&Agent> {
+        let mut agents = self.shelves.values().map(|shelf| &shelf.agent);
+        agents.find(|agent| agent.deleted_at.is_none() && agent.chat.as_deref() == Some(chat))
     }
 
     fn enqueue(&mut self, mut turn: Turn, queue_max: u32, key: Option<Idempotency>) -> Enqueued {
@@ -302,6 +310,19 @@ impl IAgentRepository for MemoryStore {
     async fn last_turn(&self, agent: AgentId) -> Result<TurnNumber, StoreError> {
         self.hesitate().await;
         self.lock().shelf(agent).map(Shelf::last_turn)
+    }
+
+    async fn turns(&self, agent: AgentId, after: TurnNumber, limit: usize) -> Result<Vec<Turn>, StoreError> {
+        self.act(|state| Ok(state.shelves.get(&agent).map_or_else(Vec::new, |it| it.turns(after, limit))))
+            .await
+    }
+
+    async fn turn_at(&self, agent: AgentId, sequence: Sequence) -> Result<Option<Turn>, StoreError> {
+        self.act(|state| Ok(state.shelves.get(&agent).and_then(|it| it.turn_at(sequence)))).await
+    }
+
+    async fn by_chat(&self, chat: String) -> Result<Option<Agent>, StoreError> {
+        self.act(|state| Ok(state.by_chat(&chat).cloned())).await
     }
 
     async fn with_open_turns(&self) -> Result<Vec<Agent>, StoreError> {

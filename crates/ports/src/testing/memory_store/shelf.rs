@@ -53,6 +53,8 @@ impl Shelf {
         }
         if let Some(result) = result {
             turn.state = TurnState::Ended(result.outcome);
+            turn.first_sequence.get_or_insert(first.sequence);
+            turn.last_sequence = Some(last.sequence);
             self.agent.ended_at = Some(last.at);
             self.agent.error.clone_from(&result.error);
             self.agent.usage.clone_from(&result.usage);
@@ -154,6 +156,14 @@ impl Shelf {
 
     pub(super) fn last_turn(&self) -> TurnNumber {
         self.turns.last_key_value().map_or(TurnNumber::default(), |(last, _)| *last)
+    }
+
+    pub(super) fn turns(&self, after: TurnNumber, limit: usize) -> Vec<Turn> {
+        self.turns.values().filter(|turn| after < turn.number).take(limit).cloned().collect()
+    }
+
+    pub(super) fn turn_at(&self, sequence: Sequence) -> Option<Turn> {
+        self.turns.get(&self.event(sequence)?.turn).cloned()
     }
 
     pub(super) fn open_turns(&self) -> Vec<Turn> {
