@@ -19,7 +19,7 @@ async fn an_agent_outlives_its_server_again_and_again() {
     let deltas = 60_000;
     let gate = server.folder.path().join("gate");
     let script =
-        json!({ "mode": "stream", "deltas": deltas, "pace_us": 150, "gate": gate, "gate_after": deltas });
+        json!({ "mode": "stream", "deltas": deltas, "pace_us": 150, "gate": gate, "gate_after": deltas - 1 });
     let id = server.launch(&script).await;
     let place = Place::of(&server);
     let readers: Vec<_> = [Way::Rest, Way::Sse, Way::WebSocket]
