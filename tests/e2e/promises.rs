@@ -37,6 +37,9 @@ async fn cancel_and_die(mode: &str, wait_for_end: bool) {
     assert_eq!(status, 202);
     server.kill_9();
     if wait_for_end {
+        // What the server tells the supervisor; it may have died before or after that.
+        let control = server.data_dir().join(format!("runs/{id}-1/control"));
+        fs::write(control, "cancel 4000 2000\n").unwrap();
         until_gone(&id).await;
     }
     server.start_again();
