@@ -11,6 +11,7 @@ mod harness;
 mod many_followers;
 mod misbehaving_agents;
 mod model_server;
+mod promises;
 mod proxy;
 mod real_claude_agent;
 mod slow_client;

@@ -171,9 +171,6 @@ impl AgentService {
         drop(queue);
         match accepted {
             Enqueued::New { turn, queued } => {
-                if !agent.status.is_active() {
-                    self.core.tell_status(id, AgentStatus::Initializing, now);
-                }
                 self.ensure_task(&agent);
                 Ok(Accepted { turn, queued })
             }

@@ -4,6 +4,7 @@ use rusqlite::{Connection, OptionalExtension, named_params};
 use tokenrail_domain::{Agent, AgentId, JsonText, Sequence, StopReason, Timestamp, Turn, TurnNumber};
 use tokenrail_ports::{Created, Enqueued, Idempotency, StoreError};
 
+use crate::append::wait_again;
 use crate::columns::agent_id_of;
 use crate::journal::agent_key;
 use crate::keys::{self, Known};
@@ -39,11 +40,6 @@ const QUEUE: &str = "
     WHERE id = :id AND deleted_at IS NULL";
 
 const TOUCH: &str = "UPDATE heads SET updated_at = :at WHERE agent = :agent";
-
-const WAIT_AGAIN: &str = "
-    UPDATE agents
-    SET status = 'initializing', ended_at = NULL
-    WHERE key = :agent AND status NOT IN ('initializing', 'running')";
 
 const CANCEL: &str = "
     UPDATE turns
@@ -132,7 +128,7 @@ impl Command for EnqueueCommand {
         let (number, queued) = (TurnNumber(last).next(), waiting + 1);
         let turn = Turn { run: number, ..self.turn.clone() };
         add_turn(db, agent, &turn, number)?;
-        db.prepare_cached(WAIT_AGAIN)?.execute(named_params! { ":agent": agent })?;
+        wait_again(db, agent)?;
         touch(db, agent, self.turn.asked_at)?;
         keys::remember(db, self.key.as_ref(), agent, &self.turn, (number, queued))?;
         Ok(Enqueued::New { turn: number, queued })

@@ -148,7 +148,8 @@ pub enum TurnStep {
     /// begun by itself and that is new to the store.
     Start(Box<Turn>),
     Continue,
-    /// The turn has ended as its result says, and the agent with it.
+    /// The turn has ended as its result says, and the agent with it; where another turn waits, the agent is
+    /// `initializing` again.
     End,
 }
 

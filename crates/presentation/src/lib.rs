@@ -23,7 +23,6 @@ mod rest;
 mod routes;
 mod socket;
 mod sse;
-mod turn_events;
 mod ws;
 
 #[cfg(test)]

@@ -148,7 +148,7 @@ impl State {
         }
     }
 
-    fn append(&mut self, append: Append) -> Result<(), StoreError> {
+    fn append(&mut self, append: &Append) -> Result<(), StoreError> {
         if let Some(left) = &mut self.appends_left {
             *left = left.checked_sub(1).ok_or_else(|| StoreError::Unavailable("told to fail".into()))?;
         }
@@ -158,9 +158,9 @@ impl State {
         }
         let before = self.shelf(append.agent)?.clone();
         for part in append.parts() {
-            let shelf = self.shelf_mut(part.agent)?;
-            if let Err(error) = shelf.append(part) {
-                *shelf = before;
+            let of = self.shelf_mut(part.agent)?;
+            if let Err(error) = of.append(part) {
+                *of = before;
                 return Err(error);
             }
         }
@@ -210,12 +210,12 @@ impl State {
     }
 
     fn delete(&mut self, id: AgentId, at: Timestamp, purge: bool) -> bool {
-        let Some(shelf) = self.shelves.get_mut(&id) else { return false };
-        shelf.cancel(at);
-        shelf.to_purge |= purge;
-        if shelf.agent.deleted_at.is_none() {
-            shelf.agent.deleted_at = Some(at);
-            shelf.agent.updated_at = at;
+        let Some(of) = self.shelves.get_mut(&id) else { return false };
+        of.cancel(at);
+        of.to_purge |= purge;
+        if of.agent.deleted_at.is_none() {
+            of.agent.deleted_at = Some(at);
+            of.agent.updated_at = at;
         }
         true
     }
@@ -233,7 +233,7 @@ impl State {
 #[async_trait]
 impl IJournal for MemoryStore {
     async fn append(&self, append: Append) -> Result<(), StoreError> {
-        self.act(|state| state.append(append)).await
+        self.act(|state| state.append(&append)).await
     }
 
     async fn read(

@@ -65,6 +65,9 @@ impl Shelf {
         self.agent.updated_at = last.at;
         self.agent.session = append.session.clone().or(self.agent.session.take());
         self.agent.queued = self.count_queued();
+        if result.is_some() {
+            self.wait_again();
+        }
         self.events.extend(append.events.iter().cloned());
         Ok(())
     }
@@ -145,13 +148,19 @@ impl Shelf {
         (turn.number, turn.run) = (number, number);
         turn.state = TurnState::Queued;
         self.agent.updated_at = turn.asked_at;
-        if let Ok(waiting) = self.agent.status.transition(AgentStatus::Initializing) {
-            self.agent.status = waiting;
-            self.agent.ended_at = None;
-        }
         self.turns.insert(number, turn);
         self.agent.queued = self.count_queued();
+        self.wait_again();
         number
+    }
+
+    /// An agent that has ended begins anew where a turn waits.
+    fn wait_again(&mut self) {
+        let waits = 0 < self.agent.queued;
+        if let Some(status) = self.agent.status.transition(AgentStatus::Initializing).ok().filter(|_| waits) {
+            self.agent.status = status;
+            self.agent.ended_at = None;
+        }
     }
 
     pub(super) fn last_turn(&self) -> TurnNumber {
