@@ -5,6 +5,7 @@ mod demo;
 mod doctor;
 mod follow;
 mod list;
+mod memory;
 mod run;
 mod screen;
 mod serve;
@@ -86,6 +87,8 @@ pub(crate) enum Exit {
     Failed,
     Usage,
     Unreachable,
+    /// What is stored cannot be trusted.
+    Damaged,
     Interrupted,
 }
 
@@ -96,6 +99,8 @@ impl From<Exit> for ExitCode {
             Exit::Failed => 1,
             Exit::Usage => 2,
             Exit::Unreachable => 3,
+            // EX_CONFIG of sysexits.h: starting it again does not help, and service managers are told so by it.
+            Exit::Damaged => 78,
             Exit::Interrupted => 130,
         })
     }
@@ -111,6 +116,11 @@ pub fn main() -> ExitCode {
         };
     }
     let mut screen = Screen::new(cli.global.json);
+    if matches!(cli.command, Command::Serve(_) | Command::Demo(_))
+        && let Some(error) = memory::start_again_with_settings()
+    {
+        screen.remark(&format!("warning: the memory allocator keeps its defaults: {error}"));
+    }
     let flags = Flags {
         config: cli.global.config,
         data_dir: cli.global.data_dir,

@@ -3,13 +3,14 @@
 use std::io::IsTerminal as _;
 
 use clap::{Args, ValueEnum};
+use tokenrail_persistence::OpenError;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
 use super::screen::{Screen, Style};
 use super::{Exit, Failure};
 use crate::config::Config;
-use crate::server::Server;
+use crate::server::{Server, StartError};
 use crate::token;
 
 #[derive(Debug, Args)]
@@ -37,7 +38,7 @@ pub(crate) async fn serve(config: Config, args: ServeArgs, screen: &mut Screen) 
     if config.insecure_no_auth {
         tracing::warn!("no token is asked for: every program on this machine can run agents as this user");
     }
-    let server = Server::start(config).await?;
+    let server = Server::start(config).await.map_err(start_failure)?;
     screen.line(Style::Plain, &format!("serving on {}", server.url()));
     if screen.is_live() {
         screen.line(Style::Plain, &format!("the page: {}", server.page_url()));
@@ -49,6 +50,14 @@ pub(crate) async fn serve(config: Config, args: ServeArgs, screen: &mut Screen) 
         tracing::warn!("not everything ended within limits.shutdown_timeout_s");
     }
     Ok(Exit::Completed)
+}
+
+fn start_failure(error: StartError) -> Failure {
+    let exit = match &error {
+        StartError::Store(OpenError::Corrupt { .. }) => Exit::Damaged,
+        _ => Exit::Failed,
+    };
+    Failure::new(exit, error)
 }
 
 pub(crate) fn token(config: &Config, screen: &mut Screen) -> Result<Exit, Failure> {
