@@ -7,7 +7,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::follower::Follower;
-use crate::harness::{TestServer, assert_dense, processes_of};
+use crate::harness::{TestServer, assert_dense, processes_of, text_of};
 
 /// The same examination as `tokenrail doctor`.
 pub(crate) fn database_is_sound(data_dir: &Path, when: &str) {
@@ -31,6 +31,34 @@ pub(crate) fn parsed(events: &[Box<RawValue>]) -> Vec<Value> {
         events.iter().map(|event| serde_json::from_str(event.get()).expect("JSON")).collect();
     assert_dense(&events);
     events
+}
+
+/// What clients have asked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asked {
+    ToTheEnd,
+    AndCancelled,
+}
+
+/// Each turn has said the text that was asked for. What was interrupted or cancelled has said the beginning of it: a
+/// server that was killed before the agent had started, or a client that cancelled.
+pub(crate) fn said_what_was_asked(events: &[Box<RawValue>], texts: &[String], asked: Asked) {
+    let events = parsed(events);
+    let is_result = |event: &Value| event["metadata"]["eventType"] == "result";
+    let turns: Vec<&[Value]> = events.split_inclusive(is_result).collect();
+    assert_eq!(turns.len(), texts.len(), "as many turns");
+    for (turn, expected) in turns.iter().zip(texts) {
+        let (text, outcome) = (text_of(turn), turn.last().expect("a result")["metadata"]["outcome"].clone());
+        match outcome.as_str() {
+            Some("completed") => assert_eq!(&text, expected),
+            Some("interrupted" | "cancelled") => assert!(expected.starts_with(&text), "{outcome}: {text}"),
+            // A server that is killed between the signal and the agent's end may have forgotten why there was one.
+            Some("failed") if asked == Asked::AndCancelled => {
+                assert!(expected.starts_with(&text), "{outcome}: {text}")
+            }
+            _ => panic!("{outcome}: {:?}", turn.last()),
+        }
+    }
 }
 
 /// No process of the server's agents is left, at the latest after a moment.

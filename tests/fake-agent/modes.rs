@@ -16,6 +16,8 @@ use crate::lines::{Printer, delta_text, time_text};
 use crate::script::{HANDED_ON, Mode, Script};
 
 const MIB: usize = 1 << 20;
+/// How many deltas of `flood` are one message.
+const MESSAGE_DELTAS: u64 = 10_000;
 /// How many children `many_processes` has.
 const PROCESSES: usize = 200;
 
@@ -105,6 +107,13 @@ fn deltas(script: &Script, out: &mut Printer) -> io::Result<String> {
         // By the clock and not by the delta before, or a slow machine would change the pace.
         let due = Duration::from_micros(script.pace_us.saturating_mul(index - paced_from));
         thread::sleep(due.saturating_sub(started.elapsed()));
+        if script.mode == Mode::Flood && 0 < index && index % MESSAGE_DELTAS == 0 {
+            // Nobody says all of it in one message.
+            out.text_end(&text, MESSAGE_DELTAS)?;
+            out.message_start()?;
+            out.text_start()?;
+            text.clear();
+        }
         let delta = if script.stamp { time_text() } else { delta_text(index) };
         out.text_delta(&delta)?;
         text.push_str(&delta);

@@ -72,7 +72,7 @@ pub(crate) enum Mode {
     ResultThenHang,
     /// Ends after its deltas, with `code` or by `signal`.
     Crash,
-    /// Prints `mib` MiB of deltas as fast as it goes, then as `stream`.
+    /// Prints `mib` MiB of deltas as fast as it goes, in messages of 10,000, then as `stream`.
     Flood,
     /// Prints `mib` MiB without a line end.
     NoNewline,

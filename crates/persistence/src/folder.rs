@@ -4,14 +4,20 @@ use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 
 use crate::OpenError;
 
 const FOLDER_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
 const LOCK: &str = "Lock";
+/// A server that was killed while it started an agent leaves a process that holds the lock until it has become the
+/// supervisor.
+const LOCK_PATIENCE: Duration = Duration::from_secs(1);
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
 /// What stands in the lock file of a folder that has a database.
 const MARK: &[u8] = b"tokenrail.db\n";
 
@@ -27,10 +33,14 @@ impl Folder {
         make(path).map_err(|error| OpenError::io(path, error))?;
         let lock_path = path.join(LOCK);
         let lock = private_file(&lock_path).map_err(|error| OpenError::io(&lock_path, error))?;
-        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Self { path: path.to_owned(), lock }),
-            Err(rustix::io::Errno::WOULDBLOCK) => Err(OpenError::Locked { folder: path.to_owned() }),
-            Err(error) => Err(OpenError::io(&lock_path, error.into())),
+        let started = Instant::now();
+        loop {
+            match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(Self { path: path.to_owned(), lock }),
+                Err(Errno::WOULDBLOCK) if started.elapsed() < LOCK_PATIENCE => std::thread::sleep(LOCK_PAUSE),
+                Err(Errno::WOULDBLOCK) => return Err(OpenError::Locked { folder: path.to_owned() }),
+                Err(error) => return Err(OpenError::io(&lock_path, error.into())),
+            }
         }
     }
 

@@ -107,7 +107,7 @@ fn checksum_of(columns: &Columns<'_>) -> Checksum {
 }
 
 /// The columns that [`event`] reads, in its order.
-pub(crate) const COLUMNS: &str = 
+pub(crate) const COLUMNS: &str =
     "sequence_number, first_sequence, content, raw, metadata, created_at, type, agent_id, checksum";
 
 /// Reads a row back.

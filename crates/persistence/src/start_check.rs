@@ -23,8 +23,7 @@ pub(crate) fn check(db: &Connection, path: &Path, pages_up_to_bytes: u64) -> Res
     let corrupt = |problem| Err(OpenError::Corrupt { path: path.to_owned(), problem });
     let bytes = std::fs::metadata(path).map_err(|error| OpenError::io(path, error))?.len();
     if bytes <= pages_up_to_bytes {
-        let found: String =
-            db.pragma_query_value(None, "quick_check", |row| row.get(0)).map_err(failed)?;
+        let found: String = db.pragma_query_value(None, "quick_check", |row| row.get(0)).map_err(failed)?;
         if found != "ok" {
             return corrupt(found);
         }

@@ -154,7 +154,10 @@ async fn damaged_files_are_detected_and_never_give_a_wrong_event() {
             }
         });
         let found = judged(folder.path(), truth, &what).await;
-        assert!(found != Found::Earlier || name == FILES[1], "{what}: events are missing, and nobody says so");
+        assert!(
+            found != Found::Earlier || name == FILES[1],
+            "{what}: events are missing, and nobody says so"
+        );
         tally[found as usize] += 1;
     }
     println!("detected, the same, earlier: {tally:?}");
@@ -227,9 +230,11 @@ async fn a_changed_text_is_a_problem_of_its_agent_alone() {
     let mut server = server_on(&folder);
     server.start_again();
     let agents = server.get("/api/agents").await;
-    let ids: Vec<_> = agents.as_array().unwrap().iter().map(|agent| agent["agentId"].as_str().unwrap()).collect();
+    let ids: Vec<_> =
+        agents.as_array().unwrap().iter().map(|agent| agent["agentId"].as_str().unwrap()).collect();
     for path in ["events", "messages"] {
-        let answer = server.request(Method::GET, &format!("/api/agents/{}/{path}", ids[0])).send().await.unwrap();
+        let answer =
+            server.request(Method::GET, &format!("/api/agents/{}/{path}", ids[0])).send().await.unwrap();
         assert_eq!(answer.status(), 500, "{path}");
         assert!(answer.text().await.unwrap().contains("store_failed"), "{path}");
         assert!(!server.get(&format!("/api/agents/{}/{path}", ids[1])).await.as_array().unwrap().is_empty());

@@ -14,7 +14,7 @@ use tokio::runtime::Handle;
 
 use crate::client::{Client, finished};
 use crate::follower::Way;
-use crate::harness::{PATIENCE, TestServer, fake_config, numbers, text_of};
+use crate::harness::{PATIENCE, TestServer, fake_config, numbers};
 use crate::judge;
 
 /// The calls in which the server is killed, and in the how manieth of them.
@@ -119,7 +119,8 @@ impl Stage {
             struck = self.ended(said).await;
             self.start_again();
         }
-        let story = Handle::current().spawn(story(Client::of(&self.server), self.server.folder.path().into()));
+        let story =
+            Handle::current().spawn(story(Client::of(&self.server), self.server.folder.path().into()));
         let before = tokio::time::Instant::now();
         while !story.is_finished() {
             let short = patience == Patience::Short && !struck;
@@ -179,7 +180,12 @@ impl Stage {
     async fn ended(&mut self, said: &str) -> bool {
         let status = self.ended_within(PATIENCE).await.expect("it ends when it does not serve");
         let killed = status.signal() == Some(9);
-        assert!(killed || matches!(status.code(), Some(1 | 78)), "{}: {status} {said} {}", self.what, self.said());
+        assert!(
+            killed || matches!(status.code(), Some(1 | 78)),
+            "{}: {status} {said} {}",
+            self.what,
+            self.said()
+        );
         killed
     }
 
@@ -212,5 +218,5 @@ async fn story(client: Client, folder: PathBuf) {
     let seen = finished(reader).await;
     let there = client.events(&id).await;
     judge::saw_what_is_there(&seen, &history, &there);
-    assert_eq!(text_of(&judge::parsed(&there)), numbers(60) + &numbers(20));
+    judge::said_what_was_asked(&there, &[numbers(60), numbers(20)], judge::Asked::ToTheEnd);
 }

@@ -50,6 +50,18 @@ fn a_folder_is_used_by_one_server_at_a_time() {
 }
 
 #[test]
+fn a_lock_that_a_killed_server_has_left_for_a_moment_is_waited_for() {
+    let (store, folder) = fresh();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            std::thread::sleep(Duration::from_millis(100));
+            drop(store);
+        });
+        Store::open(config(&folder)).unwrap();
+    });
+}
+
+#[test]
 fn a_newer_schema_is_refused_and_not_touched() {
     let (store, folder) = fresh();
     drop(store);
