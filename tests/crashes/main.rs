@@ -10,6 +10,7 @@ mod harness;
 
 mod client;
 mod judge;
+mod load;
 mod real_crashes;
 mod torture;
 

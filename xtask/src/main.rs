@@ -34,6 +34,7 @@ cargo xtask COMMAND
   tidy                names, lengths, migrations, links, problem codes
   ci                  lint, then test: what the continuous integration runs
   crash [--kills N]   build, kill a server under load N times (150), and judge what its readers have seen
+  load [--seconds N]  build, and have many readers and many agents at once, for N seconds each (10)
   bench [ARGS]        build in release mode and run the benchmark with ARGS
   help                this text
 
@@ -77,7 +78,8 @@ fn run(command: &str, args: &[String]) -> Result<(), Failure> {
     match command {
         "bench" => return bench::run(args),
         "test" => return test::run(&only(args)?),
-        "crash" => return test::crash(kills(args)?),
+        "crash" => return test::longer(&test::KILLS, amount(command, "--kills", args)?),
+        "load" => return test::longer(&test::LOAD, amount(command, "--seconds", args)?),
         _ => no_arguments(command, args)?,
     }
     match command {
@@ -104,11 +106,11 @@ fn only(args: &[String]) -> Result<test::Which, Failure> {
     }
 }
 
-fn kills(args: &[String]) -> Result<Option<u64>, Failure> {
-    let usage = || Failure::new("usage: cargo xtask crash [--kills NUMBER]");
+fn amount(command: &str, option: &str, args: &[String]) -> Result<Option<u64>, Failure> {
+    let usage = || Failure::new(format!("usage: cargo xtask {command} [{option} NUMBER]"));
     match args {
         [] => Ok(None),
-        [flag, number] if flag == "--kills" => number.parse().map(Some).map_err(|_| usage()),
+        [flag, number] if flag == option => number.parse().map(Some).map_err(|_| usage()),
         _ => Err(usage()),
     }
 }

@@ -12,11 +12,17 @@ const MOUNT_TESTS: &str = "with_a_small_disk";
 const STRACE_TESTS: &str = "by_strace";
 
 /// In the paths of the tests that take minutes. Each part has a run of its own, so that nothing else uses the machine.
-const LONG_TESTS: [(&str, &str); 2] = [("real crashes", "real_crashes::"), ("torture", "torture::")];
+const LONG_TESTS: [(&str, &str); 3] =
+    [("real crashes", "real_crashes::"), ("torture", "torture::"), ("load", "load::")];
 
-/// The test of many kills, and the variable that says how many.
-const KILL_TEST: &str = "real_crashes::kill_loop";
-const KILLS_VARIABLE: &str = "TOKENRAIL_TEST_KILLS";
+/// Tests that can be made longer, each by a variable.
+pub(crate) const KILLS: Longer = Longer { test: "real_crashes::kill_loop", variable: "TOKENRAIL_TEST_KILLS" };
+pub(crate) const LOAD: Longer = Longer { test: "load::", variable: "TOKENRAIL_TEST_LOAD_S" };
+
+pub(crate) struct Longer {
+    test: &'static str,
+    variable: &'static str,
+}
 
 /// Which tests are asked for.
 pub(crate) enum Which {
@@ -91,17 +97,17 @@ fn strace_tests() -> Result<Outcome, Failure> {
     counted("crash points", &mut tests)
 }
 
-/// Kills a server under load as often as asked.
-pub(crate) fn crash(kills: Option<u64>) -> Result<(), Failure> {
+/// Runs one of the long tests, as long as asked.
+pub(crate) fn longer(which: &Longer, amount: Option<u64>) -> Result<(), Failure> {
     need_a_c_compiler()?;
     let build = ["build", "--workspace", "--all-targets", "--locked"];
     process::step("building everything", process::cargo().args(build))?;
     let mut tests = cargo_test(None);
-    tests.args(["--test", "crashes", "--", KILL_TEST, "--nocapture"]);
-    if let Some(kills) = kills {
-        tests.env(KILLS_VARIABLE, kills.to_string());
+    tests.args(["--test", "crashes", "--", which.test, "--nocapture", "--test-threads", "1"]);
+    if let Some(amount) = amount {
+        tests.env(which.variable, amount.to_string());
     }
-    process::step("kills", &mut tests)
+    process::step(which.test, &mut tests)
 }
 
 /// Tests that mount a small disk of their own, to fill it.
