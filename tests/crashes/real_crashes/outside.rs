@@ -1,7 +1,9 @@
 //! Others at the database: who holds its lock, and who reads for a long time.
 
+use std::process::Command;
 use std::time::Duration;
 
+use reqwest::Method;
 use rusqlite::Connection;
 use serde_json::json;
 
@@ -60,6 +62,44 @@ async fn who_reads_for_a_long_time_delays_nobody_and_the_log_is_cut_afterwards()
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     assert_eq!(text_of(&server.events(&id).await), numbers(30_000));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_limit_on_the_size_of_files_delays_and_kills_nobody() {
+    let mut server = TestServer::start();
+    server.stop();
+    let plain = server.command(&["serve", "--log", "warn"]);
+    // In blocks of 512 bytes: 2 MiB.
+    let mut limited = Command::new("/bin/sh");
+    limited
+        .args(["-c", "ulimit -f 4096; exec \"$0\" \"$@\""])
+        .arg(plain.get_program())
+        .args(plain.get_args());
+    server.start_by(limited).unwrap();
+    let outsider = outsider(&server);
+    outsider.execute_batch("BEGIN; SELECT count(*) FROM agents").unwrap();
+    let id = server.launch(&json!({ "deltas": 2_000, "pace_us": 1000 })).await;
+    let log = server.data_dir().join("tokenrail.db-wal");
+    let started = tokio::time::Instant::now();
+    while std::fs::metadata(&log).map_or(0, |log| log.len()) < (2 << 20) - (64 << 10) {
+        assert!(started.elapsed() < PATIENCE, "the log never reaches the limit");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    while retries(&server).await == 0 {
+        assert!(started.elapsed() < PATIENCE, "no write ever fails");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(server.get(&format!("/api/agents/{id}")).await["status"], "running", "reading goes on");
+    outsider.execute_batch("COMMIT").unwrap();
+    server.wait_for_status(&id, "completed").await;
+    assert_eq!(text_of(&server.events(&id).await), numbers(2_000));
+    judge::database_is_sound(&server.data_dir(), "after all");
+}
+
+async fn retries(server: &TestServer) -> u64 {
+    let metrics = server.request(Method::GET, "/metrics").send().await.unwrap().text().await.unwrap();
+    let line = metrics.lines().find(|line| line.starts_with("tokenrail_write_retries_total ")).unwrap();
+    line.rsplit(' ').next().unwrap().parse().unwrap()
 }
 
 #[tokio::test]

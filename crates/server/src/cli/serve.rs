@@ -4,7 +4,7 @@ use std::io::IsTerminal as _;
 
 use clap::{Args, ValueEnum};
 use tokenrail_persistence::OpenError;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
 use super::screen::{Screen, Style};
@@ -38,6 +38,7 @@ pub(crate) async fn serve(config: Config, args: ServeArgs, screen: &mut Screen) 
     if config.insecure_no_auth {
         tracing::warn!("no token is asked for: every program on this machine can run agents as this user");
     }
+    let _kept = survive_file_size_limit()?;
     let server = Server::start(config).await.map_err(start_failure)?;
     screen.line(Style::Plain, &format!("serving on {}", server.url()));
     if screen.is_live() {
@@ -50,6 +51,12 @@ pub(crate) async fn serve(config: Config, args: ServeArgs, screen: &mut Screen) 
         tracing::warn!("not everything ended within limits.shutdown_timeout_s");
     }
     Ok(Exit::Completed)
+}
+
+/// Where files may not grow beyond a limit of the system, a write fails then instead of killing the server. Agents are
+/// not given this: a new program begins with the usual signals.
+fn survive_file_size_limit() -> std::io::Result<Signal> {
+    signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))
 }
 
 fn start_failure(error: StartError) -> Failure {
