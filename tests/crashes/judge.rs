@@ -54,7 +54,7 @@ pub(crate) fn said_what_was_asked(events: &[Box<RawValue>], texts: &[String], as
             Some("interrupted" | "cancelled") => assert!(expected.starts_with(&text), "{outcome}: {text}"),
             // A server that is killed between the signal and the agent's end may have forgotten why there was one.
             Some("failed") if asked == Asked::AndCancelled => {
-                assert!(expected.starts_with(&text), "{outcome}: {text}")
+                assert!(expected.starts_with(&text), "{outcome}: {text}");
             }
             _ => panic!("{outcome}: {:?}", turn.last()),
         }

@@ -1,5 +1,6 @@
 //! What takes minutes: real crashes, agents that torture, load. The same servers and readers as in the user stories.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test ends where its own tools fail")]
+#![expect(clippy::print_stdout, reason = "what was measured is worth a line")]
 
 #[expect(dead_code, reason = "the user stories use more of it")]
 #[path = "../e2e/follower.rs"]

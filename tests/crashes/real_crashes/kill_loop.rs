@@ -99,7 +99,7 @@ fn examine(server: &TestServer, watch: &Watch, kill: usize) {
     let sql = "SELECT head FROM heads JOIN agents ON agents.key = heads.agent WHERE agents.id = ?1";
     let histories = watch.histories.lock().unwrap().clone();
     for (id, history) in histories {
-        let seen = std::fs::read(&history).unwrap_or_default().iter().filter(|byte| **byte == b'\n').count();
+        let seen = std::fs::read_to_string(&history).unwrap_or_default().lines().count();
         // Nobody is there to have seen anything of an agent that has been purged since the list was copied.
         let head: i64 = db.query_row(sql, [&id], |row| row.get(0)).unwrap_or(i64::MAX);
         assert!(seen as i64 <= head, "after kill {kill} {id} ends at {head}, and {seen} events were seen");

@@ -30,8 +30,8 @@ async fn who_writes_from_outside_delays_and_nothing_is_shown_meanwhile() {
     outsider.execute_batch("BEGIN IMMEDIATE").unwrap();
     let head = server.get(&format!("/api/agents/{id}")).await["head"].clone();
     std::fs::write(&gate, "").unwrap();
-    let held = tokio::time::Instant::now();
-    while held.elapsed() < Duration::from_secs(7) {
+    let since = tokio::time::Instant::now();
+    while since.elapsed() < Duration::from_secs(7) {
         assert_eq!(server.get(&format!("/api/agents/{id}")).await["head"], head, "reading goes on");
         let lines = std::fs::read_to_string(&history).unwrap().lines().count();
         assert!(lines as u64 <= head.as_u64().unwrap(), "what is not saved is not shown");
