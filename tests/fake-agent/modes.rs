@@ -16,6 +16,10 @@ use crate::lines::{Printer, delta_text, time_text};
 use crate::script::{HANDED_ON, Mode, Script};
 
 const MIB: usize = 1 << 20;
+/// How many deltas of `flood` are one message.
+const MESSAGE_DELTAS: u64 = 10_000;
+/// How many children `many_processes` has.
+const PROCESSES: usize = 200;
 
 /// Plays the script; gives the exit code.
 pub(crate) fn play(script: &Script, out: &mut Printer) -> io::Result<u8> {
@@ -26,6 +30,17 @@ pub(crate) fn play(script: &Script, out: &mut Printer) -> io::Result<u8> {
     }
     match script.mode {
         Mode::Hang | Mode::IgnoreTerm | Mode::ResultThenHang => hang(),
+        Mode::ManyProcesses => {
+            (0..PROCESSES).try_for_each(|_| escape())?;
+            hang();
+        }
+        Mode::StopItself => kill_process(getpid(), Signal::STOP)?,
+        Mode::CloseStdout => return Err(become_mute()),
+        Mode::Memory => {
+            // Each page is written to, or it would not be there.
+            std::hint::black_box(vec![1_u8; script.mib * MIB]);
+            hang();
+        }
         Mode::Crash => crash(script.signal)?,
         _ => {}
     }
@@ -36,19 +51,25 @@ fn print(script: &Script, out: &mut Printer) -> io::Result<u8> {
     match script.mode {
         Mode::NoNewline => return fill(out, script.mib).map(|()| 0),
         Mode::StderrFlood => flood_stderr(script.mib)?,
-        Mode::IgnoreTerm => drop(Command::new(env::current_exe()?).arg(ESCAPEE).spawn()?),
+        Mode::IgnoreTerm | Mode::Daemon => escape()?,
         _ => {}
     }
     out.init()?;
     match script.mode {
         Mode::Tool => tool(script, out)?,
         Mode::LongLine => long_line(script.mib, out)?,
+        Mode::TinyLines => tiny_lines(script.mib, out)?,
         Mode::EnvDump => return env_dump(out).map(|()| 0),
         _ => {}
     }
     let text = deltas(script, out)?;
     match script.mode {
-        Mode::Hang | Mode::IgnoreTerm => return Ok(0),
+        Mode::Hang
+        | Mode::IgnoreTerm
+        | Mode::ManyProcesses
+        | Mode::StopItself
+        | Mode::CloseStdout
+        | Mode::Memory => return Ok(0),
         Mode::Crash => return Ok(script.code),
         _ => {}
     }
@@ -68,10 +89,13 @@ fn deltas(script: &Script, out: &mut Printer) -> io::Result<String> {
     out.text_start()?;
     let mut text = String::new();
     if script.mode == Mode::HalfUtf8 {
-        // What would be U+1F600 with one more byte.
-        let cut = b"{\"type\":\"stream_event\",\"event\":{\"type\":\"content_block_delta\",\"index\":0,\
-            \"delta\":{\"type\":\"text_delta\",\"text\":\"\xf0\x9f\x98\"}}}\n";
-        out.raw(cut)?;
+        // What would be U+1F600 with more bytes.
+        let mut line = b"{\"type\":\"stream_event\",\"event\":{\"type\":\"content_block_delta\",\"index\":0,\
+            \"delta\":{\"type\":\"text_delta\",\"text\":\""
+            .to_vec();
+        line.extend_from_slice(&b"\xf0\x9f\x98"[..script.cut.min(3)]);
+        line.extend_from_slice(b"\"}}}\n");
+        out.raw(&line)?;
     }
     let mut started = Instant::now();
     let (mut index, mut paced_from) = (0, 0);
@@ -84,6 +108,13 @@ fn deltas(script: &Script, out: &mut Printer) -> io::Result<String> {
         let due = Duration::from_micros(script.pace_us.saturating_mul(index - paced_from));
         if !script.hurry.as_deref().is_some_and(Path::exists) {
             thread::sleep(due.saturating_sub(started.elapsed()));
+        }
+        if script.mode == Mode::Flood && 0 < index && index % MESSAGE_DELTAS == 0 {
+            // Nobody says all of it in one message.
+            out.text_end(&text, MESSAGE_DELTAS)?;
+            out.message_start()?;
+            out.text_start()?;
+            text.clear();
         }
         let delta = if script.stamp { time_text() } else { delta_text(index) };
         out.text_delta(&delta)?;
@@ -108,6 +139,22 @@ fn long_line(mib: usize, out: &mut Printer) -> io::Result<()> {
 fn fill(out: &mut Printer, mib: usize) -> io::Result<()> {
     let block = vec![b'x'; MIB];
     (0..mib).try_for_each(|_| out.raw(&block))
+}
+
+/// Lines of JSON that are no event of any kind, and lines that are no JSON.
+fn tiny_lines(mib: usize, out: &mut Printer) -> io::Result<()> {
+    let block = "{}\n\n7\nx\n".repeat(MIB / 9);
+    (0..mib).try_for_each(|_| out.raw(block.as_bytes()))
+}
+
+/// Starts a process that nobody waits for.
+fn escape() -> io::Result<()> {
+    Command::new(env::current_exe()?).arg(ESCAPEE).spawn().map(drop)
+}
+
+/// Becomes a program that has closed its output.
+fn become_mute() -> io::Error {
+    Command::new("/bin/sh").args(["-c", "exec >&- 2>&-; exec sleep 600"]).exec()
 }
 
 fn flood_stderr(mib: usize) -> io::Result<()> {

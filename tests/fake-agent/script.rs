@@ -24,6 +24,8 @@ pub(crate) struct Script {
     pub(crate) pause_ms: u64,
     /// How much the modes that speak of MiB print.
     pub(crate) mib: usize,
+    /// How many bytes of its character `half_utf8` prints: 1 to 3.
+    pub(crate) cut: usize,
     /// The exit code of `crash`.
     pub(crate) code: u8,
     /// The signal that `crash` kills itself with, instead of the exit code.
@@ -45,6 +47,7 @@ impl Default for Script {
             stamp: false,
             pause_ms: 0,
             mib: 1,
+            cut: 3,
             code: 1,
             signal: None,
             gate: None,
@@ -72,7 +75,7 @@ pub(crate) enum Mode {
     ResultThenHang,
     /// Ends after its deltas, with `code` or by `signal`.
     Crash,
-    /// Prints `mib` MiB of deltas as fast as it goes, then as `stream`.
+    /// Prints `mib` MiB of deltas as fast as it goes, in messages of 10,000, then as `stream`.
     Flood,
     /// Prints `mib` MiB without a line end.
     NoNewline,
@@ -90,6 +93,18 @@ pub(crate) enum Mode {
     StderrFlood,
     /// Ends with code 0 in the middle of its result line.
     PartialLastLine,
+    /// Prints `mib` MiB of lines that mean nothing, then as `stream`.
+    TinyLines,
+    /// As `stream`, and leaves a process behind that has a session of its own and holds standard output.
+    Daemon,
+    /// As `hang`, with 200 processes that have sessions of their own.
+    ManyProcesses,
+    /// As `hang`, but stopped by its own signal.
+    StopItself,
+    /// As `hang`, with standard output closed.
+    CloseStdout,
+    /// As `hang`, with `mib` MiB of memory of its own.
+    Memory,
 }
 
 impl Script {

@@ -3,10 +3,26 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::{Failure, claude, process};
+use crate::{Failure, claude, process, system};
 
 /// In the path of each test that mounts a file system.
 const MOUNT_TESTS: &str = "with_a_small_disk";
+
+/// In the path of each test that runs the server under strace.
+const STRACE_TESTS: &str = "by_strace";
+
+/// In the paths of the tests that take minutes. Each part has a run of its own, so that nothing else uses the machine.
+const LONG_TESTS: [(&str, &str); 3] =
+    [("real crashes", "real_crashes::"), ("torture", "torture::"), ("load", "load::")];
+
+/// Tests that can be made longer, each by a variable.
+pub(crate) const KILLS: Longer = Longer { test: "real_crashes::kill_loop", variable: "TOKENRAIL_TEST_KILLS" };
+pub(crate) const LOAD: Longer = Longer { test: "load::", variable: "TOKENRAIL_TEST_LOAD_S" };
+
+pub(crate) struct Longer {
+    test: &'static str,
+    variable: &'static str,
+}
 
 /// Which tests are asked for.
 pub(crate) enum Which {
@@ -40,6 +56,10 @@ pub(crate) fn run(which: &Which) -> Result<(), Failure> {
         Which::All => {
             rows.push(Row { what: "rust tests", outcome: rust_tests(program)? });
             rows.push(Row { what: "small disk", outcome: mount_tests(program)? });
+            for (what, tests) in LONG_TESTS {
+                rows.push(Row { what, outcome: long_tests(what, tests)? });
+            }
+            rows.push(Row { what: "crash points", outcome: strace_tests()? });
             rows.push(Row { what: "claude CLI", outcome: claude_tests(&claude)? });
         }
         Which::Only(name) => {
@@ -56,7 +76,38 @@ pub(crate) fn run(which: &Which) -> Result<(), Failure> {
 fn rust_tests(program: Option<&Path>) -> Result<Outcome, Failure> {
     let mut tests = cargo_test(program);
     tests.args(["--", "--skip", claude::TESTS, "--skip", MOUNT_TESTS]);
+    for (_, long) in LONG_TESTS {
+        tests.args(["--skip", long]);
+    }
     counted("rust tests", &mut tests)
+}
+
+fn long_tests(what: &str, path: &str) -> Result<Outcome, Failure> {
+    let mut tests = cargo_test(None);
+    tests.args(["--test", "crashes", "--", path, "--skip", STRACE_TESTS, "--skip", MOUNT_TESTS]);
+    counted(what, tests.args(["--test-threads", "2"]))
+}
+
+fn strace_tests() -> Result<Outcome, Failure> {
+    if let Err(reason) = system::need("strace", "to kill a server in the middle of a system call") {
+        return Ok(not_run(&reason));
+    }
+    let mut tests = cargo_test(None);
+    tests.args(["--test", "crashes", "--", STRACE_TESTS, "--test-threads", "2"]);
+    counted("crash points", &mut tests)
+}
+
+/// Runs one of the long tests, as long as asked.
+pub(crate) fn longer(which: &Longer, amount: Option<u64>) -> Result<(), Failure> {
+    need_a_c_compiler()?;
+    let build = ["build", "--workspace", "--all-targets", "--locked"];
+    process::step("building everything", process::cargo().args(build))?;
+    let mut tests = cargo_test(None);
+    tests.args(["--test", "crashes", "--", which.test, "--nocapture", "--test-threads", "1"]);
+    if let Some(amount) = amount {
+        tests.env(which.variable, amount.to_string());
+    }
+    process::step(which.test, &mut tests)
 }
 
 /// Tests that mount a small disk of their own, to fill it.
@@ -87,6 +138,9 @@ fn named_tests(name: &str, program: Option<&Path>) -> Result<Outcome, Failure> {
     tests.args(["--", name]);
     if program.is_none() {
         tests.args(["--skip", claude::TESTS]);
+    }
+    if !system::answers("strace") {
+        tests.args(["--skip", STRACE_TESTS]);
     }
     counted(&format!("tests named {name}"), &mut tests)
 }
