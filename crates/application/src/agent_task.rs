@@ -37,6 +37,7 @@ struct SoFar {
 impl AgentTask {
     pub(crate) async fn run(self) {
         tokio::select! {
+            biased;
             () = self.run_turns() => {}
             () = self.watch_followers(), if self.cancel_on_disconnect => {}
         }
@@ -110,6 +111,7 @@ impl AgentTask {
         }
         self.core.waiting.fetch_add(1, Ordering::Relaxed);
         let place = tokio::select! {
+            biased;
             () = self.core.closing.cancelled() => Err(SaveError::Closing),
             () = self.core.draining.cancelled() => Err(SaveError::Closing),
             () = self.control.poked.notified() => Ok(None),
@@ -144,6 +146,7 @@ impl AgentTask {
         let order = order(&agent, &turn);
         let started = match self.agent_type(&agent) {
             Some(kind) => tokio::select! {
+                biased;
                 started = kind.runner.start(&order) => started.map_err(|error| error.to_agent_error()),
                 // The next life of the server finds the turn running, and what there is of it.
                 () = self.core.closing.cancelled() => return Err(SaveError::Closing),

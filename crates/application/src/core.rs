@@ -1,6 +1,6 @@
 //! What the use cases and the tasks share.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -39,7 +39,8 @@ pub(crate) struct Core {
     pub(crate) compaction: Notify,
     /// Rung when an agent's task has ended.
     pub(crate) retired: Notify,
-    controls: Mutex<HashMap<AgentId, Arc<Control>>>,
+    /// Sorted: a stop reaches the agents in the same order in each run of a simulation.
+    controls: Mutex<BTreeMap<AgentId, Arc<Control>>>,
 }
 
 /// The handle of one agent's task.
@@ -212,6 +213,7 @@ impl Core {
     /// Waits before another try; gives the next pause, or none where the server goes down.
     pub(crate) async fn pause(&self, pause: Duration) -> Option<Duration> {
         tokio::select! {
+            biased;
             () = self.closing.cancelled() => None,
             () = tokio::time::sleep(pause) => Some((pause * 2).min(self.limits.retry_pause_max)),
         }

@@ -107,6 +107,7 @@ impl Follower {
                 return Ok(Next::End(StreamEnd::AgentEnded));
             }
             tokio::select! {
+                biased;
                 () = self.closing.cancelled() => return Ok(Next::End(StreamEnd::ShuttingDown)),
                 changed = self.bell.changed() => if changed.is_err() {
                     return Ok(Next::End(StreamEnd::AgentEnded));

@@ -80,7 +80,23 @@ impl MemoryStore {
 
     /// What is saved of an agent's journal at this moment, without hesitation.
     pub fn saved(&self, agent: AgentId) -> Vec<Event> {
-        self.lock().shelves.get(&agent).map(|shelf| shelf.events.clone()).unwrap_or_default()
+        self.saved_after(agent, 0)
+    }
+
+    /// As [`MemoryStore::saved`], without the first `known` events.
+    pub fn saved_after(&self, agent: AgentId, known: usize) -> Vec<Event> {
+        let after = |shelf: &Shelf| shelf.events.get(known..).unwrap_or_default().to_vec();
+        self.lock().shelves.get(&agent).map(after).unwrap_or_default()
+    }
+
+    /// The agent as it is saved at this moment, without hesitation.
+    pub fn saved_agent(&self, agent: AgentId) -> Option<Agent> {
+        self.lock().shelves.get(&agent).map(|shelf| shelf.agent.clone())
+    }
+
+    /// All turns of an agent as they are saved at this moment, without hesitation.
+    pub fn saved_turns(&self, agent: AgentId) -> Vec<Turn> {
+        self.lock().shelves.get(&agent).map(Shelf::turns).unwrap_or_default()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

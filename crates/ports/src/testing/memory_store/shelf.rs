@@ -146,6 +146,10 @@ impl Shelf {
         number
     }
 
+    pub(super) fn turns(&self) -> Vec<Turn> {
+        self.turns.values().cloned().collect()
+    }
+
     pub(super) fn open_turns(&self) -> Vec<Turn> {
         let open = |turn: &&Turn| !matches!(turn.state, TurnState::Ended(_));
         let mut turns: Vec<Turn> = self.turns.values().filter(open).cloned().collect();
