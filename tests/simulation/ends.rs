@@ -97,19 +97,14 @@ fn of_run(
     let turns: Vec<_> =
         ledger.turns.iter().filter(|(number, _)| runs.get(number) == Some(&run)).map(|(_, turn)| turn).collect();
     let mut told = Vec::new();
-    for raw in turns.iter().flat_map(|turn| &turn.raw) {
-        told.extend_from_slice(raw);
+    let raw = turns.iter().flat_map(|turn| &turn.raw).flat_map(|raw| raw.split(|byte| *byte == b'\n'));
+    for line in raw.filter(|line| !line.is_empty()) {
+        told.extend_from_slice(line);
         told.push(b'\n');
     }
     let printed = lines(process.output());
     if printed != told {
-        return Err(format!(
-            "G2: run {run} printed {} bytes of lines, and the journal has {}:\n{}\n---\n{}",
-            printed.len(),
-            told.len(),
-            String::from_utf8_lossy(&printed),
-            String::from_utf8_lossy(&told)
-        ));
+        return Err(format!("G2: run {run}: {}", difference(&printed, &told)));
     }
     let Some(expected) = process.outcomes() else { return Ok(()) };
     let outcomes: Vec<_> = turns.iter().filter_map(|turn| turn.outcome).collect();
@@ -118,6 +113,20 @@ fn of_run(
     }
     let codes: Vec<_> = turns.iter().map(|turn| &turn.code).collect();
     Err(format!("G17: run {run} should have ended {expected:?}, and did {outcomes:?} {codes:?}"))
+}
+
+/// Where the lines of an output and those of the journal part.
+fn difference(printed: &[u8], told: &[u8]) -> String {
+    let count = |lines: &[u8]| lines.iter().filter(|byte| **byte == b'\n').count();
+    let at = printed.iter().zip(told).take_while(|(a, b)| a == b).count();
+    let rest = |lines: &[u8]| String::from_utf8_lossy(&lines[at..lines.len().min(at + 120)]).into_owned();
+    format!(
+        "of {} lines that were printed the journal has {}; where they part: {:?} and {:?}",
+        count(printed),
+        count(told),
+        rest(printed),
+        rest(told)
+    )
 }
 
 /// The lines of an output as the journal keeps them.

@@ -12,6 +12,8 @@ use std::time::Instant;
 use crate::simulation::{Report, simulate};
 
 const FRESH_SEEDS: u64 = 10_000;
+/// After so many failures a sweep has shown enough.
+const FAILURES_MAX: usize = 20;
 /// One of so many seeds is simulated twice.
 const TWICE: u64 = 50;
 
@@ -65,10 +67,11 @@ fn sweep(seeds: &[u64], stop_early: bool) -> Found {
                 while !stopped.load(Ordering::Relaxed) {
                     let index = next.fetch_add(1, Ordering::Relaxed) as usize;
                     let Some(&seed) = seeds.get(index) else { return };
+                    let began = Instant::now();
                     let report = checked(seed);
                     let mut found = found.lock().unwrap();
                     found.take(seed, report);
-                    if stop_early && 4 < found.failures.len() {
+                    if stop_early && FAILURES_MAX < found.failures.len() {
                         stopped.store(true, Ordering::Relaxed);
                     }
                 }

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use tokenrail_domain::{
     Agent, AgentId, AgentStatus, JsonText, Sequence, Timestamp, Turn, TurnNumber, TurnState,
 };
-use tokenrail_ports::{Created, Enqueued, Idempotency};
+use tokenrail_ports::{Created, Enqueued, Idempotency, StoreError};
 
 use crate::agent_task::AgentTask;
 use crate::error::Refusal;
@@ -76,11 +76,16 @@ impl AgentService {
         let agent = new_agent(id, kind, launch, cwd.to_string_lossy().into_owned(), now);
         let turn = new_turn(id, agent.prompt.clone(), now);
 
-        let created = self.core.outside.agents.create(agent.clone(), turn, key).await?;
-        match created {
-            Created::New => {}
-            Created::Again(id) => return Ok(LaunchOutcome { agent: self.get(id).await?, again: true }),
-            Created::KeyReused => return Err(Refusal::KeyReused),
+        match self.core.outside.agents.create(agent.clone(), turn, key).await {
+            Ok(Created::New) => {}
+            Ok(Created::Again(id)) => {
+                let agent = self.get(id).await?;
+                // The first answer may have been that the outcome is unknown: then nobody runs it yet.
+                self.ensure_task(&agent);
+                return Ok(LaunchOutcome { agent, again: true });
+            }
+            Ok(Created::KeyReused) => return Err(Refusal::KeyReused),
+            Err(error) => return Err(self.refused(&agent, error)),
         }
         self.ensure_task(&agent);
         self.core.news.tell(News::Created { agent: Box::new(agent.clone()), at: now });
@@ -122,17 +127,18 @@ impl AgentService {
             Some(control) => Some(control.queue.lock().await),
             None => None,
         };
-        let accepted = self.core.outside.agents.enqueue(turn, self.core.limits.queued_turns, key).await?;
+        let accepted = self.core.outside.agents.enqueue(turn, self.core.limits.queued_turns, key).await;
         drop(queue);
         match accepted {
-            Enqueued::New { turn, queued } => {
+            // The first answer to the same key may have been that the outcome is unknown: then nobody runs it yet.
+            Ok(Enqueued::New { turn, queued } | Enqueued::Again { turn, queued }) => {
                 self.ensure_task(&agent);
                 Ok(Accepted { turn, queued })
             }
-            Enqueued::Again { turn, queued } => Ok(Accepted { turn, queued }),
-            Enqueued::KeyReused => Err(Refusal::KeyReused),
-            Enqueued::QueueFull => Err(Refusal::QueueFull),
-            Enqueued::UnknownAgent => Err(Refusal::NotFound(id)),
+            Ok(Enqueued::KeyReused) => Err(Refusal::KeyReused),
+            Ok(Enqueued::QueueFull) => Err(Refusal::QueueFull),
+            Ok(Enqueued::UnknownAgent) => Err(Refusal::NotFound(id)),
+            Err(error) => Err(self.refused(&agent, error)),
         }
     }
 
@@ -207,6 +213,14 @@ impl AgentService {
                 Err(_) => Err(Refusal::ShuttingDown),
             },
         }
+    }
+
+    /// A turn that could not be saved, or perhaps could: in that case somebody must look for it.
+    fn refused(&self, agent: &Agent, error: StoreError) -> Refusal {
+        if let StoreError::OutcomeUnknown(_) = error {
+            self.ensure_task(agent);
+        }
+        Refusal::Store(error)
     }
 
     /// Makes sure that somebody runs what the agent has to run.
