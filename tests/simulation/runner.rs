@@ -1,5 +1,6 @@
 //! The runner: processes that play scripts, and a spool that is read through the real framer.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -81,6 +82,17 @@ impl IAgentRunner for SimRunner {
 
     async fn probe(&self) -> Probe {
         Probe::default()
+    }
+
+    async fn sweep(&self, keep: &BTreeSet<(AgentId, TurnNumber)>) -> Result<u32, RunnerError> {
+        self.0.step("sweep").await;
+        Ok(self.0.end_processes(|key| !keep.contains(key)))
+    }
+
+    async fn forget(&self, agent: AgentId) -> Result<(), RunnerError> {
+        self.0.step("forget").await;
+        self.0.end_processes(|(of, _)| *of == agent);
+        Ok(())
     }
 }
 

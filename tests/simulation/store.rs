@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use tokenrail_domain::{Agent, AgentId, Event, Sequence, Timestamp, Turn};
+use tokenrail_domain::{Agent, AgentId, Event, Sequence, StopReason, Timestamp, Turn, TurnNumber};
 use tokenrail_ports::{
     AgentFilter, Append, Created, Enqueued, IAgentRepository, IJournal, Idempotency, MessagePage, PageLimit,
-    StoreError,
+    Recalled, StoreError,
 };
 
 use crate::world::World;
@@ -142,8 +142,33 @@ impl IAgentRepository for SimStore {
         SimStore::read(self, "with open turns", self.0.disk.with_open_turns()).await
     }
 
-    async fn drop_queued(&self, agent: AgentId, at: Timestamp) -> Result<u32, StoreError> {
-        self.write("drop queued", self.0.disk.drop_queued(agent, at)).await
+    async fn recall(&self, key: Idempotency) -> Result<Option<Recalled>, StoreError> {
+        SimStore::read(self, "recall", self.0.disk.recall(key)).await
+    }
+
+    async fn last_turn(&self, agent: AgentId) -> Result<TurnNumber, StoreError> {
+        SimStore::read(self, "last turn", self.0.disk.last_turn(agent)).await
+    }
+
+    async fn cancel(&self, agent: AgentId, at: Timestamp) -> Result<u32, StoreError> {
+        self.write("cancel", self.0.disk.cancel(agent, at)).await
+    }
+
+    async fn stop_turn(
+        &self,
+        agent: AgentId,
+        turn: TurnNumber,
+        reason: StopReason,
+    ) -> Result<(), StoreError> {
+        self.write("stop turn", self.0.disk.stop_turn(agent, turn, reason)).await
+    }
+
+    async fn to_purge(&self) -> Result<Vec<Agent>, StoreError> {
+        SimStore::read(self, "to purge", self.0.disk.to_purge()).await
+    }
+
+    async fn purge(&self, agent: AgentId, at: Timestamp) -> Result<bool, StoreError> {
+        self.write("purge", self.0.disk.purge(agent, at)).await
     }
 
     async fn delete(&self, agent: AgentId, at: Timestamp, purge: bool) -> Result<bool, StoreError> {

@@ -224,6 +224,20 @@ impl World {
         begins
     }
 
+    /// Kills processes; gives how many there were.
+    pub(crate) fn end_processes(&self, which: impl Fn(&(AgentId, TurnNumber)) -> bool) -> u32 {
+        let mut state = self.lock();
+        let now = state.now_ms();
+        let mut ended = 0;
+        for (_, process) in state.processes.iter_mut().filter(|(key, _)| which(key)) {
+            if process.is_alive(now) {
+                process.lose(now);
+                ended += 1;
+            }
+        }
+        ended
+    }
+
     pub(crate) fn jump_clock(&self, ms: i64) {
         self.lock().jump_ms += ms;
     }

@@ -31,5 +31,5 @@ mod tests;
 pub use api::{Api, RandomSource};
 pub use config::PresentationConfig;
 pub use dialect::agent_frames;
-pub use routes::{app, routes};
+pub use routes::{app, page, routes};
 pub use socket::{SocketLimits, on_connect};
