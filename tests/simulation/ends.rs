@@ -15,6 +15,10 @@ use crate::simulation::Cast;
 use crate::view::View;
 use crate::world::World;
 
+/// How long after its cancel an agent may at most have ended by itself: what it takes to ask it to stop while the
+/// store is out of order and the server is started again, and the graces.
+const CANCEL_MS: u64 = 60_000;
+
 /// Everything that must be true at the end.
 pub(crate) fn everything(cast: &Cast) -> Result<(), String> {
     for commander in &cast.commanders {
@@ -61,7 +65,7 @@ fn of_agent(world: &World, commander: &Commander, agent: AgentId) -> Result<(), 
     if !asked && ledger.turns.values().any(cancelled) {
         return Err("G13: a turn was cancelled, and nobody had asked for it".to_owned());
     }
-    cancels(commander, ledger, &state.processes, &state.ends_of_lives, agent, &runs)
+    cancels(commander, ledger, &state.processes, agent, &runs)
 }
 
 /// Each message became one turn at most, and one that nobody cancelled just one.
@@ -145,28 +149,23 @@ fn lines(output: &[u8]) -> Vec<u8> {
     lines
 }
 
-/// After a cancel was accepted, what was open is not begun, and ends.
+/// After a cancel was accepted, what was open is not begun, and ends cancelled; or it had ended by itself.
 fn cancels(
     commander: &Commander,
     ledger: &Ledger,
     processes: &BTreeMap<(AgentId, TurnNumber), Process>,
-    ends_of_lives: &[u64],
     agent: AgentId,
     runs: &BTreeMap<TurnNumber, TurnNumber>,
 ) -> Result<(), String> {
     for ack in &commander.cancels {
-        // As long as a cancel is not durable, a server that ends forgets it.
-        if ends_of_lives.iter().any(|end| ack.acknowledged_ms <= *end) {
-            continue;
-        }
         for number in &ack.open {
-            let Some(run) = runs.get(number) else { continue };
-            let Some(process) = processes.get(&(agent, *run)) else { continue };
-            if ack.acknowledged_ms < process.started_ms && *run == *number {
-                let outcome = ledger.turns.get(number).and_then(|turn| turn.outcome);
-                if outcome != Some(TurnOutcome::Cancelled) {
-                    return Err(format!("G14: turn {number} was begun after its cancel, and is {outcome:?}"));
-                }
+            let outcome = ledger.turns.get(number).and_then(|turn| turn.outcome);
+            if matches!(outcome, None | Some(TurnOutcome::Cancelled)) {
+                continue;
+            }
+            let process = runs.get(number).and_then(|run| processes.get(&(agent, *run)));
+            if !process.is_some_and(|process| process.ended_by_itself(ack.acknowledged_ms + CANCEL_MS)) {
+                return Err(format!("G14: turn {number} was cancelled, and is {outcome:?}"));
             }
         }
     }

@@ -164,6 +164,11 @@ impl Process {
         self.script.pieces.truncate(self.printed);
     }
 
+    /// Whether it was not made to end, or could not be started, and that before then.
+    pub(crate) fn ended_by_itself(&self, before_ms: u64) -> bool {
+        self.unread || (!self.was_cut && self.exit_ms <= before_ms)
+    }
+
     /// All that it has printed; to be asked when it is gone.
     pub(crate) fn output(&self) -> &[u8] {
         &self.spool

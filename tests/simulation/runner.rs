@@ -56,8 +56,9 @@ impl IAgentRunner for SimRunner {
             let mut state = world.lock();
             let now = state.now_ms();
             state.note("spawn", u64::from(order.turn.0), hash_of(order.agent));
-            let others = state.processes.iter().filter(|((agent, _), _)| *agent == order.agent);
-            if others.into_iter().any(|(_, process)| process.is_alive(now)) {
+            let mut others = state.processes.iter().filter(|((agent, _), _)| *agent == order.agent);
+            // One whose output cannot be read is asked to stop, and not waited for.
+            if others.any(|(_, process)| process.is_alive(now) && !process.unread) {
                 state.fail(format!("two processes of agent {} at once", order.agent));
             }
             if state.processes.insert(key, Process::start(now, script)).is_some() {

@@ -67,7 +67,6 @@ fn sweep(seeds: &[u64], stop_early: bool) -> Found {
                 while !stopped.load(Ordering::Relaxed) {
                     let index = next.fetch_add(1, Ordering::Relaxed) as usize;
                     let Some(&seed) = seeds.get(index) else { return };
-                    let began = Instant::now();
                     let report = checked(seed);
                     let mut found = found.lock().unwrap();
                     found.take(seed, report);

@@ -45,8 +45,6 @@ pub(crate) struct State {
     /// Rare things that have happened.
     pub(crate) reached: BTreeSet<&'static str>,
     pub(crate) life: u32,
-    /// When each crash or stop of the server was.
-    pub(crate) ends_of_lives: Vec<u64>,
     /// Somebody stopped the server and its agents with it.
     pub(crate) agents_stopped: bool,
     /// How many steps the server has taken in this life.
@@ -80,7 +78,6 @@ impl World {
             frames: BTreeMap::new(),
             reached: BTreeSet::new(),
             life: 0,
-            ends_of_lives: Vec::new(),
             agents_stopped: false,
             steps: 0,
             crash_at: None,
@@ -123,7 +120,6 @@ impl World {
     pub(crate) fn end_life(&self) {
         let mut state = self.lock();
         let now = state.now_ms();
-        state.ends_of_lives.push(now);
         if state.crashed {
             state.crashes_left = state.crashes_left.saturating_sub(1);
             state.reached.insert("a crash");

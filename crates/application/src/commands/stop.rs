@@ -22,8 +22,9 @@ impl AgentService {
     async fn do_cancel(&self, id: AgentId) -> Result<(), Refusal> {
         let agent = self.get(id).await?;
         let agents = &self.core.outside.agents;
-        self.with_queue(&agent, async || agents.cancel(id, self.core.now()).await.map(|noted| 0 < noted))
-            .await?;
+        // What is noted already may not have been told: the first answer was perhaps that the outcome is unknown.
+        let tell = |noted| 0 < noted || self.core.control(id).is_some();
+        self.with_queue(&agent, async || agents.cancel(id, self.core.now()).await.map(tell)).await?;
         Ok(())
     }
 
