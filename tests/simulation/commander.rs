@@ -23,7 +23,9 @@ pub(crate) enum Deed {
     Send(u64),
     SendAgain(u64),
     Cancel,
-    Delete { purge: bool },
+    Delete {
+        purge: bool,
+    },
     JumpClock(i64),
     Wait(u64),
 }
@@ -141,7 +143,12 @@ impl Commander {
         Ok(())
     }
 
-    async fn launch(&mut self, service: &AgentService, world: &World, agents: &Agents) -> Result<(), Refusal> {
+    async fn launch(
+        &mut self,
+        service: &AgentService,
+        world: &World,
+        agents: &Agents,
+    ) -> Result<(), Refusal> {
         let key = CommandKey { key: format!("launch-{}", self.slot), body: self.prompt() };
         let launch = Launch {
             prompt: self.prompt(),

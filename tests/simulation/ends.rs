@@ -24,7 +24,9 @@ pub(crate) fn everything(cast: &Cast) -> Result<(), String> {
     for commander in &cast.commanders {
         let agent = cast.agents.get(commander.slot);
         let Some(agent) = agent else {
-            if commander.launched { return Err("G10: an agent that was launched is not known".to_owned()) }
+            if commander.launched {
+                return Err("G10: an agent that was launched is not known".to_owned());
+            }
             continue;
         };
         if commander.purged {
@@ -53,7 +55,10 @@ fn of_agent(world: &World, commander: &Commander, agent: AgentId) -> Result<(), 
         let told = ledger.turns.get(&turn.number).and_then(|told| told.outcome);
         let never_ran = told.is_none() && turn.state == TurnState::Ended(TurnOutcome::Cancelled);
         if !never_ran && turn.state != told.map_or(TurnState::Running, TurnState::Ended) {
-            return Err(format!("G9: turn {} is {:?} and its journal says {told:?}", turn.number, turn.state));
+            return Err(format!(
+                "G9: turn {} is {:?} and its journal says {told:?}",
+                turn.number, turn.state
+            ));
         }
     }
     let processes = state.processes.iter().filter(|((of, _), _)| *of == agent);
@@ -98,8 +103,12 @@ fn of_run(
     if process.unread {
         return Ok(());
     }
-    let turns: Vec<_> =
-        ledger.turns.iter().filter(|(number, _)| runs.get(number) == Some(&run)).map(|(_, turn)| turn).collect();
+    let turns: Vec<_> = ledger
+        .turns
+        .iter()
+        .filter(|(number, _)| runs.get(number) == Some(&run))
+        .map(|(_, turn)| turn)
+        .collect();
     let mut told = Vec::new();
     let raw = turns.iter().flat_map(|turn| &turn.raw).flat_map(|raw| raw.split(|byte| *byte == b'\n'));
     for line in raw.filter(|line| !line.is_empty()) {
@@ -159,8 +168,10 @@ fn cancels(
 ) -> Result<(), String> {
     for ack in &commander.cancels {
         for number in &ack.open {
-            let outcome = ledger.turns.get(number).and_then(|turn| turn.outcome);
-            if matches!(outcome, None | Some(TurnOutcome::Cancelled)) {
+            let turn = ledger.turns.get(number);
+            let outcome = turn.and_then(|turn| turn.outcome);
+            let never_began = turn.is_some_and(|turn| turn.code.as_deref() == Some("program_missing"));
+            if never_began || matches!(outcome, None | Some(TurnOutcome::Cancelled)) {
                 continue;
             }
             let process = runs.get(number).and_then(|run| processes.get(&(agent, *run)));
@@ -193,7 +204,7 @@ fn views(cast: &Cast) -> Result<(), String> {
 fn nothing_runs(world: &World) -> Result<(), String> {
     let state = world.lock();
     let now = state.now_ms();
-    match state.processes.iter().find(|(_, process)| process.is_alive(now)) {
+    match state.processes.iter().find(|(_, process)| process.is_alive(now) && !process.unread) {
         Some(((agent, turn), _)) => Err(format!("G14: turn {turn} of agent {agent} still has a process")),
         None => Ok(()),
     }

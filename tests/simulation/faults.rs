@@ -186,7 +186,7 @@ impl Faults {
             deletes: some(dice, 120, 100, 400),
             bound: some(dice, 60, 300, 800),
             clock_jump_ms: some(dice, 150, 500, 7_200_000),
-            limits: if dice.chance(600) { tiny_limits() } else { Limits::default() },
+            limits: if dice.chance(600) { tiny_limits() } else { wide_limits() },
         }
     }
 }
@@ -211,6 +211,15 @@ pub(crate) fn tiny_limits() -> Limits {
         tails_bytes: 12_000,
         retry_pause: Duration::from_millis(3),
         retry_pause_max: Duration::from_millis(50),
+        ..wide_limits()
+    }
+}
+
+/// The limits of the configuration, with shorter waits: agents that hang shall not fill whole simulations.
+fn wide_limits() -> Limits {
+    Limits {
+        idle_timeout: Duration::from_mins(3),
+        turn_timeout: Duration::from_mins(12),
         ..Limits::default()
     }
 }

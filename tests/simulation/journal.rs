@@ -41,7 +41,8 @@ impl Ledger {
             return Err(format!("G2: the journal goes on with {} and not with {expected}", event.sequence));
         }
         let turn = self.turns.entry(event.turn).or_default();
-        let told = turn.add(event).map_err(|how| format!("{how}, at {} of turn {}", event.sequence, event.turn));
+        let told =
+            turn.add(event).map_err(|how| format!("{how}, at {} of turn {}", event.sequence, event.turn));
         self.events.push(event.clone());
         told
     }

@@ -8,24 +8,29 @@
 //! 3. [`world`]: time, chance, crashes; [`store`], [`runner`], [`process`], [`script`]: what is behind the ports;
 //! 4. [`reader`], [`commander`], [`view`]: the clients;
 //! 5. [`journal`]: what is checked after each step; [`ends`]: what is checked when everything has come to its end;
-//! 6. [`sweep`]: thousands of fresh seeds, after those that failed once; and tests by name.
+//! 6. [`sweep`]: thousands of fresh seeds, after those that failed once; [`stories`] and [`checklist`]: tests by name;
+//!    [`planted`]: the proof that bugs are found.
 //!
 //! `TOKENRAIL_SEED=<number>` replays one seed and prints the end of its trace; `TOKENRAIL_SEEDS=<count>` says how many
 //! fresh ones are tried.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test ends where its own tools fail")]
 
+mod checklist;
 mod commander;
 mod dice;
 mod ends;
 mod faults;
 mod join;
 mod journal;
+#[cfg(planted_bugs)]
+mod planted;
 mod process;
 mod reader;
 mod runner;
 mod script;
 mod simulation;
 mod store;
+mod stories;
 mod sweep;
 mod trace;
 mod view;

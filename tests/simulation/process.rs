@@ -53,7 +53,6 @@ pub(crate) struct Process {
     script: Script,
     spool: Vec<u8>,
     printed: usize,
-    pub(crate) started_ms: u64,
     pub(crate) stopped_ms: Option<u64>,
     /// It was asked to stop and did so before it would have ended by itself.
     pub(crate) was_cut: bool,
@@ -85,7 +84,6 @@ impl Process {
             script,
             spool: Vec::new(),
             printed: 0,
-            started_ms: now,
             stopped_ms: None,
             was_cut: false,
             lost: false,
@@ -148,7 +146,8 @@ impl Process {
         }
         self.was_cut = true;
         (self.exit_ms, self.status) = (dies_ms, status);
-        let more = self.script.pieces[self.printed..].iter().take_while(|piece| piece.at_ms < dies_ms).count();
+        let more =
+            self.script.pieces[self.printed..].iter().take_while(|piece| piece.at_ms < dies_ms).count();
         self.script.pieces.truncate(self.printed + more);
         if let WhenStopped::Answers { .. } = self.script.when_stopped {
             self.script.pieces.push(Piece { at_ms: dies_ms, bytes: INTERRUPTED.to_vec() });
@@ -164,9 +163,12 @@ impl Process {
         self.script.pieces.truncate(self.printed);
     }
 
-    /// Whether it was not made to end, or could not be started, and that before then.
+    /// Whether it ended without being made to, and before then; or had given its result: that one decides.
     pub(crate) fn ended_by_itself(&self, before_ms: u64) -> bool {
-        self.unread || (!self.was_cut && self.exit_ms <= before_ms)
+        let says = |words: &[u8]| self.spool.windows(words.len()).any(|window| window == words);
+        let result = says(br#""type":"result","subtype":"success""#)
+            || says(br#""type":"result","subtype":"error_during_execution","is_error":true,"session_id""#);
+        self.unread || result || (!self.was_cut && self.exit_ms <= before_ms)
     }
 
     /// All that it has printed; to be asked when it is gone.

@@ -28,6 +28,8 @@ pub(crate) struct Reader {
     /// When each event came, where somebody wants to know.
     pub(crate) came_ms: Vec<(u64, u64)>,
     pub(crate) only_live: bool,
+    pub(crate) only_refresh: bool,
+    connections: u64,
 }
 
 /// Why a connection has ended.
@@ -53,6 +55,8 @@ impl Reader {
             gone: false,
             came_ms: Vec::new(),
             only_live: false,
+            only_refresh: false,
+            connections: 0,
         }
     }
 
@@ -68,6 +72,7 @@ impl Reader {
             };
             let calm = world.calm.is_cancelled();
             let cut = match self.dice.below(10) {
+                0..8 if self.only_refresh => self.refresh(service, world, agent).await,
                 0..2 if !self.only_live => self.poll(service, world, agent).await,
                 2 if !self.only_live => self.refresh(service, world, agent).await,
                 _ => self.follow(service, world, agent, calm).await,
@@ -90,7 +95,9 @@ impl Reader {
             Err(refusal) => return refused(world, &refusal, since),
         };
         let patience = if 0 < self.disconnect_ms && !calm {
-            Duration::from_millis(self.dice.between(1, self.disconnect_ms))
+            // Longer each time, or agents that hang would be followed ten thousand times.
+            self.connections += 1;
+            Duration::from_millis(self.dice.between(1, self.disconnect_ms) * (1 + self.connections / 10))
         } else {
             Duration::from_secs(86_400)
         };
@@ -215,7 +222,9 @@ impl Agents {
 
 fn refused(world: &World, refusal: &Refusal, since: u64) -> Cut {
     match refusal {
-        Refusal::NotFound(_) | Refusal::Store(tokenrail_application::StoreError::UnknownAgent(_)) => Cut::Deleted,
+        Refusal::NotFound(_) | Refusal::Store(tokenrail_application::StoreError::UnknownAgent(_)) => {
+            Cut::Deleted
+        }
         Refusal::CursorAhead { head } => {
             world.fail(format!("G1: a client has seen {since}, and the newest event is {head}"));
             Cut::Again

@@ -118,7 +118,9 @@ impl<'a> Author<'a> {
             let whole = text("said at once");
             return self.line(&whole);
         }
-        self.event(&format!(r#"{{"type":"message_start","message":{{"id":"m{number}","role":"assistant"}}}}"#));
+        self.event(&format!(
+            r#"{{"type":"message_start","message":{{"id":"m{number}","role":"assistant"}}}}"#
+        ));
         self.event(r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#);
         let deltas = if empty { 0 } else { self.dice.between(1, self.faults.deltas) };
         let mut whole = String::new();
@@ -141,12 +143,16 @@ impl<'a> Author<'a> {
         let whole = text(&whole);
         self.line(&whole);
         self.event(r#"{"type":"content_block_stop","index":0}"#);
-        self.event(r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":7}}"#);
+        self.event(
+            r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":7}}"#,
+        );
         self.event(r#"{"type":"message_stop"}"#);
     }
 
     fn tool(&mut self, number: u64) {
-        self.event(&format!(r#"{{"type":"message_start","message":{{"id":"t{number}","role":"assistant"}}}}"#));
+        self.event(&format!(
+            r#"{{"type":"message_start","message":{{"id":"t{number}","role":"assistant"}}}}"#
+        ));
         self.event(&format!(
             r#"{{"type":"content_block_start","index":0,"content_block":{{"type":"tool_use","id":"c{number}","name":"Bash","input":{{}}}}}}"#
         ));
@@ -228,7 +234,9 @@ impl<'a> Author<'a> {
     }
 
     fn event(&mut self, event: &str) {
-        self.line(&format!(r#"{{"type":"stream_event","event":{event},"session_id":"s","parent_tool_use_id":null}}"#));
+        self.line(&format!(
+            r#"{{"type":"stream_event","event":{event},"session_id":"s","parent_tool_use_id":null}}"#
+        ));
     }
 
     fn line(&mut self, line: &str) {
@@ -255,7 +263,10 @@ impl<'a> Author<'a> {
         match self.faults.cut {
             Cut::Lines => self.pieces = pieces,
             Cut::Burst => {
-                self.pieces = pieces.into_iter().map(|piece| Piece { at_ms: piece.at_ms / 500 * 500, ..piece }).collect();
+                self.pieces = pieces
+                    .into_iter()
+                    .map(|piece| Piece { at_ms: piece.at_ms / 500 * 500, ..piece })
+                    .collect();
             }
             Cut::Pieces | Cut::EveryByte => {
                 for Piece { at_ms, bytes } in pieces {

@@ -19,7 +19,10 @@ pub(crate) struct View {
 pub(crate) enum Item {
     /// A bubble that grows.
     Open(String),
-    Bubble { text: String, outcome: MessageOutcome },
+    Bubble {
+        text: String,
+        outcome: MessageOutcome,
+    },
     Other(Box<EventBody>),
 }
 

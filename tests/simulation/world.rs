@@ -18,7 +18,7 @@ use crate::journal::Ledger;
 use crate::process::Process;
 use crate::trace::Trace;
 
-const EPOCH_MS: i64 = 1_800_000_000_000;
+pub(crate) const EPOCH_MS: i64 = 1_800_000_000_000;
 const SLEEP_PER_MILLE: u64 = 60;
 
 /// What a simulation consists of beside the application. It outlives the server.
@@ -50,6 +50,8 @@ pub(crate) struct State {
     /// How many steps the server has taken in this life.
     pub(crate) steps: u64,
     pub(crate) crash_at: Option<u64>,
+    /// Where the next life crashes, whatever the swarm says.
+    pub(crate) crash_next: Option<u64>,
     pub(crate) crashed: bool,
     pub(crate) crashes_left: u64,
     jump_ms: i64,
@@ -81,6 +83,7 @@ impl World {
             agents_stopped: false,
             steps: 0,
             crash_at: None,
+            crash_next: None,
             crashed: false,
             crashes_left: faults.crashes,
             jump_ms: 0,
@@ -112,6 +115,7 @@ impl World {
         let within = self.faults.crash_within;
         let doomed = 0 < state.crashes_left && !self.calm.is_cancelled();
         state.crash_at = doomed.then(|| 1 + state.dice.below(within));
+        state.crash_at = state.crash_next.take().or(state.crash_at);
         let life = u64::from(state.life);
         state.note("life", life, 0);
     }

@@ -5,6 +5,7 @@
 //! * [`layers`]: which crate may use which
 //! * [`tidy`]: names, lengths, numbers and links
 //! * [`test`]: every test, with all the set-up it needs
+//! * [`planted`]: the proof that the simulation finds bugs
 //! * [`claude`]: the real agent program that the tests talk to
 //! * [`bench`]: the measurements
 //! * [`workspace`], [`process`]: the files of the project, and the programs that are run on them
@@ -14,6 +15,7 @@
 mod bench;
 mod claude;
 mod layers;
+mod planted;
 mod process;
 mod test;
 mod tidy;
@@ -31,6 +33,7 @@ cargo xtask COMMAND
   layers              which crate may use which: see docs/ARCHITECTURE.md
   tidy                names, lengths, migrations, links, problem codes
   ci                  lint, then test: what the continuous integration runs
+  planted-bugs        build with known bugs, and see that the simulation finds each of them
   bench [ARGS]        build in release mode and run the benchmark with ARGS
   help                this text
 
@@ -84,6 +87,7 @@ fn run(command: &str, args: &[String]) -> Result<(), Failure> {
         "layers" => layers::run(),
         "tidy" => tidy::run(),
         "lint" => lint(),
+        "planted-bugs" => planted::run(),
         "ci" => {
             lint()?;
             test::run(&test::Which::All)

@@ -8,6 +8,8 @@ use std::sync::atomic::Ordering;
 use tokenrail_domain::{
     Agent, AgentId, AgentStatus, JsonText, Sequence, Timestamp, Turn, TurnNumber, TurnState,
 };
+#[cfg(planted_bugs)]
+use tokenrail_ports::planted::{Bug, is_planted};
 use tokenrail_ports::{Created, Enqueued, Idempotency, Recalled, StoreError};
 
 use crate::agent_task::AgentTask;
@@ -117,6 +119,10 @@ impl AgentService {
     /// An agent whose launch is asked for again.
     async fn known(&self, id: AgentId) -> Result<LaunchOutcome, Refusal> {
         let agent = self.get(id).await?;
+        #[cfg(planted_bugs)]
+        if is_planted(Bug::KnownIsNotRun) {
+            return Ok(LaunchOutcome { agent, again: true });
+        }
         // The first answer may have been that the outcome is unknown: then nobody runs it yet.
         self.ensure_task(&agent);
         Ok(LaunchOutcome { agent, again: true })
@@ -151,6 +157,8 @@ impl AgentService {
         content: String,
         key: Option<CommandKey>,
     ) -> Result<Accepted, Refusal> {
+        #[cfg(planted_bugs)]
+        let key = key.filter(|_| !is_planted(Bug::KeyForgotten));
         let scope = format!("message:{id}");
         if let Some(key) = &key
             && let Some(Recalled { turn, queued, .. }) = self.recall(scope.clone(), key).await?
@@ -208,6 +216,10 @@ impl AgentService {
 
     /// A turn that could not be saved, or perhaps could: in that case somebody must look for it.
     fn refused(&self, agent: &Agent, error: StoreError) -> Refusal {
+        #[cfg(planted_bugs)]
+        if is_planted(Bug::KnownIsNotRun) {
+            return Refusal::Store(error);
+        }
         if let StoreError::OutcomeUnknown(_) = error {
             self.ensure_task(agent);
         }
@@ -220,6 +232,8 @@ impl AgentService {
         if let Some(control) = self.core.poke_or_register(agent.id, &tail) {
             let core = Arc::clone(&self.core);
             let cancel_on_disconnect = agent.cancel_on_disconnect;
+            #[cfg(planted_bugs)]
+            let cancel_on_disconnect = cancel_on_disconnect || is_planted(Bug::DisconnectCancels);
             let task = AgentTask { core, agent: agent.id, control, tail, cancel_on_disconnect };
             self.core.tracker.spawn_on(task.run(), &self.core.runtime);
         }

@@ -25,6 +25,8 @@ mod history;
 mod limits;
 mod news;
 mod outside;
+#[cfg(planted_bugs)]
+mod planted;
 mod pump;
 mod recorder;
 mod service;

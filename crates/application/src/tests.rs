@@ -7,3 +7,4 @@ mod history;
 mod recovery;
 mod refusals;
 mod turns;
+mod unknown;

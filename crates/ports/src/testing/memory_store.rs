@@ -31,6 +31,7 @@ struct State {
     keys: BTreeMap<(String, String), UsedKey>,
     faults: VecDeque<AppendFault>,
     healthy: bool,
+    answer_lost: bool,
     /// How many more appends are taken; none where there is no end to it.
     appends_left: Option<u32>,
     /// The state of the xorshift generator behind the hesitations; never 0.
@@ -65,6 +66,7 @@ impl MemoryStore {
                 keys: BTreeMap::new(),
                 faults: VecDeque::new(),
                 healthy: true,
+                answer_lost: false,
                 appends_left: None,
                 chance,
             }),
@@ -79,6 +81,16 @@ impl MemoryStore {
     /// Takes so many more appends and then none, as if the server had died there; with none it takes all again.
     pub fn take_appends(&self, left: Option<u32>) {
         self.lock().appends_left = left;
+    }
+
+    /// Makes the next command that changes an agent or its turns succeed, and tell that its outcome is unknown.
+    pub fn lose_next_answer(&self) {
+        self.lock().answer_lost = true;
+    }
+
+    fn answered<T>(&self, answer: Result<T, StoreError>) -> Result<T, StoreError> {
+        let lost = std::mem::take(&mut self.lock().answer_lost);
+        if lost { Err(StoreError::OutcomeUnknown("told to fail".into())) } else { answer }
     }
 
     /// Sets what [`IAgentRepository::check`] answers.
@@ -276,7 +288,7 @@ impl IAgentRepository for MemoryStore {
         turn: Turn,
         key: Option<Idempotency>,
     ) -> Result<Created, StoreError> {
-        self.act(|state| state.create(agent, turn, key)).await
+        self.answered(self.act(|state| state.create(agent, turn, key)).await)
     }
 
     async fn recall(&self, key: Idempotency) -> Result<Option<Recalled>, StoreError> {
@@ -295,7 +307,7 @@ impl IAgentRepository for MemoryStore {
         queue_max: u32,
         key: Option<Idempotency>,
     ) -> Result<Enqueued, StoreError> {
-        Ok(self.act(|state| state.enqueue(turn, queue_max, key)).await)
+        self.answered(Ok(self.act(|state| state.enqueue(turn, queue_max, key)).await))
     }
 
     async fn get(&self, id: AgentId) -> Result<Option<Agent>, StoreError> {
@@ -328,7 +340,7 @@ impl IAgentRepository for MemoryStore {
     }
 
     async fn cancel(&self, agent: AgentId, at: Timestamp) -> Result<u32, StoreError> {
-        self.act(|state| state.shelf_mut(agent).map(|shelf| shelf.cancel(at))).await
+        self.answered(self.act(|state| state.shelf_mut(agent).map(|shelf| shelf.cancel(at))).await)
     }
 
     async fn stop_turn(
