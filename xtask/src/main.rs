@@ -5,6 +5,7 @@
 //! * [`layers`]: which crate may use which
 //! * [`tidy`]: names, lengths, numbers and links
 //! * [`test`]: every test, with all the set-up it needs
+//! * [`planted`]: the proof that the simulation finds bugs
 //! * [`claude`]: the real agent program that the tests talk to
 //! * [`bench`]: the measurements
 //! * [`system`]: the programs that the tests need
@@ -15,6 +16,7 @@
 mod bench;
 mod claude;
 mod layers;
+mod planted;
 mod process;
 mod system;
 mod test;
@@ -35,6 +37,7 @@ cargo xtask COMMAND
   ci                  lint, then test: what the continuous integration runs
   crash [--kills N]   build, kill a server under load N times (150), and judge what its readers have seen
   load [--seconds N]  build, and have many readers and many agents at once, for N seconds each (10)
+  planted-bugs        build with known bugs, and see that the simulation finds each of them
   bench [ARGS]        build in release mode and run the benchmark with ARGS
   help                this text
 
@@ -90,6 +93,7 @@ fn run(command: &str, args: &[String]) -> Result<(), Failure> {
         "layers" => layers::run(),
         "tidy" => tidy::run(),
         "lint" => lint(),
+        "planted-bugs" => planted::run(),
         "ci" => {
             lint()?;
             test::run(&test::Which::All)

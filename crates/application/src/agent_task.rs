@@ -31,6 +31,7 @@ pub(crate) struct AgentTask {
 impl AgentTask {
     pub(crate) async fn run(self) {
         tokio::select! {
+            biased;
             () = self.run_turns() => {}
             () = self.watch_followers(), if self.cancel_on_disconnect => {}
         }
@@ -109,6 +110,7 @@ impl AgentTask {
         self.core.tell_status(self.agent, AgentStatus::Initializing, self.core.now());
         self.core.waiting.fetch_add(1, Ordering::Relaxed);
         let place = tokio::select! {
+            biased;
             () = self.core.closing.cancelled() => Err(SaveError::Closing),
             () = self.core.draining.cancelled() => Err(SaveError::Closing),
             () = self.control.poked.notified() => Ok(None),
@@ -137,6 +139,7 @@ impl AgentTask {
         let started = match self.agent_type(&agent) {
             _ if cancel.is_cancelled() || self.core.draining.is_cancelled() => Err(Verdict::cancelled()),
             Some(kind) => tokio::select! {
+                biased;
                 started = kind.runner.start(&order) => {
                     started.map_err(|error| Verdict::failed(error.to_agent_error()))
                 }

@@ -11,6 +11,9 @@
 //!
 //! Save first, announce second: `pump::Pump::saved` is the only place that announces, and it takes what the
 //! journal has just taken.
+//!
+//! Nothing here draws a chance: each `select!` is `biased`, so that a simulation with the same seed goes the same way
+//! (`tests/simulation`).
 
 mod agent_task;
 mod commands;
@@ -23,6 +26,8 @@ mod history;
 mod limits;
 mod news;
 mod outside;
+#[cfg(planted_bugs)]
+mod planted;
 mod pump;
 mod recorder;
 mod service;

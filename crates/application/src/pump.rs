@@ -8,6 +8,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use tokenrail_domain::{AgentId, EventBody, JsonText, Notice, Timestamp, Turn};
+#[cfg(planted_bugs)]
+use tokenrail_ports::planted::{Bug, is_planted};
 use tokenrail_ports::{Append, IAgentRun, OutputLine, RunEnd, RunOutput, StoreError, TurnStep};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
@@ -110,6 +112,10 @@ impl Pump {
         loop {
             if in_flight.is_none() {
                 in_flight = self.take().map(|append| self.begin_save(append));
+            }
+            #[cfg(planted_bugs)]
+            if is_planted(Bug::CancelBeforeReaping) && self.stop == Some(Stop::Cancelled) {
+                return self.finish(RunEnd::default(), in_flight).await;
             }
             let room = self.has_room();
             let (deadline, expired) = next_deadline(&self.watched(room), &self.core.limits);
@@ -246,6 +252,10 @@ impl Pump {
     }
 
     fn begin_save(&self, append: Append) -> InFlight {
+        #[cfg(planted_bugs)]
+        if is_planted(Bug::AnnounceBeforeCommit) {
+            announce(&self.core, &self.tail, append.clone());
+        }
         let core = Arc::clone(&self.core);
         Box::pin(async move { core.save(append).await })
     }

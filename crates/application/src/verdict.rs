@@ -1,6 +1,8 @@
 //! How a turn ended, from what the agent said, how its process ended, and who stopped it. Pure.
 
 use tokenrail_domain::{AgentError, ErrorClass, StopReason, TurnClose, TurnOutcome};
+#[cfg(planted_bugs)]
+use tokenrail_ports::planted::{Bug, is_planted};
 use tokenrail_ports::{ExitStatus, RunEnd};
 
 use crate::limits::Limits;
@@ -102,6 +104,10 @@ pub(crate) fn verdict(
     end: &RunEnd,
     limits: &Limits,
 ) -> Verdict {
+    #[cfg(planted_bugs)]
+    if is_planted(Bug::ExitCodeDecides) && stop.is_none() && end.status == ExitStatus::Code(0) {
+        return Verdict::of(TurnOutcome::Completed);
+    }
     let stopped = stop.and_then(|stop| stop_error(stop, limits));
     match (close, stop) {
         (Some(close), None | Some(_)) if close.error.is_none() && !close.interrupted => {

@@ -4,7 +4,8 @@
 mod agent;
 mod event_stream;
 
-use tokenrail_application::{Batch, Rendering, RenderingKey};
+use bytes::Bytes;
+use tokenrail_application::{Batch, Page, Rendering, RenderingKey};
 use tokenrail_domain::AgentId;
 
 use crate::error::{Code, FieldProblem, Problem};
@@ -97,6 +98,14 @@ impl Writing {
             Rendering { bytes, ends }
         })
     }
+}
+
+/// The frames of each event of a page in the dialect `agent`, as a WebSocket client gets them.
+pub fn agent_frames(agent: AgentId, page: &Page) -> Vec<Bytes> {
+    let form = WritingForm::Frames(Dialect::Agent);
+    let Rendering { bytes, ends } = Writing { form, raw: false }.of(agent, &page.batch);
+    let begin = |index: usize| if index == 0 { 0 } else { ends[index - 1] };
+    (page.skip..ends.len()).map(|index| bytes.slice(begin(index)..ends[index])).collect()
 }
 
 #[cfg(test)]
