@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::{Failure, process, workspace};
+use crate::{Failure, process, tools, workspace};
 
 /// A known version: its output changes with almost every release.
 const VERSION: &str = "2.1.330";
@@ -17,7 +17,6 @@ pub(crate) const TESTS: &str = "real_claude";
 
 /// The package is about 100 MB.
 const FETCH_LIMIT: Duration = Duration::from_mins(5);
-const SYSTEM_INSTALL_LIMIT: Duration = Duration::from_mins(5);
 
 /// The program, fetched if it is not there yet. The error is the reason why it can't be had.
 pub(crate) fn ready() -> Result<PathBuf, Failure> {
@@ -26,7 +25,7 @@ pub(crate) fn ready() -> Result<PathBuf, Failure> {
         return Ok(program);
     }
     if !answers("npm") {
-        install_npm()?;
+        tools::install("npm")?;
     }
     fetch(&folder)?;
     installed(&folder)
@@ -60,27 +59,6 @@ fn fetch(folder: &Path) -> Result<(), Failure> {
     npm.args(["--engine-strict=false", "--loglevel=error", "--include=optional"]);
     npm.arg(format!("{PACKAGE}@{VERSION}")).current_dir(folder);
     process::step_within(FETCH_LIMIT, &format!("fetching {PACKAGE} {VERSION}"), &mut npm)
-}
-
-/// On a bare machine that is ours to change, such as a build container, npm is installed by the system.
-fn install_npm() -> Result<(), Failure> {
-    let missing = "npm is missing (needed to fetch the claude program); install it, then try again";
-    if !is_root() || !answers("apt-get") {
-        return Err(Failure::new(missing));
-    }
-    let apt = |args: &[&str]| {
-        let mut apt = Command::new("apt-get");
-        apt.env("DEBIAN_FRONTEND", "noninteractive").arg("-qq").args(args);
-        process::step_within(SYSTEM_INSTALL_LIMIT, "installing npm by apt-get", &mut apt)
-    };
-    let installed =
-        apt(&["update"]).and_then(|()| apt(&["install", "--yes", "--no-install-recommends", "npm"]));
-    installed.map_err(|failure| Failure::new(format!("{missing} ({failure})")))
-}
-
-fn is_root() -> bool {
-    let asked = Command::new("id").arg("-u").stdin(Stdio::null()).output();
-    asked.is_ok_and(|answer| answer.stdout.trim_ascii() == b"0")
 }
 
 fn answers(program: &str) -> bool {

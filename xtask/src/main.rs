@@ -6,6 +6,7 @@
 //! * [`tidy`]: names, lengths, numbers and links
 //! * [`test`]: every test, with all the set-up it needs
 //! * [`claude`]: the real agent program that the tests talk to
+//! * [`tools`]: the browser and other programs of others that tests are tried with
 //! * [`bench`]: the measurements
 //! * [`workspace`], [`process`]: the files of the project, and the programs that are run on them
 #![expect(clippy::print_stdout, reason = "a command line program speaks on standard output")]
@@ -17,6 +18,7 @@ mod layers;
 mod process;
 mod test;
 mod tidy;
+mod tools;
 mod workspace;
 
 use std::fmt;

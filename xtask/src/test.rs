@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::tools::{TOOLS, Tool};
 use crate::{Failure, claude, process};
 
 /// In the path of each test that mounts a file system.
@@ -40,10 +41,16 @@ pub(crate) fn run(which: &Which) -> Result<(), Failure> {
         Which::All => {
             rows.push(Row { what: "rust tests", outcome: rust_tests(program)? });
             rows.push(Row { what: "small disk", outcome: mount_tests(program)? });
+            for tool in &TOOLS {
+                rows.push(Row { what: tool.what, outcome: tool_tests(tool)? });
+            }
             rows.push(Row { what: "claude CLI", outcome: claude_tests(&claude)? });
         }
         Which::Only(name) => {
-            rows.push(Row { what: "rust tests", outcome: named_tests(name, program)? });
+            let ready: Vec<_> = TOOLS.iter().map(|tool| (tool, tool.ready())).collect();
+            rows.push(Row { what: "rust tests", outcome: named_tests(name, program, &ready)? });
+            let missing = ready.iter().filter_map(|(tool, ready)| Some((tool, ready.as_ref().err()?)));
+            rows.extend(missing.map(|(tool, reason)| Row { what: tool.what, outcome: not_run(reason) }));
             if let Err(reason) = &claude {
                 rows.push(Row { what: "claude CLI", outcome: not_run(reason) });
             }
@@ -56,6 +63,9 @@ pub(crate) fn run(which: &Which) -> Result<(), Failure> {
 fn rust_tests(program: Option<&Path>) -> Result<Outcome, Failure> {
     let mut tests = cargo_test(program);
     tests.args(["--", "--skip", claude::TESTS, "--skip", MOUNT_TESTS]);
+    for tool in &TOOLS {
+        tests.args(["--skip", tool.tests]);
+    }
     counted("rust tests", &mut tests)
 }
 
@@ -70,6 +80,18 @@ fn mount_tests(program: Option<&Path>) -> Result<Outcome, Failure> {
     counted("tests with a small disk", &mut tests)
 }
 
+/// Tests that need a program of others.
+fn tool_tests(tool: &Tool) -> Result<Outcome, Failure> {
+    match tool.ready() {
+        Ok(program) => {
+            let mut tests = cargo_test(None);
+            tests.env(tool.variable, program).args(["--test", "security", "--", tool.tests]);
+            counted(&format!("tests with {}", tool.what), &mut tests)
+        }
+        Err(reason) => Ok(not_run(&reason)),
+    }
+}
+
 /// In a run of their own, when nothing else uses the machine: the program takes seconds of processor time to start.
 fn claude_tests(program: &Result<PathBuf, Failure>) -> Result<Outcome, Failure> {
     match program {
@@ -82,11 +104,21 @@ fn claude_tests(program: &Result<PathBuf, Failure>) -> Result<Outcome, Failure> 
     }
 }
 
-fn named_tests(name: &str, program: Option<&Path>) -> Result<Outcome, Failure> {
+fn named_tests(
+    name: &str,
+    program: Option<&Path>,
+    tools: &[(&Tool, Result<PathBuf, Failure>)],
+) -> Result<Outcome, Failure> {
     let mut tests = cargo_test(program);
     tests.args(["--", name]);
     if program.is_none() {
         tests.args(["--skip", claude::TESTS]);
+    }
+    for (tool, ready) in tools {
+        match ready {
+            Ok(program) => tests.env(tool.variable, program),
+            Err(_) => tests.args(["--skip", tool.tests]),
+        };
     }
     counted(&format!("tests named {name}"), &mut tests)
 }
