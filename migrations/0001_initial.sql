@@ -17,6 +17,8 @@ CREATE TABLE agents (
     created_at INTEGER NOT NULL,
     ended_at INTEGER,
     deleted_at INTEGER,
+    -- Its history is to be removed as soon as it has stopped.
+    to_purge INTEGER NOT NULL DEFAULT 0 CHECK (to_purge IN (0, 1)),
     error_class TEXT,
     error_code TEXT,
     error_text TEXT,
@@ -54,6 +56,10 @@ CREATE TABLE turns (
     prompt TEXT NOT NULL,
     state TEXT NOT NULL CHECK (state IN ('queued', 'running', 'ended')),
     outcome TEXT CHECK (outcome IN ('completed', 'failed', 'cancelled', 'interrupted')),
+    -- Why it was asked to stop: written before its agent is, so that the next server finishes what this one began.
+    stop TEXT
+        CHECK (stop IN ('cancelled', 'turn_timeout', 'idle_timeout', 'stream_timeout', 'after_result',
+            'spool_bytes', 'message_bytes')),
     asked_at INTEGER NOT NULL,
     first_sequence INTEGER,
     last_sequence INTEGER,
@@ -69,6 +75,9 @@ CREATE INDEX turns_to_compact ON turns (agent) WHERE state = 'ended' AND compact
 
 -- Every event, in batches of consecutive numbers.
 CREATE TABLE journal (
+    -- The payloads are in a table that is found by an index, and not in a table WITHOUT ROWID: SQLite compares keys
+    -- there with the whole row, so that each insert would read several payloads.
+    key INTEGER PRIMARY KEY,
     agent INTEGER NOT NULL REFERENCES agents (key) ON DELETE CASCADE,
     first_seq INTEGER NOT NULL,
     last_seq INTEGER NOT NULL,
@@ -76,9 +85,9 @@ CREATE TABLE journal (
     -- 1: packed, 2: tight (zstd).
     codec INTEGER NOT NULL,
     payload BLOB NOT NULL,
-    PRIMARY KEY (agent, first_seq),
+    UNIQUE (agent, first_seq),
     CHECK (first_seq <= last_seq)
-) STRICT, WITHOUT ROWID;
+) STRICT;
 
 -- One row for each event that is not a delta: what people and tools read.
 CREATE TABLE agent_messages (

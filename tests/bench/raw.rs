@@ -69,7 +69,7 @@ async fn one(durability: Durability, batch: u64, count: u64) -> Result<(f64, usi
 fn append(agent: AgentId, events: Vec<Event>, step: TurnStep) -> Append {
     let spool_offset = events.last().map_or(0, |event| event.sequence.0 * 300);
     let open_from = Some(Sequence(2));
-    Append { agent, events: events.into(), step, spool_offset, session: None, open_from }
+    Append { agent, events: events.into(), step, spool_offset, session: None, open_from, then: None }
 }
 
 /// Deltas as Claude Code prints them, cut out of one buffer.
@@ -129,6 +129,7 @@ fn launch() -> (Agent, Turn) {
         asked_at: LAUNCHED,
         first_sequence: None,
         spool_offset: 0,
+        stop: None,
     };
     (agent, turn)
 }

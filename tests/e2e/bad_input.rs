@@ -64,6 +64,45 @@ async fn who_does_not_know_the_token_or_comes_from_elsewhere_gets_nothing() {
 }
 
 #[tokio::test]
+async fn a_problem_leads_to_its_page_and_a_page_has_a_head() {
+    let server = TestServer::start();
+    let problem = server.http.get(format!("http://{}/api/agents", server.authority())).send().await.unwrap();
+    let kind = problem.json::<Value>().await.unwrap()["type"].as_str().unwrap().to_owned();
+    let page = server.http.get(format!("http://{}{kind}", server.authority())).send().await.unwrap();
+    assert_eq!(page.status(), StatusCode::OK);
+    assert!(page.text().await.unwrap().contains("A valid token is needed"));
+    for path in ["/", "/agents/x", "/app.js", "/app.css", "/healthz", "/readyz", &kind] {
+        let url = format!("http://{}{path}", server.authority());
+        let (head, get) = (server.http.head(&url).send(), server.http.get(&url).send());
+        let (head, get) = (head.await.unwrap(), get.await.unwrap());
+        assert_eq!((head.status(), get.status()), (StatusCode::OK, StatusCode::OK), "{path}");
+        for name in ["content-length", "content-type", "content-security-policy"] {
+            assert_eq!(head.headers().get(name), get.headers().get(name), "{path} {name}");
+        }
+        assert!(head.bytes().await.unwrap().is_empty(), "{path}");
+    }
+    check(&server, server.request(Method::POST, "/"), 405, "method_not_allowed").await;
+}
+
+#[tokio::test]
+async fn who_guesses_too_often_waits_and_who_knows_does_not() {
+    let server = TestServer::start();
+    let url = format!("http://{}/api/agents", server.authority());
+    let guess = || server.http.get(&url).bearer_auth("0".repeat(64)).send();
+    let mut limited = guess().await.unwrap();
+    for _ in 0..20 {
+        if limited.status() == StatusCode::TOO_MANY_REQUESTS {
+            break;
+        }
+        assert_eq!(limited.status(), StatusCode::UNAUTHORIZED);
+        limited = guess().await.unwrap();
+    }
+    assert_eq!(limited.status(), StatusCode::TOO_MANY_REQUESTS);
+    assert!(limited.headers()["retry-after"].to_str().unwrap().parse::<u64>().unwrap() <= 60);
+    assert_eq!(server.get("/api/agents").await, json!([]), "from the same address");
+}
+
+#[tokio::test]
 async fn an_agent_that_cannot_be_started_says_why() {
     let folder = tempfile::tempdir().unwrap();
     let plain = folder.path().join("plain-file");

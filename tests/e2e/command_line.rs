@@ -1,10 +1,11 @@
 //! The command line, as a person and as a script use it.
 
-use std::process::Output;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::{Output, Stdio};
 
 use serde_json::Value;
 
-use crate::harness::{TestServer, assert_dense, fake_config};
+use crate::harness::{TestServer, assert_dense, fake_config, program};
 
 fn run(server: &TestServer, args: &[&str]) -> (i32, String, String) {
     let Output { status, stdout, stderr } = server.command(args).output().unwrap();
@@ -64,9 +65,14 @@ async fn the_demo_needs_nothing() {
     let (code, shown, said) = run(&server, &["demo", "--once", "--speed", "0"]);
     assert_eq!(code, 0, "{said}");
     assert!(shown.contains("● Bash") && shown.contains("All done."), "{shown}");
+    assert!(shown.contains("/#token="), "the page shows it too, while it plays: {shown}");
+    let (code, shown, said) = run(&server, &["demo", "--once", "--speed", "0", "--json"]);
+    assert_eq!(code, 0, "{said}");
+    assert!(shown.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()), "{shown}");
+    assert!(said.contains("/#token="), "{said}");
     let (code, shown, _) = run(&server, &["doctor"]);
     assert_eq!(code, 1, "claude is the default and is not there");
-    assert!(shown.contains("ok      database: 1 agents, 106 events"), "{shown}");
+    assert!(shown.contains("ok      database: 2 agents, 212 events"), "{shown}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -93,4 +99,118 @@ async fn wrong_words_are_told_and_help_is_given() {
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(said.contains("bad.toml:2:") && said.contains("did you mean `listen`?"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stop_signal_cancels_what_run_has_launched() {
+    let server = TestServer::start();
+    for signal in [rustix::process::Signal::TERM, rustix::process::Signal::INT] {
+        let mut run = server.command(&["run", "--json", "--type", "fake", r#"{"mode":"hang"}"#]);
+        let mut run = run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut first = String::new();
+        BufReader::new(run.stdout.take().unwrap()).read_line(&mut first).unwrap();
+        let event: Value = serde_json::from_str(&first).unwrap();
+        rustix::process::kill_process(rustix::process::Pid::from_child(&run), signal).unwrap();
+        assert_eq!(run.wait().unwrap().code(), Some(130), "{signal:?}");
+        server.wait_for_status(event["agentId"].as_str().unwrap(), "cancelled").await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_user_types_is_told_wrong_in_words_and_never_leads_elsewhere() {
+    let server = TestServer::start();
+    let (code, _, said) = run(&server, &["ls", "--status", "bogus"]);
+    assert_eq!(code, 1);
+    assert!(
+        said.contains("status: ") && said.contains("completed") && said.contains("validation_failed"),
+        "{said}"
+    );
+    let (code, _, said) = run(&server, &["ls", "--status", "running&limit=x"]);
+    assert!(code == 1 && said.contains("status: "), "it is one value: {said}");
+    for id in ["nonsense", "x/../../healthz", "..", ".", "", "a?b#c", "%2e%2e", "é"] {
+        for command in ["tail", "cancel"] {
+            let (code, shown, said) = run(&server, &[command, id]);
+            assert_eq!((code, &shown[..]), (1, ""), "{command} {id}: {said}");
+            assert!(said.contains("there is no such agent (not_found)"), "{command} {id}: {said}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_ends_when_nobody_reads_its_output() {
+    let server = TestServer::start();
+    let gate = server.folder.path().join("gate");
+    let id = server.launch(&serde_json::json!({ "deltas": 2000, "gate": gate, "gate_after": 10 })).await;
+    let mut tail = server.command(&["tail", "--json", "--keep", &id]);
+    let mut tail = tail.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut byte = [0];
+    tail.stdout.take().unwrap().read_exact(&mut byte).unwrap();
+    std::fs::write(&gate, "").unwrap();
+    let output = tail.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(141), "{said}");
+    assert!(said.contains(&format!("tokenrail tail {id} --since ")), "{said}");
+    server.wait_for_status(&id, "completed").await;
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let output = server.command(&["ls"]).stdout(writer).output().unwrap();
+    assert_eq!((output.status.code(), &output.stderr[..]), (Some(141), &b""[..]));
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let output = server.command(&["--help"]).stdout(writer).output().unwrap();
+    assert!(!String::from_utf8_lossy(&output.stderr).contains("panic"), "{output:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_servers_token_is_told_to_be_another() {
+    let server = TestServer::start();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let command = |args: &[&str]| {
+        let mut command = std::process::Command::new(program());
+        command.args(args).arg("--listen").arg(server.authority()).arg("--data-dir").arg(elsewhere.path());
+        let output = command.current_dir(elsewhere.path()).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (code, said) = command(&["token"]);
+    assert!(code == Some(1) && said.contains("no server has run on"), "{said}");
+    let file = elsewhere.path().join("token");
+    for token in [None, Some("0".repeat(64))] {
+        if let Some(token) = token {
+            use std::os::unix::fs::PermissionsExt as _;
+            std::fs::write(&file, token).unwrap();
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+        }
+        let (code, said) = command(&["ls"]);
+        assert!(
+            code == Some(1) && said.contains("has another token; name its folder with --data-dir"),
+            "{said}"
+        );
+    }
+    std::fs::write(&file, "short").unwrap();
+    let (code, said) = command(&["ls"]);
+    assert!(code == Some(1) && said.contains("holds no token"), "{said}");
+}
+
+#[test]
+fn every_command_says_what_it_is_for_and_refuses_what_it_does_not_know() {
+    let command = |args: &[&str]| {
+        let output = std::process::Command::new(program()).args(args).output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (output.status.code(), text(output.stdout), text(output.stderr))
+    };
+    for name in ["serve", "demo", "run", "tail", "ls", "cancel", "doctor", "token"] {
+        let (code, shown, _) = command(&[name, "--help"]);
+        assert_eq!(code, Some(0), "{name}");
+        assert!(shown.contains("Usage: tokenrail ") && !shown.contains('\x1b'), "{shown}");
+        // Each option and argument has a line that explains it, its own or the next one.
+        for (line, next) in shown.lines().zip(shown.lines().skip(1)) {
+            let option = line.trim_start();
+            if option.starts_with("--") || option.starts_with('-') || option.starts_with('<') {
+                let explained = option.contains("  ") || next.starts_with("          ");
+                assert!(explained, "{name}: nothing explains {option:?}");
+            }
+        }
+        let (code, _, said) = command(&[name, "--nonsense"]);
+        assert_eq!(code, Some(2), "{name}: {said}");
+    }
 }

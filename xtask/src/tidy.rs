@@ -21,7 +21,7 @@ const SQL: [(&str, &str); 5] = [
     ("UPDATE ", " SET "),
 ];
 
-const PROBLEM_CODES: &str = "crates/presentation/src/error.rs";
+const PROBLEM_CODES: &str = "crates/presentation/src/error/codes.rs";
 const PROTOCOL: &str = "docs/PROTOCOL.md";
 
 pub(crate) fn run() -> Result<(), Failure> {
@@ -154,16 +154,23 @@ fn check_migrations(sources: &[Source], faults: &mut Vec<String>) {
 fn check_problem_codes(sources: &[Source], faults: &mut Vec<String>) {
     let text = |path| sources.iter().find(|source| source.path == path).map(|source| source.text.as_str());
     let (Some(code), Some(protocol)) = (text(PROBLEM_CODES), text(PROTOCOL)) else { return };
-    let code = code.split("#[cfg(test)]").next().unwrap_or(code);
-    for word in code.lines().filter(|line| !line.trim_start().starts_with("//")).flat_map(quoted) {
-        let is_code = word.contains('_') && word.chars().all(|c| c.is_ascii_lowercase() || c == '_');
-        if is_code && !protocol.contains(&format!("`{word}`")) {
+    let words: Vec<&str> = code.lines().filter_map(problem_code).collect();
+    if words.is_empty() {
+        faults.push(format!("{PROBLEM_CODES}: no line of it looks like a problem code"));
+    }
+    for word in words {
+        if !protocol.contains(&format!("| `{word}` |")) {
             faults.push(format!("{PROTOCOL}: the problem code `{word}` of {PROBLEM_CODES} is missing"));
         }
     }
 }
 
-/// What stands between double quotes on one line.
-fn quoted(line: &str) -> impl Iterator<Item = &str> {
-    line.split('"').skip(1).step_by(2)
+/// The code that a line of the table begins: `NotFound "not_found" NOT_FOUND …`.
+fn problem_code(line: &str) -> Option<&str> {
+    let (name, rest) = line.trim_start().split_once(" \"")?;
+    let is_name =
+        name.starts_with(|c: char| c.is_ascii_uppercase()) && name.chars().all(char::is_alphanumeric);
+    let (word, rest) = rest.split_once("\" ")?;
+    let is_status = rest.starts_with(|c: char| c.is_ascii_uppercase());
+    (is_name && is_status).then_some(word)
 }

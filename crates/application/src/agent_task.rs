@@ -1,18 +1,19 @@
 //! One task for each agent that has something to run: it takes the agent's turns one by one.
 
+mod resume;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use tokenrail_domain::{
-    Agent, AgentError, AgentId, Assembler, ErrorClass, Event, EventBody, Sequence, Timestamp, Turn, TurnState,
-};
-use tokenrail_ports::{Adoption, IAgentRun, StoreError, TurnOrder, TurnStep};
+use tokenrail_domain::{Agent, AgentError, AgentId, ErrorClass, EventBody, Turn, TurnState};
+use tokenrail_ports::{Append, IAgentRun, StoreError, TurnOrder, TurnStep};
 use tokio::sync::OwnedSemaphorePermit;
 
+use self::resume::SoFar;
 use crate::core::{Control, Core, SaveError};
 use crate::outside::AgentType;
-use crate::pump::{Pump, PumpStart, announce};
+use crate::pump::{Pump, PumpStart, announce, conclude};
 use crate::recorder::{Recorder, RecorderStart};
 use crate::tails::Tail;
 use crate::verdict::Verdict;
@@ -25,13 +26,6 @@ pub(crate) struct AgentTask {
     pub(crate) tail: Arc<Tail>,
     /// The turn that runs is cancelled when the last follower has left.
     pub(crate) cancel_on_disconnect: bool,
-}
-
-/// What the journal has of a turn.
-struct SoFar {
-    assembler: Assembler,
-    message_count: u32,
-    started_at: Timestamp,
 }
 
 impl AgentTask {
@@ -48,8 +42,8 @@ impl AgentTask {
             tokio::time::sleep(self.core.limits.disconnect_grace).await;
             if self.tail.followers() == 0 {
                 let _queue = self.control.queue.lock().await;
-                let dropped = self.core.outside.agents.drop_queued(self.agent, self.core.now()).await;
-                if let Err(error) = dropped {
+                let cancelled = self.core.outside.agents.cancel(self.agent, self.core.now()).await;
+                if let Err(error) = cancelled {
                     tracing::warn!(agent = %self.agent, error = &error as &dyn std::error::Error, "queued turns stay");
                 }
                 self.control.cancel();
@@ -87,7 +81,11 @@ impl AgentTask {
         if turn.state == TurnState::Running {
             // It runs already: it takes a place, but it does not wait for one.
             let _place = Arc::clone(&self.core.places).try_acquire_owned();
-            self.resume(turn).await?;
+            self.resume().await?;
+            return Ok(true);
+        }
+        if turn.stop.is_some() {
+            self.end_unstarted(turn).await?;
             return Ok(true);
         }
         if self.core.draining.is_cancelled() {
@@ -122,62 +120,66 @@ impl AgentTask {
     /// Takes the first waiting turn out of the queue and runs it.
     async fn begin(&self) -> Result<(), SaveError> {
         let queue = self.control.queue.lock().await;
-        // It may have been cancelled while it waited for its place.
-        let Some(mut turn) = self.first_open_turn().await? else { return Ok(()) };
-        let cancel = self.control.resume();
-        let Some(agent) = self.agent_row().await? else { return Ok(()) };
-        if agent.deleted_at.is_some() {
-            // It was deleted, and the server died before the agent was stopped.
-            cancel.cancel();
-        }
-        let so_far = SoFar { assembler: Assembler::default(), message_count: 0, started_at: self.core.now() };
-        let mut recorder = self.recorder(&agent, &turn, so_far);
-        turn.first_sequence = Some(recorder.next_sequence());
-        let prompt = EventBody::UserMessage { content: turn.prompt.clone() };
-        recorder.note(prompt, self.core.now());
+        let cancel = self.control.begin();
+        let Some((agent, mut turn)) = self.next_to_start().await? else {
+            self.control.end();
+            return Ok(());
+        };
+        let mut recorder = self.recorder(&agent, &turn, SoFar::nothing(self.core.now()));
         // The turn is in the journal before its agent runs: what an agent does can always be told.
-        if let Some(append) = recorder.take(TurnStep::Start(Box::new(turn.clone()))) {
+        if let Some(append) = self.user_message(&mut recorder, &mut turn) {
             announce(&self.core, &self.tail, self.core.save(append).await?);
         }
         drop(queue);
 
         let order = order(&agent, &turn);
         let started = match self.agent_type(&agent) {
+            _ if cancel.is_cancelled() || self.core.draining.is_cancelled() => Err(Verdict::cancelled()),
             Some(kind) => tokio::select! {
-                started = kind.runner.start(&order) => started.map_err(|error| error.to_agent_error()),
+                started = kind.runner.start(&order) => {
+                    started.map_err(|error| Verdict::failed(error.to_agent_error()))
+                }
                 // The next life of the server finds the turn running, and what there is of it.
                 () = self.core.closing.cancelled() => return Err(SaveError::Closing),
             },
-            None => Err(type_missing(&agent.kind)),
+            None => Err(Verdict::failed(type_missing(&agent.kind))),
         };
         let done = match started {
             Ok(run) => self.pump(recorder, run, turn, cancel, 0).await,
-            Err(error) => {
-                Pump::end_without_run(&self.core, &self.tail, recorder, Verdict::failed(error)).await
-            }
+            Err(verdict) => self.end(recorder, verdict).await,
         };
         self.control.end();
         done
     }
 
-    /// Goes on with a turn that an earlier life of this server began.
-    async fn resume(&self, turn: Turn) -> Result<(), SaveError> {
+    /// The first waiting turn, unless it was cancelled while it waited for its place.
+    async fn next_to_start(&self) -> Result<Option<(Agent, Turn)>, SaveError> {
+        let Some(turn) = self.first_open_turn().await?.filter(|turn| turn.stop.is_none()) else {
+            return Ok(None);
+        };
+        Ok(self.agent_row().await?.map(|agent| (agent, turn)))
+    }
+
+    /// The beginning of a turn: its message.
+    fn user_message(&self, recorder: &mut Recorder, turn: &mut Turn) -> Option<Append> {
+        turn.first_sequence = Some(recorder.next_sequence());
+        recorder.note(EventBody::UserMessage { content: turn.prompt.clone() }, self.core.now());
+        recorder.take(TurnStep::Start(Box::new(turn.clone())))
+    }
+
+    /// Ends a turn that was cancelled while it waited. What was asked is part of the history all the same, and
+    /// whoever follows the turn sees its end.
+    async fn end_unstarted(&self, mut turn: Turn) -> Result<(), SaveError> {
         let Some(agent) = self.agent_row().await? else { return Ok(()) };
-        let cancel = self.control.begin();
-        let so_far = self.so_far(&turn).await?;
-        let ran_ms = self.core.now().ms_since(so_far.started_at);
-        let recorder = self.recorder(&agent, &turn, so_far);
-        let adopted = match self.agent_type(&agent) {
-            Some(kind) => kind.runner.adopt(&order(&agent, &turn), turn.spool_offset).await,
-            None => Ok(Adoption::Gone),
-        };
-        let done = match adopted {
-            Ok(Adoption::Run(run)) => self.pump(recorder, run, turn, cancel, ran_ms).await,
-            Ok(Adoption::Gone) => self.end(recorder, Verdict::interrupted()).await,
-            Err(error) => self.end(recorder, Verdict::failed(error.to_agent_error())).await,
-        };
-        self.control.end();
-        done
+        let now = self.core.now();
+        let mut recorder = self.recorder(&agent, &turn, SoFar::nothing(now));
+        let message = self.user_message(&mut recorder, &mut turn);
+        conclude(&mut recorder, Verdict::cancelled(), now);
+        let both = message.into_iter().chain(recorder.take(TurnStep::End)).collect();
+        if let Some(both) = Append::chain(both) {
+            announce(&self.core, &self.tail, self.core.save(both).await?);
+        }
+        Ok(())
     }
 
     async fn end(&self, recorder: Recorder, verdict: Verdict) -> Result<(), SaveError> {
@@ -213,28 +215,6 @@ impl AgentTask {
             None => Box::new(NoParser),
         };
         Recorder::new(start, parser)
-    }
-
-    /// Folds what the journal has of the turn.
-    async fn so_far(&self, turn: &Turn) -> Result<SoFar, SaveError> {
-        let mut so_far =
-            SoFar { assembler: Assembler::default(), message_count: 0, started_at: turn.asked_at };
-        let first = turn.first_sequence.unwrap_or(Sequence(1));
-        let mut cursor = Sequence(first.0.saturating_sub(1));
-        let limit = self.core.limits.page();
-        loop {
-            let events: Vec<Event> =
-                self.patiently(|| self.core.outside.journal.read(self.agent, cursor, limit)).await?;
-            let Some(last) = events.last() else { return Ok(so_far) };
-            cursor = last.sequence;
-            for event in &events {
-                if event.sequence == first {
-                    so_far.started_at = event.at;
-                }
-                so_far.assembler.record(event.sequence, &event.body);
-                so_far.message_count += u32::from(matches!(event.body, EventBody::Message(_)));
-            }
-        }
     }
 
     async fn agent_row(&self) -> Result<Option<Agent>, SaveError> {

@@ -1,4 +1,6 @@
-//! The use cases that change something: launch, send, cancel, delete.
+//! The use cases that change something: launch and send; cancel and delete are in `stop`.
+
+mod stop;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -6,13 +8,16 @@ use std::sync::atomic::Ordering;
 use tokenrail_domain::{
     Agent, AgentId, AgentStatus, JsonText, Sequence, Timestamp, Turn, TurnNumber, TurnState,
 };
-use tokenrail_ports::{Created, Enqueued, Idempotency};
+use tokenrail_ports::{Created, Enqueued, Idempotency, Recalled, StoreError};
 
 use crate::agent_task::AgentTask;
 use crate::error::Refusal;
 use crate::news::News;
 use crate::outside::AgentType;
 use crate::service::AgentService;
+
+/// The scope of the keys of launches.
+const LAUNCH: &str = "launch";
 
 /// What a client asks for with a launch.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -67,17 +72,26 @@ impl AgentService {
     }
 
     async fn do_launch(&self, launch: Launch) -> Result<LaunchOutcome, Refusal> {
+        if let Some(key) = &launch.idempotency
+            && let Some(outcome) = self.launched_before(key).await?
+        {
+            return Ok(outcome);
+        }
         let (kind, config) = self.kind(launch.kind.as_deref())?;
         self.admit()?;
         let now = self.core.now();
         let id = AgentId::new(now, self.core.outside.random.bytes());
         let cwd = config.workspace.folder(id, launch.cwd.clone()).await?;
-        let key = launch.idempotency.clone().map(|key| self.idempotency("launch".to_owned(), key, now));
+        let key = launch.idempotency.clone().map(|key| self.idempotency(LAUNCH.to_owned(), key, now));
         let agent = new_agent(id, kind, launch, cwd.to_string_lossy().into_owned(), now);
         let turn = new_turn(id, agent.prompt.clone(), now);
 
-        let created = self.core.outside.agents.create(agent.clone(), turn, key).await?;
-        match created {
+        let created = self.core.outside.agents.create(agent.clone(), turn, key).await;
+        if !matches!(created, Ok(Created::New) | Err(StoreError::OutcomeUnknown(_))) {
+            // There is no such agent: nothing is left of it.
+            self.remove_folders(id).await;
+        }
+        match created? {
             Created::New => {}
             Created::Again(id) => return Ok(LaunchOutcome { agent: self.get(id).await?, again: true }),
             Created::KeyReused => return Err(Refusal::KeyReused),
@@ -85,6 +99,27 @@ impl AgentService {
         self.ensure_task(&agent);
         self.core.news.tell(News::Created { agent: Box::new(agent.clone()), at: now });
         Ok(LaunchOutcome { agent, again: false })
+    }
+
+    /// What an earlier launch with this key came to, whatever the server could take on now; none where the key is
+    /// not known.
+    ///
+    /// # Errors
+    /// [`Refusal::KeyReused`], [`Refusal::Store`].
+    pub async fn launched_before(&self, key: &CommandKey) -> Result<Option<LaunchOutcome>, Refusal> {
+        match self.recall(LAUNCH.to_owned(), key).await? {
+            Some(recalled) => Ok(Some(LaunchOutcome { agent: self.get(recalled.agent).await?, again: true })),
+            None => Ok(None),
+        }
+    }
+
+    /// What the key was used for, if it is known.
+    async fn recall(&self, scope: String, key: &CommandKey) -> Result<Option<Recalled>, Refusal> {
+        let key = self.idempotency(scope, key.clone(), self.core.now());
+        match self.core.outside.agents.recall(key).await? {
+            Some(recalled) if !recalled.same_body => Err(Refusal::KeyReused),
+            recalled => Ok(recalled),
+        }
     }
 
     /// Gives an agent one more message: its next turn.
@@ -107,6 +142,12 @@ impl AgentService {
         content: String,
         key: Option<CommandKey>,
     ) -> Result<Accepted, Refusal> {
+        let scope = format!("message:{id}");
+        if let Some(key) = &key
+            && let Some(Recalled { turn, queued, .. }) = self.recall(scope.clone(), key).await?
+        {
+            return Ok(Accepted { turn, queued });
+        }
         if self.core.closing.is_cancelled() || self.core.draining.is_cancelled() {
             return Err(Refusal::ShuttingDown);
         }
@@ -115,7 +156,7 @@ impl AgentService {
             return Err(Refusal::Deleted);
         }
         let now = self.core.now();
-        let key = key.map(|key| self.idempotency(format!("message:{id}"), key, now));
+        let key = key.map(|key| self.idempotency(scope, key, now));
         let turn = new_turn(id, content, now);
         let control = self.core.control(id);
         let queue = match &control {
@@ -126,6 +167,9 @@ impl AgentService {
         drop(queue);
         match accepted {
             Enqueued::New { turn, queued } => {
+                if !agent.status.is_active() {
+                    self.core.tell_status(id, AgentStatus::Initializing, now);
+                }
                 self.ensure_task(&agent);
                 Ok(Accepted { turn, queued })
             }
@@ -134,65 +178,6 @@ impl AgentService {
             Enqueued::QueueFull => Err(Refusal::QueueFull),
             Enqueued::UnknownAgent => Err(Refusal::NotFound(id)),
         }
-    }
-
-    /// Cancels the turn that runs and drops those that wait. Returns at once; the agent's end shows in its
-    /// journal. Cancelling an agent that has ended changes nothing.
-    ///
-    /// # Errors
-    /// [`Refusal::NotFound`], [`Refusal::Store`].
-    pub async fn cancel(&self, id: AgentId) -> Result<(), Refusal> {
-        let service = self.clone();
-        self.undisturbed(async move { service.do_cancel(id).await }).await
-    }
-
-    async fn do_cancel(&self, id: AgentId) -> Result<(), Refusal> {
-        self.get(id).await?;
-        let Some(control) = self.core.control(id) else { return Ok(()) };
-        let queue = control.queue.lock().await;
-        let now = self.core.now();
-        let dropped = self.core.outside.agents.drop_queued(id, now).await?;
-        control.cancel();
-        drop(queue);
-        if 0 < dropped {
-            control.poke();
-            let agent = self.get(id).await?;
-            self.core.tell_status(id, agent.status, now);
-        }
-        Ok(())
-    }
-
-    /// Stops an agent and takes it out of the lists; with `purge` its history is gone too.
-    ///
-    /// # Errors
-    /// [`Refusal::NotFound`], [`Refusal::Store`].
-    pub async fn delete(&self, id: AgentId, purge: bool) -> Result<(), Refusal> {
-        let service = self.clone();
-        self.undisturbed(async move { service.do_delete(id, purge).await }).await
-    }
-
-    async fn do_delete(&self, id: AgentId, purge: bool) -> Result<(), Refusal> {
-        let now = self.core.now();
-        if !self.core.outside.agents.delete(id, now, false).await? {
-            return Err(Refusal::NotFound(id));
-        }
-        self.do_cancel(id).await?;
-        if let Some(tail) = self.core.tails.get(id) {
-            let mut bell = tail.subscribe();
-            let stopped = bell.wait_for(|bell| !bell.active);
-            if tokio::time::timeout(self.core.limits.stop_timeout, stopped).await.is_err() {
-                tracing::warn!(agent = %id, "deleted while its processes are still being stopped");
-            }
-        }
-        if purge {
-            self.core.outside.agents.delete(id, now, true).await?;
-        }
-        if let Some(tail) = self.core.tails.get(id) {
-            tail.set_gone();
-            tail.forget();
-        }
-        self.core.news.tell(News::Deleted { agent: id, at: now });
-        Ok(())
     }
 
     /// Does a command to its end, also when whoever asked for it has gone meanwhile: half of one is none.
@@ -295,5 +280,6 @@ fn new_turn(agent: AgentId, prompt: String, now: Timestamp) -> Turn {
         asked_at: now,
         first_sequence: None,
         spool_offset: 0,
+        stop: None,
     }
 }

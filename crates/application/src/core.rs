@@ -50,52 +50,32 @@ pub(crate) struct Control {
     pub(crate) queue: tokio::sync::Mutex<()>,
     /// Rung when the queue has changed.
     pub(crate) poked: Notify,
-    /// Cancels the turn that runs.
-    current: Mutex<Current>,
+    /// Tells the turn that runs of a cancel. That it is cancelled stands in the store: this only wakes its task.
+    current: Mutex<Option<CancellationToken>>,
     pokes: AtomicUsize,
 }
 
-/// The turn that runs, as a cancel meets it.
-#[derive(Default)]
-enum Current {
-    #[default]
-    None,
-    /// A cancel came while a turn of an earlier life of the server was being taken up.
-    CancelAsked,
-    Runs(CancellationToken),
-}
-
 impl Control {
-    /// Begins a turn that can be cancelled by the token.
+    /// Begins a turn, new or taken up: from here on it hears of a cancel. One that came before stands in the store,
+    /// so whoever begins a turn looks there afterwards.
     pub(crate) fn begin(&self) -> CancellationToken {
         let token = CancellationToken::new();
-        *self.current() = Current::Runs(token.clone());
-        token
-    }
-
-    /// Takes up a turn that runs already. A cancel that came before this counts.
-    pub(crate) fn resume(&self) -> CancellationToken {
-        let token = CancellationToken::new();
-        if let Current::CancelAsked = std::mem::replace(&mut *self.current(), Current::Runs(token.clone())) {
-            token.cancel();
-        }
+        *self.current() = Some(token.clone());
         token
     }
 
     pub(crate) fn end(&self) {
-        *self.current() = Current::None;
+        *self.current() = None;
     }
 
-    /// Cancels the turn that runs, if one does.
+    /// Tells the turn that runs, if one does, that it is cancelled.
     pub(crate) fn cancel(&self) {
-        let mut current = self.current();
-        match &*current {
-            Current::Runs(token) => token.cancel(),
-            Current::None | Current::CancelAsked => *current = Current::CancelAsked,
+        if let Some(token) = &*self.current() {
+            token.cancel();
         }
     }
 
-    fn current(&self) -> MutexGuard<'_, Current> {
+    fn current(&self) -> MutexGuard<'_, Option<CancellationToken>> {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -173,10 +153,6 @@ impl Core {
 
     pub(crate) fn active_agents(&self) -> usize {
         self.controls.lock().unwrap_or_else(PoisonError::into_inner).len()
-    }
-
-    pub(crate) fn all_controls(&self) -> Vec<Arc<Control>> {
-        self.controls.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
 
     pub(crate) fn tell_status(&self, agent: AgentId, status: AgentStatus, at: Timestamp) {

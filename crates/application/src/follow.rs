@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use tokenrail_domain::{AgentId, Event, Sequence};
-use tokenrail_ports::{IJournal, PageLimit, StoreError};
+use tokenrail_ports::StoreError;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::core::Core;
+use crate::history::History;
 use crate::tails::{Batch, Bell, Tail};
 
 /// A reader of one journal: it holds a cursor, and nothing waits for it.
@@ -15,10 +16,9 @@ pub struct Follower {
     agent: AgentId,
     cursor: Sequence,
     keep: bool,
-    limit: PageLimit,
     tail: Arc<Tail>,
     bell: watch::Receiver<Bell>,
-    journal: Arc<dyn IJournal>,
+    history: History,
     closing: CancellationToken,
 }
 
@@ -59,10 +59,9 @@ impl Follower {
             agent,
             cursor,
             keep,
-            limit: core.limits.history(),
             bell: tail.subscribe(),
+            history: History::new(core, agent, Arc::clone(&tail)),
             tail,
-            journal: Arc::clone(&core.outside.journal),
             closing: core.closing.clone(),
         }
     }
@@ -80,6 +79,11 @@ impl Follower {
     /// The newest event that is known to be committed.
     pub fn head(&self) -> Sequence {
         self.bell.borrow().head
+    }
+
+    /// Whether more may come: a turn runs or waits, or its end is being written down.
+    pub fn expects_more(&self) -> bool {
+        self.bell.borrow().active
     }
 
     /// Waits for the events after the cursor, and moves it behind them. May be dropped at any await.
@@ -117,50 +121,13 @@ impl Follower {
 
     async fn page(&mut self) -> Result<Page, StoreError> {
         let wanted = self.cursor.next();
-        let batch = match self.in_memory(wanted) {
+        let batch = match self.tail.batch_with(wanted) {
             Some(batch) => batch,
-            None => self.stored(wanted).await?,
+            None => self.history.batch_with(wanted, self.head()).await?,
         };
         let skip = (wanted.0 - batch.first().0) as usize;
         self.cursor = batch.last();
         Ok(Page { batch, skip })
-    }
-
-    fn in_memory(&self, wanted: Sequence) -> Option<Arc<Batch>> {
-        self.tail.batch_with(wanted).or_else(|| self.tail.fetched_with(wanted))
-    }
-
-    /// Fetches a stretch of history that others want too: so it begins where theirs do, not at the cursor, and it is
-    /// kept for a while.
-    async fn stored(&self, wanted: Sequence) -> Result<Arc<Batch>, StoreError> {
-        let _fetching = self.tail.fetching.lock().await;
-        if let Some(batch) = self.in_memory(wanted) {
-            return Ok(batch);
-        }
-        let stretch = self.limit.events.max(1) as u64;
-        let begin = Sequence((wanted.0 - 1) / stretch * stretch);
-        let events = self.fetch(begin).await?;
-        let reached = events.last().is_some_and(|last| wanted <= last.sequence);
-        // Where large events end a stretch early, the rest of it is fetched from the cursor on.
-        let events = if reached { events } else { self.fetch(Sequence(wanted.0 - 1)).await? };
-        self.tail.keep_fetched(&events);
-        Batch::split(&events)
-            .find(|batch| wanted <= batch.last())
-            .map(Arc::new)
-            .map(|batch| self.tail.fetched_with(wanted).unwrap_or(batch))
-            // Purged while it was followed.
-            .ok_or(StoreError::UnknownAgent(self.agent))
-    }
-
-    async fn fetch(&self, after: Sequence) -> Result<Arc<[Event]>, StoreError> {
-        let events = self.journal.read(self.agent, after, self.limit).await?;
-        match events.first() {
-            Some(first) if first.sequence != after.next() => Err(StoreError::Corrupt(format!(
-                "the journal of {} goes on with {} after {after}",
-                self.agent, first.sequence
-            ))),
-            _ => Ok(events.into()),
-        }
     }
 }
 

@@ -7,7 +7,7 @@
 //! 3. `pump`: one turn: output in, commits out, and what is committed announced;
 //! 4. `recorder`: gives what the parser says its number, and its place in a message;
 //! 5. `tails`: the doorbell of each journal, and its newest events;
-//! 6. [`Follower`]: a reader's cursor, the one delivery loop.
+//! 6. [`Follower`]: a reader's cursor, the one delivery loop; `history`: what it reads that is not in memory.
 //!
 //! Save first, announce second: `pump::Pump::saved` is the only place that announces, and it takes what the
 //! journal has just taken.
@@ -18,6 +18,7 @@ mod compactor;
 mod core;
 mod error;
 mod follow;
+mod history;
 mod limits;
 mod news;
 mod outside;

@@ -44,6 +44,8 @@ pub struct Limits {
     /// The first pause before a failed write is tried again; it doubles up to `retry_pause_max`.
     pub retry_pause: Duration,
     pub retry_pause_max: Duration,
+    /// How many times an agent is asked to stop, where asking fails; between two tries is `retry_pause`.
+    pub stop_tries: u32,
     /// How long an idempotency key is remembered.
     pub idempotency_age: Duration,
     /// Events that a follower fetches at once from the store; others that are about there share them.
@@ -76,6 +78,7 @@ impl Default for Limits {
             tails_bytes: 256 << 20,
             retry_pause: Duration::from_millis(100),
             retry_pause_max: Duration::from_secs(5),
+            stop_tries: 10,
             idempotency_age: Duration::from_hours(24),
             history_events: 4096,
             history_bytes: 4 << 20,

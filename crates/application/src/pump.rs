@@ -1,20 +1,24 @@
 //! One run of an agent: output in, commits out, and what is committed announced.
 
+mod next_turn;
+mod stop;
+
 use std::mem;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use tokenrail_domain::{AgentId, EventBody, JsonText, Notice, Timestamp, Turn, TurnNumber, TurnState};
-use tokenrail_ports::{Append, IAgentRun, OutputLine, RunEnd, RunOutput, TurnStep};
+use tokenrail_domain::{AgentId, EventBody, JsonText, Notice, Timestamp, Turn};
+use tokenrail_ports::{Append, IAgentRun, OutputLine, RunEnd, RunOutput, StoreError, TurnStep};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+use self::stop::due;
 use crate::core::{Control, Core, SaveError};
 use crate::recorder::{Recorded, Recorder};
 use crate::stats::Counters;
 use crate::tails::Tail;
 use crate::timers::{Watched, next_deadline};
-use crate::verdict::{Stop, Verdict, verdict};
+use crate::verdict::{Flood, Stop, Verdict, verdict};
 
 /// Carries one run of an agent into its journal. While one batch is being committed, the next one is read and
 /// parsed; so a batch is as small as one line when it is quiet, and as large as the bounds allow in a flood.
@@ -31,6 +35,11 @@ pub(crate) struct Pump {
     /// What the next append does to the turn.
     step: TurnStep,
     stop: Option<Stop>,
+    /// When the agent is to be asked again, where asking has failed; and how often it has been asked.
+    stop_again: Option<Instant>,
+    stops_asked: u32,
+    /// It printed more than it may: the rest is left out.
+    flooded: bool,
     started: Instant,
     last_output: Instant,
     closed: Option<Instant>,
@@ -67,6 +76,9 @@ impl Pump {
             cancel,
             step: TurnStep::Continue,
             stop: None,
+            stop_again: None,
+            stops_asked: 0,
+            flooded: false,
             started: now.checked_sub(ran).unwrap_or(now),
             last_output: now,
             closed: None,
@@ -79,14 +91,22 @@ impl Pump {
     /// [`SaveError`]: the journal takes nothing more from this pump.
     pub(crate) async fn run(mut self) -> Result<(), SaveError> {
         let carried = self.carry().await;
-        if let Err(SaveError::Refused(_)) = carried {
+        if let Err(SaveError::Refused(error)) = &carried {
             self.abort().await;
+            if let StoreError::UnknownAgent(_) = error {
+                // Purged meanwhile: nobody will ask for what is left of the run.
+                self.run.discard().await;
+            }
         }
         carried
     }
 
     async fn carry(&mut self) -> Result<(), SaveError> {
         let mut in_flight: Option<InFlight> = None;
+        if let Some(reason) = self.turn.stop {
+            // An earlier life of the server has begun to stop it.
+            self.stop(Stop::of(reason)).await;
+        }
         loop {
             if in_flight.is_none() {
                 in_flight = self.take().map(|append| self.begin_save(append));
@@ -105,9 +125,14 @@ impl Pump {
                 }
                 () = self.cancel.cancelled(), if self.stop.is_none() => self.stop(Stop::Cancelled).await,
                 () = self.core.closing.cancelled() => return Err(SaveError::Closing),
+                () = self.core.draining.cancelled(), if self.stop.is_none() => {
+                    self.stop(Stop::Cancelled).await;
+                }
+                () = due(self.stop_again), if self.stop_again.is_some() => self.ask_to_stop().await,
                 () = sleep_until(deadline), if self.stop.is_none() => self.stop(Stop::Expired(expired)).await,
                 output = self.run.next(), if room => match output {
                     Ok(RunOutput::Lines(lines)) => self.lines(lines, &mut in_flight).await?,
+                    Ok(RunOutput::Progress { offset }) => self.progress(offset).await,
                     Ok(RunOutput::Ended(end)) => return self.finish(end, in_flight).await,
                     Err(error) => {
                         // What cannot be read any more must not run on unseen.
@@ -142,14 +167,13 @@ impl Pump {
         self.last_output = Instant::now();
         let now = self.core.now();
         for line in lines {
-            if matches!(self.stop, Some(Stop::Flood(_))) {
+            if self.flooded {
                 break;
             }
-            let mut recorded = self.recorder.line(&line, now);
-            while recorded == Recorded::NextTurn {
-                recorded = self.next_turn(line.end_offset, in_flight, now).await?;
+            if self.recorder.line(&line, now) == Recorded::NextTurn {
+                self.next_turns(line.end_offset, in_flight, now).await?;
             }
-            self.check_bounds(&line, now).await;
+            self.check_bounds(line.end_offset, now).await;
         }
         if self.recorder.close().is_none() {
             self.closed = None;
@@ -159,53 +183,24 @@ impl Pump {
         Ok(())
     }
 
-    async fn check_bounds(&mut self, line: &OutputLine, now: Timestamp) {
+    /// The agent prints a line that has not ended yet: it is not silent, and the line counts already.
+    async fn progress(&mut self, offset: u64) {
+        self.last_output = Instant::now();
+        if self.core.limits.spool_bytes < offset {
+            self.flood(Flood::Spool).await;
+        }
+    }
+
+    async fn check_bounds(&mut self, end_offset: u64, now: Timestamp) {
         let limits = &self.core.limits;
-        if self.stop.is_none() && limits.spool_bytes < line.end_offset {
-            self.stop(Stop::Flood("limits.spool_bytes")).await;
-        } else if self.stop.is_none() && limits.message_bytes < self.recorder.open_bytes() {
-            self.stop(Stop::Flood("limits.message_bytes")).await;
+        if limits.spool_bytes < end_offset {
+            self.flood(Flood::Spool).await;
+        } else if limits.message_bytes < self.recorder.open_bytes() {
+            self.flood(Flood::Messages).await;
         } else if limits.pending_bytes < self.recorder.unshown_bytes() {
             // Lines that display nothing wait for one that does, but not without bound.
             self.recorder.note(notice("unshown_output", "{}"), now);
         }
-    }
-
-    /// The agent has closed its turn and begun one by itself.
-    async fn next_turn(
-        &mut self,
-        end_offset: u64,
-        in_flight: &mut Option<InFlight>,
-        now: Timestamp,
-    ) -> Result<Recorded, SaveError> {
-        self.flush(in_flight.take()).await?;
-        let verdict =
-            verdict(self.recorder.close(), self.stop.as_ref(), &RunEnd::default(), &self.core.limits);
-        conclude(&mut self.recorder, verdict, now);
-        self.step = TurnStep::End;
-        self.flush(None).await?;
-
-        // Nobody may put a turn into the queue between the choice of a number and its use.
-        let control = Arc::clone(&self.control);
-        let _queue = control.queue.lock().await;
-        let number = free_number(&self.core, self.agent, self.recorder.turn()).await?;
-        let turn = Turn {
-            number,
-            prompt: String::new(),
-            state: TurnState::Running,
-            asked_at: now,
-            first_sequence: Some(self.recorder.next_sequence()),
-            ..self.turn.clone()
-        };
-        let recorded = self.recorder.begin_next_turn(number, end_offset, now);
-        if self.recorder.pending_events() == 0 {
-            // The number is taken by an event, or somebody else may take it.
-            self.recorder.note(notice("turn_began", "{}"), now);
-        }
-        self.step = TurnStep::Start(Box::new(turn));
-        self.flush(None).await?;
-        (self.started, self.closed) = (Instant::now(), None);
-        Ok(recorded)
     }
 
     /// The agent has ended: the rest is saved, with the result as the last event.
@@ -226,22 +221,6 @@ impl Pump {
         self.flush(None).await?;
         self.run.discard().await;
         Ok(())
-    }
-
-    /// Ends the agent without reading what it says.
-    async fn abort(&mut self) {
-        if self.stop.is_none() {
-            self.stop(Stop::Abandoned).await;
-        }
-        while let Ok(RunOutput::Lines(_)) = self.run.next().await {}
-    }
-
-    async fn stop(&mut self, stop: Stop) {
-        self.stop = Some(stop);
-        if let Err(error) = self.run.cancel().await {
-            // The run's end still shows in its output; there is nothing else to be done from here.
-            tracing::error!(agent = %self.agent, error = &error as &dyn std::error::Error, "cannot stop the agent");
-        }
     }
 
     /// Waits until everything that is recorded is saved.
@@ -298,14 +277,20 @@ impl Pump {
 /// Tells what has just been saved. Nothing else announces events, and nothing else may: what is given here comes
 /// from [`Core::save`].
 pub(crate) fn announce(core: &Core, tail: &Tail, saved: Append) {
+    for part in saved.parts() {
+        announce_part(core, tail, part);
+    }
+}
+
+fn announce_part(core: &Core, tail: &Tail, saved: &Append) {
     let Append { agent, events, step, .. } = saved;
     let at = events.last().map_or_else(|| core.now(), |event| event.at);
-    let status = match (&step, events.last().map(|event| &event.body)) {
+    let status = match (step, events.last().map(|event| &event.body)) {
         (TurnStep::Start(_), _) => Some(tokenrail_domain::AgentStatus::Running),
         (TurnStep::End, Some(EventBody::TurnResult(result))) => Some(result.outcome.status()),
         _ => None,
     };
-    tail.announce(&events);
+    tail.announce(events);
     match step {
         TurnStep::Start(_) => Counters::add(&core.counters.turns_started, 1),
         TurnStep::End => {
@@ -315,11 +300,11 @@ pub(crate) fn announce(core: &Core, tail: &Tail, saved: Append) {
         TurnStep::Continue => {}
     }
     if let Some(status) = status {
-        core.tell_status(agent, status, at);
+        core.tell_status(*agent, status, at);
     }
 }
 
-fn conclude(recorder: &mut Recorder, verdict: Verdict, now: Timestamp) {
+pub(crate) fn conclude(recorder: &mut Recorder, verdict: Verdict, now: Timestamp) {
     let Verdict { outcome, error, say } = verdict;
     if let Some(error) = error.clone().filter(|_| say) {
         recorder.note(EventBody::Error(Box::new(error)), now);
@@ -335,22 +320,5 @@ async fn saving(in_flight: &mut Option<InFlight>) -> Result<Append, SaveError> {
     match in_flight {
         Some(saving) => saving.await,
         None => std::future::pending().await,
-    }
-}
-
-/// A turn number that is not taken.
-async fn free_number(core: &Core, agent: AgentId, newest: TurnNumber) -> Result<TurnNumber, SaveError> {
-    let mut pause = core.limits.retry_pause;
-    loop {
-        match core.outside.agents.open_turns(agent).await {
-            Ok(turns) => {
-                let waiting = turns.last().map_or(newest, |turn| turn.number);
-                return Ok(waiting.max(newest).next());
-            }
-            Err(error) if error.is_transient() => {
-                pause = core.pause(pause).await.ok_or(SaveError::Closing)?;
-            }
-            Err(error) => return Err(SaveError::Refused(error)),
-        }
     }
 }

@@ -199,6 +199,7 @@ impl Recorder {
             spool_offset: self.offset,
             session: self.session.take(),
             open_from: self.assembler.first_open_sequence(),
+            then: None,
         })
     }
 

@@ -1,10 +1,10 @@
 //! The use cases: recovery, reading, following, shutdown. Those that change something are in `commands`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokenrail_domain::{Agent, AgentId, Event, Sequence, Timestamp};
+use tokenrail_domain::{Agent, AgentId, Event, Sequence, Timestamp, TurnState};
 use tokenrail_ports::{AgentFilter, MessagePage, PageLimit, Probe};
 use tokio::runtime::Handle;
 use tokio::sync::broadcast;
@@ -44,18 +44,48 @@ impl AgentService {
         Self { core }
     }
 
-    /// Takes up what an earlier life of the server left: running turns are adopted or closed, waiting ones run.
-    /// Gives the number of agents taken up.
+    /// Takes up what an earlier life of the server left: running turns are adopted or closed, waiting ones run, what
+    /// was being stopped or purged is finished, and runs that belong to no turn are ended. Gives the number of agents
+    /// taken up.
     ///
     /// # Errors
     /// [`Refusal::Store`].
     pub async fn recover(&self) -> Result<usize, Refusal> {
         let agents = self.core.outside.agents.with_open_turns().await?;
+        self.sweep(&agents).await?;
         for agent in &agents {
             self.core.tails.of(agent.id).raise(agent.head);
             self.ensure_task(agent);
         }
+        for agent in self.core.outside.agents.to_purge().await? {
+            let service = self.clone();
+            let purge = async move { service.purge_in_background(agent.id).await };
+            self.core.tracker.spawn_on(purge, &self.core.runtime);
+        }
         Ok(agents.len())
+    }
+
+    /// Ends the runs of earlier lives that nobody will take up: their agents or turns are gone, or their types are
+    /// not in the configuration any more.
+    async fn sweep(&self, agents: &[Agent]) -> Result<(), Refusal> {
+        let types = &self.core.outside.types;
+        let mut keep = BTreeSet::new();
+        for agent in agents.iter().filter(|agent| types.contains_key(&agent.kind)) {
+            let turns = self.core.outside.agents.open_turns(agent.id).await?;
+            let running = turns.iter().filter(|turn| turn.state == TurnState::Running);
+            keep.extend(running.map(|turn| (agent.id, turn.run)));
+        }
+        for (name, kind) in types {
+            match kind.runner.sweep(&keep).await {
+                Ok(0) => {}
+                Ok(swept) => tracing::warn!(kind = name, swept, "runs that belong to no turn were ended"),
+                Err(error) => {
+                    let error = &error as &dyn std::error::Error;
+                    tracing::error!(kind = name, error, "runs that belong to no turn cannot be ended");
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The agent, deleted or not.
@@ -191,9 +221,6 @@ impl AgentService {
             if stop_agents {
                 self.core.draining.cancel();
                 while 0 < self.core.active_agents() {
-                    for control in self.core.all_controls() {
-                        control.cancel();
-                    }
                     self.core.retired.notified().await;
                 }
             }

@@ -102,7 +102,7 @@ pub(crate) struct Tail {
     /// Older events that readers have fetched from the store, for the others that are about there.
     history: Mutex<VecDeque<Arc<Batch>>>,
     /// Held while a reader fetches: whoever wants the same waits for it instead of fetching too.
-    pub(crate) fetching: tokio::sync::Mutex<()>,
+    pub(crate) fetching: Arc<tokio::sync::Mutex<()>>,
     followers: AtomicUsize,
     /// Rung when the last follower has left.
     pub(crate) abandoned: Notify,
@@ -181,6 +181,19 @@ impl Tail {
         history.iter().find(holds).cloned()
     }
 
+    /// The batch that holds `sequence`, if it need not be fetched.
+    pub(crate) fn in_memory(&self, sequence: Sequence) -> Option<Arc<Batch>> {
+        self.batch_with(sequence).or_else(|| self.fetched_with(sequence))
+    }
+
+    /// Whether as much as was fetched from `sequence` on may be fetched once more without pushing that out.
+    pub(crate) fn has_room_ahead(&self, sequence: Sequence) -> bool {
+        let history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
+        let unread: usize =
+            history.iter().filter(|batch| sequence <= batch.last()).map(|batch| batch.bytes).sum();
+        2 * unread <= self.budget.per_tail
+    }
+
     /// Keeps what a reader has fetched, for the others; the oldest go when it is more than a tail may hold.
     pub(crate) fn keep_fetched(&self, events: &Arc<[Event]>) {
         let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
@@ -245,7 +258,7 @@ impl Tails {
             bell: watch::Sender::new(Bell::default()),
             ring: Mutex::default(),
             history: Mutex::default(),
-            fetching: tokio::sync::Mutex::default(),
+            fetching: Arc::default(),
             followers: AtomicUsize::new(0),
             abandoned: Notify::new(),
             budget: Arc::clone(&self.budget),

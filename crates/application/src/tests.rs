@@ -1,7 +1,9 @@
 //! The application over fakes that hesitate: what a reader sees.
 
+mod durability;
 mod following;
 mod harness;
+mod history;
 mod recovery;
 mod refusals;
 mod turns;

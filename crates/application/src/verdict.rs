@@ -1,6 +1,6 @@
 //! How a turn ended, from what the agent said, how its process ended, and who stopped it. Pure.
 
-use tokenrail_domain::{AgentError, ErrorClass, TurnClose, TurnOutcome};
+use tokenrail_domain::{AgentError, ErrorClass, StopReason, TurnClose, TurnOutcome};
 use tokenrail_ports::{ExitStatus, RunEnd};
 
 use crate::limits::Limits;
@@ -13,8 +13,54 @@ pub(crate) enum Stop {
     /// Its output cannot be taken any more.
     Abandoned,
     Expired(Expired),
-    /// It printed more than the named limit allows.
-    Flood(&'static str),
+    /// It printed more than a limit allows.
+    Flood(Flood),
+}
+
+impl Stop {
+    /// A stop that an earlier life of the server has begun.
+    pub(crate) fn of(reason: StopReason) -> Self {
+        match reason {
+            StopReason::Cancelled => Self::Cancelled,
+            StopReason::TurnTimeout => Self::Expired(Expired::Turn),
+            StopReason::IdleTimeout => Self::Expired(Expired::Idle),
+            StopReason::StreamTimeout => Self::Expired(Expired::Stream),
+            StopReason::AfterResult => Self::Expired(Expired::AfterResult),
+            StopReason::SpoolBytes => Self::Flood(Flood::Spool),
+            StopReason::MessageBytes => Self::Flood(Flood::Messages),
+        }
+    }
+
+    /// What is kept of it; none where the turn ends in this life or not at all.
+    pub(crate) fn reason(self) -> Option<StopReason> {
+        Some(match self {
+            Self::Cancelled => StopReason::Cancelled,
+            Self::Abandoned => return None,
+            Self::Expired(Expired::Turn) => StopReason::TurnTimeout,
+            Self::Expired(Expired::Idle) => StopReason::IdleTimeout,
+            Self::Expired(Expired::Stream) => StopReason::StreamTimeout,
+            Self::Expired(Expired::AfterResult) => StopReason::AfterResult,
+            Self::Flood(Flood::Spool) => StopReason::SpoolBytes,
+            Self::Flood(Flood::Messages) => StopReason::MessageBytes,
+        })
+    }
+}
+
+/// What an agent can print too much of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Flood {
+    Spool,
+    Messages,
+}
+
+impl Flood {
+    /// The name of the limit.
+    fn limit(self) -> &'static str {
+        match self {
+            Self::Spool => "limits.spool_bytes",
+            Self::Messages => "limits.message_bytes",
+        }
+    }
 }
 
 /// How a turn ended.
@@ -32,10 +78,15 @@ impl Verdict {
     }
 
     /// Nothing is left of the agent, and it had not given its result.
-    pub(crate) fn interrupted() -> Self {
+    fn interrupted() -> Self {
         let text = "the server and the supervisor of the agent ended in the middle of the turn";
         let error = process_error("interrupted", text.to_owned(), true);
         Self { outcome: TurnOutcome::Interrupted, error: Some(error), say: false }
+    }
+
+    /// It was cancelled before its agent was started.
+    pub(crate) fn cancelled() -> Self {
+        Self::of(TurnOutcome::Cancelled)
     }
 
     fn of(outcome: TurnOutcome) -> Self {
@@ -80,7 +131,8 @@ fn stop_error(stop: &Stop, limits: &Limits) -> Option<AgentError> {
     match stop {
         Stop::Cancelled | Stop::Abandoned => None,
         Stop::Expired(expired) => expired.to_agent_error(limits),
-        Stop::Flood(limit) => {
+        Stop::Flood(flood) => {
+            let limit = flood.limit();
             let text = format!("the agent printed more than {limit} allows, and was ended");
             Some(process_error("output_capped", text, false))
         }
@@ -113,6 +165,13 @@ fn process_error(code: &str, text: String, recoverable: bool) -> AgentError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_stop_is_the_same_in_the_next_life() {
+        for reason in StopReason::ALL {
+            assert_eq!(Stop::of(reason).reason(), Some(reason));
+        }
+    }
 
     fn close(error: bool, interrupted: bool) -> TurnClose {
         let error = error.then(|| process_error("x", "it broke".into(), false));

@@ -43,8 +43,8 @@ pub struct Agent {
     pub cancel_on_disconnect: bool,
 }
 
-/// `initializing -> running -> completed | failed | cancelled | interrupted`; a new turn takes an ended agent
-/// back to `running`.
+/// `initializing -> running -> completed | failed | cancelled | interrupted`; a new message takes an ended agent
+/// back to `initializing`, and its turn to `running`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AgentStatus {
     Initializing,
@@ -95,7 +95,8 @@ impl AgentStatus {
         let legal = match (self, next) {
             // A turn starts, at first or after an earlier one.
             (from, Self::Running) => from != Self::Running,
-            (_, Self::Initializing) => false,
+            // A turn waits for its place.
+            (from, Self::Initializing) => !from.is_active(),
             (from, _) => from.is_active(),
         };
         if legal { Ok(next) } else { Err(TransitionError { from: self, to: next }) }
@@ -130,12 +131,13 @@ mod tests {
             assert!(Running.transition(end).is_ok());
             assert!(Initializing.transition(end).is_ok(), "it can fail before it has started");
             assert!(end.transition(Running).is_ok());
-            assert!(end.transition(Initializing).is_err());
+            assert!(end.transition(Initializing).is_ok(), "a message waits for its place");
             for other in ended {
                 assert!(end.transition(other).is_err(), "{end:?} is final");
             }
         }
         assert!(Running.transition(Running).is_err());
+        assert!(Running.transition(Initializing).is_err());
     }
 
     #[test]

@@ -40,4 +40,4 @@ pub use event::{
 pub use ids::{AgentId, MessageOrdinal, ParseIdError, Sequence, Timestamp, TurnNumber, event_id, message_id};
 pub use json::JsonText;
 pub use said::{Said, TurnClose};
-pub use turn::{Turn, TurnOutcome, TurnState};
+pub use turn::{StopReason, Turn, TurnOutcome, TurnState};

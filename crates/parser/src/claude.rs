@@ -53,7 +53,7 @@ use tokenrail_domain::{AgentError, ErrorClass, EventBody, JsonText, Said, Usage}
 use tokenrail_ports::{Activity, IMessageParser};
 
 use self::busy::Busy;
-use self::lines::{ControlLine, Delta, Head, Labelled, Message, MessageLine, StreamEvent};
+use self::lines::{ControlLine, Delta, DeltaLine, Head, Labelled, Message, MessageLine, Raw, StreamEvent};
 use self::messages::notice;
 use self::stream::Stream;
 use self::voice::Voice;
@@ -108,11 +108,16 @@ impl IMessageParser for ClaudeParser {
 
 impl ClaudeParser {
     fn object(&mut self, line: &str, said: &mut Vec<Said>) {
+        if let Some(of_line) = DeltaLine::read(line) {
+            self.session(of_line.session_id, said);
+            let (stream, mut voice) = self.speaker(said);
+            return stream.delta(of_line.event.index, &of_line.event.delta, &mut voice);
+        }
         let head: Head<'_> = match serde_json::from_str(line) {
             Ok(head) if line.starts_with('{') => head,
             _ => return said.push(nonsense(line)),
         };
-        self.session(&head, said);
+        self.session(head.session_id, said);
         let kind = lines::text(head.kind).unwrap_or_default();
         match &*kind {
             "stream_event" if head.parent_tool_use_id.is_none() => {
@@ -137,8 +142,8 @@ impl ClaudeParser {
         }
     }
 
-    fn session(&mut self, head: &Head<'_>, said: &mut Vec<Said>) {
-        let Some(raw) = head.session_id.filter(|raw| raw.get() != self.session) else { return };
+    fn session(&mut self, session_id: Raw<'_>, said: &mut Vec<Said>) {
+        let Some(raw) = session_id.filter(|raw| raw.get() != self.session) else { return };
         if let Some(session) = lines::text(Some(raw)).filter(|session| !session.is_empty()) {
             raw.get().clone_into(&mut self.session);
             said.push(Said::Session(session.into_owned()));

@@ -1,7 +1,9 @@
 //! The tables `agents` and `turns`, read.
 
 use rusqlite::{Connection, Row, ToSql, named_params, params_from_iter};
-use tokenrail_domain::{Agent, AgentError, AgentId, ErrorClass, Sequence, Timestamp, Turn, TurnState};
+use tokenrail_domain::{
+    Agent, AgentError, AgentId, ErrorClass, Sequence, StopReason, Timestamp, Turn, TurnNumber, TurnState,
+};
 use tokenrail_ports::{AgentFilter, StoreError};
 
 use crate::columns::{agent_id_of, json_of, maybe, parsed, sequence_of, status_of, turn_of, unsigned};
@@ -15,18 +17,21 @@ const AGENT: &str = "
         agents.error_retry_after_ms, agents.error_recoverable, agents.usage, agents.cost_usd,
         agents.metadata, agents.options, agents.cancel_on_disconnect,
         (SELECT count(*) FROM turns
-         WHERE turns.agent = agents.key AND turns.state <> 'ended' AND turns.state = 'queued')
+         WHERE turns.agent = agents.key AND turns.state <> 'ended' AND turns.state = 'queued'
+            AND turns.stop IS NULL)
     FROM agents
     JOIN heads ON heads.agent = agents.key";
 
 const OPEN_TURNS: &str = "
     SELECT turns.number, turns.run, turns.prompt, turns.state, turns.asked_at, turns.first_sequence,
-        CASE turns.state WHEN 'running' THEN heads.spool_offset ELSE turns.spool_offset END
+        CASE turns.state WHEN 'running' THEN heads.spool_offset ELSE turns.spool_offset END, turns.stop
     FROM turns
     JOIN agents ON agents.key = turns.agent
     JOIN heads ON heads.agent = turns.agent
     WHERE agents.id = :id AND turns.state <> 'ended'
     ORDER BY turns.state = 'queued', turns.number";
+
+const LAST_TURN: &str = "SELECT coalesce(max(number), 0) FROM turns WHERE agent = :agent";
 
 pub(crate) fn get(db: &Connection, id: AgentId) -> Result<Option<Agent>, StoreError> {
     Ok(select(db, "WHERE agents.id = ?1", &[&id.to_string()])?.pop())
@@ -38,6 +43,11 @@ pub(crate) fn with_open_turns(db: &Connection) -> Result<Vec<Agent>, StoreError>
         WHERE agents.key IN (SELECT agent FROM turns WHERE state <> 'ended')
         ORDER BY agents.id";
     select(db, which, &[])
+}
+
+/// Every agent whose history is to be removed.
+pub(crate) fn to_purge(db: &Connection) -> Result<Vec<Agent>, StoreError> {
+    select(db, "WHERE agents.to_purge = 1 ORDER BY agents.id", &[])
 }
 
 pub(crate) fn list(db: &Connection, filter: &AgentFilter) -> Result<Vec<Agent>, StoreError> {
@@ -71,6 +81,12 @@ pub(crate) fn open_turns(db: &Connection, id: AgentId) -> Result<Vec<Turn>, Stor
         .query_map(named_params! { ":id": id.to_string() }, |row| turn_row(row, id))
         .map_err(store_error)?;
     turns.collect::<Result<_, _>>().map_err(store_error)
+}
+
+/// The highest number of any turn.
+pub(crate) fn last_turn(db: &Connection, agent: i64) -> Result<TurnNumber, StoreError> {
+    let mut statement = db.prepare_cached(LAST_TURN).map_err(store_error)?;
+    statement.query_row(named_params! { ":agent": agent }, |row| turn_of(row, 0)).map_err(store_error)
 }
 
 fn select(db: &Connection, which: &str, values: &[&dyn ToSql]) -> Result<Vec<Agent>, StoreError> {
@@ -129,6 +145,7 @@ fn turn_row(row: &Row<'_>, agent: AgentId) -> rusqlite::Result<Turn> {
         asked_at: Timestamp(row.get(4)?),
         first_sequence: maybe::<i64>(row, 5)?.map(|first| Sequence(first as u64)),
         spool_offset: unsigned(row, 6)?,
+        stop: maybe::<String>(row, 7)?.map(|_| parsed(row, 7, StopReason::from_name)).transpose()?,
     })
 }
 

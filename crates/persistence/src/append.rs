@@ -1,7 +1,7 @@
 //! Appending to a journal: the one write that every token goes through.
 
 use rusqlite::{Connection, OptionalExtension, named_params};
-use tokenrail_domain::{AgentStatus, Event, EventBody, JsonText, Sequence, Turn, TurnResult};
+use tokenrail_domain::{AgentStatus, Event, EventBody, JsonText, Sequence, StopReason, Turn, TurnResult};
 use tokenrail_ports::{Append, StoreError, TurnStep};
 
 use crate::columns::status_of;
@@ -36,8 +36,8 @@ const MOVE_HEAD: &str = "
 const SET_SESSION: &str = "UPDATE agents SET session_id = :session WHERE key = :agent";
 
 const START_TURN: &str = "
-    INSERT INTO turns (agent, number, run, prompt, state, asked_at, first_sequence, spool_offset)
-    VALUES (:agent, :number, :run, :prompt, 'running', :asked_at, :first_sequence, :spool_offset)
+    INSERT INTO turns (agent, number, run, prompt, state, stop, asked_at, first_sequence, spool_offset)
+    VALUES (:agent, :number, :run, :prompt, 'running', :stop, :asked_at, :first_sequence, :spool_offset)
     ON CONFLICT (agent, number) DO UPDATE
     SET state = 'running', first_sequence = excluded.first_sequence, spool_offset = excluded.spool_offset";
 
@@ -60,11 +60,12 @@ const AGENT_ENDS: &str = "
         error_retry_after_ms = :error_retry_after_ms, error_recoverable = :error_recoverable
     WHERE key = :agent";
 
-/// An append whose packing has been done already, by the caller's own thread.
+/// An append, and what follows in the same transaction. The packing has been done already, by the caller's own
+/// thread.
 pub(crate) struct AppendCommand {
     append: Append,
-    /// None where the append breaks the promise of its type.
-    prepared: Option<Prepared>,
+    /// One for each part; none where a part breaks the promise of its type.
+    prepared: Vec<Option<Prepared>>,
 }
 
 struct Prepared {
@@ -83,50 +84,62 @@ struct Place {
 
 impl AppendCommand {
     pub(crate) fn new(append: Append) -> Result<Self, StoreError> {
-        let prepared = if is_well_formed(&append) {
-            let rows = rows_of(append.agent, &append.events)?;
-            Some(Prepared { payload: packing::pack(&append.events), rows })
-        } else {
-            None
-        };
+        let prepared = append.parts().map(prepare).collect::<Result<_, _>>()?;
         Ok(Self { append, prepared })
     }
+}
+
+fn prepare(append: &Append) -> Result<Option<Prepared>, StoreError> {
+    if !is_well_formed(append) {
+        return Ok(None);
+    }
+    let rows = rows_of(append.agent, &append.events)?;
+    Ok(Some(Prepared { payload: packing::pack(&append.events), rows }))
 }
 
 impl Command for AppendCommand {
     type Answer = ();
 
     fn bytes(&self) -> usize {
-        self.prepared.as_ref().map_or(0, |prepared| prepared.payload.len())
+        self.prepared.iter().flatten().map(|prepared| prepared.payload.len()).sum()
     }
 
     fn run(&self, db: &Connection) -> Result<(), Failure> {
-        let append = &self.append;
-        let place = place(db, append)?;
-        let conflict = || Failure::Refused(StoreError::Conflict { head: place.head });
-        let prepared = self.prepared.as_ref().ok_or_else(conflict)?;
-        let (Some(first), Some(last)) = (append.events.first(), append.events.last()) else {
-            return Err(conflict());
-        };
-        if first.sequence != place.head.next() {
-            let saved = last.sequence <= place.head
-                && events_between(db, place.agent, first.sequence, last.sequence)
-                    .map_err(Failure::Refused)?
-                    == *append.events;
-            return if saved { Ok(()) } else { Err(conflict()) };
+        for (part, (append, prepared)) in self.append.parts().zip(&self.prepared).enumerate() {
+            run_part(db, append, prepared.as_ref()).map_err(|failure| match failure {
+                // The parts before it have been written.
+                Failure::Refused(error) if 0 < part => Failure::Undo(error),
+                failure => failure,
+            })?;
         }
-        if !can_take(db, &place, append, first)? {
-            return Err(conflict());
-        }
-        write(db, &place, append, prepared, (first, last)).map_err(|error| {
-            // A message that is completed twice, or an id that is there already: a bug of whoever appends.
-            if error.sqlite_error_code() == Some(rusqlite::ErrorCode::ConstraintViolation) {
-                Failure::Undo(StoreError::Conflict { head: place.head })
-            } else {
-                Failure::from(error)
-            }
-        })
+        Ok(())
     }
+}
+
+fn run_part(db: &Connection, append: &Append, prepared: Option<&Prepared>) -> Result<(), Failure> {
+    let place = place(db, append)?;
+    let conflict = || Failure::Refused(StoreError::Conflict { head: place.head });
+    let prepared = prepared.ok_or_else(conflict)?;
+    let (Some(first), Some(last)) = (append.events.first(), append.events.last()) else {
+        return Err(conflict());
+    };
+    if first.sequence != place.head.next() {
+        let saved = last.sequence <= place.head
+            && events_between(db, place.agent, first.sequence, last.sequence).map_err(Failure::Refused)?
+                == *append.events;
+        return if saved { Ok(()) } else { Err(conflict()) };
+    }
+    if !can_take(db, &place, append, first)? {
+        return Err(conflict());
+    }
+    write(db, &place, append, prepared, (first, last)).map_err(|error| {
+        // A message that is completed twice, or an id that is there already: a bug of whoever appends.
+        if error.sqlite_error_code() == Some(rusqlite::ErrorCode::ConstraintViolation) {
+            Failure::Undo(StoreError::Conflict { head: place.head })
+        } else {
+            Failure::from(error)
+        }
+    })
 }
 
 fn is_well_formed(append: &Append) -> bool {
@@ -242,6 +255,7 @@ fn start(db: &Connection, agent: i64, append: &Append, turn: &Turn, first: &Even
         ":number": turn.number.0,
         ":run": turn.run.0,
         ":prompt": turn.prompt,
+        ":stop": turn.stop.map(StopReason::as_str),
         ":asked_at": turn.asked_at.0,
         ":first_sequence": first.sequence.0 as i64,
         ":spool_offset": append.spool_offset as i64,

@@ -1,7 +1,7 @@
 //! Changes of agents and turns, but for those that come with an append.
 
 use rusqlite::{Connection, OptionalExtension, named_params};
-use tokenrail_domain::{Agent, AgentId, JsonText, Sequence, Timestamp, Turn, TurnNumber};
+use tokenrail_domain::{Agent, AgentId, JsonText, Sequence, StopReason, Timestamp, Turn, TurnNumber};
 use tokenrail_ports::{Created, Enqueued, Idempotency, StoreError};
 
 use crate::journal::agent_key;
@@ -30,24 +30,31 @@ const ADD_TURN: &str = "
 
 const QUEUE: &str = "
     SELECT agents.key,
-        (SELECT count(*) FROM turns WHERE agent = agents.key AND state <> 'ended' AND state = 'queued'),
+        (SELECT count(*) FROM turns WHERE agent = agents.key AND state <> 'ended' AND state = 'queued' AND stop IS NULL),
         (SELECT coalesce(max(number), 0) FROM turns WHERE agent = agents.key)
     FROM agents
     WHERE id = :id AND deleted_at IS NULL";
 
 const TOUCH: &str = "UPDATE heads SET updated_at = :at WHERE agent = :agent";
 
-const DROP_QUEUED: &str = "
-    UPDATE turns
-    SET state = 'ended', outcome = 'cancelled'
-    WHERE agent = :agent AND state <> 'ended' AND state = 'queued'";
-
-const CANCEL_UNSTARTED: &str = "
+const WAIT_AGAIN: &str = "
     UPDATE agents
-    SET status = 'cancelled', ended_at = :at
-    WHERE key = :agent AND status = 'initializing'";
+    SET status = 'initializing', ended_at = NULL
+    WHERE key = :agent AND status NOT IN ('initializing', 'running')";
+
+const CANCEL: &str = "
+    UPDATE turns
+    SET stop = 'cancelled'
+    WHERE agent = :agent AND state <> 'ended' AND stop IS NULL";
+
+const STOP_TURN: &str = "
+    UPDATE turns
+    SET stop = :reason
+    WHERE agent = :agent AND number = :number AND state <> 'ended' AND stop IS NULL";
 
 const MARK_DELETED: &str = "UPDATE agents SET deleted_at = :at WHERE key = :agent AND deleted_at IS NULL";
+
+const MARK_TO_PURGE: &str = "UPDATE agents SET to_purge = 1 WHERE key = :agent";
 
 const REMOVE: &str = "DELETE FROM agents WHERE key = :agent";
 
@@ -117,18 +124,20 @@ impl Command for EnqueueCommand {
         let (number, queued) = (TurnNumber(last).next(), waiting + 1);
         let turn = Turn { run: number, ..self.turn.clone() };
         add_turn(db, agent, &turn, number)?;
+        db.prepare_cached(WAIT_AGAIN)?.execute(named_params! { ":agent": agent })?;
         touch(db, agent, self.turn.asked_at)?;
         keys::remember(db, self.key.as_ref(), agent, &self.turn, (number, queued))?;
         Ok(Enqueued::New { turn: number, queued })
     }
 }
 
-pub(crate) struct DropQueuedCommand {
+/// Cancels all that is open.
+pub(crate) struct CancelCommand {
     pub(crate) agent: AgentId,
     pub(crate) at: Timestamp,
 }
 
-impl Command for DropQueuedCommand {
+impl Command for CancelCommand {
     type Answer = u32;
 
     fn bytes(&self) -> usize {
@@ -137,16 +146,35 @@ impl Command for DropQueuedCommand {
 
     fn run(&self, db: &Connection) -> Result<u32, Failure> {
         let agent = agent_key(db, self.agent).map_err(Failure::Refused)?;
-        let dropped = db.prepare_cached(DROP_QUEUED)?.execute(named_params! { ":agent": agent })?;
-        if 0 < dropped {
-            touch(db, agent, self.at)?;
-            db.prepare_cached(CANCEL_UNSTARTED)?
-                .execute(named_params! { ":agent": agent, ":at": self.at.0 })?;
-        }
-        Ok(dropped as u32)
+        Ok(cancel(db, agent, self.at)?)
     }
 }
 
+pub(crate) struct StopTurnCommand {
+    pub(crate) agent: AgentId,
+    pub(crate) turn: TurnNumber,
+    pub(crate) reason: StopReason,
+}
+
+impl Command for StopTurnCommand {
+    type Answer = ();
+
+    fn bytes(&self) -> usize {
+        0
+    }
+
+    fn run(&self, db: &Connection) -> Result<(), Failure> {
+        let agent = agent_key(db, self.agent).map_err(Failure::Refused)?;
+        db.prepare_cached(STOP_TURN)?.execute(named_params! {
+            ":agent": agent,
+            ":number": self.turn.0,
+            ":reason": self.reason.as_str(),
+        })?;
+        Ok(())
+    }
+}
+
+/// Marks an agent as deleted, and cancels all that is open.
 pub(crate) struct DeleteCommand {
     pub(crate) agent: AgentId,
     pub(crate) at: Timestamp,
@@ -161,23 +189,38 @@ impl Command for DeleteCommand {
     }
 
     fn run(&self, db: &Connection) -> Result<bool, Failure> {
-        let agent = match agent_key(db, self.agent) {
-            Ok(agent) => agent,
-            Err(StoreError::UnknownAgent(_)) => return Ok(false),
-            Err(error) => return Err(Failure::Refused(error)),
-        };
-        let at = self.at.0;
+        let Some(agent) = known(db, self.agent)? else { return Ok(false) };
+        cancel(db, agent, self.at)?;
         if self.purge {
-            db.prepare_cached(REMOVE)?.execute(named_params! { ":agent": agent })?;
-            db.prepare_cached(ADD_TOMBSTONE)?
-                .execute(named_params! { ":id": self.agent.to_string(), ":at": at })?;
-            return Ok(true);
+            db.prepare_cached(MARK_TO_PURGE)?.execute(named_params! { ":agent": agent })?;
         }
         let marked =
-            db.prepare_cached(MARK_DELETED)?.execute(named_params! { ":agent": agent, ":at": at })?;
+            db.prepare_cached(MARK_DELETED)?.execute(named_params! { ":agent": agent, ":at": self.at.0 })?;
         if 0 < marked {
             touch(db, agent, self.at)?;
         }
+        Ok(true)
+    }
+}
+
+/// Removes an agent's rows.
+pub(crate) struct PurgeCommand {
+    pub(crate) agent: AgentId,
+    pub(crate) at: Timestamp,
+}
+
+impl Command for PurgeCommand {
+    type Answer = bool;
+
+    fn bytes(&self) -> usize {
+        0
+    }
+
+    fn run(&self, db: &Connection) -> Result<bool, Failure> {
+        let Some(agent) = known(db, self.agent)? else { return Ok(false) };
+        db.prepare_cached(REMOVE)?.execute(named_params! { ":agent": agent })?;
+        db.prepare_cached(ADD_TOMBSTONE)?
+            .execute(named_params! { ":id": self.agent.to_string(), ":at": self.at.0 })?;
         Ok(true)
     }
 }
@@ -230,6 +273,23 @@ fn add_turn(db: &Connection, agent: i64, turn: &Turn, number: TurnNumber) -> rus
         ":asked_at": turn.asked_at.0,
     })?;
     Ok(())
+}
+
+/// The agent's key; none where it is unknown or purged.
+fn known(db: &Connection, agent: AgentId) -> Result<Option<i64>, Failure> {
+    match agent_key(db, agent) {
+        Ok(agent) => Ok(Some(agent)),
+        Err(StoreError::UnknownAgent(_)) => Ok(None),
+        Err(error) => Err(Failure::Refused(error)),
+    }
+}
+
+fn cancel(db: &Connection, agent: i64, at: Timestamp) -> rusqlite::Result<u32> {
+    let noted = db.prepare_cached(CANCEL)?.execute(named_params! { ":agent": agent })?;
+    if 0 < noted {
+        touch(db, agent, at)?;
+    }
+    Ok(noted as u32)
 }
 
 fn touch(db: &Connection, agent: i64, at: Timestamp) -> rusqlite::Result<()> {

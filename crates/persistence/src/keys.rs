@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, named_params};
 use tokenrail_domain::{AgentId, Turn, TurnNumber};
-use tokenrail_ports::Idempotency;
+use tokenrail_ports::{Idempotency, Recalled};
 
 use crate::columns::{agent_id_of, turn_of};
 
@@ -13,6 +13,12 @@ const FIND: &str = "
     FROM idempotency
     JOIN agents ON agents.key = idempotency.agent
     WHERE idempotency.scope = :scope AND idempotency.key = :key";
+
+const RECALL: &str = "
+    SELECT idempotency.body, agents.id, idempotency.turn, idempotency.queued
+    FROM idempotency
+    JOIN agents ON agents.key = idempotency.agent
+    WHERE idempotency.scope = :scope AND idempotency.key = :key AND :forget_before <= idempotency.used_at";
 
 const REMEMBER: &str = "
     INSERT INTO idempotency (scope, key, body, agent, turn, queued, used_at)
@@ -48,6 +54,18 @@ pub(crate) fn look_up(db: &Connection, key: Option<&Idempotency>) -> rusqlite::R
         Some((used_for, used)) if used_for == *body => Known::SameBody(used),
         Some(_) => Known::OtherBody,
     })
+}
+
+/// What a key was used for. It only reads: keys that are too old are as good as forgotten.
+pub(crate) fn recall(db: &Connection, key: &Idempotency) -> rusqlite::Result<Option<Recalled>> {
+    let Idempotency { scope, key, body, forget_before } = key;
+    db.prepare_cached(RECALL)?
+        .query_row(named_params! { ":scope": scope, ":key": key, ":forget_before": forget_before.0 }, |row| {
+            let same_body = row.get_ref(0)?.as_str()? == body;
+            let (agent, turn) = (agent_id_of(row, 1)?, turn_of(row, 2)?);
+            Ok(Recalled { same_body, agent, turn, queued: row.get(3)? })
+        })
+        .optional()
 }
 
 /// Saves the key with what it gave: the turn's number, and how many were waiting.

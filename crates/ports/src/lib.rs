@@ -28,7 +28,7 @@ pub use runner::{
 };
 pub use store::{
     AgentFilter, Append, Created, Enqueued, IAgentRepository, IJournal, Idempotency, MessagePage, PageLimit,
-    StoreError, TurnStep,
+    Recalled, StoreError, TurnStep,
 };
 pub use workspace::{CwdNotAllowed, IWorkspace};
 #[cfg(any(test, feature = "testing"))]

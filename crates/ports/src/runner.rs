@@ -1,5 +1,6 @@
 //! A way to run an agent.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use async_trait::async_trait;
@@ -22,6 +23,18 @@ pub trait IAgentRunner: Send + Sync {
 
     /// Whether agents of this kind could be started now, and what would be run.
     async fn probe(&self) -> Probe;
+
+    /// Ends and removes all runs that an earlier life of this server has left, but for those in `keep`, which are to
+    /// be adopted; gives how many there were. Called before anything is started or adopted. Runners of several
+    /// kinds may share the place where runs are kept, so `keep` names those of all kinds.
+    async fn sweep(&self, _keep: &BTreeSet<(AgentId, TurnNumber)>) -> Result<u32, RunnerError> {
+        Ok(0)
+    }
+
+    /// Ends and removes whatever there still is of an agent's runs, also what was kept of those that have ended.
+    async fn forget(&self, _agent: AgentId) -> Result<(), RunnerError> {
+        Ok(())
+    }
 }
 
 /// One turn of an agent, running.
@@ -35,7 +48,7 @@ pub trait IAgentRun: Send {
 
     /// Asks the agent to stop: politely, then, after the graces of the configuration, by force. Returns at once;
     /// [`IAgentRun::next`] goes on and gives [`RunOutput::Ended`] when no process of the run is left. Calling it
-    /// again changes nothing.
+    /// again changes nothing. After an error it may be called again.
     async fn cancel(&mut self) -> Result<(), RunnerError>;
 
     /// Removes what the run has kept on disk. Called when all its output is in the journal.
@@ -70,6 +83,9 @@ pub enum Adoption {
 pub enum RunOutput {
     /// At least one line, in order.
     Lines(Vec<OutputLine>),
+    /// More of a line that has not ended yet: how many bytes of output there are by now. An agent that prints is not
+    /// silent, and what it prints counts, whether or not it ever ends its line.
+    Progress { offset: u64 },
     /// The agent has ended, no process of it is left, and there are no more lines.
     Ended(RunEnd),
 }

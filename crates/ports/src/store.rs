@@ -3,13 +3,16 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use tokenrail_domain::{Agent, AgentId, AgentStatus, Event, Sequence, Timestamp, Turn, TurnNumber};
+use tokenrail_domain::{
+    Agent, AgentId, AgentStatus, Event, Sequence, StopReason, Timestamp, Turn, TurnNumber,
+};
 
 /// The append-only journals, one for each agent.
 #[cfg_attr(any(test, feature = "testing"), mockall::automock)]
 #[async_trait]
 pub trait IJournal: Send + Sync {
-    /// Saves consecutive events of one turn, and what they change, in one transaction.
+    /// Saves consecutive events of one turn, and what they change, in one transaction; with them what follows
+    /// ([`Append::then`]): all of it or nothing.
     ///
     /// On `Ok` they are durable, and every later read sees them. On an error the caller shows them to nobody.
     /// Saving the very same append again is `Ok` and changes nothing: that is how a caller finds out what
@@ -48,8 +51,11 @@ pub trait IAgentRepository: Send + Sync {
     async fn create(&self, agent: Agent, turn: Turn, key: Option<Idempotency>)
     -> Result<Created, StoreError>;
 
+    /// What a key was used for, if it is known: the answer to a command that comes again.
+    async fn recall(&self, key: Idempotency) -> Result<Option<Recalled>, StoreError>;
+
     /// Saves one more turn, queued, and gives it the next number (`turn.number` is not looked at). At most
-    /// `queue_max` turns may wait.
+    /// `queue_max` turns may wait. An agent that has ended is `initializing` by that.
     async fn enqueue(
         &self,
         turn: Turn,
@@ -66,16 +72,30 @@ pub trait IAgentRepository: Send + Sync {
     /// The turn that runs and those that wait, in order.
     async fn open_turns(&self, agent: AgentId) -> Result<Vec<Turn>, StoreError>;
 
+    /// The highest turn number that is taken, by a turn that waits, runs or has ended.
+    async fn last_turn(&self, agent: AgentId) -> Result<TurnNumber, StoreError>;
+
     /// Every agent that has an open turn, oldest first: what a starting server must take up again.
     async fn with_open_turns(&self) -> Result<Vec<Agent>, StoreError>;
 
-    /// Takes the waiting turns out of the queue; gives how many there were. An agent that has never run is
-    /// `cancelled` by that.
-    async fn drop_queued(&self, agent: AgentId, at: Timestamp) -> Result<u32, StoreError>;
+    /// Notes of every open turn that it is cancelled, unless it is being stopped already: the one that runs is to
+    /// be stopped, and those that wait are to end without having run. They do not count as waiting any more. Gives
+    /// how many were noted now.
+    async fn cancel(&self, agent: AgentId, at: Timestamp) -> Result<u32, StoreError>;
 
-    /// Marks the agent as deleted, at the first call; with `purge` its rows are removed, and its id can never be
-    /// used again. Gives false where it is unknown or purged.
+    /// Notes why an open turn is being stopped. The first reason stays; of a turn that has ended none is noted.
+    async fn stop_turn(&self, agent: AgentId, turn: TurnNumber, reason: StopReason)
+    -> Result<(), StoreError>;
+
+    /// Marks the agent as deleted, at the first call, and cancels its open turns; with `purge` it is also marked to
+    /// be purged. Gives false where it is unknown or purged.
     async fn delete(&self, agent: AgentId, at: Timestamp, purge: bool) -> Result<bool, StoreError>;
+
+    /// The agents that are marked to be purged: what a starting server must finish.
+    async fn to_purge(&self) -> Result<Vec<Agent>, StoreError>;
+
+    /// Removes all rows of an agent; its id can never be used again. Gives false where it is unknown or purged.
+    async fn purge(&self, agent: AgentId, at: Timestamp) -> Result<bool, StoreError>;
 
     /// Whether the store can be read and written now.
     async fn check(&self) -> Result<(), StoreError>;
@@ -95,6 +115,21 @@ pub struct Append {
     pub session: Option<String>,
     /// The number of the oldest delta of any message that is open after these events.
     pub open_from: Option<Sequence>,
+    /// What follows in the same transaction: between the end of a turn and the start of the one that the agent goes
+    /// on with there is no moment at which the run belongs to no turn.
+    pub then: Option<Box<Self>>,
+}
+
+impl Append {
+    /// Makes one append of several; none where there are none.
+    pub fn chain(appends: Vec<Self>) -> Option<Self> {
+        appends.into_iter().rev().fold(None, |then, append| Some(Self { then: then.map(Box::new), ..append }))
+    }
+
+    /// This append, and what follows in the same transaction.
+    pub fn parts(&self) -> impl Iterator<Item = &Self> {
+        std::iter::successors(Some(self), |append| append.then.as_deref())
+    }
 }
 
 /// What an append does to its turn and to the agent's status.
@@ -150,6 +185,16 @@ pub struct Idempotency {
     pub body: String,
     /// Keys that are older than this are forgotten.
     pub forget_before: Timestamp,
+}
+
+/// What a key was used for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Recalled {
+    /// Whether it was used for the same body.
+    pub same_body: bool,
+    pub agent: AgentId,
+    pub turn: TurnNumber,
+    pub queued: u32,
 }
 
 /// What came of [`IAgentRepository::create`].

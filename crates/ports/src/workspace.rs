@@ -15,6 +15,13 @@ pub trait IWorkspace: Send + Sync {
     /// # Errors
     /// [`CwdNotAllowed`] for a folder that is outside, missing or no folder: which of these is not told.
     async fn folder(&self, agent: AgentId, asked: Option<String>) -> Result<PathBuf, CwdNotAllowed>;
+
+    /// Removes the folder that was made for the agent, with all that is in it. A folder that a launch asked for is
+    /// never removed; where there is none of the agent's own, nothing happens.
+    ///
+    /// # Errors
+    /// What the system says where something of it is left.
+    async fn remove(&self, agent: AgentId) -> std::io::Result<()>;
 }
 
 /// The folder cannot be worked in.

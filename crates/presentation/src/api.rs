@@ -1,5 +1,6 @@
 //! What all handlers share.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -8,8 +9,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::config::PresentationConfig;
 use crate::error::{Code, Problem};
-use crate::guard::{Tickets, hex};
-use crate::limiter::TokenBucket;
+use crate::guard::{PeerStream, PeerStreams, Tickets, hex};
+use crate::limiter::{PeerBuckets, TokenBucket};
 use crate::metrics::Metrics;
 
 /// Where random bytes come from that nobody can guess.
@@ -25,6 +26,8 @@ struct Shared {
     random: RandomSource,
     tickets: Tickets,
     launches: TokenBucket,
+    failed_logins: PeerBuckets,
+    peer_streams: PeerStreams,
     streams: Arc<Semaphore>,
     metrics: Metrics,
     /// Tells the requests of this life of the server from those of another.
@@ -35,6 +38,7 @@ struct Shared {
 /// A place for one stream; it is free again when this is dropped.
 pub(crate) struct StreamPlace {
     _permit: OwnedSemaphorePermit,
+    _of_peer: PeerStream,
 }
 
 impl Api {
@@ -42,6 +46,8 @@ impl Api {
         Self(Arc::new(Shared {
             tickets: Tickets::new(config.tickets, config.ticket_age),
             launches: TokenBucket::new(config.launches_per_minute),
+            failed_logins: PeerBuckets::new(config.failed_logins_per_minute, config.peers),
+            peer_streams: PeerStreams::new(config.streams_per_peer),
             streams: Arc::new(Semaphore::new(config.connections.min(Semaphore::MAX_PERMITS))),
             metrics: Metrics::new(),
             life: hex(&random()[..4]),
@@ -82,21 +88,29 @@ impl Api {
     /// # Errors
     /// [`Problem`] where there were too many.
     pub(crate) fn admit_launch(&self) -> Result<(), Problem> {
-        self.0.launches.take().map_err(|wait| {
-            let problem = Problem::new(Code::RateLimited, "too many launches in a minute");
-            Problem { retry_after_s: Some(wait.as_secs() + 1), ..problem }
-        })
+        self.0.launches.take().map_err(|wait| Problem::rate_limited("too many launches in a minute", wait))
+    }
+
+    /// Counts a failed login, and says what to answer. A good token passes however many have failed before: others
+    /// may share the peer's address, and nobody guesses 256 bits.
+    pub(crate) fn failed_login(&self, peer: IpAddr) -> Problem {
+        match self.0.failed_logins.take(peer) {
+            Ok(()) => Problem::unauthenticated(),
+            Err(wait) => Problem::rate_limited("too many failed logins in a minute", wait),
+        }
     }
 
     /// Takes a place for a stream.
     ///
     /// # Errors
     /// [`Problem`] where there is none.
-    pub(crate) fn open_stream(&self) -> Result<StreamPlace, Problem> {
-        match Arc::clone(&self.0.streams).try_acquire_owned() {
-            Ok(permit) => Ok(StreamPlace { _permit: permit }),
-            Err(_) => Err(Problem::new(Code::CapacityExhausted, "too many streams are open")),
-        }
+    pub(crate) fn open_stream(&self, peer: IpAddr) -> Result<StreamPlace, Problem> {
+        let full = |detail| Problem::new(Code::CapacityExhausted, detail);
+        let permit = Arc::clone(&self.0.streams).try_acquire_owned();
+        let permit = permit.map_err(|_| full("too many streams are open"))?;
+        let of_peer = self.0.peer_streams.open(peer);
+        let of_peer = of_peer.ok_or_else(|| full("this peer has too many streams open"))?;
+        Ok(StreamPlace { _permit: permit, _of_peer: of_peer })
     }
 
     /// How many streams are open.

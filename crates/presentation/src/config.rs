@@ -19,6 +19,18 @@ pub struct PresentationConfig {
     pub launches_per_minute: u32,
     /// `WebSockets` and event streams that are open at the same time.
     pub connections: usize,
+    /// The same, of one peer; the loopback address has no limit of its own.
+    pub streams_per_peer: usize,
+    /// Logins of one peer per minute that may fail.
+    pub failed_logins_per_minute: u32,
+    /// Peers whose failed logins are remembered.
+    pub peers: usize,
+    /// Bytes of a request's head.
+    pub header_bytes: usize,
+    /// Headers of a request.
+    pub headers: usize,
+    /// How long the body of a request may take.
+    pub body_timeout: Duration,
     /// Agents that one WebSocket follows.
     pub subscriptions_per_connection: usize,
     /// Bytes of a message from a WebSocket client.
@@ -60,6 +72,12 @@ impl PresentationConfig {
             request_bytes: 1 << 20,
             launches_per_minute: 120,
             connections: 4096,
+            streams_per_peer: 256,
+            failed_logins_per_minute: 10,
+            peers: 1024,
+            header_bytes: 32 << 10,
+            headers: 64,
+            body_timeout: Duration::from_secs(10),
             subscriptions_per_connection: 128,
             ws_message_bytes: 64 << 10,
             ws_batch_bytes: 256 << 10,

@@ -1,6 +1,9 @@
 //! Every problem that a client can be told: codes, statuses, and how they are written (RFC 9457).
 
+mod codes;
+
 use std::fmt;
+use std::time::Duration;
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderValue};
@@ -9,67 +12,7 @@ use serde::Serialize;
 use tokenrail_application::{Refusal, StoreError};
 use utoipa::ToSchema;
 
-macro_rules! codes {
-    ($($name:ident $word:literal $status:ident $retryable:literal $title:literal;)*) => {
-        /// A problem's code: stable words that clients may branch on.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub(crate) enum Code { $($name),* }
-
-        impl Code {
-            #[cfg(test)]
-            pub(crate) const ALL: &'static [Self] = &[$(Self::$name),*];
-
-            pub(crate) fn as_str(self) -> &'static str {
-                match self { $(Self::$name => $word),* }
-            }
-
-            pub(crate) fn status(self) -> StatusCode {
-                match self { $(Self::$name => StatusCode::$status),* }
-            }
-
-            /// Whether the same request may succeed later.
-            pub(crate) fn retryable(self) -> bool {
-                match self { $(Self::$name => $retryable),* }
-            }
-
-            pub(crate) fn title(self) -> &'static str {
-                match self { $(Self::$name => $title),* }
-            }
-        }
-    };
-}
-
-codes! {
-    BadRequest           "bad_request"              BAD_REQUEST            false "The request cannot be understood";
-    MalformedJson        "malformed_json"           BAD_REQUEST            false "The body is not JSON";
-    CursorMalformed      "cursor_malformed"         BAD_REQUEST            false "The cursor is not a number";
-    Unauthenticated      "unauthenticated"          UNAUTHORIZED           false "A valid token is needed";
-    OriginNotAllowed     "origin_not_allowed"       FORBIDDEN              false "The origin is not allowed";
-    NotFound             "not_found"                NOT_FOUND              false "There is no such thing";
-    MethodNotAllowed     "method_not_allowed"       METHOD_NOT_ALLOWED     false "The method is not allowed here";
-    NotAcceptable        "not_acceptable"           NOT_ACCEPTABLE         false "No acceptable content type";
-    CursorAhead          "cursor_ahead"             CONFLICT               false "The cursor is ahead of the newest event";
-    AgentDeleted         "agent_deleted"            CONFLICT               false "The agent has been deleted";
-    QueueFull            "queue_full"               CONFLICT               true  "Too many turns wait";
-    PayloadTooLarge      "payload_too_large"        PAYLOAD_TOO_LARGE      false "The body is too large";
-    UnsupportedMediaType "unsupported_media_type"   UNSUPPORTED_MEDIA_TYPE false "The content type is not supported";
-    NewsLagged           "news_lagged"              CONFLICT               true  "News were missed";
-    ContentEncoding      "content_encoding_refused" UNSUPPORTED_MEDIA_TYPE false "Encoded bodies are not taken";
-    HostNotAllowed       "host_not_allowed"         MISDIRECTED_REQUEST    false "The host is not allowed";
-    ValidationFailed     "validation_failed"        UNPROCESSABLE_ENTITY   false "The request is not valid";
-    CwdNotAllowed        "cwd_not_allowed"          UNPROCESSABLE_ENTITY   false "The working directory is not allowed";
-    RunnerUnknown        "runner_unknown"           UNPROCESSABLE_ENTITY   false "The agent type is not configured";
-    DialectUnknown       "dialect_unknown"          UNPROCESSABLE_ENTITY   false "The dialect is not known";
-    IdempotencyMismatch  "idempotency_mismatch"     UNPROCESSABLE_ENTITY   false "The idempotency key was used for something else";
-    UpgradeRequired      "upgrade_required"         UPGRADE_REQUIRED       false "This is a WebSocket";
-    RateLimited          "rate_limited"             TOO_MANY_REQUESTS      true  "Too many requests";
-    StoreFailed          "store_failed"             INTERNAL_SERVER_ERROR  false "The store has failed";
-    CapacityExhausted    "capacity_exhausted"       SERVICE_UNAVAILABLE    true  "The server is at its capacity";
-    ShuttingDown         "shutting_down"            SERVICE_UNAVAILABLE    true  "The server is shutting down";
-    StoreBusy            "store_busy"               SERVICE_UNAVAILABLE    true  "The store is busy";
-    OutcomeUnknown       "outcome_unknown"          SERVICE_UNAVAILABLE    true  "It is not known whether this was saved";
-    StorageFull          "storage_full"             INSUFFICIENT_STORAGE   true  "The disk is full";
-}
+pub(crate) use codes::Code;
 
 /// How long a client should wait where the server is busy, in seconds.
 const BUSY_RETRY_S: u64 = 1;
@@ -150,6 +93,11 @@ impl Problem {
         Self::new(Code::NotFound, "there is nothing at this address")
     }
 
+    /// Something comes too often; `wait` is how long it takes until it may come again.
+    pub(crate) fn rate_limited(detail: &str, wait: Duration) -> Self {
+        Self { retry_after_s: Some(wait.as_secs() + 1), ..Self::new(Code::RateLimited, detail) }
+    }
+
     pub(crate) fn method_not_allowed(allow: &'static str) -> Self {
         let problem = Self::new(Code::MethodNotAllowed, format!("allowed: {allow}"));
         Self { allow: Some(allow), ..problem }
@@ -183,9 +131,12 @@ impl FieldProblem {
         Self { pointer: Some(format!("/{name}")), parameter: None, detail: detail.into() }
     }
 
-    /// What is wrong, in a word.
-    pub(crate) fn place(&self) -> &str {
-        self.pointer.as_deref().or(self.parameter).unwrap_or_default()
+    /// What is wrong, and where, in one line. What is wrong as a whole has no place.
+    pub(crate) fn sentence(&self) -> String {
+        match self.pointer.as_deref().or(self.parameter) {
+            None | Some("") => self.detail.clone(),
+            Some(place) => format!("{place}: {}", self.detail),
+        }
     }
 }
 

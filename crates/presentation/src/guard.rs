@@ -1,7 +1,9 @@
 //! What stands before every route: the request's id, who may come, and the headers of every answer.
 
 mod auth;
+mod head;
 mod origin;
+mod peer;
 mod tickets;
 
 use actix_web::body::{BoxBody, EitherBody, MessageBody};
@@ -14,9 +16,10 @@ use crate::api::Api;
 use crate::error::{Code, Problem};
 
 pub(crate) use auth::SUBPROTOCOL;
+pub(crate) use peer::{PeerStream, PeerStreams, peer};
 pub(crate) use tickets::{Tickets, hex};
 
-use auth::{Asking, is_known};
+use auth::{Asking, Denied};
 
 /// Headers that every answer has, unless its handler has set them.
 const HEADERS: [(HeaderName, HeaderValue); 6] = [
@@ -27,6 +30,10 @@ const HEADERS: [(HeaderName, HeaderValue); 6] = [
     (header::CROSS_ORIGIN_RESOURCE_POLICY, HeaderValue::from_static("same-origin")),
     (header::CROSS_ORIGIN_OPENER_POLICY, HeaderValue::from_static("same-origin")),
 ];
+
+/// Says of every answer that no token was asked for: nobody should find that out by accident.
+const NO_AUTH: (HeaderName, HeaderValue) =
+    (HeaderName::from_static("tokenrail-auth"), HeaderValue::from_static("none"));
 
 /// Lets a request through to its route, or answers it; then completes the answer.
 pub(crate) async fn guard<B: MessageBody + 'static>(
@@ -42,6 +49,9 @@ pub(crate) async fn guard<B: MessageBody + 'static>(
     };
     let mut response = complete(response, &id);
     finish_headers(response.headers_mut(), &id);
+    if api.config().token.is_none() {
+        response.headers_mut().insert(NO_AUTH.0, NO_AUTH.1);
+    }
     let route = response.request().match_pattern();
     api.metrics().answered(route.as_deref().unwrap_or("none"), &method, response.status());
     Ok(response)
@@ -49,6 +59,7 @@ pub(crate) async fn guard<B: MessageBody + 'static>(
 
 fn admit(api: &Api, request: &ServiceRequest) -> Result<(), Problem> {
     let config = api.config();
+    head::check_size(config, request)?;
     origin::check_host(config, request.headers(), request.uri().authority())?;
     origin::check_origin(config, request.headers())?;
     if request.headers().contains_key(header::CONTENT_ENCODING) {
@@ -60,7 +71,11 @@ fn admit(api: &Api, request: &ServiceRequest) -> Result<(), Problem> {
         query: request.query_string(),
         headers: request.headers(),
     };
-    if is_known(config, api.tickets(), &asking) { Ok(()) } else { Err(Problem::unauthenticated()) }
+    auth::check(config, api.tickets(), &asking).map_err(|denied| match denied {
+        Denied::Unknown => Problem::unauthenticated(),
+        Denied::Failed => api.failed_login(peer(request.peer_addr())),
+        Denied::OtherOrigin => Problem::new(Code::OriginNotAllowed, "the ticket was given to another origin"),
+    })
 }
 
 /// Writes the body of a problem: only here the request's id is known.

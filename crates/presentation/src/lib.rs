@@ -30,5 +30,5 @@ mod tests;
 
 pub use api::{Api, RandomSource};
 pub use config::PresentationConfig;
-pub use routes::{app, routes};
+pub use routes::{app, page, routes};
 pub use socket::{SocketLimits, on_connect};

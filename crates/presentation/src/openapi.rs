@@ -21,7 +21,7 @@ use crate::{rest, ws};
     paths(
         rest::launch, rest::list, rest::active, rest::get, rest::status, rest::cancel, rest::delete,
         rest::messages, rest::events, rest::send,
-        rest::types, rest::ticket, rest::health, rest::ready, rest::metrics,
+        rest::types, rest::ticket, rest::health, rest::ready, rest::metrics, rest::problem,
         ws::open,
     ),
     components(schemas(
@@ -39,7 +39,7 @@ pub(crate) async fn document() -> HttpResponse {
     HttpResponse::Ok().content_type("application/json").body(text.as_str())
 }
 
-/// Says that a token is needed everywhere but for the two probes.
+/// Says that a token is needed everywhere but for the probes and the pages of problems.
 struct Token;
 
 impl Modify for Token {
@@ -48,7 +48,7 @@ impl Modify for Token {
         components.add_security_scheme("token", SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer)));
         let none: [&str; 0] = [];
         document.security = Some(vec![SecurityRequirement::new("token", none)]);
-        for path in ["/healthz", "/readyz"] {
+        for path in ["/healthz", "/readyz", "/problems/{code}"] {
             if let Some(get) = document.paths.paths.get_mut(path).and_then(|item| item.get.as_mut()) {
                 get.security = Some(Vec::new());
             }
@@ -57,12 +57,14 @@ impl Modify for Token {
 }
 
 /// What every route can answer: the guard stands before all of them.
-const EVERYWHERE: [Code; 5] = [
+const EVERYWHERE: [Code; 7] = [
     Code::BadRequest,
     Code::Unauthenticated,
     Code::OriginNotAllowed,
     Code::HostNotAllowed,
     Code::ContentEncoding,
+    Code::HeadersTooLarge,
+    Code::RateLimited,
 ];
 
 /// What a route that asks the store can answer.
@@ -76,8 +78,13 @@ const STORE: [Code; 6] = [
 ];
 
 /// What a route with a body can answer.
-const BODY: [Code; 4] =
-    [Code::MalformedJson, Code::PayloadTooLarge, Code::UnsupportedMediaType, Code::ValidationFailed];
+const BODY: [Code; 5] = [
+    Code::MalformedJson,
+    Code::PayloadTooLarge,
+    Code::UnsupportedMediaType,
+    Code::ValidationFailed,
+    Code::RequestTimeout,
+];
 
 /// Adds the problems of each route to its answers.
 struct Problems;
@@ -100,16 +107,14 @@ fn problems(path: &str, method: &str) -> Vec<Code> {
     if method == "post" && !path.ends_with("/cancel") {
         codes.extend(BODY);
     }
-    if path.contains("{id}") {
+    if path.contains("{id}") || path.contains("{code}") {
         codes.push(Code::NotFound);
     }
     if path.starts_with("/api/") || path == "/readyz" {
         codes.extend(STORE);
     }
     codes.extend_from_slice(match (method, path) {
-        ("post", "/api/agents") => {
-            &[Code::RunnerUnknown, Code::CwdNotAllowed, Code::IdempotencyMismatch, Code::RateLimited]
-        }
+        ("post", "/api/agents") => &[Code::RunnerUnknown, Code::CwdNotAllowed, Code::IdempotencyMismatch],
         ("post", "/api/agents/{id}/messages") => {
             &[Code::AgentDeleted, Code::QueueFull, Code::IdempotencyMismatch]
         }

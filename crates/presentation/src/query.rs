@@ -4,7 +4,9 @@ use actix_web::http::header::{self, HeaderMap};
 use actix_web::{HttpRequest, web};
 use tokenrail_application::CommandKey;
 use tokenrail_domain::{AgentId, Sequence};
+use tokio::time::timeout;
 
+use crate::config::PresentationConfig;
 use crate::error::{Code, Problem};
 
 /// The decoded parameters of a query. A parameter that nobody asks for is ignored.
@@ -116,39 +118,41 @@ pub(crate) fn form(headers: &HeaderMap) -> Result<Form, Problem> {
     Err(Problem::new(Code::NotAcceptable, "accept application/json or text/event-stream"))
 }
 
-/// Reads a JSON body of at most `limit` bytes.
+/// Reads a JSON body within the bounds of the configuration.
 pub(crate) async fn body(
     request: &HttpRequest,
     payload: web::Payload,
-    limit: usize,
+    config: &PresentationConfig,
 ) -> Result<web::Bytes, Problem> {
     let kind = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or("");
     let essence = kind.split(';').next().unwrap_or("").trim();
     if !essence.eq_ignore_ascii_case("application/json") {
         return Err(Problem::new(Code::UnsupportedMediaType, "send application/json"));
     }
-    read(payload, limit).await
+    read(payload, config).await
 }
 
 /// Reads a JSON body that may be left out.
 pub(crate) async fn optional_body(
     request: &HttpRequest,
     payload: web::Payload,
-    limit: usize,
+    config: &PresentationConfig,
 ) -> Result<Option<web::Bytes>, Problem> {
     if request.headers().contains_key(header::CONTENT_TYPE) {
-        return Ok(Some(body(request, payload, limit).await?).filter(|body| !body.is_empty()));
+        return Ok(Some(body(request, payload, config).await?).filter(|body| !body.is_empty()));
     }
-    match read(payload, limit).await? {
+    match read(payload, config).await? {
         body if body.is_empty() => Ok(None),
         _ => Err(Problem::new(Code::UnsupportedMediaType, "send application/json")),
     }
 }
 
-async fn read(payload: web::Payload, limit: usize) -> Result<web::Bytes, Problem> {
-    match payload.to_bytes_limited(limit).await {
-        Ok(Ok(body)) => Ok(body),
-        Ok(Err(_)) => Err(Problem::new(Code::BadRequest, "the body could not be read")),
-        Err(_) => Err(Problem::new(Code::PayloadTooLarge, format!("at most {limit} bytes"))),
+async fn read(payload: web::Payload, config: &PresentationConfig) -> Result<web::Bytes, Problem> {
+    let limit = config.request_bytes;
+    match timeout(config.body_timeout, payload.to_bytes_limited(limit)).await {
+        Ok(Ok(Ok(body))) => Ok(body),
+        Ok(Ok(Err(_))) => Err(Problem::new(Code::BadRequest, "the body could not be read")),
+        Ok(Err(_)) => Err(Problem::new(Code::PayloadTooLarge, format!("at most {limit} bytes"))),
+        Err(_) => Err(Problem::new(Code::RequestTimeout, "the body did not come in time")),
     }
 }

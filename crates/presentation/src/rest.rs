@@ -2,10 +2,12 @@
 
 mod agents;
 mod events;
+mod problems;
 mod service;
 
 pub(crate) use agents::{active, cancel, delete, get, launch, list, status};
 pub(crate) use events::{events, messages, send};
+pub(crate) use problems::problem;
 pub(crate) use service::{health, metrics, ready, ticket, types};
 
 // The OpenAPI document names handlers by these companions.
@@ -13,4 +15,5 @@ pub(crate) use agents::{
     __path_active, __path_cancel, __path_delete, __path_get, __path_launch, __path_list, __path_status,
 };
 pub(crate) use events::{__path_events, __path_messages, __path_send};
+pub(crate) use problems::__path_problem;
 pub(crate) use service::{__path_health, __path_metrics, __path_ready, __path_ticket, __path_types};

@@ -2,7 +2,8 @@
 
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceFactory, ServiceRequest, ServiceResponse};
-use actix_web::{App, HttpResponse, Resource, Route, middleware, web};
+use actix_web::guard::{Any, Get, Head};
+use actix_web::{App, FromRequest, Handler, HttpResponse, Resource, Responder, Route, middleware, web};
 
 use crate::api::Api;
 use crate::error::Problem;
@@ -25,32 +26,51 @@ pub fn app(
 
 /// All routes. They must stand behind the guard of [`app`], which also writes the bodies of problems.
 pub fn routes(config: &mut web::ServiceConfig, api: Api) {
-    let (get, post, delete) = (web::get, web::post, web::delete);
+    let (get, post, delete) = (get_or_head, web::post, web::delete);
     config
         .app_data(web::Data::new(api))
-        .service(resource("/api/agents", "GET, POST", [get().to(rest::list), post().to(rest::launch)]))
-        .service(resource("/api/agents/active", "GET", [get().to(rest::active)]))
+        .service(resource("/api/agents", "GET, HEAD, POST", [get().to(rest::list), post().to(rest::launch)]))
+        .service(resource("/api/agents/active", "GET, HEAD", [get().to(rest::active)]))
         .service(resource(
             "/api/agents/{id}",
-            "GET, DELETE",
+            "GET, HEAD, DELETE",
             [get().to(rest::get), delete().to(rest::delete)],
         ))
-        .service(resource("/api/agents/{id}/status", "GET", [get().to(rest::status)]))
+        .service(resource("/api/agents/{id}/status", "GET, HEAD", [get().to(rest::status)]))
         .service(resource(
             "/api/agents/{id}/messages",
-            "GET, POST",
+            "GET, HEAD, POST",
             [get().to(rest::messages), post().to(rest::send)],
         ))
-        .service(resource("/api/agents/{id}/events", "GET", [get().to(rest::events)]))
+        .service(resource("/api/agents/{id}/events", "GET, HEAD", [get().to(rest::events)]))
         .service(resource("/api/agents/{id}/cancel", "POST", [post().to(rest::cancel)]))
-        .service(resource("/api/agent-types", "GET", [get().to(rest::types)]))
+        .service(resource("/api/agent-types", "GET, HEAD", [get().to(rest::types)]))
         .service(resource("/api/tickets", "POST", [post().to(rest::ticket)]))
-        .service(resource("/ws", "GET", [get().to(ws::open)]))
-        .service(resource("/healthz", "GET", [get().to(rest::health)]))
-        .service(resource("/readyz", "GET", [get().to(rest::ready)]))
-        .service(resource("/metrics", "GET", [get().to(rest::metrics)]))
-        .service(resource("/openapi.json", "GET", [get().to(openapi::document)]))
+        .service(resource("/ws", "GET", [web::get().to(ws::open)]))
+        .service(resource("/healthz", "GET, HEAD", [get().to(rest::health)]))
+        .service(resource("/readyz", "GET, HEAD", [get().to(rest::ready)]))
+        .service(resource("/metrics", "GET, HEAD", [get().to(rest::metrics)]))
+        .service(resource("/problems/{code}", "GET, HEAD", [get().to(rest::problem)]))
+        .service(resource("/openapi.json", "GET, HEAD", [get().to(openapi::document)]))
         .default_service(web::to(|| async { Err::<HttpResponse, _>(Problem::not_found()) }));
+}
+
+/// Something that can only be read: a page, a file. It needs a token unless [`PresentationConfig::open_paths`] names it.
+///
+/// [`PresentationConfig::open_paths`]: crate::PresentationConfig::open_paths
+pub fn page<F, Args>(path: &str, handler: F) -> Resource
+where
+    F: Handler<Args>,
+    Args: FromRequest + 'static,
+    F::Output: Responder + 'static,
+{
+    resource(path, "GET, HEAD", [get_or_head().to(handler)])
+}
+
+/// What can be read can be asked for its headers alone; the server leaves out the body. Streams cannot: to open one is
+/// to follow an agent.
+fn get_or_head() -> Route {
+    web::route().guard(Any(Get()).or(Head()))
 }
 
 fn resource<const N: usize>(path: &str, allow: &'static str, routes: [Route; N]) -> Resource {

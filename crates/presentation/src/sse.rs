@@ -1,7 +1,7 @@
 //! The native event stream: `GET /api/agents/{id}/events` with `Accept: text/event-stream`.
 
-use actix_web::HttpResponse;
 use actix_web::http::header::{self, HeaderMap};
+use actix_web::{HttpRequest, HttpResponse};
 use bytes::Bytes;
 use futures_util::stream::{self, Stream};
 use tokenrail_application::{Follower, Next, StreamEnd};
@@ -12,6 +12,7 @@ use crate::api::{Api, StreamPlace};
 use crate::dialect::{Writing, WritingForm};
 use crate::error::{Code, Problem};
 use crate::frames::CHUNK_BYTES;
+use crate::guard::peer;
 use crate::query::{self, Query};
 
 /// Sent at once, so that the client knows that the stream is open, and when to come again (in milliseconds).
@@ -24,20 +25,20 @@ pub(crate) async fn open(
     api: &Api,
     id: AgentId,
     query: &Query,
-    headers: &HeaderMap,
+    request: &HttpRequest,
 ) -> Result<HttpResponse, Problem> {
-    let cursor = match last_event_id(headers)? {
+    let cursor = match last_event_id(request.headers())? {
         Some(cursor) => cursor,
         None => query.since()?.unwrap_or(Sequence::START),
     };
     let (keep, raw) = (query.flag("keep")?, query.flag("raw")?);
     let (agent, follower) = api.service().follow(id, Some(cursor), keep).await?;
-    let ended = !agent.status.is_active() && agent.queued == 0;
+    let ended = !agent.status.is_active() && agent.queued == 0 && !follower.expects_more();
     if ended && !keep && cursor == follower.head() {
         // The one answer after which an EventSource does not come again.
         return Ok(HttpResponse::NoContent().finish());
     }
-    let place = api.open_stream()?;
+    let place = api.open_stream(peer(request.peer_addr()))?;
     let writing = Writing { form: WritingForm::EventStream, raw };
     let beat = beat(api);
     Ok(HttpResponse::Ok()

@@ -1,6 +1,7 @@
 //! The whole presentation over the real application: what clients see.
 
 mod agents;
+mod bounds;
 mod client;
 mod event_stream;
 mod guards;

@@ -18,7 +18,7 @@ use futures_util::stream;
 use crate::api::Api;
 use crate::dialect::Dialect;
 use crate::error::{Code, Problem};
-use crate::guard::SUBPROTOCOL;
+use crate::guard::{SUBPROTOCOL, peer};
 use crate::query::Query;
 use connection::{Connection, Wishes};
 
@@ -37,7 +37,7 @@ pub(crate) async fn open(
     payload: web::Payload,
 ) -> Result<HttpResponse, Problem> {
     let wishes = wishes(&Query::of(&request)?)?;
-    let place = api.open_stream()?;
+    let place = api.open_stream(peer(request.peer_addr()))?;
     actix_http::ws::verify_handshake(request.head()).map_err(handshake_problem)?;
     let (response, _session, messages) =
         actix_ws::handle_with_protocols(&request, payload, &[SUBPROTOCOL])

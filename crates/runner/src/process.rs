@@ -6,6 +6,7 @@
 
 mod config;
 mod folder;
+mod leftovers;
 mod proc;
 mod program;
 mod run;

@@ -1,5 +1,8 @@
 //! The folders in which agents work.
 
+use std::fs::{self, Permissions};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
@@ -57,6 +60,39 @@ impl IWorkspace for Workspaces {
         };
         tokio::task::spawn_blocking(find).await.unwrap_or(Err(CwdNotAllowed))
     }
+
+    async fn remove(&self, agent: AgentId) -> io::Result<()> {
+        let folder = self.own.join(agent.to_string());
+        tokio::task::spawn_blocking(move || remove_all(&folder)).await.map_err(io::Error::other)?
+    }
+}
+
+/// Removes a folder with all that is in it. Symbolic links are removed and not followed.
+fn remove_all(folder: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            // Tools leave folders that nobody may write to, and such a folder keeps what is in it.
+            make_writable(folder)?;
+            fs::remove_dir_all(folder)
+        }
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn make_writable(folder: &Path) -> io::Result<()> {
+    let mut open = vec![folder.to_owned()];
+    while let Some(folder) = open.pop() {
+        fs::set_permissions(&folder, Permissions::from_mode(0o700))?;
+        for entry in fs::read_dir(&folder)? {
+            let entry = entry?;
+            // Of the entry itself: a link to a folder is no folder.
+            if entry.file_type()?.is_dir() {
+                open.push(entry.path());
+            }
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -78,6 +114,27 @@ mod tests {
         let workspaces = Workspaces::new(data.path().join("work"), Vec::new());
         let folder = ask(&workspaces, None).await.unwrap();
         assert!(folder.is_dir() && folder.starts_with(data.path().canonicalize().unwrap()));
+    }
+
+    #[tokio::test]
+    async fn only_the_folder_of_its_own_is_removed_whatever_the_agent_has_made_of_it() {
+        let data = tempfile::tempdir().unwrap();
+        let given = data.path().join("root/project");
+        fs::create_dir_all(&given).unwrap();
+        fs::write(given.join("mine"), "").unwrap();
+        let workspaces = Workspaces::new(data.path().join("work"), vec![data.path().join("root")]);
+        let agent = AgentId::new(Timestamp(1), [1; 10]);
+        workspaces.remove(agent).await.expect("there is none");
+        let own = ask(&workspaces, None).await.unwrap();
+        fs::create_dir_all(own.join("cache/deep")).unwrap();
+        symlink(&given, own.join("link")).unwrap();
+        fs::set_permissions(own.join("cache"), Permissions::from_mode(0o500)).unwrap();
+        workspaces.remove(agent).await.unwrap();
+        assert!(!own.exists());
+
+        symlink(&given, &own).unwrap();
+        workspaces.remove(agent).await.unwrap_or_default();
+        assert!(given.join("mine").exists(), "a link is not followed");
     }
 
     #[tokio::test]

@@ -15,6 +15,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
+use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
 use crate::config::{Config, Flags};
 pub(crate) use screen::Screen;
@@ -87,6 +88,8 @@ pub(crate) enum Exit {
     Usage,
     Unreachable,
     Interrupted,
+    /// Whoever read the output has gone.
+    Closed,
 }
 
 impl From<Exit> for ExitCode {
@@ -97,6 +100,7 @@ impl From<Exit> for ExitCode {
             Exit::Usage => 2,
             Exit::Unreachable => 3,
             Exit::Interrupted => 130,
+            Exit::Closed => 141,
         })
     }
 }
@@ -109,6 +113,7 @@ pub fn main() -> ExitCode {
     // What this program inherits without knowing (files and sockets of whoever has started it) must not reach agents.
     close_fds::set_fds_cloexec(FIRST_INHERITED, &[]);
     let cli = Cli::parse();
+    let hidden = hide_memory();
     if let Command::Supervise { run_folder, exec } = &cli.command {
         return match exec {
             true => tokenrail_runner::exec_stage(run_folder),
@@ -116,6 +121,9 @@ pub fn main() -> ExitCode {
         };
     }
     let mut screen = Screen::new(cli.global.json);
+    if let Err(error) = hidden {
+        screen.remark(&format!("warning: agents may be able to read this process's memory: {error}"));
+    }
     let flags = Flags {
         config: cli.global.config,
         data_dir: cli.global.data_dir,
@@ -140,6 +148,12 @@ pub fn main() -> ExitCode {
             Exit::Failed.into()
         }
     }
+}
+
+/// Keeps other processes of this user, agents among them, from reading the token and the environment out of this one's
+/// memory, and both out of core dumps. A program that this one becomes or starts is not concerned.
+fn hide_memory() -> std::io::Result<()> {
+    Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
 }
 
 async fn dispatch(command: Command, config: Config, mut screen: Screen) -> Exit {

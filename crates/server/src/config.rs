@@ -4,6 +4,7 @@ mod agents;
 mod layers;
 mod limits;
 mod problem;
+mod source;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -14,6 +15,7 @@ use serde::Deserialize;
 pub(crate) use agents::{AgentConfig, ProcessConfig, ProxyConfig, ReplayConfig, RunnerConfig, Transcript};
 pub(crate) use limits::LimitsConfig;
 pub use problem::ConfigError;
+use source::Source;
 
 /// The configuration of one server.
 #[derive(Debug, Clone)]
@@ -63,17 +65,23 @@ impl Config {
     pub fn load(flags: &Flags, env: &BTreeMap<String, String>) -> Result<Self, ConfigError> {
         let home = env.get("HOME").map(PathBuf::from);
         let file = layers::find_file(flags.config.as_deref(), env);
-        let tables = layers::read(file.as_deref(), env)?;
+        let (tables, source) = layers::read(file.as_deref(), env)?;
         let mut agents = agents::built_in();
         for (name, agent) in tables.agents {
-            agents.insert(name.clone(), agent.check(&name, home.as_deref())?);
+            let wrong = |(key, message): (&str, String)| {
+                source.wrong(&["agents", &name, key], format!("agents.{name}: {message}"))
+            };
+            let agent = agent.check(home.as_deref()).map_err(wrong)?;
+            agents.insert(name, agent);
         }
         if let Some(limit) = tables.limits.zeros().first() {
-            return Err(ConfigError::ZeroLimit(limit));
+            return Err(
+                source.wrong(&["limits", limit], format!("limits.{limit} is 0; it must be at least 1"))
+            );
         }
         let server = tables.server;
-        let listen = flags.listen.clone().or(server.listen).unwrap_or_else(|| DEFAULT_LISTEN.to_owned());
-        let listen: SocketAddr = listen.parse().map_err(|_| ConfigError::BadListen(listen))?;
+        server.check(&source)?;
+        let listen = listen(flags, server.listen.as_deref(), &source)?;
         let data_dir = match flags.data_dir.clone().or(server.data_dir.map(PathBuf::from)) {
             Some(dir) => absolute(&expand_home(&dir, home.as_deref())),
             None => default_data_dir(env)?,
@@ -83,10 +91,9 @@ impl Config {
         }
         let default_agent = server.default_agent.unwrap_or_else(|| "claude-code".to_owned());
         if !agents.contains_key(&default_agent) {
-            return Err(ConfigError::UnknownDefault(problem::with_suggestion(
-                &default_agent,
-                agents.keys().map(String::as_str),
-            )));
+            let what = problem::with_suggestion(&default_agent, agents.keys().map(String::as_str));
+            let message = format!("server.default_agent: no such agent type is configured: {what}");
+            return Err(source.wrong(&["server", "default_agent"], message));
         }
         Ok(Self {
             listen,
@@ -105,6 +112,15 @@ impl Config {
 
 /// Where the server listens unless told otherwise.
 pub(crate) const DEFAULT_LISTEN: &str = "127.0.0.1:7117";
+
+fn listen(flags: &Flags, setting: Option<&str>, source: &Source<'_>) -> Result<SocketAddr, ConfigError> {
+    let wrong = |text: &str| format!("{text:?} is no address; write it like {DEFAULT_LISTEN}");
+    if let Some(flag) = &flags.listen {
+        return flag.parse().map_err(|_| ConfigError::Setting(format!("--listen: {}", wrong(flag))));
+    }
+    let text = setting.unwrap_or(DEFAULT_LISTEN);
+    text.parse().map_err(|_| source.wrong(&["server", "listen"], format!("server.listen: {}", wrong(text))))
+}
 
 fn default_data_dir(env: &BTreeMap<String, String>) -> Result<PathBuf, ConfigError> {
     if let Some(dir) = env.get("XDG_DATA_HOME").filter(|dir| Path::new(dir).is_absolute()) {

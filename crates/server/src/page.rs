@@ -2,6 +2,7 @@
 
 use actix_web::http::header;
 use actix_web::{HttpResponse, web};
+use tokenrail_presentation::page;
 
 const HTML: &str = include_str!("../page/index.html");
 const SCRIPT: &str = include_str!("../page/app.js");
@@ -18,10 +19,10 @@ pub(crate) const PATHS: [&str; 4] = ["/", "/agents/*", "/app.js", "/app.css"];
 pub(crate) fn routes(config: &mut web::ServiceConfig) {
     let html = || async { file("text/html; charset=utf-8", HTML) };
     config
-        .route("/", web::get().to(html))
-        .route("/agents/{id}", web::get().to(html))
-        .route("/app.js", web::get().to(|| async { file("text/javascript; charset=utf-8", SCRIPT) }))
-        .route("/app.css", web::get().to(|| async { file("text/css; charset=utf-8", STYLE) }));
+        .service(page("/", html))
+        .service(page("/agents/{id}", html))
+        .service(page("/app.js", || async { file("text/javascript; charset=utf-8", SCRIPT) }))
+        .service(page("/app.css", || async { file("text/css; charset=utf-8", STYLE) }));
 }
 
 fn file(kind: &str, text: &'static str) -> HttpResponse {

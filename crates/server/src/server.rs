@@ -155,6 +155,12 @@ fn presentation_config(config: &Config, address: SocketAddr, token: Option<Strin
     presentation.launches_per_minute = limits.launches_per_minute;
     presentation.connections = limits.connections;
     presentation.subscriptions_per_connection = limits.subscriptions_per_connection;
+    presentation.streams_per_peer = limits.streams_per_peer;
+    presentation.failed_logins_per_minute = limits.failed_logins_per_minute;
+    presentation.peers = limits.peers;
+    presentation.header_bytes = limits.header_bytes;
+    presentation.headers = limits.headers;
+    presentation.body_timeout = Duration::from_secs(limits.body_timeout_s);
     presentation.list_agents = limits.list_agents;
     presentation
 }

@@ -68,14 +68,15 @@ fn no_path_of_the_machine_it_was_written_on() {
 
 #[test]
 fn every_problem_code_is_in_the_protocol() {
-    let code = "/// a \"free_word\"\nconst A: &str = \"not_found\";\nf(\"rate limited\", \"rate_limited\")\n\
-                #[cfg(test)] \"only_tests\"";
-    check(&[(PROBLEM_CODES, code), (PROTOCOL, "| `not_found` | 404 |\n`rate_limited`")], &[]);
-    check(
-        &[(PROBLEM_CODES, code), (PROTOCOL, "| `not_found` | 404 |")],
-        &["docs/PROTOCOL.md: the problem code `rate_limited` of crates/presentation/src/error.rs is missing"],
-    );
+    let code = "    ($name:ident $word:literal)\n/// a \"free\" WORD\n    Busy \"busy\" OK false \"Busy\"\n        \"Told \";\n\
+                NotFound  \"not_found\" NOT_FOUND false \"x\"\n";
+    check(&[(PROBLEM_CODES, code), (PROTOCOL, "| `not_found` | 404 |\n| `busy` | 503 |")], &[]);
+    let missing =
+        "docs/PROTOCOL.md: the problem code `busy` of crates/presentation/src/error/codes.rs is missing";
+    check(&[(PROBLEM_CODES, code), (PROTOCOL, "| `not_found` | 404 | when it is `busy`")], &[missing]);
     check(&[(PROBLEM_CODES, code)], &[]);
+    let none = "crates/presentation/src/error/codes.rs: no line of it looks like a problem code";
+    check(&[(PROBLEM_CODES, "enum Code {}"), (PROTOCOL, "")], &[none]);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use tokenrail_domain::{
     AgentError, AgentId, ErrorClass, Event, EventBody, JsonText, MessageOrdinal, MessageOutcome, Notice,
     Part, Said, Sequence, Timestamp, ToolCall, ToolResult, TurnClose,
 };
-use tokenrail_ports::testing::{CountingRandom, MemoryStore, PretendWorkspace, ScriptedRunner, StoppedClock};
+use tokenrail_ports::testing::{CountingRandom, MemoryStore, NotedWorkspace, ScriptedRunner, StoppedClock};
 use tokenrail_ports::{Activity, IMessageParser};
 use tokio::runtime::Handle;
 
@@ -19,6 +19,7 @@ pub(super) struct Harness {
     pub(super) service: AgentService,
     pub(super) store: Arc<MemoryStore>,
     pub(super) runner: Arc<ScriptedRunner>,
+    pub(super) workspace: Arc<NotedWorkspace>,
 }
 
 /// Small bounds: they are met in every test, not only under load.
@@ -45,24 +46,34 @@ pub(super) fn harness(runner: ScriptedRunner) -> Harness {
 }
 
 pub(super) fn harness_with(store: Arc<MemoryStore>, runner: Arc<ScriptedRunner>, limits: Limits) -> Harness {
+    let workspace = Arc::new(NotedWorkspace::default());
+    let outside = outside(&store, &runner, &workspace);
+    let service = AgentService::new(outside, limits, Handle::current());
+    Harness { service, store, runner, workspace }
+}
+
+/// The world outside: everything is a fake.
+pub(super) fn outside(
+    store: &Arc<MemoryStore>,
+    runner: &Arc<ScriptedRunner>,
+    workspace: &Arc<NotedWorkspace>,
+) -> Outside {
     let clock = Arc::new(StoppedClock::at(Timestamp(1_700_000_000_000)));
     let kind = AgentType {
         runner: runner.clone(),
-        workspace: Arc::new(PretendWorkspace),
+        workspace: workspace.clone(),
         parser: || Box::new(WordParser::default()),
         runner_name: "scripted".into(),
         format: "words".into(),
     };
-    let outside = Outside {
+    Outside {
         journal: store.clone(),
         agents: store.clone(),
         clock,
         random: Arc::new(CountingRandom::default()),
         types: BTreeMap::from([("scripted".to_owned(), kind)]),
         default_type: Some("scripted".to_owned()),
-    };
-    let service = AgentService::new(outside, limits, Handle::current());
-    Harness { service, store, runner }
+    }
 }
 
 impl Harness {
@@ -126,7 +137,7 @@ fn word(body: &EventBody) -> String {
     }
 }
 
-/// Reads `say WORD`, `end`, `tool`, `returned`, `retry`, `close`, `fail`, `next`, `bare`, `note`; anything else displays
+/// Reads `say WORD`, `end`, `tool`, `returned`, `retry`, `close`, `fail`, `next`, `bare`, `twice`, `note`; anything else displays
 /// nothing.
 #[derive(Default)]
 struct WordParser {
@@ -181,6 +192,12 @@ impl IMessageParser for WordParser {
                 ..TurnClose::default()
             }))),
             "bare" => said.push(Said::NextTurn),
+            "twice" => {
+                for _ in 0..2 {
+                    said.push(Said::NextTurn);
+                    said.push(Said::Close(Box::new(TurnClose { text: rest.into(), ..TurnClose::default() })));
+                }
+            }
             "next" => {
                 said.push(Said::NextTurn);
                 said.push(Said::Event(EventBody::Notice(Box::new(Notice {
@@ -194,7 +211,7 @@ impl IMessageParser for WordParser {
             self.message += 1;
             self.open = false;
         }
-        if matches!(word, "next" | "bare") {
+        if matches!(word, "next" | "bare" | "twice") {
             self.message = 0;
         }
     }

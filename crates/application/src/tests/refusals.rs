@@ -49,7 +49,7 @@ async fn an_agent_that_waits_for_its_place_can_be_cancelled() {
     }
     let waiting = h.launch("3").await;
     h.service.cancel(waiting).await.unwrap();
-    assert_eq!(words(&h.watch(waiting).await), [""; 0]);
+    assert_eq!(words(&h.watch(waiting).await), ["user 3", "result cancelled -"]);
     assert_eq!(h.service.get(waiting).await.unwrap().status.as_str(), "cancelled");
 }
 
@@ -106,4 +106,47 @@ async fn a_deleted_agent_can_be_read_and_not_written() {
     assert!(matches!(h.service.send(id, "x".into(), None).await, Err(Refusal::Deleted)));
     let page = h.service.messages(id, Sequence::START, None).await.unwrap();
     assert_eq!(page.events.len(), 2, "{:?}", words(&page.events));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_after_a_cancel_is_not_cancelled_with_it_and_waits_as_one() {
+    let h = harness(ScriptedRunner::new([vec![Step::Hang], vec![Step::Hang], vec![Step::line("close x")]]));
+    let mut running = Vec::new();
+    for prompt in ["1", "2"] {
+        let id = h.launch(prompt).await;
+        h.wait_for(id, |_| true).await;
+        running.push(id);
+    }
+    let waiting = h.launch("3").await;
+    h.service.cancel(waiting).await.unwrap();
+    h.watch(waiting).await;
+    h.service.send(waiting, "again".into(), None).await.unwrap();
+    let now = h.service.get(waiting).await.unwrap();
+    assert_eq!((now.status.as_str(), now.ended_at, now.queued), ("initializing", None, 1));
+    h.service.cancel(running[0]).await.unwrap();
+    let events = words(&h.watch(waiting).await);
+    assert_eq!(events, ["user 3", "result cancelled -", "user again", "result completed -"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_command_that_comes_again_is_answered_whatever_has_become_of_the_server_and_the_agent() {
+    let h = harness(ScriptedRunner::new([vec![Step::Hang], vec![Step::Hang]]));
+    let keyed = || ask(|launch| launch.idempotency = Some(key("a")));
+    let first = h.service.launch(keyed()).await.unwrap().agent.id;
+    let second = h.launch("2").await;
+    for id in [first, second] {
+        h.wait_for(id, |_| true).await;
+    }
+    let third = h.launch("3").await;
+    tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    assert!(matches!(h.service.launch(ask(|_| ())).await, Err(Refusal::AtCapacity)));
+    let again = h.service.launch(keyed()).await.unwrap();
+    assert_eq!((again.agent.id, again.again), (first, true));
+    assert_eq!(h.workspace.own_folders(), [first, second, third], "no folder was made for it");
+
+    let sent = h.service.send(first, "m".into(), Some(key("m"))).await.unwrap();
+    h.service.delete(first, false).await.unwrap();
+    assert_eq!(h.service.send(first, "m".into(), Some(key("m"))).await.unwrap(), sent);
+    assert!(matches!(h.service.send(first, "m".into(), None).await, Err(Refusal::Deleted)));
+    assert!(matches!(h.service.send(first, "n".into(), Some(key("n"))).await, Err(Refusal::KeyReused)));
 }

@@ -187,7 +187,15 @@ async fn messages_queue_while_a_turn_runs_and_a_cancel_drops_them() {
     let events = words(&h.watch(id).await);
     assert_eq!(
         events[2..],
-        ["user two", "result completed -", "user three", "notice reaped", "result cancelled -"]
+        [
+            "user two",
+            "result completed -",
+            "user three",
+            "notice reaped",
+            "result cancelled -",
+            "user dropped",
+            "result cancelled -"
+        ]
     );
 }
 
@@ -241,6 +249,56 @@ async fn a_turn_that_begins_without_a_word_takes_its_number_all_the_same() {
         ("close a".to_owned(), "bare".to_owned()),
         "each line goes with its own turn"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_of_its_own_never_takes_a_number_that_another_one_had() {
+    let gate = Arc::new(Notify::new());
+    let mut first = vec![Step::Gate(gate.clone())];
+    first.extend(script(&["close 1", "next", "close own"]));
+    let h = harness(ScriptedRunner::new([first, script(&["close 2", "next", "close own"])]));
+    let id = h.launch("one").await;
+    h.wait_for(id, |_| true).await;
+    assert_eq!(h.service.send(id, "two".into(), None).await.unwrap().turn.0, 2);
+    gate.notify_one();
+    let mut turns: Vec<_> = h.watch(id).await.iter().map(|event| event.turn.0).collect();
+    turns.dedup();
+    assert_eq!(turns, [1, 3, 2, 4]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_cannot_be_asked_to_stop_is_asked_again() {
+    let h = harness(ScriptedRunner::new([vec![Step::Hang]]));
+    h.runner.fail_cancels(3);
+    let id = h.launch("hi").await;
+    h.wait_for(id, |_| true).await;
+    h.service.cancel(id).await.unwrap();
+    assert_eq!(words(&h.watch(id).await)[1..], ["notice reaped", "result cancelled -"]);
+    assert_eq!(h.runner.cancels(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_line_that_never_ends_counts_for_the_limit_of_output() {
+    let unfinished = Step::Unfinished { bytes: (4 << 30) + 1 };
+    let expected = &["user hi", "error output_capped", "result failed output_capped"];
+    check(vec![unfinished, Step::Hang], expected).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_prints_a_long_line_slowly_is_not_silent() {
+    let (gate, piece) = (Arc::new(Notify::new()), Step::Unfinished { bytes: 10 });
+    let mut steps = Vec::new();
+    for _ in 0..3 {
+        steps.extend([piece.clone(), Step::Gate(gate.clone())]);
+    }
+    steps.extend(script(&["close it"]));
+    let h = harness(ScriptedRunner::new([steps]));
+    let id = h.launch("hi").await;
+    for _ in 0..3 {
+        tokio::time::sleep(std::time::Duration::from_secs(400)).await;
+        gate.notify_one();
+    }
+    assert_eq!(words(&h.watch(id).await), ["user hi", "result completed -"]);
 }
 
 #[tokio::test(start_paused = true)]

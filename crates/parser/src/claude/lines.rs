@@ -32,6 +32,42 @@ pub(super) struct Head<'a> {
     pub(super) abandoned_blocks: Raw<'a>,
 }
 
+/// A `stream_event` with a delta of a block, read in one pass: nearly all lines are such, and a line that is not
+/// exactly of this shape is read field by field.
+#[derive(Deserialize)]
+pub(super) struct DeltaLine<'a> {
+    #[serde(borrow)]
+    pub(super) session_id: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) parent_tool_use_id: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) event: DeltaEvent<'a>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct DeltaEvent<'a> {
+    #[serde(rename = "type")]
+    pub(super) kind: &'a str,
+    pub(super) index: u32,
+    #[serde(borrow)]
+    pub(super) delta: Delta<'a>,
+}
+
+impl<'a> DeltaLine<'a> {
+    /// How such lines begin, as they are written today. Others lose nothing but this shortcut.
+    const BEGINNING: &'static str = r#"{"type":"stream_event","#;
+
+    /// Reads the line; none where it is another, or must be read field by field.
+    pub(super) fn read(line: &'a str) -> Option<Self> {
+        if !line.starts_with(Self::BEGINNING) {
+            return None;
+        }
+        let read: Self = serde_json::from_str(line).ok()?;
+        let is_delta = read.event.kind == "content_block_delta";
+        (is_delta && read.parent_tool_use_id.is_none()).then_some(read)
+    }
+}
+
 /// One event of the model's own stream.
 #[derive(Deserialize, Default)]
 pub(super) struct StreamEvent<'a> {

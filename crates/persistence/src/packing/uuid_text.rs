@@ -54,7 +54,7 @@ pub(super) fn put_back(marked: &[u8], uuids: &[u8], bytes_max: usize) -> Result<
     }
     let mut raw = Vec::with_capacity(bytes);
     let (mut rest, mut uuids) = (marked, uuids);
-    while let Some(at) = rest.iter().position(|byte| ESCAPE <= *byte) {
+    while let Some(at) = memchr::memchr2(MARK, ESCAPE, rest) {
         raw.extend_from_slice(&rest[..at]);
         if rest[at] == MARK {
             let (uuid, after) = uuids.split_first_chunk::<UUID_BYTES>().ok_or(Malformed)?;
@@ -93,13 +93,9 @@ fn nibble(digit: u8) -> Option<u8> {
 }
 
 fn write(out: &mut Vec<u8>, uuid: &[u8; UUID_BYTES]) {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    for (at, byte) in uuid.iter().enumerate() {
-        if [4, 6, 8, 10].contains(&at) {
-            out.push(b'-');
-        }
-        out.extend([DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
-    }
+    let mut text = [0; TEXT_BYTES];
+    uuid::Uuid::from_bytes(*uuid).hyphenated().encode_lower(&mut text);
+    out.extend_from_slice(&text);
 }
 
 #[cfg(test)]

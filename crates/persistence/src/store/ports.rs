@@ -1,16 +1,18 @@
 //! What the store does for the ports: one line each.
 
 use async_trait::async_trait;
-use tokenrail_domain::{Agent, AgentId, Event, Sequence, Timestamp, Turn};
+use tokenrail_domain::{Agent, AgentId, Event, Sequence, StopReason, Timestamp, Turn, TurnNumber};
 use tokenrail_ports::{
     AgentFilter, Append, Created, Enqueued, IAgentRepository, IJournal, Idempotency, MessagePage, PageLimit,
-    StoreError,
+    Recalled, StoreError,
 };
 
 use super::Store;
 use crate::append::AppendCommand;
-use crate::commands::{CreateCommand, DeleteCommand, DropQueuedCommand, EnqueueCommand, ProbeCommand};
-use crate::{agents, compaction, journal, messages};
+use crate::commands::{
+    CancelCommand, CreateCommand, DeleteCommand, EnqueueCommand, ProbeCommand, PurgeCommand, StopTurnCommand,
+};
+use crate::{agents, compaction, journal, keys, messages};
 
 #[async_trait]
 impl IJournal for Store {
@@ -57,6 +59,10 @@ impl IAgentRepository for Store {
         self.write(CreateCommand { agent, turn, key }).await
     }
 
+    async fn recall(&self, key: Idempotency) -> Result<Option<Recalled>, StoreError> {
+        self.read_with(move |db| keys::recall(db, &key).map_err(crate::error::store_error)).await
+    }
+
     async fn enqueue(
         &self,
         turn: Turn,
@@ -78,16 +84,37 @@ impl IAgentRepository for Store {
         self.read_with(move |db| agents::open_turns(db, agent)).await
     }
 
+    async fn last_turn(&self, agent: AgentId) -> Result<TurnNumber, StoreError> {
+        self.read_with(move |db| agents::last_turn(db, journal::agent_key(db, agent)?)).await
+    }
+
     async fn with_open_turns(&self) -> Result<Vec<Agent>, StoreError> {
         self.read_with(agents::with_open_turns).await
     }
 
-    async fn drop_queued(&self, agent: AgentId, at: Timestamp) -> Result<u32, StoreError> {
-        self.write(DropQueuedCommand { agent, at }).await
+    async fn cancel(&self, agent: AgentId, at: Timestamp) -> Result<u32, StoreError> {
+        self.write(CancelCommand { agent, at }).await
+    }
+
+    async fn stop_turn(
+        &self,
+        agent: AgentId,
+        turn: TurnNumber,
+        reason: StopReason,
+    ) -> Result<(), StoreError> {
+        self.write(StopTurnCommand { agent, turn, reason }).await
     }
 
     async fn delete(&self, agent: AgentId, at: Timestamp, purge: bool) -> Result<bool, StoreError> {
         self.write(DeleteCommand { agent, at, purge }).await
+    }
+
+    async fn to_purge(&self) -> Result<Vec<Agent>, StoreError> {
+        self.read_with(agents::to_purge).await
+    }
+
+    async fn purge(&self, agent: AgentId, at: Timestamp) -> Result<bool, StoreError> {
+        self.write(PurgeCommand { agent, at }).await
     }
 
     async fn check(&self) -> Result<(), StoreError> {

@@ -44,6 +44,7 @@ macro_rules! store_contract {
             a_turn_can_fail_before_it_has_run
             a_turn_that_has_ended_takes_nothing_more
             an_agent_can_begin_a_turn_by_itself
+            a_chain_is_saved_as_a_whole_or_not_at_all
             lists_are_newest_first_and_page
             lists_filter
             a_deleted_agent_leaves_the_lists_only
@@ -53,8 +54,9 @@ macro_rules! store_contract {
         $crate::store_contract! { $fresh: queue
             turns_wait_in_order
             a_full_queue_takes_no_more
-            dropped_turns_never_run
-            dropping_the_first_turn_cancels_the_agent
+            a_cancel_is_noted_of_every_open_turn
+            the_first_reason_to_stop_a_turn_stays
+            a_message_for_an_agent_that_has_ended_makes_it_wait
             open_turns_are_found_for_recovery
             a_key_launches_once
             a_key_enqueues_once

@@ -6,12 +6,12 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use tokenrail_domain::{Agent, AgentId, Event, Sequence, Timestamp, Turn, TurnNumber};
+use tokenrail_domain::{Agent, AgentId, Event, Sequence, StopReason, Timestamp, Turn, TurnNumber};
 
 use self::shelf::Shelf;
 use crate::{
     AgentFilter, Append, Created, Enqueued, IAgentRepository, IJournal, Idempotency, MessagePage, PageLimit,
-    StoreError,
+    Recalled, StoreError,
 };
 
 /// How many times one await gives the others a turn, at most.
@@ -31,6 +31,8 @@ struct State {
     keys: BTreeMap<(String, String), UsedKey>,
     faults: VecDeque<AppendFault>,
     healthy: bool,
+    /// How many more appends are taken; none where there is no end to it.
+    appends_left: Option<u32>,
     /// The state of the xorshift generator behind the hesitations; never 0.
     chance: u64,
 }
@@ -63,6 +65,7 @@ impl MemoryStore {
                 keys: BTreeMap::new(),
                 faults: VecDeque::new(),
                 healthy: true,
+                appends_left: None,
                 chance,
             }),
         }
@@ -71,6 +74,11 @@ impl MemoryStore {
     /// Makes the next append that has no fault yet go wrong; called twice, the next two do.
     pub fn fail_next_append(&self, fault: AppendFault) {
         self.lock().faults.push_back(fault);
+    }
+
+    /// Takes so many more appends and then none, as if the server had died there; with none it takes all again.
+    pub fn take_appends(&self, left: Option<u32>) {
+        self.lock().appends_left = left;
     }
 
     /// Sets what [`IAgentRepository::check`] answers.
@@ -141,11 +149,21 @@ impl State {
     }
 
     fn append(&mut self, append: Append) -> Result<(), StoreError> {
+        if let Some(left) = &mut self.appends_left {
+            *left = left.checked_sub(1).ok_or_else(|| StoreError::Unavailable("told to fail".into()))?;
+        }
         let fault = self.faults.pop_front();
         if let Some(AppendFault::BeforeSaving(error)) = fault {
             return Err(error);
         }
-        self.shelf_mut(append.agent)?.append(append)?;
+        let before = self.shelf(append.agent)?.clone();
+        for part in append.parts() {
+            let shelf = self.shelf_mut(part.agent)?;
+            if let Err(error) = shelf.append(part) {
+                *shelf = before;
+                return Err(error);
+            }
+        }
         match fault {
             Some(AppendFault::AfterSaving(error)) => Err(error),
             _ => Ok(()),
@@ -184,17 +202,23 @@ impl State {
     }
 
     fn delete(&mut self, id: AgentId, at: Timestamp, purge: bool) -> bool {
-        let Some(Shelf { agent, .. }) = self.shelves.get_mut(&id) else { return false };
-        if agent.deleted_at.is_none() {
-            agent.deleted_at = Some(at);
-            agent.updated_at = at;
+        let Some(shelf) = self.shelves.get_mut(&id) else { return false };
+        shelf.cancel(at);
+        shelf.to_purge |= purge;
+        if shelf.agent.deleted_at.is_none() {
+            shelf.agent.deleted_at = Some(at);
+            shelf.agent.updated_at = at;
         }
-        if purge {
-            self.shelves.remove(&id);
+        true
+    }
+
+    fn purge(&mut self, id: AgentId) -> bool {
+        let known = self.shelves.remove(&id).is_some();
+        if known {
             self.keys.retain(|_, used| used.agent != id);
             self.purged.insert(id);
         }
-        true
+        known
     }
 }
 
@@ -239,6 +263,16 @@ impl IAgentRepository for MemoryStore {
         self.act(|state| state.create(agent, turn, key)).await
     }
 
+    async fn recall(&self, key: Idempotency) -> Result<Option<Recalled>, StoreError> {
+        Ok(self
+            .act(|state| {
+                let UsedKey { body, agent, turn, queued, used_at: _ } = state.used(Some(&key))?;
+                let same_body = *body == key.body;
+                Some(Recalled { same_body, agent: *agent, turn: *turn, queued: *queued })
+            })
+            .await)
+    }
+
     async fn enqueue(
         &self,
         turn: Turn,
@@ -265,6 +299,11 @@ impl IAgentRepository for MemoryStore {
         Ok(self.lock().shelves.get(&agent).map(Shelf::open_turns).unwrap_or_default())
     }
 
+    async fn last_turn(&self, agent: AgentId) -> Result<TurnNumber, StoreError> {
+        self.hesitate().await;
+        self.lock().shelf(agent).map(Shelf::last_turn)
+    }
+
     async fn with_open_turns(&self) -> Result<Vec<Agent>, StoreError> {
         self.hesitate().await;
         let state = self.lock();
@@ -272,12 +311,32 @@ impl IAgentRepository for MemoryStore {
         Ok(open.map(|shelf| shelf.agent.clone()).collect())
     }
 
-    async fn drop_queued(&self, agent: AgentId, at: Timestamp) -> Result<u32, StoreError> {
-        self.act(|state| state.shelf_mut(agent).map(|shelf| shelf.drop_queued(at))).await
+    async fn cancel(&self, agent: AgentId, at: Timestamp) -> Result<u32, StoreError> {
+        self.act(|state| state.shelf_mut(agent).map(|shelf| shelf.cancel(at))).await
+    }
+
+    async fn stop_turn(
+        &self,
+        agent: AgentId,
+        turn: TurnNumber,
+        reason: StopReason,
+    ) -> Result<(), StoreError> {
+        self.act(|state| state.shelf_mut(agent).map(|shelf| shelf.stop_turn(turn, reason))).await
     }
 
     async fn delete(&self, id: AgentId, at: Timestamp, purge: bool) -> Result<bool, StoreError> {
         Ok(self.act(|state| state.delete(id, at, purge)).await)
+    }
+
+    async fn to_purge(&self) -> Result<Vec<Agent>, StoreError> {
+        self.hesitate().await;
+        let state = self.lock();
+        let marked = state.shelves.values().filter(|shelf| shelf.to_purge);
+        Ok(marked.map(|shelf| shelf.agent.clone()).collect())
+    }
+
+    async fn purge(&self, id: AgentId, _at: Timestamp) -> Result<bool, StoreError> {
+        Ok(self.act(|state| state.purge(id)).await)
     }
 
     async fn check(&self) -> Result<(), StoreError> {

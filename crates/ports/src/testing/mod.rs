@@ -8,4 +8,4 @@ mod stopped_clock;
 
 pub use memory_store::{AppendFault, MemoryStore};
 pub use scripted_runner::{ScriptedRunner, Step};
-pub use stopped_clock::{CountingRandom, PretendWorkspace, StoppedClock};
+pub use stopped_clock::{CountingRandom, NotedWorkspace, PretendWorkspace, StoppedClock};

@@ -63,6 +63,7 @@ pub fn queued_turn(agent: AgentId, number: TurnNumber, prompt: &str) -> Turn {
         asked_at: Timestamp(LAUNCHED_AT.0 + 500),
         first_sequence: None,
         spool_offset: 0,
+        stop: None,
     }
 }
 
@@ -174,6 +175,7 @@ impl Scribe {
             spool_offset: self.spool_offset,
             session: None,
             open_from: self.open.first_open_sequence(),
+            then: None,
         }
     }
 

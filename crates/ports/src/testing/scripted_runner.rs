@@ -1,10 +1,11 @@
 //! A runner that plays a script: what an agent prints, where it waits, and how it ends.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use tokenrail_domain::{AgentId, TurnNumber};
 use tokio::sync::Notify;
 
 use crate::{
@@ -19,6 +20,8 @@ pub enum Step {
     Lines(Vec<String>),
     /// It prints a line that is longer than allowed.
     LongLine { length_bytes: u64 },
+    /// It prints so many bytes of a line and does not end it.
+    Unfinished { bytes: u64 },
     /// It waits until the gate is opened.
     Gate(Arc<Notify>),
     /// It says nothing more until it is cancelled.
@@ -42,6 +45,10 @@ pub struct ScriptedRunner {
     adoptions: Mutex<VecDeque<Option<Vec<Step>>>>,
     orders: Mutex<Vec<TurnOrder>>,
     cancels: Arc<Mutex<u32>>,
+    deaf_to: Arc<Mutex<u32>>,
+    swept: Mutex<Vec<BTreeSet<(AgentId, TurnNumber)>>>,
+    forgotten: Mutex<Vec<AgentId>>,
+    discards: Arc<Mutex<u32>>,
 }
 
 impl ScriptedRunner {
@@ -65,14 +72,37 @@ impl ScriptedRunner {
         *lock(&self.cancels)
     }
 
+    /// Makes that many asks to stop fail.
+    pub fn fail_cancels(&self, times: u32) {
+        *lock(&self.deaf_to) = times;
+    }
+
+    /// The runs that each sweep was told to keep.
+    pub fn swept(&self) -> Vec<BTreeSet<(AgentId, TurnNumber)>> {
+        lock(&self.swept).clone()
+    }
+
+    /// The agents of which nothing was to be kept.
+    pub fn forgotten(&self) -> Vec<AgentId> {
+        lock(&self.forgotten).clone()
+    }
+
+    /// How many runs were removed after their end.
+    pub fn discards(&self) -> u32 {
+        *lock(&self.discards)
+    }
+
     fn run(&self, script: Vec<Step>) -> Box<dyn IAgentRun> {
         let cancels = Arc::clone(&self.cancels);
+        let (deaf_to, discards) = (Arc::clone(&self.deaf_to), Arc::clone(&self.discards));
         Box::new(ScriptedRun {
             steps: script.into(),
             offset: 0,
             cancelled: false,
             stop: Notify::new(),
             cancels,
+            deaf_to,
+            discards,
         })
     }
 }
@@ -100,6 +130,16 @@ impl IAgentRunner for ScriptedRunner {
     async fn probe(&self) -> Probe {
         Probe { program: Some("scripted".to_owned()), ..Probe::default() }
     }
+
+    async fn sweep(&self, keep: &BTreeSet<(AgentId, TurnNumber)>) -> Result<u32, RunnerError> {
+        lock(&self.swept).push(keep.clone());
+        Ok(0)
+    }
+
+    async fn forget(&self, agent: AgentId) -> Result<(), RunnerError> {
+        lock(&self.forgotten).push(agent);
+        Ok(())
+    }
 }
 
 struct ScriptedRun {
@@ -108,6 +148,8 @@ struct ScriptedRun {
     cancelled: bool,
     stop: Notify,
     cancels: Arc<Mutex<u32>>,
+    deaf_to: Arc<Mutex<u32>>,
+    discards: Arc<Mutex<u32>>,
 }
 
 impl ScriptedRun {
@@ -135,6 +177,11 @@ impl IAgentRun for ScriptedRun {
                     let line = Line::TooLong { head: Bytes::from_static(b"long"), length_bytes };
                     return Ok(RunOutput::Lines(vec![self.output(line, length_bytes)]));
                 }
+                Some(Step::Unfinished { bytes }) => {
+                    self.steps.pop_front();
+                    self.offset += bytes;
+                    return Ok(RunOutput::Progress { offset: self.offset });
+                }
                 Some(Step::Gate(gate)) => {
                     tokio::select! {
                         () = gate.notified() => { self.steps.pop_front(); }
@@ -155,6 +202,12 @@ impl IAgentRun for ScriptedRun {
     }
 
     async fn cancel(&mut self) -> Result<(), RunnerError> {
+        let mut deaf_to = lock(&self.deaf_to);
+        if let Some(left) = deaf_to.checked_sub(1) {
+            *deaf_to = left;
+            return Err(std::io::Error::other("told to fail").into());
+        }
+        drop(deaf_to);
         if !self.cancelled {
             self.cancelled = true;
             *lock(&self.cancels) += 1;
@@ -163,7 +216,9 @@ impl IAgentRun for ScriptedRun {
         Ok(())
     }
 
-    async fn discard(&mut self) {}
+    async fn discard(&mut self) {
+        *lock(&self.discards) += 1;
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

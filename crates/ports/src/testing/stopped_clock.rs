@@ -1,7 +1,9 @@
 //! Time and chance that do what a test says.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use tokenrail_domain::{AgentId, Timestamp};
@@ -52,5 +54,39 @@ impl IWorkspace for PretendWorkspace {
             Some(path) if path.starts_with("/allowed") => Ok(PathBuf::from(path)),
             Some(_) => Err(CwdNotAllowed),
         }
+    }
+
+    async fn remove(&self, _agent: AgentId) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Allows what [`PretendWorkspace`] does, and notes whose own folders there are.
+#[derive(Debug, Default)]
+pub struct NotedWorkspace(Mutex<BTreeSet<AgentId>>);
+
+impl NotedWorkspace {
+    /// The agents that have a folder of their own.
+    pub fn own_folders(&self) -> Vec<AgentId> {
+        self.lock().iter().copied().collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeSet<AgentId>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl IWorkspace for NotedWorkspace {
+    async fn folder(&self, agent: AgentId, asked: Option<String>) -> Result<PathBuf, CwdNotAllowed> {
+        if asked.is_none() {
+            self.lock().insert(agent);
+        }
+        PretendWorkspace.folder(agent, asked).await
+    }
+
+    async fn remove(&self, agent: AgentId) -> std::io::Result<()> {
+        self.lock().remove(&agent);
+        Ok(())
     }
 }

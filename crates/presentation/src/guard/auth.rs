@@ -19,33 +19,61 @@ pub(crate) struct Asking<'a> {
     pub(crate) headers: &'a HeaderMap,
 }
 
+/// Why a request may not go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Denied {
+    /// It shows nothing.
+    Unknown,
+    /// It shows a wrong token or ticket: a failed login.
+    Failed,
+    /// It shows a ticket that was given to a page of another origin.
+    OtherOrigin,
+}
+
 /// Whether the request may go on.
-pub(crate) fn is_known(config: &PresentationConfig, tickets: &Tickets, asking: &Asking<'_>) -> bool {
-    let Some(token) = &config.token else { return true };
+///
+/// # Errors
+/// [`Denied`].
+pub(crate) fn check(
+    config: &PresentationConfig,
+    tickets: &Tickets,
+    asking: &Asking<'_>,
+) -> Result<(), Denied> {
+    let Some(token) = &config.token else { return Ok(()) };
     if is_open(config, asking) {
-        return true;
+        return Ok(());
     }
     let mut shown = asking.headers.get_all(header::AUTHORIZATION);
     if let Some(authorization) = shown.next() {
         let bearer = authorization.to_str().ok().and_then(bearer);
-        return bearer.is_some_and(|shown| is_token(token, shown)) && shown.next().is_none();
+        let good = bearer.is_some_and(|shown| is_token(token, shown)) && shown.next().is_none();
+        return if good { Ok(()) } else { Err(Denied::Failed) };
     }
     let socket = asking.path == "/ws";
-    if socket
-        && offered(asking.headers)
-            .any(|offer| offer.strip_prefix("bearer.").is_some_and(|shown| is_token(token, shown)))
-    {
-        return true;
+    let mut tokens = offered(asking.headers).filter_map(|offer| offer.strip_prefix("bearer.")).peekable();
+    let offers = socket && tokens.peek().is_some();
+    if offers && tokens.any(|shown| is_token(token, shown)) {
+        return Ok(());
     }
     let stream = socket || form(asking.headers).is_ok_and(|form| form == Form::EventStream);
-    if !(stream && asking.method == Method::GET) {
-        return false;
-    }
     let query = Query::read(asking.query).ok();
-    query
-        .as_ref()
-        .and_then(|query| query.get("ticket"))
-        .is_some_and(|ticket| tickets.redeem(ticket, asking.path))
+    match query.as_ref().and_then(|query| query.get("ticket")) {
+        Some(ticket) if stream && asking.method == Method::GET => redeem(tickets, ticket, asking),
+        _ if offers => Err(Denied::Failed),
+        _ => Err(Denied::Unknown),
+    }
+}
+
+/// Uses a ticket up. One that was given to a page is good for that page's origin only. Browsers name it with every
+/// WebSocket, but not with an event stream of the same origin, where the guard has looked at what they do send.
+fn redeem(tickets: &Tickets, ticket: &str, asking: &Asking<'_>) -> Result<(), Denied> {
+    let ticket = tickets.redeem(ticket, asking.path).ok_or(Denied::Failed)?;
+    let origin = asking.headers.get(header::ORIGIN).and_then(|origin| origin.to_str().ok());
+    match (ticket.origin.as_deref(), origin) {
+        (Some(_), None) if asking.path == "/ws" => Err(Denied::OtherOrigin),
+        (Some(given_to), Some(origin)) if given_to != origin => Err(Denied::OtherOrigin),
+        _ => Ok(()),
+    }
 }
 
 /// Whether the path is read without a token.
@@ -57,7 +85,7 @@ fn is_open(config: &PresentationConfig, asking: &Asking<'_>) -> bool {
         Some(beginning) => asking.path.starts_with(beginning),
         None => asking.path == open,
     });
-    configured || matches!(asking.path, "/healthz" | "/readyz")
+    configured || matches!(asking.path, "/healthz" | "/readyz") || asking.path.starts_with("/problems/")
 }
 
 fn bearer(authorization: &str) -> Option<&str> {

@@ -15,9 +15,12 @@ pub(crate) struct Tickets {
     age: Duration,
 }
 
-struct Ticket {
+/// What a ticket is good for.
+pub(crate) struct Ticket {
     /// The only path that it opens; none: every path that a ticket may open.
     path: Option<String>,
+    /// The origin of the page that asked for it; none: no page did.
+    pub(crate) origin: Option<String>,
     expires: Instant,
 }
 
@@ -28,7 +31,12 @@ impl Tickets {
     }
 
     /// Makes a ticket of 256 random bits; none where too many wait.
-    pub(crate) fn issue(&self, random: [u8; 32], path: Option<String>) -> Option<String> {
+    pub(crate) fn issue(
+        &self,
+        random: [u8; 32],
+        path: Option<String>,
+        origin: Option<String>,
+    ) -> Option<String> {
         let now = Instant::now();
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.retain(|_, ticket| now < ticket.expires);
@@ -36,15 +44,15 @@ impl Tickets {
             return None;
         }
         let name = hex(&random);
-        waiting.insert(name.clone(), Ticket { path, expires: now + self.age });
+        waiting.insert(name.clone(), Ticket { path, origin, expires: now + self.age });
         Some(name)
     }
 
-    /// Uses a ticket up; says whether it opens that path.
-    pub(crate) fn redeem(&self, name: &str, path: &str) -> bool {
-        let ticket = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
-        let Some(Ticket { path: only, expires }) = ticket else { return false };
-        Instant::now() < expires && is_ticket_path(path) && only.is_none_or(|only| only == path)
+    /// Uses a ticket up; gives it where it opens that path.
+    pub(crate) fn redeem(&self, name: &str, path: &str) -> Option<Ticket> {
+        let ticket = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(name)?;
+        let fits = ticket.path.as_ref().is_none_or(|only| only == path);
+        (Instant::now() < ticket.expires && is_ticket_path(path) && fits).then_some(ticket)
     }
 }
 
@@ -62,30 +70,30 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_ticket_opens_one_stream_once_and_soon() {
         let tickets = Tickets::new(2, Duration::from_secs(30));
-        let any = tickets.issue([1; 32], None).unwrap();
+        let any = tickets.issue([1; 32], None, None).unwrap();
         assert_eq!(any, "01".repeat(32));
-        assert!(tickets.redeem(&any, "/ws"));
-        assert!(!tickets.redeem(&any, "/ws"), "used");
+        assert!(tickets.redeem(&any, "/ws").is_some());
+        assert!(tickets.redeem(&any, "/ws").is_none(), "used");
 
-        let bound = tickets.issue([2; 32], Some("/ws".into())).unwrap();
-        assert!(!tickets.redeem(&bound, EVENTS), "it is for another path");
-        assert!(!tickets.redeem(&bound, "/ws"), "and that try has used it up");
+        let bound = tickets.issue([2; 32], Some("/ws".into()), None).unwrap();
+        assert!(tickets.redeem(&bound, EVENTS).is_none(), "it is for another path");
+        assert!(tickets.redeem(&bound, "/ws").is_none(), "and that try has used it up");
 
-        let list = tickets.issue([3; 32], None).unwrap();
-        assert!(!tickets.redeem(&list, "/api/agents"), "only streams");
+        let list = tickets.issue([3; 32], None, None).unwrap();
+        assert!(tickets.redeem(&list, "/api/agents").is_none(), "only streams");
 
-        let late = tickets.issue([4; 32], None).unwrap();
+        let late = tickets.issue([4; 32], None, None).unwrap();
         tokio::time::advance(Duration::from_secs(30)).await;
-        assert!(!tickets.redeem(&late, EVENTS), "too late");
+        assert!(tickets.redeem(&late, EVENTS).is_none(), "too late");
     }
 
     #[tokio::test(start_paused = true)]
     async fn only_so_many_tickets_wait() {
         let tickets = Tickets::new(2, Duration::from_secs(30));
-        assert!(tickets.issue([1; 32], None).is_some());
-        assert!(tickets.issue([2; 32], None).is_some());
-        assert!(tickets.issue([3; 32], None).is_none());
+        assert!(tickets.issue([1; 32], None, None).is_some());
+        assert!(tickets.issue([2; 32], None, None).is_some());
+        assert!(tickets.issue([3; 32], None, None).is_none());
         tokio::time::advance(Duration::from_secs(31)).await;
-        assert!(tickets.issue([3; 32], None).is_some(), "those that expired make room");
+        assert!(tickets.issue([3; 32], None, None).is_some(), "those that expired make room");
     }
 }

@@ -1,5 +1,6 @@
 //! What an agent has said, and what is said to it.
 
+use actix_web::http::Method;
 use actix_web::{HttpRequest, HttpResponse, web};
 use tokenrail_domain::{AgentId, Event, Sequence};
 
@@ -50,7 +51,11 @@ pub(crate) async fn events(
 ) -> Result<HttpResponse, Problem> {
     let (id, query) = (query::agent_id(&id)?, Query::of(&request)?);
     if query::form(request.headers())? == Form::EventStream {
-        return sse::open(&api, id, &query, request.headers()).await;
+        if request.method() == Method::HEAD {
+            // To follow is to do something: an agent may be cancelled when its last follower goes.
+            return Err(Problem::method_not_allowed("GET"));
+        }
+        return sse::open(&api, id, &query, &request).await;
     }
     let since = query.since()?.unwrap_or(Sequence::START);
     let (limit, raw) = (query.limit(usize::MAX)?, query.flag("raw")?);
@@ -70,7 +75,7 @@ pub(crate) async fn send(
     payload: web::Payload,
 ) -> Result<HttpResponse, Problem> {
     let id = query::agent_id(&id)?;
-    let body = query::body(&request, payload, api.config().request_bytes).await?;
+    let body = query::body(&request, payload, api.config()).await?;
     let content = dto::send(&body, api.config().json_depth)?;
     let key = query::idempotency(request.headers(), &body)?;
     let accepted = api.service().send(id, content, key).await?;

@@ -1,5 +1,6 @@
 //! The server itself: its types, tickets, health and counts.
 
+use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse, web};
 use tokenrail_domain::Timestamp;
 
@@ -24,12 +25,13 @@ pub(crate) async fn ticket(
     payload: web::Payload,
 ) -> Result<HttpResponse, Problem> {
     let config = api.config();
-    let path = match query::optional_body(&request, payload, config.request_bytes).await? {
+    let path = match query::optional_body(&request, payload, config).await? {
         Some(body) => dto::ticket_path(&body, config.json_depth)?,
         None => None,
     };
     let expires = Timestamp(api.service().now().0 + config.ticket_age.as_millis() as i64);
-    match api.tickets().issue(api.random(), path) {
+    let origin = request.headers().get(header::ORIGIN).and_then(|origin| origin.to_str().ok());
+    match api.tickets().issue(api.random(), path, origin.map(str::to_owned)) {
         Some(ticket) => {
             let dto = TicketDto { ticket: &ticket, expires_at: IsoTime(expires) };
             Ok(HttpResponse::Created().json(dto))

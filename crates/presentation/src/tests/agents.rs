@@ -206,12 +206,13 @@ async fn the_document_describes_every_route_and_its_problems() {
         "post /api/tickets",
         "get /healthz",
         "get /metrics",
+        "get /problems/{code}",
         "get /readyz",
         "get /ws",
     ];
     assert_eq!(calls, expected);
     for item in paths.values().flat_map(|item| item.as_object().unwrap().values()) {
-        for status in ["400", "401", "403", "415", "421"] {
+        for status in ["400", "401", "403", "415", "421", "429", "431"] {
             let problem = &item["responses"][status]["content"]["application/problem+json"]["schema"]["$ref"];
             assert_eq!(problem, "#/components/schemas/Problem", "{}", item["operationId"]);
         }

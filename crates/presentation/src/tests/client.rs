@@ -30,7 +30,7 @@ pub(crate) enum Heard {
 }
 
 pub(crate) struct Served {
-    port: u16,
+    pub(crate) port: u16,
     pub(crate) handle: ServerHandle,
 }
 

@@ -156,7 +156,7 @@ async fn open_paths_are_read_without_a_token() {
 async fn without_a_token_in_the_configuration_everybody_may_come() {
     let harness = Harness::with(|config, _| config.token = None);
     let answer = harness.call_raw(TestRequest::get().uri("/api/agents").insert_header(("host", HOST))).await;
-    assert_eq!(answer.status, 200);
+    assert_eq!((answer.status.as_u16(), answer.header("tokenrail-auth")), (200, "none"), "and it shows");
     let origin = TestRequest::get().uri("/api/agents").insert_header(("host", HOST));
     let answer = harness.call_raw(origin.insert_header(("origin", "http://evil.example"))).await;
     assert_eq!(answer.problem(), ORIGIN_REFUSED, "but no other site's page");
@@ -165,4 +165,44 @@ async fn without_a_token_in_the_configuration_everybody_may_come() {
 #[actix_web::test]
 async fn encoded_bodies_are_refused() {
     check(&[("content-encoding", "gzip")], "/api/agents", "content_encoding_refused").await;
+}
+
+/// A ticket for a page, as its browser asks for one, or for a program, which has no origin.
+async fn ticket(harness: &Harness, origin: Option<&str>) -> String {
+    let mut request = TestRequest::post().uri("/api/tickets");
+    if let Some(origin) = origin {
+        request = request.insert_header(("origin", origin));
+    }
+    harness.call(request).await.json()["ticket"].as_str().unwrap().to_owned()
+}
+
+#[actix_web::test]
+async fn a_ticket_that_was_given_to_a_page_is_for_that_page() {
+    let harness = Harness::with(|config, _| config.allowed_origins = vec!["https://app.example".into()]);
+    let own = "http://localhost:7117";
+    let id = harness.launch("say a").await;
+    harness.ended(&id).await;
+    let events = format!("/api/agents/{id}/events");
+    let cases = [
+        // Past the ticket, a request that is no handshake is told so.
+        ("/ws", Some(own), Some(own), "upgrade_required"),
+        ("/ws", Some(own), Some("https://app.example"), ORIGIN_REFUSED),
+        ("/ws", Some(own), None, ORIGIN_REFUSED),
+        ("/ws", None, None, "upgrade_required"),
+        // A browser names the origin of an event stream only where it is another one.
+        (&events, Some(own), None, ""),
+        (&events, Some("https://app.example"), Some("https://app.example"), ""),
+        (&events, Some("https://app.example"), Some(own), ORIGIN_REFUSED),
+    ];
+    for (path, given_to, origin, expected) in cases {
+        let uri = format!("{path}?ticket={}", ticket(&harness, given_to).await);
+        let mut request = TestRequest::get().uri(&uri).insert_header(("host", HOST));
+        request = request.insert_header(("accept", "text/event-stream"));
+        if let Some(origin) = origin {
+            request = request.insert_header(("origin", origin));
+        }
+        let answer = harness.call_raw(request).await;
+        let code = if answer.status.is_success() { String::new() } else { answer.problem() };
+        assert_eq!(code, expected, "{path} {given_to:?} {origin:?}");
+    }
 }

@@ -223,6 +223,10 @@ struct Anywhere;
 
 #[async_trait]
 impl IWorkspace for Anywhere {
+    async fn remove(&self, _: AgentId) -> std::io::Result<()> {
+        Ok(())
+    }
+
     async fn folder(&self, _: AgentId, asked: Option<String>) -> Result<PathBuf, CwdNotAllowed> {
         match asked {
             Some(folder) if folder.starts_with("/forbidden") => Err(CwdNotAllowed),

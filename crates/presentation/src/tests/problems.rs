@@ -7,7 +7,7 @@ use actix_web::test::TestRequest;
 use tokenrail_application::Refusal;
 use tokenrail_ports::StoreError;
 
-use super::harness::Harness;
+use super::harness::{HOST, Harness};
 use crate::error::{Code, Problem};
 
 const PROTOCOL: &str = include_str!("../../../../docs/PROTOCOL.md");
@@ -166,12 +166,12 @@ async fn an_agent_that_is_not_there_is_not_found_everywhere() {
 async fn a_wrong_method_is_told_the_right_ones() {
     let harness = Harness::new();
     for (uri, allow) in [
-        ("/api/agents", "GET, POST"),
-        ("/api/agents/active", "GET"),
-        (UNKNOWN, "GET, DELETE"),
+        ("/api/agents", "GET, HEAD, POST"),
+        ("/api/agents/active", "GET, HEAD"),
+        (UNKNOWN, "GET, HEAD, DELETE"),
         ("/api/tickets", "POST"),
         ("/ws", "GET"),
-        ("/healthz", "GET"),
+        ("/healthz", "GET, HEAD"),
     ] {
         let answer = harness.call(TestRequest::patch().uri(uri)).await;
         assert_eq!(
@@ -262,10 +262,12 @@ fn every_code_is_documented_and_provoked() {
         include_str!("event_stream.rs"),
         include_str!("agents.rs"),
         include_str!("socket.rs"),
+        include_str!("bounds.rs"),
     ];
     for code in Code::ALL {
         let (word, status) = (code.as_str(), code.status().as_u16());
-        let row = format!("| `{word}` | {status} |");
+        let (retryable, when) = (if code.retryable() { "yes" } else { "no" }, code.when());
+        let row = format!("| `{word}` | {status} | {retryable} | {when} |\n");
         assert!(PROTOCOL.contains(&row), "docs/PROTOCOL.md must have the row {row}");
         let quoted = format!("\"{word}\"");
         assert!(tests.iter().any(|test| test.contains(&quoted)), "no test provokes {word}");
@@ -276,6 +278,32 @@ fn every_code_is_documented_and_provoked() {
             && line.split(" | ").nth(1).is_some_and(|status| status.parse::<u16>().is_ok())
     });
     assert_eq!(documented.count(), Code::ALL.len(), "each code stands once in docs/PROTOCOL.md");
+}
+
+/// The `type` of a problem leads somewhere: also for who has no token, since that is a problem too.
+#[actix_web::test]
+async fn every_code_has_a_page_that_explains_it() {
+    let harness = Harness::new();
+    let page = |code: &str| {
+        let request = TestRequest::get().uri(&format!("/problems/{code}")).insert_header(("host", HOST));
+        harness.call_raw(request)
+    };
+    for code in Code::ALL {
+        let answer = page(code.as_str()).await;
+        assert_eq!(
+            (answer.status.as_u16(), answer.header("content-type")),
+            (200, "text/html; charset=utf-8")
+        );
+        assert!(
+            answer.text.contains(code.title()) && answer.text.contains(code.status().as_str()),
+            "{code:?}"
+        );
+        let sentence = answer.text.replace("<code>", "`").replace("</code>", "`");
+        assert!(sentence.contains(code.when()), "{code:?}");
+        assert!(!code.when().contains(['<', '>', '&', '"']) && !code.title().contains(['<', '>', '&']));
+    }
+    assert_eq!(page("nonsense").await.problem(), "not_found");
+    assert_eq!(page("").await.problem(), "not_found");
 }
 
 #[actix_web::test]

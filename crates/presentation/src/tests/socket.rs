@@ -99,6 +99,7 @@ async fn a_mistake_is_told_and_the_connection_stays_open() {
     let cases = [
         ("{not json".to_owned(), "malformed_json", None),
         ("[]".to_owned(), "validation_failed", None),
+        ("7".to_owned(), "validation_failed", None),
         (r#"{"type":"dance"}"#.to_owned(), "validation_failed", None),
         (r#"{"payload":{}}"#.to_owned(), "validation_failed", None),
         (subscribe(json!([])), "validation_failed", None),
@@ -116,7 +117,8 @@ async fn a_mistake_is_told_and_the_connection_stays_open() {
         assert_eq!(frame["type"], "error", "{said}");
         assert_eq!(frame["payload"]["code"], code, "{said}");
         assert_eq!(frame["payload"].get("agentId").and_then(Value::as_str), agent, "{said}");
-        assert!(!frame["payload"]["message"].as_str().unwrap().is_empty());
+        let message = frame["payload"]["message"].as_str().unwrap();
+        assert!(message.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/'), "{message:?} of {said}");
     }
     client.say("ping", json!({})).await;
     assert_eq!(client.frame().await["type"], "pong");
@@ -168,6 +170,26 @@ async fn news_of_all_agents_go_to_every_connection() {
         ("agent:deleted", ""),
     ];
     assert_eq!(news, expected.map(|(kind, status)| (kind.to_owned(), status.to_owned())));
+    served.handle.stop(false).await;
+}
+
+#[actix_web::test]
+async fn of_a_deleted_agent_that_is_followed_the_last_word_is_that_it_was_deleted() {
+    let harness = Harness::new();
+    let served = serve(&harness);
+    let (mut client, _) = Client::connect(&served, "").await;
+    for _ in 0..20 {
+        let id = harness.launch("hang").await;
+        client.say("subscribe", json!({"agentId": id, "since": 0})).await;
+        while client.frame().await["type"] != "agent:status" {}
+        harness.service.delete(id.parse().unwrap(), true).await.unwrap();
+        let mut heard = Vec::new();
+        while heard.last().is_none_or(|kind: &String| kind != "agent:deleted") {
+            let Heard::Frame(frame) = client.hear().await else { panic!() };
+            heard.push(frame["type"].as_str().unwrap().to_owned());
+        }
+        assert_eq!(heard[heard.len() - 2], "unsubscribed", "{heard:?}");
+    }
     served.handle.stop(false).await;
 }
 

@@ -19,7 +19,7 @@ use crate::dto::{
     AgentCreated, AgentDeleted, AgentDto, AgentUpdated, ClientFrame, Envelope, ErrorFrame, Heads, IsoTime,
     Subscribe, Subscribed, Unsubscribed, client_frame,
 };
-use crate::error::{Code, Problem};
+use crate::error::{Code, FieldProblem, Problem};
 use crate::frames;
 use crate::ws::outbox::Outbox;
 use crate::ws::subscriptions::{Subscriptions, Told};
@@ -193,8 +193,8 @@ impl Connection {
                 }
             }
             Ok(ClientFrame::Unsubscribe { agent }) => {
-                self.subscriptions.remove(agent);
-                self.send("unsubscribed", Unsubscribed { agent_id: agent.into() });
+                let deleted = self.subscriptions.remove(agent);
+                self.unsubscribed(agent, deleted);
             }
             Ok(ClientFrame::Ping) => self.send("pong", serde_json::Map::new()),
             Err(mistake) => self.problem(&mistake.problem, mistake.agent),
@@ -225,11 +225,24 @@ impl Connection {
                 self.out.push(writing.of(agent, &page.batch).from(page.skip));
             }
             Told::End { end: StreamEnd::ShuttingDown, .. } => {}
-            Told::End { agent, end: StreamEnd::AgentEnded | StreamEnd::AgentDeleted } => {
-                self.send("unsubscribed", Unsubscribed { agent_id: agent.into() });
+            Told::End { agent, end: StreamEnd::AgentEnded | StreamEnd::AgentDeleted, deleted } => {
+                self.unsubscribed(agent, deleted);
             }
             Told::Broken { agent, error } => self.problem(&error.into(), Some(agent)),
         }
+    }
+
+    /// What is told last of an agent that is deleted while it is followed is that it was deleted.
+    fn unsubscribed(&mut self, agent: AgentId, deleted: Option<Timestamp>) {
+        self.send("unsubscribed", Unsubscribed { agent_id: agent.into() });
+        if let Some(at) = deleted {
+            self.deleted(agent, at);
+        }
+    }
+
+    fn deleted(&mut self, agent: AgentId, at: Timestamp) {
+        let deleted = AgentDeleted { agent_id: agent.into(), timestamp: IsoTime(at) };
+        self.send_at("agent:deleted", deleted, at);
     }
 
     fn news(&mut self, news: Result<News, RecvError>) {
@@ -243,8 +256,9 @@ impl Connection {
                 self.send_at("agent:updated", AgentUpdated { agent_id, status, timestamp: IsoTime(at) }, at);
             }
             Ok(News::Deleted { agent, at }) => {
-                let deleted = AgentDeleted { agent_id: agent.into(), timestamp: IsoTime(at) };
-                self.send_at("agent:deleted", deleted, at);
+                if !self.subscriptions.deleted(agent, at) {
+                    self.deleted(agent, at);
+                }
             }
             Err(RecvError::Lagged(_)) => {
                 let problem =
@@ -258,9 +272,7 @@ impl Connection {
 
     fn problem(&mut self, problem: &Problem, agent: Option<AgentId>) {
         let Problem { code, detail, errors, head, retry_after_s: _, allow: _ } = problem;
-        let message = errors
-            .first()
-            .map_or_else(|| detail.clone(), |error| format!("{}: {}", error.place(), error.detail));
+        let message = errors.first().map_or_else(|| detail.clone(), FieldProblem::sentence);
         let frame = ErrorFrame {
             code: code.as_str(),
             message: &message,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use futures_util::future::{AbortHandle, Abortable, Aborted, BoxFuture, FutureExt as _};
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use tokenrail_application::{Follower, Next, Page, StoreError, StreamEnd};
-use tokenrail_domain::AgentId;
+use tokenrail_domain::{AgentId, Timestamp};
 
 use crate::dialect::Writing;
 
@@ -20,6 +20,8 @@ struct Subscription {
     writing: Writing,
     /// The number up to which events were given.
     given: u64,
+    /// When it was deleted: told when it is followed no longer.
+    deleted: Option<Timestamp>,
     abort: AbortHandle,
 }
 
@@ -40,6 +42,8 @@ pub(crate) enum Told {
     End {
         agent: AgentId,
         end: StreamEnd,
+        /// When it was deleted, where that was heard of already.
+        deleted: Option<Timestamp>,
     },
     /// Its history cannot be read; it is followed no longer.
     Broken {
@@ -60,17 +64,22 @@ impl Subscriptions {
     /// Follows an agent; where it was followed already, from the new cursor and no longer from the old one.
     pub(crate) fn insert(&mut self, follower: Follower, writing: Writing) {
         let (agent, given) = (follower.agent(), follower.cursor().0);
+        let deleted = self.remove(agent);
         let abort = self.wait(follower);
-        if let Some(old) = self.known.insert(agent, Subscription { writing, given, abort }) {
-            old.abort.abort();
-        }
+        self.known.insert(agent, Subscription { writing, given, deleted, abort });
     }
 
-    /// Follows an agent no longer.
-    pub(crate) fn remove(&mut self, agent: AgentId) {
-        if let Some(gone) = self.known.remove(&agent) {
-            gone.abort.abort();
-        }
+    /// Follows an agent no longer; gives when it was deleted, where that was heard of already.
+    pub(crate) fn remove(&mut self, agent: AgentId) -> Option<Timestamp> {
+        let gone = self.known.remove(&agent)?;
+        gone.abort.abort();
+        gone.deleted
+    }
+
+    /// Keeps until the end of a followed agent that it was deleted; false where it is not followed.
+    pub(crate) fn deleted(&mut self, agent: AgentId, at: Timestamp) -> bool {
+        let followed = self.known.get_mut(&agent);
+        followed.map(|subscription| subscription.deleted = Some(at)).is_some()
     }
 
     /// For each agent, the number up to which its events were given.
@@ -98,14 +107,14 @@ impl Subscriptions {
         let (agent, given) = (follower.agent(), follower.cursor().0);
         match next {
             Ok(Next::Page(page)) => {
-                let writing = self.known.get(&agent)?.writing;
+                let Subscription { writing, deleted, .. } = *self.known.get(&agent)?;
                 let abort = self.wait(follower);
-                self.known.insert(agent, Subscription { writing, given, abort });
+                self.known.insert(agent, Subscription { writing, given, deleted, abort });
                 Some(Told::Page { agent, writing, page })
             }
             Ok(Next::End(end)) => {
-                self.known.remove(&agent);
-                Some(Told::End { agent, end })
+                let deleted = self.known.remove(&agent).and_then(|gone| gone.deleted);
+                Some(Told::End { agent, end, deleted })
             }
             Err(error) => {
                 self.known.remove(&agent);

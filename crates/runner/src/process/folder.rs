@@ -76,6 +76,8 @@ impl RunFolder {
     pub(crate) const SUPERVISOR: &str = "supervisor.json";
     pub(crate) const EXEC: &str = "exec.json";
     pub(crate) const EXIT: &str = "exit.json";
+    /// Ends the name of a folder in which only the spool of a run is left.
+    pub(crate) const KEPT: &str = ".kept";
 
     pub(crate) fn at(path: &Path) -> Self {
         Self { path: path.to_owned() }
@@ -175,7 +177,7 @@ impl RunFolder {
     /// Removes the folder but for the spool, which then is all that is left in `<folder>.kept`.
     pub(crate) fn keep_spool(&self) -> io::Result<()> {
         let mut kept = self.path.clone().into_os_string();
-        kept.push(".kept");
+        kept.push(Self::KEPT);
         DirBuilder::new().recursive(true).mode(0o700).create(&kept)?;
         fs::rename(self.path.join("stdout"), Path::new(&kept).join("stdout"))?;
         self.remove()

@@ -31,6 +31,8 @@ pub(super) struct ProcessRun {
     supervisor: Supervisor,
     /// How the run has ended; there may be more in the spool.
     end: Option<RunEnd>,
+    /// The spool was read to where it ended then: whatever comes later is told by the watch.
+    read_all: bool,
     /// The framer has given all, the unfinished line too.
     finished: bool,
     cancelled: bool,
@@ -78,6 +80,7 @@ impl ProcessRun {
             watch,
             supervisor,
             end: None,
+            read_all: false,
             finished: false,
             cancelled: false,
             keep_spool: false,
@@ -174,10 +177,21 @@ impl IAgentRun for ProcessRun {
             if !lines.is_empty() {
                 return Ok(RunOutput::Lines(lines));
             }
+            let alive = matches!(self.supervisor, Supervisor::Alive(..));
+            if std::mem::take(&mut self.read_all) && alive && self.end.is_none() {
+                self.changed().await?;
+            }
             match (self.look().await?, &self.end) {
                 (News::Output(output), _) => {
+                    self.read_all = output.len() < self.limits.read_bytes;
                     self.offset += output.len() as u64;
                     self.framer.feed(output);
+                    let lines = self.lines();
+                    return Ok(if lines.is_empty() {
+                        RunOutput::Progress { offset: self.offset }
+                    } else {
+                        RunOutput::Lines(lines)
+                    });
                 }
                 // Before the record is written all processes have ended: one more look gives the last output.
                 (News::Exit(exit), _) => self.end = Some(self.ended(exit).await?),

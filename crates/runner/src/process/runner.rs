@@ -1,5 +1,6 @@
 //! Starts process agents, and takes over those of an earlier server.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
@@ -9,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use tokenrail_domain::{AgentId, TurnNumber};
 use tokenrail_ports::{Adoption, IAgentRun, IAgentRunner, Probe, RunnerError, TurnOrder};
 use tokio::process::Command;
 use tokio::sync::{Mutex, oneshot};
@@ -17,17 +19,17 @@ use tokio_util::task::TaskTracker;
 
 use super::run::{ProcessRun, blocking};
 use super::watch::{FolderWatch, FolderWatcher};
-use super::{ExecOrder, ExitRecord, ProcessConfig, RunFolder, SupervisorRecord, proc, program};
+use super::{ExecOrder, ExitRecord, ProcessConfig, RunFolder, SupervisorRecord, leftovers, proc, program};
 
 /// In the environment of every process of a run.
-const MARKER: &str = "TOKENRAIL_RUN";
+pub(super) const MARKER: &str = "TOKENRAIL_RUN";
 
 /// Runs an agent that is a program on this machine, under a supervisor that outlives the server.
 ///
 /// A cancel sends the agent's process group an interrupt (where configured), then SIGTERM; after
 /// [`cancel_grace_ms`](crate::ProcessLimits::cancel_grace_ms) every descendant gets SIGKILL until none is left. A
 /// run in which a line was too long to be given leaves its spool behind when it is discarded: the only file in
-/// `<run folder>.kept`.
+/// `<run folder>.kept`, which stays until its agent is forgotten.
 pub struct ProcessRunner {
     config: Arc<ProcessConfig>,
     watcher: FolderWatcher,
@@ -160,6 +162,19 @@ impl IAgentRunner for ProcessRunner {
             *probed = Some(probe.clone());
         }
         probe
+    }
+
+    async fn sweep(&self, keep: &BTreeSet<(AgentId, TurnNumber)>) -> Result<u32, RunnerError> {
+        let (config, keep) = (Arc::clone(&self.config), keep.clone());
+        let sweep = move || leftovers::sweep(&config.runs, &keep, config.limits.kill_grace_ms);
+        Ok(blocking(sweep).await?)
+    }
+
+    async fn forget(&self, agent: AgentId) -> Result<(), RunnerError> {
+        let config = Arc::clone(&self.config);
+        let forget = move || leftovers::forget(&config.runs, agent, config.limits.kill_grace_ms);
+        blocking(forget).await?;
+        Ok(())
     }
 }
 

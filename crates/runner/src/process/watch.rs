@@ -3,9 +3,15 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::sleep;
+use std::time::Duration;
 
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::Notify;
+
+/// How long the watcher's thread rests when it has woken somebody. An agent that prints line by line makes an event
+/// with each; what comes meanwhile is one event, and a reader that is late by so little reads more at once.
+const REST: Duration = Duration::from_micros(250);
 
 /// One watcher for all run folders: a system allows few of them, and each costs a thread.
 #[derive(Clone)]
@@ -26,7 +32,11 @@ impl FolderWatcher {
     pub(super) fn new() -> notify::Result<Self> {
         let waiting: Arc<Mutex<HashMap<PathBuf, Arc<Notify>>>> = Arc::default();
         let to_wake = Arc::clone(&waiting);
-        let watcher = notify::recommended_watcher(move |event| wake(&lock(&to_wake), event))?;
+        let watcher = notify::recommended_watcher(move |event| {
+            if wake(&lock(&to_wake), event) {
+                sleep(REST);
+            }
+        })?;
         Ok(Self { watcher: Arc::new(Mutex::new(watcher)), waiting })
     }
 
@@ -67,17 +77,20 @@ impl Drop for FolderWatch {
     }
 }
 
-fn wake(waiting: &HashMap<PathBuf, Arc<Notify>>, event: notify::Result<notify::Event>) {
+/// Wakes whoever waits for this; says whether anybody does.
+fn wake(waiting: &HashMap<PathBuf, Arc<Notify>>, event: notify::Result<notify::Event>) -> bool {
     match event {
-        Ok(event) if matches!(event.kind, EventKind::Access(_)) => {}
+        Ok(event) if matches!(event.kind, EventKind::Access(_)) => false,
         Ok(event) if !event.need_rescan() => {
             let folders = event.paths.iter().filter_map(|path| path.parent());
-            for changed in folders.filter_map(|folder| waiting.get(folder)) {
-                changed.notify_one();
-            }
+            let woken = folders.filter_map(|folder| waiting.get(folder)).map(|changed| changed.notify_one());
+            0 < woken.count()
         }
         // Events were lost: everybody looks.
-        Ok(_) | Err(_) => waiting.values().for_each(|changed| changed.notify_one()),
+        Ok(_) | Err(_) => {
+            waiting.values().for_each(|changed| changed.notify_one());
+            true
+        }
     }
 }
 

@@ -32,6 +32,7 @@ async fn played(mut run: Box<dyn IAgentRun>) -> Vec<(u128, Vec<u64>)> {
                 let offsets = lines.iter().map(|line| line.end_offset).collect();
                 played.push((started.elapsed().as_millis(), offsets));
             }
+            RunOutput::Progress { .. } => {}
             RunOutput::Ended(end) => {
                 assert_eq!(end, RunEnd::default());
                 return played;

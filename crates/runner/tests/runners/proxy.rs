@@ -100,6 +100,7 @@ async fn rest(run: &mut Box<dyn IAgentRun>) -> (Vec<OutputLine>, RunEnd) {
     loop {
         match run.next().await.unwrap() {
             RunOutput::Lines(more) => lines.extend(more),
+            RunOutput::Progress { .. } => {}
             RunOutput::Ended(end) => return (lines, end),
         }
     }

@@ -1,16 +1,17 @@
 //! A client of a running server, over its own API.
 
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use reqwest::{Method, RequestBuilder, Response};
+use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::{Exit, Failure};
 use crate::address;
 use crate::config::Config;
-use crate::token;
+use crate::token::{self, TokenError};
 
 /// How long a connection may take: the server is on this machine, or near.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -19,7 +20,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 #[derive(Clone)]
 pub(crate) struct Client {
     http: reqwest::Client,
-    base: String,
+    base: Url,
     token: Option<String>,
 }
 
@@ -32,10 +33,22 @@ struct Problem {
     detail: String,
     #[serde(default)]
     code: String,
+    #[serde(default)]
+    errors: Vec<FieldProblem>,
+}
+
+#[derive(Debug, Deserialize)]
+struct FieldProblem {
+    #[serde(default)]
+    pointer: String,
+    #[serde(default)]
+    parameter: String,
+    detail: String,
 }
 
 impl Client {
-    pub(crate) fn new(base: String, token: Option<String>) -> Result<Self, Failure> {
+    pub(crate) fn new(base: &str, token: Option<String>) -> Result<Self, Failure> {
+        let base = Url::parse(base).map_err(|error| Failure::new(Exit::Usage, format!("{base}: {error}")))?;
         let http = reqwest::Client::builder().no_proxy().connect_timeout(CONNECT_TIMEOUT).build()?;
         Ok(Self { http, base, token })
     }
@@ -46,42 +59,60 @@ impl Client {
     /// [`Exit::Unreachable`] where none answers.
     pub(crate) async fn reach(config: &Config) -> Result<Self, Failure> {
         let address = address::read(&config.data_dir).unwrap_or_else(|| config.listen.to_string());
-        let token = if config.insecure_no_auth { None } else { token::read(&config.data_dir).ok() };
-        let client = Self::new(format!("http://{address}"), token)?;
-        client.get("/healthz").await?;
+        let client = Self::new(&format!("http://{address}"), token_of(config)?)?;
+        client.get(&["healthz"], &[]).await?;
         Ok(client)
     }
 
     pub(crate) fn base(&self) -> &str {
-        &self.base
+        self.base.as_str().trim_end_matches('/')
     }
 
-    pub(crate) async fn get(&self, path: &str) -> Result<Response, Failure> {
-        self.send(self.request(Method::GET, path)).await
+    /// Asks for what is at a path, given by its segments; they and the parameters may be whatever a user has typed.
+    pub(crate) async fn get(&self, path: &[&str], query: &[(&str, &str)]) -> Result<Response, Failure> {
+        self.send(self.request(Method::GET, path, query)?).await
     }
 
-    pub(crate) async fn post(&self, path: &str, body: &Value) -> Result<Value, Failure> {
-        let answer = self.send(self.request(Method::POST, path).json(body)).await?;
+    pub(crate) async fn post(&self, path: &[&str], body: &Value) -> Result<Value, Failure> {
+        let answer = self.send(self.request(Method::POST, path, &[])?.json(body)).await?;
         Ok(answer.json().await?)
     }
 
     /// Opens a stream of events after `since`.
     pub(crate) async fn events(&self, id: &str, since: u64, keep: bool) -> Result<Response, Failure> {
-        let path = format!("/api/agents/{id}/events?since={since}&keep={keep}");
-        self.send(self.request(Method::GET, &path).header("accept", "text/event-stream")).await
+        let query = [("since", since.to_string()), ("keep", keep.to_string())];
+        let query = query.each_ref().map(|(name, value)| (*name, value.as_str()));
+        let request = self.request(Method::GET, &["api", "agents", id, "events"], &query)?;
+        self.send(request.header("accept", "text/event-stream")).await
     }
 
-    fn request(&self, method: Method, path: &str) -> RequestBuilder {
-        let request = self.http.request(method, format!("{}{path}", self.base));
-        match &self.token {
+    fn request(
+        &self,
+        method: Method,
+        path: &[&str],
+        query: &[(&str, &str)],
+    ) -> Result<RequestBuilder, Failure> {
+        if path.iter().any(|segment| matches!(*segment, "" | "." | "..")) {
+            // In an address these mean something else, however they are written.
+            return Err(Failure::new(Exit::Failed, "there is no such agent (not_found)"));
+        }
+        let mut url = self.base.clone();
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.clear().extend(path);
+        }
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        let request = self.http.request(method, url);
+        Ok(match &self.token {
             Some(token) => request.bearer_auth(token),
             None => request,
-        }
+        })
     }
 
     async fn send(&self, request: RequestBuilder) -> Result<Response, Failure> {
         let answer = request.send().await.map_err(|error| {
-            let base = &self.base;
+            let base = self.base();
             let hint = format!("cannot reach a server at {base}; start one with: tokenrail serve ({error})");
             Failure::new(Exit::Unreachable, hint)
         })?;
@@ -89,15 +120,44 @@ impl Client {
             return Ok(answer);
         }
         let status = answer.status();
+        if status == StatusCode::UNAUTHORIZED {
+            let base = self.base();
+            let hint = format!("the server at {base} has another token; name its folder with --data-dir");
+            return Err(Failure::new(Exit::Failed, hint));
+        }
         let problem: Option<Problem> = answer.json().await.ok();
-        let text = match problem {
-            Some(Problem { title, detail, code }) => {
-                let sentence = if detail.is_empty() { title } else { detail };
-                format!("{sentence} ({code})")
-            }
-            None => format!("the server answered {status}"),
-        };
+        let text = problem.map_or_else(|| format!("the server answered {status}"), Problem::sentence);
         Err(Failure::new(Exit::Failed, text))
+    }
+}
+
+impl Problem {
+    /// What is wrong, in one line: where the server names fields, they say it better than anything.
+    fn sentence(self) -> String {
+        let Self { title, detail, code, errors } = self;
+        if errors.is_empty() {
+            let sentence = if detail.is_empty() { title } else { detail };
+            return format!("{sentence} ({code})");
+        }
+        let errors = errors.iter().map(|FieldProblem { pointer, parameter, detail }| {
+            match format!("{}{parameter}", pointer.trim_start_matches('/')) {
+                place if place.is_empty() => detail.clone(),
+                place => format!("{place}: {detail}"),
+            }
+        });
+        format!("{} ({code})", errors.collect::<Vec<_>>().join("; "))
+    }
+}
+
+/// The token of the data folder; none where no server has ever run on it, or none is asked for.
+fn token_of(config: &Config) -> Result<Option<String>, TokenError> {
+    if config.insecure_no_auth {
+        return Ok(None);
+    }
+    match token::read(&config.data_dir) {
+        Ok(token) => Ok(Some(token)),
+        Err(TokenError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
     }
 }
 

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::client::Client;
 use super::run::launch_and_follow;
 use super::screen::{Screen, Style};
-use super::serve::{wait_for_stop, warn_of_root};
+use super::serve::{StopSignal, warn_of_root};
 use super::{Exit, Failure};
 use crate::config::{Config, RunnerConfig};
 use crate::server::Server;
@@ -31,24 +31,29 @@ pub(crate) async fn demo(mut config: Config, args: DemoArgs, screen: &mut Screen
         replay.speed = args.speed;
     }
     warn_of_root(screen);
+    let mut stop = StopSignal::listen()?;
     let server = Server::start(config).await?;
-    let client = Client::new(server.url(), server.token())?;
-    if !screen.json {
+    let client = Client::new(&server.url(), server.token())?;
+    // While it plays the page shows it too, whatever comes of it.
+    let page = server.page_url();
+    if screen.json {
+        screen.remark(&format!("the page: {page}"));
+    } else {
         screen.line(Style::Dim, &format!("serving on {}", server.url()));
+        screen.line(Style::Dim, &format!("the page: {page}"));
     }
     let body = json!({ "type": "demo", "prompt": PROMPT });
-    let shown = launch_and_follow(&client, &body, screen).await;
+    let shown = launch_and_follow(&client, &body, &mut stop, screen).await;
     let exit = match &shown {
         Ok(exit) => *exit,
         Err(_) => Exit::Failed,
     };
     if !args.once && exit == Exit::Completed {
         if !screen.json {
-            let page = server.page_url();
             screen.line(Style::Plain, &format!("\nEvery token above is saved. Open {page}"));
             screen.line(Style::Dim, "Ctrl-C ends the server.");
         }
-        wait_for_stop().await;
+        stop.recv().await;
     }
     server.stop(false).await;
     shown

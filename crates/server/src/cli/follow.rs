@@ -52,6 +52,10 @@ pub(crate) async fn follow(
     loop {
         let before = last;
         match stream(client, id, &mut last, keep, &mut shower, screen).await {
+            Ok(()) if screen.is_gone() => {
+                screen.remark(&format!("nobody reads on; to go on: tokenrail tail {id} --since {last}"));
+                return Ok(Exit::Closed);
+            }
             Ok(()) => match ended_as(client, id).await? {
                 Some(status) => return Ok(exit(&status)),
                 // The server has gone down in good order, and the agent lives on.
@@ -110,13 +114,16 @@ async fn stream(
                 let shown: ShownEvent = serde_json::from_str(&data)?;
                 shower.show(&shown, screen);
             }
+            if screen.is_gone() {
+                return Ok(());
+            }
         }
     }
 }
 
 /// How the agent has ended; none where it has not, or where nobody is there to say so.
 async fn ended_as(client: &Client, id: &str) -> Result<Option<String>, Failure> {
-    let answer = match client.get(&format!("/api/agents/{id}/status")).await {
+    let answer = match client.get(&["api", "agents", id, "status"], &[]).await {
         Ok(answer) => answer.json::<Value>().await?,
         Err(error) if error.exit == Exit::Unreachable => return Ok(None),
         Err(error) => return Err(error),

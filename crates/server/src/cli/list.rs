@@ -10,7 +10,7 @@ use crate::config::Config;
 
 #[derive(Debug, Args)]
 pub(crate) struct LsArgs {
-    /// Only agents in this state
+    /// Only agents in this state, or these: `running,failed`
     #[arg(long, value_name = "STATUS")]
     status: Option<String>,
     /// How many at the most
@@ -20,12 +20,10 @@ pub(crate) struct LsArgs {
 
 pub(crate) async fn ls(config: &Config, args: LsArgs, screen: &mut Screen) -> Result<Exit, Failure> {
     let client = Client::reach(config).await?;
-    let mut path = format!("/api/agents?limit={}", args.limit);
-    if let Some(status) = args.status {
-        path.push_str("&status=");
-        path.push_str(&status);
-    }
-    let agents: Vec<Value> = client.get(&path).await?.json().await?;
+    let limit = args.limit.to_string();
+    let mut query = vec![("limit", limit.as_str())];
+    query.extend(args.status.as_deref().map(|status| ("status", status)));
+    let agents: Vec<Value> = client.get(&["api", "agents"], &query).await?.json().await?;
     for agent in &agents {
         if screen.json {
             screen.line(Style::Plain, &agent.to_string());
@@ -36,7 +34,7 @@ pub(crate) async fn ls(config: &Config, args: LsArgs, screen: &mut Screen) -> Re
     if agents.is_empty() && !screen.json {
         screen.remark("no agents yet; launch one with: tokenrail run --type demo \"hello\"");
     }
-    Ok(Exit::Completed)
+    Ok(if screen.is_gone() { Exit::Closed } else { Exit::Completed })
 }
 
 fn row(agent: &Value) -> String {
@@ -56,7 +54,7 @@ fn row(agent: &Value) -> String {
 
 pub(crate) async fn cancel(config: &Config, id: &str, screen: &mut Screen) -> Result<Exit, Failure> {
     let client = Client::reach(config).await?;
-    let answer = client.post(&format!("/api/agents/{id}/cancel"), &json!({})).await?;
+    let answer = client.post(&["api", "agents", id, "cancel"], &json!({})).await?;
     if screen.json {
         screen.line(Style::Plain, &answer.to_string());
     } else {

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::client::Client;
 use super::follow::follow;
 use super::screen::{Screen, Style};
-use super::serve::warn_of_root;
+use super::serve::{StopSignal, warn_of_root};
 use super::{Exit, Failure};
 use crate::config::Config;
 use crate::server::Server;
@@ -21,7 +21,8 @@ pub(crate) struct RunArgs {
     /// The agent type [default: the configured one]
     #[arg(long = "type", value_name = "TYPE")]
     kind: Option<String>,
-    #[arg(long)]
+    /// The model, by the name that the agent program knows
+    #[arg(long, value_name = "MODEL")]
     model: Option<String>,
     /// The folder to work in; inside one of the type's `cwd_roots`
     #[arg(long, value_name = "FOLDER")]
@@ -38,16 +39,17 @@ pub(crate) struct RunArgs {
 
 pub(crate) async fn run(config: Config, args: RunArgs, screen: &mut Screen) -> Result<Exit, Failure> {
     let body = body(args)?;
+    let mut stop = StopSignal::listen()?;
     match Client::reach(&config).await {
-        Ok(client) => launch_and_follow(&client, &body, screen).await,
+        Ok(client) => launch_and_follow(&client, &body, &mut stop, screen).await,
         Err(error) if error.exit == Exit::Unreachable => {
             screen.remark("no server is running; this run gets one of its own");
             warn_of_root(screen);
             let mut private = config;
             private.listen.set_port(0);
             let server = Server::start(private).await?;
-            let client = Client::new(server.url(), server.token())?;
-            let done = launch_and_follow(&client, &body, screen).await;
+            let client = Client::new(&server.url(), server.token())?;
+            let done = launch_and_follow(&client, &body, &mut stop, screen).await;
             server.stop(true).await;
             done
         }
@@ -55,21 +57,22 @@ pub(crate) async fn run(config: Config, args: RunArgs, screen: &mut Screen) -> R
     }
 }
 
-/// Launches, and follows until the end; Ctrl-C cancels the agent.
+/// Launches, and follows until the end; a stop signal cancels the agent.
 pub(crate) async fn launch_and_follow(
     client: &Client,
     body: &Value,
+    stop: &mut StopSignal,
     screen: &mut Screen,
 ) -> Result<Exit, Failure> {
-    let launched = client.post("/api/agents", body).await?;
+    let launched = client.post(&["api", "agents"], body).await?;
     let id = launched.get("agentId").and_then(Value::as_str).unwrap_or_default().to_owned();
     if screen.is_live() {
         screen.line(Style::Dim, &format!("agent {id}"));
     }
     tokio::select! {
         done = follow(client, &id, 0, false, screen) => done,
-        _ = tokio::signal::ctrl_c() => {
-            client.post(&format!("/api/agents/{id}/cancel"), &json!({})).await?;
+        () = stop.recv() => {
+            client.post(&["api", "agents", &id, "cancel"], &json!({})).await?;
             screen.remark("cancelled");
             Ok(Exit::Interrupted)
         }

@@ -9,6 +9,7 @@ pub(crate) struct Screen {
     terminal: bool,
     cursor: Cursor,
     frame: usize,
+    gone: bool,
 }
 
 /// Where the cursor stands.
@@ -35,12 +36,17 @@ const SPINNER: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '�
 impl Screen {
     pub(crate) fn new(json: bool) -> Self {
         let terminal = io::stdout().is_terminal();
-        Self { json, terminal, cursor: Cursor::LineStart, frame: 0 }
+        Self { json, terminal, cursor: Cursor::LineStart, frame: 0, gone: false }
     }
 
     /// Whether spinners and colours are shown.
     pub(crate) fn is_live(&self) -> bool {
         self.terminal && !self.json
+    }
+
+    /// Whether standard output takes nothing more: its reader has gone, and what is left is not wanted.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.gone
     }
 
     /// Writes a piece of text.
@@ -51,9 +57,8 @@ impl Screen {
         self.clear_status();
         let shown = if self.terminal { without_controls(text) } else { text.to_owned() };
         let (on, off) = if self.is_live() { style.codes() } else { ("", "") };
-        // A reader that has gone away is no failure of ours: what is left is not wanted.
-        let _ = write!(io::stdout(), "{on}{shown}{off}");
-        let _ = io::stdout().flush();
+        let written = write!(io::stdout(), "{on}{shown}{off}").and_then(|()| io::stdout().flush());
+        self.gone |= written.is_err();
         self.cursor = if text.ends_with('\n') { Cursor::LineStart } else { Cursor::InLine };
     }
 

@@ -1,16 +1,16 @@
 //! `tokenrail serve` and `tokenrail token`.
 
-use std::io::IsTerminal as _;
+use std::io::{self, IsTerminal as _};
 
 use clap::{Args, ValueEnum};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
 use super::screen::{Screen, Style};
 use super::{Exit, Failure};
 use crate::config::Config;
 use crate::server::Server;
-use crate::token;
+use crate::token::{self, TokenError};
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
@@ -37,12 +37,19 @@ pub(crate) async fn serve(config: Config, args: ServeArgs, screen: &mut Screen) 
     if config.insecure_no_auth {
         tracing::warn!("no token is asked for: every program on this machine can run agents as this user");
     }
+    if !config.listen.ip().is_loopback() {
+        tracing::warn!(
+            "not only this machine can connect: tokens and what agents say go over the network unencrypted; put a \
+             proxy with TLS in front"
+        );
+    }
+    let mut stop = StopSignal::listen()?;
     let server = Server::start(config).await?;
     screen.line(Style::Plain, &format!("serving on {}", server.url()));
     if screen.is_live() {
         screen.line(Style::Plain, &format!("the page: {}", server.page_url()));
     }
-    wait_for_stop().await;
+    stop.recv().await;
     tracing::info!("stopping");
     let in_time = server.stop(args.stop_agents).await;
     if !in_time {
@@ -52,7 +59,16 @@ pub(crate) async fn serve(config: Config, args: ServeArgs, screen: &mut Screen) 
 }
 
 pub(crate) fn token(config: &Config, screen: &mut Screen) -> Result<Exit, Failure> {
-    let token = token::read(&config.data_dir)?;
+    let token = token::read(&config.data_dir).map_err(|error| match error {
+        TokenError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+            let folder = config.data_dir.display();
+            Failure::new(
+                Exit::Failed,
+                format!("no server has run on {folder} yet; the first start makes the token"),
+            )
+        }
+        error => error.into(),
+    })?;
     screen.line(Style::Plain, &token);
     Ok(Exit::Completed)
 }
@@ -64,19 +80,28 @@ pub(crate) fn warn_of_root(screen: &mut Screen) {
     }
 }
 
-/// Waits for Ctrl-C, or for what a service manager sends.
-pub(crate) async fn wait_for_stop() {
-    let terminate = async {
-        match signal(SignalKind::terminate()) {
-            Ok(mut terminate) => {
-                terminate.recv().await;
-            }
-            Err(_) => std::future::pending().await,
+/// Ctrl-C, or what a service manager sends. One that comes before it is waited for is not lost.
+pub(crate) struct StopSignal {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl StopSignal {
+    /// Listens from now on: these signals no longer end the program by themselves.
+    ///
+    /// # Errors
+    /// Where the kernel refuses.
+    pub(crate) fn listen() -> io::Result<Self> {
+        let (interrupt, terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+        Ok(Self { interrupt, terminate })
+    }
+
+    /// Waits until one has come.
+    pub(crate) async fn recv(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
         }
-    };
-    tokio::select! {
-        _ = tokio::signal::ctrl_c() => {}
-        () = terminate => {}
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::problem::{ConfigError, with_suggestion};
+use super::problem::with_suggestion;
 use super::{absolute, expand_home};
 
 /// One configured agent type.
@@ -87,32 +87,43 @@ pub(super) struct AgentTable {
     speed: Option<f64>,
 }
 
+/// A key, and what is wrong with it.
+type Wrong = (&'static str, String);
+
+fn missing(key: &'static str, what: &str) -> Wrong {
+    (key, format!("{key} is missing: {what}"))
+}
+
 impl AgentTable {
-    pub(super) fn check(self, name: &str, home: Option<&Path>) -> Result<AgentConfig, ConfigError> {
-        let wrong = |message: String| ConfigError::Agent { agent: name.to_owned(), message };
+    /// # Errors
+    /// The key that is wrong, and why.
+    pub(super) fn check(self, home: Option<&Path>) -> Result<AgentConfig, Wrong> {
         let format = self.format.clone().unwrap_or_else(|| "claude".to_owned());
         if !FORMATS.contains(&format.as_str()) {
             let what = with_suggestion(&format, FORMATS.into_iter());
-            return Err(wrong(format!("format is {what}; known are {}", FORMATS.join(", "))));
+            return Err(("format", format!("format is {what}; known are {}", FORMATS.join(", "))));
         }
         let roots = self.cwd_roots.clone().unwrap_or_default();
         let cwd_roots = roots.iter().map(|root| absolute(&expand_home(root, home))).collect();
         let runner = match self.runner.as_deref().unwrap_or("process") {
-            "process" => RunnerConfig::Process(self.process().map_err(wrong)?),
-            "proxy" => RunnerConfig::Proxy(self.proxy().map_err(wrong)?),
-            "replay" => RunnerConfig::Replay(self.replay(home).map_err(wrong)?),
+            "process" => RunnerConfig::Process(self.process()?),
+            "proxy" => RunnerConfig::Proxy(self.proxy()?),
+            "replay" => RunnerConfig::Replay(self.replay(home)?),
             other => {
                 let what = with_suggestion(other, ["process", "proxy", "replay"].into_iter());
-                return Err(wrong(format!("runner is {what}; known are process, proxy, replay")));
+                return Err(("runner", format!("runner is {what}; known are process, proxy, replay")));
             }
         };
         Ok(AgentConfig { format, runner, cwd_roots })
     }
 
-    fn process(self) -> Result<ProcessConfig, String> {
-        let program = self.program.ok_or("program is missing: the name or path of what to run")?;
+    fn process(self) -> Result<ProcessConfig, Wrong> {
+        let program = self.program.ok_or_else(|| missing("program", "the name or path of what to run"))?;
         if self.prompt.as_deref().is_some_and(|prompt| prompt != "stdin") {
-            return Err("prompt is \"stdin\" and nothing else: a prompt never goes into argv".to_owned());
+            return Err((
+                "prompt",
+                "prompt is \"stdin\" and nothing else: a prompt never goes into argv".to_owned(),
+            ));
         }
         let claude = default_process();
         Ok(ProcessConfig {
@@ -126,16 +137,16 @@ impl AgentTable {
         })
     }
 
-    fn proxy(self) -> Result<ProxyConfig, String> {
-        let url = self.url.ok_or("url is missing: the address of the service")?;
+    fn proxy(self) -> Result<ProxyConfig, Wrong> {
+        let url = self.url.ok_or_else(|| missing("url", "the address of the service"))?;
         if url.starts_with("http://") || url.starts_with("https://") {
             Ok(ProxyConfig { url })
         } else {
-            Err(format!("url is {url:?}; it begins with http:// or https://"))
+            Err(("url", format!("url is {url:?}; it begins with http:// or https://")))
         }
     }
 
-    fn replay(self, home: Option<&Path>) -> Result<ReplayConfig, String> {
+    fn replay(self, home: Option<&Path>) -> Result<ReplayConfig, Wrong> {
         let transcript = match self.transcript.as_deref().unwrap_or("builtin") {
             "builtin" => Transcript::BuiltIn,
             path => Transcript::File(absolute(&expand_home(Path::new(path), home))),
@@ -144,7 +155,7 @@ impl AgentTable {
         if speed.is_finite() && 0.0 <= speed {
             Ok(ReplayConfig { transcript, speed })
         } else {
-            Err("speed is a number from 0 on: 1 is real time, 0 as fast as it goes".to_owned())
+            Err(("speed", "speed is a number from 0 on: 1 is real time, 0 as fast as it goes".to_owned()))
         }
     }
 }

@@ -9,6 +9,7 @@ use super::Synchronous;
 use super::agents::AgentTable;
 use super::limits::LimitsConfig;
 use super::problem::{ConfigError, explain, nearest};
+use super::source::{Source, in_file};
 
 /// All tables of a configuration file.
 #[derive(Debug, Default, Deserialize)]
@@ -28,6 +29,29 @@ pub(super) struct ServerTable {
     pub(super) allowed_hosts: Vec<String>,
     pub(super) allowed_origins: Vec<String>,
     pub(super) default_agent: Option<String>,
+}
+
+impl ServerTable {
+    /// What can never match what a client sends is a mistake.
+    pub(super) fn check(&self, source: &Source<'_>) -> Result<(), ConfigError> {
+        for host in &self.allowed_hosts {
+            if host.is_empty() || host.contains(['/', '@', ' ']) {
+                let message =
+                    format!("server.allowed_hosts: {host:?} is no host; write it like \"box:7117\"");
+                return Err(source.wrong(&["server", "allowed_hosts"], message));
+            }
+        }
+        for origin in &self.allowed_origins {
+            let host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+            if !host.is_some_and(|host| !host.is_empty() && !host.contains(['/', '@', ' '])) {
+                let message = format!(
+                    "server.allowed_origins: {origin:?} is no origin; write it like \"https://app.example\""
+                );
+                return Err(source.wrong(&["server", "allowed_origins"], message));
+            }
+        }
+        Ok(())
+    }
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -61,8 +85,12 @@ pub(super) fn find_file(asked: Option<&Path>, env: &BTreeMap<String, String>) ->
 }
 
 /// Reads the file, and lays the environment over it.
-pub(super) fn read(file: Option<&Path>, env: &BTreeMap<String, String>) -> Result<Tables, ConfigError> {
+pub(super) fn read<'a>(
+    file: Option<&Path>,
+    env: &'a BTreeMap<String, String>,
+) -> Result<(Tables, Source<'a>), ConfigError> {
     let mut table = toml::Table::new();
+    let mut source = Source { file: None, env };
     if let Some(path) = file {
         let unreadable = |source| ConfigError::Unreadable { path: path.to_owned(), source };
         let text = std::fs::read_to_string(path).map_err(unreadable)?;
@@ -70,27 +98,23 @@ pub(super) fn read(file: Option<&Path>, env: &BTreeMap<String, String>) -> Resul
         // Once by itself, so that whatever is wrong in it has a line.
         toml::from_str::<Tables>(&text).map_err(|error| wrong(&error))?;
         table = toml::from_str(&text).map_err(|error| wrong(&error))?;
+        source.file = Some((path.to_owned(), text));
     }
     for (variable, value) in env {
         if variable.starts_with("TOKENRAIL_") && !is_other(variable) {
             overlay(&mut table, variable, value)?;
         }
     }
-    Tables::deserialize(table).map_err(|error| ConfigError::Variable {
+    let tables = Tables::deserialize(table).map_err(|error| ConfigError::Variable {
         variable: "the environment".to_owned(),
         message: explain(error.message()),
-    })
+    })?;
+    Ok((tables, source))
 }
 
 fn is_other(variable: &str) -> bool {
     let ours = |prefix| variable.starts_with(prefix);
     OTHER_VARIABLES.contains(&variable) || ours("TOKENRAIL_TEST_") || ours("TOKENRAIL_BENCH_")
-}
-
-fn in_file(path: &Path, text: &str, error: &toml::de::Error) -> ConfigError {
-    let before = error.span().map_or(0, |span| span.start).min(text.len());
-    let line = 1 + text.char_indices().take_while(|(at, _)| *at < before).filter(|(_, c)| *c == '\n').count();
-    ConfigError::File { path: path.to_owned(), line, message: explain(error.message()) }
 }
 
 /// `TOKENRAIL_LIMITS_RUNNING_AGENTS=8` is `limits.running_agents = 8`.
@@ -110,13 +134,21 @@ fn overlay(table: &mut toml::Table, variable: &str, value: &str) -> Result<(), C
     let Some(entries) = entry.as_table_mut() else {
         return Err(wrong(format!("{section} is no table in the configuration file")));
     };
-    entries.insert(key.to_owned(), to_value(value));
     // By itself, so that the message names the variable.
-    let alone = toml::Table::from_iter([(
-        section.to_owned(),
-        toml::Value::Table(toml::Table::from_iter([(key.to_owned(), to_value(value))])),
-    )]);
-    Tables::deserialize(alone).map(drop).map_err(|error| wrong(explain(error.message())))
+    let alone = |value: &toml::Value| {
+        let entries = toml::Table::from_iter([(key.to_owned(), value.clone())]);
+        let table = toml::Table::from_iter([(section.to_owned(), toml::Value::Table(entries))]);
+        Tables::deserialize(table).map(drop)
+    };
+    let read = to_value(value);
+    let plain = toml::Value::String(value.to_owned());
+    match alone(&read) {
+        Ok(()) => entries.insert(key.to_owned(), read),
+        // A name of digits is a name all the same.
+        Err(_) if alone(&plain).is_ok() => entries.insert(key.to_owned(), plain),
+        Err(error) => return Err(wrong(explain(error.message()))),
+    };
+    Ok(())
 }
 
 fn to_value(text: &str) -> toml::Value {

@@ -96,6 +96,18 @@ limits! {
     wal_bytes: u64 = 64 << 20,
     /// Connections at the same time.
     connections: usize = 4096,
+    /// Event streams and WebSockets of one peer; the loopback address has no limit of its own.
+    streams_per_peer: usize = 256,
+    /// Logins of one peer per minute that may fail; then 429 `rate_limited`.
+    failed_logins_per_minute: u32 = 10,
+    /// Peers whose failed logins are remembered.
+    peers: usize = 1024,
+    /// Bytes of a request's head.
+    header_bytes: usize = 32 << 10,
+    /// Headers of a request.
+    headers: usize = 64,
+    /// How long the body of a request may take.
+    body_timeout_s: u64 = 10,
     /// Agents that one WebSocket connection may follow.
     subscriptions_per_connection: usize = 128,
     /// Bytes in the kernel's send buffer of a connection.

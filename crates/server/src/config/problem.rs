@@ -12,16 +12,11 @@ pub enum ConfigError {
     File { path: PathBuf, line: usize, message: String },
     #[error("{variable}: {message}")]
     Variable { variable: String, message: String },
-    #[error("agents.{agent}: {message}")]
-    Agent { agent: String, message: String },
-    #[error("limits.{0} is 0; it must be at least 1")]
-    ZeroLimit(&'static str),
-    #[error("server.listen: {0:?} is no address; write it like 127.0.0.1:7117")]
-    BadListen(String),
+    /// A setting of which it is not known where it stands: a flag, or a default.
+    #[error("{0}")]
+    Setting(String),
     #[error("--insecure-no-auth works on a loopback address only, and {0} is none")]
     InsecureListen(SocketAddr),
-    #[error("server.default_agent: no such agent type is configured: {0}")]
-    UnknownDefault(String),
     #[error("there is no home folder to keep data in; say where with --data-dir")]
     NoDataDir,
 }
@@ -43,15 +38,39 @@ pub(super) fn nearest<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> 
         .map(|(_, word)| word)
 }
 
-/// Adds a suggestion to what the TOML reader says of an unknown word: it lists the known ones in backticks.
+/// Adds a suggestion to what the TOML reader says, where there is one.
 pub(super) fn explain(message: &str) -> String {
-    let mut words = message.split('`').skip(1).step_by(2);
-    let suggestion = match (message.starts_with("unknown "), words.next()) {
-        (true, Some(wrong)) => nearest(wrong, words),
-        _ => None,
-    };
-    match suggestion {
-        Some(right) => format!("{message}; did you mean `{right}`?"),
+    match unknown_word(message).or_else(|| other_type(message)) {
+        Some(suggestion) => format!("{message}; {suggestion}"),
         None => message.to_owned(),
+    }
+}
+
+/// Of an unknown word the reader lists the known ones in backticks.
+fn unknown_word(message: &str) -> Option<String> {
+    let mut words = message.strip_prefix("unknown ")?.split('`').skip(1).step_by(2);
+    let wrong = words.next()?;
+    nearest(wrong, words).map(|right| format!("did you mean `{right}`?"))
+}
+
+/// Of a wrong type the reader says what it found, in quotes or backticks, and what it expected.
+fn other_type(message: &str) -> Option<String> {
+    let (found, expected) =
+        message.strip_prefix("invalid ")?.split_once(": ")?.1.split_once(", expected ")?;
+    let text = found.strip_prefix("string \"").and_then(|text| text.strip_suffix('"'));
+    let number = ["usize", "u64", "u32"].contains(&expected);
+    match text {
+        Some(text) if expected == "a sequence" => Some(format!("write a list: [\"{text}\"]")),
+        Some(text) if expected == "a boolean" && matches!(text, "true" | "false") => {
+            Some(format!("write it without quotes: {text}"))
+        }
+        Some(text) if (number || expected == "f64") && text.parse::<f64>().is_ok() => {
+            Some(format!("write it without quotes: {text}"))
+        }
+        None if expected == "a string" => Some("write it in quotes".to_owned()),
+        None if number && (found.contains("integer") || found.contains("float")) => {
+            Some("write a whole number, 0 or more".to_owned())
+        }
+        _ => None,
     }
 }

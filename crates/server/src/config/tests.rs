@@ -34,13 +34,67 @@ fn a_wrong_key_is_told_with_its_line_and_the_right_one() {
     check_wrong("[limits]\nrunning_agent = 3\n", "did you mean `running_agents`?");
     check_wrong("[limits]\nrunning_agents = \"many\"\n", "tokenrail.toml:2: invalid type");
     check_wrong("[storage]\nsynchronous = \"ful\"\n", "did you mean `full`?");
-    check_wrong("[agents.x]\nrunner = \"proces\"\n", "did you mean \"process\"?");
-    check_wrong("[agents.x]\nprogram = \"p\"\nformat = \"claud\"\n", "did you mean \"claude\"?");
-    check_wrong("[agents.x]\nprogram = \"p\"\nprompt = \"argv\"\n", "never goes into argv");
-    check_wrong("[server]\ndefault_agent = \"demos\"\n", "did you mean \"demo\"?");
     check_wrong("[server\n", "tokenrail.toml:1:");
-    check_wrong("[limits]\npage_events = 0\n", "limits.page_events is 0; it must be at least 1");
     assert!(load(Some("[limits]\ncancel_grace_s = 0\n"), &[]).is_ok());
+}
+
+#[test]
+fn a_wrong_value_is_told_with_its_line_too() {
+    let cases = [
+        (
+            "[agents.x]\nrunner = \"proces\"\n",
+            "tokenrail.toml:2: agents.x: runner is \"proces\"; did you mean \"process\"?",
+        ),
+        (
+            "[agents.x]\nprogram = \"p\"\nformat = \"claud\"\n",
+            "toml:3: agents.x: format is \"claud\"; did you mean \"claude\"?",
+        ),
+        (
+            "[agents.x]\nprogram = \"p\"\nprompt = \"argv\"\n",
+            "toml:3: agents.x: prompt is \"stdin\" and nothing else",
+        ),
+        ("\n[agents.x]\nargs = []\n", "toml:2: agents.x: program is missing"),
+        ("[agents.x]\nrunner = \"proxy\"\nurl = \"ftp://x\"\n", "toml:3: agents.x: url is"),
+        ("[agents]\nx = { runner = \"replay\",\n speed = -1.0 }\n", "toml:3: agents.x: speed is"),
+        (
+            "[server]\n\ndefault_agent = \"demos\"\n",
+            "toml:3: server.default_agent: no such agent type is configured: \"demos\"; did you mean \"demo\"?",
+        ),
+        ("[server]\nlisten = \"localhost\"\n", "toml:2: server.listen: \"localhost\" is no address"),
+        (
+            "[server]\nallowed_origins = [\"https://app.example/\"]\n",
+            "toml:2: server.allowed_origins: \"https://app.example/\" is no origin",
+        ),
+        (
+            "[server]\nallowed_hosts = [\"http://box\"]\n",
+            "toml:2: server.allowed_hosts: \"http://box\" is no host",
+        ),
+        (
+            "[limits]\nqueued_turns = 1\npage_events = 0\n",
+            "toml:3: limits.page_events is 0; it must be at least 1",
+        ),
+    ];
+    for (file, expected) in cases {
+        check_wrong(file, expected);
+    }
+    let env = [("TOKENRAIL_LIMITS_PAGE_EVENTS", "0")];
+    let error = load(Some("[limits]\npage_events = 7\n"), &env).unwrap_err().to_string();
+    assert_eq!(error, "TOKENRAIL_LIMITS_PAGE_EVENTS: limits.page_events is 0; it must be at least 1");
+    let flags = Flags { listen: Some("here".into()), ..Flags::default() };
+    let error = Config::load(&flags, &BTreeMap::new()).unwrap_err().to_string();
+    assert!(error.starts_with("--listen: \"here\" is no address"), "{error}");
+}
+
+#[test]
+fn a_value_of_the_wrong_type_is_told_what_to_write() {
+    check_wrong("[limits]\npage_events = \"8\"\n", "expected usize; write it without quotes: 8");
+    check_wrong("[limits]\npage_events = -8\n", "; write a whole number, 0 or more");
+    check_wrong("[limits]\npage_events = 8.5\n", "; write a whole number, 0 or more");
+    check_wrong("[server]\nlisten = 7117\n", "expected a string; write it in quotes");
+    check_wrong("[server]\nallowed_hosts = \"box\"\n", "; write a list: [\"box\"]");
+    check_wrong("[agents.x]\nprogram = \"p\"\ninterrupt = \"true\"\n", "toml:3: invalid type");
+    check_wrong("[agents.x]\nprogram = \"p\"\ninterrupt = \"true\"\n", "; write it without quotes: true");
+    check_wrong("[agents.x]\nrunner = \"replay\"\nspeed = \"2\"\n", "; write it without quotes: 2");
 }
 
 #[test]
@@ -59,6 +113,9 @@ fn a_wrong_variable_is_told_by_its_name() {
     let error = |name, value| load(None, &[(name, value)]).unwrap_err().to_string();
     assert!(error("TOKENRAIL_LIMITS_PAGE_EVENT", "1").contains("did you mean `page_events`?"));
     assert!(error("TOKENRAIL_LIMITS_PAGE_EVENTS", "x").starts_with("TOKENRAIL_LIMITS_PAGE_EVENTS: invalid"));
+    assert!(error("TOKENRAIL_SERVER_ALLOWED_HOSTS", "box").contains("write a list: [\"box\"]"));
+    let digits = load(None, &[("TOKENRAIL_SERVER_DATA_DIR", "2026")]).unwrap();
+    assert!(digits.data_dir.ends_with("2026"), "a name of digits is a name");
     assert!(error("TOKENRAIL_LIMIT_PAGE_EVENTS", "1").contains("did you mean TOKENRAIL_LIMITS_…?"));
 }
 

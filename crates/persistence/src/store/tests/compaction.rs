@@ -129,7 +129,7 @@ async fn a_purge_while_a_block_is_packed_leaves_nothing_behind() {
     saved(&store, scribe.end(TurnOutcome::Completed)).await;
     let limits = store.inner.config.limits.clone();
     let packed = store.read_with(move |db| crate::compaction::prepare(db, &limits)).await.unwrap().unwrap();
-    store.delete(agent.id, agent.created_at, true).await.unwrap();
+    store.purge(agent.id, agent.created_at).await.unwrap();
     store.write(packed).await.unwrap();
     assert_eq!(count(&folder, "SELECT count(*) FROM journal"), 0);
     assert!(!store.compact_next().await.unwrap());

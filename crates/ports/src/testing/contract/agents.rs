@@ -1,10 +1,10 @@
 //! An agent's row: how it starts, changes and goes.
 
-use tokenrail_domain::{AgentStatus, Sequence, Timestamp, TurnNumber, TurnOutcome, TurnState};
+use tokenrail_domain::{AgentStatus, Sequence, StopReason, Timestamp, TurnNumber, TurnOutcome, TurnState};
 
 use super::{agent_now, everything, launched, running, saved};
 use crate::testing::samples::{WHOLE, error, json, launch, notice, queued_turn, result, text_delta};
-use crate::{AgentFilter, Created, Enqueued, IAgentRepository, IJournal, StoreError};
+use crate::{AgentFilter, Append, Created, Enqueued, IAgentRepository, IJournal, StoreError};
 
 pub async fn an_agent_reads_back_as_it_was_created<S: IJournal + IAgentRepository>(store: &S) {
     let (full, turn, _) = launched(store, 1).await;
@@ -66,7 +66,8 @@ pub async fn a_failed_turn_leaves_its_error_until_the_next_starts<S: IJournal + 
     else {
         panic!("it is taken");
     };
-    assert_eq!(agent_now(store, agent.id).await.status, AgentStatus::Failed, "it only waits");
+    let waits = agent_now(store, agent.id).await;
+    assert_eq!((waits.status, waits.turn), (AgentStatus::Initializing, TurnNumber::FIRST), "it only waits");
     saved(store, scribe.start(&queued_turn(agent.id, number, "again"))).await;
     let now = agent_now(store, agent.id).await;
     assert_eq!((now.status, now.turn), (AgentStatus::Running, TurnNumber(2)));
@@ -110,6 +111,28 @@ pub async fn an_agent_can_begin_a_turn_by_itself<S: IJournal + IAgentRepository>
     assert_eq!((now.status, now.turn, now.queued), (AgentStatus::Running, TurnNumber(2), 0));
     let open = store.open_turns(agent.id).await.unwrap();
     assert_eq!((open.len(), open[0].number, open[0].run), (1, TurnNumber(2), TurnNumber::FIRST));
+    saved(store, scribe.end(TurnOutcome::Completed)).await;
+    assert_eq!(store.last_turn(agent.id).await.unwrap(), TurnNumber(2), "also when it has ended");
+}
+
+pub async fn a_chain_is_saved_as_a_whole_or_not_at_all<S: IJournal + IAgentRepository>(store: &S) {
+    let (agent, mut scribe) = running(store, 1).await;
+    let mut second = queued_turn(agent.id, TurnNumber(2), "");
+    (second.run, second.stop) = (TurnNumber::FIRST, Some(StopReason::Cancelled));
+    let mut broken = scribe.clone();
+    let twice = vec![broken.end(TurnOutcome::Completed), broken.end(TurnOutcome::Completed)];
+    let refused = store.append(Append::chain(twice).unwrap()).await;
+    assert!(matches!(refused, Err(StoreError::Conflict { .. })), "{refused:?}");
+    assert_eq!(everything(store, agent.id).await.len(), 1, "nothing of it is saved");
+    assert_eq!(agent_now(store, agent.id).await.status, AgentStatus::Running);
+
+    let both = Append::chain(vec![scribe.end(TurnOutcome::Completed), scribe.start(&second)]).unwrap();
+    store.append(both.clone()).await.unwrap();
+    store.append(both).await.expect("again is the same");
+    let now = agent_now(store, agent.id).await;
+    assert_eq!((now.status, now.turn, now.head), (AgentStatus::Running, TurnNumber(2), Sequence(3)));
+    let open = store.open_turns(agent.id).await.unwrap();
+    assert_eq!((open.len(), open[0].run, open[0].stop), (1, TurnNumber::FIRST, second.stop));
 }
 
 pub async fn lists_are_newest_first_and_page<S: IJournal + IAgentRepository>(store: &S) {
@@ -162,6 +185,8 @@ pub async fn a_deleted_agent_leaves_the_lists_only<S: IJournal + IAgentRepositor
     assert_eq!(list(true).await.unwrap()[0].id, agent.id);
     let refused = store.enqueue(queued_turn(agent.id, TurnNumber(0), "more"), 16, None).await.unwrap();
     assert_eq!(refused, Enqueued::UnknownAgent, "nobody talks to a deleted agent");
+    let open = store.open_turns(agent.id).await.unwrap();
+    assert_eq!(open[0].stop, Some(StopReason::Cancelled), "it is being stopped");
     saved(store, scribe.end(TurnOutcome::Cancelled)).await;
     assert_eq!(everything(store, agent.id).await.len(), 2, "the turn that ran could still end");
 }
@@ -170,8 +195,15 @@ pub async fn a_purged_agent_is_gone_for_good<S: IJournal + IAgentRepository>(sto
     let (agent, mut scribe) = running(store, 1).await;
     let (_, other) = running(store, 2).await;
     saved(store, scribe.say(vec![notice("init"), text_delta(0, "a")])).await;
+    assert!(store.delete(agent.id, Timestamp(10), false).await.unwrap());
+    assert_eq!(store.to_purge().await.unwrap(), []);
     assert!(store.delete(agent.id, Timestamp(10), true).await.unwrap());
-    assert!(!store.delete(agent.id, Timestamp(11), true).await.unwrap());
+    assert!(store.delete(agent.id, Timestamp(11), false).await.unwrap(), "it stays marked");
+    assert_eq!(store.to_purge().await.unwrap(), [agent_now(store, agent.id).await]);
+    assert!(store.purge(agent.id, Timestamp(12)).await.unwrap());
+    assert!(!store.purge(agent.id, Timestamp(13)).await.unwrap());
+    assert!(!store.delete(agent.id, Timestamp(13), true).await.unwrap());
+    assert_eq!(store.to_purge().await.unwrap(), []);
 
     assert_eq!(store.get(agent.id).await.unwrap(), None);
     assert_eq!(store.open_turns(agent.id).await.unwrap(), []);

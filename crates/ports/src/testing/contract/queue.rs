@@ -1,10 +1,10 @@
 //! Turns that wait, and keys that make a command happen once.
 
-use tokenrail_domain::{AgentStatus, Timestamp, Turn, TurnNumber, TurnOutcome, TurnState};
+use tokenrail_domain::{AgentStatus, StopReason, Timestamp, Turn, TurnNumber, TurnOutcome, TurnState};
 
 use super::{agent_now, launched, running, saved};
-use crate::testing::samples::{LAUNCHED_AT, Scribe, launch, queued_turn};
-use crate::{Created, Enqueued, IAgentRepository, IJournal, Idempotency, StoreError};
+use crate::testing::samples::{LAUNCHED_AT, Scribe, launch, notice, queued_turn};
+use crate::{Append, Created, Enqueued, IAgentRepository, IJournal, Idempotency, Recalled, StoreError};
 
 fn asked(agent: tokenrail_domain::AgentId, prompt: &str) -> Turn {
     queued_turn(agent, TurnNumber(0), prompt)
@@ -60,30 +60,61 @@ pub async fn a_full_queue_takes_no_more<S: IJournal + IAgentRepository>(store: &
     assert_eq!(store.open_turns(agent.id).await.unwrap().len(), 3);
 }
 
-pub async fn dropped_turns_never_run<S: IJournal + IAgentRepository>(store: &S) {
-    let (agent, scribe) = running(store, 1).await;
+pub async fn a_cancel_is_noted_of_every_open_turn<S: IJournal + IAgentRepository>(store: &S) {
+    let (agent, mut scribe) = running(store, 1).await;
     for _ in 0..2 {
-        store.enqueue(asked(agent.id, "p"), 16, None).await.unwrap();
+        store.enqueue(asked(agent.id, "p"), 2, None).await.unwrap();
     }
-    assert_eq!(store.drop_queued(agent.id, Timestamp(10)).await.unwrap(), 2);
-    assert_eq!(store.drop_queued(agent.id, Timestamp(11)).await.unwrap(), 0);
+    assert_eq!(store.cancel(agent.id, Timestamp(10)).await.unwrap(), 3);
+    assert_eq!(store.cancel(agent.id, Timestamp(11)).await.unwrap(), 0);
     let now = agent_now(store, agent.id).await;
-    assert_eq!((now.status, now.queued), (AgentStatus::Running, 0));
-    assert_eq!(store.open_turns(agent.id).await.unwrap().len(), 1);
-    let late = store.append(scribe.clone().start(&queued_turn(agent.id, TurnNumber(2), "p"))).await;
-    assert!(matches!(late, Err(StoreError::Conflict { .. })), "{late:?}");
-    assert_eq!(store.enqueue(asked(agent.id, "p"), 16, None).await.unwrap(), new(4, 1), "no number twice");
-    let unknown = store.drop_queued(launch(9).0.id, Timestamp(1)).await;
+    assert_eq!((now.status, now.queued, now.updated_at), (AgentStatus::Running, 0, Timestamp(10)));
+    assert_eq!(store.enqueue(asked(agent.id, "p"), 2, None).await.unwrap(), new(4, 1), "no number twice");
+    let open = store.open_turns(agent.id).await.unwrap();
+    let cancelled = Some(StopReason::Cancelled);
+    assert_eq!(stops(&open), [(1, cancelled), (2, cancelled), (3, cancelled), (4, None)]);
+
+    saved(store, scribe.end(TurnOutcome::Cancelled)).await;
+    for turn in &open[1..3] {
+        let start = scribe.start(turn);
+        let both = Append::chain(vec![start, scribe.end(TurnOutcome::Cancelled)]).unwrap();
+        store.append(both.clone()).await.unwrap();
+        store.append(both).await.expect("again is the same");
+    }
+    assert_eq!(stops(&store.open_turns(agent.id).await.unwrap()), [(4, None)]);
+    let now = agent_now(store, agent.id).await;
+    assert_eq!((now.status, now.turn, now.queued), (AgentStatus::Cancelled, TurnNumber(3), 1));
+    assert_eq!(now.head.0, 6, "each has its message and its result");
+    let unknown = store.cancel(launch(9).0.id, Timestamp(1)).await;
     assert!(matches!(unknown, Err(StoreError::UnknownAgent(_))), "{unknown:?}");
 }
 
-pub async fn dropping_the_first_turn_cancels_the_agent<S: IJournal + IAgentRepository>(store: &S) {
-    let (agent, ..) = launched(store, 1).await;
+fn stops(turns: &[Turn]) -> Vec<(u32, Option<StopReason>)> {
+    turns.iter().map(|turn| (turn.number.0, turn.stop)).collect()
+}
+
+pub async fn the_first_reason_to_stop_a_turn_stays<S: IJournal + IAgentRepository>(store: &S) {
+    for (n, reason) in (1..).zip(StopReason::ALL) {
+        let (agent, mut scribe) = running(store, n).await;
+        store.stop_turn(agent.id, TurnNumber::FIRST, reason).await.unwrap();
+        store.stop_turn(agent.id, TurnNumber::FIRST, StopReason::Cancelled).await.unwrap();
+        store.cancel(agent.id, Timestamp(10)).await.unwrap();
+        saved(store, scribe.say(vec![notice("late")])).await;
+        assert_eq!(stops(&store.open_turns(agent.id).await.unwrap()), [(1, Some(reason))]);
+        saved(store, scribe.end(TurnOutcome::Failed)).await;
+        store.stop_turn(agent.id, TurnNumber::FIRST, reason).await.unwrap();
+        assert_eq!(store.open_turns(agent.id).await.unwrap(), []);
+    }
+}
+
+pub async fn a_message_for_an_agent_that_has_ended_makes_it_wait<S: IJournal + IAgentRepository>(store: &S) {
+    let (agent, mut scribe) = running(store, 1).await;
     store.enqueue(asked(agent.id, "p"), 16, None).await.unwrap();
-    assert_eq!(store.drop_queued(agent.id, Timestamp(10)).await.unwrap(), 2);
+    assert_eq!(agent_now(store, agent.id).await.status, AgentStatus::Running, "it waits for this one");
+    saved(store, scribe.end(TurnOutcome::Completed)).await;
+    store.enqueue(asked(agent.id, "p"), 16, None).await.unwrap();
     let now = agent_now(store, agent.id).await;
-    assert_eq!((now.status, now.ended_at), (AgentStatus::Cancelled, Some(Timestamp(10))));
-    assert_eq!(now.queued, 0);
+    assert_eq!((now.status, now.ended_at, now.queued), (AgentStatus::Initializing, None, 2));
 }
 
 pub async fn open_turns_are_found_for_recovery<S: IJournal + IAgentRepository>(store: &S) {
@@ -109,6 +140,11 @@ pub async fn a_key_launches_once<S: IJournal + IAgentRepository>(store: &S) {
     assert_eq!(store.create(agent.clone(), turn, Some(key("a", "k", "body"))).await.unwrap(), Created::New);
     assert_eq!(create(2, key("a", "k", "body")).await.unwrap(), Created::Again(agent.id));
     assert_eq!(create(3, key("a", "k", "other")).await.unwrap(), Created::KeyReused);
+    let recalled =
+        |same_body| Some(Recalled { same_body, agent: agent.id, turn: TurnNumber::FIRST, queued: 1 });
+    assert_eq!(store.recall(key("a", "k", "body")).await.unwrap(), recalled(true));
+    assert_eq!(store.recall(key("a", "k", "other")).await.unwrap(), recalled(false));
+    assert_eq!(store.recall(key("b", "k", "body")).await.unwrap(), None);
     assert_eq!(store.get(launch(2).0.id).await.unwrap(), None);
     assert_eq!(create(4, key("b", "k", "other")).await.unwrap(), Created::New, "another scope");
     assert_eq!(create(5, key("a", "l", "body")).await.unwrap(), Created::New, "another key");
@@ -130,5 +166,6 @@ pub async fn a_key_is_forgotten_in_time<S: IJournal + IAgentRepository>(store: &
     store.create(agent, turn, Some(key("a", "k", "body"))).await.unwrap();
     let (second, turn) = launch(2);
     let later = Idempotency { forget_before: Timestamp(LAUNCHED_AT.0 + 1_000_000), ..key("a", "k", "other") };
+    assert_eq!(store.recall(later.clone()).await.unwrap(), None);
     assert_eq!(store.create(second, turn, Some(later)).await.unwrap(), Created::New);
 }

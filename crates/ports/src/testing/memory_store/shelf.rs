@@ -3,14 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tokenrail_domain::{
-    Agent, AgentStatus, Event, EventBody, Sequence, Timestamp, Turn, TurnNumber, TurnOutcome, TurnResult,
+    Agent, AgentStatus, Event, EventBody, Sequence, StopReason, Timestamp, Turn, TurnNumber, TurnResult,
     TurnState,
 };
 
 use crate::{AgentFilter, Append, MessagePage, PageLimit, StoreError, TurnStep};
 
+#[derive(Clone)]
 pub(super) struct Shelf {
     pub(super) agent: Agent,
+    pub(super) to_purge: bool,
     pub(super) events: Vec<Event>,
     turns: BTreeMap<TurnNumber, Turn>,
 }
@@ -18,10 +20,10 @@ pub(super) struct Shelf {
 impl Shelf {
     pub(super) fn new(mut agent: Agent, turn: Turn) -> Self {
         agent.queued = 1;
-        Self { agent, events: Vec::new(), turns: BTreeMap::from([(turn.number, turn)]) }
+        Self { agent, to_purge: false, events: Vec::new(), turns: BTreeMap::from([(turn.number, turn)]) }
     }
 
-    pub(super) fn append(&mut self, append: Append) -> Result<(), StoreError> {
+    pub(super) fn append(&mut self, append: &Append) -> Result<(), StoreError> {
         let conflict = StoreError::Conflict { head: self.agent.head };
         let (Some(first), Some(last)) = (append.events.first(), append.events.last()) else {
             return Err(conflict);
@@ -29,7 +31,7 @@ impl Shelf {
         if first.sequence != self.agent.head.next() {
             return if self.has_exactly(&append.events) { Ok(()) } else { Err(conflict) };
         }
-        let result = result_of(&append).map_err(|IllFormed| conflict)?;
+        let result = result_of(append).map_err(|IllFormed| conflict)?;
         let conflict = StoreError::Conflict { head: self.agent.head };
         let Some(status) = self.next_status(&append.step, first.turn, result) else { return Err(conflict) };
         if !self.completes_each_message_once(&append.events) {
@@ -59,7 +61,7 @@ impl Shelf {
         self.agent.status = status;
         self.agent.head = last.sequence;
         self.agent.updated_at = last.at;
-        self.agent.session = append.session.or(self.agent.session.take());
+        self.agent.session = append.session.clone().or(self.agent.session.take());
         self.agent.queued = self.count_queued();
         self.events.extend(append.events.iter().cloned());
         Ok(())
@@ -141,9 +143,17 @@ impl Shelf {
         (turn.number, turn.run) = (number, number);
         turn.state = TurnState::Queued;
         self.agent.updated_at = turn.asked_at;
+        if let Ok(waiting) = self.agent.status.transition(AgentStatus::Initializing) {
+            self.agent.status = waiting;
+            self.agent.ended_at = None;
+        }
         self.turns.insert(number, turn);
         self.agent.queued = self.count_queued();
         number
+    }
+
+    pub(super) fn last_turn(&self) -> TurnNumber {
+        self.turns.last_key_value().map_or(TurnNumber::default(), |(last, _)| *last)
     }
 
     pub(super) fn open_turns(&self) -> Vec<Turn> {
@@ -154,24 +164,32 @@ impl Shelf {
         turns
     }
 
-    pub(super) fn drop_queued(&mut self, at: Timestamp) -> u32 {
-        let dropped = self.count_queued();
-        for turn in self.turns.values_mut().filter(|turn| turn.state == TurnState::Queued) {
-            turn.state = TurnState::Ended(TurnOutcome::Cancelled);
-        }
-        self.agent.queued = 0;
-        if 0 < dropped {
-            self.agent.updated_at = at;
-            if self.agent.status == AgentStatus::Initializing {
-                self.agent.status = AgentStatus::Cancelled;
-                self.agent.ended_at = Some(at);
+    pub(super) fn cancel(&mut self, at: Timestamp) -> u32 {
+        let mut noted = 0;
+        for turn in self.turns.values_mut() {
+            if turn.stop.is_none() && !matches!(turn.state, TurnState::Ended(_)) {
+                turn.stop = Some(StopReason::Cancelled);
+                noted += 1;
             }
         }
-        dropped
+        self.agent.queued = self.count_queued();
+        if 0 < noted {
+            self.agent.updated_at = at;
+        }
+        noted
+    }
+
+    pub(super) fn stop_turn(&mut self, number: TurnNumber, reason: StopReason) {
+        let open = |turn: &&mut Turn| !matches!(turn.state, TurnState::Ended(_));
+        if let Some(turn) = self.turns.get_mut(&number).filter(open) {
+            turn.stop.get_or_insert(reason);
+        }
+        self.agent.queued = self.count_queued();
     }
 
     fn count_queued(&self) -> u32 {
-        self.turns.values().map(|turn| u32::from(turn.state == TurnState::Queued)).sum()
+        let waits = |turn: &Turn| turn.state == TurnState::Queued && turn.stop.is_none();
+        self.turns.values().map(|turn| u32::from(waits(turn))).sum()
     }
 }
 

@@ -175,6 +175,7 @@ pub(crate) async fn rest(run: &mut Box<dyn IAgentRun>) -> (Vec<OutputLine>, RunE
                 assert!(!more.is_empty());
                 lines.extend(more);
             }
+            RunOutput::Progress { .. } => {}
             RunOutput::Ended(end) => return (lines, end),
         }
     }
@@ -182,9 +183,12 @@ pub(crate) async fn rest(run: &mut Box<dyn IAgentRun>) -> (Vec<OutputLine>, RunE
 
 /// Waits for the first lines.
 pub(crate) async fn first(run: &mut Box<dyn IAgentRun>) -> Vec<String> {
-    match next(run).await {
-        RunOutput::Lines(lines) => texts(&lines),
-        RunOutput::Ended(end) => panic!("it has ended: {end:?}"),
+    loop {
+        match next(run).await {
+            RunOutput::Lines(lines) => return texts(&lines),
+            RunOutput::Progress { .. } => {}
+            RunOutput::Ended(end) => panic!("it has ended: {end:?}"),
+        }
     }
 }
 

@@ -1,0 +1,72 @@
+//! Going on with a turn that an earlier life of this server began.
+
+use tokenrail_domain::{Assembler, Event, EventBody, Sequence, Timestamp, Turn};
+use tokenrail_ports::{Adoption, ExitStatus, RunEnd};
+
+use super::{AgentTask, order};
+use crate::core::SaveError;
+use crate::verdict::{Stop, verdict};
+
+/// What the journal has of a turn.
+pub(super) struct SoFar {
+    pub(super) assembler: Assembler,
+    pub(super) message_count: u32,
+    pub(super) started_at: Timestamp,
+}
+
+impl SoFar {
+    pub(super) fn nothing(now: Timestamp) -> Self {
+        Self { assembler: Assembler::default(), message_count: 0, started_at: now }
+    }
+}
+
+impl AgentTask {
+    /// Takes up the turn that runs, and finishes its stop where one was begun.
+    pub(super) async fn resume(&self) -> Result<(), SaveError> {
+        let cancel = self.control.begin();
+        let taken_up = self.take_up(cancel).await;
+        self.control.end();
+        taken_up
+    }
+
+    async fn take_up(&self, cancel: tokio_util::sync::CancellationToken) -> Result<(), SaveError> {
+        // Read only now: a cancel that came before the token was made stands in the store.
+        let Some(turn) = self.first_open_turn().await? else { return Ok(()) };
+        let Some(agent) = self.agent_row().await? else { return Ok(()) };
+        let so_far = self.so_far(&turn).await?;
+        let ran_ms = self.core.now().ms_since(so_far.started_at);
+        let recorder = self.recorder(&agent, &turn, so_far);
+        let adopted = match self.agent_type(&agent) {
+            Some(kind) => kind.runner.adopt(&order(&agent, &turn), turn.spool_offset).await,
+            None => Ok(Adoption::Gone),
+        };
+        let end = match adopted {
+            Ok(Adoption::Run(run)) => return self.pump(recorder, run, turn, cancel, ran_ms).await,
+            Ok(Adoption::Gone) => RunEnd { status: ExitStatus::Lost, ..RunEnd::default() },
+            Err(error) => RunEnd { error: Some(error.to_agent_error()), ..RunEnd::default() },
+        };
+        let stop = if cancel.is_cancelled() { Some(Stop::Cancelled) } else { turn.stop.map(Stop::of) };
+        self.end(recorder, verdict(None, stop.as_ref(), &end, &self.core.limits)).await
+    }
+
+    /// Folds what the journal has of the turn.
+    async fn so_far(&self, turn: &Turn) -> Result<SoFar, SaveError> {
+        let mut so_far = SoFar::nothing(turn.asked_at);
+        let first = turn.first_sequence.unwrap_or(Sequence(1));
+        let mut cursor = Sequence(first.0.saturating_sub(1));
+        let limit = self.core.limits.page();
+        loop {
+            let events: Vec<Event> =
+                self.patiently(|| self.core.outside.journal.read(self.agent, cursor, limit)).await?;
+            let Some(last) = events.last() else { return Ok(so_far) };
+            cursor = last.sequence;
+            for event in &events {
+                if event.sequence == first {
+                    so_far.started_at = event.at;
+                }
+                so_far.assembler.record(event.sequence, &event.body);
+                so_far.message_count += u32::from(matches!(event.body, EventBody::Message(_)));
+            }
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! The use cases that end something: cancel, delete, purge. What they promise is saved before they do it, so that a
+//! server that dies meanwhile leaves it to its next life.
+
+use tokenrail_domain::{Agent, AgentId};
+use tokenrail_ports::StoreError;
+
+use crate::error::Refusal;
+use crate::news::News;
+use crate::service::AgentService;
+
+impl AgentService {
+    /// Cancels the turn that runs and those that wait. Returns as soon as that is saved; their ends show in the
+    /// journal. Cancelling again, or an agent that has ended, changes nothing.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`], [`Refusal::Store`].
+    pub async fn cancel(&self, id: AgentId) -> Result<(), Refusal> {
+        let service = self.clone();
+        self.undisturbed(async move { service.do_cancel(id).await }).await
+    }
+
+    async fn do_cancel(&self, id: AgentId) -> Result<(), Refusal> {
+        let agent = self.get(id).await?;
+        let agents = &self.core.outside.agents;
+        self.with_queue(&agent, async || agents.cancel(id, self.core.now()).await.map(|noted| 0 < noted))
+            .await?;
+        Ok(())
+    }
+
+    /// Stops an agent and takes it out of the lists; with `purge` all that there is of it is gone too: its history,
+    /// what its runs have left on disk, and the folder that was made for it.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`], [`Refusal::Store`].
+    pub async fn delete(&self, id: AgentId, purge: bool) -> Result<(), Refusal> {
+        let service = self.clone();
+        self.undisturbed(async move { service.do_delete(id, purge).await }).await
+    }
+
+    async fn do_delete(&self, id: AgentId, purge: bool) -> Result<(), Refusal> {
+        let now = self.core.now();
+        let agent = self.get(id).await?;
+        let agents = &self.core.outside.agents;
+        if !self.with_queue(&agent, async || agents.delete(id, now, purge).await).await? {
+            return Err(Refusal::NotFound(id));
+        }
+        self.until_stopped(id).await;
+        if purge {
+            self.finish_purge(id).await?;
+        }
+        if let Some(tail) = self.core.tails.get(id) {
+            tail.set_gone();
+            tail.forget();
+        }
+        self.core.news.tell(News::Deleted { agent: id, at: now });
+        Ok(())
+    }
+
+    /// Finishes what an earlier life of the server was about to purge.
+    pub(crate) async fn purge_in_background(&self, id: AgentId) {
+        self.until_stopped(id).await;
+        if let Err(error) = self.finish_purge(id).await {
+            let error = &error as &dyn std::error::Error;
+            tracing::error!(agent = %id, error, "an agent is not purged, and will be after the next start");
+        }
+    }
+
+    /// Saves what ends turns, and tells their task. Nobody takes a turn out of the queue meanwhile, so each turn is
+    /// met either waiting or running. Gives what was saved: whether there is anything to tell.
+    async fn with_queue(
+        &self,
+        agent: &Agent,
+        save: impl AsyncFnOnce() -> Result<bool, StoreError>,
+    ) -> Result<bool, Refusal> {
+        let control = self.core.control(agent.id);
+        let _queue = match &control {
+            Some(control) => Some(control.queue.lock().await),
+            None => None,
+        };
+        let something = save().await?;
+        if something {
+            self.ensure_task(agent);
+            if let Some(control) = self.core.control(agent.id) {
+                control.cancel();
+            }
+        }
+        Ok(something)
+    }
+
+    async fn until_stopped(&self, id: AgentId) {
+        let Some(tail) = self.core.tails.get(id) else { return };
+        let mut bell = tail.subscribe();
+        let stopped = bell.wait_for(|bell| !bell.active);
+        if tokio::time::timeout(self.core.limits.stop_timeout, stopped).await.is_err() {
+            tracing::warn!(agent = %id, "deleted while its processes are still being stopped");
+        }
+    }
+
+    /// Removes all that there is of an agent. Its rows go last: as long as they are there, its next life knows what
+    /// is still to be removed.
+    async fn finish_purge(&self, id: AgentId) -> Result<(), StoreError> {
+        for (name, kind) in &self.core.outside.types {
+            if let Err(error) = kind.runner.forget(id).await {
+                let error = &error as &dyn std::error::Error;
+                tracing::error!(agent = %id, kind = name, error, "what a run has left cannot be removed");
+            }
+        }
+        self.remove_folders(id).await;
+        self.core.outside.agents.purge(id, self.core.now()).await?;
+        Ok(())
+    }
+
+    /// Removes the folder that was made for an agent. Its type may be gone from the configuration: each type is asked.
+    pub(crate) async fn remove_folders(&self, id: AgentId) {
+        for (name, kind) in &self.core.outside.types {
+            if let Err(error) = kind.workspace.remove(id).await {
+                let error = &error as &dyn std::error::Error;
+                tracing::error!(agent = %id, kind = name, error, "the folder of an agent cannot be removed");
+            }
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Events that are no longer in memory: fetched in stretches that all readers share, for a single reader one ahead.
+
+use std::sync::Arc;
+
+use tokenrail_domain::{AgentId, Event, Sequence};
+use tokenrail_ports::{IJournal, PageLimit, StoreError};
+use tokio::runtime::Handle;
+use tokio_util::task::TaskTracker;
+
+use crate::core::Core;
+use crate::tails::{Batch, Tail};
+
+/// What one reader fetches of a journal's history.
+pub(crate) struct History {
+    stretches: Stretches,
+    /// The stretch after this number has been asked for ahead.
+    ahead: Sequence,
+    tracker: TaskTracker,
+    runtime: Handle,
+}
+
+/// A journal as stretches of `limit.events` events each. They begin at the same numbers for everybody, and so are
+/// fetched once for all readers that are about there.
+#[derive(Clone)]
+struct Stretches {
+    agent: AgentId,
+    journal: Arc<dyn IJournal>,
+    limit: PageLimit,
+    tail: Arc<Tail>,
+}
+
+impl History {
+    pub(crate) fn new(core: &Core, agent: AgentId, tail: Arc<Tail>) -> Self {
+        let journal = Arc::clone(&core.outside.journal);
+        Self {
+            stretches: Stretches { agent, journal, limit: core.limits.history(), tail },
+            ahead: Sequence::START,
+            tracker: core.tracker.clone(),
+            runtime: core.runtime.clone(),
+        }
+    }
+
+    /// The batch that holds `wanted`, which is not after `head`.
+    pub(crate) async fn batch_with(
+        &mut self,
+        wanted: Sequence,
+        head: Sequence,
+    ) -> Result<Arc<Batch>, StoreError> {
+        let batch = match self.stretches.tail.fetched_with(wanted) {
+            Some(batch) => batch,
+            None => self.stretches.fetch(wanted).await?,
+        };
+        self.fetch_ahead(wanted, head);
+        Ok(batch)
+    }
+
+    /// Has the next stretch fetched while this one is being sent.
+    fn fetch_ahead(&mut self, wanted: Sequence, head: Sequence) {
+        let next = Sequence(self.stretches.begin_of(wanted).0 + self.stretches.events());
+        let tail = &self.stretches.tail;
+        // Of many readers one fetches while others send; and ahead of the first, what the last still reads would be
+        // pushed out.
+        let alone = tail.followers() == 1;
+        if next <= self.ahead || head <= next || !alone || !tail.has_room_ahead(wanted) {
+            return;
+        }
+        let wanted = next.next();
+        let Ok(fetching) = Arc::clone(&tail.fetching).try_lock_owned() else { return };
+        self.ahead = next;
+        if tail.in_memory(wanted).is_some() {
+            return;
+        }
+        let stretches = self.stretches.clone();
+        let fetch = async move {
+            let _fetching = fetching;
+            if let Err(error) = stretches.fetch_alone(wanted).await {
+                // Whoever gets there asks again, and is told what is wrong then.
+                let agent = stretches.agent;
+                tracing::debug!(%agent, error = &error as &dyn std::error::Error, "history cannot be fetched ahead");
+            }
+        };
+        self.tracker.spawn_on(fetch, &self.runtime);
+    }
+}
+
+impl Stretches {
+    fn events(&self) -> u64 {
+        self.limit.events.max(1) as u64
+    }
+
+    /// The number after which the stretch begins that holds `wanted`.
+    fn begin_of(&self, wanted: Sequence) -> Sequence {
+        Sequence((wanted.0 - 1) / self.events() * self.events())
+    }
+
+    /// Fetches the stretch that holds `wanted`, unless somebody else has just done so.
+    async fn fetch(&self, wanted: Sequence) -> Result<Arc<Batch>, StoreError> {
+        let _fetching = self.tail.fetching.lock().await;
+        match self.tail.in_memory(wanted) {
+            Some(batch) => Ok(batch),
+            None => self.fetch_alone(wanted).await,
+        }
+    }
+
+    /// Fetches the stretch, and keeps it for a while. The caller holds the lock.
+    async fn fetch_alone(&self, wanted: Sequence) -> Result<Arc<Batch>, StoreError> {
+        let events = self.read(self.begin_of(wanted)).await?;
+        let reached = events.last().is_some_and(|last| wanted <= last.sequence);
+        // Where large events end a stretch early, the rest of it is fetched from the cursor on.
+        let events = if reached { events } else { self.read(Sequence(wanted.0 - 1)).await? };
+        self.tail.keep_fetched(&events);
+        Batch::split(&events)
+            .find(|batch| wanted <= batch.last())
+            .map(Arc::new)
+            .map(|batch| self.tail.fetched_with(wanted).unwrap_or(batch))
+            // Purged while it was followed.
+            .ok_or(StoreError::UnknownAgent(self.agent))
+    }
+
+    async fn read(&self, after: Sequence) -> Result<Arc<[Event]>, StoreError> {
+        let events = self.journal.read(self.agent, after, self.limit).await?;
+        match events.first() {
+            Some(first) if first.sequence != after.next() => Err(StoreError::Corrupt(format!(
+                "the journal of {} goes on with {} after {after}",
+                self.agent, first.sequence
+            ))),
+            _ => Ok(events.into()),
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! The turns that an agent begins by itself, after the result of the one it was asked for.
+
+use std::sync::Arc;
+
+use tokenrail_domain::{AgentId, Timestamp, Turn, TurnNumber, TurnState};
+use tokenrail_ports::{Append, RunEnd, TurnStep};
+use tokio::time::Instant;
+
+use super::{InFlight, Pump, conclude, notice};
+use crate::core::{Core, SaveError};
+use crate::recorder::Recorded;
+use crate::verdict::{Stop, Verdict, verdict};
+
+impl Pump {
+    /// The agent has closed its turn and begun one by itself; a line can do that several times. All that the line
+    /// says is saved in one transaction: there is no moment at which the run belongs to no turn, or at which a line
+    /// counts as read of which something is missing.
+    pub(super) async fn next_turns(
+        &mut self,
+        end_offset: u64,
+        in_flight: &mut Option<InFlight>,
+        now: Timestamp,
+    ) -> Result<(), SaveError> {
+        if let Some(in_flight) = in_flight.take() {
+            let saved = in_flight.await?;
+            self.saved(saved);
+        }
+        // Nobody may put a turn into the queue between the choice of a number and its use, and a cancel meets either
+        // the turn that ends or the one that begins.
+        let control = Arc::clone(&self.control);
+        let _queue = control.queue.lock().await;
+        if self.stop.is_none() && self.cancel.is_cancelled() {
+            self.stop(Stop::Cancelled).await;
+        }
+        let mut number = free_number(&self.core, self.agent, self.recorder.turn()).await?;
+        let mut appends = Vec::new();
+        let mut recorded = Recorded::NextTurn;
+        while recorded == Recorded::NextTurn {
+            let verdict = self.verdict_of_turn();
+            conclude(&mut self.recorder, verdict, now);
+            appends.extend(self.recorder.take(TurnStep::End));
+            let turn = self.own_turn(number, now);
+            number = number.next();
+            recorded = self.recorder.begin_next_turn(turn.number, end_offset, now);
+            if self.recorder.pending_events() == 0 {
+                // The number is taken by an event, or somebody else may take it.
+                self.recorder.note(notice("turn_began", "{}"), now);
+            }
+            appends.extend(self.recorder.take(TurnStep::Start(Box::new(turn))));
+        }
+        if let Some(appends) = Append::chain(appends) {
+            let saved = self.begin_save(appends).await?;
+            self.saved(saved);
+        }
+        (self.started, self.closed) = (Instant::now(), None);
+        Ok(())
+    }
+
+    fn verdict_of_turn(&self) -> Verdict {
+        verdict(self.recorder.close(), self.stop.as_ref(), &RunEnd::default(), &self.core.limits)
+    }
+
+    /// A turn that the agent has begun by itself: it runs in the process of the one before it, and what stops that
+    /// process stops it too.
+    fn own_turn(&self, number: TurnNumber, now: Timestamp) -> Turn {
+        Turn {
+            number,
+            prompt: String::new(),
+            state: TurnState::Running,
+            asked_at: now,
+            first_sequence: Some(self.recorder.next_sequence()),
+            stop: self.stop.and_then(Stop::reason),
+            ..self.turn.clone()
+        }
+    }
+}
+
+/// A turn number that is not taken.
+async fn free_number(core: &Core, agent: AgentId, newest: TurnNumber) -> Result<TurnNumber, SaveError> {
+    let mut pause = core.limits.retry_pause;
+    loop {
+        match core.outside.agents.last_turn(agent).await {
+            Ok(last) => return Ok(last.max(newest).next()),
+            Err(error) if error.is_transient() => {
+                pause = core.pause(pause).await.ok_or(SaveError::Closing)?;
+            }
+            Err(error) => return Err(SaveError::Refused(error)),
+        }
+    }
+}

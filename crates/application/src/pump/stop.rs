@@ -1,0 +1,68 @@
+//! Stopping a run: why stands in the store before the agent hears of it.
+
+use tokenrail_ports::RunOutput;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::Pump;
+use crate::verdict::{Flood, Stop};
+
+impl Pump {
+    /// Stops the run. The reason is saved first: should the server die now, its next life finishes the stop and
+    /// comes to the same verdict.
+    pub(super) async fn stop(&mut self, stop: Stop) {
+        self.stop = Some(stop);
+        if let Some(reason) = stop.reason() {
+            let turn = self.recorder.turn();
+            let noted = self.core.outside.agents.stop_turn(self.agent, turn, reason);
+            // A store that does not answer must not keep an agent from being stopped.
+            let noted = timeout(self.core.limits.retry_pause_max, noted).await;
+            if !matches!(noted, Ok(Ok(()))) {
+                tracing::warn!(agent = %self.agent, ?noted, "it is not saved why the agent is stopped");
+            }
+        }
+        self.ask_to_stop().await;
+    }
+
+    /// What goes beyond a limit is left out, and the run stopped.
+    pub(super) async fn flood(&mut self, flood: Flood) {
+        if self.stop.is_none() {
+            self.stop(Stop::Flood(flood)).await;
+        }
+        self.flooded = matches!(self.stop, Some(Stop::Flood(_)));
+    }
+
+    /// Asks the agent to stop; where that fails, it is asked again later, `limits.stop_tries` times in all.
+    pub(super) async fn ask_to_stop(&mut self) {
+        self.stops_asked += 1;
+        self.stop_again = None;
+        let Err(error) = self.run.cancel().await else { return };
+        let error = &error as &dyn std::error::Error;
+        if self.stops_asked < self.core.limits.stop_tries {
+            tracing::warn!(agent = %self.agent, error, "cannot stop the agent, trying again");
+            self.stop_again = Some(Instant::now() + self.core.limits.retry_pause);
+        } else {
+            // The run's end still shows in its output; there is nothing else to be done from here.
+            tracing::error!(agent = %self.agent, error, "cannot stop the agent");
+        }
+    }
+
+    /// Ends the agent without reading what it says.
+    pub(super) async fn abort(&mut self) {
+        if self.stop.is_none() {
+            self.stop(Stop::Abandoned).await;
+        }
+        while self.stop_again.is_some() {
+            due(self.stop_again).await;
+            self.ask_to_stop().await;
+        }
+        while let Ok(RunOutput::Lines(_) | RunOutput::Progress { .. }) = self.run.next().await {}
+    }
+}
+
+/// Waits for a moment that may never come.
+pub(super) async fn due(at: Option<Instant>) {
+    match at {
+        Some(at) => sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}

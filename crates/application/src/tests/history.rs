@@ -1,0 +1,82 @@
+//! What readers fetch of the history: every stretch once, and for a single reader one ahead.
+
+use std::sync::{Arc, Mutex};
+
+use tokenrail_domain::{AgentId, Sequence};
+use tokenrail_ports::testing::{MemoryStore, ScriptedRunner, Step};
+use tokenrail_ports::{IJournal, MockIJournal, PageLimit};
+use tokio::runtime::Handle;
+
+use super::harness::{harness_with, outside, tiny_limits};
+use crate::{AgentService, Follower, Limits, Next};
+
+/// Two stretches fit into memory.
+const STRETCH: usize = 4;
+
+/// A service that was just started over a journal of `5 * STRETCH` events, and what it reads.
+struct Old {
+    service: AgentService,
+    agent: AgentId,
+    reads: Arc<Mutex<Vec<Sequence>>>,
+}
+
+async fn old_journal() -> Old {
+    let store = Arc::new(MemoryStore::new(7));
+    let words = (0..5 * STRETCH - 3).map(|n| format!("say w{n}")).chain(["close done".to_owned()]).collect();
+    let runner = Arc::new(ScriptedRunner::new([vec![Step::Lines(words)]]));
+    let limits = Limits { history_events: STRETCH, tail_bytes: 64 << 10, ..tiny_limits() };
+    let written = harness_with(store.clone(), runner.clone(), limits.clone());
+    let agent = written.launch("hi").await;
+    assert_eq!(written.watch(agent).await.len(), 5 * STRETCH);
+
+    let (reads, mut journal) = (Arc::new(Mutex::new(Vec::new())), MockIJournal::new());
+    let (seen, saved) = (reads.clone(), store.saved(agent));
+    journal.expect_read().returning(move |_, after, limit: PageLimit| {
+        seen.lock().unwrap().push(after);
+        Ok(saved.iter().skip(after.0 as usize).take(limit.events).cloned().collect())
+    });
+    journal.expect_compact_next().returning(|| Ok(false));
+    let journal: Arc<dyn IJournal> = Arc::new(journal);
+    let outside = crate::Outside { journal, ..outside(&store, &runner, &written.workspace) };
+    let service = AgentService::new(outside, limits, Handle::current());
+    Old { service, agent, reads }
+}
+
+async fn page(follower: &mut Follower) -> Option<usize> {
+    match follower.next().await.unwrap() {
+        Next::Page(page) => Some(page.events().len()),
+        Next::End(_) => None,
+    }
+}
+
+#[tokio::test]
+async fn a_single_reader_finds_the_next_stretch_fetched() {
+    let Old { service, agent, reads } = old_journal().await;
+    let (_, mut follower) = service.follow(agent, Some(Sequence::START), false).await.unwrap();
+    let mut all = 0;
+    for stretch in 1..=5 {
+        all += page(&mut follower).await.unwrap();
+        let ahead = 5.min(stretch + 1);
+        while reads.lock().unwrap().len() < ahead {
+            tokio::task::yield_now().await;
+        }
+    }
+    assert_eq!((all, page(&mut follower).await), (5 * STRETCH, None));
+    let begins: Vec<_> = (0..5).map(|stretch| Sequence(stretch * STRETCH as u64)).collect();
+    assert_eq!(*reads.lock().unwrap(), begins, "each once, in order");
+}
+
+#[tokio::test]
+async fn readers_that_go_together_fetch_each_stretch_once_and_none_ahead() {
+    let Old { service, agent, reads } = old_journal().await;
+    let mut followers = Vec::new();
+    for _ in 0..3 {
+        followers.push(service.follow(agent, Some(Sequence::START), false).await.unwrap().1);
+    }
+    for stretch in 1..=5 {
+        for follower in &mut followers {
+            assert_eq!(page(follower).await, Some(STRETCH));
+        }
+        assert_eq!(reads.lock().unwrap().len(), stretch);
+    }
+}

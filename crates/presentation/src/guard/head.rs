@@ -1,0 +1,18 @@
+//! How large the head of a request may be.
+
+use actix_web::dev::ServiceRequest;
+
+use crate::config::PresentationConfig;
+use crate::error::{Code, Problem};
+
+/// Checks the size of a request's head, which the HTTP library bounds at four times as much and more.
+pub(crate) fn check_size(config: &PresentationConfig, request: &ServiceRequest) -> Result<(), Problem> {
+    let target = request.uri().path_and_query().map_or(0, |target| target.as_str().len());
+    let lines = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 4);
+    let bytes = target + lines.sum::<usize>();
+    if request.headers().len() <= config.headers && bytes <= config.header_bytes {
+        return Ok(());
+    }
+    let (headers, bytes) = (config.headers, config.header_bytes);
+    Err(Problem::new(Code::HeadersTooLarge, format!("at most {headers} headers and {bytes} bytes")))
+}

@@ -1,0 +1,101 @@
+//! Runs that nobody will read any more: they are ended, and what they have left on disk is removed.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::Path;
+
+use rustix::process::{Signal, pidfd_send_signal};
+use tokenrail_domain::{AgentId, TurnNumber};
+
+use super::proc::kill_marked;
+use super::runner::MARKER;
+use super::{RunFolder, SupervisorRecord};
+
+/// What the name of a folder among the run folders says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Leftover {
+    agent: AgentId,
+    turn: TurnNumber,
+    /// It is only what was kept of a run.
+    kept: bool,
+}
+
+impl Leftover {
+    fn parse(name: &str) -> Option<Self> {
+        let (run, kept) = name.strip_suffix(RunFolder::KEPT).map_or((name, false), |run| (run, true));
+        // The agent's id has hyphens itself.
+        let (agent, turn) = run.rsplit_once('-')?;
+        Some(Self { agent: agent.parse().ok()?, turn: TurnNumber(turn.parse().ok()?), kept })
+    }
+}
+
+/// Ends and removes all runs but those in `keep`; gives how many there were. It blocks.
+pub(super) fn sweep(
+    runs: &Path,
+    keep: &BTreeSet<(AgentId, TurnNumber)>,
+    kill_grace_ms: u64,
+) -> io::Result<u32> {
+    remove_where(runs, kill_grace_ms, |run| !run.kept && !keep.contains(&(run.agent, run.turn)))
+}
+
+/// Ends and removes all that there is of an agent. It blocks.
+pub(super) fn forget(runs: &Path, agent: AgentId, kill_grace_ms: u64) -> io::Result<u32> {
+    remove_where(runs, kill_grace_ms, |run| run.agent == agent)
+}
+
+fn remove_where(runs: &Path, kill_grace_ms: u64, chosen: impl Fn(&Leftover) -> bool) -> io::Result<u32> {
+    let mut removed = 0;
+    for entry in fs::read_dir(runs)? {
+        let entry = entry?;
+        let Some(run) = entry.file_name().to_str().and_then(Leftover::parse) else { continue };
+        if !chosen(&run) {
+            continue;
+        }
+        let folder = RunFolder::at(&entry.path());
+        if !run.kept {
+            end(&folder, &run, kill_grace_ms)?;
+            tracing::info!(agent = %run.agent, turn = %run.turn, "a run that nobody reads any more is removed");
+        }
+        folder.remove()?;
+        removed += 1;
+    }
+    Ok(removed)
+}
+
+/// Kills the supervisor, with which the kernel kills the agent, and then whatever the agent has started.
+fn end(folder: &RunFolder, run: &Leftover, kill_grace_ms: u64) -> io::Result<()> {
+    // A supervisor that is only slow starts no agent any more.
+    folder.forget_order()?;
+    let supervisor: Option<SupervisorRecord> = folder.read(RunFolder::SUPERVISOR)?;
+    if let Some(pidfd) = supervisor.as_ref().map(SupervisorRecord::open).transpose()?.flatten() {
+        match pidfd_send_signal(&pidfd, Signal::KILL) {
+            Err(error) if error != rustix::io::Errno::SRCH => return Err(error.into()),
+            _ => {}
+        }
+    }
+    let (_, left) = kill_marked(&format!("{MARKER}={}-{}", run.agent, run.turn), kill_grace_ms)?;
+    if 0 < left {
+        let text = format!("{left} processes of the run {}-{} cannot be ended", run.agent, run.turn);
+        return Err(io::Error::new(ErrorKind::TimedOut, text));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_names_of_runs_are_read() {
+        let agent = "0199aa00-0000-7000-8000-000000000001";
+        let run = |kept| Leftover { agent: agent.parse().unwrap(), turn: TurnNumber(12), kept };
+        assert_eq!(Leftover::parse(&format!("{agent}-12")), Some(run(false)));
+        assert_eq!(Leftover::parse(&format!("{agent}-12.kept")), Some(run(true)));
+        for name in
+            [agent.to_owned(), format!("{agent}-"), format!("{agent}-x"), "notes-1".into(), "-1".into()]
+        {
+            assert_eq!(Leftover::parse(&name), None, "{name}");
+        }
+    }
+}

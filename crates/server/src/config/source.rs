@@ -1,0 +1,53 @@
+//! Where a setting stands, so that whoever has to mend it is led there.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use toml::de::{DeTable, DeValue};
+
+use super::problem::{ConfigError, explain};
+
+/// The file and the environment, as they were read.
+pub(super) struct Source<'a> {
+    pub(super) file: Option<(PathBuf, String)>,
+    pub(super) env: &'a BTreeMap<String, String>,
+}
+
+impl Source<'_> {
+    /// Says what is wrong with a setting, and in which line or variable: `path` is its section and key.
+    pub(super) fn wrong(&self, path: &[&str], message: String) -> ConfigError {
+        let variable = format!("TOKENRAIL_{}", path.join("_").to_ascii_uppercase());
+        if self.env.contains_key(&variable) {
+            return ConfigError::Variable { variable, message };
+        }
+        let place = self.file.as_ref().and_then(|(file, text)| Some((file, line_of_key(text, path)?)));
+        match place {
+            Some((file, line)) => ConfigError::File { path: file.clone(), line, message },
+            None => ConfigError::Setting(message),
+        }
+    }
+}
+
+/// What the reader of TOML says, with its line.
+pub(super) fn in_file(path: &Path, text: &str, error: &toml::de::Error) -> ConfigError {
+    let line = line_of(text, error.span().map_or(0, |span| span.start));
+    ConfigError::File { path: path.to_owned(), line, message: explain(error.message()) }
+}
+
+fn line_of(text: &str, offset: usize) -> usize {
+    1 + text.bytes().take(offset).filter(|byte| *byte == b'\n').count()
+}
+
+/// The line of a key; of the section around it where the key is not there; none where nothing of it is there.
+fn line_of_key(text: &str, path: &[&str]) -> Option<usize> {
+    let table = DeTable::parse(text).ok()?;
+    let mut table = table.get_ref();
+    let mut found = None;
+    for name in path {
+        let Some((key, value)) = table.iter().find(|(key, _)| key.get_ref() == name) else { break };
+        found = Some(key.span().start);
+        let DeValue::Table(inner) = value.get_ref() else { break };
+        table = inner;
+    }
+    found.map(|offset| line_of(text, offset))
+}
