@@ -16,6 +16,7 @@ mod harness;
 mod hosts_and_origins;
 mod in_chromium;
 mod page;
+mod problem_codes;
 mod raw;
 mod routes;
 mod secrets;

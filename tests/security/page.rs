@@ -15,6 +15,7 @@ async fn s32_every_answer_tells_the_browser_what_not_to_do() {
         assert_eq!(header("cross-origin-resource-policy").as_deref(), Some("same-origin"), "{path}");
         assert_eq!(header("cross-origin-opener-policy").as_deref(), Some("same-origin"), "{path}");
         assert_eq!(header("access-control-allow-origin"), None, "{path}");
+        assert_eq!(header("tokenrail-auth"), None, "{path}: only a server without a token has it");
         assert_eq!(header("server"), None, "{path}");
         assert_eq!(header("set-cookie"), None, "{path}: other ports of this machine would get it too");
         let policy = header("content-security-policy").unwrap();
@@ -76,8 +77,8 @@ async fn text(server: &TestServer, path: &str) -> String {
 #[tokio::test]
 async fn s32_the_probes_tell_nothing_of_the_server() {
     let server = TestServer::start();
-    for path in ["/healthz", "/readyz"] {
+    for (path, status) in [("/healthz", "ok"), ("/readyz", "ready")] {
         let answer = server.http.get(format!("http://{}{path}", server.authority())).send().await.unwrap();
-        assert_eq!(answer.text().await.unwrap(), "{\"status\":\"ok\"}", "{path}");
+        assert_eq!(answer.text().await.unwrap(), format!("{{\"status\":\"{status}\"}}"), "{path}");
     }
 }

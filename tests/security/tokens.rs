@@ -5,9 +5,14 @@ use std::time::Duration;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::harness::TestServer;
+use crate::harness::{TestServer, fake_config};
 use crate::raw::{self, HANDSHAKE};
 use crate::routes;
+
+/// A server that counts no failed logins: here they are tried by the dozen.
+fn patient_server() -> TestServer {
+    TestServer::start_with(&(fake_config() + "[limits]\nfailed_logins_per_minute = 100000\n"))
+}
 
 /// The problem without what differs from request to request.
 fn same_part(body: &str) -> Value {
@@ -32,6 +37,8 @@ async fn s03_no_route_is_served_without_the_token() {
         let text = format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\n\r\n");
         if routes::OPEN.contains(&path.as_str()) {
             assert_eq!(raw::send(&server, text).await.unwrap().status, 200, "{path}");
+        } else if path.starts_with("/problems/") {
+            assert_eq!(raw::send(&server, text).await.unwrap().status, 404, "no such code, and no secret");
         } else {
             bodies.push(refused(&server, text, &format!("{method} {path}")).await);
         }
@@ -46,7 +53,7 @@ async fn s03_no_route_is_served_without_the_token() {
 
 #[tokio::test]
 async fn s03_what_only_looks_like_the_token_is_refused_in_the_same_words() {
-    let server = TestServer::start();
+    let server = patient_server();
     let token = server.token().to_owned();
     let wrong = "0".repeat(token.len());
     let flipped: String = token.chars().map(|digit| if digit == 'a' { 'b' } else { digit }).rev().collect();
@@ -120,7 +127,7 @@ fn name(ticket: &Value) -> &str {
 
 #[tokio::test]
 async fn s08_a_ticket_opens_one_stream_once() {
-    let server = TestServer::start();
+    let server = patient_server();
     let id = server.launch(&json!({ "deltas": 1 })).await;
     server.wait_for_status(&id, "completed").await;
     let events = format!("/api/agents/{id}/events");
@@ -157,6 +164,25 @@ async fn s08_a_ticket_opens_one_stream_once() {
         assert!(matches!(status, 400 | 401), "{guess}: {status}");
     }
     assert_eq!(upgrade(&server, real).await, 101, "no guess has used it up");
+}
+
+#[tokio::test]
+async fn s08_a_ticket_of_a_page_is_good_for_that_page_only() {
+    let server = TestServer::start();
+    let own = format!("http://{}", server.authority());
+    let sibling = own.replace("127.0.0.1", "localhost");
+    for (origin, expected) in [(Some(&own), 101), (None, 403), (Some(&sibling), 403)] {
+        let asked = server.request(Method::POST, "/api/tickets").header("origin", &own).send().await.unwrap();
+        let ticket: Value = asked.json().await.unwrap();
+        let origin = origin.map_or_else(String::new, |origin| format!("Origin: {origin}\r\n"));
+        let text = format!(
+            "GET /ws?ticket={} HTTP/1.1\r\nHost: {}\r\n{origin}{}\r\n\r\n",
+            name(&ticket),
+            server.authority(),
+            HANDSHAKE.join("\r\n")
+        );
+        assert_eq!(raw::send(&server, text).await.unwrap().status, expected, "{origin}");
+    }
 }
 
 #[tokio::test]
