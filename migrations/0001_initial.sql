@@ -8,6 +8,8 @@ CREATE TABLE agents (
     id TEXT NOT NULL UNIQUE,
     type TEXT NOT NULL,
     name TEXT,
+    -- The client's own id of the conversation.
+    chat TEXT,
     status TEXT NOT NULL
         CHECK (status IN ('initializing', 'running', 'completed', 'failed', 'cancelled', 'interrupted')),
     prompt TEXT NOT NULL,
@@ -30,6 +32,8 @@ CREATE TABLE agents (
     options TEXT,
     cancel_on_disconnect INTEGER NOT NULL
 ) STRICT;
+
+CREATE UNIQUE INDEX agents_chat ON agents (chat) WHERE chat IS NOT NULL AND deleted_at IS NULL;
 
 -- Where each agent's journal stands.
 CREATE TABLE heads (

@@ -101,6 +101,7 @@ fn launch() -> (Agent, Turn) {
         id: AgentId::new(LAUNCHED, [7; 10]),
         kind: "bench".to_owned(),
         name: None,
+        chat: None,
         status: AgentStatus::Initializing,
         prompt: "go".to_owned(),
         model: None,
@@ -128,6 +129,7 @@ fn launch() -> (Agent, Turn) {
         state: TurnState::Queued,
         asked_at: LAUNCHED,
         first_sequence: None,
+        last_sequence: None,
         spool_offset: 0,
         stop: None,
     };

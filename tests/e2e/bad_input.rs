@@ -1,5 +1,11 @@
 //! Bad input gets the right problem, and loses nothing.
 
+use std::fs::Permissions;
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::process::Stdio;
+
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -145,6 +151,66 @@ async fn a_folder_that_cannot_be_written_stops_the_start() {
     let output = command.current_dir(server.folder.path()).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success() && said.contains("file/data"), "{said}");
+}
+
+#[tokio::test]
+async fn a_folder_to_which_others_can_write_stops_the_start() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(folder.path(), Permissions::from_mode(0o770)).unwrap();
+    let mut command = std::process::Command::new(crate::harness::program());
+    command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(folder.path());
+    let output = command.current_dir("/").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("others can write") && said.contains("chmod 700"), "{said}");
+    assert!(!folder.path().join("token").exists(), "nothing secret was put there");
+}
+
+/// Agents run as the user who runs the server. The kernel lets such a process read another one's environment and
+/// memory, unless that one has forbidden it.
+#[tokio::test]
+async fn no_process_of_the_same_user_reads_the_servers_environment() {
+    const NOBODY: u32 = 65534;
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
+    let (program, data) = (folder.path().join("tokenrail"), folder.path().join("data"));
+    std::fs::copy(crate::harness::program(), &program).unwrap();
+    std::fs::create_dir(&data).unwrap();
+    std::fs::set_permissions(&data, Permissions::from_mode(0o700)).unwrap();
+    std::os::unix::fs::chown(&data, Some(NOBODY), Some(NOBODY)).unwrap();
+    let as_nobody = |program: &std::path::Path| {
+        let mut command = std::process::Command::new(program);
+        command.uid(NOBODY).gid(NOBODY).current_dir("/").stdout(Stdio::piped()).stderr(Stdio::null());
+        command
+    };
+    let mut server = as_nobody(&program);
+    let server = server.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(&data).spawn().unwrap();
+    let mut server = Killed(server);
+    let mut line = String::new();
+    BufReader::new(server.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.starts_with("serving on "), "{line}");
+    let ordinary = Killed(as_nobody("/bin/sleep".as_ref()).arg("60").spawn().unwrap());
+    let reads = |pid: u32| {
+        let file = format!("/proc/{pid}/environ");
+        as_nobody("/bin/cat".as_ref()).arg(file).stdout(Stdio::null()).status().unwrap().success()
+    };
+    assert!(!reads(server.0.id()));
+    // The sleeping process shows that it is not for another reason. It may be about to become `sleep` still.
+    let started = tokio::time::Instant::now();
+    while !reads(ordinary.0.id()) {
+        assert!(started.elapsed() < crate::harness::PATIENCE, "nobody can be read");
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+}
+
+/// A process that does not outlive its test.
+struct Killed(std::process::Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 #[tokio::test]

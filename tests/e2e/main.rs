@@ -12,6 +12,7 @@ mod hostile_repository;
 mod many_followers;
 mod misbehaving_agents;
 mod model_server;
+mod promises;
 mod proxy;
 mod real_claude_agent;
 mod slow_client;

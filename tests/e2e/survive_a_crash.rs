@@ -17,9 +17,9 @@ const KILLS: usize = 25;
 async fn an_agent_outlives_its_server_again_and_again() {
     let mut server = TestServer::start();
     let deltas = 60_000;
-    let gate = server.folder.path().join("gate");
-    let script =
-        json!({ "mode": "stream", "deltas": deltas, "pace_us": 150, "gate": gate, "gate_after": deltas });
+    let hurry = server.folder.path().join("hurry");
+    // So slow that it is still at it after the last kill, however long they take.
+    let script = json!({ "mode": "stream", "deltas": deltas, "pace_us": 2000, "hurry": hurry });
     let id = server.launch(&script).await;
     let place = Place::of(&server);
     let readers: Vec<_> = [Way::Rest, Way::Sse, Way::WebSocket]
@@ -45,7 +45,7 @@ async fn an_agent_outlives_its_server_again_and_again() {
         server.start_again();
         assert_eq!(server.get(&format!("/api/agents/{id}")).await["status"], "running", "after kill {kill}");
     }
-    std::fs::write(&gate, "").unwrap();
+    std::fs::write(&hurry, "").unwrap();
     for reader in readers {
         let seen = tokio::time::timeout(crate::harness::PATIENCE, reader).await.expect("in time").unwrap();
         assert_eq!(text_of(&seen.events()), numbers(deltas));

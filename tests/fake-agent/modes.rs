@@ -83,7 +83,9 @@ fn deltas(script: &Script, out: &mut Printer) -> io::Result<String> {
         }
         // By the clock and not by the delta before, or a slow machine would change the pace.
         let due = Duration::from_micros(script.pace_us.saturating_mul(index - paced_from));
-        thread::sleep(due.saturating_sub(started.elapsed()));
+        if !script.hurry.as_deref().is_some_and(Path::exists) {
+            thread::sleep(due.saturating_sub(started.elapsed()));
+        }
         let said = usize::try_from(index).ok().and_then(|index| script.say.get(index)).cloned();
         let delta = said.unwrap_or_else(|| if script.stamp { time_text() } else { delta_text(index) });
         out.text_delta(&delta)?;

@@ -16,6 +16,8 @@ pub(crate) struct Script {
     pub(crate) deltas: u64,
     /// From one delta to the next, in microseconds; 0 is as fast as it goes.
     pub(crate) pace_us: u64,
+    /// Once this file is there, the pace is not kept any more.
+    pub(crate) hurry: Option<PathBuf>,
     /// Each delta says the microseconds of the monotonic clock at which it was printed, instead of its number.
     pub(crate) stamp: bool,
     /// What the deltas say, one each, instead of their numbers.
@@ -47,6 +49,7 @@ impl Default for Script {
             mode: Mode::Stream,
             deltas: 10,
             pace_us: 0,
+            hurry: None,
             stamp: false,
             say: Vec::new(),
             complain: String::new(),

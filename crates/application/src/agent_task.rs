@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use tokenrail_domain::{Agent, AgentError, AgentId, ErrorClass, EventBody, Turn, TurnState};
+use tokenrail_domain::{Agent, AgentError, AgentId, AgentStatus, ErrorClass, EventBody, Turn, TurnState};
 use tokenrail_ports::{Append, IAgentRun, StoreError, TurnOrder, TurnStep};
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -106,6 +106,7 @@ impl AgentTask {
         if let Ok(place) = Arc::clone(&self.core.places).try_acquire_owned() {
             return Ok(Some(place));
         }
+        self.core.tell_status(self.agent, AgentStatus::Initializing, self.core.now());
         self.core.waiting.fetch_add(1, Ordering::Relaxed);
         let place = tokio::select! {
             () = self.core.closing.cancelled() => Err(SaveError::Closing),

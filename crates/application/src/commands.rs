@@ -30,6 +30,8 @@ pub struct Launch {
     /// A session of the agent program to resume.
     pub session: Option<String>,
     pub name: Option<String>,
+    /// The client's own id of the conversation: see [`AgentService::converse`].
+    pub chat: Option<String>,
     /// The client's own notes: a JSON object.
     pub metadata: Option<JsonText>,
     /// Options for the runner: a JSON object.
@@ -49,7 +51,7 @@ pub struct CommandKey {
 #[derive(Debug, Clone, PartialEq)]
 pub struct LaunchOutcome {
     pub agent: Agent,
-    /// The idempotency key was known: this is the agent that it launched.
+    /// Nothing was launched: this is the agent that the idempotency key launched, or that the conversation has.
     pub again: bool,
 }
 
@@ -93,7 +95,9 @@ impl AgentService {
         }
         match created? {
             Created::New => {}
-            Created::Again(id) => return Ok(LaunchOutcome { agent: self.get(id).await?, again: true }),
+            Created::Again(id) | Created::ChatTaken(id) => {
+                return Ok(LaunchOutcome { agent: self.get(id).await?, again: true });
+            }
             Created::KeyReused => return Err(Refusal::KeyReused),
         }
         self.ensure_task(&agent);
@@ -167,9 +171,6 @@ impl AgentService {
         drop(queue);
         match accepted {
             Enqueued::New { turn, queued } => {
-                if !agent.status.is_active() {
-                    self.core.tell_status(id, AgentStatus::Initializing, now);
-                }
                 self.ensure_task(&agent);
                 Ok(Accepted { turn, queued })
             }
@@ -240,6 +241,7 @@ fn new_agent(id: AgentId, kind: String, launch: Launch, cwd: String, now: Timest
         cwd: _,
         session,
         name,
+        chat,
         metadata,
         options,
         cancel_on_disconnect,
@@ -249,6 +251,7 @@ fn new_agent(id: AgentId, kind: String, launch: Launch, cwd: String, now: Timest
         id,
         kind,
         name,
+        chat,
         status: AgentStatus::Initializing,
         prompt,
         model,
@@ -279,6 +282,7 @@ fn new_turn(agent: AgentId, prompt: String, now: Timestamp) -> Turn {
         state: TurnState::Queued,
         asked_at: now,
         first_sequence: None,
+        last_sequence: None,
         spool_offset: 0,
         stop: None,
     }

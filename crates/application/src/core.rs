@@ -169,8 +169,10 @@ impl Core {
         loop {
             let error = match self.outside.journal.append(append.clone()).await {
                 Ok(()) => {
-                    Counters::add(&self.counters.events_saved, append.events.len() as u64);
-                    Counters::add(&self.counters.batches_saved, 1);
+                    for part in append.parts() {
+                        Counters::add(&self.counters.events_saved, part.events.len() as u64);
+                        Counters::add(&self.counters.batches_saved, 1);
+                    }
                     return Ok(append);
                 }
                 Err(error) if error.is_transient() => error,

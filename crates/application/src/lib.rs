@@ -2,7 +2,7 @@
 //!
 //! Read in this order, and you have followed one token from the agent to its readers:
 //!
-//! 1. [`AgentService`]: the use cases, in `service` and `commands`;
+//! 1. [`AgentService`]: the use cases, in `service`, `commands` and `conversation`;
 //! 2. `agent_task`: one task for each agent that has something to run, turn after turn;
 //! 3. `pump`: one turn: output in, commits out, and what is committed announced;
 //! 4. `recorder`: gives what the parser says its number, and its place in a message;
@@ -15,6 +15,7 @@
 mod agent_task;
 mod commands;
 mod compactor;
+mod conversation;
 mod core;
 mod error;
 mod follow;
@@ -34,6 +35,7 @@ mod verdict;
 mod tests;
 
 pub use commands::{Accepted, CommandKey, Launch, LaunchOutcome};
+pub use conversation::Said;
 pub use error::Refusal;
 pub use follow::{Follower, Next, Page, StreamEnd};
 pub use limits::Limits;

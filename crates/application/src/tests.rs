@@ -1,5 +1,6 @@
 //! The application over fakes that hesitate: what a reader sees.
 
+mod conversation;
 mod durability;
 mod following;
 mod harness;

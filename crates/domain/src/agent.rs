@@ -11,6 +11,9 @@ pub struct Agent {
     /// The configured type it was launched as, for example `claude-code`.
     pub kind: String,
     pub name: Option<String>,
+    /// The client's own id of this conversation, by which it finds the agent again. No two agents that are not
+    /// deleted have the same.
+    pub chat: Option<String>,
     pub status: AgentStatus,
     /// The prompt of its first turn.
     pub prompt: String,

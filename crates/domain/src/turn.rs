@@ -15,6 +15,8 @@ pub struct Turn {
     pub asked_at: Timestamp,
     /// The number of its user message, once it has started.
     pub first_sequence: Option<Sequence>,
+    /// The number of its result, once it has ended.
+    pub last_sequence: Option<Sequence>,
     /// How many bytes of the agent's output are in the journal.
     pub spool_offset: u64,
     /// Why it was asked to stop, if it was: known from before the agent hears of it until the turn has ended.

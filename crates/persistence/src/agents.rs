@@ -1,12 +1,10 @@
-//! The tables `agents` and `turns`, read.
+//! The table `agents`, read.
 
-use rusqlite::{Connection, Row, ToSql, named_params, params_from_iter};
-use tokenrail_domain::{
-    Agent, AgentError, AgentId, ErrorClass, Sequence, StopReason, Timestamp, Turn, TurnNumber, TurnState,
-};
+use rusqlite::{Connection, Row, ToSql, params_from_iter};
+use tokenrail_domain::{Agent, AgentError, AgentId, ErrorClass, Timestamp};
 use tokenrail_ports::{AgentFilter, StoreError};
 
-use crate::columns::{agent_id_of, json_of, maybe, parsed, sequence_of, status_of, turn_of, unsigned};
+use crate::columns::{agent_id_of, json_of, maybe, parsed, sequence_of, status_of, turn_of};
 use crate::error::store_error;
 
 /// The columns that [`agent_of`] reads, in its order.
@@ -18,20 +16,10 @@ const AGENT: &str = "
         agents.metadata, agents.options, agents.cancel_on_disconnect,
         (SELECT count(*) FROM turns
          WHERE turns.agent = agents.key AND turns.state <> 'ended' AND turns.state = 'queued'
-            AND turns.stop IS NULL)
+            AND turns.stop IS NULL),
+        agents.chat
     FROM agents
     JOIN heads ON heads.agent = agents.key";
-
-const OPEN_TURNS: &str = "
-    SELECT turns.number, turns.run, turns.prompt, turns.state, turns.asked_at, turns.first_sequence,
-        CASE turns.state WHEN 'running' THEN heads.spool_offset ELSE turns.spool_offset END, turns.stop
-    FROM turns
-    JOIN agents ON agents.key = turns.agent
-    JOIN heads ON heads.agent = turns.agent
-    WHERE agents.id = :id AND turns.state <> 'ended'
-    ORDER BY turns.state = 'queued', turns.number";
-
-const LAST_TURN: &str = "SELECT coalesce(max(number), 0) FROM turns WHERE agent = :agent";
 
 pub(crate) fn get(db: &Connection, id: AgentId) -> Result<Option<Agent>, StoreError> {
     Ok(select(db, "WHERE agents.id = ?1", &[&id.to_string()])?.pop())
@@ -75,18 +63,9 @@ pub(crate) fn list(db: &Connection, filter: &AgentFilter) -> Result<Vec<Agent>, 
     select(db, &which, &values)
 }
 
-pub(crate) fn open_turns(db: &Connection, id: AgentId) -> Result<Vec<Turn>, StoreError> {
-    let mut statement = db.prepare_cached(OPEN_TURNS).map_err(store_error)?;
-    let turns = statement
-        .query_map(named_params! { ":id": id.to_string() }, |row| turn_row(row, id))
-        .map_err(store_error)?;
-    turns.collect::<Result<_, _>>().map_err(store_error)
-}
-
-/// The highest number of any turn.
-pub(crate) fn last_turn(db: &Connection, agent: i64) -> Result<TurnNumber, StoreError> {
-    let mut statement = db.prepare_cached(LAST_TURN).map_err(store_error)?;
-    statement.query_row(named_params! { ":agent": agent }, |row| turn_of(row, 0)).map_err(store_error)
+/// The agent of a client's conversation.
+pub(crate) fn by_chat(db: &Connection, chat: &str) -> Result<Option<Agent>, StoreError> {
+    Ok(select(db, "WHERE agents.chat = ?1 AND agents.deleted_at IS NULL", &[&chat])?.pop())
 }
 
 fn select(db: &Connection, which: &str, values: &[&dyn ToSql]) -> Result<Vec<Agent>, StoreError> {
@@ -118,6 +97,7 @@ fn agent_of(row: &Row<'_>) -> rusqlite::Result<Agent> {
         options: json_of(row, 22)?,
         cancel_on_disconnect: row.get(23)?,
         queued: row.get(24)?,
+        chat: row.get(25)?,
     })
 }
 
@@ -132,27 +112,4 @@ fn error_of(row: &Row<'_>) -> rusqlite::Result<Option<AgentError>> {
         retry_after_ms: maybe::<i64>(row, 17)?.map(|ms| ms as u64),
         recoverable: row.get(18)?,
     }))
-}
-
-/// An open turn: what has ended is never read as a turn again.
-fn turn_row(row: &Row<'_>, agent: AgentId) -> rusqlite::Result<Turn> {
-    Ok(Turn {
-        agent,
-        number: turn_of(row, 0)?,
-        run: turn_of(row, 1)?,
-        prompt: row.get(2)?,
-        state: parsed(row, 3, state_from_name)?,
-        asked_at: Timestamp(row.get(4)?),
-        first_sequence: maybe::<i64>(row, 5)?.map(|first| Sequence(first as u64)),
-        spool_offset: unsigned(row, 6)?,
-        stop: maybe::<String>(row, 7)?.map(|_| parsed(row, 7, StopReason::from_name)).transpose()?,
-    })
-}
-
-fn state_from_name(name: &str) -> Option<TurnState> {
-    match name {
-        "queued" => Some(TurnState::Queued),
-        "running" => Some(TurnState::Running),
-        _ => None,
-    }
 }

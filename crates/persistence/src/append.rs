@@ -53,6 +53,16 @@ const END_TURN: &str = "
         first_sequence = coalesce(first_sequence, :first_sequence)
     WHERE agent = :agent AND number = :number";
 
+const WAIT_AGAIN: &str = "
+    UPDATE agents
+    SET status = 'initializing', ended_at = NULL
+    WHERE key = :agent AND status NOT IN ('initializing', 'running')
+        AND EXISTS (
+            SELECT 1
+            FROM turns
+            WHERE agent = :agent AND state <> 'ended' AND state = 'queued' AND stop IS NULL
+        )";
+
 const AGENT_ENDS: &str = "
     UPDATE agents
     SET status = :status, ended_at = :ended_at, usage = :usage, cost_usd = coalesce(:cost_usd, cost_usd),
@@ -292,6 +302,12 @@ fn end(
         ":error_retry_after_ms": error.and_then(|error| error.retry_after_ms).map(|ms| ms as i64),
         ":error_recoverable": error.map(|error| error.recoverable),
     })?;
+    wait_again(db, agent)
+}
+
+/// Where no turn runs and one waits, the agent begins anew.
+pub(crate) fn wait_again(db: &Connection, agent: i64) -> rusqlite::Result<()> {
+    db.prepare_cached(WAIT_AGAIN)?.execute(named_params! { ":agent": agent })?;
     Ok(())
 }
 

@@ -4,6 +4,8 @@ use rusqlite::{Connection, OptionalExtension, named_params};
 use tokenrail_domain::{Agent, AgentId, JsonText, Sequence, StopReason, Timestamp, Turn, TurnNumber};
 use tokenrail_ports::{Created, Enqueued, Idempotency, StoreError};
 
+use crate::append::wait_again;
+use crate::columns::agent_id_of;
 use crate::journal::agent_key;
 use crate::keys::{self, Known};
 use crate::writer::{Command, Failure};
@@ -12,12 +14,14 @@ const ID_IS_TAKEN: &str = "
     SELECT EXISTS (SELECT 1 FROM agents WHERE id = :id)
         OR EXISTS (SELECT 1 FROM tombstones WHERE id = :id)";
 
+const OF_CHAT: &str = "SELECT id FROM agents WHERE chat = :chat AND deleted_at IS NULL";
+
 const ADD_AGENT: &str = "
     INSERT INTO agents
-        (id, type, name, status, prompt, model, cwd, session_id, created_at, metadata, options,
+        (id, type, name, chat, status, prompt, model, cwd, session_id, created_at, metadata, options,
          cancel_on_disconnect)
     VALUES
-        (:id, :type, :name, :status, :prompt, :model, :cwd, :session, :created_at, :metadata, :options,
+        (:id, :type, :name, :chat, :status, :prompt, :model, :cwd, :session, :created_at, :metadata, :options,
          :cancel_on_disconnect)";
 
 const ADD_HEAD: &str = "
@@ -36,11 +40,6 @@ const QUEUE: &str = "
     WHERE id = :id AND deleted_at IS NULL";
 
 const TOUCH: &str = "UPDATE heads SET updated_at = :at WHERE agent = :agent";
-
-const WAIT_AGAIN: &str = "
-    UPDATE agents
-    SET status = 'initializing', ended_at = NULL
-    WHERE key = :agent AND status NOT IN ('initializing', 'running')";
 
 const CANCEL: &str = "
     UPDATE turns
@@ -83,6 +82,11 @@ impl Command for CreateCommand {
         if db.prepare_cached(ID_IS_TAKEN)?.query_row(named_params! { ":id": id }, |row| row.get(0))? {
             return Err(Failure::Refused(StoreError::Conflict { head: Sequence::START }));
         }
+        let chat = named_params! { ":chat": self.agent.chat };
+        let of_chat = db.prepare_cached(OF_CHAT)?.query_row(chat, |row| agent_id_of(row, 0)).optional()?;
+        if let Some(taken) = of_chat {
+            return Ok(Created::ChatTaken(taken));
+        }
         let agent = add_agent(db, &self.agent)?;
         add_turn(db, agent, &self.turn, self.turn.number)?;
         keys::remember(db, self.key.as_ref(), agent, &self.turn, (self.turn.number, 1))?;
@@ -124,7 +128,7 @@ impl Command for EnqueueCommand {
         let (number, queued) = (TurnNumber(last).next(), waiting + 1);
         let turn = Turn { run: number, ..self.turn.clone() };
         add_turn(db, agent, &turn, number)?;
-        db.prepare_cached(WAIT_AGAIN)?.execute(named_params! { ":agent": agent })?;
+        wait_again(db, agent)?;
         touch(db, agent, self.turn.asked_at)?;
         keys::remember(db, self.key.as_ref(), agent, &self.turn, (number, queued))?;
         Ok(Enqueued::New { turn: number, queued })
@@ -245,6 +249,7 @@ fn add_agent(db: &Connection, agent: &Agent) -> rusqlite::Result<i64> {
         ":id": agent.id.to_string(),
         ":type": agent.kind,
         ":name": agent.name,
+        ":chat": agent.chat,
         ":status": agent.status.as_str(),
         ":prompt": agent.prompt,
         ":model": agent.model,

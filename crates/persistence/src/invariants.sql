@@ -47,7 +47,7 @@ JOIN agents ON agents.key = turns.agent
 LEFT JOIN agent_messages
     ON agent_messages.agent_id = agents.id AND agent_messages.type = 'response'
     AND agent_messages.sequence_number = turns.last_sequence
-WHERE turns.state = 'ended' AND turns.first_sequence IS NOT NULL
+WHERE turns.state = 'ended'
 GROUP BY turns.key
 HAVING count(agent_messages.id) <> 1
 
@@ -57,7 +57,7 @@ SELECT 'there are as many results as turns that have ended', agents.id,
 FROM agents
 WHERE (SELECT count(*) FROM agent_messages WHERE agent_id = agents.id AND type = 'response')
     <> (SELECT count(*) FROM turns
-        WHERE agent = agents.key AND state = 'ended' AND first_sequence IS NOT NULL)
+        WHERE agent = agents.key AND state = 'ended')
 
 UNION ALL
 SELECT 'every message has a number up to the head', agents.id, 'message ' || agent_messages.sequence_number

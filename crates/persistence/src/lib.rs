@@ -27,6 +27,7 @@ mod commands;
 mod journal;
 mod keys;
 mod messages;
+mod turns;
 
 mod columns;
 mod iso;

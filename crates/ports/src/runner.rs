@@ -27,12 +27,15 @@ pub trait IAgentRunner: Send + Sync {
     /// Ends and removes all runs that an earlier life of this server has left, but for those in `keep`, which are to
     /// be adopted; gives how many there were. Called before anything is started or adopted. Runners of several
     /// kinds may share the place where runs are kept, so `keep` names those of all kinds.
-    async fn sweep(&self, _keep: &BTreeSet<(AgentId, TurnNumber)>) -> Result<u32, RunnerError> {
+    async fn sweep(&self, keep: &BTreeSet<(AgentId, TurnNumber)>) -> Result<u32, RunnerError> {
+        // A runner that keeps nothing has nothing to end.
+        let _ = keep;
         Ok(0)
     }
 
     /// Ends and removes whatever there still is of an agent's runs, also what was kept of those that have ended.
-    async fn forget(&self, _agent: AgentId) -> Result<(), RunnerError> {
+    async fn forget(&self, agent: AgentId) -> Result<(), RunnerError> {
+        let _ = agent;
         Ok(())
     }
 }

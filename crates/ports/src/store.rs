@@ -47,7 +47,7 @@ pub trait IJournal: Send + Sync {
 #[async_trait]
 pub trait IAgentRepository: Send + Sync {
     /// Saves a new agent with its first turn, queued, and the idempotency key with them. Where the key is
-    /// known, nothing is saved and the answer says what it was used for.
+    /// known, or the conversation has an agent already, nothing is saved and the answer says so.
     async fn create(&self, agent: Agent, turn: Turn, key: Option<Idempotency>)
     -> Result<Created, StoreError>;
 
@@ -74,6 +74,15 @@ pub trait IAgentRepository: Send + Sync {
 
     /// The highest turn number that is taken, by a turn that waits, runs or has ended.
     async fn last_turn(&self, agent: AgentId) -> Result<TurnNumber, StoreError>;
+
+    /// Turns of any state after `after`, by number, at most `limit`.
+    async fn turns(&self, agent: AgentId, after: TurnNumber, limit: usize) -> Result<Vec<Turn>, StoreError>;
+
+    /// The turn to which the event `sequence` belongs; none where there is no such event.
+    async fn turn_at(&self, agent: AgentId, sequence: Sequence) -> Result<Option<Turn>, StoreError>;
+
+    /// The agent of a client's conversation, if there is one that is not deleted.
+    async fn by_chat(&self, chat: String) -> Result<Option<Agent>, StoreError>;
 
     /// Every agent that has an open turn, oldest first: what a starting server must take up again.
     async fn with_open_turns(&self) -> Result<Vec<Agent>, StoreError>;
@@ -139,7 +148,8 @@ pub enum TurnStep {
     /// begun by itself and that is new to the store.
     Start(Box<Turn>),
     Continue,
-    /// The turn has ended as its result says, and the agent with it.
+    /// The turn has ended as its result says, and the agent with it; where another turn waits, the agent is
+    /// `initializing` again.
     End,
 }
 
@@ -205,6 +215,8 @@ pub enum Created {
     Again(AgentId),
     /// The key was used for another body.
     KeyReused,
+    /// The client's conversation belongs to this agent already.
+    ChatTaken(AgentId),
 }
 
 /// What came of [`IAgentRepository::enqueue`].

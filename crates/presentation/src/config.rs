@@ -1,12 +1,35 @@
 //! What the presentation is told by the configuration: who may come, and every bound.
 
+use std::fmt;
 use std::time::Duration;
+
+/// What is shown to nobody: whoever prints it gets dots.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    pub(crate) fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<T: Into<String>> From<T> for Secret {
+    fn from(secret: T) -> Self {
+        Self(secret.into())
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("…")
+    }
+}
 
 /// Who may come, and every bound of the presentation, with the defaults of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PresentationConfig {
     /// What clients must send; none: everybody may come. The caller sees to it that this is so on loopback only.
-    pub token: Option<String>,
+    pub token: Option<Secret>,
     /// The authorities that a `Host` may be, with their port where it is not 80.
     pub allowed_hosts: Vec<String>,
     /// Origins that may come besides those of the allowed hosts: `https://app.example`.

@@ -29,6 +29,6 @@ mod ws;
 mod tests;
 
 pub use api::{Api, RandomSource};
-pub use config::PresentationConfig;
+pub use config::{PresentationConfig, Secret};
 pub use routes::{app, page, routes};
 pub use socket::{SocketLimits, on_connect};

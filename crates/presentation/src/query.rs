@@ -139,7 +139,8 @@ pub(crate) async fn optional_body(
     config: &PresentationConfig,
 ) -> Result<Option<web::Bytes>, Problem> {
     if request.headers().contains_key(header::CONTENT_TYPE) {
-        return Ok(Some(body(request, payload, config).await?).filter(|body| !body.is_empty()));
+        let body = body(request, payload, config).await?;
+        return Ok(Some(body).filter(|body| !matches!(body.trim_ascii(), b"" | b"null")));
     }
     match read(request, payload, config).await? {
         body if body.is_empty() => Ok(None),

@@ -2,6 +2,8 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -42,6 +44,10 @@ pub struct Server {
 pub enum StartError {
     #[error(transparent)]
     Store(#[from] OpenError),
+    #[error("others can write to the data folder {}; run: chmod 700 {}", .0.display(), .0.display())]
+    OthersMayWrite(PathBuf),
+    #[error("the data folder cannot be looked at")]
+    Folder(#[source] io::Error),
     #[error(transparent)]
     Token(#[from] TokenError),
     #[error("cannot listen on {address}; is another server running there? Choose another with --listen")]
@@ -69,6 +75,7 @@ impl Server {
             .spawn_blocking(move || Store::open(store_config))
             .await
             .map_err(|error| StartError::Panic(io::Error::other(error)))??;
+        check_private(&config.data_dir)?;
         let token = if config.insecure_no_auth { None } else { Some(token::read_or_make(&config.data_dir)?) };
         let wanted = config.listen;
         let failed = |source| StartError::Listen { address: wanted, source };
@@ -122,6 +129,12 @@ impl Server {
     }
 }
 
+/// Whoever can write to the data folder can put a token or a database of their own there.
+fn check_private(data_dir: &Path) -> Result<(), StartError> {
+    let mode = std::fs::metadata(data_dir).map_err(StartError::Folder)?.permissions().mode();
+    if mode & 0o022 == 0 { Ok(()) } else { Err(StartError::OthersMayWrite(data_dir.to_owned())) }
+}
+
 fn listen(listener: TcpListener, api: Api, limits: &LimitsConfig) -> io::Result<actix_web::dev::Server> {
     let sockets = SocketLimits {
         send_buffer_bytes: limits.send_buffer_bytes,
@@ -144,7 +157,7 @@ fn listen(listener: TcpListener, api: Api, limits: &LimitsConfig) -> io::Result<
 fn presentation_config(config: &Config, address: SocketAddr, token: Option<String>) -> PresentationConfig {
     let mut presentation = PresentationConfig::new(address.port());
     let limits = &config.limits;
-    presentation.token = token;
+    presentation.token = token.map(Into::into);
     presentation.open_paths = page::PATHS.map(str::to_owned).to_vec();
     if !address.ip().is_unspecified() {
         presentation.allowed_hosts.push(address.to_string());

@@ -69,6 +69,7 @@ impl Pump {
             state: TurnState::Running,
             asked_at: now,
             first_sequence: Some(self.recorder.next_sequence()),
+            last_sequence: None,
             stop: self.stop.and_then(Stop::reason),
             ..self.turn.clone()
         }

@@ -174,10 +174,13 @@ async fn wherever_the_server_dies_the_turns_that_an_agent_begins_by_itself_are_a
 
 #[tokio::test(start_paused = true)]
 async fn only_runs_that_will_be_taken_up_outlive_the_start() {
-    let (h, id) = deaf().await;
-    let ended = harness_with(Arc::clone(&h.store), Arc::new(ScriptedRunner::new([])), tiny_limits());
-    ended.launch("ends at once").await;
+    let h = harness(ScriptedRunner::new([vec![Step::Hang], vec![lines(&["close it"])]]));
+    let runs = h.launch("runs").await;
+    h.wait_for(runs, |_| true).await;
+    let ended = h.launch("ends").await;
+    h.watch(ended).await;
+    h.service.send(runs, "waits".into(), None).await.unwrap();
     let next = next_life(&h, None).await;
     let kept: Vec<_> = next.runner.swept().into_iter().flatten().collect();
-    assert_eq!(kept, [(id, tokenrail_domain::TurnNumber::FIRST)]);
+    assert_eq!(kept, [(runs, tokenrail_domain::TurnNumber::FIRST)]);
 }

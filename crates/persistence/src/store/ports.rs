@@ -12,7 +12,7 @@ use crate::append::AppendCommand;
 use crate::commands::{
     CancelCommand, CreateCommand, DeleteCommand, EnqueueCommand, ProbeCommand, PurgeCommand, StopTurnCommand,
 };
-use crate::{agents, compaction, journal, keys, messages};
+use crate::{agents, compaction, journal, keys, messages, turns};
 
 #[async_trait]
 impl IJournal for Store {
@@ -81,11 +81,23 @@ impl IAgentRepository for Store {
     }
 
     async fn open_turns(&self, agent: AgentId) -> Result<Vec<Turn>, StoreError> {
-        self.read_with(move |db| agents::open_turns(db, agent)).await
+        self.read_with(move |db| turns::open(db, agent)).await
     }
 
     async fn last_turn(&self, agent: AgentId) -> Result<TurnNumber, StoreError> {
-        self.read_with(move |db| agents::last_turn(db, journal::agent_key(db, agent)?)).await
+        self.read_with(move |db| turns::last(db, journal::agent_key(db, agent)?)).await
+    }
+
+    async fn turns(&self, agent: AgentId, after: TurnNumber, limit: usize) -> Result<Vec<Turn>, StoreError> {
+        self.read_with(move |db| turns::list(db, agent, after, limit)).await
+    }
+
+    async fn turn_at(&self, agent: AgentId, sequence: Sequence) -> Result<Option<Turn>, StoreError> {
+        self.read_with(move |db| turns::at(db, agent, sequence)).await
+    }
+
+    async fn by_chat(&self, chat: String) -> Result<Option<Agent>, StoreError> {
+        self.read_with(move |db| agents::by_chat(db, &chat)).await
     }
 
     async fn with_open_turns(&self) -> Result<Vec<Agent>, StoreError> {

@@ -50,6 +50,8 @@ macro_rules! store_contract {
             a_deleted_agent_leaves_the_lists_only
             a_purged_agent_is_gone_for_good
             a_healthy_store_says_so
+            turns_are_read_by_number_and_by_event
+            a_conversation_has_one_agent
         }
         $crate::store_contract! { $fresh: queue
             turns_wait_in_order

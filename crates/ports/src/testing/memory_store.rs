@@ -148,7 +148,7 @@ impl State {
         }
     }
 
-    fn append(&mut self, append: Append) -> Result<(), StoreError> {
+    fn append(&mut self, append: &Append) -> Result<(), StoreError> {
         if let Some(left) = &mut self.appends_left {
             *left = left.checked_sub(1).ok_or_else(|| StoreError::Unavailable("told to fail".into()))?;
         }
@@ -158,9 +158,9 @@ impl State {
         }
         let before = self.shelf(append.agent)?.clone();
         for part in append.parts() {
-            let shelf = self.shelf_mut(part.agent)?;
-            if let Err(error) = shelf.append(part) {
-                *shelf = before;
+            let of = self.shelf_mut(part.agent)?;
+            if let Err(error) = of.append(part) {
+                *of = before;
                 return Err(error);
             }
         }
@@ -178,9 +178,17 @@ impl State {
         if self.purged.contains(&agent.id) || self.shelves.contains_key(&agent.id) {
             return Err(StoreError::Conflict { head: Sequence::START });
         }
+        if let Some(taken) = agent.chat.as_deref().and_then(|chat| self.by_chat(chat)) {
+            return Ok(Created::ChatTaken(taken.id));
+        }
         self.remember(key, &turn, 1);
         self.shelves.insert(agent.id, Shelf::new(agent, turn));
         Ok(Created::New)
+    }
+
+    fn by_chat(&self, chat: &str) -> Option<&Agent> {
+        let mut agents = self.shelves.values().map(|shelf| &shelf.agent);
+        agents.find(|agent| agent.deleted_at.is_none() && agent.chat.as_deref() == Some(chat))
     }
 
     fn enqueue(&mut self, mut turn: Turn, queue_max: u32, key: Option<Idempotency>) -> Enqueued {
@@ -202,12 +210,12 @@ impl State {
     }
 
     fn delete(&mut self, id: AgentId, at: Timestamp, purge: bool) -> bool {
-        let Some(shelf) = self.shelves.get_mut(&id) else { return false };
-        shelf.cancel(at);
-        shelf.to_purge |= purge;
-        if shelf.agent.deleted_at.is_none() {
-            shelf.agent.deleted_at = Some(at);
-            shelf.agent.updated_at = at;
+        let Some(of) = self.shelves.get_mut(&id) else { return false };
+        of.cancel(at);
+        of.to_purge |= purge;
+        if of.agent.deleted_at.is_none() {
+            of.agent.deleted_at = Some(at);
+            of.agent.updated_at = at;
         }
         true
     }
@@ -225,7 +233,7 @@ impl State {
 #[async_trait]
 impl IJournal for MemoryStore {
     async fn append(&self, append: Append) -> Result<(), StoreError> {
-        self.act(|state| state.append(append)).await
+        self.act(|state| state.append(&append)).await
     }
 
     async fn read(
@@ -302,6 +310,19 @@ impl IAgentRepository for MemoryStore {
     async fn last_turn(&self, agent: AgentId) -> Result<TurnNumber, StoreError> {
         self.hesitate().await;
         self.lock().shelf(agent).map(Shelf::last_turn)
+    }
+
+    async fn turns(&self, agent: AgentId, after: TurnNumber, limit: usize) -> Result<Vec<Turn>, StoreError> {
+        self.act(|state| Ok(state.shelves.get(&agent).map_or_else(Vec::new, |it| it.turns(after, limit))))
+            .await
+    }
+
+    async fn turn_at(&self, agent: AgentId, sequence: Sequence) -> Result<Option<Turn>, StoreError> {
+        self.act(|state| Ok(state.shelves.get(&agent).and_then(|it| it.turn_at(sequence)))).await
+    }
+
+    async fn by_chat(&self, chat: String) -> Result<Option<Agent>, StoreError> {
+        self.act(|state| Ok(state.by_chat(&chat).cloned())).await
     }
 
     async fn with_open_turns(&self) -> Result<Vec<Agent>, StoreError> {

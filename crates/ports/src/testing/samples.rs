@@ -29,6 +29,7 @@ pub fn launch(n: u8) -> (Agent, Turn) {
         id: AgentId::new(at, [n; 10]),
         kind: "demo".into(),
         name: Some("Ada".into()),
+        chat: None,
         status: AgentStatus::Initializing,
         prompt: "count to three".into(),
         model: Some("opus".into()),
@@ -62,6 +63,7 @@ pub fn queued_turn(agent: AgentId, number: TurnNumber, prompt: &str) -> Turn {
         state: TurnState::Queued,
         asked_at: Timestamp(LAUNCHED_AT.0 + 500),
         first_sequence: None,
+        last_sequence: None,
         spool_offset: 0,
         stop: None,
     }

@@ -23,6 +23,10 @@ pub(crate) struct AgentDto<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     name: Option<&'a str>,
+    /// The client's own id of this conversation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    chat_id: Option<&'a str>,
     /// `initializing`, `running`, `completed`, `failed`, `cancelled` or `interrupted`.
     status: &'static str,
     /// The prompt of the first turn.
@@ -80,6 +84,7 @@ impl<'a> From<&'a Agent> for AgentDto<'a> {
             id,
             kind,
             name,
+            chat,
             status,
             prompt,
             model,
@@ -104,6 +109,7 @@ impl<'a> From<&'a Agent> for AgentDto<'a> {
             agent_id: (*id).into(),
             kind,
             name: name.as_deref(),
+            chat_id: chat.as_deref(),
             status: status.as_str(),
             prompt,
             model: model.as_deref(),

@@ -73,6 +73,7 @@ pub(crate) fn launch(body: &[u8], depth: usize) -> Result<Launch, Problem> {
         cwd: fields.text("cwd", is_path),
         session: fields.text("sessionId", is_session),
         name: fields.text("name", is_name),
+        chat: None,
         metadata: fields.object("metadata"),
         options: fields.object("options"),
         cancel_on_disconnect: fields.flag("cancelOnDisconnect").unwrap_or(false),

@@ -4,7 +4,7 @@ use actix_web::http::Method;
 use actix_web::http::header::{self, HeaderMap};
 use subtle::ConstantTimeEq;
 
-use crate::config::PresentationConfig;
+use crate::config::{PresentationConfig, Secret};
 use crate::guard::Tickets;
 use crate::query::{Form, Query, form};
 
@@ -39,7 +39,7 @@ pub(crate) fn check(
     tickets: &Tickets,
     asking: &Asking<'_>,
 ) -> Result<(), Denied> {
-    let Some(token) = &config.token else { return Ok(()) };
+    let Some(token) = config.token.as_ref().map(Secret::reveal) else { return Ok(()) };
     if is_open(config, asking) {
         return Ok(());
     }

@@ -59,6 +59,8 @@ pub(crate) async fn events(
     }
     let since = query.since()?.unwrap_or(Sequence::START);
     let (limit, raw) = (query.limit(usize::MAX)?, query.flag("raw")?);
+    // It means nothing here, but what is wrong in one form is wrong in the other.
+    query.flag("keep")?;
     let (events, head) = api.service().events(id, since, limit).await?;
     let up_to = events.last().map_or(since, |event| event.sequence);
     Ok(answer(id, &events, raw, up_to, head))

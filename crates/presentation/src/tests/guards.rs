@@ -4,6 +4,7 @@ use actix_web::http::{Method, Version};
 use actix_web::test::TestRequest;
 
 use super::harness::{HOST, Harness, TOKEN};
+use crate::PresentationConfig;
 
 const HOST_REFUSED: &str = "host_not_allowed";
 const ORIGIN_REFUSED: &str = "origin_not_allowed";
@@ -150,6 +151,12 @@ async fn open_paths_are_read_without_a_token() {
     assert_eq!(code(Method::GET, "/assets/x.js").await.problem(), "not_found");
     assert_eq!(code(Method::POST, "/").await.problem(), "unauthenticated", "only for reading");
     assert_eq!(code(Method::GET, "/api/agents").await.problem(), "unauthenticated");
+}
+
+#[test]
+fn a_configuration_that_is_printed_shows_no_token() {
+    let config = PresentationConfig { token: Some(TOKEN.into()), ..PresentationConfig::new(7117) };
+    assert!(!format!("{config:?}").contains(TOKEN));
 }
 
 #[actix_web::test]

@@ -191,9 +191,18 @@ async fn too_much_is_told_when_to_come_again() {
         limits.queued_turns = 1;
     });
     let id = harness.launch("hang").await;
-    harness.launch("say a").await;
+    let keyed = || {
+        let launch = TestRequest::post().uri(LAUNCH).insert_header(("idempotency-key", "k"));
+        launch
+            .insert_header(("content-type", "application/json"))
+            .set_payload(r#"{"type":"script","prompt":"say a"}"#)
+    };
+    let first = harness.call(keyed()).await;
     let answer = harness.post(LAUNCH, r#"{"type":"script","prompt":"a"}"#).await;
     assert_eq!(answer.problem(), "rate_limited");
+    let again = harness.call(keyed()).await;
+    assert_eq!((again.status, again.header("idempotent-replayed")), (first.status, "true"));
+    assert_eq!(again.json()["id"], first.json()["id"], "what only comes again is no launch");
     let wait: u64 = answer.header("retry-after").parse().unwrap();
     assert!((1..=31).contains(&wait), "{wait}");
     let mut codes = BTreeSet::new();

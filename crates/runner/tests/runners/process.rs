@@ -3,5 +3,6 @@
 mod adoption;
 mod ends;
 mod launch;
+mod leftovers;
 mod output;
 mod support;

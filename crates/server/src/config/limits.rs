@@ -96,7 +96,7 @@ limits! {
     wal_bytes: u64 = 64 << 20,
     /// Connections at the same time.
     connections: usize = 4096,
-    /// Event streams and WebSockets of one peer; the loopback address has no limit of its own.
+    /// Event streams and `WebSockets` of one peer; the loopback address has no limit of its own.
     streams_per_peer: usize = 256,
     /// Logins of one peer per minute that may fail; then 429 `rate_limited`.
     failed_logins_per_minute: u32 = 10,

@@ -1,6 +1,8 @@
 //! An agent's row: how it starts, changes and goes.
 
-use tokenrail_domain::{AgentStatus, Sequence, StopReason, Timestamp, TurnNumber, TurnOutcome, TurnState};
+use tokenrail_domain::{
+    Agent, AgentStatus, Sequence, StopReason, Timestamp, TurnNumber, TurnOutcome, TurnState,
+};
 
 use super::{agent_now, everything, launched, running, saved};
 use crate::testing::samples::{WHOLE, error, json, launch, notice, queued_turn, result, text_delta};
@@ -128,7 +130,7 @@ pub async fn a_chain_is_saved_as_a_whole_or_not_at_all<S: IJournal + IAgentRepos
 
     let both = Append::chain(vec![scribe.end(TurnOutcome::Completed), scribe.start(&second)]).unwrap();
     store.append(both.clone()).await.unwrap();
-    store.append(both).await.expect("again is the same");
+    assert!(store.append(both).await.is_ok(), "again is the same");
     let now = agent_now(store, agent.id).await;
     assert_eq!((now.status, now.turn, now.head), (AgentStatus::Running, TurnNumber(2), Sequence(3)));
     let open = store.open_turns(agent.id).await.unwrap();
@@ -221,4 +223,50 @@ pub async fn a_purged_agent_is_gone_for_good<S: IJournal + IAgentRepository>(sto
 
 pub async fn a_healthy_store_says_so<S: IJournal + IAgentRepository>(store: &S) {
     store.check().await.unwrap();
+}
+
+pub async fn turns_are_read_by_number_and_by_event<S: IJournal + IAgentRepository>(store: &S) {
+    let (agent, mut scribe) = running(store, 1).await;
+    saved(store, scribe.say(vec![text_delta(0, "a"), text_delta(0, "b")])).await;
+    saved(store, scribe.end(TurnOutcome::Failed)).await;
+    let queued = store.enqueue(queued_turn(agent.id, TurnNumber(2), "two"), 2, None).await.unwrap();
+    assert_eq!(queued, Enqueued::New { turn: TurnNumber(2), queued: 1 });
+    let waiting = store.open_turns(agent.id).await.unwrap().remove(0);
+    saved(store, scribe.start(&waiting)).await;
+
+    let turns = store.turns(agent.id, TurnNumber(0), 9).await.unwrap();
+    let stands: Vec<_> = turns
+        .iter()
+        .map(|turn| (turn.number.0, turn.state, turn.first_sequence, turn.last_sequence))
+        .collect();
+    let ended = (1, TurnState::Ended(TurnOutcome::Failed), Some(Sequence(1)), Some(Sequence(4)));
+    let runs = (2, TurnState::Running, Some(Sequence(5)), None);
+    assert_eq!(stands, [ended, runs]);
+    assert_eq!(store.turns(agent.id, TurnNumber(0), 1).await.unwrap(), turns[..1]);
+    assert_eq!(store.turns(agent.id, TurnNumber(1), 9).await.unwrap(), turns[1..]);
+    assert_eq!(store.turns(launch(2).0.id, TurnNumber(0), 9).await.unwrap(), []);
+
+    for (sequence, number) in [(1, Some(1)), (3, Some(1)), (4, Some(1)), (5, Some(2)), (0, None), (6, None)] {
+        let turn = store.turn_at(agent.id, Sequence(sequence)).await.unwrap();
+        assert_eq!(turn.map(|turn| turn.number.0), number, "event {sequence}");
+    }
+}
+
+pub async fn a_conversation_has_one_agent<S: IJournal + IAgentRepository>(store: &S) {
+    let create = |n: u8, chat: &str| {
+        let (agent, turn) = launch(n);
+        store.create(Agent { chat: Some(chat.to_owned()), ..agent }, turn, None)
+    };
+    let first = launch(1).0.id;
+    assert_eq!(create(1, "a").await.unwrap(), Created::New);
+    assert_eq!(create(2, "a").await.unwrap(), Created::ChatTaken(first));
+    assert_eq!(store.get(launch(2).0.id).await.unwrap(), None);
+    assert_eq!(create(3, "b").await.unwrap(), Created::New);
+    let found = store.by_chat("a".to_owned()).await.unwrap().unwrap();
+    assert_eq!((found.id, found.chat.as_deref()), (first, Some("a")));
+    assert_eq!(store.by_chat("c".to_owned()).await.unwrap(), None);
+
+    assert!(store.delete(first, Timestamp(1), false).await.unwrap());
+    assert_eq!(store.by_chat("a".to_owned()).await.unwrap(), None, "it is deleted");
+    assert_eq!(create(4, "a").await.unwrap(), Created::New);
 }

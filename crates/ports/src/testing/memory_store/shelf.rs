@@ -53,6 +53,8 @@ impl Shelf {
         }
         if let Some(result) = result {
             turn.state = TurnState::Ended(result.outcome);
+            turn.first_sequence.get_or_insert(first.sequence);
+            turn.last_sequence = Some(last.sequence);
             self.agent.ended_at = Some(last.at);
             self.agent.error.clone_from(&result.error);
             self.agent.usage.clone_from(&result.usage);
@@ -63,6 +65,9 @@ impl Shelf {
         self.agent.updated_at = last.at;
         self.agent.session = append.session.clone().or(self.agent.session.take());
         self.agent.queued = self.count_queued();
+        if result.is_some() {
+            self.wait_again();
+        }
         self.events.extend(append.events.iter().cloned());
         Ok(())
     }
@@ -143,17 +148,31 @@ impl Shelf {
         (turn.number, turn.run) = (number, number);
         turn.state = TurnState::Queued;
         self.agent.updated_at = turn.asked_at;
-        if let Ok(waiting) = self.agent.status.transition(AgentStatus::Initializing) {
-            self.agent.status = waiting;
-            self.agent.ended_at = None;
-        }
         self.turns.insert(number, turn);
         self.agent.queued = self.count_queued();
+        self.wait_again();
         number
+    }
+
+    /// An agent that has ended begins anew where a turn waits.
+    fn wait_again(&mut self) {
+        let waits = 0 < self.agent.queued;
+        if let Some(status) = self.agent.status.transition(AgentStatus::Initializing).ok().filter(|_| waits) {
+            self.agent.status = status;
+            self.agent.ended_at = None;
+        }
     }
 
     pub(super) fn last_turn(&self) -> TurnNumber {
         self.turns.last_key_value().map_or(TurnNumber::default(), |(last, _)| *last)
+    }
+
+    pub(super) fn turns(&self, after: TurnNumber, limit: usize) -> Vec<Turn> {
+        self.turns.values().filter(|turn| after < turn.number).take(limit).cloned().collect()
+    }
+
+    pub(super) fn turn_at(&self, sequence: Sequence) -> Option<Turn> {
+        self.turns.get(&self.event(sequence)?.turn).cloned()
     }
 
     pub(super) fn open_turns(&self) -> Vec<Turn> {

@@ -1,0 +1,93 @@
+//! Conversations that clients name by ids of their own, and their turns.
+
+use tokenrail_domain::{Agent, AgentId, Sequence, Turn, TurnNumber};
+
+use crate::commands::{CommandKey, Launch};
+use crate::error::Refusal;
+use crate::service::AgentService;
+
+/// What came of saying something in a conversation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Said {
+    /// The agent of the conversation.
+    pub agent: AgentId,
+    /// The turn that the message became.
+    pub turn: TurnNumber,
+}
+
+impl AgentService {
+    /// Says something in the conversation `chat`: its first message launches an agent as `launch` says, each later
+    /// one is the agent's next turn. With a key, the same message again is said once, whichever of the two it was.
+    ///
+    /// # Errors
+    /// [`Refusal`] where it was not said.
+    pub async fn converse(&self, chat: String, launch: Launch) -> Result<Said, Refusal> {
+        // A launch's keys are all of one scope; of a message, the agent is a part of the scope.
+        let first_key = launch.idempotency.as_ref().map(|key| in_chat(&chat, key));
+        if let Some(key) = &first_key
+            && let Some(outcome) = self.launched_before(key).await?
+        {
+            return Ok(Said { agent: outcome.agent.id, turn: TurnNumber::FIRST });
+        }
+        let agent = match self.by_chat(chat.clone()).await? {
+            Some(agent) => agent.id,
+            None => {
+                let first = Launch { chat: Some(chat), idempotency: first_key, ..launch.clone() };
+                let outcome = self.launch(first).await?;
+                if !outcome.again {
+                    return Ok(Said { agent: outcome.agent.id, turn: TurnNumber::FIRST });
+                }
+                // Somebody else was first.
+                outcome.agent.id
+            }
+        };
+        let accepted = self.send(agent, launch.prompt, launch.idempotency).await?;
+        Ok(Said { agent, turn: accepted.turn })
+    }
+
+    /// The agent of a conversation, if there is one that is not deleted.
+    ///
+    /// # Errors
+    /// [`Refusal::Store`].
+    pub async fn by_chat(&self, chat: String) -> Result<Option<Agent>, Refusal> {
+        Ok(self.core.outside.agents.by_chat(chat).await?)
+    }
+
+    /// The agent's turns after `after`, waiting, running and ended, by number; at most `limits.list_agents` at once.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`], [`Refusal::Store`].
+    pub async fn turns(&self, id: AgentId, after: TurnNumber, limit: usize) -> Result<Vec<Turn>, Refusal> {
+        let limit = limit.min(self.core.limits.list_agents);
+        let turns = self.core.outside.agents.turns(id, after, limit).await?;
+        if turns.is_empty() {
+            // Where there are none, it may be for want of the agent.
+            self.get(id).await?;
+        }
+        Ok(turns)
+    }
+
+    /// One turn; none where the agent has no such turn.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`], [`Refusal::Store`].
+    pub async fn turn(&self, id: AgentId, number: TurnNumber) -> Result<Option<Turn>, Refusal> {
+        let Some(before) = number.0.checked_sub(1) else { return Ok(None) };
+        let turns = self.turns(id, TurnNumber(before), 1).await?;
+        Ok(turns.into_iter().find(|turn| turn.number == number))
+    }
+
+    /// The turn to which an event belongs; none where there is no such event.
+    ///
+    /// # Errors
+    /// [`Refusal::Store`].
+    pub async fn turn_at(&self, id: AgentId, sequence: Sequence) -> Result<Option<Turn>, Refusal> {
+        Ok(self.core.outside.agents.turn_at(id, sequence).await?)
+    }
+}
+
+/// The key of a conversation's first message: another conversation may use the same one.
+fn in_chat(chat: &str, key: &CommandKey) -> CommandKey {
+    // The length keeps what belongs to the one from being read as the other's.
+    CommandKey { key: format!("chat:{}:{chat}:{}", chat.len(), key.key), body: key.body.clone() }
+}

@@ -1,0 +1,54 @@
+use tokenrail_domain::TurnNumber;
+use tokenrail_ports::testing::{ScriptedRunner, Step};
+
+use super::harness::{Harness, harness, words};
+use crate::{CommandKey, Launch, Said};
+
+fn line(n: usize) -> Vec<Step> {
+    vec![Step::line(format!("say w{n}")), Step::line("close done")]
+}
+
+async fn say(h: &Harness, chat: &str, message: &str) -> Said {
+    let key = CommandKey { key: message.to_owned(), body: message.to_owned() };
+    let launch = Launch { prompt: message.to_owned(), idempotency: Some(key), ..Launch::default() };
+    h.service.converse(chat.to_owned(), launch).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_conversation_is_one_agent_and_each_message_a_turn_of_it() {
+    let h = harness(ScriptedRunner::new([line(1), line(2)]));
+    let first = say(&h, "chat", "one").await;
+    h.watch(first.agent).await;
+    let second = say(&h, "chat", "two").await;
+    let seen = h.watch(first.agent).await;
+    assert_eq!((second.agent, second.turn), (first.agent, TurnNumber(2)));
+    let asked: Vec<_> = words(&seen).into_iter().filter(|word| word.starts_with("user")).collect();
+    assert_eq!(asked, ["user one", "user two"]);
+    assert_eq!(h.service.by_chat("chat".into()).await.unwrap().map(|agent| agent.id), Some(first.agent));
+    let turns = h.service.turns(first.agent, TurnNumber(0), 9).await.unwrap();
+    assert_eq!(turns.iter().map(|turn| &*turn.prompt).collect::<Vec<_>>(), ["one", "two"]);
+}
+
+#[tokio::test]
+async fn a_message_that_is_sent_again_is_said_once() {
+    let h = harness(ScriptedRunner::new([line(1), line(2), line(3)]));
+    let first = say(&h, "chat", "one").await;
+    assert_eq!(say(&h, "chat", "one").await, first);
+    let second = say(&h, "chat", "two").await;
+    assert_eq!(say(&h, "chat", "two").await, second);
+    assert_eq!(say(&h, "chat", "one").await, first);
+    h.watch(first.agent).await;
+    let other = say(&h, "another chat", "one").await;
+    assert_ne!(other.agent, first.agent, "another chat may use the same key");
+    assert_eq!(h.service.turns(first.agent, TurnNumber(0), 9).await.unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn two_first_messages_at_once_meet_in_one_agent() {
+    for _ in 0..20 {
+        let h = harness(ScriptedRunner::new([line(1), line(2)]));
+        let (one, two) = tokio::join!(say(&h, "chat", "one"), say(&h, "chat", "two"));
+        assert_eq!(one.agent, two.agent);
+        assert_ne!(one.turn, two.turn);
+    }
+}

@@ -1,0 +1,67 @@
+//! Runs that nobody will read any more.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use tokenrail_domain::{AgentId, Timestamp, TurnNumber};
+use tokenrail_ports::{IAgentRunner, RunOutput};
+
+use super::support::{Bench, first, next, rest};
+
+const HANGS: &str = "(setsid sleep 1000 &) ; echo one; sleep 1000";
+
+#[tokio::test]
+async fn a_run_that_nobody_takes_up_is_ended_with_all_that_it_has_started() {
+    let bench = Bench::new(HANGS);
+    let mut run = bench.start().await;
+    assert_eq!(first(&mut run).await, ["one"]);
+    drop(run);
+    fs::create_dir(bench.config.runs.join("notes-1")).unwrap();
+    let runner = bench.runner();
+    let keep = BTreeSet::from([(bench.order.agent, bench.order.turn)]);
+    assert_eq!(runner.sweep(&keep).await.unwrap(), 0);
+    assert!(!bench.processes().is_empty(), "it is to be taken up");
+
+    assert_eq!(runner.sweep(&BTreeSet::from([(bench.order.agent, TurnNumber(2))])).await.unwrap(), 1);
+    assert!(!bench.run_folder().exists());
+    bench.assert_nothing_left().await;
+    assert_eq!(runner.sweep(&BTreeSet::new()).await.unwrap(), 0);
+    assert!(bench.config.runs.join("notes-1").exists(), "what is no run stays");
+}
+
+#[tokio::test]
+async fn a_spool_that_was_kept_stays_until_its_agent_is_forgotten() {
+    let mut bench = Bench::new("head -c 100000 /dev/zero | tr '\\0' 'x'; echo");
+    bench.config.limits.line_bytes = 1000;
+    let mut run = bench.start().await;
+    rest(&mut run).await;
+    run.discard().await;
+    let kept = bench.run_folder().with_extension("kept");
+    let runner = bench.runner();
+    runner.sweep(&BTreeSet::new()).await.unwrap();
+    runner.forget(AgentId::new(Timestamp(1), [1; 10])).await.unwrap();
+    assert!(kept.join("stdout").exists());
+    runner.forget(bench.order.agent).await.unwrap();
+    assert!(!kept.exists());
+}
+
+#[tokio::test]
+async fn an_agent_that_is_forgotten_while_it_runs_is_ended() {
+    let bench = Bench::new(HANGS);
+    let mut run = bench.start().await;
+    assert_eq!(first(&mut run).await, ["one"]);
+    bench.runner().forget(bench.order.agent).await.unwrap();
+    bench.assert_nothing_left().await;
+    assert!(!bench.run_folder().exists());
+    rest(&mut run).await;
+}
+
+#[tokio::test]
+async fn output_without_a_line_end_is_progress_all_the_same() {
+    let bench = Bench::new("printf half; until [ -e go ]; do sleep 0.01; done; echo line");
+    let mut run = bench.start().await;
+    let RunOutput::Progress { offset } = next(&mut run).await else { panic!("no line has ended") };
+    assert!((1..=4).contains(&offset), "{offset}");
+    fs::write(bench.work("go"), "").unwrap();
+    assert_eq!(first(&mut run).await, ["halfline"]);
+}
