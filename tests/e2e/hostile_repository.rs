@@ -17,10 +17,11 @@ mod real_claude {
         let env: Vec<_> = environment.iter().map(|(name, value)| format!("{name} = {value:?}")).collect();
         let args: Vec<_> = claude::ARGUMENTS.iter().chain(more_args).map(|arg| format!("{arg:?}")).collect();
         let config = format!(
-            "[agents.claude-code]\nprogram = \"{}\"\nargs = [{}]\npass_env = [\"PATH\"]\nenv = {{ {} }}\ncwd_roots = [{root:?}]\n",
+            "[agents.claude-code]\nprogram = \"{}\"\nargs = [{}]\npass_env = [\"PATH\"]\nenv = {{ {} }}\ncwd_roots = [\"{}\"]\n",
             claude::program().display(),
             args.join(", "),
             env.join(", "),
+            root.display(),
         );
         TestServer::start_with(&config)
     }

@@ -94,6 +94,19 @@ async fn s02_a_token_that_others_can_read_or_that_is_none_is_not_used() {
 }
 
 #[tokio::test]
+async fn s02_a_data_folder_to_which_others_can_write_is_not_used() {
+    let mut server = TestServer::start();
+    server.kill_9();
+    for mode in [0o720, 0o702, 0o777] {
+        std::fs::set_permissions(server.data_dir(), std::fs::Permissions::from_mode(mode)).unwrap();
+        let output = server.command(&["serve"]).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{mode:o}: {said}");
+        assert!(said.contains("others can write to the data folder"), "{mode:o}: {said}");
+    }
+}
+
+#[tokio::test]
 async fn s02_a_server_that_others_can_reach_still_asks_who_they_are() {
     let mut server = TestServer::start();
     server.kill_9();

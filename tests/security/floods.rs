@@ -52,11 +52,11 @@ fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
     match payload.len() {
         length @ ..126 => frame.push(0x80 | length as u8),
         length @ ..65_536 => {
-            frame.push(0x80 | 126);
+            frame.push(0x80 | 0x7e);
             frame.extend_from_slice(&(length as u16).to_be_bytes());
         }
         length => {
-            frame.push(0x80 | 127);
+            frame.push(0x80 | 0x7f);
             frame.extend_from_slice(&(length as u64).to_be_bytes());
         }
     }
@@ -72,7 +72,7 @@ async fn s26_frames_against_the_protocol_end_the_connection() {
         .chain(std::iter::repeat_n(frame(0x00, &[b'x'; 1000]), 200))
         .flatten()
         .collect();
-    let mut claimed = vec![0x81, 0x80 | 127];
+    let mut claimed = vec![0x81, 0x80 | 0x7f];
     claimed.extend_from_slice(&u64::MAX.to_be_bytes());
     let cases: [(&str, Vec<u8>, &[u16]); 9] = [
         ("not masked", vec![0x81, 2, b'{', b'}'], &[1002]),
@@ -106,7 +106,7 @@ async fn s26_ten_thousand_subscriptions_and_pings_cost_little() {
         socket.send(Message::text(text)).await.unwrap();
         socket.send(Message::Ping(vec![0; 125].into())).await.unwrap();
     }
-    socket.say("ping", json!({})).await;
+    socket.say("ping", &json!({})).await;
     let mut frames = 0;
     loop {
         match socket.hear().await {

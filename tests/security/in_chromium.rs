@@ -25,7 +25,7 @@ async fn s05_a_name_that_leads_here_reads_and_does_nothing() {
     server.launch_as("fake", SECRET).await;
     let authority = server.authority();
     let port = authority.rsplit(':').next().unwrap();
-    let browser = Browser::start().await;
+    let browser = Browser::start();
     for (name, expected) in [("evil.test", 421), ("127.0.0.1", 200)] {
         let mut page = browser.page().await;
         // As if the page had come before the name led here: then no policy of ours would bind it.
@@ -72,7 +72,7 @@ async fn s06_a_page_of_another_origin_reads_and_does_nothing() {
     let port = site.local_addr().unwrap().port();
     Handle::current().spawn(serve_pages(site));
     let before = server.get("/api/agents").await;
-    let browser = Browser::start().await;
+    let browser = Browser::start();
     for (page_host, target_host) in
         [("evil.test", "127.0.0.1"), ("127.0.0.1", "127.0.0.1"), ("127.0.0.1", "localhost")]
     {
@@ -164,7 +164,7 @@ async fn serve_pages(listener: TcpListener) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s20_what_agents_say_is_text_on_the_page_and_nothing_else() {
     let server = TestServer::start();
-    let browser = Browser::start().await;
+    let browser = Browser::start();
     let whole: Vec<String> = SCRIPTS.iter().map(|script| format!("{script}\n")).collect();
     let split: Vec<String> = whole.iter().flat_map(|script| script.chars()).map(String::from).collect();
     for say in [whole.clone(), split] {
@@ -209,11 +209,7 @@ async fn check_shown(page: &mut Page, said: &str) {
     assert_eq!(shown["elements"], json!(["DIV"]), "only the page's own elements hold it");
     assert_eq!((&shown["hit"], &shown["title"]), (&Value::Null, &json!("Tokenrail")));
     assert_eq!(shown["strange"], json!([]), "no element of the corpus was made anywhere");
-    assert_eq!(
-        shown["address"].as_str().unwrap().contains("token"),
-        false,
-        "the token is not in the address bar"
-    );
+    assert!(!shown["address"].as_str().unwrap().contains("token"), "the token is not in the address bar");
 }
 
 const SHOWN: &str = r##"(() => {
@@ -230,7 +226,7 @@ const SHOWN: &str = r##"(() => {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s32_the_page_keeps_its_own_policy_while_it_is_used() {
     let server = TestServer::start_with(&(fake_config() + "[agents.demo]\nrunner = \"replay\"\nspeed = 0\n"));
-    let browser = Browser::start().await;
+    let browser = Browser::start();
     let mut page = browser.page().await;
     page.open(&format!("http://{}/#token={}", server.authority(), server.token())).await;
     page.evaluate("document.querySelector('#demo').click()").await;

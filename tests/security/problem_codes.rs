@@ -121,10 +121,10 @@ impl Seen {
     }
 
     /// Says something on a WebSocket and expects an `error` frame; the connection stays open.
-    async fn socket(&mut self, socket: &mut Socket, kind: &str, payload: Value, code: &str) {
+    async fn socket(&mut self, socket: &mut Socket, kind: &str, payload: &Value, code: &str) {
         socket.say(kind, payload).await;
         self.frame(socket, code).await;
-        socket.say("ping", json!({})).await;
+        socket.say("ping", &json!({})).await;
         socket.hear_of("pong").await;
     }
 
@@ -270,14 +270,14 @@ async fn what_sockets_are_told(seen: &mut Seen) {
         wish.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         wish
     };
-    seen.socket(&mut socket, "nope", json!({}), "validation_failed").await;
-    seen.socket(&mut socket, "subscribe", json!({ "agentId": UNKNOWN }), "not_found").await;
-    seen.socket(&mut socket, "subscribe", wish(json!({ "since": "x" })), "cursor_malformed").await;
-    seen.socket(&mut socket, "subscribe", wish(json!({ "since": 9999 })), "cursor_ahead").await;
-    seen.socket(&mut socket, "subscribe", wish(json!({ "dialect": "nope" })), "dialect_unknown").await;
-    socket.say("subscribe", wish(json!({}))).await;
+    seen.socket(&mut socket, "nope", &json!({}), "validation_failed").await;
+    seen.socket(&mut socket, "subscribe", &json!({ "agentId": UNKNOWN }), "not_found").await;
+    seen.socket(&mut socket, "subscribe", &wish(json!({ "since": "x" })), "cursor_malformed").await;
+    seen.socket(&mut socket, "subscribe", &wish(json!({ "since": 9999 })), "cursor_ahead").await;
+    seen.socket(&mut socket, "subscribe", &wish(json!({ "dialect": "nope" })), "dialect_unknown").await;
+    socket.say("subscribe", &wish(json!({}))).await;
     socket.hear_of("subscribed").await;
-    seen.socket(&mut socket, "subscribe", json!({ "agentId": other }), "capacity_exhausted").await;
+    seen.socket(&mut socket, "subscribe", &json!({ "agentId": other }), "capacity_exhausted").await;
     let _ = socket.send(Message::text("x".repeat((64 << 10) + 1))).await;
     assert_eq!(socket.end().await, Some(4509));
     seen.sockets.insert("payload_too_large".to_owned());
@@ -300,7 +300,7 @@ async fn a_store_that_is_busy_and_one_that_is_broken(seen: &mut Seen) {
     seen.http(launch(), "store_failed").await;
     let stream = server.request(Method::GET, &format!("/api/agents/{UNKNOWN}/events"));
     seen.stream(stream, "store_failed").await;
-    seen.socket(&mut socket, "subscribe", json!({ "agentId": UNKNOWN }), "store_failed").await;
+    seen.socket(&mut socket, "subscribe", &json!({ "agentId": UNKNOWN }), "store_failed").await;
 }
 
 async fn a_server_that_shuts_down(seen: &mut Seen) {

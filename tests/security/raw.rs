@@ -54,7 +54,7 @@ pub(crate) async fn answer(socket: &mut TcpStream) -> Option<Answer> {
         if let Some(answer) = parse(&bytes, false) {
             return Some(answer);
         }
-        let mut chunk = [0; 16 << 10];
+        let mut chunk = vec![0; 16 << 10];
         match timeout(PATIENCE, socket.read(&mut chunk)).await.expect("the server says something, or closes")
         {
             Ok(0) | Err(_) => return parse(&bytes, true),
@@ -67,7 +67,7 @@ pub(crate) async fn answer(socket: &mut TcpStream) -> Option<Answer> {
 pub(crate) async fn until_closed(socket: &mut TcpStream, patience: Duration) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     let read = async {
-        let mut chunk = [0; 16 << 10];
+        let mut chunk = vec![0; 16 << 10];
         while let Ok(count @ 1..) = socket.read(&mut chunk).await {
             bytes.extend_from_slice(&chunk[..count]);
         }

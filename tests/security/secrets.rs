@@ -75,9 +75,9 @@ async fn everything_that_can_go_wrong(server: &TestServer) -> String {
         let id = agent["agentId"].as_str().unwrap();
         server.wait_until(id, |agent| agent["endedAt"].is_string()).await;
         let mut socket = Socket::open(server, &format!("?x={QUERY}")).await;
-        socket.say("subscribe", json!({ "agentId": id, "since": 0 })).await;
+        socket.say("subscribe", &json!({ "agentId": id, "since": 0 })).await;
         socket.hear_of("subscribed").await;
-        socket.say(HEADER, json!({ "x": PROMPT })).await;
+        socket.say(HEADER, &json!({ "x": PROMPT })).await;
         problems += &socket.hear_of("error").await.to_string();
     }
     let wrong = [

@@ -28,7 +28,7 @@ impl Socket {
         Self(connect_async(request).await.unwrap().0)
     }
 
-    pub(crate) async fn say(&mut self, kind: &str, payload: Value) {
+    pub(crate) async fn say(&mut self, kind: &str, payload: &Value) {
         self.send(Message::text(json!({ "type": kind, "payload": payload }).to_string())).await.unwrap();
     }
 

@@ -46,7 +46,7 @@ pub(super) struct Page {
 }
 
 impl Browser {
-    pub(super) async fn start() -> Self {
+    pub(super) fn start() -> Self {
         let program = std::env::var_os(VARIABLE)
             .unwrap_or_else(|| panic!("{VARIABLE} is not set: cargo xtask test sets it"));
         let profile = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
