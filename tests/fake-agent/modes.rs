@@ -1,14 +1,14 @@
 //! What the agent does in each mode.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
-use rustix::process::{Signal, getpid, kill_process, setsid};
+use rustix::process::{Resource, Signal, getpid, getrlimit, kill_process, setsid};
 use serde_json::json;
 
 use crate::ESCAPEE;
@@ -48,6 +48,7 @@ pub(crate) fn play(script: &Script, out: &mut Printer) -> io::Result<u8> {
 }
 
 fn print(script: &Script, out: &mut Printer) -> io::Result<u8> {
+    io::stderr().write_all(script.complain.as_bytes())?;
     match script.mode {
         Mode::NoNewline => return fill(out, script.mib).map(|()| 0),
         Mode::StderrFlood => flood_stderr(script.mib)?,
@@ -59,7 +60,7 @@ fn print(script: &Script, out: &mut Printer) -> io::Result<u8> {
         Mode::Tool => tool(script, out)?,
         Mode::LongLine => long_line(script.mib, out)?,
         Mode::TinyLines => tiny_lines(script.mib, out)?,
-        Mode::EnvDump => return env_dump(out).map(|()| 0),
+        Mode::EnvDump => return env_dump(script, out).map(|()| 0),
         _ => {}
     }
     let text = deltas(script, out)?;
@@ -73,7 +74,7 @@ fn print(script: &Script, out: &mut Printer) -> io::Result<u8> {
         Mode::Crash => return Ok(script.code),
         _ => {}
     }
-    let tokens = script.deltas;
+    let tokens = script.deltas();
     out.text_end(&text, tokens)?;
     match script.mode {
         Mode::NoResult => {}
@@ -99,7 +100,7 @@ fn deltas(script: &Script, out: &mut Printer) -> io::Result<String> {
     }
     let mut started = Instant::now();
     let (mut index, mut paced_from) = (0, 0);
-    while index < script.deltas || (script.mode == Mode::Flood && out.bytes < script.mib * MIB) {
+    while index < script.deltas() || (script.mode == Mode::Flood && out.bytes < script.mib * MIB) {
         if index == script.gate_after && script.mode != Mode::Tool {
             wait_for(script.gate.as_deref());
             (started, paced_from) = (Instant::now(), index);
@@ -116,7 +117,8 @@ fn deltas(script: &Script, out: &mut Printer) -> io::Result<String> {
             out.text_start()?;
             text.clear();
         }
-        let delta = if script.stamp { time_text() } else { delta_text(index) };
+        let said = usize::try_from(index).ok().and_then(|index| script.say.get(index)).cloned();
+        let delta = said.unwrap_or_else(|| if script.stamp { time_text() } else { delta_text(index) });
         out.text_delta(&delta)?;
         text.push_str(&delta);
         index += 1;
@@ -162,7 +164,7 @@ fn flood_stderr(mib: usize) -> io::Result<()> {
     (0..mib).try_for_each(|_| io::stderr().write_all(block.as_bytes()))
 }
 
-fn env_dump(out: &mut Printer) -> io::Result<()> {
+fn env_dump(script: &Script, out: &mut Printer) -> io::Result<()> {
     let env: BTreeMap<_, _> = env::vars_os()
         .map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()))
         .collect();
@@ -171,8 +173,11 @@ fn env_dump(out: &mut Printer) -> io::Result<()> {
     let cmdline: Vec<_> = env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     let cwd = env::current_dir()?;
     let fds = descriptors()?;
+    let peeked: BTreeMap<_, _> =
+        script.peek.iter().map(|path| (path.to_string_lossy(), peek(path))).collect();
     let text = json!({
         "env": env, "cwd": cwd.to_string_lossy(), "umask": umask, "fds": fds, "cmdline": cmdline,
+        "core_limit": getrlimit(Resource::Core).current, "peeked": peeked,
     });
     let text = text.to_string();
     out.message_start()?;
@@ -180,6 +185,15 @@ fn env_dump(out: &mut Printer) -> io::Result<()> {
     out.text_delta(&text)?;
     out.text_end(&text, 1)?;
     out.result(&text, 1)
+}
+
+/// How it goes to read a little of a file.
+fn peek(path: &Path) -> String {
+    let read = fs::File::open(path).and_then(|mut file| file.read(&mut [0; 16]));
+    match read {
+        Ok(count) => format!("{count} bytes"),
+        Err(error) => error.kind().to_string(),
+    }
 }
 
 /// The open descriptors and what they are; not the one that reads the list.

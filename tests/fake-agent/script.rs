@@ -20,6 +20,14 @@ pub(crate) struct Script {
     pub(crate) hurry: Option<PathBuf>,
     /// Each delta says the microseconds of the monotonic clock at which it was printed, instead of its number.
     pub(crate) stamp: bool,
+    /// What the deltas say, one each, instead of their numbers.
+    pub(crate) say: Vec<String>,
+    /// What is printed on standard error at first.
+    pub(crate) complain: String,
+    /// A file to write all of the prompt to, byte for byte.
+    pub(crate) copy_prompt: Option<PathBuf>,
+    /// Files that `env_dump` tries to read; it says how that went.
+    pub(crate) peek: Vec<PathBuf>,
     /// How long the tool of `tool` runs, in milliseconds.
     pub(crate) pause_ms: u64,
     /// How much the modes that speak of MiB print.
@@ -45,6 +53,10 @@ impl Default for Script {
             pace_us: 0,
             hurry: None,
             stamp: false,
+            say: Vec::new(),
+            complain: String::new(),
+            copy_prompt: None,
+            peek: Vec::new(),
             pause_ms: 0,
             mib: 1,
             cut: 3,
@@ -87,7 +99,8 @@ pub(crate) enum Mode {
     CloseStdin,
     /// Calls a tool, which takes `pause_ms` and waits for `gate`, and then says its text.
     Tool,
-    /// Says what it sees of its process: one JSON object `{env, cwd, umask, fds, cmdline}` as its text.
+    /// Says what it sees of its process: one JSON object
+    /// `{env, cwd, umask, fds, cmdline, core_limit, peeked}` as its text.
     EnvDump,
     /// Prints `mib` MiB on standard error, then as `stream`.
     StderrFlood,
@@ -112,6 +125,11 @@ impl Script {
     pub(crate) fn parse(line: &str) -> Self {
         // A prompt of people is no script.
         serde_json::from_str(line).unwrap_or_default()
+    }
+
+    /// How many deltas the message has.
+    pub(crate) fn deltas(&self) -> u64 {
+        if self.say.is_empty() { self.deltas } else { self.say.len() as u64 }
     }
 
     /// Whether each line is written by itself, as agents do.

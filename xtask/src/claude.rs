@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::{Failure, process, system, workspace};
+use crate::{Failure, process, tools, workspace};
 
 /// A known version: its output changes with almost every release.
 const VERSION: &str = "2.1.330";
@@ -24,7 +24,9 @@ pub(crate) fn ready() -> Result<PathBuf, Failure> {
     if let Some(program) = installed(&folder) {
         return Ok(program);
     }
-    system::need("npm", "to fetch the claude program")?;
+    if !answers("npm") {
+        tools::install("npm")?;
+    }
     fetch(&folder)?;
     installed(&folder)
         .ok_or_else(|| Failure::new(format!("{PACKAGE} {VERSION} has no program that runs on this machine")))
@@ -57,4 +59,9 @@ fn fetch(folder: &Path) -> Result<(), Failure> {
     npm.args(["--engine-strict=false", "--loglevel=error", "--include=optional"]);
     npm.arg(format!("{PACKAGE}@{VERSION}")).current_dir(folder);
     process::step_within(FETCH_LIMIT, &format!("fetching {PACKAGE} {VERSION}"), &mut npm)
+}
+
+fn answers(program: &str) -> bool {
+    let asked = Command::new(program).arg("--version").stdin(Stdio::null()).output();
+    asked.is_ok_and(|answer| answer.status.success())
 }

@@ -7,8 +7,8 @@
 //! * [`test`]: every test, with all the set-up it needs
 //! * [`planted`]: the proof that the simulation finds bugs
 //! * [`claude`]: the real agent program that the tests talk to
+//! * [`tools`]: the browser and other programs of others that tests are tried with
 //! * [`bench`]: the measurements
-//! * [`system`]: the programs that the tests need
 //! * [`workspace`], [`process`]: the files of the project, and the programs that are run on them
 #![expect(clippy::print_stdout, reason = "a command line program speaks on standard output")]
 #![expect(clippy::print_stderr, reason = "and complains on standard error")]
@@ -18,9 +18,9 @@ mod claude;
 mod layers;
 mod planted;
 mod process;
-mod system;
 mod test;
 mod tidy;
+mod tools;
 mod workspace;
 
 use std::fmt;

@@ -3,13 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::{Failure, claude, process, system};
+use crate::tools::{self, TOOLS, Tool};
+use crate::{Failure, claude, process};
 
 /// In the path of each test that mounts a file system.
 const MOUNT_TESTS: &str = "with_a_small_disk";
-
-/// In the path of each test that runs the server under strace.
-const STRACE_TESTS: &str = "by_strace";
 
 /// In the paths of the tests that take minutes. Each part has a run of its own, so that nothing else uses the machine.
 const LONG_TESTS: [(&str, &str); 3] =
@@ -59,11 +57,16 @@ pub(crate) fn run(which: &Which) -> Result<(), Failure> {
             for (what, tests) in LONG_TESTS {
                 rows.push(Row { what, outcome: long_tests(what, tests)? });
             }
-            rows.push(Row { what: "crash points", outcome: strace_tests()? });
+            for tool in &TOOLS {
+                rows.push(Row { what: tool.what, outcome: tool_tests(tool)? });
+            }
             rows.push(Row { what: "claude CLI", outcome: claude_tests(&claude)? });
         }
         Which::Only(name) => {
-            rows.push(Row { what: "rust tests", outcome: named_tests(name, program)? });
+            let ready: Vec<_> = TOOLS.iter().map(|tool| (tool, tool.ready())).collect();
+            rows.push(Row { what: "rust tests", outcome: named_tests(name, program, &ready)? });
+            let missing = ready.iter().filter_map(|(tool, ready)| Some((tool, ready.as_ref().err()?)));
+            rows.extend(missing.map(|(tool, reason)| Row { what: tool.what, outcome: not_run(reason) }));
             if let Err(reason) = &claude {
                 rows.push(Row { what: "claude CLI", outcome: not_run(reason) });
             }
@@ -79,22 +82,16 @@ fn rust_tests(program: Option<&Path>) -> Result<Outcome, Failure> {
     for (_, long) in LONG_TESTS {
         tests.args(["--skip", long]);
     }
+    for tool in &TOOLS {
+        tests.args(["--skip", tool.tests]);
+    }
     counted("rust tests", &mut tests)
 }
 
 fn long_tests(what: &str, path: &str) -> Result<Outcome, Failure> {
     let mut tests = cargo_test(None);
-    tests.args(["--test", "crashes", "--", path, "--skip", STRACE_TESTS, "--skip", MOUNT_TESTS]);
+    tests.args(["--test", "crashes", "--", path, "--skip", tools::STRACE_TESTS, "--skip", MOUNT_TESTS]);
     counted(what, tests.args(["--test-threads", "2"]))
-}
-
-fn strace_tests() -> Result<Outcome, Failure> {
-    if let Err(reason) = system::need("strace", "to kill a server in the middle of a system call") {
-        return Ok(not_run(&reason));
-    }
-    let mut tests = cargo_test(None);
-    tests.args(["--test", "crashes", "--", STRACE_TESTS, "--test-threads", "2"]);
-    counted("crash points", &mut tests)
 }
 
 /// Runs one of the long tests, as long as asked.
@@ -121,6 +118,18 @@ fn mount_tests(program: Option<&Path>) -> Result<Outcome, Failure> {
     counted("tests with a small disk", &mut tests)
 }
 
+/// Tests that need a program of others.
+fn tool_tests(tool: &Tool) -> Result<Outcome, Failure> {
+    match tool.ready() {
+        Ok(program) => {
+            let mut tests = cargo_test(None);
+            tests.env(tool.variable, program).args(["--", tool.tests, "--test-threads", "2"]);
+            counted(&format!("tests with {}", tool.what), &mut tests)
+        }
+        Err(reason) => Ok(not_run(&reason)),
+    }
+}
+
 /// In a run of their own, when nothing else uses the machine: the program takes seconds of processor time to start.
 fn claude_tests(program: &Result<PathBuf, Failure>) -> Result<Outcome, Failure> {
     match program {
@@ -133,14 +142,21 @@ fn claude_tests(program: &Result<PathBuf, Failure>) -> Result<Outcome, Failure> 
     }
 }
 
-fn named_tests(name: &str, program: Option<&Path>) -> Result<Outcome, Failure> {
+fn named_tests(
+    name: &str,
+    program: Option<&Path>,
+    tools: &[(&Tool, Result<PathBuf, Failure>)],
+) -> Result<Outcome, Failure> {
     let mut tests = cargo_test(program);
     tests.args(["--", name]);
     if program.is_none() {
         tests.args(["--skip", claude::TESTS]);
     }
-    if !system::answers("strace") {
-        tests.args(["--skip", STRACE_TESTS]);
+    for (tool, ready) in tools {
+        match ready {
+            Ok(program) => tests.env(tool.variable, program),
+            Err(_) => tests.args(["--skip", tool.tests]),
+        };
     }
     counted(&format!("tests named {name}"), &mut tests)
 }

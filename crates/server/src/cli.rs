@@ -110,8 +110,13 @@ impl From<Exit> for ExitCode {
     }
 }
 
+/// The first descriptor behind standard input, output and error.
+const FIRST_INHERITED: i32 = 3;
+
 /// Runs the program: reads the command line, and does what it says.
 pub fn main() -> ExitCode {
+    // What this program inherits without knowing (files and sockets of whoever has started it) must not reach agents.
+    close_fds::set_fds_cloexec(FIRST_INHERITED, &[]);
     let cli = Cli::parse();
     let hidden = hide_memory();
     if let Command::Supervise { run_folder, exec } = &cli.command {
