@@ -8,6 +8,7 @@ use tokenrail_presentation::agent_frames;
 use tokio::time::sleep;
 
 use crate::dice::Dice;
+use crate::simulation::LIFE_MAX;
 use crate::view::View;
 use crate::world::World;
 
@@ -99,7 +100,8 @@ impl Reader {
             self.connections += 1;
             Duration::from_millis(self.dice.between(1, self.disconnect_ms) * (1 + self.connections / 10))
         } else {
-            Duration::from_secs(86_400)
+            // Longer than any life: a reader that is not told of something must not come upon it by itself.
+            LIFE_MAX * 2
         };
         tokio::select! {
             biased;

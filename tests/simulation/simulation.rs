@@ -22,7 +22,7 @@ use crate::store::SimStore;
 use crate::world::World;
 
 /// In virtual time; more than all bounds of the application together.
-const LIFE_MAX: Duration = Duration::from_hours(48);
+pub(crate) const LIFE_MAX: Duration = Duration::from_hours(48);
 const SHUTDOWN: Duration = Duration::from_secs(60);
 /// The server polls no timer and no socket between two tasks: so whatever is outside of it acts when it waits.
 const EVENT_INTERVAL: u32 = 1 << 24;
