@@ -129,7 +129,7 @@ impl AgentTask {
         let mut recorder = self.recorder(&agent, &turn, SoFar::nothing(self.core.now()));
         // The turn is in the journal before its agent runs: what an agent does can always be told.
         if let Some(append) = self.user_message(&mut recorder, &mut turn) {
-            announce(&self.core, &self.tail, self.core.save(append).await?);
+            announce(&self.core, &self.tail, &self.core.save(append).await?);
         }
         drop(queue);
 
@@ -178,7 +178,7 @@ impl AgentTask {
         conclude(&mut recorder, Verdict::cancelled(), now);
         let both = message.into_iter().chain(recorder.take(TurnStep::End)).collect();
         if let Some(both) = Append::chain(both) {
-            announce(&self.core, &self.tail, self.core.save(both).await?);
+            announce(&self.core, &self.tail, &self.core.save(both).await?);
         }
         Ok(())
     }

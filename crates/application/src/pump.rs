@@ -117,7 +117,7 @@ impl Pump {
                 biased;
                 saved = saving(&mut in_flight) => {
                     in_flight = None;
-                    self.saved(saved?);
+                    self.saved(&saved?);
                     if !room {
                         // The agent was not listened to meanwhile: that was no silence of its own.
                         self.last_output = Instant::now();
@@ -154,7 +154,7 @@ impl Pump {
     ) -> Result<(), SaveError> {
         conclude(&mut recorder, verdict, core.now());
         if let Some(append) = recorder.take(TurnStep::End) {
-            announce(core, tail, core.save(append).await?);
+            announce(core, tail, &core.save(append).await?);
         }
         Ok(())
     }
@@ -215,7 +215,7 @@ impl Pump {
             // The agent's result stands; what went wrong around it is told beside it.
             self.recorder.note(EventBody::Error(Box::new(error.clone())), now);
         }
-        let verdict = verdict(self.recorder.close(), self.stop.as_ref(), &end, &self.core.limits);
+        let verdict = verdict(self.recorder.close(), self.stop, &end, &self.core.limits);
         conclude(&mut self.recorder, verdict, now);
         self.step = TurnStep::End;
         self.flush(None).await?;
@@ -227,11 +227,11 @@ impl Pump {
     async fn flush(&mut self, in_flight: Option<InFlight>) -> Result<(), SaveError> {
         if let Some(in_flight) = in_flight {
             let saved = in_flight.await?;
-            self.saved(saved);
+            self.saved(&saved);
         }
         if let Some(append) = self.take() {
             let saved = self.begin_save(append).await?;
-            self.saved(saved);
+            self.saved(&saved);
         }
         Ok(())
     }
@@ -250,7 +250,7 @@ impl Pump {
         Box::pin(async move { core.save(append).await })
     }
 
-    fn saved(&self, append: Append) {
+    fn saved(&self, append: &Append) {
         announce(&self.core, &self.tail, append);
     }
 
@@ -276,7 +276,7 @@ impl Pump {
 
 /// Tells what has just been saved. Nothing else announces events, and nothing else may: what is given here comes
 /// from [`Core::save`].
-pub(crate) fn announce(core: &Core, tail: &Tail, saved: Append) {
+pub(crate) fn announce(core: &Core, tail: &Tail, saved: &Append) {
     for part in saved.parts() {
         announce_part(core, tail, part);
     }

@@ -98,7 +98,7 @@ impl Verdict {
 /// that was killed after its result has.
 pub(crate) fn verdict(
     close: Option<&TurnClose>,
-    stop: Option<&Stop>,
+    stop: Option<Stop>,
     end: &RunEnd,
     limits: &Limits,
 ) -> Verdict {
@@ -127,7 +127,7 @@ pub(crate) fn verdict(
     }
 }
 
-fn stop_error(stop: &Stop, limits: &Limits) -> Option<AgentError> {
+fn stop_error(stop: Stop, limits: &Limits) -> Option<AgentError> {
     match stop {
         Stop::Cancelled | Stop::Abandoned => None,
         Stop::Expired(expired) => expired.to_agent_error(limits),
@@ -183,7 +183,7 @@ mod tests {
     }
 
     fn check(close: Option<&TurnClose>, stop: Option<Stop>, end: &RunEnd, expected: (&str, Option<&str>)) {
-        let verdict = verdict(close, stop.as_ref(), end, &Limits::default());
+        let verdict = verdict(close, stop, end, &Limits::default());
         let code = verdict.error.as_ref().and_then(|error| error.code.as_deref());
         assert_eq!((verdict.outcome.as_str(), code), expected);
     }

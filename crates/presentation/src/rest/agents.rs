@@ -28,12 +28,11 @@ pub(crate) async fn launch(
     let body = query::body(&request, payload, api.config()).await?;
     let mut launch = dto::launch(&body, api.config().json_depth)?;
     launch.idempotency = query::idempotency(request.headers(), &body)?;
-    let LaunchOutcome { agent, again } = match launched_before(&api, &launch).await? {
-        Some(outcome) => outcome,
-        None => {
-            api.admit_launch()?;
-            api.service().launch(launch).await?
-        }
+    let LaunchOutcome { agent, again } = if let Some(outcome) = launched_before(&api, &launch).await? {
+        outcome
+    } else {
+        api.admit_launch()?;
+        api.service().launch(launch).await?
     };
     let mut response = HttpResponse::Created();
     response.insert_header((header::LOCATION, format!("/api/agents/{}", agent.id)));
