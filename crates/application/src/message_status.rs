@@ -1,8 +1,6 @@
 //! One message as it stands: what a client asks that was away while it was said.
 
-use tokenrail_domain::{
-    AgentId, Assembler, EventBody, MessageOrdinal, MessageOutcome, Sequence, TurnNumber,
-};
+use tokenrail_domain::{AgentId, Assembler, EventBody, MessageOrdinal, MessageOutcome, Sequence, TurnNumber};
 
 use crate::error::Refusal;
 use crate::service::AgentService;
@@ -38,16 +36,7 @@ impl AgentService {
             // Deltas of messages that are complete are not in these pages, so a turn is a few of them.
             let page = self.messages(id, since, None).await?;
             for event in page.events.iter().filter(|event| event.turn == turn) {
-                let ended = match &event.body {
-                    EventBody::Message(complete) if complete.message == message => {
-                        Some((complete.outcome, complete.text()))
-                    }
-                    EventBody::Abandoned { message: gone } if *gone == message => {
-                        Some((MessageOutcome::Failed, String::new()))
-                    }
-                    _ => None,
-                };
-                if let Some((outcome, text)) = ended {
+                if let Some((outcome, text)) = end_of(message, &event.body) {
                     let (outcome, sequence) = (Some(outcome), event.sequence);
                     return Ok(Some(MessageStatus { outcome, text, sequence }));
                 }
@@ -65,5 +54,18 @@ impl AgentService {
         // What it would be if it ended now is what it has said.
         let open = open.complete(message, MessageOutcome::Interrupted);
         Ok(open.map(|open| MessageStatus { outcome: None, text: open.text(), sequence }))
+    }
+}
+
+/// How the message ends, and with what text, where this is its end.
+fn end_of(message: MessageOrdinal, body: &EventBody) -> Option<(MessageOutcome, String)> {
+    match body {
+        EventBody::Message(complete) if complete.message == message => {
+            Some((complete.outcome, complete.text()))
+        }
+        EventBody::Abandoned { message: gone } if *gone == message => {
+            Some((MessageOutcome::Failed, String::new()))
+        }
+        _ => None,
     }
 }

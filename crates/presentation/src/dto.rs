@@ -20,9 +20,7 @@ pub(crate) use frames::{
     StreamError, StreamMessage, StreamStatus, Subscribed, Unsubscribed,
 };
 pub(crate) use message::{AgentMessageDto, MetadataDto};
-pub(crate) use message_frames::{
-    MessageChunk, MessageEnd, MessageNew, MessageStart, MessageStatusFrame,
-};
+pub(crate) use message_frames::{MessageChunk, MessageEnd, MessageNew, MessageStart, MessageStatusFrame};
 pub(crate) use requests::{LaunchBody, SendBody, TicketBody, launch, send, ticket_path};
 pub(crate) use stream_frames::{
     StopDto, StreamAbandoned, StreamCancelled, StreamFault, StreamResult, StreamText, StreamToolResult,

@@ -133,8 +133,7 @@ impl MessageFold {
             return;
         }
         let (agent_id, message_id) = (self.agent.into(), self.id(place));
-        let payload =
-            MessageChunk { agent_id, sequence: place.sequence, message_id, content: text.into() };
+        let payload = MessageChunk { agent_id, sequence: place.sequence, message_id, content: text.into() };
         out.frame(place.at, agent_id, "message.chunk", payload);
     }
 

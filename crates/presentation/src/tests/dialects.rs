@@ -31,7 +31,7 @@ async fn all_stories(harness: &Harness) -> (AgentId, usize) {
 async fn told(client: &mut Client, id: AgentId, dialect: &str, since: Option<usize>) -> Vec<Value> {
     let wish = json!({"agentId": id.to_string(), "dialect": dialect, "since": since});
     client.say("subscribe", wish).await;
-    let subscribed = client.frame().await;
+    let [subscribed] = next(client).await;
     assert_eq!(subscribed["type"], "subscribed", "{subscribed}");
     let head = subscribed["payload"]["head"].clone();
     let mut frames = Vec::new();
@@ -90,7 +90,7 @@ async fn who_joins_in_the_middle_of_messages_is_told_what_they_have_said_so_far(
     client.say("subscribe", json!({"agentId": id.to_string()})).await;
     let [subscribed, first, said, second, also] = next(&mut client).await;
     assert_eq!(subscribed["payload"]["head"], head);
-    let start = |frame: &Value| whole.iter().find(|one| *one == frame).is_some();
+    let start = |frame: &Value| whole.contains(frame);
     assert!(start(&first) && start(&second), "their starts are the same frames as ever");
     assert_eq!((text(&first).0, text(&said)), ("message.start", ("message.chunk", "Hello")));
     assert_eq!((text(&second).0, text(&also)), ("message.start", ("message.chunk", "you")));
@@ -117,13 +117,16 @@ async fn the_status_of_a_message_is_told_to_whoever_names_it() {
         assert_eq!((&answer["type"], &payload["messageId"]), (&json!("message.status"), message));
         assert_eq!(payload["agentId"], id.to_string());
         let state = payload["state"].as_str().unwrap().to_owned();
-        let end = frames.iter().find(|it| it["type"] == "message.end" && it["payload"]["messageId"] == *message);
+        let end =
+            frames.iter().find(|it| it["type"] == "message.end" && it["payload"]["messageId"] == *message);
         match end {
             Some(end) => {
                 assert_eq!(payload["content"], end["payload"]["content"]);
                 assert_eq!(payload["sequence"], end["payload"]["sequence"]);
             }
-            None => assert_eq!((&state[..], payload["content"]["type"].as_str()), ("streaming", Some("text"))),
+            None => {
+                assert_eq!((&state[..], payload["content"]["type"].as_str()), ("streaming", Some("text")))
+            }
         }
         states.push(state);
     }
@@ -141,7 +144,10 @@ async fn the_status_of_a_message_is_told_to_whoever_names_it() {
     client.say("unsubscribe", json!({"agentId": other.id.to_string()})).await;
     client.say("message.status", json!({"messageId": theirs[1]["payload"]["messageId"]})).await;
     let [_, answer] = next(&mut client).await;
-    assert_eq!((&answer["payload"]["state"], &answer["payload"]["content"]["text"]), (&json!("complete"), &json!("Hello 🦀")));
+    assert_eq!(
+        (&answer["payload"]["state"], &answer["payload"]["content"]["text"]),
+        (&json!("complete"), &json!("Hello 🦀"))
+    );
     served.handle.stop(false).await;
 }
 
@@ -166,17 +172,33 @@ async fn a_frame_that_only_the_server_sends_is_answered_with_what_to_do() {
         ("message.status", json!({"messageId": "x"}), "not_found", "there is no such message"),
         ("message.status", json!({"messageId": unknown}), "not_found", "there is no such message"),
         ("message.status", json!({"messageId": id}), "not_found", "there is no such message"),
-        ("message.status", json!({"messageId": unknown, "agentId": id}), "not_found", "there is no such message"),
-        ("message.status", json!({"messageId": unknown, "agentId": "x"}), "not_found", "there is no such agent"),
+        (
+            "message.status",
+            json!({"messageId": unknown, "agentId": id}),
+            "not_found",
+            "there is no such message",
+        ),
+        (
+            "message.status",
+            json!({"messageId": unknown, "agentId": "x"}),
+            "not_found",
+            "there is no such agent",
+        ),
     ];
     for (kind, payload, code, words) in cases {
         client.say(kind, payload.clone()).await;
         let frame = client.frame().await;
-        assert_eq!((&frame["type"], &frame["payload"]["code"]), (&json!("error"), &json!(code)), "{kind} {payload}");
+        assert_eq!(
+            (&frame["type"], &frame["payload"]["code"]),
+            (&json!("error"), &json!(code)),
+            "{kind} {payload}"
+        );
         let message = frame["payload"]["message"].as_str().unwrap();
         assert!(message.contains(words), "{message:?} for {kind} {payload}");
     }
-    client.send(OpCode::Text, br#"{"type":"message.status","payload":{"messageId":"x","messageId":"x"}}"#).await;
+    client
+        .send(OpCode::Text, br#"{"type":"message.status","payload":{"messageId":"x","messageId":"x"}}"#)
+        .await;
     assert_eq!(client.frame().await["payload"]["code"], "malformed_json");
     client.say("ping", json!({})).await;
     assert_eq!(client.frame().await["type"], "pong", "and the connection stays open");
@@ -235,9 +257,16 @@ async fn options_have_defaults_and_bounds() {
         assert_eq!(batch["type"], "batch", "{query}");
         assert_eq!(batch["messages"][0]["type"], "subscribed");
     }
-    for query in ["batch=0", "batch=1001", "batch=x", "throttle=0", "throttle=-1", "throttleBytes=15",
-        "throttleBytes=1048577", "throttleBytes="]
-    {
+    for query in [
+        "batch=0",
+        "batch=1001",
+        "batch=x",
+        "throttle=0",
+        "throttle=-1",
+        "throttleBytes=15",
+        "throttleBytes=1048577",
+        "throttleBytes=",
+    ] {
         let answer = harness.get(&format!("/ws?{query}")).await;
         assert_eq!(answer.problem(), "validation_failed", "{query}");
         let name = query.split('=').next().unwrap();

@@ -33,11 +33,8 @@ pub(crate) async fn follow(api: &Api, wish: &Subscribe, wishes: &Wishes) -> Resu
         return Ok(Followed { agent, head, follower, teller });
     };
     let begin = begin(api, agent.id, cursor).await?;
-    let follower = if begin == cursor {
-        follower
-    } else {
-        api.service().follow(agent.id, Some(begin), true).await?.1
-    };
+    let follower =
+        if begin == cursor { follower } else { api.service().follow(agent.id, Some(begin), true).await?.1 };
     let pieces = dialect == Dialect::Stream && wishes.throttle.is_some();
     let teller = Teller::Folded(Box::new(Folded::new(fold, cursor, since.is_none(), pieces)));
     Ok(Followed { agent, head, follower, teller })

@@ -1,9 +1,7 @@
 //! Answers what became of a message: the question of a client that was away.
 
 use tokenrail_application::{AgentFilter, MessageStatus};
-use tokenrail_domain::{
-    AgentId, MessageOrdinal, MessageOutcome, Timestamp, TurnNumber, message_of,
-};
+use tokenrail_domain::{AgentId, MessageOrdinal, MessageOutcome, Timestamp, TurnNumber, message_of};
 use uuid::Uuid;
 
 use crate::api::Api;

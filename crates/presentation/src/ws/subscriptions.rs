@@ -43,10 +43,7 @@ pub(crate) enum Told {
         deleted: Option<Timestamp>,
     },
     /// Its history cannot be read; it is followed no longer.
-    Broken {
-        agent: AgentId,
-        error: StoreError,
-    },
+    Broken { agent: AgentId, error: StoreError },
 }
 
 impl Subscriptions {
@@ -109,11 +106,12 @@ impl Subscriptions {
         let (agent, given) = (follower.agent(), follower.cursor().0);
         match next {
             Ok(Next::Page(page)) => {
-                let abort = self.wait(follower);
                 let subscription = self.known.get_mut(&agent)?;
-                subscription.abort = abort;
                 subscription.given = given.max(subscription.given);
-                Some(Told::Words(subscription.teller.tell(&page)))
+                let words = subscription.teller.tell(&page);
+                let abort = self.wait(follower);
+                self.known.get_mut(&agent)?.abort = abort;
+                Some(Told::Words(words))
             }
             Ok(Next::End(end)) => {
                 let deleted = self.known.remove(&agent).and_then(|gone| gone.deleted);

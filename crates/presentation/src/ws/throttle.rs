@@ -46,7 +46,9 @@ impl Throttle {
         self.text_bytes += text.text.len();
         self.due.get_or_insert_with(|| Instant::now() + self.pace.wait);
         let rest = match self.waiting.back_mut() {
-            Some(Piece::Text(last)) if last.text.len() + text.text.len() <= self.pace.bytes => last.join(text),
+            Some(Piece::Text(last)) if last.text.len() + text.text.len() <= self.pace.bytes => {
+                last.join(text)
+            }
             _ => Some(text),
         };
         self.waiting.extend(rest.map(Piece::Text));
@@ -167,12 +169,15 @@ mod tests {
             rounds.push(payload_list(&throttle.let_out()));
         }
         let round = |text: &str, sequence, more| vec![(text.to_owned(), sequence, more)];
-        assert_eq!(rounds[..3], [
-            round("0123456789", 1, false),
-            round("abcdefg", 2, false),
-            // Not in the middle of a character.
-            round("0123456789🦀", 3, true),
-        ]);
+        assert_eq!(
+            rounds[..3],
+            [
+                round("0123456789", 1, false),
+                round("abcdefg", 2, false),
+                // Not in the middle of a character.
+                round("0123456789🦀", 3, true),
+            ]
+        );
         assert_eq!(rounds[3], [round("🦀abcd", 3, false), round("frame", 0, false)].concat());
         assert_eq!((rounds.len(), throttle.text_bytes, throttle.frame_bytes), (4, 0, 0));
     }

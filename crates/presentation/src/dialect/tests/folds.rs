@@ -12,7 +12,7 @@ use tokenrail_ports::testing::samples;
 use crate::dialect::fold::Silence;
 use crate::dialect::{Dialect, Fold};
 use crate::frames::{FrameWriter, payloads};
-use crate::tests::journals::{STORIES, events, written};
+use crate::tests::journals::{ORPHANS, STORIES, events, written};
 
 fn lines(out: FrameWriter) -> Vec<String> {
     let frames = out.into_bytes();
@@ -27,18 +27,24 @@ fn told(dialect: Dialect, agent: &Agent, events: &[Event]) -> Vec<String> {
 }
 
 fn stories(dialect: Dialect) -> String {
-    let mut text = String::new();
-    for (name, story) in STORIES {
+    let mut told_stories = Vec::new();
+    for (name, story) in STORIES.into_iter().chain([ORPHANS]) {
         let (agent, appends) = written(story);
         let lines = told(dialect, &agent, &events(&appends));
         for line in &lines {
             let frame: Value = serde_json::from_str(line).unwrap();
-            assert!(frame["payload"]["agentId"].is_string() && frame["payload"]["sequence"].is_u64(), "{line}");
-            assert!(frame["timestamp"].is_i64() && frame["sessionId"] == frame["payload"]["agentId"], "{line}");
+            assert!(
+                frame["payload"]["agentId"].is_string() && frame["payload"]["sequence"].is_u64(),
+                "{line}"
+            );
+            assert!(
+                frame["timestamp"].is_i64() && frame["sessionId"] == frame["payload"]["agentId"],
+                "{line}"
+            );
         }
-        text.push_str(&format!("# {name}\n{}\n\n", lines.join("\n")));
+        told_stories.push(format!("# {name}\n{}", lines.join("\n")));
     }
-    text
+    told_stories.join("\n\n")
 }
 
 #[test]
