@@ -29,17 +29,16 @@ impl AgentService {
         {
             return Ok(Said { agent: outcome.agent.id, turn: TurnNumber::FIRST });
         }
-        let agent = match self.by_chat(chat.clone()).await? {
-            Some(agent) => agent.id,
-            None => {
-                let first = Launch { chat: Some(chat), idempotency: first_key, ..launch.clone() };
-                let outcome = self.launch(first).await?;
-                if !outcome.again {
-                    return Ok(Said { agent: outcome.agent.id, turn: TurnNumber::FIRST });
-                }
-                // Somebody else was first.
-                outcome.agent.id
+        let agent = if let Some(agent) = self.by_chat(chat.clone()).await? {
+            agent.id
+        } else {
+            let first = Launch { chat: Some(chat), idempotency: first_key, ..launch.clone() };
+            let outcome = self.launch(first).await?;
+            if !outcome.again {
+                return Ok(Said { agent: outcome.agent.id, turn: TurnNumber::FIRST });
             }
+            // Somebody else was first.
+            outcome.agent.id
         };
         let accepted = self.send(agent, launch.prompt, launch.idempotency).await?;
         Ok(Said { agent, turn: accepted.turn })
