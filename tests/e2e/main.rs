@@ -5,6 +5,7 @@ mod bad_input;
 mod cancel_an_agent;
 mod command_line;
 mod database;
+mod dialects;
 mod follow_an_agent;
 mod follower;
 mod harness;

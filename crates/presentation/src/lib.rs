@@ -23,6 +23,7 @@ mod rest;
 mod routes;
 mod socket;
 mod sse;
+mod turn_events;
 mod ws;
 
 #[cfg(test)]

@@ -3,8 +3,10 @@
 mod agents;
 mod bounds;
 mod client;
+mod dialects;
 mod event_stream;
 mod guards;
 pub(crate) mod harness;
+pub(crate) mod journals;
 mod problems;
 mod socket;
