@@ -16,6 +16,7 @@ mod model_server;
 mod promises;
 mod proxy;
 mod real_claude_agent;
+mod real_clients;
 mod slow_client;
 mod survive_a_crash;
 mod turns;

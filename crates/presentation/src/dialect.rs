@@ -2,6 +2,7 @@
 //! chance, no I/O. So a frame is the same bytes live, on replay and after a restart.
 
 mod agent;
+pub(crate) mod ai_sdk;
 mod event_stream;
 mod fold;
 mod message;
@@ -112,7 +113,7 @@ impl Writing {
 
 /// The frames of each event of a page in the dialect `agent`, as a WebSocket client gets them.
 pub fn agent_frames(agent: AgentId, page: &Page) -> Vec<Bytes> {
-    let form = WritingForm::Frames(Dialect::Agent);
+    let form = WritingForm::Frames;
     let Rendering { bytes, ends } = Writing { form, raw: false }.of(agent, &page.batch);
     let begin = |index: usize| if index == 0 { 0 } else { ends[index - 1] };
     (page.skip..ends.len()).map(|index| bytes.slice(begin(index)..ends[index])).collect()

@@ -2,6 +2,8 @@
 
 mod agents;
 mod bounds;
+mod chat;
+mod chat_socket;
 mod client;
 mod dialects;
 mod event_stream;

@@ -1,5 +1,4 @@
 //! The events of one turn, from its first to its result: what the vocabularies fold that answer a message with a
-#![expect(dead_code, reason = "the vocabularies that read it come next")]
 //! stream of their own.
 
 use std::ops::Range;

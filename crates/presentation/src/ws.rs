@@ -22,6 +22,7 @@ use crate::error::{Code, Problem};
 use crate::guard::{SUBPROTOCOL, peer};
 use crate::query::Query;
 use connection::Connection;
+pub(crate) use connection::close_code;
 use wishes::Wishes;
 
 /// Follow agents over a WebSocket
@@ -59,7 +60,7 @@ pub(crate) async fn open(
     }))
 }
 
-fn handshake_problem(error: HandshakeError) -> Problem {
+pub(crate) fn handshake_problem(error: HandshakeError) -> Problem {
     match error {
         HandshakeError::NoWebsocketUpgrade
         | HandshakeError::NoConnectionUpgrade

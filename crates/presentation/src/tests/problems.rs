@@ -171,6 +171,9 @@ async fn a_wrong_method_is_told_the_right_ones() {
         (UNKNOWN, "GET, HEAD, DELETE"),
         ("/api/tickets", "POST"),
         ("/ws", "GET"),
+        ("/api/chat", "GET, POST"),
+        ("/api/chat/c1/stream", "GET"),
+        ("/api/chat/c1/stop", "POST"),
         ("/healthz", "GET, HEAD"),
     ] {
         let answer = harness.call(TestRequest::patch().uri(uri)).await;
