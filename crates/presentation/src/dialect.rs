@@ -2,10 +2,18 @@
 //! chance, no I/O. So a frame is the same bytes live, on replay and after a restart.
 
 mod agent;
+mod blocks;
 mod event_stream;
+mod kelpie;
+mod letta;
+mod letta_stream;
 
 use tokenrail_application::{Batch, Rendering, RenderingKey};
 use tokenrail_domain::AgentId;
+
+pub(crate) use blocks::BlockWriter;
+pub(crate) use letta::{LettaFold, LettaFrame, RunId};
+pub(crate) use letta_stream::{LettaFormat, LettaStreamFold};
 
 use crate::error::{Code, FieldProblem, Problem};
 use crate::frames::FrameWriter;

@@ -4,6 +4,8 @@ mod agent;
 mod client;
 mod fields;
 mod frames;
+pub(crate) mod kelpie;
+pub(crate) mod letta;
 mod message;
 mod requests;
 mod text;
@@ -19,4 +21,4 @@ pub(crate) use frames::{
 };
 pub(crate) use message::{AgentMessageDto, MetadataDto};
 pub(crate) use requests::{LaunchBody, SendBody, TicketBody, launch, send, ticket_path};
-pub(crate) use text::{IdText, IsoTime, Json};
+pub(crate) use text::{IdText, IsoTime, Json, plain_text};

@@ -2,6 +2,7 @@
 
 mod agents;
 mod events;
+pub(crate) mod letta;
 mod problems;
 mod service;
 
