@@ -14,6 +14,7 @@ mod model_server;
 mod promises;
 mod proxy;
 mod real_claude_agent;
+mod real_clients;
 mod slow_client;
 mod survive_a_crash;
 mod turns;

@@ -5,7 +5,7 @@
 //! * [`layers`]: which crate may use which
 //! * [`tidy`]: names, lengths, numbers and links
 //! * [`test`]: every test, with all the set-up it needs
-//! * [`claude`]: the real agent program that the tests talk to
+//! * [`claude`], [`clients`]: the real programs that the tests talk to, fetched by [`npm`]
 //! * [`bench`]: the measurements
 //! * [`workspace`], [`process`]: the files of the project, and the programs that are run on them
 #![expect(clippy::print_stdout, reason = "a command line program speaks on standard output")]
@@ -13,7 +13,9 @@
 
 mod bench;
 mod claude;
+mod clients;
 mod layers;
+mod npm;
 mod process;
 mod test;
 mod tidy;

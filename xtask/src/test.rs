@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::clients::{self, CLIENTS, Client};
 use crate::{Failure, claude, process};
 
 /// In the path of each test that mounts a file system.
@@ -41,9 +42,13 @@ pub(crate) fn run(which: &Which) -> Result<(), Failure> {
             rows.push(Row { what: "rust tests", outcome: rust_tests(program)? });
             rows.push(Row { what: "small disk", outcome: mount_tests(program)? });
             rows.push(Row { what: "claude CLI", outcome: claude_tests(&claude)? });
+            for client in &CLIENTS {
+                rows.push(Row { what: client.what, outcome: client_tests(client)? });
+            }
         }
         Which::Only(name) => {
-            rows.push(Row { what: "rust tests", outcome: named_tests(name, program)? });
+            let clients = ready_clients(&mut rows);
+            rows.push(Row { what: "rust tests", outcome: named_tests(name, program, &clients)? });
             if let Err(reason) = &claude {
                 rows.push(Row { what: "claude CLI", outcome: not_run(reason) });
             }
@@ -55,7 +60,7 @@ pub(crate) fn run(which: &Which) -> Result<(), Failure> {
 
 fn rust_tests(program: Option<&Path>) -> Result<Outcome, Failure> {
     let mut tests = cargo_test(program);
-    tests.args(["--", "--skip", claude::TESTS, "--skip", MOUNT_TESTS]);
+    tests.args(["--", "--skip", claude::TESTS, "--skip", MOUNT_TESTS, "--skip", clients::TESTS]);
     counted("rust tests", &mut tests)
 }
 
@@ -82,9 +87,38 @@ fn claude_tests(program: &Result<PathBuf, Failure>) -> Result<Outcome, Failure> 
     }
 }
 
-fn named_tests(name: &str, program: Option<&Path>) -> Result<Outcome, Failure> {
+/// One client of other people's making against the server.
+fn client_tests(client: &Client) -> Result<Outcome, Failure> {
+    match client.ready() {
+        Ok(()) => {
+            let mut tests = cargo_test(None);
+            clients::show(&mut tests);
+            tests.args(["--test", "e2e", "--", client.tests]);
+            counted(&format!("tests with {}", client.what), &mut tests)
+        }
+        Err(reason) => Ok(not_run(&reason)),
+    }
+}
+
+/// The clients that can be had; there is a row for each of the others.
+fn ready_clients(rows: &mut Vec<Row>) -> Vec<&'static Client> {
+    let mut ready = Vec::new();
+    for client in &CLIENTS {
+        match client.ready() {
+            Ok(()) => ready.push(client),
+            Err(reason) => rows.push(Row { what: client.what, outcome: not_run(&reason) }),
+        }
+    }
+    ready
+}
+
+fn named_tests(name: &str, program: Option<&Path>, ready: &[&Client]) -> Result<Outcome, Failure> {
     let mut tests = cargo_test(program);
+    clients::show(&mut tests);
     tests.args(["--", name]);
+    for missing in CLIENTS.iter().filter(|client| !ready.iter().any(|it| it.what == client.what)) {
+        tests.args(["--skip", missing.tests]);
+    }
     if program.is_none() {
         tests.args(["--skip", claude::TESTS]);
     }

@@ -2,6 +2,7 @@
 //! chance, no I/O. So a frame is the same bytes live, on replay and after a restart.
 
 mod agent;
+pub(crate) mod ai_sdk;
 mod blocks;
 mod event_stream;
 mod kelpie;

@@ -1,6 +1,7 @@
 //! Every JSON name that clients see, in and out.
 
 mod agent;
+mod ai_sdk;
 mod client;
 mod fields;
 mod frames;
@@ -14,11 +15,16 @@ pub(crate) use agent::{
     AcceptedDto, AgentDto, AgentErrorDto, AgentRefDto, AgentStatusDto, AgentTypeDto, ServiceStatusDto,
     TicketDto,
 };
+pub(crate) use ai_sdk::{
+    AbandonedDto, ChatFrame, ChatReply, ChatRequest, Chunk, FinishDto, FinishReason, ForeignJson, NoticeDto,
+    ParentDto, PartId, Saying, StartDto, StrayResultDto, SubAgentDto, ToolMetadataDto, UsageDto, Yes,
+    chat_frame, chat_request, text_of,
+};
 pub(crate) use client::{ClientFrame, Subscribe, client_frame};
 pub(crate) use frames::{
     AgentCreated, AgentDeleted, AgentUpdated, Envelope, ErrorFrame, Heads, ResultDto, StreamComplete,
     StreamError, StreamMessage, StreamStatus, Subscribed, Unsubscribed,
 };
 pub(crate) use message::{AgentMessageDto, MetadataDto};
-pub(crate) use requests::{LaunchBody, SendBody, TicketBody, launch, send, ticket_path};
+pub(crate) use requests::{ChatBody, LaunchBody, SendBody, TicketBody, launch, send, ticket_path};
 pub(crate) use text::{IdText, IsoTime, Json, plain_text};

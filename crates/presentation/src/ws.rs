@@ -20,6 +20,7 @@ use crate::dialect::Dialect;
 use crate::error::{Code, Problem};
 use crate::guard::{SUBPROTOCOL, peer};
 use crate::query::Query;
+pub(crate) use connection::close_code;
 use connection::{Connection, Wishes};
 
 /// What a batch may be told to wait, in milliseconds.
@@ -66,7 +67,7 @@ fn wishes(query: &Query) -> Result<Wishes, Problem> {
     Ok(Wishes { dialect, batch })
 }
 
-fn handshake_problem(error: HandshakeError) -> Problem {
+pub(crate) fn handshake_problem(error: HandshakeError) -> Problem {
     match error {
         HandshakeError::NoWebsocketUpgrade
         | HandshakeError::NoConnectionUpgrade

@@ -25,14 +25,15 @@ use crate::ws::outbox::Outbox;
 use crate::ws::subscriptions::{Subscriptions, Told};
 
 /// Close codes. Below 4500: come again, with your cursors; from there on: do not.
-mod close_code {
-    pub(super) const NORMAL: u16 = 1000;
-    pub(super) const PROTOCOL_ERROR: u16 = 1002;
-    pub(super) const NOT_TEXT: u16 = 1003;
-    pub(super) const NOT_UTF8: u16 = 1007;
-    pub(super) const SHUTTING_DOWN: u16 = 4401;
-    pub(super) const NO_PONG: u16 = 4410;
-    pub(super) const TOO_LARGE: u16 = 4509;
+pub(crate) mod close_code {
+    pub(crate) const NORMAL: u16 = 1000;
+    pub(crate) const PROTOCOL_ERROR: u16 = 1002;
+    pub(crate) const NOT_TEXT: u16 = 1003;
+    pub(crate) const NOT_UTF8: u16 = 1007;
+    pub(crate) const INVALID_FRAME: u16 = 1008;
+    pub(crate) const SHUTTING_DOWN: u16 = 4401;
+    pub(crate) const NO_PONG: u16 = 4410;
+    pub(crate) const TOO_LARGE: u16 = 4509;
 }
 
 /// What a client wishes for the whole connection.
