@@ -8,6 +8,7 @@ mod database;
 mod follow_an_agent;
 mod follower;
 mod harness;
+mod kelpie_and_letta;
 mod many_followers;
 mod misbehaving_agents;
 mod model_server;

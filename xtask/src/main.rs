@@ -17,6 +17,7 @@ mod clients;
 mod layers;
 mod npm;
 mod process;
+mod python;
 mod test;
 mod tidy;
 mod workspace;

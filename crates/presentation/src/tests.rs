@@ -6,5 +6,6 @@ mod client;
 mod event_stream;
 mod guards;
 pub(crate) mod harness;
+mod letta;
 mod problems;
 mod socket;

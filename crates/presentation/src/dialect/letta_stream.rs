@@ -78,3 +78,6 @@ impl LettaStreamFold {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,7 @@
 //! The stream of a run, for whoever began it or comes again, and the same as one answer.
 
+use std::io;
+
 use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse};
 use bytes::Bytes;
@@ -155,43 +157,53 @@ struct LettaStream {
     _place: StreamPlace,
 }
 
-/// The blocks for the client. They are made as the client takes them: nothing is queued.
-fn blocks(stream: LettaStream) -> impl Stream<Item = Result<Bytes, actix_web::Error>> {
+/// The blocks for the client. They are made as the client takes them: nothing is queued. A stream that ends before its
+/// turn does is broken off, so that nobody takes it for the whole.
+fn blocks(stream: LettaStream) -> impl Stream<Item = Result<Bytes, io::Error>> {
     stream::unfold(stream, |mut stream| async move {
         let bytes = stream.next().await?;
-        Some((Ok(bytes), stream))
+        stream.over |= bytes.is_err();
+        Some((bytes, stream))
     })
 }
 
 impl LettaStream {
-    async fn next(&mut self) -> Option<Bytes> {
+    async fn next(&mut self) -> Option<io::Result<Bytes>> {
         while self.rest.is_empty() {
             if self.over {
                 return None;
             }
-            self.rest = self.more().await?;
+            match self.more().await {
+                Ok(more) => self.rest = more,
+                Err(why) => return Some(Err(io::Error::other(why))),
+            }
         }
-        Some(self.rest.split_to(self.rest.len().min(CHUNK_BYTES)))
+        Some(Ok(self.rest.split_to(self.rest.len().min(CHUNK_BYTES))))
     }
 
     /// What comes next: nothing, where an event has no frame.
-    async fn more(&mut self) -> Option<Bytes> {
+    async fn more(&mut self) -> Result<Bytes, &'static str> {
         tokio::select! {
             biased;
             next = self.events.next() => match next {
                 Ok(TurnNext::Events(page)) => {
                     self.beat.reset();
-                    Some(self.frames(page.events()))
+                    Ok(self.frames(page.events()))
                 }
-                Ok(TurnNext::Over | TurnNext::Cut(_)) => None,
+                Ok(TurnNext::Over) => {
+                    self.over = true;
+                    Ok(Bytes::new())
+                }
+                Ok(TurnNext::Cut(StreamEnd::AgentDeleted)) => Err("the agent has been deleted"),
+                Ok(TurnNext::Cut(_)) => Err("the server is shutting down"),
                 Err(error) => {
                     // The client comes again with its cursor, and is told then if it is still so.
                     let run = self.fold.run();
                     tracing::error!(run, error = &error as &dyn std::error::Error, "the stream of a run has broken");
-                    None
+                    Err("the store has failed")
                 }
             },
-            _ = self.beat.tick() => Some(self.sign_of_life()),
+            _ = self.beat.tick() => Ok(self.sign_of_life()),
         }
     }
 
