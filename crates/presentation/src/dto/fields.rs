@@ -71,6 +71,11 @@ impl Fields {
         self.take(name, expected)
     }
 
+    /// Whether nothing is wrong so far.
+    pub(crate) fn are_good(&self) -> bool {
+        self.errors.is_empty()
+    }
+
     /// Notes that a field is wrong.
     pub(crate) fn refuse(&mut self, name: &str, wrong: &'static str) {
         self.errors.push(FieldProblem::body(name, wrong));

@@ -79,7 +79,10 @@ pub(crate) fn message(body: &[u8], depth: usize) -> Result<Message, Problem> {
     let (prompt, otid) = match said(messages.unwrap_or_else(|| vec![input])) {
         Ok(said) => said,
         Err(wrong) => {
-            fields.refuse(field, wrong);
+            // What cannot be read is not missing besides.
+            if fields.are_good() {
+                fields.refuse(field, wrong);
+            }
             Default::default()
         }
     };

@@ -14,9 +14,11 @@ pub(crate) async fn health() -> HttpResponse {
     HttpResponse::Ok().json(HealthDto::new())
 }
 
-/// The agent types: what a client chooses as its model is what answers.
+/// The agent types: what a client chooses as its model is what answers. The default is the first of them, for who
+/// takes the first.
 pub(crate) async fn models(api: web::Data<Api>) -> HttpResponse {
-    let types = api.service().types().await;
+    let mut types = api.service().types().await;
+    types.sort_by_key(|info| !info.default);
     HttpResponse::Ok().json(types.iter().map(ModelDto::from).collect::<Vec<_>>())
 }
 
