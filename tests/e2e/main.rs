@@ -10,6 +10,7 @@ mod follow_an_agent;
 mod follower;
 mod harness;
 mod hostile_repository;
+mod kelpie_and_letta;
 mod many_followers;
 mod misbehaving_agents;
 mod model_server;

@@ -1,10 +1,11 @@
 //! Clients of other people's making, with which the tests talk to the server: each at one known version, in a folder
-//! of its own under the target folder. What they need is pinned in `tests/clients/<folder>/package-lock.json`.
+//! of its own under the target folder. What they need is pinned in `tests/clients/<folder>`, by `package-lock.json` or
+//! `requirements.txt`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::{Failure, npm, workspace};
+use crate::{Failure, npm, python, workspace};
 
 /// The tests find the folders of the clients by this variable.
 pub(crate) const VARIABLE: &str = "TOKENRAIL_TEST_CLIENTS";
@@ -22,16 +23,23 @@ pub(crate) struct Client {
     pub(crate) tests: &'static str,
 }
 
-pub(crate) const CLIENTS: [Client; 3] = [
+pub(crate) const CLIENTS: [Client; 5] = [
     Client { what: "ai 7", folder: "ai-7", tests: "real_clients::ai_sdk::ai_7" },
     Client { what: "ai 6", folder: "ai-6", tests: "real_clients::ai_sdk::ai_6" },
     Client { what: "ai 5", folder: "ai-5", tests: "real_clients::ai_sdk::ai_5" },
+    Client { what: "letta npm", folder: "letta", tests: "real_clients::letta::typescript" },
+    Client { what: "letta PyPI", folder: "letta-py", tests: "real_clients::letta::python" },
 ];
 
 impl Client {
     /// Fetches the client, and the Node that runs it, if they are not there yet. The error is the reason why they
     /// can't be had.
     pub(crate) fn ready(&self) -> Result<(), Failure> {
+        let requirements = workspace::root().join("tests/clients").join(self.folder).join("requirements.txt");
+        if requirements.exists() {
+            let what = format!("the test client {}", self.folder);
+            return python::venv(&target().join(self.folder), &what, &requirements);
+        }
         fetch(NODE)?;
         fetch(self.folder)
     }

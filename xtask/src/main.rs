@@ -20,6 +20,7 @@ mod layers;
 mod npm;
 mod planted;
 mod process;
+mod python;
 mod test;
 mod tidy;
 mod tools;

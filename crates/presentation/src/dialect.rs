@@ -3,8 +3,12 @@
 
 mod agent;
 pub(crate) mod ai_sdk;
+mod blocks;
 mod event_stream;
 mod fold;
+mod kelpie;
+mod letta;
+mod letta_stream;
 mod message;
 mod spoken;
 mod stream;
@@ -13,6 +17,10 @@ mod teller;
 use bytes::Bytes;
 use tokenrail_application::{Batch, Page, Rendering, RenderingKey};
 use tokenrail_domain::AgentId;
+
+pub(crate) use blocks::BlockWriter;
+pub(crate) use letta::{LettaFold, LettaFrame, RunId};
+pub(crate) use letta_stream::{LettaFormat, LettaStreamFold};
 
 use crate::error::{Code, FieldProblem, Problem};
 use crate::frames::FrameWriter;

@@ -5,6 +5,8 @@ mod ai_sdk;
 mod client;
 mod fields;
 mod frames;
+pub(crate) mod kelpie;
+pub(crate) mod letta;
 mod message;
 mod message_frames;
 mod requests;
@@ -32,4 +34,4 @@ pub(crate) use stream_frames::{
     StopDto, StreamAbandoned, StreamCancelled, StreamFault, StreamResult, StreamText, StreamToolResult,
     StreamToolUse, ToolResultDto, ToolUseDto,
 };
-pub(crate) use text::{IdText, IsoTime, Json};
+pub(crate) use text::{IdText, IsoTime, Json, plain_text};

@@ -42,9 +42,15 @@ impl TurnPage {
 impl TurnEvents {
     /// Follows a turn that waits, runs or has ended.
     pub(crate) async fn follow(api: &Api, agent: AgentId, turn: &Turn) -> Result<Self, Problem> {
-        // A turn that has not begun begins after whatever there is now.
-        let since = turn.first_sequence.map(|first| Sequence(first.0.saturating_sub(1)));
-        let (_, follower) = api.service().follow(agent, since, true).await?;
+        let before = |turn: &Turn| turn.first_sequence.map(|first| Sequence(first.0.saturating_sub(1)));
+        let (_, mut follower) = api.service().follow(agent, before(turn), true).await?;
+        if turn.first_sequence.is_none() {
+            // It begins after whatever there was when the follower came, unless it has begun before that.
+            let now = api.service().turn(agent, turn.number).await?;
+            if let Some(first) = now.as_ref().and_then(before) {
+                (_, follower) = api.service().follow(agent, Some(first), true).await?;
+            }
+        }
         Ok(Self { follower, turn: turn.number, over: false })
     }
 

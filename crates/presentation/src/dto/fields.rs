@@ -61,6 +61,26 @@ impl Fields {
         self.text(name, check).unwrap_or_default()
     }
 
+    /// A value that may be left out or be `null`, which is the same.
+    pub(crate) fn optional<T: for<'de> Deserialize<'de>>(
+        &mut self,
+        name: &str,
+        expected: &'static str,
+    ) -> Option<T> {
+        self.fields.retain(|known, value| known != name || value.get() != "null");
+        self.take(name, expected)
+    }
+
+    /// Whether nothing is wrong so far.
+    pub(crate) fn are_good(&self) -> bool {
+        self.errors.is_empty()
+    }
+
+    /// Notes that a field is wrong.
+    pub(crate) fn refuse(&mut self, name: &str, wrong: &'static str) {
+        self.errors.push(FieldProblem::body(name, wrong));
+    }
+
     pub(crate) fn flag(&mut self, name: &str) -> Option<bool> {
         self.take(name, "must be true or false")
     }
@@ -72,6 +92,12 @@ impl Fields {
         }
         self.errors.push(FieldProblem::body(name, "must be an object"));
         None
+    }
+
+    /// An object that may be left out or be `null`, which is the same.
+    pub(crate) fn optional_object(&mut self, name: &str) -> Option<JsonText> {
+        self.fields.retain(|known, value| known != name || value.get() != "null");
+        self.object(name)
     }
 
     /// The field `agentId`. An id that is no id is as unknown as any other: none, and no complaint.
