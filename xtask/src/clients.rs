@@ -3,45 +3,21 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use crate::{Failure, npm, workspace};
 
-/// The tests find the folders of the clients by this variable, and the ones that need them are called so.
+/// The tests find the folders of the clients by this variable.
 pub(crate) const VARIABLE: &str = "TOKENRAIL_TEST_CLIENTS";
-pub(crate) const TESTS: &str = "real_clients";
 
 /// The Node that runs them: the machine's own may be too old for some, or not there.
 const NODE: &str = "node";
 
-/// One client, at one version.
-pub(crate) struct Client {
-    /// Its row in the table.
-    pub(crate) what: &'static str,
-    /// In `tests/clients`, and in the target folder.
-    folder: &'static str,
-    /// In the path of each test that needs it.
-    pub(crate) tests: &'static str,
-}
-
-pub(crate) const CLIENTS: [Client; 3] = [
-    Client { what: "ai 7", folder: "ai-7", tests: "real_clients::ai_sdk::ai_7" },
-    Client { what: "ai 6", folder: "ai-6", tests: "real_clients::ai_sdk::ai_6" },
-    Client { what: "ai 5", folder: "ai-5", tests: "real_clients::ai_sdk::ai_5" },
-];
-
-impl Client {
-    /// Fetches the client, and the Node that runs it, if they are not there yet. The error is the reason why they
-    /// can't be had.
-    pub(crate) fn ready(&self) -> Result<(), Failure> {
-        fetch(NODE)?;
-        fetch(self.folder)
-    }
-}
-
-/// Tells tests where the clients are.
-pub(crate) fn show(tests: &mut Command) {
-    tests.env(VARIABLE, target());
+/// Fetches a client of `tests/clients`, and the Node that runs it, if they are not there yet; gives the folder of all
+/// clients. The error is the reason why they can't be had.
+pub(crate) fn ready(folder: &str) -> Result<PathBuf, Failure> {
+    fetch(NODE)?;
+    fetch(folder)?;
+    Ok(target())
 }
 
 fn target() -> PathBuf {

@@ -121,7 +121,7 @@ async fn bad_parameters_are_named() {
         assert_eq!(places(&answer.json()).join(","), place, "{uri}");
     }
     let unknown = harness.get("/ws?dialect=nope").await;
-    assert_eq!(unknown.json()["detail"], "known dialects: agent");
+    assert_eq!(unknown.json()["detail"], "known dialects: agent, message, stream");
     assert_eq!(harness.get(&format!("{agent}/messages?since=9999999999")).await.json()["head"], 4);
     let accept = TestRequest::get().uri(&format!("{agent}/events")).insert_header(("accept", "text/html"));
     assert_eq!(harness.call(accept).await.problem(), "not_acceptable");
