@@ -82,8 +82,8 @@ async fn an_answer_that_runs_is_resumed_from_its_start_and_an_abort_cancels_it()
     assert_eq!(second.frame().await["sequence"], 0);
     tell(&mut first, &json!({"type": "abort", "requestId": "r1"})).await;
     let rest = to_the_end(&mut second, "r2").await;
-    assert_eq!(rest[0]["chunk"]["type"], "abort");
-    assert_eq!(rest[1]["chunk"]["messageMetadata"]["outcome"], "cancelled");
+    let told: Vec<_> = rest.iter().map(|frame| frame["chunk"]["type"].as_str().unwrap_or_default()).collect();
+    assert_eq!(told[told.len() - 3..], ["abort", "finish", ""], "{rest:?}");
     tell(&mut first, &json!({"type": "abort", "requestId": "r1"})).await;
     tell(&mut first, &resuming("r3", "c")).await;
     assert_eq!(first.frame().await["type"], "no-active", "nothing more is told of what was aborted");
