@@ -43,4 +43,5 @@ mod start_check;
 pub use config::{StoreConfig, StoreLimits, Synchronous};
 pub use doctor::{Diagnosis, Fault, doctor};
 pub use error::OpenError;
+pub use folder::is_in_use;
 pub use store::Store;
