@@ -5,6 +5,7 @@ mod client;
 mod fields;
 mod frames;
 mod message;
+mod readable;
 mod requests;
 mod text;
 
