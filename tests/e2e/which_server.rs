@@ -10,7 +10,8 @@ use crate::harness::{TestServer, fake_config, program};
 /// A command with a folder and a configuration of its own; nothing else names a server.
 fn run(folder: &Path, config: &Path, args: &[&str]) -> (i32, String, String) {
     let mut command = Command::new(program());
-    command.args(args).arg("--data-dir").arg(folder).arg("--config").arg(config).current_dir(folder);
+    command.args(args).arg("--data-dir").arg(folder).arg("--config").arg(config);
+    command.current_dir(config.parent().unwrap());
     let output = command.output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (output.status.code().unwrap(), text(output.stdout), text(output.stderr))

@@ -195,8 +195,7 @@ async fn dispatch(command: Command, config: Config, mut screen: Screen) -> Exit 
     };
     match done {
         // Output is what a command is for, but not a server.
-        Ok(Exit::Completed) if screen.is_left() && !serves => Exit::Closed,
-        Ok(Exit::Completed) if screen.is_lost() && !serves => Exit::Failed,
+        Ok(Exit::Completed) if !serves => screen.exit_or(Exit::Completed),
         Ok(exit) => exit,
         Err(error) => {
             screen.error(&*error.cause);

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::panic::AssertUnwindSafe;
 
 use futures_util::FutureExt as _;
-use tokenrail_domain::{Turn, TurnState};
+use tokenrail_domain::{Turn, TurnNumber, TurnState};
 use tokenrail_ports::{Adoption, RunOutput};
 
 use super::{AgentTask, order};
@@ -40,15 +40,16 @@ impl AgentTask {
     /// Ends the turn that has panicked; false where there is nothing to go on with.
     async fn clean_up(&self) -> bool {
         self.control.end();
+        let mut broken = None;
         // If the run itself is the cause, the turn is ended without it.
-        for with_run in [true, false] {
-            match AssertUnwindSafe(self.end_broken(with_run)).catch_unwind().await {
+        for with_run in [true, false, false] {
+            match AssertUnwindSafe(self.end_broken(with_run, &mut broken)).catch_unwind().await {
                 Ok(Ok(Found::Turn | Found::News)) => return true,
                 Ok(Ok(Found::Nothing) | Err(SaveError::Closing)) => return false,
                 Ok(Err(SaveError::Refused(error))) => {
+                    // What was being saved when it panicked may have been saved since: it is looked at again.
                     let error = &error as &dyn std::error::Error;
                     tracing::error!(agent = %self.agent, error, "a turn that has panicked cannot be ended");
-                    return false;
                 }
                 Err(panic) => self.tell(&*panic),
             }
@@ -56,10 +57,14 @@ impl AgentTask {
         false
     }
 
-    async fn end_broken(&self, with_run: bool) -> Result<Found, SaveError> {
+    async fn end_broken(&self, with_run: bool, broken: &mut Option<TurnNumber>) -> Result<Found, SaveError> {
         let pokes = self.control.pokes();
-        let Some(turn) = self.first_open_turn().await? else {
-            return Ok(if self.control.pokes() == pokes { Found::Nothing } else { Found::News });
+        let turn = match self.first_open_turn().await? {
+            Some(turn) if *broken.get_or_insert(turn.number) == turn.number => turn,
+            None if broken.is_none() && self.control.pokes() == pokes => return Ok(Found::Nothing),
+            None if broken.is_none() => return Ok(Found::News),
+            // It has ended already.
+            _ => return Ok(Found::Turn),
         };
         let verdict = Verdict::internal();
         if turn.state == TurnState::Queued {

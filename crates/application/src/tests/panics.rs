@@ -3,6 +3,7 @@ use std::time::Duration;
 
 use tokenrail_domain::AgentStatus;
 use tokenrail_ports::testing::{MemoryStore, ScriptedRunner, Step};
+use tokio::sync::Notify;
 
 use super::harness::{harness, harness_with, tiny_limits, words};
 use crate::Limits;
@@ -13,10 +14,14 @@ fn lines(lines: &[&str]) -> Step {
 
 #[tokio::test(start_paused = true)]
 async fn a_panic_ends_its_turn_and_its_agent_and_the_next_turn_runs() {
-    let h = harness(ScriptedRunner::new([vec![lines(&["say a"]), Step::Panic], vec![lines(&["close two"])]]));
+    let gate = Arc::new(Notify::new());
+    let first = vec![lines(&["say a"]), Step::Gate(Arc::clone(&gate)), Step::Panic];
+    let h = harness(ScriptedRunner::new([first, vec![lines(&["close two"])]]));
     h.runner.adopt_next(Some(vec![lines(&["say a"]), Step::Hang]));
     let id = h.launch("one").await;
+    h.wait_for(id, |event| event.body.is_delta()).await;
     h.service.send(id, "two".into(), None).await.unwrap();
+    gate.notify_one();
     let first = ["user one", "+a", "error internal", "message \"a\" from 2 failed", "result failed internal"];
     let second = ["user two", "result completed -"];
     assert_eq!(words(&h.watch(id).await), [&first[..], &second].concat());

@@ -55,7 +55,7 @@ pub(crate) async fn follow(
             Ok(()) if screen.is_lost() => {
                 let why = if screen.is_left() { "nobody reads on; " } else { "" };
                 screen.remark(&format!("{why}to go on: tokenrail tail {id} --since {last}"));
-                return Ok(Exit::Completed);
+                return Ok(screen.exit_or(Exit::Failed));
             }
             Ok(()) => match ended_as(client, id).await? {
                 Some(status) if shower.unread == 0 => return Ok(exit(&status)),

@@ -3,6 +3,8 @@
 use std::error::Error;
 use std::io::{self, IsTerminal as _, Write as _};
 
+use super::Exit;
+
 /// Standard output, as it is used here.
 pub(crate) struct Screen {
     pub(crate) json: bool,
@@ -53,6 +55,15 @@ impl Screen {
     /// Whether its reader has gone: what is left is not wanted.
     pub(crate) fn is_left(&self) -> bool {
         self.lost == Some(io::ErrorKind::BrokenPipe)
+    }
+
+    /// How a command ends for which output is everything, where it would end as `exit`.
+    pub(crate) fn exit_or(&self, exit: Exit) -> Exit {
+        match self.lost {
+            None => exit,
+            Some(_) if self.is_left() => Exit::Closed,
+            Some(_) => Exit::Failed,
+        }
     }
 
     /// Writes a piece of text.
