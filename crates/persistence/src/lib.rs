@@ -47,4 +47,5 @@ pub mod testing;
 pub use config::{StoreConfig, StoreLimits, Synchronous};
 pub use doctor::{Diagnosis, Fault, doctor};
 pub use error::OpenError;
+pub use folder::is_in_use;
 pub use store::Store;

@@ -9,6 +9,7 @@ pub(crate) mod kelpie;
 pub(crate) mod letta;
 mod message;
 mod message_frames;
+mod readable;
 mod requests;
 mod stream_frames;
 mod text;

@@ -8,6 +8,7 @@ use serde::de::{Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use tokenrail_domain::{AgentId, JsonText};
 
+use crate::dto::readable::{Stumble, stumble};
 use crate::error::{Code, FieldProblem, Problem};
 use crate::query;
 
@@ -31,8 +32,10 @@ impl Fields {
                 FieldProblem { pointer: Some(String::new()), ..FieldProblem::body("", "must be an object") };
             return Err(Problem::fields(vec![error]));
         }
-        let Unique(fields) =
-            serde_json::from_str(text).map_err(|_| malformed("a field stands in it twice"))?;
+        let Unique(fields) = serde_json::from_str(text).map_err(|_| match stumble(text) {
+            Some(Stumble::HalfPair) => malformed("the name of a field holds half of a surrogate pair"),
+            _ => malformed("a field stands in it twice"),
+        })?;
         Ok(Self { fields, errors: Vec::new() })
     }
 
@@ -87,10 +90,12 @@ impl Fields {
 
     pub(crate) fn object(&mut self, name: &str) -> Option<JsonText> {
         let value: Box<RawValue> = self.take(name, "must be an object")?;
-        if value.get().starts_with('{') {
-            return Some(JsonText::new_unchecked(value.get()));
-        }
-        self.errors.push(FieldProblem::body(name, "must be an object"));
+        let wrong = match stumble(value.get()) {
+            _ if !value.get().starts_with('{') => "must be an object".to_owned(),
+            Some(stumble) => stumble.to_string(),
+            None => return Some(JsonText::new_unchecked(value.get())),
+        };
+        self.errors.push(FieldProblem::body(name, wrong));
         None
     }
 
@@ -150,7 +155,9 @@ impl Fields {
         if let Ok(value) = serde_json::from_str(value.get()) {
             return Some(value);
         }
-        self.errors.push(FieldProblem::body(name, expected));
+        // A string that is none is one with half a character in it.
+        let half = stumble(value.get()).filter(|_| value.get().starts_with('"'));
+        self.errors.push(FieldProblem::body(name, half.map_or(expected.to_owned(), |half| half.to_string())));
         None
     }
 }

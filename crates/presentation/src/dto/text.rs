@@ -7,6 +7,8 @@ use serde_json::value::RawValue;
 use tokenrail_domain::{AgentId, JsonText, Timestamp};
 use uuid::Uuid;
 
+use crate::dto::readable::stumble;
+
 /// An id: 36 characters, hyphenated lower-case hexadecimal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct IdText(pub(crate) Uuid);
@@ -61,16 +63,17 @@ impl Serialize for IsoTime {
     }
 }
 
-/// Foreign JSON, embedded as it came.
+/// Foreign JSON, embedded as it came; what common readers of JSON cannot read, as a string that holds it: one such
+/// value must not keep a client from all that stands around it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Json<'a>(pub(crate) &'a JsonText);
 
 impl Serialize for Json<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match serde_json::from_str::<&RawValue>(self.0.as_str()) {
-            Ok(raw) => raw.serialize(serializer),
-            // Whoever made it has vouched for it; if wrongly, one value is shown as text, and the frame holds.
-            Err(_) => serializer.serialize_str(self.0.as_str()),
+            Ok(raw) if stumble(raw.get()).is_none() => raw.serialize(serializer),
+            // Whoever made it has vouched that it is JSON; if wrongly, one value is shown as text, and the frame holds.
+            _ => serializer.serialize_str(self.0.as_str()),
         }
     }
 }
@@ -124,5 +127,6 @@ mod tests {
         let written = |text: &str| serde_json::to_string(&Json(&JsonText::new_unchecked(text))).unwrap();
         assert_eq!(written(r#"{ "a" : 1.50 }"#), r#"{ "a" : 1.50 }"#);
         assert_eq!(written("{\"a\":"), r#""{\"a\":""#);
+        assert_eq!(written("[1e400]"), r#""[1e400]""#, "who cannot read it reads the rest");
     }
 }
