@@ -7,6 +7,7 @@ mod command_line;
 mod database;
 mod follow_an_agent;
 mod follower;
+mod full_disk;
 mod harness;
 mod hostile_repository;
 mod many_followers;

@@ -1,6 +1,7 @@
 //! One task for each agent that has something to run: it takes the agent's turns one by one.
 
 mod resume;
+mod unknown_type;
 
 use std::path::PathBuf;
 use std::sync::Arc;

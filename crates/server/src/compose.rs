@@ -109,6 +109,7 @@ fn process_limits(limits: &LimitsConfig) -> ProcessLimits {
         line_bytes: limits.line_bytes,
         cancel_grace_ms: limits.cancel_grace_s * 1000,
         kill_grace_ms: limits.kill_grace_s * 1000,
+        exit_patience_ms: limits.exit_patience_s * 1000,
         spawn_timeout_ms: limits.spawn_timeout_s * 1000,
         stderr_bytes: limits.stderr_bytes,
         ..ProcessLimits::default()
