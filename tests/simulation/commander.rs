@@ -31,6 +31,7 @@ pub(crate) enum Deed {
 }
 
 /// A client that commands. What it wants outlives connections and servers.
+#[expect(clippy::struct_excessive_bools, reason = "facts that have nothing to do with each other")]
 pub(crate) struct Commander {
     pub(crate) slot: usize,
     plan: Vec<Deed>,

@@ -130,7 +130,7 @@ fn of_run(
 
 /// Where the lines of an output and those of the journal part.
 fn difference(printed: &[u8], told: &[u8]) -> String {
-    let count = |lines: &[u8]| lines.iter().filter(|byte| **byte == b'\n').count();
+    let count = |lines: &[u8]| memchr::memchr_iter(b'\n', lines).count();
     let at = printed.iter().zip(told).take_while(|(a, b)| a == b).count();
     let rest = |lines: &[u8]| String::from_utf8_lossy(&lines[at..lines.len().min(at + 120)]).into_owned();
     format!(

@@ -17,6 +17,7 @@ const AGAIN_MS: u64 = 40;
 const POLLS: u64 = 12;
 
 /// A client that reads. What it has on its screen outlives connections and servers.
+#[expect(clippy::struct_excessive_bools, reason = "facts that have nothing to do with each other")]
 pub(crate) struct Reader {
     pub(crate) slot: usize,
     pub(crate) view: View,

@@ -126,7 +126,7 @@ impl SimRun {
         let ms = until.saturating_sub(self.world.now_ms());
         let sleep = async {
             if until == NEVER {
-                std::future::pending().await
+                std::future::pending::<()>().await;
             } else {
                 tokio::time::sleep(Duration::from_millis(ms)).await;
             }

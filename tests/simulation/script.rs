@@ -75,7 +75,7 @@ impl<'a> Author<'a> {
         Script {
             exit_ms,
             // A result decides, and not the code: agents exit with 0 after a failure.
-            exit_code: if failed && self.dice.chance(500) { 1 } else { 0 },
+            exit_code: i32::from(failed && self.dice.chance(500)),
             children: if self.is(Quirk::Children) { 2 } else { 0 },
             when_stopped,
             outcomes: (!self.open_end && !hangs).then_some(self.outcomes),

@@ -23,7 +23,7 @@ use crate::world::World;
 
 /// In virtual time; more than all bounds of the application together.
 pub(crate) const LIFE_MAX: Duration = Duration::from_hours(48);
-const SHUTDOWN: Duration = Duration::from_secs(60);
+const SHUTDOWN: Duration = Duration::from_mins(1);
 /// The server polls no timer and no socket between two tasks: so whatever is outside of it acts when it waits.
 const EVENT_INTERVAL: u32 = 1 << 24;
 
@@ -79,7 +79,6 @@ pub(crate) fn simulate_with(mut cast: Cast) -> (Cast, Report) {
         let played = catch_unwind(AssertUnwindSafe(|| one_life(&mut cast)));
         steps += world.lock().steps;
         match played {
-            Ok(LifeEnd::Done) => break,
             Ok(LifeEnd::Halted | LifeEnd::Stopped) if world.lock().violation.is_none() => {}
             Ok(_) => break,
             Err(panic) => {

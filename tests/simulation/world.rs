@@ -153,7 +153,7 @@ impl World {
             Pause::Forever => std::future::pending().await,
         }
         if self.lock().crashed {
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
 

@@ -6,8 +6,8 @@
 //! * [`tidy`]: names, lengths, numbers and links
 //! * [`test`]: every test, with all the set-up it needs
 //! * [`planted`]: the proof that the simulation finds bugs
-//! * [`claude`]: the real agent program that the tests talk to
 //! * [`tools`]: the browser and other programs of others that tests are tried with
+//! * [`claude`], [`clients`]: the real programs that the tests talk to, fetched by [`npm`]
 //! * [`bench`]: the measurements
 //! * [`workspace`], [`process`]: the files of the project, and the programs that are run on them
 #![expect(clippy::print_stdout, reason = "a command line program speaks on standard output")]
@@ -15,9 +15,12 @@
 
 mod bench;
 mod claude;
+mod clients;
 mod layers;
+mod npm;
 mod planted;
 mod process;
+mod python;
 mod test;
 mod tidy;
 mod tools;

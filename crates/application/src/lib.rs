@@ -24,6 +24,7 @@ mod error;
 mod follow;
 mod history;
 mod limits;
+mod message_status;
 mod news;
 mod outside;
 #[cfg(planted_bugs)]
@@ -44,6 +45,7 @@ pub use conversation::Said;
 pub use error::Refusal;
 pub use follow::{Follower, Next, Page, StreamEnd};
 pub use limits::Limits;
+pub use message_status::MessageStatus;
 pub use news::News;
 pub use outside::{AgentType, Outside};
 pub use service::{AgentService, TypeInfo};

@@ -4,11 +4,12 @@
 //!
 //! 1. [`routes`]: the API on one screen, and [`app`], the same with its guard;
 //! 2. `guard`: what stands before every route;
-//! 3. `rest`, `sse`, `ws`: one module for each way of talking;
+//! 3. `rest`, `sse`, `ws`, `chat`: one module for each way of talking;
 //! 4. `dialect` and `frames`: events in, bytes out, once for all readers;
 //! 5. `dto`: every JSON name; `error`: every problem that a client can be told.
 
 mod api;
+mod chat;
 mod config;
 mod dialect;
 mod dto;
@@ -23,6 +24,7 @@ mod rest;
 mod routes;
 mod socket;
 mod sse;
+mod turn_events;
 mod ws;
 
 #[cfg(test)]

@@ -10,10 +10,10 @@ use utoipa::{Modify, OpenApi};
 
 use crate::dto::{
     AcceptedDto, AgentDto, AgentErrorDto, AgentMessageDto, AgentRefDto, AgentStatusDto, AgentTypeDto,
-    LaunchBody, MetadataDto, SendBody, ServiceStatusDto, TicketBody, TicketDto,
+    ChatBody, LaunchBody, MetadataDto, SendBody, ServiceStatusDto, TicketBody, TicketDto,
 };
 use crate::error::{Code, FieldProblem, ProblemDto};
-use crate::{rest, ws};
+use crate::{chat, rest, ws};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -21,11 +21,12 @@ use crate::{rest, ws};
     paths(
         rest::launch, rest::list, rest::active, rest::get, rest::status, rest::cancel, rest::delete,
         rest::messages, rest::events, rest::send,
+        rest::chat_say, rest::chat_stream, rest::chat_stop, chat::chat_socket,
         rest::types, rest::ticket, rest::health, rest::ready, rest::metrics, rest::problem,
         ws::open,
     ),
     components(schemas(
-        AcceptedDto, AgentDto, AgentErrorDto, AgentMessageDto, AgentRefDto, AgentStatusDto, AgentTypeDto, FieldProblem,
+        AcceptedDto, AgentDto, AgentErrorDto, AgentMessageDto, AgentRefDto, AgentStatusDto, AgentTypeDto, ChatBody, FieldProblem,
         LaunchBody, MetadataDto, ProblemDto, SendBody, ServiceStatusDto, TicketBody, TicketDto,
     )),
     modifiers(&Token, &Problems),
@@ -105,7 +106,7 @@ impl Modify for Problems {
 
 fn problems(path: &str, method: &str) -> Vec<Code> {
     let mut codes = EVERYWHERE.to_vec();
-    if method == "post" && !path.ends_with("/cancel") {
+    if method == "post" && !path.ends_with("/cancel") && !path.ends_with("/stop") {
         codes.extend(BODY);
     }
     if path.contains("{id}") || path.contains("{code}") {
@@ -126,6 +127,11 @@ fn problems(path: &str, method: &str) -> Vec<Code> {
         ("get", "/api/agents/{id}/events") => {
             &[Code::CursorMalformed, Code::CursorAhead, Code::ValidationFailed, Code::NotAcceptable]
         }
+        ("post", "/api/chat") => {
+            &[Code::RunnerUnknown, Code::AgentDeleted, Code::QueueFull, Code::IdempotencyMismatch]
+        }
+        ("get", "/api/chat/{id}/stream") => &[Code::ValidationFailed],
+        ("get", "/api/chat") => &[Code::UpgradeRequired, Code::ValidationFailed],
         ("get", "/ws") => {
             &[Code::UpgradeRequired, Code::DialectUnknown, Code::ValidationFailed, Code::CapacityExhausted]
         }

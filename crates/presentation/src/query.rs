@@ -68,10 +68,15 @@ pub(crate) fn agent_id(text: &str) -> Result<AgentId, Problem> {
     text.parse().map_err(|_| Problem::new(Code::NotFound, "there is no such agent"))
 }
 
+/// Whether a WebSocket may be opened at this path.
+pub(crate) fn is_socket_path(path: &str) -> bool {
+    matches!(path, "/ws" | "/api/chat")
+}
+
 /// Whether a ticket may open this path.
 pub(crate) fn is_ticket_path(path: &str) -> bool {
     let agent = path.strip_prefix("/api/agents/").and_then(|rest| rest.strip_suffix("/events"));
-    path == "/ws" || agent.is_some_and(|agent| agent.parse::<AgentId>().is_ok())
+    is_socket_path(path) || agent.is_some_and(|agent| agent.parse::<AgentId>().is_ok())
 }
 
 /// The key that makes a command happen once, and the command as it was sent.
@@ -130,6 +135,20 @@ pub(crate) async fn body(
         return Err(Problem::new(Code::UnsupportedMediaType, "send application/json"));
     }
     read(request, payload, config).await
+}
+
+/// Reads a JSON body of a client that may not say that it is one: what a browser says of any text, or nothing.
+pub(crate) async fn lenient_body(
+    request: &HttpRequest,
+    payload: web::Payload,
+    config: &PresentationConfig,
+) -> Result<web::Bytes, Problem> {
+    let kind = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let essence = kind.and_then(|kind| kind.split(';').next()).map(str::trim);
+    match essence {
+        Some(essence) if !essence.eq_ignore_ascii_case("text/plain") => body(request, payload, config).await,
+        _ => read(request, payload, config).await,
+    }
 }
 
 /// Reads a JSON body that may be left out.

@@ -1,5 +1,7 @@
 //! The API on one screen.
 
+mod letta;
+
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceFactory, ServiceRequest, ServiceResponse};
 use actix_web::guard::{Any, Get, Head};
@@ -7,7 +9,7 @@ use actix_web::{App, FromRequest, Handler, HttpResponse, Resource, Responder, Ro
 
 use crate::api::Api;
 use crate::error::Problem;
-use crate::{guard, openapi, rest, ws};
+use crate::{chat, guard, openapi, rest, ws};
 
 /// The whole application: the routes behind their guard. More routes can be added to it; they are guarded too.
 pub fn app(
@@ -46,12 +48,20 @@ pub fn routes(config: &mut web::ServiceConfig, api: Api) {
         .service(resource("/api/agents/{id}/cancel", "POST", [post().to(rest::cancel)]))
         .service(resource("/api/agent-types", "GET, HEAD", [get().to(rest::types)]))
         .service(resource("/api/tickets", "POST", [post().to(rest::ticket)]))
+        .service(resource(
+            "/api/chat",
+            "GET, POST",
+            [web::get().to(chat::chat_socket), post().to(rest::chat_say)],
+        ))
+        .service(resource("/api/chat/{id}/stream", "GET", [web::get().to(rest::chat_stream)]))
+        .service(resource("/api/chat/{id}/stop", "POST", [post().to(rest::chat_stop)]))
         .service(resource("/ws", "GET", [web::get().to(ws::open)]))
         .service(resource("/healthz", "GET, HEAD", [get().to(rest::health)]))
         .service(resource("/readyz", "GET, HEAD", [get().to(rest::ready)]))
         .service(resource("/metrics", "GET, HEAD", [get().to(rest::metrics)]))
         .service(resource("/problems/{code}", "GET, HEAD", [get().to(rest::problem)]))
         .service(resource("/openapi.json", "GET, HEAD", [get().to(openapi::document)]))
+        .configure(letta::letta)
         .default_service(web::to(|| async { Err::<HttpResponse, _>(Problem::not_found()) }));
 }
 
@@ -74,7 +84,11 @@ fn get_or_head() -> Route {
 }
 
 fn resource<const N: usize>(path: &str, allow: &'static str, routes: [Route; N]) -> Resource {
+    serving(web::resource(path), allow, routes)
+}
+
+fn serving<const N: usize>(resource: Resource, allow: &'static str, routes: [Route; N]) -> Resource {
     let refuse = move || async move { Err::<HttpResponse, _>(Problem::method_not_allowed(allow)) };
-    let resource = web::resource(path).default_service(web::to(refuse));
+    let resource = resource.default_service(web::to(refuse));
     routes.into_iter().fold(resource, Resource::route)
 }

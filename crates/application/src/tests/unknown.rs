@@ -6,8 +6,8 @@ use tokenrail_ports::testing::{ScriptedRunner, Step};
 use super::harness::{harness, words};
 use crate::{CommandKey, Launch, Refusal};
 
-fn key(key: &str) -> Option<CommandKey> {
-    Some(CommandKey { key: key.to_owned(), body: "the same".to_owned() })
+fn key(key: &str) -> CommandKey {
+    CommandKey { key: key.to_owned(), body: "the same".to_owned() }
 }
 
 fn script(lines: &[&str]) -> Vec<Step> {
@@ -21,7 +21,7 @@ fn is_unknown<T>(answer: &Result<T, Refusal>) -> bool {
 #[tokio::test(start_paused = true)]
 async fn a_launch_runs_once_whether_it_is_given_again_or_not() {
     let h = harness(ScriptedRunner::new([script(&["close a"])]));
-    let launch = Launch { prompt: "hi".into(), idempotency: key("k"), ..Launch::default() };
+    let launch = Launch { prompt: "hi".into(), idempotency: Some(key("k")), ..Launch::default() };
     h.store.lose_next_answer();
     assert!(is_unknown(&h.service.launch(launch.clone()).await));
     let again = h.service.launch(launch).await.unwrap();
@@ -35,8 +35,8 @@ async fn a_message_becomes_one_turn() {
     let id = h.launch("one").await;
     h.watch(id).await;
     h.store.lose_next_answer();
-    assert!(is_unknown(&h.service.send(id, "two".into(), key("k")).await));
-    assert_eq!(h.service.send(id, "two".into(), key("k")).await.unwrap().turn.0, 2);
+    assert!(is_unknown(&h.service.send(id, "two".into(), Some(key("k"))).await));
+    assert_eq!(h.service.send(id, "two".into(), Some(key("k"))).await.unwrap().turn.0, 2);
     assert_eq!(words(&h.watch(id).await)[2..], ["user two", "result completed -"]);
 }
 

@@ -61,6 +61,26 @@ impl Fields {
         self.text(name, check).unwrap_or_default()
     }
 
+    /// A value that may be left out or be `null`, which is the same.
+    pub(crate) fn optional<T: for<'de> Deserialize<'de>>(
+        &mut self,
+        name: &str,
+        expected: &'static str,
+    ) -> Option<T> {
+        self.fields.retain(|known, value| known != name || value.get() != "null");
+        self.take(name, expected)
+    }
+
+    /// Whether nothing is wrong so far.
+    pub(crate) fn are_good(&self) -> bool {
+        self.errors.is_empty()
+    }
+
+    /// Notes that a field is wrong.
+    pub(crate) fn refuse(&mut self, name: &str, wrong: &'static str) {
+        self.errors.push(FieldProblem::body(name, wrong));
+    }
+
     pub(crate) fn flag(&mut self, name: &str) -> Option<bool> {
         self.take(name, "must be true or false")
     }
@@ -74,6 +94,12 @@ impl Fields {
         None
     }
 
+    /// An object that may be left out or be `null`, which is the same.
+    pub(crate) fn optional_object(&mut self, name: &str) -> Option<JsonText> {
+        self.fields.retain(|known, value| known != name || value.get() != "null");
+        self.object(name)
+    }
+
     /// The field `agentId`. An id that is no id is as unknown as any other: none, and no complaint.
     pub(crate) fn agent(&mut self) -> Option<AgentId> {
         self.required_text("agentId", |_| None).parse().ok()
@@ -84,6 +110,30 @@ impl Fields {
             return Ok(None);
         };
         query::cursor(value.get()).map(Some)
+    }
+
+    /// Takes a field that is `null` for one that is not there, as clients that are lax about it mean it.
+    pub(crate) fn forget_nulls(&mut self) {
+        self.fields.retain(|_, value| value.get() != "null");
+    }
+
+    /// A list that must be there.
+    pub(crate) fn list<T: for<'de> Deserialize<'de>>(&mut self, name: &str) -> Option<Vec<T>> {
+        if !self.fields.contains_key(name) {
+            self.errors.push(FieldProblem::body(name, "is missing"));
+        }
+        self.take(name, "is not a list of what it should be")
+    }
+
+    /// A whole number, 0 or more, that may be left out.
+    pub(crate) fn number(&mut self, name: &str) -> Option<u64> {
+        self.take(name, "must be a whole number, 0 or more")
+    }
+
+    /// What is wrong with the fields that were taken out so far.
+    pub(crate) fn check(&mut self) -> Result<(), Problem> {
+        let errors = std::mem::take(&mut self.errors);
+        if errors.is_empty() { Ok(()) } else { Err(Problem::fields(errors)) }
     }
 
     /// What is wrong with the fields that were taken out.

@@ -63,6 +63,25 @@ pub(crate) struct TicketBody {
     path: Option<String>,
 }
 
+/// The body of a request for an answer, as the AI SDK sends it. Other names are ignored.
+#[derive(ToSchema)]
+#[schema(as = ChatRequest)]
+#[expect(dead_code, reason = "it describes the body in the OpenAPI document; the reading is done by hand")]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ChatBody {
+    /// The client's id of the conversation; made up where it is left out.
+    #[schema(min_length = 1, max_length = 255, nullable = false)]
+    id: Option<String>,
+    /// The conversation so far, as UI messages; what counts is the newest one of the user.
+    #[schema(value_type = Vec<Object>)]
+    messages: (),
+    #[schema(pattern = "^(submit|regenerate)-message$", nullable = false)]
+    trigger: Option<String>,
+    /// The message whose answer is asked for again.
+    #[schema(nullable = false)]
+    message_id: Option<String>,
+}
+
 /// Reads a launch.
 pub(crate) fn launch(body: &[u8], depth: usize) -> Result<Launch, Problem> {
     let mut fields = Fields::read(body, depth)?;
@@ -95,7 +114,7 @@ pub(crate) fn send(body: &[u8], depth: usize) -> Result<String, Problem> {
 pub(crate) fn ticket_path(body: &[u8], depth: usize) -> Result<Option<String>, Problem> {
     let mut fields = Fields::read(body, depth)?;
     let path = fields.text("path", |path| {
-        (!query::is_ticket_path(path)).then_some("a ticket opens /ws and an agent's events only")
+        (!query::is_ticket_path(path)).then_some("a ticket opens /ws, /api/chat and an agent's events only")
     });
     fields.finish()?;
     Ok(path)

@@ -2,7 +2,7 @@
 
 use jiff::tz::TimeZone;
 use serde::ser::Error as _;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 use tokenrail_domain::{AgentId, JsonText, Timestamp};
 use uuid::Uuid;
@@ -72,6 +72,30 @@ impl Serialize for Json<'_> {
             // Whoever made it has vouched for it; if wrongly, one value is shown as text, and the frame holds.
             Err(_) => serializer.serialize_str(self.0.as_str()),
         }
+    }
+}
+
+/// What a tool gave, for those who take text alone: a string as it is, the texts of content blocks one to a line, and
+/// anything else as JSON.
+pub(crate) fn plain_text(content: &JsonText) -> String {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Content {
+        Text(String),
+        Blocks(Vec<Block>),
+    }
+
+    #[derive(Deserialize)]
+    struct Block {
+        text: String,
+    }
+
+    match serde_json::from_str(content.as_str()) {
+        Ok(Content::Text(text)) => text,
+        Ok(Content::Blocks(blocks)) => {
+            blocks.into_iter().map(|block| block.text).collect::<Vec<_>>().join("\n")
+        }
+        Err(_) => content.as_str().to_owned(),
     }
 }
 
