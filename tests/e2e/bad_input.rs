@@ -9,7 +9,7 @@ use std::process::Stdio;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use crate::harness::{TestServer, fake_config, numbers, text_of};
+use crate::harness::{TestServer, text_of};
 
 /// Sends a request and expects this problem.
 async fn check(server: &TestServer, request: reqwest::RequestBuilder, status: u16, code: &str) {
@@ -230,91 +230,5 @@ impl Drop for Killed {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
-    }
-}
-
-#[tokio::test]
-async fn a_read_only_folder_stops_the_start_with_a_small_disk() {
-    let mount = Mounted::tmpfs("size=1m,ro");
-    refuses_to_start(mount.0.path());
-}
-
-fn refuses_to_start(folder: &std::path::Path) {
-    let mut command = std::process::Command::new(crate::harness::program());
-    command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(folder);
-    let output = command.current_dir("/").output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("cannot be written"), "{said}");
-}
-
-#[tokio::test]
-async fn a_full_disk_delays_and_loses_nothing_with_a_small_disk() {
-    let mount = Mounted::tmpfs("size=24m");
-    let mut server = TestServer::start_with(&fake_config());
-    server.stop();
-    server.move_data_to(mount.0.path());
-    server.start_again();
-    let ballast = mount.0.path().join("ballast");
-    let gate = server.folder.path().join("gate");
-    let id = server.launch(&json!({ "deltas": 3_000, "gate": gate, "gate_after": 10 })).await;
-    server.wait_until(&id, |agent| 10 < agent["head"].as_u64().unwrap()).await;
-    fill(&ballast);
-    std::fs::write(&gate, "").unwrap();
-    let retries = |metrics: &str| {
-        let line = metrics.lines().find(|line| line.starts_with("tokenrail_write_retries_total ")).unwrap();
-        line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()
-    };
-    let started = tokio::time::Instant::now();
-    loop {
-        let metrics = server.request(Method::GET, "/metrics").send().await.unwrap().text().await.unwrap();
-        if 0 < retries(&metrics) {
-            break;
-        }
-        assert!(started.elapsed() < crate::harness::PATIENCE, "the disk never was full");
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-    }
-    assert_eq!(server.get(&format!("/api/agents/{id}")).await["status"], "running", "reading goes on");
-    let (status, problem) = server.post("/api/agents", &json!({ "type": "fake", "prompt": "{}" })).await;
-    assert_eq!((status.as_u16(), &problem["code"]), (507, &json!("storage_full")));
-    std::fs::remove_file(&ballast).unwrap();
-    server.wait_until(&id, |agent| agent["endedAt"].is_string()).await;
-    let events = server.events(&id).await;
-    crate::harness::assert_dense(&events);
-    // The spool is on the full disk too, so the agent may have ended for want of it; what it said is there.
-    let text = text_of(&events);
-    assert!(numbers(3_000).starts_with(&text) && !text.is_empty(), "{text}");
-    drop(server);
-    drop(mount);
-}
-
-/// Writes until nothing more goes in.
-fn fill(path: &std::path::Path) {
-    use std::io::Write as _;
-    let mut file = std::fs::File::create(path).unwrap();
-    for size in [1 << 16, 1 << 12, 1] {
-        while file.write_all(&vec![0; size]).is_ok() {}
-    }
-}
-
-/// A small file system of its own.
-struct Mounted(tempfile::TempDir);
-
-impl Mounted {
-    fn tmpfs(options: &str) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let mount = std::process::Command::new("mount")
-            .args(["-t", "tmpfs", "-o", options, "tokenrail-test"])
-            .arg(folder.path())
-            .status()
-            .unwrap();
-        assert!(mount.success(), "root can mount a tmpfs");
-        Self(folder)
-    }
-}
-
-impl Drop for Mounted {
-    fn drop(&mut self) {
-        let _ = std::process::Command::new("umount").arg("-l").arg(self.0.path()).status();
     }
 }

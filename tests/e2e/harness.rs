@@ -21,7 +21,8 @@ pub(crate) struct TestServer {
     pub(crate) http: Client,
     port: u16,
     data_dir: PathBuf,
-    config: String,
+    /// From the next start on.
+    pub(crate) config: String,
     pub(crate) process: Option<Child>,
     token: String,
 }

@@ -8,6 +8,7 @@ mod database;
 mod dialects;
 mod follow_an_agent;
 mod follower;
+mod full_disk;
 mod harness;
 mod hostile_output;
 mod hostile_repository;

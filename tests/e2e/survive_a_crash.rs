@@ -1,6 +1,7 @@
 //! The server is killed in the middle of everything, and nobody loses or doubles a token.
 
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -131,6 +132,80 @@ async fn a_graceful_stop_leaves_the_agents_unless_told_otherwise() {
     server.start_again();
     server.wait_for_status(&id, "completed").await;
     assert_eq!(text_of(&server.events(&id).await), numbers(20));
+}
+
+#[tokio::test]
+async fn an_agent_whose_type_is_gone_from_the_configuration_runs_on_until_it_is_back() {
+    let mut server = TestServer::start();
+    let path = |name: &str| server.folder.path().join(name);
+    let (gate, touch) = (path("gate"), path("done"));
+    let script = json!({ "deltas": 50, "gate": gate, "gate_after": 10, "touch": touch });
+    let id = server.launch(&script).await;
+    server.wait_until(&id, |agent| 10 < agent["head"].as_u64().unwrap()).await;
+    server.kill_9();
+    server.config = fake_config().replace("[agents.fake]", "[agents.renamed]");
+    server.start_again();
+    std::fs::write(&gate, "").unwrap();
+    wait_for_file(&touch).await;
+    assert_eq!(server.get(&format!("/api/agents/{id}")).await["status"], "running");
+    assert!(server.stop().success());
+    server.config = fake_config();
+    server.start_again();
+    server.wait_for_status(&id, "completed").await;
+    assert_eq!(text_of(&server.events(&id).await), numbers(50));
+}
+
+#[tokio::test]
+async fn an_agent_whose_type_is_gone_can_be_cancelled_and_its_output_is_kept() {
+    let mut server = TestServer::start();
+    let id = server.launch(&json!({ "mode": "hang", "deltas": 10 })).await;
+    server.wait_until(&id, |agent| 10 < agent["head"].as_u64().unwrap()).await;
+    server.kill_9();
+    server.config = fake_config().replace("[agents.fake]", "[agents.renamed]");
+    server.start_again();
+    assert!(!processes_of_agent(&id).is_empty(), "it lives on");
+    let (status, _) = server.post(&format!("/api/agents/{id}/cancel"), &json!({})).await;
+    assert_eq!(status, 202);
+    server.wait_for_status(&id, "cancelled").await;
+    assert_eq!(processes_of_agent(&id), [""; 0]);
+    let spool = server.data_dir().join(format!("runs/{id}-1.kept/stdout"));
+    assert!(std::fs::read_to_string(spool).unwrap().contains("\"9 \""));
+}
+
+#[tokio::test]
+async fn where_only_the_supervisor_dies_nobody_says_that_the_server_did() {
+    let server = TestServer::start();
+    let id = server.launch(&json!({ "mode": "hang", "deltas": 10 })).await;
+    server.wait_until(&id, |agent| 10 < agent["head"].as_u64().unwrap()).await;
+    kill_process(supervisor_of(&server, &id), Signal::KILL).unwrap();
+    let agent = server.wait_until(&id, |agent| agent["endedAt"].is_string()).await;
+    let message = agent["error"]["message"].as_str().unwrap();
+    assert_eq!(agent["status"], "interrupted");
+    assert!(message.contains("supervisor") && !message.contains("the server"), "{message}");
+}
+
+/// A script that takes a lock and becomes the server: the lock says whether the server lives.
+#[tokio::test]
+async fn what_the_server_has_inherited_ends_with_it_and_reaches_no_agent() {
+    let mut server = TestServer::start();
+    assert!(server.stop().success());
+    let lock = server.folder.path().join("lock");
+    let serve = server.command(&["serve", "--log", "warn"]);
+    let mut script = Command::new("/bin/sh");
+    script.args(["-c", "exec 9>\"$0\"; flock -n 9 || exit 1; exec \"$@\""]).arg(&lock);
+    script.arg(serve.get_program()).args(serve.get_args()).current_dir(server.folder.path());
+    server.start_by(script).unwrap();
+    let is_free = || Command::new("flock").arg("-n").arg(&lock).arg("true").status().unwrap().success();
+    assert!(!is_free(), "the server holds it");
+    let id = server.launch(&json!({ "mode": "env_dump" })).await;
+    server.wait_for_status(&id, "completed").await;
+    let seen: Value = serde_json::from_str(&text_of(&server.events(&id).await)).unwrap();
+    assert_eq!(seen["fds"].as_object().unwrap().keys().collect::<Vec<_>>(), ["0", "1", "2"]);
+    let id = server.launch(&json!({ "mode": "hang", "deltas": 3 })).await;
+    server.wait_until(&id, |agent| 3 < agent["head"].as_u64().unwrap()).await;
+    server.kill_9();
+    assert!(!processes_of_agent(&id).is_empty());
+    assert!(is_free(), "neither the agent nor its supervisor holds it");
 }
 
 async fn wait_for_file(path: &Path) {

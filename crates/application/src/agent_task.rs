@@ -2,6 +2,7 @@
 
 mod panicked;
 mod resume;
+mod unknown_type;
 
 use std::path::PathBuf;
 use std::sync::Arc;

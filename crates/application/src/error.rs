@@ -1,7 +1,7 @@
 //! Why a use case was refused.
 
 use tokenrail_domain::{AgentId, Sequence};
-use tokenrail_ports::{CwdNotAllowed, StoreError};
+use tokenrail_ports::{CwdNotAllowed, FolderError, StoreError, is_disk_full};
 
 /// Why a use case was refused: one variant for each thing that a client does differently.
 #[derive(Debug, thiserror::Error)]
@@ -28,4 +28,15 @@ pub enum Refusal {
     ShuttingDown,
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+impl From<FolderError> for Refusal {
+    fn from(error: FolderError) -> Self {
+        match error {
+            FolderError::NotAllowed(error) => Self::CwdNotAllowed(error),
+            // The folder is where the store is: to a client it is all one.
+            FolderError::NotMade(error) if is_disk_full(&error) => Self::Store(StoreError::Full),
+            FolderError::NotMade(error) => Self::Store(StoreError::Unavailable(Box::new(error))),
+        }
+    }
 }

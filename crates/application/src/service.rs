@@ -74,12 +74,12 @@ impl AgentService {
         Ok(agents.len())
     }
 
-    /// Ends the runs of earlier lives that nobody will take up: their agents or turns are gone, or their types are
-    /// not in the configuration any more.
+    /// Ends the runs of earlier lives that nobody will take up: their agents or turns are gone. Those whose types are
+    /// not in the configuration stay: they may be there again at the next start.
     async fn sweep(&self, agents: &[Agent]) -> Result<(), Refusal> {
         let types = &self.core.outside.types;
         let mut keep = BTreeSet::new();
-        for agent in agents.iter().filter(|agent| types.contains_key(&agent.kind)) {
+        for agent in agents {
             let turns = self.core.outside.agents.open_turns(agent.id).await?;
             let running = turns.iter().filter(|turn| turn.state == TurnState::Running);
             keep.extend(running.map(|turn| (agent.id, turn.run)));

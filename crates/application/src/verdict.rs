@@ -79,9 +79,8 @@ impl Verdict {
         Self { outcome: TurnOutcome::Failed, error: Some(error), say: true }
     }
 
-    /// Nothing is left of the agent, and it had not given its result.
-    fn interrupted() -> Self {
-        let text = "the server and the supervisor of the agent ended in the middle of the turn";
+    /// The agent has ended together with what it needs, and it had not given its result.
+    fn interrupted(text: &str) -> Self {
         let error = process_error("interrupted", text.to_owned(), true);
         Self { outcome: TurnOutcome::Interrupted, error: Some(error), say: false }
     }
@@ -136,8 +135,15 @@ pub(crate) fn verdict(
         },
         (None, _) => match stopped.or_else(|| end.error.clone()) {
             Some(error) => Verdict::failed(error),
-            None if end.status == ExitStatus::Lost => Verdict::interrupted(),
-            None => Verdict::failed(no_result(end)),
+            None => match end.status {
+                ExitStatus::Lost => Verdict::interrupted(
+                    "the supervisor of the agent was killed in the middle of the turn, and the agent with it",
+                ),
+                ExitStatus::Gone => Verdict::interrupted(
+                    "the server ended in the middle of the turn, and nothing is left of the agent",
+                ),
+                _ => Verdict::failed(no_result(end)),
+            },
         },
     }
 }
@@ -158,13 +164,16 @@ fn no_result(end: &RunEnd) -> AgentError {
     let how = match end.status {
         ExitStatus::Code(code) => format!("the agent exited with code {code} and gave no result"),
         ExitStatus::Signal(signal) => format!("the agent was ended by signal {signal} and gave no result"),
-        ExitStatus::Lost | ExitStatus::None => {
+        ExitStatus::Lost | ExitStatus::Gone | ExitStatus::None => {
             "the agent's output ended, and there was no result in it".to_owned()
         }
     };
     let stderr = end.stderr.trim();
     let text = if stderr.is_empty() { how } else { format!("{how}: {stderr}") };
-    process_error("no_result", text, false)
+    match &end.disk_full {
+        Some(cause) => process_error("storage_full", format!("the disk is full ({cause}); {text}"), true),
+        None => process_error("no_result", text, false),
+    }
 }
 
 fn process_error(code: &str, text: String, recoverable: bool) -> AgentError {
@@ -208,6 +217,14 @@ mod tests {
         check(Some(&close(false, false)), None, &exited(1), ("completed", None));
         check(Some(&close(true, false)), None, &exited(0), ("failed", Some("x")));
         check(None, None, &exited(0), ("failed", Some("no_result")));
+    }
+
+    #[test]
+    fn a_full_disk_is_the_reason_only_where_there_is_no_result() {
+        let full = RunEnd { disk_full: Some("no room".into()), ..exited(70) };
+        check(None, None, &full, ("failed", Some("storage_full")));
+        check(None, Some(Stop::Cancelled), &full, ("cancelled", None));
+        check(Some(&close(false, false)), None, &full, ("completed", None));
     }
 
     #[test]

@@ -26,13 +26,13 @@ pub use clock::{IClock, IRandom};
 pub use parser::{Activity, IMessageParser};
 pub use runner::{
     Adoption, ExitStatus, IAgentRun, IAgentRunner, Line, OutputLine, Probe, RunEnd, RunOutput, RunnerError,
-    TurnOrder,
+    TurnOrder, is_disk_full,
 };
 pub use store::{
     AgentFilter, Append, Created, Enqueued, IAgentRepository, IJournal, Idempotency, MessagePage, PageLimit,
     Recalled, StoreError, TurnStep,
 };
-pub use workspace::{CwdNotAllowed, IWorkspace};
+pub use workspace::{CwdNotAllowed, FolderError, IWorkspace};
 #[cfg(any(test, feature = "testing"))]
 pub use {
     parser::MockIMessageParser,

@@ -1,6 +1,7 @@
 //! A way to run an agent.
 
 use std::collections::BTreeSet;
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use async_trait::async_trait;
@@ -31,6 +32,13 @@ pub trait IAgentRunner: Send + Sync {
         // A runner that keeps nothing has nothing to end.
         let _ = keep;
         Ok(0)
+    }
+
+    /// Ends a run that cannot be adopted, since nobody knows any more of which kind it is. What it has printed is
+    /// kept until its agent is forgotten. Where there is no such run, nothing happens.
+    async fn end(&self, agent: AgentId, turn: TurnNumber) -> Result<(), RunnerError> {
+        let _ = (agent, turn);
+        Ok(())
     }
 
     /// Ends and removes whatever there still is of an agent's runs, also what was kept of those that have ended.
@@ -122,6 +130,9 @@ pub struct RunEnd {
     pub reaped: u32,
     /// What went wrong outside the agent: the connection broke, the upstream refused.
     pub error: Option<AgentError>,
+    /// Why nothing more could be written where its output is kept, if that was so when it ended: then the disk may be
+    /// why it said no more. Where it has given its result, that is of no account.
+    pub disk_full: Option<String>,
 }
 
 /// How the agent's process ended. That is no verdict on the turn: real agents exit with 0 after a failure.
@@ -131,6 +142,8 @@ pub enum ExitStatus {
     Signal(i32),
     /// Nobody was there to see it: its supervisor has died.
     Lost,
+    /// It ended with the server, and nothing is left of it.
+    Gone,
     /// It is no process.
     #[default]
     None,
@@ -170,6 +183,7 @@ impl RunnerError {
             Self::NotExecutable { .. } => (ErrorClass::Process, "program_not_executable"),
             Self::CwdUnusable { .. } => (ErrorClass::Process, "cwd_unusable"),
             Self::Unreachable(_) => (ErrorClass::Network, "upstream_unreachable"),
+            Self::Io(error) if is_disk_full(error) => (ErrorClass::Process, "storage_full"),
             Self::Io(_) => (ErrorClass::Process, "spawn_failed"),
         };
         let mut text = self.to_string();
@@ -184,7 +198,13 @@ impl RunnerError {
             code: Some(code.to_owned()),
             text,
             retry_after_ms: None,
-            recoverable: class.is_recoverable(),
+            // There may be room again the next time.
+            recoverable: class.is_recoverable() || code == "storage_full",
         }
     }
+}
+
+/// Whether it is for want of room: on the disk, or of what this user may take of it.
+pub fn is_disk_full(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
 }

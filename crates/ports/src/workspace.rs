@@ -13,8 +13,9 @@ pub trait IWorkspace: Send + Sync {
     /// configured roots. Where none was asked for, a new folder of the agent's own.
     ///
     /// # Errors
-    /// [`CwdNotAllowed`] for a folder that is outside, missing or no folder: which of these is not told.
-    async fn folder(&self, agent: AgentId, asked: Option<String>) -> Result<PathBuf, CwdNotAllowed>;
+    /// [`FolderError::NotAllowed`] for a folder that is outside, missing or no folder: which of these is not told.
+    /// [`FolderError::NotMade`] for one of the agent's own.
+    async fn folder(&self, agent: AgentId, asked: Option<String>) -> Result<PathBuf, FolderError>;
 
     /// Removes the folder that was made for the agent, with all that is in it. A folder that a launch asked for is
     /// never removed; where there is none of the agent's own, nothing happens.
@@ -22,6 +23,15 @@ pub trait IWorkspace: Send + Sync {
     /// # Errors
     /// What the system says where something of it is left.
     async fn remove(&self, agent: AgentId) -> std::io::Result<()>;
+}
+
+/// Why there is no folder to work in.
+#[derive(Debug, thiserror::Error)]
+pub enum FolderError {
+    #[error(transparent)]
+    NotAllowed(#[from] CwdNotAllowed),
+    #[error("no folder can be made for the agent")]
+    NotMade(#[from] std::io::Error),
 }
 
 /// The folder cannot be worked in.

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use async_trait::async_trait;
 use rustix::fs::Mode;
 use tokenrail_domain::AgentId;
-use tokenrail_ports::{CwdNotAllowed, IWorkspace};
+use tokenrail_ports::{CwdNotAllowed, FolderError, IWorkspace};
 
 /// Longer paths are refused; Linux takes no longer ones either.
 const PATH_BYTES: usize = 4096;
@@ -29,12 +29,12 @@ impl Workspaces {
         Self { own, roots }
     }
 
-    fn make_own(&self, agent: AgentId) -> Result<PathBuf, CwdNotAllowed> {
+    fn make_own(&self, agent: AgentId) -> io::Result<PathBuf> {
         let folder = self.own.join(agent.to_string());
         // Who works here, and when, is nobody else's business either.
-        DirBuilder::new().recursive(true).mode(0o700).create(&self.own).map_err(|_| CwdNotAllowed)?;
-        rustix::fs::mkdir(&folder, Mode::RWXU).map_err(|_| CwdNotAllowed)?;
-        folder.canonicalize().map_err(|_| CwdNotAllowed)
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.own)?;
+        rustix::fs::mkdir(&folder, Mode::RWXU)?;
+        folder.canonicalize()
     }
 
     fn inside_a_root(&self, asked: &str) -> Result<PathBuf, CwdNotAllowed> {
@@ -55,13 +55,13 @@ impl Workspaces {
 
 #[async_trait]
 impl IWorkspace for Workspaces {
-    async fn folder(&self, agent: AgentId, asked: Option<String>) -> Result<PathBuf, CwdNotAllowed> {
+    async fn folder(&self, agent: AgentId, asked: Option<String>) -> Result<PathBuf, FolderError> {
         let workspaces = self.clone();
         let find = move || match asked {
-            Some(asked) => workspaces.inside_a_root(&asked),
-            None => workspaces.make_own(agent),
+            Some(asked) => Ok(workspaces.inside_a_root(&asked)?),
+            None => Ok(workspaces.make_own(agent)?),
         };
-        tokio::task::spawn_blocking(find).await.unwrap_or(Err(CwdNotAllowed))
+        tokio::task::spawn_blocking(find).await.map_err(io::Error::other)?
     }
 
     async fn remove(&self, agent: AgentId) -> io::Result<()> {
@@ -106,7 +106,7 @@ mod tests {
 
     use super::*;
 
-    async fn ask(workspaces: &Workspaces, asked: Option<&Path>) -> Result<PathBuf, CwdNotAllowed> {
+    async fn ask(workspaces: &Workspaces, asked: Option<&Path>) -> Result<PathBuf, FolderError> {
         let agent = AgentId::new(Timestamp(1), [1; 10]);
         workspaces.folder(agent, asked.map(|path| path.to_string_lossy().into_owned())).await
     }
@@ -154,12 +154,14 @@ mod tests {
 
         let inside = at("root/project").canonicalize().unwrap();
         for good in ["root/project", "root/project/../project", "way-in"] {
-            assert_eq!(ask(&workspaces, Some(&at(good))).await, Ok(inside.clone()), "{good}");
+            assert_eq!(ask(&workspaces, Some(&at(good))).await.unwrap(), inside, "{good}");
         }
         for bad in ["root-evil", "outside", "root/link", "root/..", "root/file", "root/missing", "root/a\nb"]
         {
-            assert_eq!(ask(&workspaces, Some(&at(bad))).await, Err(CwdNotAllowed), "{bad}");
+            let refused = ask(&workspaces, Some(&at(bad))).await;
+            assert!(matches!(refused, Err(FolderError::NotAllowed(_))), "{bad}");
         }
-        assert_eq!(ask(&workspaces, Some(Path::new("root/project"))).await, Err(CwdNotAllowed), "relative");
+        let relative = ask(&workspaces, Some(Path::new("root/project"))).await;
+        assert!(matches!(relative, Err(FolderError::NotAllowed(_))));
     }
 }

@@ -115,12 +115,15 @@ const FIRST_INHERITED: i32 = 3;
 
 /// Runs the program: reads the command line, and does what it says.
 pub fn main() -> ExitCode {
-    // What this program inherits without knowing (files and sockets of whoever has started it) must not reach agents.
-    close_fds::set_fds_cloexec(FIRST_INHERITED, &[]);
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(answer) => return print(&answer),
     };
+    // The server keeps what it has inherited, such as the lock of a script that has become this program.
+    let serves = matches!(cli.command, Command::Serve(_) | Command::Demo(_));
+    let not_again = serves.then(memory::start_again_with_settings).flatten();
+    // But files and sockets of whoever has started it must not reach supervisors and agents.
+    close_fds::set_fds_cloexec(FIRST_INHERITED, &[]);
     let hidden = hide_memory();
     if let Command::Supervise { run_folder, exec } = &cli.command {
         return match exec {
@@ -132,9 +135,7 @@ pub fn main() -> ExitCode {
     if let Err(error) = hidden {
         screen.remark(&format!("warning: agents may be able to read this process's memory: {error}"));
     }
-    if matches!(cli.command, Command::Serve(_) | Command::Demo(_))
-        && let Some(error) = memory::start_again_with_settings()
-    {
+    if let Some(error) = not_again {
         screen.remark(&format!("warning: the memory allocator keeps its defaults: {error}"));
     }
     let flags = Flags {

@@ -115,6 +115,7 @@ fn process_limits(limits: &LimitsConfig) -> ProcessLimits {
         cancel_grace_ms: in_ms(limits.cancel_grace_s),
         kill_grace_ms: in_ms(limits.kill_grace_s),
         spawn_timeout_ms: in_ms(limits.spawn_timeout_s),
+        exit_patience_ms: in_ms(limits.exit_patience_s),
         stderr_bytes: limits.stderr_bytes,
         ..ProcessLimits::default()
     }

@@ -21,8 +21,8 @@ use tokenrail_parser::ClaudeParser;
 use tokenrail_ports::testing::MemoryStore;
 use tokenrail_ports::testing::samples::WHOLE;
 use tokenrail_ports::{
-    Adoption, CwdNotAllowed, IAgentRun, IAgentRunner, IClock, IJournal as _, IRandom, IWorkspace, Probe,
-    RunEnd, RunOutput, RunnerError, TurnOrder,
+    Adoption, CwdNotAllowed, FolderError, IAgentRun, IAgentRunner, IClock, IJournal as _, IRandom,
+    IWorkspace, Probe, RunEnd, RunOutput, RunnerError, TurnOrder,
 };
 use tokenrail_presentation::{Api, PresentationConfig, app};
 use tokenrail_runner::{FramerLimits, LineFramer};
@@ -234,8 +234,8 @@ impl IWorkspace for Anywhere {
         Ok(())
     }
 
-    async fn folder(&self, _: AgentId, asked: Option<String>) -> Result<PathBuf, CwdNotAllowed> {
-        asked.map_or_else(|| Ok("/work".into()), |_| Err(CwdNotAllowed))
+    async fn folder(&self, _: AgentId, asked: Option<String>) -> Result<PathBuf, FolderError> {
+        asked.map_or_else(|| Ok("/work".into()), |_| Err(CwdNotAllowed.into()))
     }
 }
 

@@ -36,13 +36,12 @@ impl AgentTask {
         let so_far = self.so_far(&turn).await?;
         let ran_ms = self.core.now().ms_since(so_far.started_at);
         let recorder = self.recorder(&agent, &turn, so_far);
-        let adopted = match self.agent_type(&agent) {
-            Some(kind) => kind.runner.adopt(&order(&agent, &turn), turn.spool_offset).await,
-            None => Ok(Adoption::Gone),
+        let Some(kind) = self.agent_type(&agent) else {
+            return self.leave_alone(recorder, &agent, &turn, cancel).await;
         };
-        let end = match adopted {
+        let end = match kind.runner.adopt(&order(&agent, &turn), turn.spool_offset).await {
             Ok(Adoption::Run(run)) => return self.pump(recorder, run, turn, cancel, ran_ms).await,
-            Ok(Adoption::Gone) => RunEnd { status: ExitStatus::Lost, ..RunEnd::default() },
+            Ok(Adoption::Gone) => RunEnd { status: ExitStatus::Gone, ..RunEnd::default() },
             Err(error) => RunEnd { error: Some(error.to_agent_error()), ..RunEnd::default() },
         };
         let stop = if cancel.is_cancelled() { Some(Stop::Cancelled) } else { turn.stop.map(Stop::of) };

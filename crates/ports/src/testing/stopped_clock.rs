@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use tokenrail_domain::{AgentId, Timestamp};
 
-use crate::{CwdNotAllowed, IClock, IRandom, IWorkspace};
+use crate::{CwdNotAllowed, FolderError, IClock, IRandom, IWorkspace};
 
 /// A clock that stands still until it is set.
 #[derive(Debug)]
@@ -48,11 +48,11 @@ pub struct PretendWorkspace;
 
 #[async_trait]
 impl IWorkspace for PretendWorkspace {
-    async fn folder(&self, agent: AgentId, asked: Option<String>) -> Result<PathBuf, CwdNotAllowed> {
+    async fn folder(&self, agent: AgentId, asked: Option<String>) -> Result<PathBuf, FolderError> {
         match asked {
             None => Ok(PathBuf::from("/own").join(agent.to_string())),
             Some(path) if path.starts_with("/allowed") => Ok(PathBuf::from(path)),
-            Some(_) => Err(CwdNotAllowed),
+            Some(_) => Err(CwdNotAllowed.into()),
         }
     }
 
@@ -78,7 +78,7 @@ impl NotedWorkspace {
 
 #[async_trait]
 impl IWorkspace for NotedWorkspace {
-    async fn folder(&self, agent: AgentId, asked: Option<String>) -> Result<PathBuf, CwdNotAllowed> {
+    async fn folder(&self, agent: AgentId, asked: Option<String>) -> Result<PathBuf, FolderError> {
         if asked.is_none() {
             self.lock().insert(agent);
         }

@@ -19,8 +19,8 @@ use tokenrail_domain::{
 };
 use tokenrail_ports::testing::MemoryStore;
 use tokenrail_ports::{
-    Activity, Adoption, CwdNotAllowed, IAgentRun, IAgentRunner, IClock, IMessageParser, IRandom, IWorkspace,
-    Line, OutputLine, Probe, RunEnd, RunOutput, RunnerError, TurnOrder,
+    Activity, Adoption, CwdNotAllowed, FolderError, IAgentRun, IAgentRunner, IClock, IMessageParser, IRandom,
+    IWorkspace, Line, OutputLine, Probe, RunEnd, RunOutput, RunnerError, TurnOrder,
 };
 use tokio::runtime::Handle;
 
@@ -239,9 +239,9 @@ impl IWorkspace for Anywhere {
         Ok(())
     }
 
-    async fn folder(&self, _: AgentId, asked: Option<String>) -> Result<PathBuf, CwdNotAllowed> {
+    async fn folder(&self, _: AgentId, asked: Option<String>) -> Result<PathBuf, FolderError> {
         match asked {
-            Some(folder) if folder.starts_with("/forbidden") => Err(CwdNotAllowed),
+            Some(folder) if folder.starts_with("/forbidden") => Err(CwdNotAllowed.into()),
             folder => Ok(folder.unwrap_or_else(|| "/work".into()).into()),
         }
     }

@@ -48,6 +48,8 @@ pub struct ProcessLimits {
     /// How much of what the agent prints on standard error is kept: one half of it from the beginning, one from
     /// the end.
     pub stderr_bytes: usize,
+    /// How long a supervisor waits for room on a full disk, to write down how its agent ended.
+    pub exit_patience_ms: u64,
     /// How long a supervisor may take to start.
     pub spawn_timeout_ms: u64,
     /// How long the program may take to tell its version.
@@ -73,6 +75,7 @@ impl Default for ProcessLimits {
             leftover_grace_ms: 500,
             kill_grace_ms: 2_000,
             stderr_bytes: 64 << 10,
+            exit_patience_ms: 3_600_000,
             spawn_timeout_ms: 10_000,
             probe_timeout_ms: 5_000,
             probe_bytes: 4 << 10,

@@ -9,6 +9,7 @@
 //! | `stdout` | agent | the spool: all that it prints |
 //! | `stderr` | supervisor | beginning and end of what the agent prints on standard error |
 //! | `exec.json` | exec stage | why the agent could not be started |
+//! | `exit.new` | runner | room for `exit.json`, which is written here and then renamed |
 //! | `exit.json` | supervisor | how the run ended; the last thing that is written |
 
 use std::ffi::OsString;
@@ -20,7 +21,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, Mode, mkfifoat};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use tokenrail_ports::TurnOrder;
+use tokenrail_ports::{TurnOrder, is_disk_full};
 
 /// The folder of one turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,6 +41,7 @@ pub(crate) struct ExecOrder {
     pub(crate) leftover_grace_ms: u64,
     pub(crate) kill_grace_ms: u64,
     pub(crate) stderr_bytes: usize,
+    pub(crate) exit_patience_ms: u64,
 }
 
 /// Which process supervises the run. A process id alone comes back; together with the rest it does not.
@@ -63,13 +65,27 @@ pub(crate) struct ExitRecord {
     pub(crate) cancelled: bool,
     /// Why there was no agent to begin with.
     pub(crate) failure: Option<ExecFailure>,
+    /// Why nothing more could be written beside the spool when the agent ended, where that was so.
+    pub(crate) disk_full: Option<String>,
 }
 
 /// Why the agent could not be started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ExecFailure {
     pub(crate) text: String,
+    /// There was no room on the disk: later there may be.
+    #[serde(default)]
+    pub(crate) disk_full: bool,
 }
+
+impl From<&io::Error> for ExecFailure {
+    fn from(error: &io::Error) -> Self {
+        Self { text: error.to_string(), disk_full: is_disk_full(error) }
+    }
+}
+
+/// How much room is kept for `exit.json`: far more than it takes, and one block of most disks.
+const EXIT_BYTES: usize = 4 << 10;
 
 impl RunFolder {
     pub(crate) const ORDER: &str = "order.json";
@@ -101,7 +117,12 @@ impl RunFolder {
         private_file(&self.path.join("stdin"))?.write_all(prompt.as_bytes())?;
         private_file(&self.path.join("stdout"))?;
         mkfifoat(CWD, self.control(), Mode::RUSR | Mode::WUSR)?;
+        private_file(&self.reserve())?.write_all(&[b' '; EXIT_BYTES])?;
         self.write(Self::ORDER, order)
+    }
+
+    fn reserve(&self) -> PathBuf {
+        self.path.join(Self::EXIT).with_extension("new")
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -156,6 +177,27 @@ impl RunFolder {
         let unfinished = file.with_extension("new");
         private_file(&unfinished)?.write_all(&serde_json::to_vec(value)?)?;
         fs::rename(unfinished, file)
+    }
+
+    /// Writes how the run ended, into the room that was kept for it: a full disk is one of the ends to tell of.
+    pub(crate) fn write_exit(&self, exit: &ExitRecord) -> io::Result<()> {
+        let mut text = serde_json::to_vec(exit)?;
+        // Blanks mean nothing in JSON, and the file is not cut: that would give its room away.
+        text.resize(text.len().max(EXIT_BYTES), b' ');
+        let reserve = self.reserve();
+        let mut file =
+            OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&reserve)?;
+        file.write_all(&text)?;
+        fs::rename(reserve, self.path.join(Self::EXIT))
+    }
+
+    /// Why nothing more can be written here, where that is for want of room.
+    pub(crate) fn disk_full(&self) -> Option<String> {
+        let tried = self.path.join("room");
+        let written = private_file(&tried).and_then(|mut file| file.write_all(&[b' '; EXIT_BYTES]));
+        // It goes with the folder otherwise.
+        let _ = fs::remove_file(tried);
+        written.err().filter(is_disk_full).map(|error| error.to_string())
     }
 
     /// Removes what to run from the disk: it may hold secrets, and without it no agent is started any more.

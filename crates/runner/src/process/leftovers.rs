@@ -39,6 +39,16 @@ pub(super) fn sweep(
     remove_where(runs, kill_grace_ms, |run| !run.kept && !keep.contains(&(run.agent, run.turn)))
 }
 
+/// Ends a run and keeps its spool. It blocks.
+pub(super) fn end_one(runs: &Path, agent: AgentId, turn: TurnNumber, kill_grace_ms: u64) -> io::Result<()> {
+    let folder = RunFolder::at(&runs.join(format!("{agent}-{turn}")));
+    if !folder.path().try_exists()? {
+        return Ok(());
+    }
+    end(&folder, &Leftover { agent, turn, kept: false }, kill_grace_ms)?;
+    folder.keep_spool()
+}
+
 /// Ends and removes all that there is of an agent. It blocks.
 pub(super) fn forget(runs: &Path, agent: AgentId, kill_grace_ms: u64) -> io::Result<u32> {
     remove_where(runs, kill_grace_ms, |run| run.agent == agent)

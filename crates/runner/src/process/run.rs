@@ -14,7 +14,7 @@ use tokio::task::spawn_blocking;
 
 use super::proc::kill_marked;
 use super::watch::FolderWatch;
-use super::{ExitRecord, ProcessLimits, RunFolder, SupervisorRecord};
+use super::{ExecFailure, ExitRecord, ProcessLimits, RunFolder, SupervisorRecord};
 use crate::LineFramer;
 
 /// One turn of a process agent: reads the spool as it grows.
@@ -140,7 +140,7 @@ impl ProcessRun {
     async fn ended(&self, exit: ExitRecord) -> io::Result<RunEnd> {
         let folder = self.folder.clone();
         let stderr = blocking(move || folder.stderr()).await?;
-        let ExitRecord { code, signal, reaped, left, cancelled: _, failure } = exit;
+        let ExitRecord { code, signal, reaped, left, cancelled: _, failure, disk_full } = exit;
         let status = match (code, signal) {
             _ if failure.is_some() => ExitStatus::None,
             (Some(code), _) => ExitStatus::Code(code),
@@ -148,13 +148,10 @@ impl ProcessRun {
             (None, None) => ExitStatus::None,
         };
         let error = match failure {
-            Some(failure) => Some(process_error(
-                "spawn_failed",
-                format!("the agent could not be started: {}", failure.text),
-            )),
+            Some(failure) => Some(not_started(&failure)),
             None => left_over(left),
         };
-        Ok(RunEnd { status, stderr, reaped, error })
+        Ok(RunEnd { status, stderr, reaped, error, disk_full })
     }
 
     /// The end of a run whose supervisor has died. The agent has died with it, but not what the agent had started.
@@ -162,7 +159,7 @@ impl ProcessRun {
         let (folder, marker, limits) = (self.folder.clone(), self.marker.clone(), self.limits);
         let (stderr, (reaped, left)) =
             blocking(move || Ok((folder.stderr()?, kill_marked(&marker, limits.kill_grace_ms)?))).await?;
-        Ok(RunEnd { status: ExitStatus::Lost, stderr, reaped, error: left_over(left) })
+        Ok(RunEnd { status: ExitStatus::Lost, stderr, reaped, error: left_over(left), disk_full: None })
     }
 
     async fn ask_to_stop(&self) -> io::Result<()> {
@@ -246,6 +243,14 @@ fn is_unread(error: &io::Error) -> bool {
     let no_reader = rustix::io::Errno::NXIO.raw_os_error();
     error.raw_os_error() == Some(no_reader)
         || matches!(error.kind(), ErrorKind::NotFound | ErrorKind::BrokenPipe)
+}
+
+fn not_started(failure: &ExecFailure) -> AgentError {
+    let text = format!("the agent could not be started: {}", failure.text);
+    if failure.disk_full {
+        return AgentError { recoverable: true, ..process_error("storage_full", text) };
+    }
+    process_error("spawn_failed", text)
 }
 
 fn left_over(left: u32) -> Option<AgentError> {

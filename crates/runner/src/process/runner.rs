@@ -170,6 +170,12 @@ impl IAgentRunner for ProcessRunner {
         Ok(blocking(sweep).await?)
     }
 
+    async fn end(&self, agent: AgentId, turn: TurnNumber) -> Result<(), RunnerError> {
+        let config = Arc::clone(&self.config);
+        let end = move || leftovers::end_one(&config.runs, agent, turn, config.limits.kill_grace_ms);
+        Ok(blocking(end).await?)
+    }
+
     async fn forget(&self, agent: AgentId) -> Result<(), RunnerError> {
         let config = Arc::clone(&self.config);
         let forget = move || leftovers::forget(&config.runs, agent, config.limits.kill_grace_ms);
@@ -237,6 +243,7 @@ fn exec_order(config: &ProcessConfig, order: &TurnOrder) -> Result<ExecOrder, Ru
         leftover_grace_ms: config.limits.leftover_grace_ms,
         kill_grace_ms: config.limits.kill_grace_ms,
         stderr_bytes: config.limits.stderr_bytes,
+        exit_patience_ms: config.limits.exit_patience_ms,
     })
 }
 

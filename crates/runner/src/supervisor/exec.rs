@@ -1,13 +1,19 @@
 //! The stage between supervisor and agent: sets up the process, then becomes the agent.
 
+use std::convert::Infallible;
+use std::ffi::{CString, NulError, OsString};
 use std::io;
-use std::os::unix::process::CommandExt;
+use std::iter;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
+use nix::unistd::execve;
 use rustix::process::{
     Resource, Rlimit, Signal, getppid, set_parent_process_death_signal, setrlimit, setsid,
 };
+use tokio::runtime;
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::process::{ExecFailure, ExecOrder, RunFolder, SupervisorRecord};
 
@@ -19,16 +25,16 @@ const NOT_STARTED: u8 = 127;
 /// The body of the internal command `supervise --exec <run folder>`. Its standard streams are the agent's.
 pub fn exec_stage(run_folder: &Path) -> ExitCode {
     let folder = RunFolder::at(run_folder);
-    let failure = match prepare(&folder) {
-        Ok(mut command) => command.exec(),
+    let failure = match prepare(&folder).and_then(become_agent) {
         Err(error) => error,
+        Ok(never) => match never {},
     };
     // Where this cannot be written either, the exit code has to tell it all.
-    let _ = folder.write(RunFolder::EXEC, &ExecFailure { text: failure.to_string() });
+    let _ = folder.write(RunFolder::EXEC, &ExecFailure::from(&failure));
     ExitCode::from(NOT_STARTED)
 }
 
-fn prepare(folder: &RunFolder) -> io::Result<Command> {
+fn prepare(folder: &RunFolder) -> io::Result<ExecOrder> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     // If the supervisor has died before the line above, nobody will send the signal.
     let supervisor: Option<SupervisorRecord> = folder.read(RunFolder::SUPERVISOR)?;
@@ -44,9 +50,23 @@ fn prepare(folder: &RunFolder) -> io::Result<Command> {
     // A core file would put the agent's keys on the disk.
     setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?;
     enter(Path::new(&order.cwd))?;
-    let mut command = Command::new(order.program);
-    command.args(order.args).env_clear().envs(order.env);
-    Ok(command)
+    Ok(order)
+}
+
+/// Not by way of the standard library: what the kernel does not know as a program, that would hand to a shell.
+fn become_agent(order: ExecOrder) -> io::Result<Infallible> {
+    // A Rust program ignores SIGPIPE, and an agent would inherit that. What is caught is not inherited.
+    let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
+    let _entered = runtime.enter();
+    let _caught = signal(SignalKind::pipe())?;
+    let ExecOrder { program, args, env, .. } = order;
+    let program = CString::new(program.into_vec())?;
+    let args = args.into_iter().map(CString::new);
+    let args: Vec<_> = iter::once(Ok(program.clone())).chain(args).collect::<Result<_, NulError>>()?;
+    let variable =
+        |(name, value): (String, OsString)| CString::new([name.as_bytes(), b"=", value.as_bytes()].concat());
+    let env: Vec<_> = env.into_iter().map(variable).collect::<Result<_, _>>()?;
+    Ok(execve(&program, &args, &env)?)
 }
 
 /// Enters the folder that was allowed. Between that and now, a part of its path may have become a link to elsewhere:

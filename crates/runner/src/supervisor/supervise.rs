@@ -6,12 +6,14 @@ use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
+use std::thread;
 
 use rustix::fs::Mode;
 use rustix::process::{
     Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, kill_process_group, set_child_subreaper,
     setsid, umask, wait,
 };
+use tokenrail_ports::is_disk_full;
 use tokio::net::unix::pipe;
 use tokio::runtime;
 use tokio::signal::unix::{Signal as SignalStream, SignalKind, signal};
@@ -24,6 +26,8 @@ use crate::process::{ExecFailure, ExecOrder, ExitRecord, RunFolder, SupervisorRe
 const STDERR_READ_BYTES: usize = 16 << 10;
 /// The longest command that makes sense, and more.
 const COMMAND_BYTES: usize = 256;
+/// How long to wait for room on a full disk before looking again.
+const WRITE_AGAIN: Duration = Duration::from_millis(200);
 
 /// Runs the agent that the run folder orders, and stays until no process of it is left.
 ///
@@ -31,27 +35,40 @@ const COMMAND_BYTES: usize = 256;
 /// no async runtime yet and one thread only. Everything worth knowing is in the run folder afterwards.
 pub fn supervise(run_folder: &Path) -> ExitCode {
     let folder = RunFolder::at(run_folder);
-    let exit = match run(&folder) {
-        Ok(exit) => exit,
-        Err(error) => {
-            ExitRecord { failure: Some(ExecFailure { text: error.to_string() }), ..ExitRecord::default() }
-        }
+    let (patience, ended) = match order(&folder) {
+        Ok(order) => (Duration::from_millis(order.exit_patience_ms), run(&folder, order)),
+        Err(error) => (Duration::ZERO, Err(error)),
     };
-    match folder.write(RunFolder::EXIT, &exit) {
+    let failure = |error| ExitRecord { failure: Some(ExecFailure::from(&error)), ..ExitRecord::default() };
+    match tell(&folder, &ended.unwrap_or_else(failure), patience) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     }
 }
 
-fn run(folder: &RunFolder) -> io::Result<ExitRecord> {
+/// Writes down how the run has ended. Where the disk is so full that even the room that was kept is no use, as on
+/// disks that never write to the same place twice, it waits for more.
+fn tell(folder: &RunFolder, exit: &ExitRecord, patience: Duration) -> io::Result<()> {
+    let until = Instant::now() + patience;
+    loop {
+        match folder.write_exit(exit) {
+            Err(error) if is_disk_full(&error) && Instant::now() < until => thread::sleep(WRITE_AGAIN),
+            told => return told,
+        }
+    }
+}
+
+fn order(folder: &RunFolder) -> io::Result<ExecOrder> {
+    let missing = || io::Error::new(ErrorKind::NotFound, "there is no order in the run folder");
+    folder.read(RunFolder::ORDER)?.ok_or_else(missing)
+}
+
+fn run(folder: &RunFolder, order: ExecOrder) -> io::Result<ExitRecord> {
     // It fails for the leader of a process group: started by hand, this process is one of its own already.
     let _ = setsid();
     set_child_subreaper(Some(getpid()))?;
     // For the agent too.
     umask(Mode::RWXG | Mode::RWXO);
-    let order: ExecOrder = folder
-        .read(RunFolder::ORDER)?
-        .ok_or_else(|| io::Error::new(ErrorKind::NotFound, "there is no order in the run folder"))?;
     // One thread, and it stays: the agent is killed when the thread that has started it ends.
     let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async { Supervisor::start(folder, order)?.run(folder).await })
@@ -127,13 +144,16 @@ impl Supervisor {
 
     async fn run(mut self, folder: &RunFolder) -> io::Result<ExitRecord> {
         let cancel = self.until_end_or_cancel().await;
+        // At once: what else ends with the run may give room back.
+        let disk_full = folder.disk_full();
         if let Some(cancel) = cancel {
             self.stop_politely(cancel).await;
         }
         let kill = cancel.map_or(Duration::from_millis(self.order.kill_grace_ms), |cancel| cancel.kill);
         let swept = self.sweep(kill).await?;
-        self.read_stderr()?;
-        self.kept.finish()?;
+        self.read_stderr();
+        // On a full disk a part of it is lost: how the run ended is worth more.
+        let _ = self.kept.finish();
         let status = self.ended;
         Ok(ExitRecord {
             code: status.and_then(WaitStatus::exit_status),
@@ -142,6 +162,7 @@ impl Supervisor {
             left: swept.left,
             cancelled: cancel.is_some(),
             failure: folder.read(RunFolder::EXEC)?,
+            disk_full,
         })
     }
 
@@ -200,11 +221,7 @@ impl Supervisor {
                         return Happening::Cancel(cancel);
                     }
                 }
-                Some(Ok(())) = readable(self.stderr.as_ref()), if self.stderr.is_some() => {
-                    if self.read_stderr().is_err() {
-                        self.stderr = None;
-                    }
-                }
+                Some(Ok(())) = readable(self.stderr.as_ref()), if self.stderr.is_some() => self.read_stderr(),
                 () = passed(deadline) => return Happening::Deadline,
             }
         }
@@ -235,17 +252,17 @@ impl Supervisor {
         String::from_utf8_lossy(&commands).lines().find_map(Cancel::parse)
     }
 
-    fn read_stderr(&mut self) -> io::Result<()> {
+    fn read_stderr(&mut self) {
         let mut bytes = [0; STDERR_READ_BYTES];
         while let Some(stderr) = &self.stderr {
             match stderr.try_read(&mut bytes) {
                 Ok(0) => self.stderr = None,
-                Ok(read) => self.kept.keep(&bytes[..read])?,
+                Ok(read) => self.kept.keep(&bytes[..read]),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                Err(error) => return Err(error),
+                // There is nothing more to be had.
+                Err(_) => self.stderr = None,
             }
         }
-        Ok(())
     }
 }
 

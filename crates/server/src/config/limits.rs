@@ -71,6 +71,8 @@ limits! {
     cancel_grace_s: u64 = 5,
     /// How long its processes have to be gone after that.
     kill_grace_s: u64 = 2,
+    /// How long a supervisor waits for room on a full disk, to write down how its agent ended.
+    exit_patience_s: u64 = 3600,
     /// How long the supervisor of an agent has to start.
     spawn_timeout_s: u64 = 10,
     /// How long an agent with `cancelOnDisconnect` runs on without a follower.

@@ -105,6 +105,25 @@ async fn a_program_that_turns_out_not_to_start_is_told() {
 }
 
 #[tokio::test]
+async fn what_is_no_program_is_not_given_to_a_shell() {
+    let bench = Bench::new("exit 0");
+    fs::write(&bench.config.program, "echo by a shell\n").unwrap();
+    let (lines, end) = rest(&mut bench.start().await).await;
+    assert_eq!((lines, end.status), (Vec::new(), ExitStatus::None));
+    let error = end.error.unwrap();
+    assert_eq!(error.code.as_deref(), Some("spawn_failed"));
+    assert!(error.text.contains("Exec format error"), "{}", error.text);
+    assert_eq!(bench.runner().probe().await.version, None);
+}
+
+#[tokio::test]
+async fn an_agent_dies_of_a_broken_pipe_as_programs_do() {
+    let bench = Bench::new("sh -c 'kill -s PIPE $$'; echo $?");
+    let (lines, _) = rest(&mut bench.start().await).await;
+    assert_eq!(texts(&lines), ["141"]);
+}
+
+#[tokio::test]
 async fn a_supervisor_that_does_not_start_is_told_and_leaves_no_folder() {
     let mut bench = Bench::new("exit 0");
     bench.config.supervisor = "/bin/false".into();

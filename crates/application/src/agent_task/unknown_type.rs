@@ -1,0 +1,53 @@
+//! A turn that runs, and whose agent type is not in the configuration any more.
+
+use tokenrail_domain::{Agent, StopReason, Turn};
+use tokenrail_ports::{ExitStatus, RunEnd};
+use tokio_util::sync::CancellationToken;
+
+use super::AgentTask;
+use crate::core::SaveError;
+use crate::recorder::Recorder;
+use crate::verdict::{Stop, verdict};
+
+impl AgentTask {
+    /// Leaves the agent as it is: it runs on, and what it says waits in its spool until a server knows again how to
+    /// read it. A name that is misspelt in the configuration must not cost what an agent has said. Only who cancels
+    /// the turn ends it.
+    pub(super) async fn leave_alone(
+        &self,
+        recorder: Recorder,
+        agent: &Agent,
+        turn: &Turn,
+        cancel: CancellationToken,
+    ) -> Result<(), SaveError> {
+        if turn.stop != Some(StopReason::Cancelled) {
+            tracing::error!(
+                agent = %agent.id,
+                kind = agent.kind,
+                run = %format_args!("{}-{}", agent.id, turn.run),
+                "the type of an agent that runs is not in the configuration: the agent is left alone, and its output \
+                 is read when a server starts that knows the type"
+            );
+            tokio::select! {
+                biased;
+                () = cancel.cancelled() => {}
+                () = self.core.draining.cancelled() => {}
+                () = self.core.closing.cancelled() => return Err(SaveError::Closing),
+            }
+        }
+        self.end_run(agent, turn).await;
+        let end = RunEnd { status: ExitStatus::Gone, ..RunEnd::default() };
+        let stop = turn.stop.map_or(Stop::Cancelled, Stop::of);
+        self.end(recorder, verdict(None, Some(stop), &end, &self.core.limits)).await
+    }
+
+    /// Nobody knows which runner it was: each is asked.
+    async fn end_run(&self, agent: &Agent, turn: &Turn) {
+        for (name, kind) in &self.core.outside.types {
+            if let Err(error) = kind.runner.end(agent.id, turn.run).await {
+                let error = &error as &dyn std::error::Error;
+                tracing::error!(agent = %agent.id, kind = name, error, "the processes of a run cannot be ended");
+            }
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! A disk that is full, or may not be written: what that costs is told, and nothing that was said is lost.
+
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::harness::{PATIENCE, TestServer, assert_dense, fake_config, numbers, processes_of_agent, text_of};
+
+#[tokio::test]
+async fn a_read_only_folder_stops_the_start_with_a_small_disk() {
+    let mount = Mounted::tmpfs("size=1m,ro");
+    refuses_to_start(mount.0.path());
+}
+
+fn refuses_to_start(folder: &std::path::Path) {
+    let mut command = std::process::Command::new(crate::harness::program());
+    command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(folder);
+    let output = command.current_dir("/").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("cannot be written"), "{said}");
+}
+
+#[tokio::test]
+async fn a_full_disk_delays_and_loses_nothing_with_a_small_disk() {
+    let mount = Mounted::tmpfs("size=24m");
+    let server = server_on(&mount);
+    let ballast = mount.0.path().join("ballast");
+    let gate = server.folder.path().join("gate");
+    let id = server.launch(&json!({ "deltas": 30_000, "gate": gate, "gate_after": 10 })).await;
+    server.wait_until(&id, |agent| 10 < agent["head"].as_u64().unwrap()).await;
+    fill(&ballast);
+    std::fs::write(&gate, "").unwrap();
+    until(async || 0 < write_retries(&server).await).await;
+    // The agent cannot write its output either. Its supervisor still has room to write down how it ended.
+    until(async || processes_of_agent(&id).is_empty()).await;
+    assert_eq!(server.get(&format!("/api/agents/{id}")).await["status"], "running", "reading goes on");
+    let (status, problem) = server.post("/api/agents", &json!({ "type": "fake", "prompt": "{}" })).await;
+    assert_eq!((status.as_u16(), &problem["code"]), (507, &json!("storage_full")));
+    assert_eq!(ready(&server).await, StatusCode::INSUFFICIENT_STORAGE);
+
+    std::fs::remove_file(&ballast).unwrap();
+    let agent = server.wait_until(&id, |agent| agent["endedAt"].is_string()).await;
+    assert_eq!(agent["status"], "failed");
+    assert_full(&agent["error"]);
+    let events = server.events(&id).await;
+    assert_dense(&events);
+    let text = text_of(&events);
+    assert!(numbers(30_000).starts_with(&text) && !text.is_empty(), "{text}");
+    assert_eq!(ready(&server).await, StatusCode::OK);
+    let next = server.launch(&json!({ "deltas": 3 })).await;
+    server.wait_for_status(&next, "completed").await;
+    drop(server);
+    drop(mount);
+}
+
+#[tokio::test]
+async fn without_room_for_new_files_nothing_is_launched_and_a_turn_says_why_with_a_small_disk() {
+    let mount = Mounted::tmpfs("size=24m,nr_inodes=200");
+    let server = server_on(&mount);
+    let id = server.launch(&json!({ "deltas": 3 })).await;
+    server.wait_for_status(&id, "completed").await;
+    let many = mount.0.path().join("many");
+    std::fs::create_dir(&many).unwrap();
+    assert!((0..200).any(|number| std::fs::File::create(many.join(number.to_string())).is_err()));
+    let (status, problem) = server.post("/api/agents", &json!({ "type": "fake", "prompt": "{}" })).await;
+    assert_eq!((status.as_u16(), &problem["code"]), (507, &json!("storage_full")), "{problem}");
+    let messages = format!("/api/agents/{id}/messages");
+    let (status, _) = server.post(&messages, &json!({ "content": "{}" })).await;
+    assert_eq!(status, StatusCode::ACCEPTED);
+    let agent = server.wait_until(&id, |agent| agent["status"] == "failed").await;
+    assert_full(&agent["error"]);
+
+    std::fs::remove_dir_all(&many).unwrap();
+    server.post(&messages, &json!({ "content": "{}" })).await;
+    server.wait_for_status(&id, "completed").await;
+    drop(server);
+    drop(mount);
+}
+
+/// The error says that it is the disk, and that it makes sense to try again.
+fn assert_full(error: &Value) {
+    assert_eq!((&error["class"], &error["code"]), (&json!("process"), &json!("storage_full")), "{error}");
+    assert_eq!(error["recoverable"], true, "{error}");
+    assert!(error["message"].as_str().unwrap().contains("No space left on device"), "{error}");
+}
+
+/// A server whose data is on this disk.
+fn server_on(mount: &Mounted) -> TestServer {
+    let mut server = TestServer::start_with(&fake_config());
+    server.stop();
+    server.move_data_to(mount.0.path());
+    server.start_again();
+    server
+}
+
+async fn ready(server: &TestServer) -> StatusCode {
+    server.request(Method::GET, "/readyz").send().await.unwrap().status()
+}
+
+async fn write_retries(server: &TestServer) -> u64 {
+    let metrics = server.request(Method::GET, "/metrics").send().await.unwrap().text().await.unwrap();
+    let line = metrics.lines().find(|line| line.starts_with("tokenrail_write_retries_total ")).unwrap();
+    line.rsplit(' ').next().unwrap().parse().unwrap()
+}
+
+async fn until(holds: impl AsyncFn() -> bool) {
+    let started = tokio::time::Instant::now();
+    while !holds().await {
+        assert!(started.elapsed() < PATIENCE, "it never came to that");
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+}
+
+/// Writes until nothing more goes in.
+fn fill(path: &std::path::Path) {
+    use std::io::Write as _;
+    let mut file = std::fs::File::create(path).unwrap();
+    for size in [1 << 16, 1 << 12, 1] {
+        while file.write_all(&vec![0; size]).is_ok() {}
+    }
+}
+
+/// A small file system of its own.
+struct Mounted(tempfile::TempDir);
+
+impl Mounted {
+    fn tmpfs(options: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mount = std::process::Command::new("mount")
+            .args(["-t", "tmpfs", "-o", options, "tokenrail-test"])
+            .arg(folder.path())
+            .status()
+            .unwrap();
+        assert!(mount.success(), "root can mount a tmpfs");
+        Self(folder)
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("umount").arg("-l").arg(self.0.path()).status();
+    }
+}
