@@ -227,7 +227,7 @@ const stories = {
         transform(bytes, to) {
           to.enqueue(bytes.subarray(0, left));
           left -= bytes.length;
-          if (asked.length === 3) writeFileSync(gate, "");
+          if (asked.length === 2) writeFileSync(gate, "");
           if (left <= 0) to.error(new Error("the line is cut"));
         },
       });

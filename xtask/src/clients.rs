@@ -4,13 +4,11 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use crate::{Failure, npm, python, workspace};
 
-/// The tests find the folders of the clients by this variable, and the ones that need them are called so.
+/// The tests find the folders of the clients by this variable.
 pub(crate) const VARIABLE: &str = "TOKENRAIL_TEST_CLIENTS";
-pub(crate) const TESTS: &str = "real_clients";
 
 /// The Node that runs them: the machine's own may be too old for some, or not there.
 const NODE: &str = "node";
@@ -47,12 +45,8 @@ impl Client {
     }
 }
 
-/// Tells tests where the clients are.
-pub(crate) fn show(tests: &mut Command) {
-    tests.env(VARIABLE, target());
-}
-
-fn target() -> PathBuf {
+/// Where the clients are.
+pub(crate) fn target() -> PathBuf {
     workspace::target().join("clients")
 }
 

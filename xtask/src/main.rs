@@ -5,6 +5,9 @@
 //! * [`layers`]: which crate may use which
 //! * [`tidy`]: names, lengths, numbers and links
 //! * [`test`]: every test, with all the set-up it needs
+//! * [`fuzz`]: fuzzing with coverage
+//! * [`planted`]: the proof that the simulation finds bugs
+//! * [`tools`]: the browser and other programs of others that tests are tried with
 //! * [`claude`], [`clients`]: the real programs that the tests talk to, fetched by [`npm`]
 //! * [`bench`]: the measurements
 //! * [`workspace`], [`process`]: the files of the project, and the programs that are run on them
@@ -14,12 +17,15 @@
 mod bench;
 mod claude;
 mod clients;
+mod fuzz;
 mod layers;
 mod npm;
+mod planted;
 mod process;
 mod python;
 mod test;
 mod tidy;
+mod tools;
 mod workspace;
 
 use std::fmt;
@@ -34,6 +40,11 @@ cargo xtask COMMAND
   layers              which crate may use which: see docs/ARCHITECTURE.md
   tidy                names, lengths, migrations, links, problem codes
   ci                  lint, then test: what the continuous integration runs
+  crash [--kills N]   build, kill a server under load N times (150), and judge what its readers have seen
+  load [--seconds N]  build, and have many readers and many agents at once, for N seconds each (10)
+  planted-bugs        build with known bugs, and see that the simulation finds each of them
+  fuzz [TARGET] [--seconds N]
+                      let cargo-fuzz try one target, or each of them, for N seconds (60)
   bench [ARGS]        build in release mode and run the benchmark with ARGS
   help                this text
 
@@ -76,7 +87,10 @@ fn main() -> ExitCode {
 fn run(command: &str, args: &[String]) -> Result<(), Failure> {
     match command {
         "bench" => return bench::run(args),
+        "fuzz" => return fuzz::run(args),
         "test" => return test::run(&only(args)?),
+        "crash" => return test::longer(&test::KILLS, amount(command, "--kills", args)?),
+        "load" => return test::longer(&test::LOAD, amount(command, "--seconds", args)?),
         _ => no_arguments(command, args)?,
     }
     match command {
@@ -87,6 +101,7 @@ fn run(command: &str, args: &[String]) -> Result<(), Failure> {
         "layers" => layers::run(),
         "tidy" => tidy::run(),
         "lint" => lint(),
+        "planted-bugs" => planted::run(),
         "ci" => {
             lint()?;
             test::run(&test::Which::All)
@@ -100,6 +115,15 @@ fn only(args: &[String]) -> Result<test::Which, Failure> {
         [] => Ok(test::Which::All),
         [flag, name] if flag == "--only" => Ok(test::Which::Only(name.clone())),
         _ => Err(Failure::new("usage: cargo xtask test [--only NAME]")),
+    }
+}
+
+fn amount(command: &str, option: &str, args: &[String]) -> Result<Option<u64>, Failure> {
+    let usage = || Failure::new(format!("usage: cargo xtask {command} [{option} NUMBER]"));
+    match args {
+        [] => Ok(None),
+        [flag, number] if flag == option => number.parse().map(Some).map_err(|_| usage()),
+        _ => Err(usage()),
     }
 }
 

@@ -3,11 +3,25 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::clients::{self, CLIENTS, Client};
+use crate::clients::{self, CLIENTS};
+use crate::tools::{self, TOOLS};
 use crate::{Failure, claude, process};
 
 /// In the path of each test that mounts a file system.
 const MOUNT_TESTS: &str = "with_a_small_disk";
+
+/// In the paths of the tests that take minutes. Each part has a run of its own, so that nothing else uses the machine.
+const LONG_TESTS: [(&str, &str); 3] =
+    [("real crashes", "real_crashes::"), ("torture", "torture::"), ("load", "load::")];
+
+/// Tests that can be made longer, each by a variable.
+pub(crate) const KILLS: Longer = Longer { test: "real_crashes::kill_loop", variable: "TOKENRAIL_TEST_KILLS" };
+pub(crate) const LOAD: Longer = Longer { test: "load::", variable: "TOKENRAIL_TEST_LOAD_S" };
+
+pub(crate) struct Longer {
+    test: &'static str,
+    variable: &'static str,
+}
 
 /// Which tests are asked for.
 pub(crate) enum Which {
@@ -31,37 +45,63 @@ struct Row {
 
 pub(crate) fn run(which: &Which) -> Result<(), Failure> {
     need_a_c_compiler()?;
-    let claude = claude::ready();
+    let foreign = foreign();
     // All targets in one go: the tests start the server's program too, and `cargo test` alone would not build it.
     let build = ["build", "--workspace", "--all-targets", "--locked"];
     process::step("building everything", process::cargo().args(build))?;
-    let program = claude.as_deref().ok();
+    let program =
+        foreign.iter().find(|it| it.variable == claude::VARIABLE).and_then(|it| it.ready.as_deref().ok());
     let mut rows = Vec::new();
     match which {
         Which::All => {
-            rows.push(Row { what: "rust tests", outcome: rust_tests(program)? });
+            rows.push(Row { what: "rust tests", outcome: rust_tests(program, &foreign)? });
             rows.push(Row { what: "small disk", outcome: mount_tests(program)? });
-            rows.push(Row { what: "claude CLI", outcome: claude_tests(&claude)? });
-            for client in &CLIENTS {
-                rows.push(Row { what: client.what, outcome: client_tests(client)? });
+            for (what, tests) in LONG_TESTS {
+                rows.push(Row { what, outcome: long_tests(what, tests)? });
+            }
+            for program in &foreign {
+                rows.push(Row { what: program.what, outcome: foreign_tests(program)? });
             }
         }
         Which::Only(name) => {
-            let clients = ready_clients(&mut rows);
-            rows.push(Row { what: "rust tests", outcome: named_tests(name, program, &clients)? });
-            if let Err(reason) = &claude {
-                rows.push(Row { what: "claude CLI", outcome: not_run(reason) });
-            }
+            rows.push(Row { what: "rust tests", outcome: named_tests(name, program, &foreign)? });
+            let missing = foreign.iter().filter_map(|it| Some((it.what, it.ready.as_ref().err()?)));
+            rows.extend(missing.map(|(what, reason)| Row { what, outcome: not_run(reason) }));
         }
     }
     println!("\n{}", table(&rows));
     verdict(&rows, is_set("CI"))
 }
 
-fn rust_tests(program: Option<&Path>) -> Result<Outcome, Failure> {
+fn rust_tests(program: Option<&Path>, foreign: &[Foreign]) -> Result<Outcome, Failure> {
     let mut tests = cargo_test(program);
-    tests.args(["--", "--skip", claude::TESTS, "--skip", MOUNT_TESTS, "--skip", clients::TESTS]);
+    tests.args(["--", "--skip", MOUNT_TESTS]);
+    for (_, long) in LONG_TESTS {
+        tests.args(["--skip", long]);
+    }
+    for program in foreign {
+        tests.args(["--skip", program.tests]);
+    }
     counted("rust tests", &mut tests)
+}
+
+fn long_tests(what: &str, path: &str) -> Result<Outcome, Failure> {
+    let mut tests = cargo_test(None);
+    tests.args(["--test", "crashes", "--", path, "--skip", tools::STRACE_TESTS, "--skip", MOUNT_TESTS]);
+    counted(what, tests.args(["--test-threads", "2"]))
+}
+
+/// Runs one of the long tests, as long as asked.
+pub(crate) fn longer(which: &Longer, amount: Option<u64>) -> Result<(), Failure> {
+    need_a_c_compiler()?;
+    let build = ["build", "--workspace", "--all-targets", "--locked"];
+    process::step("building everything", process::cargo().args(build))?;
+    let mut tests = cargo_test(None);
+    tests.args(["--test", "crashes", "--", which.test, "--nocapture", "--test-threads", "1"]);
+    if let Some(amount) = amount {
+        tests.env(which.variable, amount.to_string());
+    }
+    process::step(which.test, &mut tests)
 }
 
 /// Tests that mount a small disk of their own, to fill it.
@@ -75,52 +115,59 @@ fn mount_tests(program: Option<&Path>) -> Result<Outcome, Failure> {
     counted("tests with a small disk", &mut tests)
 }
 
-/// In a run of their own, when nothing else uses the machine: the program takes seconds of processor time to start.
-fn claude_tests(program: &Result<PathBuf, Failure>) -> Result<Outcome, Failure> {
-    match program {
-        Ok(program) => {
-            let mut tests = cargo_test(Some(program));
-            tests.args(["--test", "e2e", "--", claude::TESTS]);
-            counted("tests with the real claude CLI", &mut tests)
+/// A program of others: tests find it by a variable, and those that need it have a name in their path.
+struct Foreign {
+    /// Its row of the table.
+    what: &'static str,
+    tests: &'static str,
+    variable: &'static str,
+    /// Where it is, or why it can't be had.
+    ready: Result<PathBuf, Failure>,
+}
+
+/// All of them, fetched if they are not there yet.
+fn foreign() -> Vec<Foreign> {
+    let tools = TOOLS.iter().map(|tool| Foreign {
+        what: tool.what,
+        tests: tool.tests,
+        variable: tool.variable,
+        ready: tool.ready(),
+    });
+    let claude = Foreign {
+        what: "claude CLI",
+        tests: claude::TESTS,
+        variable: claude::VARIABLE,
+        ready: claude::ready(),
+    };
+    let clients = CLIENTS.iter().map(|client| Foreign {
+        what: client.what,
+        tests: client.tests,
+        variable: clients::VARIABLE,
+        ready: client.ready().map(|()| clients::target()),
+    });
+    tools.chain([claude]).chain(clients).collect()
+}
+
+/// In a run of their own, when nothing else uses the machine: some take seconds of processor time to start.
+fn foreign_tests(program: &Foreign) -> Result<Outcome, Failure> {
+    match &program.ready {
+        Ok(path) => {
+            let mut tests = cargo_test(None);
+            tests.env(program.variable, path).args(["--", program.tests, "--test-threads", "2"]);
+            counted(&format!("tests with {}", program.what), &mut tests)
         }
         Err(reason) => Ok(not_run(reason)),
     }
 }
 
-/// One client of other people's making against the server.
-fn client_tests(client: &Client) -> Result<Outcome, Failure> {
-    match client.ready() {
-        Ok(()) => {
-            let mut tests = cargo_test(None);
-            clients::show(&mut tests);
-            tests.args(["--test", "e2e", "--", client.tests]);
-            counted(&format!("tests with {}", client.what), &mut tests)
-        }
-        Err(reason) => Ok(not_run(&reason)),
-    }
-}
-
-/// The clients that can be had; there is a row for each of the others.
-fn ready_clients(rows: &mut Vec<Row>) -> Vec<&'static Client> {
-    let mut ready = Vec::new();
-    for client in &CLIENTS {
-        match client.ready() {
-            Ok(()) => ready.push(client),
-            Err(reason) => rows.push(Row { what: client.what, outcome: not_run(&reason) }),
-        }
-    }
-    ready
-}
-
-fn named_tests(name: &str, program: Option<&Path>, ready: &[&Client]) -> Result<Outcome, Failure> {
+fn named_tests(name: &str, program: Option<&Path>, foreign: &[Foreign]) -> Result<Outcome, Failure> {
     let mut tests = cargo_test(program);
-    clients::show(&mut tests);
     tests.args(["--", name]);
-    for missing in CLIENTS.iter().filter(|client| !ready.iter().any(|it| it.what == client.what)) {
-        tests.args(["--skip", missing.tests]);
-    }
-    if program.is_none() {
-        tests.args(["--skip", claude::TESTS]);
+    for program in foreign {
+        match &program.ready {
+            Ok(path) => tests.env(program.variable, path),
+            Err(_) => tests.args(["--skip", program.tests]),
+        };
     }
     counted(&format!("tests named {name}"), &mut tests)
 }

@@ -8,3 +8,4 @@ mod history;
 mod recovery;
 mod refusals;
 mod turns;
+mod unknown;

@@ -14,6 +14,8 @@
 
 mod clock;
 mod parser;
+#[cfg(planted_bugs)]
+pub mod planted;
 mod runner;
 mod store;
 #[cfg(any(test, feature = "testing"))]

@@ -8,7 +8,9 @@ mod frames;
 pub(crate) mod kelpie;
 pub(crate) mod letta;
 mod message;
+mod message_frames;
 mod requests;
+mod stream_frames;
 mod text;
 
 pub(crate) use agent::{
@@ -20,11 +22,16 @@ pub(crate) use ai_sdk::{
     ParentDto, PartId, Saying, StartDto, StrayResultDto, SubAgentDto, ToolMetadataDto, UsageDto, Yes,
     chat_frame, chat_request, text_of,
 };
-pub(crate) use client::{ClientFrame, Subscribe, client_frame};
+pub(crate) use client::{AskedStatus, ClientFrame, Subscribe, client_frame, unknown_message};
 pub(crate) use frames::{
     AgentCreated, AgentDeleted, AgentUpdated, Envelope, ErrorFrame, Heads, ResultDto, StreamComplete,
     StreamError, StreamMessage, StreamStatus, Subscribed, Unsubscribed,
 };
 pub(crate) use message::{AgentMessageDto, MetadataDto};
+pub(crate) use message_frames::{MessageChunk, MessageEnd, MessageNew, MessageStart, MessageStatusFrame};
 pub(crate) use requests::{ChatBody, LaunchBody, SendBody, TicketBody, launch, send, ticket_path};
+pub(crate) use stream_frames::{
+    StopDto, StreamAbandoned, StreamCancelled, StreamFault, StreamResult, StreamText, StreamToolResult,
+    StreamToolUse, ToolResultDto, ToolUseDto,
+};
 pub(crate) use text::{IdText, IsoTime, Json, plain_text};

@@ -32,5 +32,6 @@ mod tests;
 
 pub use api::{Api, RandomSource};
 pub use config::{PresentationConfig, Secret};
+pub use dialect::agent_frames;
 pub use routes::{app, page, routes};
 pub use socket::{SocketLimits, on_connect};

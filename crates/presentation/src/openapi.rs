@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use actix_web::HttpResponse;
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
-use utoipa::openapi::{ContentBuilder, Ref, ResponseBuilder};
+use utoipa::openapi::{ContentBuilder, Ref, RefOr, ResponseBuilder, Schema};
 use utoipa::{Modify, OpenApi};
 
 use crate::dto::{
@@ -96,6 +96,7 @@ impl Modify for Problems {
             let operations = [("get", &mut item.get), ("post", &mut item.post), ("delete", &mut item.delete)];
             for (method, operation) in operations {
                 if let Some(operation) = operation {
+                    unbind_limit(operation);
                     add(operation, &problems(path, method));
                 }
             }
@@ -137,6 +138,18 @@ fn problems(path: &str, method: &str) -> Vec<Code> {
         _ => &[],
     });
     codes
+}
+
+/// A `limit` may be any whole number, for one that is larger than the server's is the server's: so no format bounds it.
+fn unbind_limit(operation: &mut Operation) {
+    for parameter in operation.parameters.iter_mut().flatten() {
+        if let RefOr::T(parameter) = parameter
+            && parameter.name == "limit"
+            && let Some(RefOr::T(Schema::Object(schema))) = &mut parameter.schema
+        {
+            schema.format = None;
+        }
+    }
 }
 
 fn add(operation: &mut Operation, codes: &[Code]) {

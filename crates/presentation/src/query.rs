@@ -134,7 +134,7 @@ pub(crate) async fn body(
     if !essence.eq_ignore_ascii_case("application/json") {
         return Err(Problem::new(Code::UnsupportedMediaType, "send application/json"));
     }
-    read(payload, config).await
+    read(request, payload, config).await
 }
 
 /// Reads a JSON body of a client that may not say that it is one: what a browser says of any text, or nothing.
@@ -147,7 +147,7 @@ pub(crate) async fn lenient_body(
     let essence = kind.and_then(|kind| kind.split(';').next()).map(str::trim);
     match essence {
         Some(essence) if !essence.eq_ignore_ascii_case("text/plain") => body(request, payload, config).await,
-        _ => read(payload, config).await,
+        _ => read(request, payload, config).await,
     }
 }
 
@@ -158,20 +158,32 @@ pub(crate) async fn optional_body(
     config: &PresentationConfig,
 ) -> Result<Option<web::Bytes>, Problem> {
     if request.headers().contains_key(header::CONTENT_TYPE) {
-        return Ok(Some(body(request, payload, config).await?).filter(|body| !body.is_empty()));
+        let body = body(request, payload, config).await?;
+        return Ok(Some(body).filter(|body| !matches!(body.trim_ascii(), b"" | b"null")));
     }
-    match read(payload, config).await? {
+    match read(request, payload, config).await? {
         body if body.is_empty() => Ok(None),
         _ => Err(Problem::new(Code::UnsupportedMediaType, "send application/json")),
     }
 }
 
-async fn read(payload: web::Payload, config: &PresentationConfig) -> Result<web::Bytes, Problem> {
+async fn read(
+    request: &HttpRequest,
+    payload: web::Payload,
+    config: &PresentationConfig,
+) -> Result<web::Bytes, Problem> {
     let limit = config.request_bytes;
+    let too_large = || Problem::new(Code::PayloadTooLarge, format!("at most {limit} bytes"));
+    let length =
+        request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+    // Who says that it will be too much need not send it first.
+    if length.is_some_and(|length: usize| limit < length) {
+        return Err(too_large());
+    }
     match timeout(config.body_timeout, payload.to_bytes_limited(limit)).await {
         Ok(Ok(Ok(body))) => Ok(body),
         Ok(Ok(Err(_))) => Err(Problem::new(Code::BadRequest, "the body could not be read")),
-        Ok(Err(_)) => Err(Problem::new(Code::PayloadTooLarge, format!("at most {limit} bytes"))),
+        Ok(Err(_)) => Err(too_large()),
         Err(_) => Err(Problem::new(Code::RequestTimeout, "the body did not come in time")),
     }
 }

@@ -172,11 +172,12 @@ impl Connection {
         }
     }
 
+    /// What goes out next. The socket takes bytes then: a ping may wait behind many others to be read, so the client
+    /// has more time for it. Whoever takes none is cut by the socket's own limit.
     fn pop(&mut self) -> Option<Bytes> {
         let first = self.out.front_mut()?;
+        self.pong_due = self.pong_due.map(|_| Instant::now() + self.api.config().pong_timeout);
         if CHUNK_BYTES < first.len() {
-            // The socket takes bytes: a ping may wait behind many others, so the client has more time for it.
-            self.pong_due = self.pong_due.map(|_| Instant::now() + self.api.config().pong_timeout);
             return Some(first.split_to(CHUNK_BYTES));
         }
         self.out.pop_front()

@@ -195,6 +195,7 @@ impl AiSdkFold {
 
     fn begin_step(&mut self, out: &mut ChunkWriter) {
         if !std::mem::replace(&mut self.in_step, true) {
+            self.calls.begin_step();
             out.push(&Chunk::StartStep);
         }
     }

@@ -56,7 +56,10 @@ pub(crate) struct SendBody {
 #[expect(dead_code, reason = "it describes the body in the OpenAPI document; the reading is done by hand")]
 pub(crate) struct TicketBody {
     /// The only path that the ticket opens: `/ws`, or an agent's events.
-    #[schema(nullable = false)]
+    #[schema(
+        nullable = false,
+        pattern = "^(/ws|/api/agents/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/events)$"
+    )]
     path: Option<String>,
 }
 

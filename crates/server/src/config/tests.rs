@@ -125,3 +125,14 @@ fn without_a_token_only_loopback_is_served() {
     let env = BTreeMap::from([("HOME".to_owned(), "/nowhere".to_owned())]);
     assert!(matches!(Config::load(&flags, &env), Err(ConfigError::InsecureListen(_))));
 }
+
+#[test]
+fn an_empty_data_folder_is_refused_with_its_place() {
+    check_wrong("[server]\ndata_dir = \"\"\n", "tokenrail.toml:2: server.data_dir is empty");
+}
+
+#[test]
+fn a_wrong_value_in_a_variable_of_small_letters_is_told_with_it() {
+    let error = load(Some("[server]\n"), &[("TOKENRAIL_server_listen", "here")]).unwrap_err().to_string();
+    assert!(error.starts_with("TOKENRAIL_server_listen: server.listen"), "{error}");
+}

@@ -1,6 +1,6 @@
 //! The tool calls of one turn, as a client knows them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How far a tool call has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +20,8 @@ pub(super) enum CallState {
 pub(super) struct Calls {
     known: BTreeMap<String, Call>,
     count: usize,
+    /// Those whose input was told in this step.
+    of_step: BTreeSet<String>,
 }
 
 #[derive(Debug)]
@@ -42,6 +44,9 @@ impl Calls {
 
     /// Notes how far a call has come.
     pub(super) fn set(&mut self, call: &str, tool: &str, state: CallState) {
+        if state != CallState::Done {
+            self.of_step.insert(call.to_owned());
+        }
         match self.known.get_mut(call) {
             Some(known) => known.state = state,
             None => {
@@ -52,9 +57,21 @@ impl Calls {
         }
     }
 
-    /// Forgets a call that the client was told to forget.
-    pub(super) fn forget(&mut self, call: &str) {
-        self.known.remove(call);
+    /// A step begins.
+    pub(super) fn begin_step(&mut self) {
+        self.of_step.clear();
+    }
+
+    /// Whether a call of this step has a result.
+    pub(super) fn any_done_in_step(&self) -> bool {
+        self.of_step.iter().any(|call| self.state(call) == Some(CallState::Done))
+    }
+
+    /// Forgets the calls of this step, as the client was told to.
+    pub(super) fn reset_step(&mut self) {
+        for call in std::mem::take(&mut self.of_step) {
+            self.known.remove(&call);
+        }
     }
 
     /// The calls that have neither a result nor an error, in the order in which they were begun.

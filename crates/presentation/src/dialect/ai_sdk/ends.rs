@@ -15,16 +15,13 @@ impl AiSdkFold {
         let Some(spoken) = self.messages.remove(&message) else { return };
         let newest = self.newest == Some(message);
         self.same_step = newest;
-        let calls: Vec<String> = spoken.calls().map(str::to_owned).collect();
-        let none_done = calls.iter().all(|call| self.calls.state(call) != Some(CallState::Done));
-        if self.version == SdkVersion::V7 && newest && none_done {
-            for call in &calls {
-                self.calls.forget(call);
-            }
+        if self.version == SdkVersion::V7 && newest && !self.calls.any_done_in_step() {
+            self.close_all_words(out);
+            self.calls.reset_step();
             out.push(&Chunk::ResetStep);
             return;
         }
-        for call in &calls {
+        for call in spoken.calls() {
             if self.calls.state(call) == Some(CallState::Streaming) {
                 let tool = self.calls.tool(call).to_owned();
                 self.call_cut((call, &tool), &JsonText::null(), out);
