@@ -1,4 +1,4 @@
-use tokenrail_domain::TurnNumber;
+use tokenrail_domain::{AgentStatus, TurnNumber};
 use tokenrail_ports::testing::{ScriptedRunner, Step};
 
 use super::harness::{Harness, harness, words};
@@ -51,6 +51,29 @@ async fn two_first_messages_at_once_meet_in_one_agent() {
         assert_eq!(one.agent, two.agent);
         assert_ne!(one.turn, two.turn);
     }
+}
+
+#[tokio::test]
+async fn an_agent_that_is_made_without_a_prompt_begins_with_its_first_message() {
+    let h = harness(ScriptedRunner::new([line(1)]));
+    let launch = Launch { name: Some("Ada".into()), prompt: "not looked at".into(), ..Launch::default() };
+    let agent = h.service.create(launch).await.unwrap();
+    assert_eq!((agent.status, agent.turn, &*agent.prompt), (AgentStatus::Completed, TurnNumber(0), ""));
+    assert_eq!(h.service.get(agent.id).await.unwrap(), agent);
+    assert!(h.runner.orders().is_empty(), "nothing runs");
+
+    let accepted = h.service.send(agent.id, "hi".into(), None).await.unwrap();
+    assert_eq!(accepted.turn, TurnNumber::FIRST);
+    assert_eq!(words(&h.watch(agent.id).await)[0], "user hi");
+}
+
+#[tokio::test]
+async fn a_cancel_that_nobody_waits_for_is_done_too() {
+    let h = harness(ScriptedRunner::new([vec![Step::Hang]]));
+    let id = h.launch("hi").await;
+    h.wait_for(id, |_| true).await;
+    h.service.cancel_in_background(id);
+    assert_eq!(words(&h.watch(id).await).last().unwrap(), "result cancelled -");
 }
 
 #[tokio::test]

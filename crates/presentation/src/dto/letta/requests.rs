@@ -83,7 +83,7 @@ pub(crate) fn message(body: &[u8], depth: usize) -> Result<Message, Problem> {
             if fields.are_good() {
                 fields.refuse(field, wrong);
             }
-            Default::default()
+            (String::new(), None)
         }
     };
     let flag = "must be true or false";

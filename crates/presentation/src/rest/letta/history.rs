@@ -66,7 +66,7 @@ async fn said(api: &Api, agent: AgentId, query: &Query) -> Result<HttpResponse, 
             more.reverse();
         }
         messages.append(&mut more);
-        let is = |id: &Option<String>| id.as_ref().is_some_and(|id| messages.iter().any(|it| it.id == *id));
+        let is = |id: Option<&String>| id.is_some_and(|id| messages.iter().any(|it| it.id == *id));
         let behind = match &range.after {
             // Where the cursor is not found in a turn, all that was read comes before it.
             Some(after) => {
@@ -74,10 +74,10 @@ async fn said(api: &Api, agent: AgentId, query: &Query) -> Result<HttpResponse, 
             }
             None => messages.len(),
         };
-        if is(&range.before) || range.before.is_none() && range.limit <= behind {
+        if is(range.before.as_ref()) || range.before.is_none() && range.limit <= behind {
             break;
         }
-        if range.after.is_some() && !is(&range.after) {
+        if range.after.is_some() && !is(range.after.as_ref()) {
             messages.clear();
         }
     }
