@@ -147,7 +147,7 @@ pub(crate) async fn lenient_body(
     let essence = kind.and_then(|kind| kind.split(';').next()).map(str::trim);
     match essence {
         Some(essence) if !essence.eq_ignore_ascii_case("text/plain") => body(request, payload, config).await,
-        _ => read(payload, config).await,
+        _ => read(request, payload, config).await,
     }
 }
 
