@@ -108,6 +108,26 @@ async fn who_guesses_too_often_waits_and_who_knows_does_not() {
     assert_eq!(server.get("/api/agents").await, json!([]), "from the same address");
 }
 
+#[test]
+fn what_cannot_be_read_as_http_is_answered_without_a_body() {
+    use std::io::{Read as _, Write as _};
+    let server = TestServer::start();
+    let host = format!("Host: {}\r\n", server.authority());
+    let lengths = "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n";
+    let many = "A: b\r\n".repeat(200);
+    let heads = ["", &(host.clone() + &host), &(host.clone() + lengths), &(host.clone() + &many)];
+    let heads = heads.map(|head| format!("GET /healthz HTTP/1.1\r\n{head}\r\n"));
+    for head in heads.into_iter().chain(["nonsense\r\n\r\n".to_owned()]) {
+        let mut socket = std::net::TcpStream::connect(server.authority()).unwrap();
+        socket.write_all(head.as_bytes()).unwrap();
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).unwrap();
+        let (answered, body) = answer.split_once("\r\n\r\n").unwrap();
+        assert!(answered.starts_with("HTTP/1.1 400 ") && body.is_empty(), "{head:?}: {answer}");
+        assert!(!answered.to_lowercase().contains("x-request-id"), "{answer}");
+    }
+}
+
 #[tokio::test]
 async fn an_agent_that_cannot_be_started_says_why() {
     let folder = tempfile::tempdir().unwrap();

@@ -3,6 +3,7 @@
 //! `cargo xtask test` fetches the clients.
 
 mod ai_sdk;
+mod letta;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -23,19 +24,28 @@ pub(crate) struct Driver {
 impl Driver {
     /// Starts a driver with one of the clients. It gets the server's address and token, its folder, and `args`.
     pub(crate) fn start(client: &str, script: &str, server: &TestServer, args: &[&str]) -> Self {
-        let clients = std::env::var_os("TOKENRAIL_TEST_CLIENTS").map(PathBuf::from).expect(
-            "TOKENRAIL_TEST_CLIENTS is the folder of the clients; `cargo xtask test` fetches them and sets this",
-        );
         // From standard input, a script finds the packages of the folder in which it is run.
+        let mut node = Command::new(node(&clients()));
+        node.args(["--input-type=module", "-"]);
+        Self::run(node, client, script, server, args)
+    }
+
+    /// The same in Python.
+    pub(crate) fn start_python(client: &str, script: &str, server: &TestServer, args: &[&str]) -> Self {
+        let mut python = Command::new(clients().join(client).join("bin/python"));
+        python.args(["-u", "-"]);
+        Self::run(python, client, script, server, args)
+    }
+
+    fn run(mut program: Command, client: &str, script: &str, server: &TestServer, args: &[&str]) -> Self {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("clients").join(script);
         let log = server.folder.path().join(format!("{client}.log"));
         let out = File::create(&log).expect("a log");
-        let process = Command::new(node(&clients))
-            .args(["--input-type=module", "-"])
+        let process = program
             .args([&format!("http://{}", server.authority()), server.token()])
             .arg(server.folder.path())
             .args(args)
-            .current_dir(clients.join(client))
+            .current_dir(clients().join(client))
             .stdin(File::open(&script).expect("the driver"))
             .stdout(out.try_clone().expect("a log"))
             .stderr(out)
@@ -68,6 +78,13 @@ impl Drop for Driver {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+/// Where the clients are.
+fn clients() -> PathBuf {
+    std::env::var_os("TOKENRAIL_TEST_CLIENTS").map(PathBuf::from).expect(
+        "TOKENRAIL_TEST_CLIENTS is the folder of the clients; `cargo xtask test` fetches them and sets this",
+    )
 }
 
 /// The Node that was fetched: there is a package for each kind of machine, and npm picks the one that fits.

@@ -1,65 +1,126 @@
 //! A client that stops reading costs itself, and nobody else.
 
 use futures_util::SinkExt as _;
+use futures_util::future::join_all;
 use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpSocket, TcpStream};
 use tokio_tungstenite::tungstenite::Message;
 
 use crate::follower::{Follower, Place, Socket, Way, connect};
 use crate::harness::{PATIENCE, TestServer, fake_config, numbers, text_of};
 
 const DELTAS: u64 = 100_000;
-const STALLED: usize = 20;
-/// What the stalled clients may cost in all: less than a tenth of the 800 MB that they have not read.
-const MEMORY_BYTES: u64 = 64 << 20;
+/// So many of each kind take nothing: `WebSockets`, event streams, downloads of a page.
+const STALLED: usize = 10;
+/// Those who read beside them.
+const READERS: [Way; 5] = [Way::WebSocket, Way::Sse, Way::Rest, Way::WebSocket, Way::Sse];
+/// What one of the stalled may cost: the stretch of history at which it has stopped (4096 events, as they are written
+/// for it). It has not read about 40 MB.
+const STALLED_BYTES: u64 = 3 << 20;
+/// What a client that takes nothing has room for: as little as the kernel allows.
+const RECEIVE_BUFFER_BYTES: u32 = 4096;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clients_that_stop_reading_are_cut_and_miss_nothing_when_they_resume() {
-    let server = TestServer::start_with(&(fake_config() + "[limits]\nsend_timeout_s = 5\n"));
+    let server = TestServer::start_with(&(fake_config() + "[limits]\nsend_timeout_s = 10\n"));
     let place = Place::of(&server);
     // The same stream twice, so that what a flood costs anyhow is paid before the stalled clients come.
-    stream(&server, &place, 0).await;
+    let (old, _) = stream(&server, &place, None).await;
     let before = resident_bytes(server.pid());
-    let (id, stalled, follower) = stream(&server, &place, STALLED).await;
+    let (new, mut stalled) = stream(&server, &place, Some(&old.id)).await;
     let grown = resident_bytes(server.pid()).saturating_sub(before);
-    assert!(grown < MEMORY_BYTES, "{grown} bytes more");
+    let most = 3 * STALLED as u64 * STALLED_BYTES;
+    assert!(grown < most, "{grown} bytes more, and {most} are allowed");
 
     let started = tokio::time::Instant::now();
-    while 0 < open_streams(&server).await {
+    while 0 < connections(&place) {
         assert!(started.elapsed() < PATIENCE, "the stalled clients are never cut");
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     }
-    drop(stalled);
-    let mut resumed = Follower::new(place, &id);
+    for download in &mut stalled.downloads {
+        let mut body = Vec::new();
+        let cut = download.read_to_end(&mut body).await.is_err();
+        assert!(cut || !body.ends_with(b"]"), "it had not taken all of it");
+    }
+    drop(stalled.followers);
+    let mut resumed = Follower::new(place, &new.id);
     assert!(resumed.read(Way::Sse, 100).await);
     assert!(resumed.read(Way::WebSocket, usize::MAX >> 1).await);
-    assert!(resumed.bytes() == follower.bytes(), "the same bytes");
+    assert!(resumed.bytes() == new.reader.bytes(), "the same bytes");
 }
 
-/// Streams to one reader that reads, and to others that ask for everything and then take nothing.
-async fn stream(server: &TestServer, place: &Place, stalled: usize) -> (String, Vec<Socket>, Follower) {
-    let gate = server.folder.path().join(format!("gate-{stalled}"));
+/// What was streamed, and one of those who have read it.
+struct Streamed {
+    id: String,
+    reader: Follower,
+}
+
+/// Clients that have asked for everything, and take nothing.
+#[derive(Default)]
+struct Stalled {
+    followers: Vec<(Socket, TcpStream)>,
+    downloads: Vec<TcpStream>,
+}
+
+impl Stalled {
+    /// `id` is what is being streamed, `old` what can be downloaded already.
+    async fn open(place: &Place, id: &str, old: &str) -> Self {
+        let mut stalled = Self::default();
+        for _ in 0..STALLED {
+            let mut socket = connect(place).await.unwrap();
+            let subscribe = json!({ "type": "subscribe", "payload": { "agentId": id, "since": 0 } });
+            socket.send(Message::text(subscribe.to_string())).await.unwrap();
+            let path = format!("/api/agents/{id}/events?since=0");
+            stalled.followers.push((socket, ask(place, &path, "text/event-stream").await));
+            let path = format!("/api/agents/{old}/events?raw=true");
+            stalled.downloads.push(ask(place, &path, "application/json").await);
+        }
+        stalled
+    }
+}
+
+async fn ask(place: &Place, path: &str, accept: &str) -> TcpStream {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(RECEIVE_BUFFER_BYTES).unwrap();
+    let mut stream = socket.connect(place.authority.parse().unwrap()).await.unwrap();
+    let (authority, token) = (&place.authority, &place.token);
+    let head = format!("GET {path} HTTP/1.1\r\nhost: {authority}\r\nauthorization: Bearer {token}\r\n");
+    stream.write_all(format!("{head}accept: {accept}\r\n\r\n").as_bytes()).await.unwrap();
+    stream
+}
+
+/// Streams to readers that read, beside those that do not, where there is an older agent for them to download.
+async fn stream(server: &TestServer, place: &Place, old: Option<&str>) -> (Streamed, Stalled) {
+    let gate = server.folder.path().join(format!("gate-{}", old.is_some()));
     let id = server.launch(&json!({ "deltas": DELTAS, "gate": gate, "gate_after": 10 })).await;
     server.wait_until(&id, |agent| 10 < agent["head"].as_u64().unwrap()).await;
-    let mut sockets = Vec::new();
-    for _ in 0..stalled {
-        let mut socket = connect(place).await.unwrap();
-        let subscribe = json!({ "type": "subscribe", "payload": { "agentId": id, "since": 0 } });
-        socket.send(Message::text(subscribe.to_string())).await.unwrap();
-        sockets.push(socket);
-    }
+    let stalled = match old {
+        Some(old) => Stalled::open(place, &id, old).await,
+        None => Stalled::default(),
+    };
     std::fs::write(&gate, "").unwrap();
-    let mut follower = Follower::new(place.clone(), &id);
-    assert!(follower.read(Way::WebSocket, usize::MAX >> 1).await, "who reads is not disturbed");
-    let expected = numbers(DELTAS);
-    assert_eq!(text_of(&follower.events()), expected);
-    (id, sockets, follower)
+    let readers = READERS.map(|way| {
+        let mut reader = Follower::new(place.clone(), &id);
+        async move {
+            assert!(reader.read(way, usize::MAX >> 1).await, "{way:?}: who reads is not disturbed");
+            reader
+        }
+    });
+    let mut readers = join_all(readers).await;
+    assert_eq!(text_of(&readers[0].events()), numbers(DELTAS));
+    assert!(readers.iter().all(|reader| reader.bytes() == readers[0].bytes()), "all see the same");
+    (Streamed { id, reader: readers.swap_remove(0) }, stalled)
 }
 
-async fn open_streams(server: &TestServer) -> u64 {
-    let metrics =
-        server.request(reqwest::Method::GET, "/metrics").send().await.unwrap().text().await.unwrap();
-    let line = metrics.lines().find(|line| line.starts_with("tokenrail_followers ")).expect("a gauge");
-    line.rsplit(' ').next().unwrap().parse().unwrap()
+/// The connections of the server, as the kernel lists them.
+fn connections(place: &Place) -> usize {
+    let port: u16 = place.authority.rsplit(':').next().unwrap().parse().unwrap();
+    let local = format!("0100007F:{port:04X}");
+    let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    let words = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    // Established; or ended by the client, and not yet by the server.
+    words.filter(|words| words[1] == local && matches!(words[3], "01" | "08")).count()
 }
 
 fn resident_bytes(pid: u32) -> u64 {

@@ -117,6 +117,10 @@ impl IAgentRepository for SimStore {
         self.write("create", self.0.disk.create(agent, turn, key)).await
     }
 
+    async fn create_idle(&self, agent: Agent) -> Result<(), StoreError> {
+        self.write("create idle", self.0.disk.create_idle(agent)).await
+    }
+
     async fn enqueue(
         &self,
         turn: Turn,

@@ -1,10 +1,11 @@
 //! Clients of other people's making, with which the tests talk to the server: each at one known version, in a folder
-//! of its own under the target folder. What they need is pinned in `tests/clients/<folder>/package-lock.json`.
+//! of its own under the target folder. What they need is pinned in `tests/clients/<folder>`, by `package-lock.json` or
+//! `requirements.txt`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::{Failure, npm, workspace};
+use crate::{Failure, npm, python, workspace};
 
 /// The tests find the folders of the clients by this variable.
 pub(crate) const VARIABLE: &str = "TOKENRAIL_TEST_CLIENTS";
@@ -12,15 +13,40 @@ pub(crate) const VARIABLE: &str = "TOKENRAIL_TEST_CLIENTS";
 /// The Node that runs them: the machine's own may be too old for some, or not there.
 const NODE: &str = "node";
 
-/// Fetches a client of `tests/clients`, and the Node that runs it, if they are not there yet; gives the folder of all
-/// clients. The error is the reason why they can't be had.
-pub(crate) fn ready(folder: &str) -> Result<PathBuf, Failure> {
-    fetch(NODE)?;
-    fetch(folder)?;
-    Ok(target())
+/// One client, at one version.
+pub(crate) struct Client {
+    /// Its row in the table.
+    pub(crate) what: &'static str,
+    /// In `tests/clients`, and in the target folder.
+    folder: &'static str,
+    /// In the path of each test that needs it.
+    pub(crate) tests: &'static str,
 }
 
-fn target() -> PathBuf {
+pub(crate) const CLIENTS: [Client; 5] = [
+    Client { what: "ai 7", folder: "ai-7", tests: "real_clients::ai_sdk::ai_7" },
+    Client { what: "ai 6", folder: "ai-6", tests: "real_clients::ai_sdk::ai_6" },
+    Client { what: "ai 5", folder: "ai-5", tests: "real_clients::ai_sdk::ai_5" },
+    Client { what: "letta npm", folder: "letta", tests: "real_clients::letta::typescript" },
+    Client { what: "letta PyPI", folder: "letta-py", tests: "real_clients::letta::python" },
+];
+
+impl Client {
+    /// Fetches the client, and the Node that runs it, if they are not there yet. The error is the reason why they
+    /// can't be had.
+    pub(crate) fn ready(&self) -> Result<(), Failure> {
+        let requirements = workspace::root().join("tests/clients").join(self.folder).join("requirements.txt");
+        if requirements.exists() {
+            let what = format!("the test client {}", self.folder);
+            return python::venv(&target().join(self.folder), &what, &requirements);
+        }
+        fetch(NODE)?;
+        fetch(self.folder)
+    }
+}
+
+/// Where the clients are.
+pub(crate) fn target() -> PathBuf {
     workspace::target().join("clients")
 }
 

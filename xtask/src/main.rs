@@ -5,9 +5,10 @@
 //! * [`layers`]: which crate may use which
 //! * [`tidy`]: names, lengths, numbers and links
 //! * [`test`]: every test, with all the set-up it needs
+//! * [`fuzz`]: fuzzing with coverage
 //! * [`planted`]: the proof that the simulation finds bugs
-//! * [`claude`], [`clients`]: the real programs that the tests talk to, fetched by [`npm`]
 //! * [`tools`]: the browser and other programs of others that tests are tried with
+//! * [`claude`], [`clients`]: the real programs that the tests talk to, fetched by [`npm`]
 //! * [`bench`]: the measurements
 //! * [`workspace`], [`process`]: the files of the project, and the programs that are run on them
 #![expect(clippy::print_stdout, reason = "a command line program speaks on standard output")]
@@ -16,10 +17,12 @@
 mod bench;
 mod claude;
 mod clients;
+mod fuzz;
 mod layers;
 mod npm;
 mod planted;
 mod process;
+mod python;
 mod test;
 mod tidy;
 mod tools;
@@ -40,6 +43,8 @@ cargo xtask COMMAND
   crash [--kills N]   build, kill a server under load N times (150), and judge what its readers have seen
   load [--seconds N]  build, and have many readers and many agents at once, for N seconds each (10)
   planted-bugs        build with known bugs, and see that the simulation finds each of them
+  fuzz [TARGET] [--seconds N]
+                      let cargo-fuzz try one target, or each of them, for N seconds (60)
   bench [ARGS]        build in release mode and run the benchmark with ARGS
   help                this text
 
@@ -82,6 +87,7 @@ fn main() -> ExitCode {
 fn run(command: &str, args: &[String]) -> Result<(), Failure> {
     match command {
         "bench" => return bench::run(args),
+        "fuzz" => return fuzz::run(args),
         "test" => return test::run(&only(args)?),
         "crash" => return test::longer(&test::KILLS, amount(command, "--kills", args)?),
         "load" => return test::longer(&test::LOAD, amount(command, "--seconds", args)?),

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::tools::{self, TOOLS, Tool};
+use crate::clients::{self, CLIENTS};
+use crate::tools::{self, TOOLS};
 use crate::{Failure, claude, process};
 
 /// In the path of each test that mounts a file system.
@@ -44,46 +45,42 @@ struct Row {
 
 pub(crate) fn run(which: &Which) -> Result<(), Failure> {
     need_a_c_compiler()?;
-    let claude = claude::ready();
+    let foreign = foreign();
     // All targets in one go: the tests start the server's program too, and `cargo test` alone would not build it.
     let build = ["build", "--workspace", "--all-targets", "--locked"];
     process::step("building everything", process::cargo().args(build))?;
-    let program = claude.as_deref().ok();
+    let program =
+        foreign.iter().find(|it| it.variable == claude::VARIABLE).and_then(|it| it.ready.as_deref().ok());
     let mut rows = Vec::new();
     match which {
         Which::All => {
-            rows.push(Row { what: "rust tests", outcome: rust_tests(program)? });
+            rows.push(Row { what: "rust tests", outcome: rust_tests(program, &foreign)? });
             rows.push(Row { what: "small disk", outcome: mount_tests(program)? });
             for (what, tests) in LONG_TESTS {
                 rows.push(Row { what, outcome: long_tests(what, tests)? });
             }
-            for tool in &TOOLS {
-                rows.push(Row { what: tool.what, outcome: tool_tests(tool)? });
+            for program in &foreign {
+                rows.push(Row { what: program.what, outcome: foreign_tests(program)? });
             }
-            rows.push(Row { what: "claude CLI", outcome: claude_tests(&claude)? });
         }
         Which::Only(name) => {
-            let ready: Vec<_> = TOOLS.iter().map(|tool| (tool, tool.ready())).collect();
-            rows.push(Row { what: "rust tests", outcome: named_tests(name, program, &ready)? });
-            let missing = ready.iter().filter_map(|(tool, ready)| Some((tool, ready.as_ref().err()?)));
-            rows.extend(missing.map(|(tool, reason)| Row { what: tool.what, outcome: not_run(reason) }));
-            if let Err(reason) = &claude {
-                rows.push(Row { what: "claude CLI", outcome: not_run(reason) });
-            }
+            rows.push(Row { what: "rust tests", outcome: named_tests(name, program, &foreign)? });
+            let missing = foreign.iter().filter_map(|it| Some((it.what, it.ready.as_ref().err()?)));
+            rows.extend(missing.map(|(what, reason)| Row { what, outcome: not_run(reason) }));
         }
     }
     println!("\n{}", table(&rows));
     verdict(&rows, is_set("CI"))
 }
 
-fn rust_tests(program: Option<&Path>) -> Result<Outcome, Failure> {
+fn rust_tests(program: Option<&Path>, foreign: &[Foreign]) -> Result<Outcome, Failure> {
     let mut tests = cargo_test(program);
-    tests.args(["--", "--skip", claude::TESTS, "--skip", MOUNT_TESTS]);
+    tests.args(["--", "--skip", MOUNT_TESTS]);
     for (_, long) in LONG_TESTS {
         tests.args(["--skip", long]);
     }
-    for tool in &TOOLS {
-        tests.args(["--skip", tool.tests]);
+    for program in foreign {
+        tests.args(["--skip", program.tests]);
     }
     counted("rust tests", &mut tests)
 }
@@ -118,44 +115,58 @@ fn mount_tests(program: Option<&Path>) -> Result<Outcome, Failure> {
     counted("tests with a small disk", &mut tests)
 }
 
-/// Tests that need a program of others.
-fn tool_tests(tool: &Tool) -> Result<Outcome, Failure> {
-    match tool.ready() {
-        Ok(program) => {
-            let mut tests = cargo_test(None);
-            tests.env(tool.variable, program).args(["--", tool.tests, "--test-threads", "2"]);
-            counted(&format!("tests with {}", tool.what), &mut tests)
-        }
-        Err(reason) => Ok(not_run(&reason)),
-    }
+/// A program of others: tests find it by a variable, and those that need it have a name in their path.
+struct Foreign {
+    /// Its row of the table.
+    what: &'static str,
+    tests: &'static str,
+    variable: &'static str,
+    /// Where it is, or why it can't be had.
+    ready: Result<PathBuf, Failure>,
 }
 
-/// In a run of their own, when nothing else uses the machine: the program takes seconds of processor time to start.
-fn claude_tests(program: &Result<PathBuf, Failure>) -> Result<Outcome, Failure> {
-    match program {
-        Ok(program) => {
-            let mut tests = cargo_test(Some(program));
-            tests.args(["--test", "e2e", "--", claude::TESTS]);
-            counted("tests with the real claude CLI", &mut tests)
+/// All of them, fetched if they are not there yet.
+fn foreign() -> Vec<Foreign> {
+    let tools = TOOLS.iter().map(|tool| Foreign {
+        what: tool.what,
+        tests: tool.tests,
+        variable: tool.variable,
+        ready: tool.ready(),
+    });
+    let claude = Foreign {
+        what: "claude CLI",
+        tests: claude::TESTS,
+        variable: claude::VARIABLE,
+        ready: claude::ready(),
+    };
+    let clients = CLIENTS.iter().map(|client| Foreign {
+        what: client.what,
+        tests: client.tests,
+        variable: clients::VARIABLE,
+        ready: client.ready().map(|()| clients::target()),
+    });
+    tools.chain([claude]).chain(clients).collect()
+}
+
+/// In a run of their own, when nothing else uses the machine: some take seconds of processor time to start.
+fn foreign_tests(program: &Foreign) -> Result<Outcome, Failure> {
+    match &program.ready {
+        Ok(path) => {
+            let mut tests = cargo_test(None);
+            tests.env(program.variable, path).args(["--", program.tests, "--test-threads", "2"]);
+            counted(&format!("tests with {}", program.what), &mut tests)
         }
         Err(reason) => Ok(not_run(reason)),
     }
 }
 
-fn named_tests(
-    name: &str,
-    program: Option<&Path>,
-    tools: &[(&Tool, Result<PathBuf, Failure>)],
-) -> Result<Outcome, Failure> {
+fn named_tests(name: &str, program: Option<&Path>, foreign: &[Foreign]) -> Result<Outcome, Failure> {
     let mut tests = cargo_test(program);
     tests.args(["--", name]);
-    if program.is_none() {
-        tests.args(["--skip", claude::TESTS]);
-    }
-    for (tool, ready) in tools {
-        match ready {
-            Ok(program) => tests.env(tool.variable, program),
-            Err(_) => tests.args(["--skip", tool.tests]),
+    for program in foreign {
+        match &program.ready {
+            Ok(path) => tests.env(program.variable, path),
+            Err(_) => tests.args(["--skip", program.tests]),
         };
     }
     counted(&format!("tests named {name}"), &mut tests)

@@ -1,10 +1,10 @@
-//! The programs of others that tests are tried with: a browser, a tracer, a tester of HTTP APIs, clients.
+//! The programs of others that the security tests are tried with: a browser, a tracer, a tester of HTTP APIs.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::{Failure, clients, process, workspace};
+use crate::{Failure, process, workspace};
 
 /// A known version: a newer one may ask for more.
 const SCHEMATHESIS: &str = "schemathesis==4.32.5";
@@ -23,7 +23,7 @@ pub(crate) struct Tool {
 /// In the path of each test that runs the server under strace.
 pub(crate) const STRACE_TESTS: &str = "_strace";
 
-pub(crate) const TOOLS: [Tool; 6] = [
+pub(crate) const TOOLS: [Tool; 3] = [
     Tool { what: "chromium", tests: "in_chromium", variable: "TOKENRAIL_TEST_CHROMIUM", ready: chromium },
     Tool {
         what: "schemathesis",
@@ -32,24 +32,6 @@ pub(crate) const TOOLS: [Tool; 6] = [
         ready: schemathesis,
     },
     Tool { what: "strace", tests: STRACE_TESTS, variable: "TOKENRAIL_TEST_STRACE", ready: strace },
-    Tool {
-        what: "ai 7",
-        tests: "real_clients::ai_sdk::ai_7",
-        variable: clients::VARIABLE,
-        ready: || clients::ready("ai-7"),
-    },
-    Tool {
-        what: "ai 6",
-        tests: "real_clients::ai_sdk::ai_6",
-        variable: clients::VARIABLE,
-        ready: || clients::ready("ai-6"),
-    },
-    Tool {
-        what: "ai 5",
-        tests: "real_clients::ai_sdk::ai_5",
-        variable: clients::VARIABLE,
-        ready: || clients::ready("ai-5"),
-    },
 ];
 
 impl Tool {

@@ -1,5 +1,6 @@
 //! One task for each agent that has something to run: it takes the agent's turns one by one.
 
+mod panicked;
 mod resume;
 
 use std::path::PathBuf;
@@ -29,7 +30,7 @@ pub(crate) struct AgentTask {
 }
 
 impl AgentTask {
-    pub(crate) async fn run(self) {
+    async fn run_while_followed(&self) {
         tokio::select! {
             biased;
             () = self.run_turns() => {}
@@ -86,7 +87,7 @@ impl AgentTask {
             return Ok(true);
         }
         if turn.stop.is_some() {
-            self.end_unstarted(turn).await?;
+            self.end_unstarted(turn, Verdict::cancelled()).await?;
             return Ok(true);
         }
         if self.core.draining.is_cancelled() {
@@ -171,14 +172,14 @@ impl AgentTask {
         recorder.take(TurnStep::Start(Box::new(turn.clone())))
     }
 
-    /// Ends a turn that was cancelled while it waited. What was asked is part of the history all the same, and
-    /// whoever follows the turn sees its end.
-    async fn end_unstarted(&self, mut turn: Turn) -> Result<(), SaveError> {
+    /// Ends a turn whose agent was never started. What was asked is part of the history all the same, and whoever
+    /// follows the turn sees its end.
+    async fn end_unstarted(&self, mut turn: Turn, verdict: Verdict) -> Result<(), SaveError> {
         let Some(agent) = self.agent_row().await? else { return Ok(()) };
         let now = self.core.now();
         let mut recorder = self.recorder(&agent, &turn, SoFar::nothing(now));
         let message = self.user_message(&mut recorder, &mut turn);
-        conclude(&mut recorder, Verdict::cancelled(), now);
+        conclude(&mut recorder, verdict, now);
         let both = message.into_iter().chain(recorder.take(TurnStep::End)).collect();
         if let Some(both) = Append::chain(both) {
             announce(&self.core, &self.tail, &self.core.save(both).await?);

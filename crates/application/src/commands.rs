@@ -1,5 +1,7 @@
-//! The use cases that change something: launch and send; cancel and delete are in `stop`.
+//! The use cases that change something: launch and send; `create` has the agent without a turn, `stop` cancel and
+//! delete.
 
+mod create;
 mod stop;
 
 use std::sync::Arc;

@@ -104,7 +104,7 @@ impl Core {
             draining: CancellationToken::new(),
             tracker: TaskTracker::new(),
             runtime,
-            places: Arc::new(Semaphore::new(limits.running_agents)),
+            places: Arc::new(Semaphore::new(limits.running_agents.min(Semaphore::MAX_PERMITS))),
             waiting: AtomicUsize::new(0),
             compaction: Notify::new(),
             retired: Notify::new(),

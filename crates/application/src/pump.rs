@@ -11,7 +11,7 @@ use tokenrail_domain::{AgentId, EventBody, JsonText, Notice, Timestamp, Turn};
 #[cfg(planted_bugs)]
 use tokenrail_ports::planted::{Bug, is_planted};
 use tokenrail_ports::{Append, IAgentRun, OutputLine, RunEnd, RunOutput, StoreError, TurnStep};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::stop::due;
@@ -19,7 +19,7 @@ use crate::core::{Control, Core, SaveError};
 use crate::recorder::{Recorded, Recorder};
 use crate::stats::Counters;
 use crate::tails::Tail;
-use crate::timers::{Watched, next_deadline};
+use crate::timers::{Watched, expiry, next_deadline};
 use crate::verdict::{Flood, Stop, Verdict, verdict};
 
 /// Carries one run of an agent into its journal. While one batch is being committed, the next one is read and
@@ -118,7 +118,7 @@ impl Pump {
                 return self.finish(RunEnd::default(), in_flight).await;
             }
             let room = self.has_room();
-            let (deadline, expired) = next_deadline(&self.watched(room), &self.core.limits);
+            let deadline = next_deadline(&self.watched(room), &self.core.limits);
             tokio::select! {
                 biased;
                 saved = saving(&mut in_flight) => {
@@ -135,7 +135,7 @@ impl Pump {
                     self.stop(Stop::Cancelled).await;
                 }
                 () = due(self.stop_again), if self.stop_again.is_some() => self.ask_to_stop().await,
-                () = sleep_until(deadline), if self.stop.is_none() => self.stop(Stop::Expired(expired)).await,
+                expired = expiry(deadline), if self.stop.is_none() => self.stop(Stop::Expired(expired)).await,
                 output = self.run.next(), if room => match output {
                     Ok(RunOutput::Lines(lines)) => self.lines(lines, &mut in_flight).await?,
                     Ok(RunOutput::Progress { offset }) => self.progress(offset).await,

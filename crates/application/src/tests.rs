@@ -5,6 +5,7 @@ mod durability;
 mod following;
 mod harness;
 mod history;
+mod panics;
 mod recovery;
 mod refusals;
 mod turns;

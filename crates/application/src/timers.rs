@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokenrail_domain::{AgentError, ErrorClass};
 use tokenrail_ports::Activity;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 
 use crate::limits::Limits;
 
@@ -32,20 +32,36 @@ pub(crate) enum Expired {
     AfterResult,
 }
 
-/// When the next bound is reached if nothing happens until then.
-pub(crate) fn next_deadline(watched: &Watched, limits: &Limits) -> (Instant, Expired) {
-    let turn = (watched.started + limits.turn_timeout, Expired::Turn);
+/// When the next bound is reached if nothing happens until then; none where none ever is.
+pub(crate) fn next_deadline(watched: &Watched, limits: &Limits) -> Option<(Instant, Expired)> {
+    let turn = after(watched.started, limits.turn_timeout, Expired::Turn);
     let other = match watched.closed {
         Some(closed) if !watched.activity.background => {
-            Some((closed + limits.result_grace, Expired::AfterResult))
+            after(closed, limits.result_grace, Expired::AfterResult)
         }
         _ if watched.activity.tool_running => None,
         None if watched.message_open && limits.stream_timeout < limits.idle_timeout => {
-            Some((watched.last_output + limits.stream_timeout, Expired::Stream))
+            after(watched.last_output, limits.stream_timeout, Expired::Stream)
         }
-        _ => Some((watched.last_output + limits.idle_timeout, Expired::Idle)),
+        _ => after(watched.last_output, limits.idle_timeout, Expired::Idle),
     };
-    other.map_or(turn, |other| if other.0 < turn.0 { other } else { turn })
+    turn.into_iter().chain(other).min_by_key(|(at, _)| *at)
+}
+
+/// A bound of so many years that no clock can tell its end is never reached.
+fn after(begin: Instant, bound: Duration, expired: Expired) -> Option<(Instant, Expired)> {
+    begin.checked_add(bound).map(|at| (at, expired))
+}
+
+/// Waits until that bound is reached.
+pub(crate) async fn expiry(deadline: Option<(Instant, Expired)>) -> Expired {
+    match deadline {
+        Some((at, expired)) => {
+            sleep_until(at).await;
+            expired
+        }
+        None => std::future::pending().await,
+    }
 }
 
 impl Expired {
@@ -89,7 +105,7 @@ mod tests {
     }
 
     fn check(watched: Watched, expired: Expired, after_s: u64) {
-        let (at, what) = next_deadline(&watched, &Limits::default());
+        let (at, what) = next_deadline(&watched, &Limits::default()).unwrap();
         assert_eq!((what, at), (expired, watched.started + Duration::from_secs(after_s)));
     }
 
@@ -97,6 +113,15 @@ mod tests {
     fn silence_is_counted_from_the_last_output() {
         check(watched(), Expired::Idle, 630);
         check(Watched { message_open: true, ..watched() }, Expired::Stream, 90);
+    }
+
+    #[test]
+    fn what_no_clock_can_tell_is_never_reached() {
+        let (most, none) = (Duration::MAX, Limits::default());
+        let limits = Limits { turn_timeout: most, idle_timeout: most, result_grace: most, ..none };
+        assert_eq!(next_deadline(&watched(), &limits), None);
+        let closed = Watched { closed: Some(Instant::now()), ..watched() };
+        assert_eq!(next_deadline(&closed, &limits), None);
     }
 
     #[test]

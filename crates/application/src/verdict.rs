@@ -86,6 +86,15 @@ impl Verdict {
         Self { outcome: TurnOutcome::Interrupted, error: Some(error), say: false }
     }
 
+    /// This program has failed, and not the agent.
+    pub(crate) fn internal() -> Self {
+        let text = "a fault of the server has ended the turn; its log says more";
+        Self::failed(AgentError {
+            class: ErrorClass::Unknown,
+            ..process_error("internal", text.to_owned(), true)
+        })
+    }
+
     /// It was cancelled before its agent was started.
     pub(crate) fn cancelled() -> Self {
         Self::of(TurnOutcome::Cancelled)

@@ -18,7 +18,15 @@ pub struct Assembler {
 #[derive(Debug, Clone, PartialEq)]
 struct OpenMessage {
     first_sequence: Sequence,
-    parts: BTreeMap<Part, OpenPart>,
+    /// A part that speaks in two ways is kept as two, so that no delta is lost and none is taken for another kind.
+    parts: BTreeMap<(Part, Kind), OpenPart>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Text,
+    Reasoning,
+    ToolUse,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -33,21 +41,23 @@ impl Assembler {
     pub fn record(&mut self, sequence: Sequence, body: &EventBody) {
         match body {
             EventBody::TextDelta { message, part, text } => {
-                let open = self.part(sequence, *message, *part, || OpenPart::Text(String::new()));
-                if let OpenPart::Text(so_far) | OpenPart::Reasoning(so_far) = open {
+                let open =
+                    self.part(sequence, *message, (*part, Kind::Text), || OpenPart::Text(String::new()));
+                if let OpenPart::Text(so_far) = open {
                     so_far.push_str(text);
                 }
                 self.bytes += text.len();
             }
             EventBody::ReasoningDelta { message, part, text } => {
-                let open = self.part(sequence, *message, *part, || OpenPart::Reasoning(String::new()));
-                if let OpenPart::Text(so_far) | OpenPart::Reasoning(so_far) = open {
+                let place = (*part, Kind::Reasoning);
+                let open = self.part(sequence, *message, place, || OpenPart::Reasoning(String::new()));
+                if let OpenPart::Reasoning(so_far) = open {
                     so_far.push_str(text);
                 }
                 self.bytes += text.len();
             }
             EventBody::ToolInputDelta { message, part, call, tool, fragment } => {
-                let open = self.part(sequence, *message, *part, || OpenPart::ToolUse {
+                let open = self.part(sequence, *message, (*part, Kind::ToolUse), || OpenPart::ToolUse {
                     call: call.clone(),
                     tool: tool.clone().unwrap_or_default(),
                     fragments: String::new(),
@@ -84,14 +94,14 @@ impl Assembler {
         rest: Vec<(Part, ContentBlock)>,
     ) -> Option<CompleteMessage> {
         let open = self.open.get(&message)?;
-        let mut blocks: BTreeMap<Part, ContentBlock> =
-            open.parts.iter().map(|(part, said)| (*part, said.to_block())).collect();
-        for (part, block) in rest {
-            blocks.entry(part).or_insert(block);
-        }
+        let said = open.parts.iter().map(|((part, _), said)| (*part, said.to_block()));
+        let mut blocks: Vec<(Part, ContentBlock)> = said.collect();
+        let unsaid: BTreeMap<Part, ContentBlock> = rest.into_iter().rev().collect();
+        blocks.extend(unsaid.into_iter().filter(|(part, _)| !open.has_said(*part)));
+        blocks.sort_by_key(|(part, _)| *part);
         Some(CompleteMessage {
             message,
-            blocks: blocks.into_values().collect(),
+            blocks: blocks.into_iter().map(|(_, block)| block).collect(),
             first_sequence: Some(open.first_sequence),
             outcome,
             parent_call: None,
@@ -117,14 +127,14 @@ impl Assembler {
         &mut self,
         sequence: Sequence,
         message: MessageOrdinal,
-        part: Part,
+        place: (Part, Kind),
         new: impl FnOnce() -> OpenPart,
     ) -> &mut OpenPart {
         self.open
             .entry(message)
             .or_insert_with(|| OpenMessage { first_sequence: sequence, parts: BTreeMap::new() })
             .parts
-            .entry(part)
+            .entry(place)
             .or_insert_with(new)
     }
 
@@ -142,6 +152,12 @@ impl Assembler {
         if let Some(gone) = self.open.remove(&message) {
             self.bytes -= gone.parts.values().map(OpenPart::bytes).sum::<usize>();
         }
+    }
+}
+
+impl OpenMessage {
+    fn has_said(&self, part: Part) -> bool {
+        self.parts.range((part, Kind::Text)..=(part, Kind::ToolUse)).next().is_some()
     }
 }
 
@@ -215,6 +231,33 @@ mod tests {
         assert_eq!(assembler.open_messages().collect::<Vec<_>>(), [MessageOrdinal(1)]);
         assert_eq!(assembler.first_open_sequence(), Some(Sequence(2)));
         assert_eq!(assembler.bytes(), 1);
+    }
+
+    #[test]
+    fn a_part_that_speaks_in_two_ways_loses_neither() {
+        let (message, part) = (MessageOrdinal(0), Part(0));
+        let input = |fragment: &str| EventBody::ToolInputDelta {
+            message,
+            part,
+            call: "c1".into(),
+            tool: None,
+            fragment: fragment.into(),
+        };
+        let thought = EventBody::ReasoningDelta { message, part, text: "hm".into() };
+        let mut assembler = fold(&[input("{"), text(0, 0, "a"), thought, text(0, 0, "b"), input("}")]);
+        let complete = assembler.complete(message, MessageOutcome::Complete).unwrap();
+        let call = |input| ContentBlock::ToolUse { call: "c1".into(), tool: String::new(), input };
+        assert_eq!(
+            complete.blocks,
+            [
+                ContentBlock::Text("ab".into()),
+                ContentBlock::Reasoning("hm".into()),
+                call(JsonText::string("{}")),
+            ]
+        );
+        assert_eq!(assembler.bytes(), 6);
+        assembler.record(Sequence(6), &EventBody::Message(Box::new(complete)));
+        assert_eq!(assembler.bytes(), 0, "what is forgotten is not counted");
     }
 
     proptest! {

@@ -31,7 +31,7 @@
 //! | `message` (old format) | as `assistant` or `user` |
 //! | a stream event without its `stream_event` | as with it |
 //! | an object of any other type | notice with the type for a name |
-//! | an array | as its elements |
+//! | an array of objects | as its elements |
 //! | anything else | error `line_invalid` |
 //!
 //! A new turn begins at the first `init`, message or `result` after a `result`. What comes between (task
@@ -94,8 +94,11 @@ impl IMessageParser for ClaudeParser {
         match line.as_bytes().first() {
             None => {}
             Some(b'[') => match serde_json::from_str::<Vec<&RawValue>>(line) {
-                Ok(elements) => elements.into_iter().for_each(|element| self.object(element.get(), said)),
-                Err(_) => said.push(nonsense(line)),
+                // A list of numbers would become as many errors, each a hundred times as long.
+                Ok(elements) if elements.iter().all(|element| element.get().starts_with('{')) => {
+                    elements.into_iter().for_each(|element| self.object(element.get(), said));
+                }
+                _ => said.push(nonsense(line)),
             },
             Some(_) => self.object(line, said),
         }

@@ -78,10 +78,7 @@ impl Command for CreateCommand {
             Known::SameBody(used) => return Ok(Created::Again(used.agent)),
             Known::OtherBody => return Ok(Created::KeyReused),
         }
-        let id = self.agent.id.to_string();
-        if db.prepare_cached(ID_IS_TAKEN)?.query_row(named_params! { ":id": id }, |row| row.get(0))? {
-            return Err(Failure::Refused(StoreError::Conflict { head: Sequence::START }));
-        }
+        refuse_taken(db, self.agent.id)?;
         let chat = named_params! { ":chat": self.agent.chat };
         let of_chat = db.prepare_cached(OF_CHAT)?.query_row(chat, |row| agent_id_of(row, 0)).optional()?;
         if let Some(taken) = of_chat {
@@ -91,6 +88,25 @@ impl Command for CreateCommand {
         add_turn(db, agent, &self.turn, self.turn.number)?;
         keys::remember(db, self.key.as_ref(), agent, &self.turn, (self.turn.number, 1))?;
         Ok(Created::New)
+    }
+}
+
+/// Creates an agent without a turn.
+pub(crate) struct CreateIdleCommand {
+    pub(crate) agent: Agent,
+}
+
+impl Command for CreateIdleCommand {
+    type Answer = ();
+
+    fn bytes(&self) -> usize {
+        0
+    }
+
+    fn run(&self, db: &Connection) -> Result<(), Failure> {
+        refuse_taken(db, self.agent.id)?;
+        add_agent(db, &self.agent)?;
+        Ok(())
     }
 }
 
@@ -242,6 +258,14 @@ impl Command for ProbeCommand {
     fn run(&self, _db: &Connection) -> Result<(), Failure> {
         Ok(())
     }
+}
+
+fn refuse_taken(db: &Connection, id: AgentId) -> Result<(), Failure> {
+    let id = id.to_string();
+    if db.prepare_cached(ID_IS_TAKEN)?.query_row(named_params! { ":id": id }, |row| row.get(0))? {
+        return Err(Failure::Refused(StoreError::Conflict { head: Sequence::START }));
+    }
+    Ok(())
 }
 
 fn add_agent(db: &Connection, agent: &Agent) -> rusqlite::Result<i64> {

@@ -13,6 +13,7 @@ use crate::connection::open_reader;
 use crate::error::store_error;
 use crate::folder::database_path;
 use crate::journal::{Flow, for_each_between};
+use crate::schema::missing;
 use crate::{OpenError, rows};
 
 /// The rules that tables can be asked about.
@@ -44,12 +45,19 @@ pub struct Fault {
 
 /// Examines the database in `folder`: its pages, its rules, and every event in it. A running server is not
 /// disturbed. Blocks, for as long as reading all of it takes.
+///
+/// # Errors
+/// [`OpenError`]: what a start would refuse too, and [`OpenError::OlderSchema`], which a start would mend.
 pub fn doctor(folder: &Path) -> Result<Diagnosis, OpenError> {
     let path = database_path(folder);
     let failed = |error| OpenError::sqlite(&path, error);
     std::fs::metadata(&path).map_err(|error| OpenError::io(&path, error))?;
     let mut db = open_reader(&path, StoreLimits::default().busy_timeout_ms).map_err(failed)?;
     let db = db.transaction().map_err(failed)?;
+    match missing(&db, &path)?.len() {
+        0 => {}
+        missing => return Err(OpenError::OlderSchema { missing }),
+    }
     let mut diagnosis = Diagnosis::default();
     diagnosis.examine_pages(&db).map_err(failed)?;
     if diagnosis.faults.is_empty() {

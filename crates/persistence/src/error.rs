@@ -14,6 +14,11 @@ pub enum OpenError {
     Locked { folder: PathBuf },
     #[error("the database was written by a newer version: its schema is {found}, this program knows {known}")]
     NewerSchema { found: i64, known: i64 },
+    /// Only where nothing may be changed: a start brings it up to date.
+    #[error(
+        "the database was written by an older version, {missing} migrations ago; the next start brings it up to date"
+    )]
+    OlderSchema { missing: usize },
     #[error("{path:?} is a database of another program")]
     Foreign { path: PathBuf },
     #[error("SQLite {found} has known faults that lose data; at least 3.51.3 is needed")]

@@ -77,6 +77,12 @@ impl Folder {
     }
 }
 
+/// Whether a server uses the data folder now. One that starts at this very moment is not disturbed: it asks again.
+pub fn is_in_use(folder: &Path) -> bool {
+    let Ok(lock) = File::open(folder.join(LOCK)) else { return false };
+    matches!(flock(&lock, FlockOperation::NonBlockingLockShared), Err(Errno::WOULDBLOCK))
+}
+
 pub(crate) fn database_path(folder: &Path) -> PathBuf {
     folder.join("tokenrail.db")
 }

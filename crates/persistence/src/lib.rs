@@ -40,7 +40,12 @@ mod compaction;
 mod doctor;
 mod start_check;
 
+#[cfg(feature = "testing")]
+#[doc(hidden)]
+pub mod testing;
+
 pub use config::{StoreConfig, StoreLimits, Synchronous};
 pub use doctor::{Diagnosis, Fault, doctor};
 pub use error::OpenError;
+pub use folder::is_in_use;
 pub use store::Store;

@@ -65,10 +65,14 @@ pub(crate) fn pack(events: &[Event]) -> Vec<u8> {
 pub(crate) fn pack_tight(events: &[Event]) -> std::io::Result<Vec<u8>> {
     let mut streams = streams_of(events, TextSearch::On);
     (streams.raw, streams.uuids) = uuid_text::take_out(&streams.raw);
-    let joined = streams.join();
+    tighten(&streams.join())
+}
+
+/// The uncompressed length, then the streams compressed.
+pub(crate) fn tighten(joined: &[u8]) -> std::io::Result<Vec<u8>> {
     let mut payload = Vec::with_capacity(joined.len() / 8);
     put_varint(&mut payload, joined.len() as u64);
-    payload.extend(zstd::bulk::compress(&joined, ZSTD_LEVEL)?);
+    payload.extend(zstd::bulk::compress(joined, ZSTD_LEVEL)?);
     Ok(payload)
 }
 
@@ -156,6 +160,11 @@ fn inflate(payload: &[u8]) -> Result<Bytes, Malformed> {
     let mut reader = Reader::new(Bytes::copy_from_slice(payload));
     let length = usize::try_from(reader.varint()?).map_err(|_| Malformed)?;
     if UNPACKED_BYTES_MAX < length {
+        return Err(Malformed);
+    }
+    // The frame says it too: a broken length must not take memory that is never filled.
+    if !matches!(zstd::zstd_safe::get_frame_content_size(reader.rest()), Ok(Some(said)) if said == length as u64)
+    {
         return Err(Malformed);
     }
     let joined = zstd::bulk::decompress(reader.rest(), length).map_err(|_| Malformed)?;

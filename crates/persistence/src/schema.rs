@@ -28,18 +28,25 @@ pub(crate) fn check_sqlite() -> Result<(), OpenError> {
 
 /// Brings the database up to date, all in one transaction.
 pub(crate) fn migrate(connection: &mut Connection, path: &Path) -> Result<(), OpenError> {
+    let missing = missing(connection, path)?;
+    if missing.is_empty() {
+        return Ok(());
+    }
+    apply(connection, missing).map_err(|error| OpenError::sqlite(path, error))
+}
+
+/// The migrations that the database has not seen yet.
+///
+/// # Errors
+/// [`OpenError::Foreign`], [`OpenError::NewerSchema`].
+pub(crate) fn missing(connection: &Connection, path: &Path) -> Result<&'static [&'static str], OpenError> {
     let known = MIGRATIONS.len() as i64;
     let state = State::of(connection).map_err(|error| OpenError::sqlite(path, error))?;
     if state.application_id != APPLICATION_ID && !state.is_new() {
         return Err(OpenError::Foreign { path: path.to_owned() });
     }
-    let Some(missing) = usize::try_from(state.version).ok().and_then(|done| MIGRATIONS.get(done..)) else {
-        return Err(OpenError::NewerSchema { found: state.version, known });
-    };
-    if missing.is_empty() {
-        return Ok(());
-    }
-    apply(connection, missing).map_err(|error| OpenError::sqlite(path, error))
+    let missing = usize::try_from(state.version).ok().and_then(|done| MIGRATIONS.get(done..));
+    missing.ok_or(OpenError::NewerSchema { found: state.version, known })
 }
 
 fn apply(connection: &mut Connection, missing: &[&str]) -> Result<(), Error> {

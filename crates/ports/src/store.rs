@@ -51,6 +51,10 @@ pub trait IAgentRepository: Send + Sync {
     async fn create(&self, agent: Agent, turn: Turn, key: Option<Idempotency>)
     -> Result<Created, StoreError>;
 
+    /// Saves a new agent that has nothing to do yet: its first turn comes by [`IAgentRepository::enqueue`]. Its
+    /// status is one of an agent that has ended, its turn is 0.
+    async fn create_idle(&self, agent: Agent) -> Result<(), StoreError>;
+
     /// What a key was used for, if it is known: the answer to a command that comes again.
     async fn recall(&self, key: Idempotency) -> Result<Option<Recalled>, StoreError>;
 

@@ -3,8 +3,12 @@
 
 mod agent;
 pub(crate) mod ai_sdk;
+mod blocks;
 mod event_stream;
 mod fold;
+mod kelpie;
+mod letta;
+mod letta_stream;
 mod message;
 mod spoken;
 mod stream;
@@ -13,6 +17,10 @@ mod teller;
 use bytes::Bytes;
 use tokenrail_application::{Batch, Page, Rendering, RenderingKey};
 use tokenrail_domain::AgentId;
+
+pub(crate) use blocks::BlockWriter;
+pub(crate) use letta::{LettaFold, LettaFrame, RunId};
+pub(crate) use letta_stream::{LettaFormat, LettaStreamFold};
 
 use crate::error::{Code, FieldProblem, Problem};
 use crate::frames::FrameWriter;
@@ -113,7 +121,7 @@ impl Writing {
 
 /// The frames of each event of a page in the dialect `agent`, as a WebSocket client gets them.
 pub fn agent_frames(agent: AgentId, page: &Page) -> Vec<Bytes> {
-    let form = WritingForm::Frames(Dialect::Agent);
+    let form = WritingForm::Frames;
     let Rendering { bytes, ends } = Writing { form, raw: false }.of(agent, &page.batch);
     let begin = |index: usize| if index == 0 { 0 } else { ends[index - 1] };
     (page.skip..ends.len()).map(|index| bytes.slice(begin(index)..ends[index])).collect()

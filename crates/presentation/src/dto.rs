@@ -5,8 +5,11 @@ mod ai_sdk;
 mod client;
 mod fields;
 mod frames;
+pub(crate) mod kelpie;
+pub(crate) mod letta;
 mod message;
 mod message_frames;
+mod readable;
 mod requests;
 mod stream_frames;
 mod text;
@@ -32,4 +35,4 @@ pub(crate) use stream_frames::{
     StopDto, StreamAbandoned, StreamCancelled, StreamFault, StreamResult, StreamText, StreamToolResult,
     StreamToolUse, ToolResultDto, ToolUseDto,
 };
-pub(crate) use text::{IdText, IsoTime, Json};
+pub(crate) use text::{IdText, IsoTime, Json, plain_text};

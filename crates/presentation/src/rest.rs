@@ -3,6 +3,7 @@
 mod agents;
 mod chat;
 mod events;
+pub(crate) mod letta;
 mod problems;
 mod service;
 

@@ -1,5 +1,7 @@
 //! The API on one screen.
 
+mod letta;
+
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceFactory, ServiceRequest, ServiceResponse};
 use actix_web::guard::{Any, Get, Head};
@@ -59,6 +61,7 @@ pub fn routes(config: &mut web::ServiceConfig, api: Api) {
         .service(resource("/metrics", "GET, HEAD", [get().to(rest::metrics)]))
         .service(resource("/problems/{code}", "GET, HEAD", [get().to(rest::problem)]))
         .service(resource("/openapi.json", "GET, HEAD", [get().to(openapi::document)]))
+        .configure(letta::letta)
         .default_service(web::to(|| async { Err::<HttpResponse, _>(Problem::not_found()) }));
 }
 
@@ -81,7 +84,11 @@ fn get_or_head() -> Route {
 }
 
 fn resource<const N: usize>(path: &str, allow: &'static str, routes: [Route; N]) -> Resource {
+    serving(web::resource(path), allow, routes)
+}
+
+fn serving<const N: usize>(resource: Resource, allow: &'static str, routes: [Route; N]) -> Resource {
     let refuse = move || async move { Err::<HttpResponse, _>(Problem::method_not_allowed(allow)) };
-    let resource = web::resource(path).default_service(web::to(refuse));
+    let resource = resource.default_service(web::to(refuse));
     routes.into_iter().fold(resource, Resource::route)
 }

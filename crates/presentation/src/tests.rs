@@ -10,5 +10,6 @@ mod event_stream;
 mod guards;
 pub(crate) mod harness;
 pub(crate) mod journals;
+mod letta;
 mod problems;
 mod socket;

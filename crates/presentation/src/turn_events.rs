@@ -42,20 +42,16 @@ impl TurnPage {
 impl TurnEvents {
     /// Follows a turn that waits, runs or has ended.
     pub(crate) async fn follow(api: &Api, agent: AgentId, turn: &Turn) -> Result<Self, Problem> {
-        let before = |first: Sequence| Some(Sequence(first.0.saturating_sub(1)));
-        let number = turn.number;
-        if let Some(first) = turn.first_sequence {
-            let (_, follower) = api.service().follow(agent, before(first), true).await?;
-            return Ok(Self { follower, turn: number, over: false });
+        let before = |turn: &Turn| turn.first_sequence.map(|first| Sequence(first.0.saturating_sub(1)));
+        let (_, mut follower) = api.service().follow(agent, before(turn), true).await?;
+        if turn.first_sequence.is_none() {
+            // It begins after whatever there was when the follower came, unless it has begun before that.
+            let now = api.service().turn(agent, turn.number).await?;
+            if let Some(first) = now.as_ref().and_then(before) {
+                (_, follower) = api.service().follow(agent, Some(first), true).await?;
+            }
         }
-        // A turn that has not begun begins after whatever there is now. It may have begun since it was looked at,
-        // so it is looked at again, when there is a cursor that it would have to pass.
-        let (_, mut follower) = api.service().follow(agent, None, true).await?;
-        let again = api.service().turn(agent, number).await?;
-        if let Some(first) = again.and_then(|turn| turn.first_sequence) {
-            (_, follower) = api.service().follow(agent, before(first), true).await?;
-        }
-        Ok(Self { follower, turn: number, over: false })
+        Ok(Self { follower, turn: turn.number, over: false })
     }
 
     /// Waits for more of the turn. May be dropped at any await.

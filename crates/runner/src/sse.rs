@@ -20,6 +20,9 @@ pub struct SseDecoder {
     /// The name and the data of the event so far; none without a data field, but an empty one counts.
     name: String,
     data: Option<Vec<u8>>,
+    /// The last id that was given, and the one that holds with the end of the event that gave it: an event that the
+    /// stream breaks off in must come again.
+    id: Option<String>,
     last_id: Option<String>,
     retry_ms: Option<u64>,
     /// Set when the current event has outgrown its bound.
@@ -56,6 +59,7 @@ impl SseDecoder {
             at_start: true,
             name: String::new(),
             data: None,
+            id: None,
             last_id: None,
             retry_ms: None,
             overflow: false,
@@ -84,7 +88,7 @@ impl SseDecoder {
         if self.overflow { Err(SseOverflow { event_bytes: self.event_bytes }) } else { Ok(()) }
     }
 
-    /// The last id that the stream has given: where to go on after a break.
+    /// The last id that the stream has given with an event that has ended: where to go on after a break.
     pub fn last_id(&self) -> Option<&str> {
         self.last_id.as_deref()
     }
@@ -135,14 +139,18 @@ impl SseDecoder {
                     self.data = Some(value.to_vec());
                 }
             }
-            b"id" if !value.contains(&0) => self.last_id = Some(text()),
-            b"retry" => self.retry_ms = text().parse().ok().or(self.retry_ms),
+            b"id" if !value.contains(&0) => self.id = Some(text()),
+            // Digits only: a sign is no part of the standard's number.
+            b"retry" if value.iter().all(u8::is_ascii_digit) => {
+                self.retry_ms = text().parse().ok().or(self.retry_ms);
+            }
             _ => {}
         }
     }
 
     fn end_event(&mut self, events: &mut Vec<SseEvent>) {
         let name = std::mem::take(&mut self.name);
+        self.last_id.clone_from(&self.id);
         if let Some(data) = self.data.take() {
             events.push(SseEvent { name, data, id: self.last_id.clone() });
         }

@@ -20,10 +20,8 @@ pub(crate) fn write(data_dir: &Path, address: SocketAddr) -> io::Result<()> {
 }
 
 /// The address that a server has left; it may have died since.
-pub(crate) fn read(data_dir: &Path) -> Option<String> {
-    let text = std::fs::read_to_string(address_file(data_dir)).ok()?;
-    let address: SocketAddr = text.trim().parse().ok()?;
-    Some(address.to_string())
+pub(crate) fn read(data_dir: &Path) -> Option<SocketAddr> {
+    std::fs::read_to_string(address_file(data_dir)).ok()?.trim().parse().ok()
 }
 
 /// Takes the address back.

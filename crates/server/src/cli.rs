@@ -21,9 +21,9 @@ use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use crate::config::{Config, Flags};
 pub(crate) use screen::Screen;
 
-/// Launches AI agents, makes every token durable, and shows it live.
+/// Runs AI agents, keeps every token that they say, and shows it live to everybody who follows
 #[derive(Debug, Parser)]
-#[command(name = "tokenrail", version, about, propagate_version = true)]
+#[command(name = "tokenrail", version, propagate_version = true)]
 struct Cli {
     #[command(flatten)]
     global: Global,
@@ -39,7 +39,7 @@ struct Global {
     /// Where everything is kept: database, token, output of running agents
     #[arg(long, global = true, env = "TOKENRAIL_DATA_DIR", value_name = "FOLDER")]
     data_dir: Option<PathBuf>,
-    /// Where the server listens, or is reached [default: 127.0.0.1:7117]
+    /// Where the server listens [default: 127.0.0.1:7117], or where it is [default: found by the data folder]
     #[arg(long, global = true, env = "TOKENRAIL_LISTEN", value_name = "ADDRESS")]
     listen: Option<String>,
     /// Ask for no token; on a loopback address only
@@ -117,7 +117,10 @@ const FIRST_INHERITED: i32 = 3;
 pub fn main() -> ExitCode {
     // What this program inherits without knowing (files and sockets of whoever has started it) must not reach agents.
     close_fds::set_fds_cloexec(FIRST_INHERITED, &[]);
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(answer) => return print(&answer),
+    };
     let hidden = hide_memory();
     if let Command::Supervise { run_folder, exec } = &cli.command {
         return match exec {
@@ -160,6 +163,17 @@ pub fn main() -> ExitCode {
     }
 }
 
+/// Prints help, or what is wrong with the command line.
+fn print(answer: &clap::Error) -> ExitCode {
+    match answer.print() {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Screen::new(false).error(&error);
+            Exit::Failed.into()
+        }
+        _ => u8::try_from(answer.exit_code()).unwrap_or(1).into(),
+    }
+}
+
 /// Keeps other processes of this user, agents among them, from reading the token and the environment out of this one's
 /// memory, and both out of core dumps. A program that this one becomes or starts is not concerned.
 fn hide_memory() -> std::io::Result<()> {
@@ -167,6 +181,7 @@ fn hide_memory() -> std::io::Result<()> {
 }
 
 async fn dispatch(command: Command, config: Config, mut screen: Screen) -> Exit {
+    let serves = matches!(command, Command::Serve(_));
     let done = match command {
         Command::Serve(args) => serve::serve(config, args, &mut screen).await,
         Command::Demo(args) => demo::demo(config, args, &mut screen).await,
@@ -179,6 +194,8 @@ async fn dispatch(command: Command, config: Config, mut screen: Screen) -> Exit 
         Command::Supervise { .. } => Ok(Exit::Usage),
     };
     match done {
+        // Output is what a command is for, but not a server.
+        Ok(Exit::Completed) if !serves => screen.exit_or(Exit::Completed),
         Ok(exit) => exit,
         Err(error) => {
             screen.error(&*error.cause);
@@ -197,6 +214,12 @@ pub(crate) struct Failure {
 impl Failure {
     pub(crate) fn new(exit: Exit, cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self { exit, cause: cause.into() }
+    }
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.cause.fmt(f)
     }
 }
 

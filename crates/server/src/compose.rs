@@ -104,12 +104,17 @@ fn this_program() -> io::Result<PathBuf> {
     std::env::current_exe()
 }
 
+/// The configuration takes nothing near the end of the numbers; one that was made otherwise is cut there.
+fn in_ms(seconds: u64) -> u64 {
+    seconds.saturating_mul(1000)
+}
+
 fn process_limits(limits: &LimitsConfig) -> ProcessLimits {
     ProcessLimits {
         line_bytes: limits.line_bytes,
-        cancel_grace_ms: limits.cancel_grace_s * 1000,
-        kill_grace_ms: limits.kill_grace_s * 1000,
-        spawn_timeout_ms: limits.spawn_timeout_s * 1000,
+        cancel_grace_ms: in_ms(limits.cancel_grace_s),
+        kill_grace_ms: in_ms(limits.kill_grace_s),
+        spawn_timeout_ms: in_ms(limits.spawn_timeout_s),
         stderr_bytes: limits.stderr_bytes,
         ..ProcessLimits::default()
     }
@@ -117,8 +122,8 @@ fn process_limits(limits: &LimitsConfig) -> ProcessLimits {
 
 fn proxy_runner(config: &Config, proxy: &config::ProxyConfig) -> Result<ProxyRunner, RunnerError> {
     let limits = ProxyLimits {
-        connect_timeout_ms: config.limits.connect_timeout_s * 1000,
-        idle_timeout_ms: config.limits.idle_timeout_s * 1000,
+        connect_timeout_ms: in_ms(config.limits.connect_timeout_s),
+        idle_timeout_ms: in_ms(config.limits.idle_timeout_s),
         event_bytes: config.limits.line_bytes,
         ..ProxyLimits::default()
     };
@@ -155,7 +160,7 @@ pub(crate) fn limits(limits: &LimitsConfig) -> Limits {
         history_bytes: limits.history_bytes,
         tail_bytes: limits.tail_bytes,
         tails_bytes: limits.tails_bytes,
-        idempotency_age: Duration::from_hours(limits.idempotency_hours),
+        idempotency_age: Duration::from_secs(limits.idempotency_hours.saturating_mul(3600)),
         list_agents: limits.list_agents,
         ..Limits::default()
     }

@@ -21,6 +21,8 @@ use source::Source;
 #[derive(Debug, Clone)]
 pub struct Config {
     pub listen: SocketAddr,
+    /// The address that a flag, or the variable in its place, names: there, and nowhere else, a server is looked for.
+    pub named: Option<SocketAddr>,
     /// Where everything is kept: database, token, spools, folders of agents.
     pub data_dir: PathBuf,
     /// Authorities (`host` or `host:port`) that a request may name, beside the loopback ones.
@@ -74,10 +76,8 @@ impl Config {
             let agent = agent.check(home.as_deref()).map_err(wrong)?;
             agents.insert(name, agent);
         }
-        if let Some(limit) = tables.limits.zeros().first() {
-            return Err(
-                source.wrong(&["limits", limit], format!("limits.{limit} is 0; it must be at least 1"))
-            );
+        if let Some((limit, why)) = tables.limits.wrong() {
+            return Err(source.wrong(&["limits", limit], why));
         }
         let server = tables.server;
         server.check(&source)?;
@@ -97,6 +97,7 @@ impl Config {
         }
         Ok(Self {
             listen,
+            named: flags.listen.is_some().then_some(listen),
             data_dir,
             allowed_hosts: server.allowed_hosts,
             allowed_origins: server.allowed_origins,
@@ -110,16 +111,35 @@ impl Config {
     }
 }
 
+impl Config {
+    /// What is no mistake, and yet may not be meant: agent types, and a sentence about each.
+    pub(crate) fn remarks(&self) -> Vec<(&str, String)> {
+        let roots =
+            self.agents.iter().flat_map(|(name, agent)| agent.cwd_roots.iter().map(move |root| (name, root)));
+        // It may come later, as one that is mounted does.
+        let missing = roots.filter(|(_, root)| !root.is_dir());
+        missing
+            .map(|(name, root)| {
+                (name.as_str(), format!("cwd_roots: {} is no folder: nobody can work there", root.display()))
+            })
+            .collect()
+    }
+}
+
 /// Where the server listens unless told otherwise.
 pub(crate) const DEFAULT_LISTEN: &str = "127.0.0.1:7117";
 
 fn listen(flags: &Flags, setting: Option<&str>, source: &Source<'_>) -> Result<SocketAddr, ConfigError> {
     let wrong = |text: &str| format!("{text:?} is no address; write it like {DEFAULT_LISTEN}");
-    if let Some(flag) = &flags.listen {
-        return flag.parse().map_err(|_| ConfigError::Setting(format!("--listen: {}", wrong(flag))));
-    }
     let text = setting.unwrap_or(DEFAULT_LISTEN);
-    text.parse().map_err(|_| source.wrong(&["server", "listen"], format!("server.listen: {}", wrong(text))))
+    // Wrong is wrong, also where a flag goes over it.
+    let listen = text
+        .parse()
+        .map_err(|_| source.wrong(&["server", "listen"], format!("server.listen: {}", wrong(text))))?;
+    match &flags.listen {
+        Some(flag) => flag.parse().map_err(|_| ConfigError::Setting(format!("--listen: {}", wrong(flag)))),
+        None => Ok(listen),
+    }
 }
 
 fn default_data_dir(env: &BTreeMap<String, String>) -> Result<PathBuf, ConfigError> {

@@ -21,6 +21,18 @@ impl AgentService {
         self.undisturbed(async move { service.do_cancel(id).await }).await
     }
 
+    /// As [`AgentService::cancel`], without waiting: for where nobody is left who could wait.
+    pub fn cancel_in_background(&self, id: AgentId) {
+        let service = self.clone();
+        let cancel = async move {
+            if let Err(error) = service.do_cancel(id).await {
+                let error = &error as &dyn std::error::Error;
+                tracing::warn!(agent = %id, error, "an agent runs on without its client");
+            }
+        };
+        self.core.tracker.spawn_on(cancel, &self.core.runtime);
+    }
+
     async fn do_cancel(&self, id: AgentId) -> Result<(), Refusal> {
         let agent = self.get(id).await?;
         #[cfg(planted_bugs)]

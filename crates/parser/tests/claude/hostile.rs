@@ -118,6 +118,12 @@ fn deep_nesting_is_carried_as_it_is() {
 }
 
 #[test]
+fn an_array_of_anything_but_objects_is_one_error() {
+    let list = format!("[{}1]", "1,".repeat(100_000));
+    assert_eq!(parse([list.as_bytes()]).len(), 1, "not one for each element");
+}
+
+#[test]
 fn long_lines_are_read() {
     let long = "x\\n\u{2028}".repeat(1_000_000);
     let line =

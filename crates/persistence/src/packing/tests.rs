@@ -98,6 +98,18 @@ proptest! {
 }
 
 #[test]
+fn a_length_that_the_compressed_streams_do_not_have_is_refused() {
+    let streams = pack(&[]);
+    let compressed = zstd::bulk::compress(&streams, ZSTD_LEVEL).unwrap();
+    for length in [streams.len() as u64 - 1, streams.len() as u64 + 1, UNPACKED_BYTES_MAX as u64] {
+        let mut payload = Vec::new();
+        put_varint(&mut payload, length);
+        payload.extend_from_slice(&compressed);
+        assert!(unpack(Codec::Tight, Sequence(1), TurnNumber(1), payload).is_err(), "{length}");
+    }
+}
+
+#[test]
 fn a_codec_is_known_by_its_number() {
     assert_eq!(Codec::from_number(1), Some(Codec::Packed));
     assert_eq!(Codec::from_number(2), Some(Codec::Tight));

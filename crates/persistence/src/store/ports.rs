@@ -10,7 +10,8 @@ use tokenrail_ports::{
 use super::Store;
 use crate::append::AppendCommand;
 use crate::commands::{
-    CancelCommand, CreateCommand, DeleteCommand, EnqueueCommand, ProbeCommand, PurgeCommand, StopTurnCommand,
+    CancelCommand, CreateCommand, CreateIdleCommand, DeleteCommand, EnqueueCommand, ProbeCommand,
+    PurgeCommand, StopTurnCommand,
 };
 use crate::{agents, compaction, journal, keys, messages, turns};
 
@@ -57,6 +58,10 @@ impl IAgentRepository for Store {
         key: Option<Idempotency>,
     ) -> Result<Created, StoreError> {
         self.write(CreateCommand { agent, turn, key }).await
+    }
+
+    async fn create_idle(&self, agent: Agent) -> Result<(), StoreError> {
+        self.write(CreateIdleCommand { agent }).await
     }
 
     async fn recall(&self, key: Idempotency) -> Result<Option<Recalled>, StoreError> {

@@ -59,6 +59,7 @@ macro_rules! store_contract {
             a_cancel_is_noted_of_every_open_turn
             the_first_reason_to_stop_a_turn_stays
             a_message_for_an_agent_that_has_ended_makes_it_wait
+            an_idle_agent_begins_with_its_first_message
             open_turns_are_found_for_recovery
             a_key_launches_once
             a_key_enqueues_once

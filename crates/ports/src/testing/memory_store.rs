@@ -207,15 +207,20 @@ impl State {
             let same = key.is_some_and(|key| key.body == used.body);
             return Ok(if same { Created::Again(used.agent) } else { Created::KeyReused });
         }
-        if self.purged.contains(&agent.id) || self.shelves.contains_key(&agent.id) {
-            return Err(StoreError::Conflict { head: Sequence::START });
-        }
+        self.refuse_taken(agent.id)?;
         if let Some(taken) = agent.chat.as_deref().and_then(|chat| self.by_chat(chat)) {
             return Ok(Created::ChatTaken(taken.id));
         }
         self.remember(key, &turn, 1);
-        self.shelves.insert(agent.id, Shelf::new(agent, turn));
+        self.shelves.insert(agent.id, Shelf::new(agent, Some(turn)));
         Ok(Created::New)
+    }
+
+    fn refuse_taken(&self, id: AgentId) -> Result<(), StoreError> {
+        if self.purged.contains(&id) || self.shelves.contains_key(&id) {
+            return Err(StoreError::Conflict { head: Sequence::START });
+        }
+        Ok(())
     }
 
     fn by_chat(&self, chat: &str) -> Option<&Agent> {
@@ -301,6 +306,15 @@ impl IAgentRepository for MemoryStore {
         key: Option<Idempotency>,
     ) -> Result<Created, StoreError> {
         self.answered(self.act(|state| state.create(agent, turn, key)).await)
+    }
+
+    async fn create_idle(&self, agent: Agent) -> Result<(), StoreError> {
+        self.act(|state| {
+            state.refuse_taken(agent.id)?;
+            state.shelves.insert(agent.id, Shelf::new(agent, None));
+            Ok(())
+        })
+        .await
     }
 
     async fn recall(&self, key: Idempotency) -> Result<Option<Recalled>, StoreError> {

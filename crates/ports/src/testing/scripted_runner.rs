@@ -26,6 +26,8 @@ pub enum Step {
     Gate(Arc<Notify>),
     /// It says nothing more until it is cancelled.
     Hang,
+    /// Reading it panics, as a bug would.
+    Panic,
     /// It ends. A script without an end exits with 0.
     End(RunEnd),
 }
@@ -192,6 +194,7 @@ impl IAgentRun for ScriptedRun {
                     self.stop.notified().await;
                     self.steps.pop_front();
                 }
+                Some(Step::Panic) => panic!("told to"),
                 Some(Step::End(end)) => return Ok(RunOutput::Ended(end)),
                 None => {
                     let status = if self.cancelled { ExitStatus::Signal(15) } else { ExitStatus::Code(0) };

@@ -25,7 +25,7 @@ pub(crate) fn block(agent: AgentId, event: &Event, raw: bool, out: &mut Vec<u8>)
 }
 
 /// Makes JSON fit into one line: in JSON, a bare line end can only stand between tokens.
-fn one_line(json: &mut [u8]) {
+pub(super) fn one_line(json: &mut [u8]) {
     for byte in json {
         if matches!(*byte, b'\n' | b'\r') {
             *byte = b' ';

@@ -8,6 +8,7 @@ use serde::de::{Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use tokenrail_domain::{AgentId, JsonText};
 
+use crate::dto::readable::{Stumble, stumble};
 use crate::error::{Code, FieldProblem, Problem};
 use crate::query;
 
@@ -31,8 +32,10 @@ impl Fields {
                 FieldProblem { pointer: Some(String::new()), ..FieldProblem::body("", "must be an object") };
             return Err(Problem::fields(vec![error]));
         }
-        let Unique(fields) =
-            serde_json::from_str(text).map_err(|_| malformed("a field stands in it twice"))?;
+        let Unique(fields) = serde_json::from_str(text).map_err(|_| match stumble(text) {
+            Some(Stumble::HalfPair) => malformed("the name of a field holds half of a surrogate pair"),
+            _ => malformed("a field stands in it twice"),
+        })?;
         Ok(Self { fields, errors: Vec::new() })
     }
 
@@ -61,17 +64,45 @@ impl Fields {
         self.text(name, check).unwrap_or_default()
     }
 
+    /// A value that may be left out or be `null`, which is the same.
+    pub(crate) fn optional<T: for<'de> Deserialize<'de>>(
+        &mut self,
+        name: &str,
+        expected: &'static str,
+    ) -> Option<T> {
+        self.fields.retain(|known, value| known != name || value.get() != "null");
+        self.take(name, expected)
+    }
+
+    /// Whether nothing is wrong so far.
+    pub(crate) fn are_good(&self) -> bool {
+        self.errors.is_empty()
+    }
+
+    /// Notes that a field is wrong.
+    pub(crate) fn refuse(&mut self, name: &str, wrong: &'static str) {
+        self.errors.push(FieldProblem::body(name, wrong));
+    }
+
     pub(crate) fn flag(&mut self, name: &str) -> Option<bool> {
         self.take(name, "must be true or false")
     }
 
     pub(crate) fn object(&mut self, name: &str) -> Option<JsonText> {
         let value: Box<RawValue> = self.take(name, "must be an object")?;
-        if value.get().starts_with('{') {
-            return Some(JsonText::new_unchecked(value.get()));
-        }
-        self.errors.push(FieldProblem::body(name, "must be an object"));
+        let wrong = match stumble(value.get()) {
+            _ if !value.get().starts_with('{') => "must be an object".to_owned(),
+            Some(stumble) => stumble.to_string(),
+            None => return Some(JsonText::new_unchecked(value.get())),
+        };
+        self.errors.push(FieldProblem::body(name, wrong));
         None
+    }
+
+    /// An object that may be left out or be `null`, which is the same.
+    pub(crate) fn optional_object(&mut self, name: &str) -> Option<JsonText> {
+        self.fields.retain(|known, value| known != name || value.get() != "null");
+        self.object(name)
     }
 
     /// The field `agentId`. An id that is no id is as unknown as any other: none, and no complaint.
@@ -124,7 +155,9 @@ impl Fields {
         if let Ok(value) = serde_json::from_str(value.get()) {
             return Some(value);
         }
-        self.errors.push(FieldProblem::body(name, expected));
+        // A string that is none is one with half a character in it.
+        let half = stumble(value.get()).filter(|_| value.get().starts_with('"'));
+        self.errors.push(FieldProblem::body(name, half.map_or(expected.to_owned(), |half| half.to_string())));
         None
     }
 }

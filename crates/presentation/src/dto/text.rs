@@ -2,10 +2,12 @@
 
 use jiff::tz::TimeZone;
 use serde::ser::Error as _;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 use tokenrail_domain::{AgentId, JsonText, Timestamp};
 use uuid::Uuid;
+
+use crate::dto::readable::stumble;
 
 /// An id: 36 characters, hyphenated lower-case hexadecimal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -61,17 +63,42 @@ impl Serialize for IsoTime {
     }
 }
 
-/// Foreign JSON, embedded as it came.
+/// Foreign JSON, embedded as it came; what common readers of JSON cannot read, as a string that holds it: one such
+/// value must not keep a client from all that stands around it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Json<'a>(pub(crate) &'a JsonText);
 
 impl Serialize for Json<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match serde_json::from_str::<&RawValue>(self.0.as_str()) {
-            Ok(raw) => raw.serialize(serializer),
-            // Whoever made it has vouched for it; if wrongly, one value is shown as text, and the frame holds.
-            Err(_) => serializer.serialize_str(self.0.as_str()),
+            Ok(raw) if stumble(raw.get()).is_none() => raw.serialize(serializer),
+            // Whoever made it has vouched that it is JSON; if wrongly, one value is shown as text, and the frame holds.
+            _ => serializer.serialize_str(self.0.as_str()),
         }
+    }
+}
+
+/// What a tool gave, for those who take text alone: a string as it is, the texts of content blocks one to a line, and
+/// anything else as JSON.
+pub(crate) fn plain_text(content: &JsonText) -> String {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Content {
+        Text(String),
+        Blocks(Vec<Block>),
+    }
+
+    #[derive(Deserialize)]
+    struct Block {
+        text: String,
+    }
+
+    match serde_json::from_str(content.as_str()) {
+        Ok(Content::Text(text)) => text,
+        Ok(Content::Blocks(blocks)) => {
+            blocks.into_iter().map(|block| block.text).collect::<Vec<_>>().join("\n")
+        }
+        Err(_) => content.as_str().to_owned(),
     }
 }
 
@@ -100,5 +127,6 @@ mod tests {
         let written = |text: &str| serde_json::to_string(&Json(&JsonText::new_unchecked(text))).unwrap();
         assert_eq!(written(r#"{ "a" : 1.50 }"#), r#"{ "a" : 1.50 }"#);
         assert_eq!(written("{\"a\":"), r#""{\"a\":""#);
+        assert_eq!(written("[1e400]"), r#""[1e400]""#, "who cannot read it reads the rest");
     }
 }

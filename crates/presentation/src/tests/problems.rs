@@ -53,6 +53,9 @@ async fn a_launch_with_wrong_fields_names_each_of_them() {
             "validation_failed",
             &["/metadata", "/options", "/cancelOnDisconnect"],
         ),
+        (r#"{"prompt":"a","metadata":{"a":[1e400]}}"#, "validation_failed", &["/metadata"]),
+        (r#"{"prompt":"a","options":{"a":"\udc00"}}"#, "validation_failed", &["/options"]),
+        (r#"{"prompt":"a","\ud800":1}"#, "malformed_json", &[]),
         (r#"{"prompt":"a"}"#, "validation_failed", &["/type"]),
         (r#"{"prompt":"a","type":"nope"}"#, "runner_unknown", &["/type"]),
         (r#"{"prompt":"a","type":"script","cwd":"/forbidden/x"}"#, "cwd_not_allowed", &["/cwd"]),
@@ -74,6 +77,22 @@ async fn a_launch_with_wrong_fields_names_each_of_them() {
     assert_eq!(harness.post(LAUNCH, &nested(63)).await.problem(), "validation_failed");
     assert_eq!(harness.post(LAUNCH, &nested(64)).await.problem(), "malformed_json");
     assert_eq!(harness.get("/api/agents").await.text, "[]", "nothing was launched");
+}
+
+#[actix_web::test]
+async fn what_is_json_and_yet_cannot_be_read_everywhere_is_told_as_that() {
+    let harness = Harness::new();
+    let cases = [
+        (r#"{"prompt":"\ud800"}"#, "holds half of a surrogate pair"),
+        (r#"{"prompt":"a","metadata":{"a":-1e400}}"#, "holds a number that is too large for a double"),
+    ];
+    for (body, expected) in cases {
+        let problem = harness.post(LAUNCH, body).await.json();
+        let detail = problem["errors"][0]["detail"].as_str().unwrap();
+        assert!(detail.starts_with(expected), "{detail}");
+    }
+    let name = harness.post(LAUNCH, r#"{"prompt":"a","\ud800":1}"#).await.json();
+    assert_eq!(name["detail"], "the name of a field holds half of a surrogate pair");
 }
 
 #[actix_web::test]

@@ -91,3 +91,20 @@ proptest! {
         prop_assert_eq!(read(chunks.iter().map(String::as_bytes)), expected);
     }
 }
+
+#[test]
+fn an_id_counts_only_when_its_event_has_ended() {
+    let mut decoder = SseDecoder::new(EVENT_BYTES);
+    let mut events = Vec::new();
+    decoder.feed(b"id: 1\ndata: a\n\nid: 2\ndata: b\n", &mut events).unwrap();
+    assert_eq!(decoder.last_id(), Some("1"), "whoever goes on after 2 would never see it");
+    decoder.feed(b"\n", &mut events).unwrap();
+    assert_eq!((decoder.last_id(), events.len()), (Some("2"), 2));
+}
+
+#[test]
+fn the_time_before_the_next_try_is_digits_and_nothing_else() {
+    let mut decoder = SseDecoder::new(EVENT_BYTES);
+    decoder.feed(b"retry: 10\nretry: +5\nretry: -5\nretry:\nretry: 5 \n", &mut Vec::new()).unwrap();
+    assert_eq!(decoder.retry_ms(), Some(10));
+}

@@ -1,12 +1,13 @@
 //! A client of a running server, over its own API.
 
 use std::io;
-use std::path::Path;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
 use serde::Deserialize;
 use serde_json::Value;
+use tokenrail_persistence::is_in_use;
 
 use super::{Exit, Failure};
 use crate::address;
@@ -53,13 +54,21 @@ impl Client {
         Ok(Self { http, base, token })
     }
 
-    /// The server that runs on the data folder, or else the one at the configured address.
+    /// The server at the address that `--listen` names; without it, the one that runs on the data folder. Nobody else
+    /// is told the folder's token: not whoever has the configured address, nor who has got that of a server that died.
     ///
     /// # Errors
     /// [`Exit::Unreachable`] where none answers.
     pub(crate) async fn reach(config: &Config) -> Result<Self, Failure> {
-        let address = address::read(&config.data_dir).unwrap_or_else(|| config.listen.to_string());
-        let client = Self::new(&format!("http://{address}"), token_of(config)?)?;
+        let running = || address::read(&config.data_dir).filter(|_| is_in_use(&config.data_dir));
+        let Some(address) = config.named.or_else(running) else {
+            let folder = config.data_dir.display();
+            let hint = format!(
+                "no server runs on {folder}; start one with: tokenrail serve (or name the address of one with --listen)"
+            );
+            return Err(Failure::new(Exit::Unreachable, hint));
+        };
+        let client = Self::new(&format!("http://{}", to_connect(address)), token_of(config)?)?;
         client.get(&["healthz"], &[]).await?;
         Ok(client)
     }
@@ -161,7 +170,12 @@ fn token_of(config: &Config) -> Result<Option<String>, TokenError> {
     }
 }
 
-/// Whether a server runs on this folder, as far as its address file tells.
-pub(crate) fn has_address(data_dir: &Path) -> bool {
-    address::read(data_dir).is_some()
+/// Who listens on all addresses is reached on the loopback one.
+fn to_connect(mut address: SocketAddr) -> SocketAddr {
+    match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
+        IpAddr::V6(ip) if ip.is_unspecified() => address.set_ip(Ipv6Addr::LOCALHOST.into()),
+        _ => {}
+    }
+    address
 }

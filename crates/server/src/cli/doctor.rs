@@ -3,9 +3,9 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use tokenrail_persistence::OpenError;
+use tokenrail_persistence::{OpenError, is_in_use};
 
-use super::client;
+use super::client::Client;
 use super::screen::{Screen, Style};
 use super::{Exit, Failure};
 use crate::compose;
@@ -31,6 +31,9 @@ pub(crate) async fn doctor(config: &Config, screen: &mut Screen) -> Result<Exit,
     let mut findings = vec![file(config), folder(&config.data_dir), token(config), database(config).await];
     findings.push(server(config).await);
     findings.extend(programs(config).await);
+    for (agent, remark) in config.remarks() {
+        findings.push(finding(&format!("agents.{agent}"), Verdict::Remark, remark));
+    }
     for finding in &findings {
         show(finding, screen);
     }
@@ -111,18 +114,28 @@ async fn database(config: &Config) -> Finding {
         Ok(Err(OpenError::Io { source, .. })) if source.kind() == std::io::ErrorKind::NotFound => {
             finding(name, Verdict::Remark, "is made by the first start")
         }
+        Ok(Err(error @ OpenError::OlderSchema { .. })) => finding(name, Verdict::Remark, error.to_string()),
         Ok(Err(error)) => finding(name, Verdict::Bad, error.to_string()),
         Err(error) => finding(name, Verdict::Bad, error.to_string()),
     }
 }
 
+/// Whoever answers must know the folder's token: otherwise it is another folder's server.
 async fn server(config: &Config) -> Finding {
-    match client::Client::reach(config).await {
-        Ok(client) => finding("server", Verdict::Good, format!("runs on {}", client.base())),
-        Err(_) if client::has_address(&config.data_dir) => {
-            finding("server", Verdict::Remark, "has left an address and does not answer")
+    let name = "server";
+    let client = match Client::reach(config).await {
+        Ok(client) => client,
+        Err(_) if config.named.is_none() && is_in_use(&config.data_dir) => {
+            return finding(name, Verdict::Bad, "holds the data folder and does not answer");
         }
-        Err(_) => finding("server", Verdict::Remark, "is not running"),
+        Err(error) if error.exit == Exit::Unreachable => {
+            return finding(name, Verdict::Remark, "is not running");
+        }
+        Err(error) => return finding(name, Verdict::Bad, error.to_string()),
+    };
+    match client.get(&["api", "agents"], &[("limit", "1")]).await {
+        Ok(_) => finding(name, Verdict::Good, format!("runs on {}", client.base())),
+        Err(error) => finding(name, Verdict::Bad, error.to_string()),
     }
 }
 

@@ -9,8 +9,8 @@ use tokenrail_runner::SseDecoder;
 use tokio::time::{Instant, sleep};
 
 use super::client::Client;
-use super::screen::Screen;
-use super::show::{Shower, ShownEvent};
+use super::screen::{Screen, Style};
+use super::show::Shower;
 use super::{Exit, Failure};
 use crate::config::Config;
 
@@ -52,12 +52,15 @@ pub(crate) async fn follow(
     loop {
         let before = last;
         match stream(client, id, &mut last, keep, &mut shower, screen).await {
-            Ok(()) if screen.is_gone() => {
-                screen.remark(&format!("nobody reads on; to go on: tokenrail tail {id} --since {last}"));
-                return Ok(Exit::Closed);
+            Ok(()) if screen.is_lost() => {
+                let why = if screen.is_left() { "nobody reads on; " } else { "" };
+                screen.remark(&format!("{why}to go on: tokenrail tail {id} --since {last}"));
+                return Ok(screen.exit_or(Exit::Failed));
             }
             Ok(()) => match ended_as(client, id).await? {
-                Some(status) => return Ok(exit(&status)),
+                Some(status) if shower.unread == 0 => return Ok(exit(&status)),
+                // What was shown is not what was said.
+                Some(_) => return Ok(Exit::Failed),
                 // The server has gone down in good order, and the agent lives on.
                 None => sleep(RECONNECT_PAUSE).await,
             },
@@ -105,18 +108,16 @@ async fn stream(
             if number <= *last {
                 continue;
             }
-            *last = number;
             let data = String::from_utf8_lossy(&event.data);
             if screen.json {
-                screen.line(super::screen::Style::Plain, &data);
+                screen.line(Style::Plain, &data);
+            } else {
+                shower.show_text(number, &data, screen);
             }
-            if !screen.json {
-                let shown: ShownEvent = serde_json::from_str(&data)?;
-                shower.show(&shown, screen);
-            }
-            if screen.is_gone() {
+            if screen.is_lost() {
                 return Ok(());
             }
+            *last = number;
         }
     }
 }

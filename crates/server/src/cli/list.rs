@@ -1,6 +1,7 @@
 //! `tokenrail ls` and `tokenrail cancel`.
 
 use clap::Args;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::client::Client;
@@ -23,18 +24,25 @@ pub(crate) async fn ls(config: &Config, args: LsArgs, screen: &mut Screen) -> Re
     let limit = args.limit.to_string();
     let mut query = vec![("limit", limit.as_str())];
     query.extend(args.status.as_deref().map(|status| ("status", status)));
-    let agents: Vec<Value> = client.get(&["api", "agents"], &query).await?.json().await?;
+    let agents: Vec<Box<RawValue>> = client.get(&["api", "agents"], &query).await?.json().await?;
+    let mut all_read = true;
     for agent in &agents {
-        if screen.json {
-            screen.line(Style::Plain, &agent.to_string());
-        } else {
-            screen.line(Style::Plain, &row(agent));
+        // A line end stands in JSON only where a space may.
+        let text = agent.get().replace(['\n', '\r'], " ");
+        match serde_json::from_str(&text) {
+            _ if screen.json => screen.line(Style::Plain, &text),
+            Ok(agent) => screen.line(Style::Plain, &row(&agent)),
+            Err(error) => {
+                all_read = false;
+                screen.line(Style::Plain, &text);
+                screen.remark(&format!("this agent cannot be read, and is shown as it came: {error}"));
+            }
         }
     }
     if agents.is_empty() && !screen.json {
         screen.remark("no agents yet; launch one with: tokenrail run --type demo \"hello\"");
     }
-    Ok(if screen.is_gone() { Exit::Closed } else { Exit::Completed })
+    Ok(if all_read { Exit::Completed } else { Exit::Failed })
 }
 
 fn row(agent: &Value) -> String {

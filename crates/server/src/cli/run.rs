@@ -1,6 +1,7 @@
 //! `tokenrail run`: launch an agent on the running server, or on a private one, and follow it.
 
 use std::io::Read as _;
+use std::net::{Ipv4Addr, SocketAddr};
 
 use clap::Args;
 use serde_json::{Map, Value, json};
@@ -46,7 +47,8 @@ pub(crate) async fn run(config: Config, args: RunArgs, screen: &mut Screen) -> R
             screen.remark("no server is running; this run gets one of its own");
             warn_of_root(screen);
             let mut private = config;
-            private.listen.set_port(0);
+            // For this run alone, wherever a server for others would listen.
+            private.listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
             let server = Server::start(private).await?;
             let client = Client::new(&server.url(), server.token())?;
             let done = launch_and_follow(&client, &body, &mut stop, screen).await;

@@ -3,13 +3,16 @@
 use std::error::Error;
 use std::io::{self, IsTerminal as _, Write as _};
 
+use super::Exit;
+
 /// Standard output, as it is used here.
 pub(crate) struct Screen {
     pub(crate) json: bool,
     terminal: bool,
     cursor: Cursor,
     frame: usize,
-    gone: bool,
+    /// What keeps standard output from taking more.
+    lost: Option<io::ErrorKind>,
 }
 
 /// Where the cursor stands.
@@ -36,7 +39,7 @@ const SPINNER: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '�
 impl Screen {
     pub(crate) fn new(json: bool) -> Self {
         let terminal = io::stdout().is_terminal();
-        Self { json, terminal, cursor: Cursor::LineStart, frame: 0, gone: false }
+        Self { json, terminal, cursor: Cursor::LineStart, frame: 0, lost: None }
     }
 
     /// Whether spinners and colours are shown.
@@ -44,9 +47,23 @@ impl Screen {
         self.terminal && !self.json
     }
 
-    /// Whether standard output takes nothing more: its reader has gone, and what is left is not wanted.
-    pub(crate) fn is_gone(&self) -> bool {
-        self.gone
+    /// Whether standard output takes nothing more.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.lost.is_some()
+    }
+
+    /// Whether its reader has gone: what is left is not wanted.
+    pub(crate) fn is_left(&self) -> bool {
+        self.lost == Some(io::ErrorKind::BrokenPipe)
+    }
+
+    /// How a command ends for which output is everything, where it would end as `exit`.
+    pub(crate) fn exit_or(&self, exit: Exit) -> Exit {
+        match self.lost {
+            None => exit,
+            Some(_) if self.is_left() => Exit::Closed,
+            Some(_) => Exit::Failed,
+        }
     }
 
     /// Writes a piece of text.
@@ -58,8 +75,20 @@ impl Screen {
         let shown = if self.terminal { without_controls(text) } else { text.to_owned() };
         let (on, off) = if self.is_live() { style.codes() } else { ("", "") };
         let written = write!(io::stdout(), "{on}{shown}{off}").and_then(|()| io::stdout().flush());
-        self.gone |= written.is_err();
+        if let Err(error) = written
+            && !self.is_lost()
+        {
+            self.lose(&error);
+        }
         self.cursor = if text.ends_with('\n') { Cursor::LineStart } else { Cursor::InLine };
+    }
+
+    /// A reader that leaves has had enough; every other reason is told, for nobody could guess it.
+    fn lose(&mut self, error: &io::Error) {
+        self.lost = Some(error.kind());
+        if !self.is_left() {
+            let _ = writeln!(io::stderr(), "tokenrail: standard output cannot be written: {error}");
+        }
     }
 
     /// Writes a whole line, on a line of its own.

@@ -44,6 +44,9 @@ pub(crate) async fn serve(config: Config, args: ServeArgs, screen: &mut Screen) 
              proxy with TLS in front"
         );
     }
+    for (agent, remark) in config.remarks() {
+        tracing::warn!("agents.{agent}: {remark}");
+    }
     let mut stop = StopSignal::listen()?;
     let _kept = survive_file_size_limit()?;
     let server = Server::start(config).await.map_err(start_failure)?;

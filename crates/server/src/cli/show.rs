@@ -12,8 +12,8 @@ const EXCERPT_LINES: usize = 6;
 /// An event as the API gives it: the parts that are shown.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct ShownEvent {
-    pub(crate) sequence_number: u64,
+struct ShownEvent {
+    sequence_number: u64,
     content: Value,
     metadata: Metadata,
 }
@@ -51,11 +51,24 @@ pub(crate) struct Shower {
     thinking: bool,
     pub(crate) events: u64,
     pub(crate) tokens: u64,
+    /// Events that could not be read.
+    pub(crate) unread: u64,
 }
 
 impl Shower {
-    /// Shows one event.
-    pub(crate) fn show(&mut self, event: &ShownEvent, screen: &mut Screen) {
+    /// Shows the event of that number. One that cannot be read is shown as it came: nothing may hide in it.
+    pub(crate) fn show_text(&mut self, number: u64, event: &str, screen: &mut Screen) {
+        match serde_json::from_str(event) {
+            Ok(event) => self.show(&event, screen),
+            Err(error) => {
+                self.unread += 1;
+                screen.line(Style::Plain, event);
+                screen.remark(&format!("event {number} cannot be read, and is shown as it came: {error}"));
+            }
+        }
+    }
+
+    fn show(&mut self, event: &ShownEvent, screen: &mut Screen) {
         self.events += 1;
         let text = event.content.as_str().unwrap_or_default();
         let was_thinking = std::mem::take(&mut self.thinking);
@@ -78,7 +91,11 @@ impl Shower {
             "message" => self.message(event, screen),
             "tool_use" => {
                 let tool = event.metadata.tool_name.as_deref().unwrap_or("tool");
-                let input = event.content.get("input").map(Value::to_string).unwrap_or_default();
+                let input = match event.content.get("input") {
+                    Some(Value::String(text)) => text.clone(),
+                    Some(input) => input.to_string(),
+                    None => String::new(),
+                };
                 screen.line(Style::Bold, &format!("● {tool} {}", excerpt(&input, 1)));
             }
             "tool_result" => {

@@ -1,6 +1,7 @@
 //! `[agents.NAME]`: the programs that can be run. They are configuration, never API.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -87,11 +88,42 @@ pub(super) struct AgentTable {
     speed: Option<f64>,
 }
 
+/// The keys of each runner, beside those that all have.
+const KEYS: [(&str, &[&str]); 3] = [
+    ("process", &["program", "args", "resume_args", "model_args", "env", "pass_env", "interrupt", "prompt"]),
+    ("proxy", &["url"]),
+    ("replay", &["transcript", "speed"]),
+];
+
 /// A key, and what is wrong with it.
 type Wrong = (&'static str, String);
 
 fn missing(key: &'static str, what: &str) -> Wrong {
     (key, format!("{key} is missing: {what}"))
+}
+
+/// A name without a folder is looked up when the agent is started; where it would be looked for must not depend on
+/// where the server was started.
+fn check_program(program: &str, home: Option<&Path>) -> Result<(), Wrong> {
+    if !program.is_empty() && (!program.contains('/') || program.starts_with('/')) {
+        return Ok(());
+    }
+    let hint = match program {
+        "" => String::new(),
+        _ => format!("; did you mean {:?}?", absolute(&expand_home(Path::new(program), home))),
+    };
+    Err(("program", format!("program is {program:?}; it is a name on PATH, or an absolute path{hint}")))
+}
+
+fn readable(transcript: PathBuf) -> Result<PathBuf, Wrong> {
+    let wrong =
+        |why: String| ("transcript", format!("transcript: {} cannot be read: {why}", transcript.display()));
+    let file = File::open(&transcript).map_err(|error| wrong(error.to_string()))?;
+    match file.metadata() {
+        Ok(file) if file.is_dir() => Err(wrong("it is a folder".to_owned())),
+        Ok(_) => Ok(transcript),
+        Err(error) => Err(wrong(error.to_string())),
+    }
 }
 
 impl AgentTable {
@@ -105,20 +137,49 @@ impl AgentTable {
         }
         let roots = self.cwd_roots.clone().unwrap_or_default();
         let cwd_roots = roots.iter().map(|root| absolute(&expand_home(root, home))).collect();
-        let runner = match self.runner.as_deref().unwrap_or("process") {
-            "process" => RunnerConfig::Process(self.process()?),
+        let runner = self.runner.clone().unwrap_or_else(|| "process".to_owned());
+        let Some((_, keys)) = KEYS.iter().find(|(known, _)| *known == runner) else {
+            let what = with_suggestion(&runner, KEYS.iter().map(|(known, _)| *known));
+            return Err(("runner", format!("runner is {what}; known are process, proxy, replay")));
+        };
+        self.check_keys(&runner, keys)?;
+        let runner = match runner.as_str() {
             "proxy" => RunnerConfig::Proxy(self.proxy()?),
             "replay" => RunnerConfig::Replay(self.replay(home)?),
-            other => {
-                let what = with_suggestion(other, ["process", "proxy", "replay"].into_iter());
-                return Err(("runner", format!("runner is {what}; known are process, proxy, replay")));
-            }
+            _ => RunnerConfig::Process(self.process(home)?),
         };
         Ok(AgentConfig { format, runner, cwd_roots })
     }
 
-    fn process(self) -> Result<ProcessConfig, Wrong> {
+    /// A key that the runner does not look at is a mistake: whoever has written it expects something of it.
+    fn check_keys(&self, runner: &str, keys: &[&str]) -> Result<(), Wrong> {
+        let given = [
+            ("program", self.program.is_some()),
+            ("args", self.args.is_some()),
+            ("resume_args", self.resume_args.is_some()),
+            ("model_args", self.model_args.is_some()),
+            ("prompt", self.prompt.is_some()),
+            ("env", self.env.is_some()),
+            ("pass_env", self.pass_env.is_some()),
+            ("interrupt", self.interrupt.is_some()),
+            ("url", self.url.is_some()),
+            ("transcript", self.transcript.is_some()),
+            ("speed", self.speed.is_some()),
+        ];
+        let Some((key, _)) = given.into_iter().find(|(key, is_given)| *is_given && !keys.contains(key))
+        else {
+            return Ok(());
+        };
+        let keys = keys.join(", ");
+        Err((
+            key,
+            format!("{key} means nothing to runner = {runner:?}; it has runner, format, cwd_roots, {keys}"),
+        ))
+    }
+
+    fn process(self, home: Option<&Path>) -> Result<ProcessConfig, Wrong> {
         let program = self.program.ok_or_else(|| missing("program", "the name or path of what to run"))?;
+        check_program(&program, home)?;
         if self.prompt.as_deref().is_some_and(|prompt| prompt != "stdin") {
             return Err((
                 "prompt",
@@ -149,7 +210,7 @@ impl AgentTable {
     fn replay(self, home: Option<&Path>) -> Result<ReplayConfig, Wrong> {
         let transcript = match self.transcript.as_deref().unwrap_or("builtin") {
             "builtin" => Transcript::BuiltIn,
-            path => Transcript::File(absolute(&expand_home(Path::new(path), home))),
+            path => Transcript::File(readable(absolute(&expand_home(Path::new(path), home)))?),
         };
         let speed = self.speed.unwrap_or(1.0);
         if speed.is_finite() && 0.0 <= speed {

@@ -34,6 +34,10 @@ pub(super) struct ServerTable {
 impl ServerTable {
     /// What can never match what a client sends is a mistake.
     pub(super) fn check(&self, source: &Source<'_>) -> Result<(), ConfigError> {
+        if self.data_dir.as_deref() == Some("") {
+            let message = "server.data_dir is empty; name a folder, or leave it out".to_owned();
+            return Err(source.wrong(&["server", "data_dir"], message));
+        }
         for host in &self.allowed_hosts {
             if host.is_empty() || host.contains(['/', '@', ' ']) {
                 let message =

@@ -2,6 +2,12 @@
 
 use serde::Deserialize;
 
+/// Ten years: longer than anything is waited for, and still a time that every clock can tell.
+const LONGEST_S: u64 = 10 * 365 * 24 * 3600;
+const LONGEST_HOURS: u64 = LONGEST_S / 3600;
+/// A pebibyte, or as many of what is counted: more than any machine has, and small enough to be calculated with.
+const MOST: u64 = 1 << 50;
+
 macro_rules! limits {
     ($($(#[$doc:meta])* $name:ident: $type:ty = $default:expr,)*) => {
         /// Every bound of the system, with its default.
@@ -18,13 +24,12 @@ macro_rules! limits {
         }
 
         impl LimitsConfig {
-            /// The limits that are 0 and must not be: with them nothing would ever go on. A grace may be 0.
-            pub fn zeros(&self) -> Vec<&'static str> {
-                let mut zeros = Vec::new();
-                $(if self.$name == 0 && !stringify!($name).ends_with("_grace_s") {
-                    zeros.push(stringify!($name));
+            /// The first limit that cannot be kept, and why not.
+            pub(super) fn wrong(&self) -> Option<(&'static str, String)> {
+                $(if let Some(why) = wrong(stringify!($name), self.$name as u64) {
+                    return Some((stringify!($name), why));
                 })*
-                zeros
+                None
             }
 
             /// The limits as lines of a configuration file.
@@ -120,4 +125,17 @@ limits! {
     idempotency_hours: u64 = 24,
     /// How long a graceful stop may take.
     shutdown_timeout_s: u64 = 25,
+}
+
+/// What is wrong with the value of a limit. A grace may be 0; with any other limit of 0 nothing would ever go on.
+fn wrong(name: &str, value: u64) -> Option<String> {
+    if value == 0 && !name.ends_with("_grace_s") {
+        return Some(format!("limits.{name} is 0; it must be at least 1"));
+    }
+    let (most, why) = match name {
+        _ if name.ends_with("_s") => (LONGEST_S, ", which is ten years"),
+        _ if name.ends_with("_hours") => (LONGEST_HOURS, ", which is ten years"),
+        _ => (MOST, ""),
+    };
+    (most < value).then(|| format!("limits.{name} is {value}; it must be at most {most}{why}"))
 }

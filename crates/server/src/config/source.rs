@@ -17,8 +17,9 @@ impl Source<'_> {
     /// Says what is wrong with a setting, and in which line or variable: `path` is its section and key.
     pub(super) fn wrong(&self, path: &[&str], message: String) -> ConfigError {
         let variable = format!("TOKENRAIL_{}", path.join("_").to_ascii_uppercase());
-        if self.env.contains_key(&variable) {
-            return ConfigError::Variable { variable, message };
+        // Settings are read from variables in any case.
+        if let Some(set) = self.env.keys().find(|set| set.eq_ignore_ascii_case(&variable)) {
+            return ConfigError::Variable { variable: set.clone(), message };
         }
         let place = self.file.as_ref().and_then(|(file, text)| Some((file, line_of_key(text, path)?)));
         match place {

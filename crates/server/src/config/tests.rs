@@ -55,6 +55,39 @@ fn a_wrong_value_is_told_with_its_line_too() {
         ),
         ("\n[agents.x]\nargs = []\n", "toml:2: agents.x: program is missing"),
         ("[agents.x]\nrunner = \"proxy\"\nurl = \"ftp://x\"\n", "toml:3: agents.x: url is"),
+        (
+            "[agents.x]\nrunner = \"replay\"\nspeed = 2.0\nprogram = \"p\"\n",
+            "toml:4: agents.x: program means nothing to runner = \"replay\"; it has runner, format, cwd_roots, transcript, speed",
+        ),
+        (
+            "[agents.x]\nprogram = \"p\"\nurl = \"http://x\"\n",
+            "toml:3: agents.x: url means nothing to runner = \"process\"",
+        ),
+        (
+            "[agents.x]\nprogram = \"./a\"\n",
+            "toml:2: agents.x: program is \"./a\"; it is a name on PATH, or an absolute path; did you mean \"/",
+        ),
+        (
+            "[agents.x]\nprogram = \"\"\n",
+            "toml:2: agents.x: program is \"\"; it is a name on PATH, or an absolute path",
+        ),
+        (
+            "[agents.x]\nrunner = \"replay\"\ntranscript = \"/nope\"\n",
+            "toml:3: agents.x: transcript: /nope cannot be read: No such file",
+        ),
+        (
+            "[agents.x]\nrunner = \"replay\"\ntranscript = \"/\"\n",
+            "toml:3: agents.x: transcript: / cannot be read: it is a folder",
+        ),
+        (
+            "[limits]\nturn_timeout_s = 9223372036854775807\n",
+            "toml:2: limits.turn_timeout_s is 9223372036854775807; it must be at most 315360000, which is ten years",
+        ),
+        (
+            "[limits]\n\nidempotency_hours = 87601\n",
+            "toml:3: limits.idempotency_hours is 87601; it must be at most 87600",
+        ),
+        ("[limits]\nrunning_agents = 9223372036854775807\n", "toml:2: limits.running_agents is"),
         ("[agents]\nx = { runner = \"replay\",\n speed = -1.0 }\n", "toml:3: agents.x: speed is"),
         (
             "[server]\n\ndefault_agent = \"demos\"\n",
@@ -80,6 +113,13 @@ fn a_wrong_value_is_told_with_its_line_too() {
     let env = [("TOKENRAIL_LIMITS_PAGE_EVENTS", "0")];
     let error = load(Some("[limits]\npage_events = 7\n"), &env).unwrap_err().to_string();
     assert_eq!(error, "TOKENRAIL_LIMITS_PAGE_EVENTS: limits.page_events is 0; it must be at least 1");
+    let flags = Flags { listen: Some("127.0.0.1:7".into()), ..Flags::default() };
+    let env = BTreeMap::from([
+        ("TOKENRAIL_SERVER_LISTEN".to_owned(), "foo".to_owned()),
+        ("HOME".to_owned(), "/".to_owned()),
+    ]);
+    let error = Config::load(&flags, &env).unwrap_err().to_string();
+    assert!(error.starts_with("TOKENRAIL_SERVER_LISTEN: server.listen: \"foo\" is no address"), "{error}");
     let flags = Flags { listen: Some("here".into()), ..Flags::default() };
     let error = Config::load(&flags, &BTreeMap::new()).unwrap_err().to_string();
     assert!(error.starts_with("--listen: \"here\" is no address"), "{error}");
@@ -124,4 +164,37 @@ fn without_a_token_only_loopback_is_served() {
     let flags = Flags { listen: Some("0.0.0.0:7117".into()), insecure_no_auth: true, ..Flags::default() };
     let env = BTreeMap::from([("HOME".to_owned(), "/nowhere".to_owned())]);
     assert!(matches!(Config::load(&flags, &env), Err(ConfigError::InsecureListen(_))));
+}
+
+#[test]
+fn an_empty_data_folder_is_refused_with_its_place() {
+    check_wrong("[server]\ndata_dir = \"\"\n", "tokenrail.toml:2: server.data_dir is empty");
+}
+
+#[test]
+fn a_wrong_value_in_a_variable_of_small_letters_is_told_with_it() {
+    let error = load(Some("[server]\n"), &[("TOKENRAIL_server_listen", "here")]).unwrap_err().to_string();
+    assert!(error.starts_with("TOKENRAIL_server_listen: server.listen"), "{error}");
+}
+
+#[test]
+fn the_longest_durations_are_taken_and_can_be_calculated_with() {
+    let limits = LimitsConfig::default();
+    let keys = limits.to_toml();
+    let keys = keys.lines().filter_map(|line| line.split_once(" = ")).map(|(key, _)| key);
+    let longest = keys.filter_map(|key| {
+        let hours = key.ends_with("_hours").then_some(87_600_u64);
+        hours.or(key.ends_with("_s").then_some(315_360_000)).map(|most| format!("{key} = {most}\n"))
+    });
+    let config = load(Some(&format!("[limits]\n{}", longest.collect::<String>())), &[]).unwrap();
+    let limits = crate::compose::limits(&config.limits);
+    assert_eq!(limits.idempotency_age.as_secs(), limits.turn_timeout.as_secs());
+    crate::compose::agent_type(&config, &config.agents["claude-code"]).unwrap();
+}
+
+#[test]
+fn a_root_that_is_not_there_is_remarked_on() {
+    let config = load(Some("[agents.x]\nprogram = \"p\"\ncwd_roots = [\"/\", \"/nope\"]\n"), &[]).unwrap();
+    let remarks = config.remarks();
+    assert_eq!(remarks, [("x", "cwd_roots: /nope is no folder: nobody can work there".to_owned())]);
 }

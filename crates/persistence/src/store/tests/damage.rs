@@ -68,6 +68,11 @@ fn a_newer_schema_is_refused_and_not_touched() {
     edit(&folder, "PRAGMA user_version = 99");
     let error = refused(config(&folder));
     assert!(matches!(error, OpenError::NewerSchema { found: 99, known: 2 }), "{error}");
+    let found = crate::doctor(folder.path());
+    assert!(matches!(found, Err(OpenError::NewerSchema { found: 99, known: 2 })), "{found:?}");
+    edit(&folder, "PRAGMA user_version = 1");
+    let found = crate::doctor(folder.path());
+    assert!(matches!(found, Err(OpenError::OlderSchema { missing: 1 })), "{found:?}");
 }
 
 #[test]

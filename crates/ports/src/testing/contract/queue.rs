@@ -1,6 +1,6 @@
 //! Turns that wait, and keys that make a command happen once.
 
-use tokenrail_domain::{AgentStatus, StopReason, Timestamp, Turn, TurnNumber, TurnOutcome, TurnState};
+use tokenrail_domain::{Agent, AgentStatus, StopReason, Timestamp, Turn, TurnNumber, TurnOutcome, TurnState};
 
 use super::{agent_now, launched, running, saved};
 use crate::testing::samples::{LAUNCHED_AT, Scribe, launch, notice, queued_turn};
@@ -121,6 +121,33 @@ pub async fn a_message_for_an_agent_that_has_ended_makes_it_wait<S: IJournal + I
     saved(store, scribe.end(TurnOutcome::Completed)).await;
     store.enqueue(asked(agent.id, "p"), 16, None).await.unwrap();
     assert_eq!(agent_now(store, agent.id).await.status, AgentStatus::Initializing, "after its end too");
+}
+
+pub async fn an_idle_agent_begins_with_its_first_message<S: IJournal + IAgentRepository>(store: &S) {
+    let (agent, _) = launch(1);
+    let idle = Agent {
+        status: AgentStatus::Completed,
+        turn: TurnNumber(0),
+        queued: 0,
+        prompt: String::new(),
+        ..agent
+    };
+    store.create_idle(idle.clone()).await.unwrap();
+    assert_eq!(agent_now(store, idle.id).await, idle);
+    let again = store.create_idle(idle.clone()).await;
+    assert!(matches!(again, Err(StoreError::Conflict { .. })), "an id is created once: {again:?}");
+    assert_eq!(store.with_open_turns().await.unwrap(), [], "there is nothing to take up");
+    assert_eq!(store.turns(idle.id, TurnNumber(0), 9).await.unwrap(), []);
+
+    assert_eq!(store.enqueue(asked(idle.id, "first"), 16, None).await.unwrap(), new(1, 1));
+    let now = agent_now(store, idle.id).await;
+    assert_eq!((now.status, now.queued, now.turn), (AgentStatus::Initializing, 1, TurnNumber(0)));
+    let first = store.open_turns(idle.id).await.unwrap().remove(0);
+    let mut scribe = Scribe::new(&now);
+    saved(store, scribe.start(&first)).await;
+    saved(store, scribe.end(TurnOutcome::Completed)).await;
+    let now = agent_now(store, idle.id).await;
+    assert_eq!((now.status, now.turn, now.head.0), (AgentStatus::Completed, TurnNumber(1), 2));
 }
 
 pub async fn open_turns_are_found_for_recovery<S: IJournal + IAgentRepository>(store: &S) {

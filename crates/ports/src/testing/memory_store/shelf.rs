@@ -18,9 +18,10 @@ pub(super) struct Shelf {
 }
 
 impl Shelf {
-    pub(super) fn new(mut agent: Agent, turn: Turn) -> Self {
-        agent.queued = 1;
-        Self { agent, to_purge: false, events: Vec::new(), turns: BTreeMap::from([(turn.number, turn)]) }
+    pub(super) fn new(mut agent: Agent, turn: Option<Turn>) -> Self {
+        agent.queued = turn.iter().len() as u32;
+        let turns = turn.into_iter().map(|turn| (turn.number, turn)).collect();
+        Self { agent, to_purge: false, events: Vec::new(), turns }
     }
 
     pub(super) fn append(&mut self, append: &Append) -> Result<(), StoreError> {

@@ -1,0 +1,115 @@
+//! What is done where an agent's task panics: a bug of this program, which must not leave an agent running for ever.
+
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
+
+use futures_util::FutureExt as _;
+use tokenrail_domain::{Turn, TurnNumber, TurnState};
+use tokenrail_ports::{Adoption, RunOutput};
+
+use super::{AgentTask, order};
+use crate::core::SaveError;
+use crate::stats::Counters;
+use crate::verdict::Verdict;
+
+/// What was found where a task had panicked.
+enum Found {
+    /// Its turn, which has been ended.
+    Turn,
+    /// No turn, and no news since.
+    Nothing,
+    /// No turn, but somebody has asked for one meanwhile.
+    News,
+}
+
+impl AgentTask {
+    /// Runs the agent's open turns until there is none. A turn in which this program panics ends as failed.
+    pub(crate) async fn run(self) {
+        loop {
+            match AssertUnwindSafe(self.run_while_followed()).catch_unwind().await {
+                Ok(()) => return,
+                Err(panic) => self.tell(&*panic),
+            }
+            if !self.clean_up().await {
+                self.core.retire_now(self.agent, &self.tail);
+                return;
+            }
+        }
+    }
+
+    /// Ends the turn that has panicked; false where there is nothing to go on with.
+    async fn clean_up(&self) -> bool {
+        self.control.end();
+        let mut broken = None;
+        // If the run itself is the cause, the turn is ended without it.
+        for with_run in [true, false, false] {
+            match AssertUnwindSafe(self.end_broken(with_run, &mut broken)).catch_unwind().await {
+                Ok(Ok(Found::Turn | Found::News)) => return true,
+                Ok(Ok(Found::Nothing) | Err(SaveError::Closing)) => return false,
+                Ok(Err(SaveError::Refused(error))) => {
+                    // What was being saved when it panicked may have been saved since: it is looked at again.
+                    let error = &error as &dyn std::error::Error;
+                    tracing::error!(agent = %self.agent, error, "a turn that has panicked cannot be ended");
+                }
+                Err(panic) => self.tell(&*panic),
+            }
+        }
+        false
+    }
+
+    async fn end_broken(&self, with_run: bool, broken: &mut Option<TurnNumber>) -> Result<Found, SaveError> {
+        let pokes = self.control.pokes();
+        let turn = match self.first_open_turn().await? {
+            Some(turn) if *broken.get_or_insert(turn.number) == turn.number => turn,
+            None if broken.is_none() && self.control.pokes() == pokes => return Ok(Found::Nothing),
+            None if broken.is_none() => return Ok(Found::News),
+            // It has ended already.
+            _ => return Ok(Found::Turn),
+        };
+        let verdict = Verdict::internal();
+        if turn.state == TurnState::Queued {
+            self.end_unstarted(turn, verdict).await?;
+            return Ok(Found::Turn);
+        }
+        let Some(agent) = self.agent_row().await? else { return Ok(Found::Nothing) };
+        if with_run {
+            self.stop_run(&turn).await?;
+        }
+        let so_far = self.so_far(&turn).await?;
+        self.end(self.recorder(&agent, &turn, so_far), verdict).await?;
+        Ok(Found::Turn)
+    }
+
+    /// Ends what is left of the turn's run without reading what it says. Its spool stays until the next start, for
+    /// whoever looks for the cause.
+    async fn stop_run(&self, turn: &Turn) -> Result<(), SaveError> {
+        let Some(agent) = self.agent_row().await? else { return Ok(()) };
+        let Some(kind) = self.agent_type(&agent) else { return Ok(()) };
+        let Ok(Adoption::Run(mut run)) = kind.runner.adopt(&order(&agent, turn), turn.spool_offset).await
+        else {
+            return Ok(());
+        };
+        if let Err(error) = run.cancel().await {
+            let error = &error as &dyn std::error::Error;
+            tracing::error!(agent = %self.agent, error, "cannot stop the agent");
+            return Ok(());
+        }
+        loop {
+            tokio::select! {
+                biased;
+                () = self.core.closing.cancelled() => return Err(SaveError::Closing),
+                output = run.next() => match output {
+                    Ok(RunOutput::Lines(_) | RunOutput::Progress { .. }) => {}
+                    Ok(RunOutput::Ended(_)) | Err(_) => return Ok(()),
+                },
+            }
+        }
+    }
+
+    fn tell(&self, panic: &(dyn Any + Send)) {
+        Counters::add(&self.core.counters.invariant_violations, 1);
+        let text = panic.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no text");
+        tracing::error!(agent = %self.agent, panic = text, "the task of an agent has panicked: its turn is ended");
+    }
+}

@@ -1,0 +1,351 @@
+//! Both vocabularies, over every kind of turn.
+
+use tokenrail_domain::{
+    AgentError, AgentId, CompleteMessage, ContentBlock, ErrorClass, Event, EventBody, MessageOrdinal,
+    MessageOutcome, Part, Sequence, ToolCall, ToolResult, TurnOutcome, TurnResult, Usage,
+};
+use tokenrail_ports::testing::samples::{self, Scribe, json, notice, text_delta};
+
+use super::{LettaFormat, LettaStreamFold};
+use crate::dialect::BlockWriter;
+
+const CASES: [&str; 10] = [
+    "plain_text",
+    "thinking_and_tools",
+    "parallel_tools",
+    "sub_agent",
+    "retry",
+    "error",
+    "cancel",
+    "interrupted",
+    "no_partial_messages",
+    "redacted_and_cut_short",
+];
+
+struct Story {
+    scribe: Scribe,
+    agent: AgentId,
+    events: Vec<Event>,
+}
+
+impl Story {
+    fn new() -> Self {
+        let (agent, turn) = samples::launch(7);
+        let mut scribe = Scribe::new(&agent);
+        let events = scribe.start(&turn).events.to_vec();
+        Self { scribe, agent: agent.id, events }
+    }
+
+    fn say(mut self, bodies: Vec<EventBody>) -> Self {
+        self.events.extend_from_slice(&self.scribe.say(bodies).events);
+        self
+    }
+
+    /// Completes a message that has been said in deltas.
+    fn done(self, message: u32) -> Self {
+        let complete = self.scribe.complete(message);
+        self.say(vec![complete])
+    }
+
+    /// The same, where its turn has ended first.
+    fn broken(self, message: u32, outcome: MessageOutcome) -> Self {
+        let EventBody::Message(complete) = self.scribe.complete(message) else { unreachable!() };
+        self.say(vec![EventBody::Message(Box::new(CompleteMessage { outcome, ..*complete }))])
+    }
+
+    fn end(mut self, outcome: TurnOutcome, error: Option<AgentError>) -> Self {
+        let result = TurnResult { error, num_turns: None, usage: None, ..samples::result(outcome) };
+        self.events.extend_from_slice(&self.scribe.end_with(result).events);
+        self
+    }
+}
+
+fn thought(message: u32, text: &str) -> EventBody {
+    EventBody::ReasoningDelta { message: MessageOrdinal(message), part: Part(0), text: text.into() }
+}
+
+fn text_in(message: u32, part: u32, text: &str) -> EventBody {
+    EventBody::TextDelta { message: MessageOrdinal(message), part: Part(part), text: text.into() }
+}
+
+fn input(message: u32, part: u32, call: &str, tool: Option<&str>, fragment: &str) -> EventBody {
+    EventBody::ToolInputDelta {
+        message: MessageOrdinal(message),
+        part: Part(part),
+        call: call.into(),
+        tool: tool.map(str::to_owned),
+        fragment: fragment.into(),
+    }
+}
+
+fn call(call: &str, input: &str, parent: Option<&str>) -> EventBody {
+    let parent_call = parent.map(str::to_owned);
+    EventBody::ToolCall(Box::new(ToolCall {
+        call: call.into(),
+        tool: "Bash".into(),
+        input: json(input),
+        parent_call,
+    }))
+}
+
+fn result(call: &str, content: &str, is_error: bool, parent: Option<&str>) -> EventBody {
+    let parent_call = parent.map(str::to_owned);
+    EventBody::ToolResult(Box::new(ToolResult {
+        call: call.into(),
+        content: json(content),
+        is_error,
+        parent_call,
+    }))
+}
+
+fn used(stop_reason: &str) -> EventBody {
+    let usage = r#"{"input_tokens":10,"cache_creation_input_tokens":2,"cache_read_input_tokens":3,"output_tokens":5}"#;
+    EventBody::Usage(Box::new(Usage { stop_reason: Some(stop_reason.into()), usage: json(usage) }))
+}
+
+fn whole(message: u32, blocks: Vec<ContentBlock>, parent: Option<&str>) -> EventBody {
+    EventBody::Message(Box::new(CompleteMessage {
+        message: MessageOrdinal(message),
+        blocks,
+        first_sequence: None,
+        outcome: MessageOutcome::Complete,
+        parent_call: parent.map(str::to_owned),
+    }))
+}
+
+fn tool_use(call: &str, input: &str) -> ContentBlock {
+    ContentBlock::ToolUse { call: call.into(), tool: "Bash".into(), input: json(input) }
+}
+
+fn error() -> AgentError {
+    AgentError {
+        class: ErrorClass::Overloaded,
+        text: "the model is \"overloaded\"".into(),
+        ..samples::error()
+    }
+}
+
+fn story(case: &str) -> Story {
+    let story = Story::new();
+    match case {
+        "plain_text" => story
+            .say(vec![
+                notice("init"),
+                text_delta(0, "Grüße, "),
+                text_delta(0, ""),
+                text_delta(0, "Welt 🦀\n"),
+            ])
+            .done(0)
+            .say(vec![used("max_tokens")])
+            .end(TurnOutcome::Completed, None),
+        "thinking_and_tools" => story
+            .say(vec![
+                thought(0, "I should "),
+                thought(0, "look."),
+                text_in(0, 1, "Let me "),
+                text_in(0, 1, "look."),
+            ])
+            .say(vec![
+                input(0, 2, "call_1", Some("Bash"), "{\"command\":"),
+                input(0, 2, "call_1", None, "\"ls\"}"),
+            ])
+            .say(vec![call("call_1", r#"{"command":"ls"}"#, None), used("tool_use")])
+            .done(0)
+            .say(vec![
+                result("call_1", r#""a\nb""#, false, None),
+                text_delta(1, "Two "),
+                text_delta(1, "files."),
+            ])
+            .say(vec![used("end_turn")])
+            .done(1)
+            .end(TurnOutcome::Completed, None),
+        "parallel_tools" => story
+            .say(vec![input(0, 0, "call_1", Some("Bash"), "{}"), call("call_1", "{}", None)])
+            .say(vec![input(0, 1, "call_2", Some("Bash"), "{\"n\":2}"), call("call_2", r#"{"n":2}"#, None)])
+            .done(0)
+            .say(vec![result(
+                "call_2",
+                r#"[{"type":"text","text":"one"},{"type":"text","text":"two"}]"#,
+                false,
+                None,
+            )])
+            .say(vec![result("call_1", r#"{"odd":1}"#, true, None)])
+            .end(TurnOutcome::Completed, None),
+        "sub_agent" => story
+            .say(vec![input(0, 0, "task", Some("Agent"), "{}"), call("task", "{}", None)])
+            .done(0)
+            .say(vec![whole(
+                1,
+                vec![ContentBlock::Text("inside".into()), tool_use("inner", "{}")],
+                Some("task"),
+            )])
+            .say(vec![call("inner", "{}", Some("task")), result("inner", "\"x\"", false, Some("task"))])
+            .say(vec![result("task", "\"done\"", false, None), text_delta(2, "All done.")])
+            .done(2)
+            .end(TurnOutcome::Completed, None),
+        "retry" => story
+            .say(vec![
+                text_delta(0, "Hel"),
+                EventBody::Abandoned { message: MessageOrdinal(0) },
+                notice("api_retry"),
+            ])
+            .say(vec![text_delta(1, "Hello"), EventBody::Error(Box::new(error())), text_delta(1, "!")])
+            .done(1)
+            .end(TurnOutcome::Completed, None),
+        "error" => story
+            .say(vec![text_delta(0, "Half a ")])
+            .broken(0, MessageOutcome::Failed)
+            .end(TurnOutcome::Failed, Some(error())),
+        "cancel" => story
+            .say(vec![thought(0, "Hm"), text_in(0, 1, "One "), input(0, 2, "call_1", Some("Bash"), "{\"a")])
+            .broken(0, MessageOutcome::Cancelled)
+            .end(TurnOutcome::Cancelled, None),
+        "interrupted" => story
+            .say(vec![text_delta(0, "One ")])
+            .broken(0, MessageOutcome::Interrupted)
+            .end(TurnOutcome::Interrupted, None),
+        "no_partial_messages" => story
+            .say(vec![whole(
+                0,
+                vec![ContentBlock::Reasoning("Hm.".into()), ContentBlock::Text("Look:".into())],
+                None,
+            )])
+            .say(vec![whole(1, vec![tool_use("call_1", "{}")], None), call("call_1", "{}", None)])
+            .say(vec![call("call_2", "{}", None), result("call_1", "\"x\"", false, None)])
+            .say(vec![whole(2, vec![ContentBlock::Text("Done.".into())], None)])
+            .end(TurnOutcome::Completed, None),
+        "redacted_and_cut_short" => {
+            let redacted = json(r#"{"type":"redacted_thinking","data":"EmwK"}"#);
+            let blocks =
+                vec![ContentBlock::Other(redacted), ContentBlock::Other(json(r#"{"type":"image"}"#))];
+            let refused = vec![whole(0, blocks, None), used("refusal")];
+            story.say(refused).end(TurnOutcome::Completed, None)
+        }
+        other => panic!("{other} is no case"),
+    }
+}
+
+fn stream(story: &Story, format: LettaFormat, tokens: bool, after: u64) -> String {
+    let turn = story.events[0].turn;
+    let mut fold = LettaStreamFold::new(story.agent, turn, format, tokens);
+    let mut out = BlockWriter::default();
+    for event in &story.events {
+        fold.event(event, Sequence(after), &mut out);
+    }
+    String::from_utf8(out.take().to_vec()).unwrap()
+}
+
+/// The blocks of a stream, and the numbers that they have.
+fn blocks(text: &str) -> Vec<(Option<u64>, String)> {
+    let blocks = text.split_inclusive("\n\n").map(|block| {
+        let id = block.lines().find_map(|line| line.strip_prefix("id: ")).map(|id| id.parse().unwrap());
+        let data = block.lines().find_map(|line| line.strip_prefix("data: ")).unwrap();
+        let frame: serde_json::Value = serde_json::from_str(data).unwrap_or_default();
+        (frame["seq_id"].as_u64().or(id), block.to_owned())
+    });
+    blocks.collect()
+}
+
+fn is_named(block: &str) -> bool {
+    block.contains("event: ")
+}
+
+#[test]
+fn every_kind_of_turn_has_its_frames() {
+    for case in CASES {
+        let story = story(case);
+        let written = [
+            ("letta, pieces", stream(&story, LettaFormat::Letta, true, 0)),
+            ("letta, whole items", stream(&story, LettaFormat::Letta, false, 0)),
+            ("kelpie", stream(&story, LettaFormat::Kelpie, true, 0)),
+        ];
+        let written = written.map(|(name, text)| format!("=== {name}\n\n{text}")).concat();
+        insta::assert_snapshot!(format!("{case}"), written);
+    }
+}
+
+#[test]
+fn behind_every_number_comes_exactly_the_rest() {
+    for case in CASES {
+        let story = story(case);
+        for (format, tokens) in [
+            (LettaFormat::Letta, true),
+            (LettaFormat::Letta, false),
+            (LettaFormat::Kelpie, true),
+            (LettaFormat::Both, true),
+        ] {
+            let whole = blocks(&stream(&story, format, tokens, 0));
+            let mut last = 0;
+            for (at, (number, _)) in whole.iter().enumerate() {
+                let Some(number) = *number else { continue };
+                let next = whole.get(at + 1).and_then(|next| next.0);
+                if format != LettaFormat::Both {
+                    assert!(last < number, "{case}: numbers rise");
+                }
+                last = number;
+                if next == Some(number) {
+                    // Of two vocabularies, the second one's frame of the same event follows.
+                    continue;
+                }
+                assert_eq!(
+                    blocks(&stream(&story, format, tokens, number)),
+                    whole[at + 1..],
+                    "{case} after {number}"
+                );
+            }
+            let end = story.events.last().unwrap().sequence.0;
+            assert_eq!(stream(&story, format, tokens, end), "data: [DONE]\n\n");
+        }
+    }
+}
+
+#[test]
+fn one_stream_holds_both_vocabularies_frame_by_frame() {
+    for case in CASES {
+        let story = story(case);
+        let both = blocks(&stream(&story, LettaFormat::Both, true, 0));
+        let only = |format| -> Vec<String> {
+            blocks(&stream(&story, format, true, 0)).into_iter().map(|(_, block)| block).collect()
+        };
+        let of = |named: bool| -> Vec<String> {
+            let blocks = both.iter().map(|(_, block)| block).filter(|block| is_named(block) == named);
+            blocks.cloned().collect()
+        };
+        let error = |block: &String| !block.starts_with("event: error");
+        let unnamed: Vec<_> = only(LettaFormat::Letta).into_iter().filter(error).collect();
+        assert_eq!(of(false), unnamed, "{case}");
+        let kelpie: Vec<_> =
+            only(LettaFormat::Kelpie).into_iter().filter(|block| is_named(block)).filter(error).collect();
+        assert_eq!(of(true).into_iter().filter(error).collect::<Vec<_>>(), kelpie, "{case}");
+        let errors = both.iter().filter(|(_, block)| !error(block)).count();
+        assert_eq!(
+            errors,
+            usize::from(matches!(case, "error" | "interrupted")),
+            "{case}: one error says it to both"
+        );
+    }
+}
+
+#[test]
+fn the_text_is_the_same_in_every_form() {
+    for case in CASES.into_iter().filter(|case| *case != "retry") {
+        let story = story(case);
+        let said = |text: &str, kind: &str| -> String {
+            let frames = text.lines().filter_map(|line| line.strip_prefix("data: "));
+            let frames = frames.filter_map(|data| serde_json::from_str::<serde_json::Value>(data).ok());
+            let said = frames.filter(|frame| frame[kind] == "assistant_message");
+            said.map(|frame| frame["content"].as_str().unwrap().to_owned()).collect()
+        };
+        let expected: String = story
+            .events
+            .iter()
+            .filter_map(|event| match &event.body {
+                EventBody::Message(message) if message.parent_call.is_none() => Some(message.text()),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(said(&stream(&story, LettaFormat::Letta, true, 0), "message_type"), expected, "{case}");
+        assert_eq!(said(&stream(&story, LettaFormat::Letta, false, 0), "message_type"), expected, "{case}");
+        assert_eq!(said(&stream(&story, LettaFormat::Kelpie, true, 0), "type"), expected, "{case}");
+    }
+}

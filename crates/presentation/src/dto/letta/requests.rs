@@ -1,0 +1,177 @@
+//! What Letta's clients send. Fields that Tokenrail has no use for are ignored: tools, skills, memory.
+
+use serde::Deserialize;
+use tokenrail_application::Launch;
+
+use crate::dto::fields::Fields;
+use crate::error::Problem;
+
+/// What a name may be long, in characters.
+const NAME_CHARS: usize = 200;
+
+/// A message for an agent, and how its answer is wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Message {
+    pub(crate) prompt: String,
+    /// The client's own id of the message: the same one again is the same message.
+    pub(crate) otid: Option<String>,
+    /// The agent, where the path does not name it.
+    pub(crate) agent: Option<String>,
+    pub(crate) streaming: Option<bool>,
+    pub(crate) tokens: bool,
+    pub(crate) pings: bool,
+    pub(crate) cancel_on_disconnect: bool,
+}
+
+/// What of a run is still wanted.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Resume {
+    pub(crate) run: Option<String>,
+    pub(crate) agent: Option<String>,
+    pub(crate) after: Option<u64>,
+    pub(crate) tokens: Option<bool>,
+    pub(crate) pings: Option<bool>,
+}
+
+#[derive(Deserialize)]
+struct Incoming {
+    role: Option<String>,
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    content: Option<Content>,
+    otid: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Content {
+    Text(String),
+    Parts(Vec<ContentPart>),
+}
+
+#[derive(Deserialize)]
+struct ContentPart {
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    text: Option<String>,
+}
+
+/// Reads a message in each of its forms: `{messages}`, `{input}`, `{role, content}`.
+pub(crate) fn message(body: &[u8], depth: usize) -> Result<Message, Problem> {
+    let mut fields = Fields::read(body, depth)?;
+    let content = "must be a string, or parts of type text";
+    let messages: Option<Vec<Incoming>> = fields.optional("messages", "must be a list of messages");
+    let input: Option<Content> = fields.optional("input", content);
+    let bare = Incoming {
+        role: fields.optional("role", "must be a string"),
+        kind: None,
+        content: fields.optional("content", content),
+        otid: fields.optional("otid", "must be a string"),
+    };
+    let field = if messages.is_some() {
+        "messages"
+    } else if input.is_some() {
+        "input"
+    } else {
+        "content"
+    };
+    let input = Incoming { content: input.or(bare.content), ..bare };
+    let (prompt, otid) = match said(messages.unwrap_or_else(|| vec![input])) {
+        Ok(said) => said,
+        Err(wrong) => {
+            // What cannot be read is not missing besides.
+            if fields.are_good() {
+                fields.refuse(field, wrong);
+            }
+            Default::default()
+        }
+    };
+    let flag = "must be true or false";
+    let message = Message {
+        prompt,
+        otid,
+        agent: fields.optional("agent_id", "must be a string"),
+        streaming: fields.optional("streaming", flag),
+        tokens: fields.optional("stream_tokens", flag).unwrap_or(false),
+        pings: fields.optional("include_pings", flag).unwrap_or(false),
+        cancel_on_disconnect: fields
+            .optional("cancel_on_disconnect", flag)
+            .or_else(|| fields.optional("cancelOnDisconnect", flag))
+            .unwrap_or(false),
+    };
+    fields.finish()?;
+    Ok(message)
+}
+
+/// The text of messages, and the id of the last one that has any.
+fn said(messages: Vec<Incoming>) -> Result<(String, Option<String>), &'static str> {
+    let (mut texts, mut id) = (Vec::new(), None);
+    for Incoming { role, kind, content, otid } in messages {
+        if !matches!(kind.as_deref(), None | Some("message")) {
+            return Err(
+                "only messages are taken: there is nothing to approve, and no tool runs at the client",
+            );
+        }
+        if !matches!(role.as_deref(), None | Some("user" | "system")) {
+            return Err("a role must be user or system");
+        }
+        match content {
+            Some(Content::Text(text)) => texts.push(text),
+            Some(Content::Parts(parts)) => {
+                for ContentPart { kind, text } in parts {
+                    match (kind.as_deref(), text) {
+                        (None | Some("text"), Some(text)) => texts.push(text),
+                        _ => return Err("only parts of type text are taken"),
+                    }
+                }
+            }
+            None => return Err("the content of a message is missing"),
+        }
+        id = otid.or(id);
+    }
+    let prompt = texts.join("\n\n");
+    if prompt.trim().is_empty() { Err("there is no text") } else { Ok((prompt, id)) }
+}
+
+/// Reads from where a stream is wanted again; the body may be left out.
+pub(crate) fn resume(body: Option<&[u8]>, depth: usize) -> Result<Resume, Problem> {
+    let Some(body) = body else { return Ok(Resume::default()) };
+    let mut fields = Fields::read(body, depth)?;
+    let (text, flag) = ("must be a string", "must be true or false");
+    let resume = Resume {
+        run: fields.optional("run_id", text),
+        agent: fields.optional("agent_id", text),
+        after: fields.optional("starting_after", "must be a whole number, 0 or more"),
+        tokens: fields.optional("stream_tokens", flag),
+        pings: fields.optional("include_pings", flag),
+    };
+    fields.finish()?;
+    Ok(resume)
+}
+
+/// Reads which runs are meant; none where the body does not say.
+pub(crate) fn named_runs(
+    body: Option<&[u8]>,
+    depth: usize,
+) -> Result<(Option<Vec<String>>, Option<String>), Problem> {
+    let Some(body) = body else { return Ok((None, None)) };
+    let mut fields = Fields::read(body, depth)?;
+    let runs = fields.optional("run_ids", "must be a list of strings");
+    let agent = fields.optional("agent_id", "must be a string");
+    fields.finish()?;
+    Ok((runs, agent))
+}
+
+/// Reads an agent that is to be made: a launch without a prompt, and the handle of its model.
+pub(crate) fn created(body: Option<&[u8]>, depth: usize) -> Result<(Launch, Option<String>), Problem> {
+    let Some(body) = body else { return Ok((Launch::default(), None)) };
+    let mut fields = Fields::read(body, depth)?;
+    let name: Option<String> = fields.optional("name", "must be a string");
+    if name.as_ref().is_some_and(|name| NAME_CHARS < name.chars().count()) {
+        fields.refuse("name", "must be at most 200 characters long");
+    }
+    let model = fields.optional("model", "must be a string");
+    let metadata = fields.optional_object("metadata");
+    fields.finish()?;
+    Ok((Launch { name, metadata, ..Launch::default() }, model))
+}

@@ -1,0 +1,19 @@
+//! The REST API that Letta's clients and its command line speak, and the streams of seed 004. An agent, its
+//! conversation and its runs are views of one agent and its turns: nothing of them is stored.
+
+mod agents;
+mod answer;
+mod conversations;
+mod history;
+mod messages;
+mod runs;
+mod stream;
+
+pub(crate) use agents::{agent, agents, create, delete_agent, health, models, no_list, update_agent};
+pub(crate) use conversations::{
+    begin, cancel_conversation, conversation, conversations, converse, converse_again, delete_conversation,
+    update_conversation,
+};
+pub(crate) use history::{conversation_history, history, run_history};
+pub(crate) use messages::{cancel, say, say_in_background, say_streaming};
+pub(crate) use runs::{cancel_run, run, run_stream, run_usage, runs};

@@ -1,0 +1,133 @@
+//! Agents, models, health, and the lists that are always empty here.
+
+use actix_web::{HttpRequest, HttpResponse, web};
+use tokenrail_application::{AgentFilter, Launch};
+use tokenrail_domain::Agent;
+
+use super::answer::{Range, agent_id, answer, body};
+use crate::api::Api;
+use crate::dto::letta::{HealthDto, LettaAgentDto, ModelDto, created};
+use crate::error::Problem;
+use crate::query::Query;
+
+pub(crate) async fn health() -> HttpResponse {
+    HttpResponse::Ok().json(HealthDto::new())
+}
+
+/// The agent types: what a client chooses as its model is what answers. The default is the first of them, for who
+/// takes the first.
+pub(crate) async fn models(api: web::Data<Api>) -> HttpResponse {
+    let mut types = api.service().types().await;
+    types.sort_by_key(|info| !info.default);
+    HttpResponse::Ok().json(types.iter().map(ModelDto::from).collect::<Vec<_>>())
+}
+
+/// Tools, blocks, secrets …: an agent program keeps its own.
+pub(crate) async fn no_list(api: web::Data<Api>, id: web::Path<String>) -> HttpResponse {
+    let known = async {
+        api.service().get(agent_id(&id)?).await?;
+        Ok(HttpResponse::Ok().json([(); 0]))
+    };
+    answer(known.await)
+}
+
+pub(crate) async fn agents(api: web::Data<Api>, request: HttpRequest) -> HttpResponse {
+    let listed = async {
+        let query = Query::of(&request)?;
+        let agents = list(&api, &query).await?;
+        Ok(HttpResponse::Ok().json(agents.iter().map(LettaAgentDto::from).collect::<Vec<_>>()))
+    };
+    answer(listed.await)
+}
+
+/// A page of agents.
+pub(super) async fn list(api: &Api, query: &Query) -> Result<Vec<Agent>, Problem> {
+    let range = Range::of(query, api)?;
+    let cursor = range.after.as_deref().filter(|_| !range.ascending).map(agent_id).transpose()?;
+    let filter = AgentFilter { before: cursor, limit: api.config().list_agents, ..AgentFilter::default() };
+    let mut agents = api.service().list(filter).await?;
+    if let Some(name) = query.get("name") {
+        agents.retain(|agent| agent.name.as_deref() == Some(name));
+    }
+    if range.ascending {
+        agents.reverse();
+    }
+    // A cursor may have any of the prefixes of an id.
+    let bare = |cursor: Option<String>| {
+        let id = cursor.as_deref().map(agent_id).transpose()?;
+        Ok::<_, Problem>(id.map(|id| id.to_string()))
+    };
+    let range = Range { after: bare(range.after)?, before: bare(range.before)?, ..range };
+    Ok(range.cut(agents, |agent| agent.id.to_string()))
+}
+
+pub(crate) async fn agent(api: web::Data<Api>, id: web::Path<String>) -> HttpResponse {
+    answer(shown(&api, &id).await)
+}
+
+/// Takes what a client would like to change, and changes nothing: an agent program keeps its own prompt and tools.
+pub(crate) async fn update_agent(
+    api: web::Data<Api>,
+    id: web::Path<String>,
+    request: HttpRequest,
+    payload: web::Payload,
+) -> HttpResponse {
+    let updated = async {
+        let body = body(&api, &request, payload).await?;
+        created(body.as_deref(), api.config().json_depth)?;
+        shown(&api, &id).await
+    };
+    answer(updated.await)
+}
+
+pub(crate) async fn create(api: web::Data<Api>, request: HttpRequest, payload: web::Payload) -> HttpResponse {
+    let made = async {
+        let body = body(&api, &request, payload).await?;
+        let (launch, model) = created(body.as_deref(), api.config().json_depth)?;
+        api.admit_launch()?;
+        let launch = with_model(&api, launch, model.as_deref()).await;
+        let agent = api.service().create(launch).await?;
+        Ok(HttpResponse::Ok().json(LettaAgentDto::from(&agent)))
+    };
+    answer(made.await)
+}
+
+/// A model's handle chooses the agent type: `type`, or `type/model`. A handle of somebody else's model says nothing
+/// here: the configured default answers, and the agent that is given back shows it.
+async fn with_model(api: &Api, launch: Launch, handle: Option<&str>) -> Launch {
+    let Some(handle) = handle else { return launch };
+    let (kind, model) = match handle.split_once('/') {
+        Some((kind, model)) => (kind, Some(model)),
+        None => (handle, None),
+    };
+    if api.service().types().await.iter().any(|info| info.name == kind) {
+        let legal = |model: &&str| {
+            !model.starts_with('-') && model.len() <= 128 && model.bytes().all(|byte| byte.is_ascii_graphic())
+        };
+        let model = model.filter(|model| !model.is_empty()).filter(legal).map(str::to_owned);
+        return Launch { kind: Some(kind.to_owned()), model, ..launch };
+    }
+    launch
+}
+
+pub(crate) async fn delete_agent(api: web::Data<Api>, id: web::Path<String>) -> HttpResponse {
+    let deleted = async {
+        api.service().delete(agent_id(&id)?, false).await?;
+        Ok(HttpResponse::Ok().json(()))
+    };
+    answer(deleted.await)
+}
+
+async fn shown(api: &Api, id: &str) -> Result<HttpResponse, Problem> {
+    let agent = known(api, id).await?;
+    Ok(HttpResponse::Ok().json(LettaAgentDto::from(&agent)))
+}
+
+/// The agent, if it is not deleted.
+pub(super) async fn known(api: &Api, id: &str) -> Result<Agent, Problem> {
+    let agent = api.service().get(agent_id(id)?).await?;
+    if agent.deleted_at.is_some() {
+        return Err(Problem::new(crate::error::Code::NotFound, "there is no such agent"));
+    }
+    Ok(agent)
+}

@@ -1,0 +1,148 @@
+//! Conversations: an agent of Tokenrail is one conversation, so each conversation is an agent of its own.
+
+use actix_web::{HttpRequest, HttpResponse, web};
+use tokenrail_application::Launch;
+use tokenrail_domain::{Sequence, TurnNumber, TurnState};
+
+use super::agents::{known, list};
+use super::answer::{answer, body, conversation_id, run as find_run};
+use super::messages::{cancelled, said};
+use super::stream::{Wanted, open};
+use crate::api::Api;
+use crate::dto::letta::{ConversationDto, named_runs, resume};
+use crate::error::{Code, Problem};
+use crate::query::Query;
+
+pub(crate) async fn conversations(api: web::Data<Api>, request: HttpRequest) -> HttpResponse {
+    let listed = async {
+        let query = Query::of(&request)?;
+        let agents = match query.get("agent_id") {
+            Some(agent) => vec![known(&api, agent).await?],
+            None => list(&api, &query).await?,
+        };
+        Ok(HttpResponse::Ok().json(agents.iter().map(ConversationDto::from).collect::<Vec<_>>()))
+    };
+    answer(listed.await)
+}
+
+/// Begins a conversation with an agent. Where it has not said anything yet, that is its own; else another agent of
+/// the same type and model is made.
+pub(crate) async fn begin(api: web::Data<Api>, request: HttpRequest) -> HttpResponse {
+    let begun = async {
+        let query = Query::of(&request)?;
+        let Some(agent) = query.get("agent_id") else {
+            return Err(Problem::parameter("agent_id", "is missing"));
+        };
+        let mut agent = known(&api, agent).await?;
+        if 0 < agent.turn.0 || 0 < agent.queued {
+            api.admit_launch()?;
+            let launch =
+                Launch { kind: Some(agent.kind), model: agent.model, name: agent.name, ..Launch::default() };
+            agent = api.service().create(launch).await?;
+        }
+        Ok(HttpResponse::Ok().json(ConversationDto::from(&agent)))
+    };
+    answer(begun.await)
+}
+
+pub(crate) async fn conversation(
+    api: web::Data<Api>,
+    id: web::Path<String>,
+    request: HttpRequest,
+) -> HttpResponse {
+    answer(shown(&api, &id, &request).await)
+}
+
+/// Takes what a client would like to change, and changes nothing.
+pub(crate) async fn update_conversation(
+    api: web::Data<Api>,
+    id: web::Path<String>,
+    request: HttpRequest,
+) -> HttpResponse {
+    answer(shown(&api, &id, &request).await)
+}
+
+async fn shown(api: &Api, id: &str, request: &HttpRequest) -> Result<HttpResponse, Problem> {
+    let query = Query::of(request)?;
+    let agent = conversation_id(id, query.get("agent_id"))?;
+    let agent = known(api, &agent.to_string()).await?;
+    Ok(HttpResponse::Ok().json(ConversationDto::from(&agent)))
+}
+
+pub(crate) async fn delete_conversation(api: web::Data<Api>, id: web::Path<String>) -> HttpResponse {
+    let deleted = async {
+        api.service().delete(conversation_id(&id, None)?, false).await?;
+        Ok(HttpResponse::Ok().json(()))
+    };
+    answer(deleted.await)
+}
+
+/// Says something, and streams what comes of it, unless the body wants it whole.
+pub(crate) async fn converse(
+    api: web::Data<Api>,
+    id: web::Path<String>,
+    request: HttpRequest,
+    payload: web::Payload,
+) -> HttpResponse {
+    let to = |message: &crate::dto::letta::Message| conversation_id(&id, message.agent.as_deref());
+    answer(said(&api, &request, payload, true, to).await)
+}
+
+/// The rest of the stream of a run: the one that is named, or the newest of the conversation.
+pub(crate) async fn converse_again(
+    api: web::Data<Api>,
+    id: web::Path<String>,
+    request: HttpRequest,
+    payload: web::Payload,
+) -> HttpResponse {
+    let streamed = async {
+        let body = body(&api, &request, payload).await?;
+        let resume = resume(body.as_deref(), api.config().json_depth)?;
+        let agent = conversation_id(&id, resume.agent.as_deref())?;
+        let (tokens, turn) = match &resume.run {
+            Some(run) => {
+                let (run, turn) = find_run(&api, run).await?;
+                (run.tokens, turn)
+            }
+            None => {
+                let newest = api.service().get(agent).await?;
+                let number = TurnNumber(newest.turn.0 + newest.queued.min(1) * u32::from(!running(&newest)));
+                let turn = api.service().turn(agent, number).await?;
+                let over = |turn: &tokenrail_domain::Turn| matches!(turn.state, TurnState::Ended(_));
+                match turn {
+                    // Pieces: they fit behind whatever the client has, in whichever form it has it.
+                    Some(turn) if resume.after.is_some() || !over(&turn) => (true, turn),
+                    _ => return Err(Problem::new(Code::BadRequest, "no run of this conversation is active")),
+                }
+            }
+        };
+        let wanted = Wanted {
+            tokens: resume.tokens.unwrap_or(tokens),
+            pings: resume.pings.unwrap_or(true),
+            after: Sequence(resume.after.unwrap_or(0)),
+            ..Wanted::of(&request)?
+        };
+        open(&api, &request, &turn, wanted).await
+    };
+    answer(streamed.await)
+}
+
+fn running(agent: &tokenrail_domain::Agent) -> bool {
+    agent.status == tokenrail_domain::AgentStatus::Running
+}
+
+pub(crate) async fn cancel_conversation(
+    api: web::Data<Api>,
+    id: web::Path<String>,
+    request: HttpRequest,
+    payload: web::Payload,
+) -> HttpResponse {
+    let stopped = async {
+        let query = Query::of(&request)?;
+        let body = body(&api, &request, payload).await?;
+        let (runs, agent) = named_runs(body.as_deref(), api.config().json_depth)?;
+        let agent = agent.as_deref().or_else(|| query.get("agent_id"));
+        cancelled(&api, conversation_id(&id, agent)?, runs).await
+    };
+    answer(stopped.await)
+}

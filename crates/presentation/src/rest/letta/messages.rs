@@ -1,0 +1,131 @@
+//! What is said to an agent, and how its answer is wanted.
+
+use actix_web::{HttpRequest, HttpResponse, web};
+use tokenrail_application::CommandKey;
+use tokenrail_domain::{AgentId, Turn, TurnState};
+
+use super::answer::{agent_id, answer, body};
+use super::runs::dto;
+use super::stream::{Wanted, open, whole};
+use crate::api::Api;
+use crate::dialect::RunId;
+use crate::dto::letta::{Message, message, named_runs};
+use crate::error::{Code, Problem};
+use crate::query;
+
+/// Says something, and answers with all that came of it, or with a stream of it where the body asks for that.
+pub(crate) async fn say(
+    api: web::Data<Api>,
+    id: web::Path<String>,
+    request: HttpRequest,
+    payload: web::Payload,
+) -> HttpResponse {
+    answer(said(&api, &request, payload, false, |_| agent_id(&id)).await)
+}
+
+/// Says something, and streams what comes of it.
+pub(crate) async fn say_streaming(
+    api: web::Data<Api>,
+    id: web::Path<String>,
+    request: HttpRequest,
+    payload: web::Payload,
+) -> HttpResponse {
+    answer(said(&api, &request, payload, true, |_| agent_id(&id)).await)
+}
+
+/// Says something, and answers with the run that it began.
+pub(crate) async fn say_in_background(
+    api: web::Data<Api>,
+    id: web::Path<String>,
+    request: HttpRequest,
+    payload: web::Payload,
+) -> HttpResponse {
+    let begun = async {
+        let message = read(&api, &request, payload).await?;
+        let tokens = message.tokens;
+        let turn = send(&api, &request, agent_id(&id)?, message).await?;
+        let run = RunId { agent: turn.agent, turn: turn.number, tokens };
+        Ok(HttpResponse::Ok().json(dto(run, &turn)))
+    };
+    answer(begun.await)
+}
+
+/// Says something to the agent that `to` finds. `streaming`: where the body does not say how the answer is wanted.
+pub(super) async fn said(
+    api: &Api,
+    request: &HttpRequest,
+    payload: web::Payload,
+    streaming: bool,
+    to: impl FnOnce(&Message) -> Result<AgentId, Problem>,
+) -> Result<HttpResponse, Problem> {
+    let message = read(api, request, payload).await?;
+    let mut wanted = Wanted::of(request)?;
+    wanted.tokens = message.tokens;
+    wanted.pings = message.pings;
+    wanted.cancel_on_disconnect |= message.cancel_on_disconnect;
+    let streaming = message.streaming.unwrap_or(streaming);
+    let turn = send(api, request, to(&message)?, message).await?;
+    if streaming { open(api, request, &turn, wanted).await } else { whole(api, request, &turn, wanted).await }
+}
+
+async fn read(api: &Api, request: &HttpRequest, payload: web::Payload) -> Result<Message, Problem> {
+    let body = query::body(request, payload, api.config()).await?;
+    message(&body, api.config().json_depth)
+}
+
+/// Saves the message as a turn. One with a key or an id that is known is that turn.
+async fn send(api: &Api, request: &HttpRequest, agent: AgentId, message: Message) -> Result<Turn, Problem> {
+    let Message { prompt, otid, .. } = message;
+    let key = match query::idempotency(request.headers(), prompt.as_bytes())? {
+        None => otid.map(|otid| CommandKey { key: format!("otid:{otid}"), body: prompt.clone() }),
+        key => key,
+    };
+    let accepted = api.service().send(agent, prompt, key).await?;
+    let turn = api.service().turn(agent, accepted.turn).await?;
+    turn.ok_or_else(|| Problem::new(Code::NotFound, "there is no such agent"))
+}
+
+/// Cancels what runs and what waits.
+pub(crate) async fn cancel(
+    api: web::Data<Api>,
+    id: web::Path<String>,
+    request: HttpRequest,
+    payload: web::Payload,
+) -> HttpResponse {
+    let cancelled = async {
+        let body = body(&api, &request, payload).await?;
+        let (runs, _) = named_runs(body.as_deref(), api.config().json_depth)?;
+        cancelled(&api, agent_id(&id)?, runs).await
+    };
+    answer(cancelled.await)
+}
+
+/// Cancels the runs of an agent: all that are open, or none where those that are named have ended. Answers with
+/// what became of each.
+pub(super) async fn cancelled(
+    api: &Api,
+    agent: AgentId,
+    named: Option<Vec<String>>,
+) -> Result<HttpResponse, Problem> {
+    let newest = api.service().get(agent).await?;
+    let first = newest.turn.0.saturating_sub(1);
+    let turns =
+        api.service().turns(agent, tokenrail_domain::TurnNumber(first), api.config().list_agents).await?;
+    let open = |turn: &&Turn| !matches!(turn.state, TurnState::Ended(_));
+    let open: Vec<RunId> =
+        turns.iter().filter(open).map(|turn| RunId { agent, turn: turn.number, tokens: false }).collect();
+    let is_open = |id: &str| {
+        id.parse::<RunId>()
+            .is_ok_and(|run| open.iter().any(|open| (open.agent, open.turn) == (run.agent, run.turn)))
+    };
+    let named = named.unwrap_or_else(|| open.iter().map(RunId::to_string).collect());
+    if named.iter().any(|id| is_open(id)) {
+        api.service().cancel(agent).await?;
+    }
+    let outcome = |id: String| {
+        let outcome = if is_open(&id) { "cancelled" } else { "failed" };
+        (id, outcome)
+    };
+    let outcomes: std::collections::BTreeMap<_, _> = named.into_iter().map(outcome).collect();
+    Ok(HttpResponse::Ok().json(outcomes))
+}

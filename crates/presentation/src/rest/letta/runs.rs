@@ -1,0 +1,89 @@
+//! Runs: the turns of an agent, waiting, running and ended, and their streams at any time.
+
+use actix_web::{HttpRequest, HttpResponse, web};
+use tokenrail_domain::{Sequence, Turn, TurnNumber};
+
+use super::answer::{Range, agent_id, answer, body, run as find};
+use super::stream::{Wanted, open, whole_response};
+use crate::api::Api;
+use crate::dialect::RunId;
+use crate::dto::letta::{RunDto, resume};
+use crate::error::Problem;
+use crate::query::Query;
+
+pub(super) fn dto(run: RunId, turn: &Turn) -> RunDto {
+    RunDto::new(run.to_string(), turn, None)
+}
+
+pub(crate) async fn run(api: web::Data<Api>, id: web::Path<String>) -> HttpResponse {
+    answer(shown(&api, &id).await)
+}
+
+async fn shown(api: &Api, id: &str) -> Result<HttpResponse, Problem> {
+    let (run, turn) = find(api, id).await?;
+    Ok(HttpResponse::Ok().json(dto(run, &turn)))
+}
+
+/// The runs of one agent.
+pub(crate) async fn runs(api: web::Data<Api>, request: HttpRequest) -> HttpResponse {
+    let listed = async {
+        let query = Query::of(&request)?;
+        let named = query.get("agent_id").or_else(|| query.get("conversation_id"));
+        let Some(named) = named.or_else(|| query.get("agent_ids")) else {
+            return Err(Problem::parameter("agent_id", "is missing"));
+        };
+        let (agent, range) = (agent_id(named)?, Range::of(&query, &api)?);
+        let newest = api.service().get(agent).await?;
+        let max = api.config().list_agents;
+        // The newest that there are: those that wait come after the newest that has started.
+        let begin = (newest.turn.0 + newest.queued).saturating_sub(max as u32);
+        let mut turns = api.service().turns(agent, TurnNumber(begin), max).await?;
+        if !range.ascending {
+            turns.reverse();
+        }
+        let run = |turn: &Turn| RunId { agent, turn: turn.number, tokens: false };
+        let turns = range.cut(turns, |turn| run(turn).to_string());
+        Ok(HttpResponse::Ok().json(turns.iter().map(|turn| dto(run(turn), turn)).collect::<Vec<_>>()))
+    };
+    answer(listed.await)
+}
+
+/// The rest of a run's stream: what comes after the cursor, then what comes live.
+pub(crate) async fn run_stream(
+    api: web::Data<Api>,
+    id: web::Path<String>,
+    request: HttpRequest,
+    payload: web::Payload,
+) -> HttpResponse {
+    let streamed = async {
+        let body = body(&api, &request, payload).await?;
+        let resume = resume(body.as_deref(), api.config().json_depth)?;
+        let (run, turn) = find(&api, &id).await?;
+        let wanted = Wanted {
+            tokens: resume.tokens.unwrap_or(run.tokens),
+            pings: resume.pings.unwrap_or(true),
+            after: Sequence(resume.after.unwrap_or(0)),
+            ..Wanted::of(&request)?
+        };
+        open(&api, &request, &turn, wanted).await
+    };
+    answer(streamed.await)
+}
+
+pub(crate) async fn cancel_run(api: web::Data<Api>, id: web::Path<String>) -> HttpResponse {
+    let cancelled = async {
+        let (run, _) = find(&api, &id).await?;
+        super::messages::cancelled(&api, run.agent, Some(vec![id.to_string()])).await?;
+        shown(&api, &id).await
+    };
+    answer(cancelled.await)
+}
+
+/// What a run has cost so far.
+pub(crate) async fn run_usage(api: web::Data<Api>, id: web::Path<String>) -> HttpResponse {
+    let used = async {
+        let (_, turn) = find(&api, &id).await?;
+        Ok(HttpResponse::Ok().json(whole_response(&api, &turn).await?.usage))
+    };
+    answer(used.await)
+}

@@ -1,0 +1,255 @@
+//! The stream of a run, for whoever began it or comes again, and the same as one answer.
+
+use std::io;
+
+use actix_web::http::header;
+use actix_web::{HttpRequest, HttpResponse};
+use bytes::Bytes;
+use futures_util::stream::{self, Stream};
+use tokenrail_application::{AgentService, StreamEnd};
+use tokenrail_domain::{AgentId, Event, EventBody, Sequence, Turn};
+use tokio::time::{Interval, MissedTickBehavior, interval};
+
+use crate::api::{Api, StreamPlace};
+use crate::dialect::{BlockWriter, LettaFold, LettaFormat, LettaFrame, LettaStreamFold};
+use crate::dto::IsoTime;
+use crate::dto::letta::{LettaResponse, Ping, StopReasonDto, UsageStatistics};
+use crate::error::{Code, Problem};
+use crate::frames::CHUNK_BYTES;
+use crate::guard::peer;
+use crate::query::Query;
+use crate::turn_events::{TurnEvents, TurnNext};
+
+/// A comment: the stream is open, or still is.
+const BEAT: Bytes = Bytes::from_static(b":\n\n");
+/// Headers that Letta's own clients send, and nobody else.
+const LETTA_HEADERS: [&str; 2] = ["x-letta-source", "x-stainless-lang"];
+
+/// How a stream is wanted.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wanted {
+    pub(super) format: LettaFormat,
+    pub(super) tokens: bool,
+    pub(super) pings: bool,
+    /// What comes up to here is known to the client.
+    pub(super) after: Sequence,
+    pub(super) cancel_on_disconnect: bool,
+}
+
+impl Wanted {
+    /// What headers and query say of it.
+    pub(super) fn of(request: &HttpRequest) -> Result<Self, Problem> {
+        let query = Query::of(request)?;
+        let format = match query.get("format") {
+            Some(name) => LettaFormat::named(name)
+                .ok_or_else(|| Problem::parameter("format", "one of: letta, kelpie, both"))?,
+            None if LETTA_HEADERS.iter().any(|name| request.headers().contains_key(*name)) => {
+                LettaFormat::Letta
+            }
+            None => LettaFormat::Both,
+        };
+        let asked = ["cancelOnDisconnect", "cancel_on_disconnect"].map(|name| query.get(name));
+        let cancel_on_disconnect = asked.iter().any(|value| matches!(value, Some("true" | "1")));
+        Ok(Self { format, tokens: false, pings: false, after: Sequence::START, cancel_on_disconnect })
+    }
+}
+
+/// Streams a turn that waits, runs or has ended.
+pub(super) async fn open(
+    api: &Api,
+    request: &HttpRequest,
+    turn: &Turn,
+    wanted: Wanted,
+) -> Result<HttpResponse, Problem> {
+    let leaving = wanted.cancel_on_disconnect.then(|| CancelOnLeave::new(api, turn.agent));
+    let place = api.open_stream(peer(request.peer_addr()))?;
+    let events = TurnEvents::follow(api, turn.agent, turn).await?;
+    let config = api.config();
+    let mut beat = interval(if wanted.pings { config.ping } else { config.heartbeat });
+    beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    // The first tick comes at once; the comment is that sign of life.
+    beat.reset();
+    let stream = LettaStream {
+        api: api.clone(),
+        events,
+        fold: LettaStreamFold::new(turn.agent, turn.number, wanted.format, wanted.tokens),
+        wanted,
+        last: wanted.after,
+        beat,
+        rest: BEAT,
+        over: false,
+        leaving,
+        _place: place,
+    };
+    Ok(HttpResponse::Ok()
+        .content_type("text/event-stream")
+        .insert_header((header::CACHE_CONTROL, "no-cache, no-transform"))
+        .insert_header(("X-Accel-Buffering", "no"))
+        .streaming(blocks(stream)))
+}
+
+/// Waits for the end of a turn, and answers with all of it.
+pub(super) async fn whole(
+    api: &Api,
+    request: &HttpRequest,
+    turn: &Turn,
+    wanted: Wanted,
+) -> Result<HttpResponse, Problem> {
+    let mut leaving = wanted.cancel_on_disconnect.then(|| CancelOnLeave::new(api, turn.agent));
+    let _place = api.open_stream(peer(request.peer_addr()))?;
+    let response = whole_response(api, turn).await?;
+    if let Some(leaving) = &mut leaving {
+        leaving.armed = false;
+    }
+    Ok(HttpResponse::Ok().json(response))
+}
+
+/// All of a turn, once it has ended.
+pub(super) async fn whole_response(api: &Api, turn: &Turn) -> Result<LettaResponse, Problem> {
+    let mut events = TurnEvents::follow(api, turn.agent, turn).await?;
+    let mut fold = LettaFold::new(turn.agent, turn.number, false);
+    let mut frames = Vec::new();
+    let mut response = LettaResponse {
+        messages: Vec::new(),
+        stop_reason: StopReasonDto::new("error"),
+        usage: UsageStatistics::nothing(fold.run().to_owned()),
+    };
+    loop {
+        match events.next().await? {
+            TurnNext::Events(page) => {
+                for event in page.events() {
+                    fold.event(event, &mut frames);
+                    if let EventBody::TurnResult(result) = &event.body {
+                        response.usage = fold.usage_of(result);
+                    }
+                }
+            }
+            TurnNext::Over => return Ok(response),
+            TurnNext::Cut(StreamEnd::AgentDeleted) => {
+                return Err(Problem::new(Code::AgentDeleted, "the agent has been deleted"));
+            }
+            TurnNext::Cut(_) => {
+                return Err(Problem::new(Code::ShuttingDown, "the run goes on without this answer"));
+            }
+        }
+        for frame in frames.drain(..) {
+            match frame {
+                LettaFrame::Message(message) => response.messages.push(*message),
+                LettaFrame::Stop(stop) => response.stop_reason = stop,
+                LettaFrame::Usage(_) | LettaFrame::Error { .. } => {}
+            }
+        }
+    }
+}
+
+struct LettaStream {
+    api: Api,
+    events: TurnEvents,
+    fold: LettaStreamFold,
+    wanted: Wanted,
+    /// The last event that the client has.
+    last: Sequence,
+    beat: Interval,
+    /// What the client has not taken yet.
+    rest: Bytes,
+    over: bool,
+    leaving: Option<CancelOnLeave>,
+    _place: StreamPlace,
+}
+
+/// The blocks for the client. They are made as the client takes them: nothing is queued. A stream that ends before its
+/// turn does is broken off, so that nobody takes it for the whole.
+fn blocks(stream: LettaStream) -> impl Stream<Item = Result<Bytes, io::Error>> {
+    stream::unfold(stream, |mut stream| async move {
+        let bytes = stream.next().await?;
+        stream.over |= bytes.is_err();
+        Some((bytes, stream))
+    })
+}
+
+impl LettaStream {
+    async fn next(&mut self) -> Option<io::Result<Bytes>> {
+        while self.rest.is_empty() {
+            if self.over {
+                return None;
+            }
+            match self.more().await {
+                Ok(more) => self.rest = more,
+                Err(why) => return Some(Err(io::Error::other(why))),
+            }
+        }
+        Some(Ok(self.rest.split_to(self.rest.len().min(CHUNK_BYTES))))
+    }
+
+    /// What comes next: nothing, where an event has no frame.
+    async fn more(&mut self) -> Result<Bytes, &'static str> {
+        tokio::select! {
+            biased;
+            next = self.events.next() => match next {
+                Ok(TurnNext::Events(page)) => {
+                    self.beat.reset();
+                    Ok(self.frames(page.events()))
+                }
+                Ok(TurnNext::Over) => {
+                    self.over = true;
+                    Ok(Bytes::new())
+                }
+                Ok(TurnNext::Cut(StreamEnd::AgentDeleted)) => Err("the agent has been deleted"),
+                Ok(TurnNext::Cut(_)) => Err("the server is shutting down"),
+                Err(error) => {
+                    // The client comes again with its cursor, and is told then if it is still so.
+                    let run = self.fold.run();
+                    tracing::error!(run, error = &error as &dyn std::error::Error, "the stream of a run has broken");
+                    Err("the store has failed")
+                }
+            },
+            _ = self.beat.tick() => Ok(self.sign_of_life()),
+        }
+    }
+
+    fn frames(&mut self, events: &[Event]) -> Bytes {
+        let mut out = BlockWriter::default();
+        for event in events {
+            self.fold.event(event, self.wanted.after, &mut out);
+            self.last = self.last.max(event.sequence);
+            if matches!(event.body, EventBody::TurnResult(_)) {
+                self.over = true;
+                if let Some(leaving) = &mut self.leaving {
+                    leaving.armed = false;
+                }
+            }
+        }
+        out.take()
+    }
+
+    fn sign_of_life(&self) -> Bytes {
+        if !self.wanted.pings {
+            return BEAT;
+        }
+        let mut out = BlockWriter::default();
+        let date = IsoTime(self.api.service().now());
+        out.unnamed(&Ping::new(self.fold.run(), date, self.last.0));
+        out.take()
+    }
+}
+
+/// Cancels the agent when the client goes before the end.
+struct CancelOnLeave {
+    service: AgentService,
+    agent: AgentId,
+    armed: bool,
+}
+
+impl CancelOnLeave {
+    fn new(api: &Api, agent: AgentId) -> Self {
+        Self { service: api.service().clone(), agent, armed: true }
+    }
+}
+
+impl Drop for CancelOnLeave {
+    fn drop(&mut self) {
+        if self.armed {
+            self.service.cancel_in_background(self.agent);
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! A cursor is a whole number up to the head, or it is refused: in a query and in `Last-Event-ID`.
+
+use actix_web::http::header::HeaderValue;
+use actix_web::test::TestRequest;
+
+use super::world::{self, Answer, HOST, World};
+
+pub(crate) const WORDS: &[&str] = &[
+    "0",
+    "1",
+    "2",
+    "3",
+    "4",
+    "5",
+    "18446744073709551615",
+    "18446744073709551616",
+    "-1",
+    "+1",
+    " 1",
+    "1 ",
+    "1.0",
+    "1e0",
+    "0x1",
+    "\u{661}",
+    "null",
+    "%",
+    "&",
+    "#",
+    "1&since=2",
+    "\0",
+    "00000000000000000000000000000001",
+];
+
+pub(crate) fn run(data: &[u8]) {
+    world::with(async |world, agent| {
+        let path = format!("/api/agents/{agent}/events");
+        let head = world.journal(agent).await.len() as u64;
+        let query: String = data.iter().map(|byte| format!("%{byte:02X}")).collect();
+        let request = TestRequest::get().uri(&format!("{path}?since={query}"));
+        let json = send(&world, request).await;
+        // What is no text cannot be a number either; which of the two is wrong is not told apart.
+        check(&json, std::str::from_utf8(data).ok(), head, None);
+
+        let Ok(value) = HeaderValue::from_bytes(data) else { return };
+        for kind in ["text/event-stream", "application/json"] {
+            let request = TestRequest::get().uri(&format!("{path}?since=1"));
+            let request = request.insert_header(("accept", kind));
+            let answer = send(&world, request.insert_header(("last-event-id", value.clone()))).await;
+            match kind {
+                "application/json" => check(&answer, Some("1"), head, None),
+                _ => check(&answer, value.to_str().ok(), head, Some(())),
+            }
+        }
+    });
+}
+
+async fn send(world: &World, request: TestRequest) -> Answer {
+    world.call(request.insert_header(("host", HOST))).await
+}
+
+fn check(answer: &Answer, text: Option<&str>, head: u64, stream: Option<()>) {
+    let said = String::from_utf8_lossy(&answer.body);
+    let digits = text.filter(|text| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()));
+    // What does not fit into 64 bits is no cursor.
+    let cursor = digits.and_then(|text| text.parse::<u64>().ok());
+    match cursor {
+        None => assert_eq!(answer.status, 400, "{text:?}: {said}"),
+        Some(cursor) if head < cursor => assert_eq!(answer.status, 409, "{text:?}: {said}"),
+        Some(cursor) if stream.is_some() && cursor == head => assert_eq!(answer.status, 204, "{said}"),
+        Some(cursor) => {
+            assert_eq!(answer.status, 200, "{text:?}: {said}");
+            assert!(answer.whole, "the agent has ended");
+            let mark = if stream.is_some() { "\nid: " } else { "\"sequenceNumber\":" };
+            assert_eq!(said.matches(mark).count() as u64, head - cursor, "{said}");
+            for number in cursor + 1..=head {
+                assert!(said.contains(&format!("{mark}{number}")), "{number} of {said}");
+            }
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! What is fuzzed: each target takes any bytes, and panics where an oracle is not content.
+//!
+//! The test `fuzz` calls them with the corpus and with mutations of it; the programs of `tests/fuzz` let libFuzzer
+//! call them. `docs/RELIABILITY.md` says what each of them must find.
+
+mod agent_parser;
+mod config;
+mod cursor;
+mod event_stream;
+mod line_framer;
+mod message_assembler;
+mod packed_batch;
+mod request;
+mod said_messages;
+mod source;
+mod sse_decoder;
+mod sse_model;
+mod world;
+mod ws_client_frame;
+
+/// One entry to the product, and what is known of its language.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Target {
+    /// The name of its folder in the corpus.
+    pub(crate) name: &'static str,
+    pub(crate) run: fn(&[u8]),
+    /// Words of its language: a mutation puts one in now and then.
+    pub(crate) words: &'static [&'static str],
+}
+
+pub(crate) const TARGETS: [Target; 10] = [
+    Target { name: "line_framer", run: line_framer::run, words: line_framer::WORDS },
+    Target { name: "sse_decoder", run: sse_decoder::run, words: sse_decoder::WORDS },
+    Target { name: "agent_parser", run: agent_parser::run, words: agent_parser::WORDS },
+    Target { name: "message_assembler", run: message_assembler::run, words: &[] },
+    Target { name: "packed_batch", run: packed_batch::run, words: &[] },
+    Target { name: "config", run: config::run, words: config::WORDS },
+    Target { name: "cursor", run: cursor::run, words: cursor::WORDS },
+    Target { name: "request", run: request::run, words: request::WORDS },
+    Target { name: "event_stream", run: event_stream::run, words: agent_parser::WORDS },
+    Target { name: "ws_client_frame", run: ws_client_frame::run, words: ws_client_frame::WORDS },
+];
+
+/// Gives the bytes to the target of that name.
+pub(crate) fn run(name: &str, data: &[u8]) {
+    let target = TARGETS.iter().find(|target| target.name == name).expect("there is such a target");
+    (target.run)(data);
+}

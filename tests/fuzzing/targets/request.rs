@@ -1,0 +1,114 @@
+//! Whatever is asked, the answer is no error of the server, and a problem says so in the documented form.
+
+use actix_web::http::header::{HeaderName, HeaderValue};
+use actix_web::http::{Method, Uri};
+use actix_web::test::TestRequest;
+use serde_json::Value;
+use tokenrail_domain::AgentId;
+
+use super::world::{self, Answer, HOST};
+
+pub(crate) const WORDS: &[&str] = &[
+    "GET ",
+    "POST ",
+    "DELETE ",
+    "HEAD ",
+    "OPTIONS ",
+    "/api/agents",
+    "/api/agents/",
+    "$ID",
+    "/events",
+    "/messages",
+    "/status",
+    "/cancel",
+    "/api/agent-types",
+    "/api/tickets",
+    "/ws",
+    "/healthz",
+    "/metrics",
+    "/problems/",
+    "?since=",
+    "&limit=",
+    "&raw=true",
+    "&keep=true",
+    "&status=",
+    "?ticket=",
+    "%00",
+    "%ff",
+    "..",
+    "%2f",
+    "\n",
+    "\n\n",
+    "accept: text/event-stream",
+    "content-type: application/json",
+    "last-event-id: 1",
+    "idempotency-key: k",
+    "host: evil.test",
+    "origin: null",
+    "authorization: Bearer x",
+    "sec-fetch-site: cross-site",
+    "{",
+    "}",
+    "[",
+    "]",
+    "\"",
+    ":",
+    ",",
+    "null",
+    "\"prompt\":\"x\"",
+    "\"cwd\":\"/\"",
+    "\"metadata\":{}",
+    "\"content\":\"\"",
+    "\\ud800",
+    "\"cancelOnDisconnect\":true",
+    "1e999",
+    "content-encoding: gzip",
+    "accept: */*;q=0",
+];
+
+/// A line `METHOD TARGET`, lines `name: value`, an empty line, and a body; `$ID` is an agent that is there.
+pub(crate) fn run(data: &[u8]) {
+    world::with(async |world, agent| {
+        let Some(request) = request(data, agent) else { return };
+        let answer = world.call(request).await;
+        check(&answer);
+        let kept = world.service.get(agent).await.is_ok_and(|agent| agent.deleted_at.is_none());
+        if !kept {
+            world::forget();
+        }
+    });
+}
+
+fn request(data: &[u8], agent: AgentId) -> Option<TestRequest> {
+    let end = data.windows(2).position(|two| two == b"\n\n");
+    let (head, body) = end.map_or((data, &b""[..]), |end| (&data[..end], &data[end + 2..]));
+    let mut lines = head.split(|byte| *byte == b'\n');
+    let first = lines.next()?;
+    let space = first.iter().position(|byte| *byte == b' ')?;
+    let target = std::str::from_utf8(&first[space + 1..]).ok()?.replace("$ID", &agent.to_string());
+    // The web server refuses what is no target or no header before anything of ours sees it.
+    let target: Uri = target.parse().ok().filter(|target: &Uri| target.path().starts_with('/'))?;
+    let method = Method::from_bytes(&first[..space]).ok()?;
+    let mut request = TestRequest::with_uri(&target.to_string()).method(method).insert_header(("host", HOST));
+    for line in lines {
+        let colon = line.iter().position(|byte| *byte == b':')?;
+        let name = HeaderName::from_bytes(&line[..colon]).ok()?;
+        let value = HeaderValue::from_bytes(line[colon + 1..].trim_ascii()).ok()?;
+        request = request.append_header((name, value));
+    }
+    Some(request.set_payload(body.to_vec()))
+}
+
+fn check(answer: &Answer) {
+    let said = String::from_utf8_lossy(&answer.body);
+    let kind = answer.headers.get("content-type").map_or("", |kind| kind.to_str().unwrap_or("?"));
+    assert!(answer.status < 500, "{answer:?}");
+    assert!(answer.headers.contains_key("x-request-id"), "{answer:?}");
+    if (400..500).contains(&answer.status) && !answer.body.is_empty() {
+        assert_eq!(kind, "application/problem+json", "{said}");
+        let problem: Value = serde_json::from_slice(&answer.body).expect("a problem is JSON");
+        assert_eq!(problem["status"], answer.status);
+        assert!(problem["code"].is_string() && problem["detail"].is_string(), "{said}");
+    }
+    assert!(!said.contains("panicked"), "{said}");
+}

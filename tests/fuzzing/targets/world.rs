@@ -1,0 +1,259 @@
+//! The application and its presentation in this process, and an agent that prints what its prompt says.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use actix_web::body::MessageBody;
+use actix_web::dev::Service as _;
+use actix_web::http::header::HeaderMap;
+use actix_web::test::{TestRequest, init_service};
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures_util::FutureExt as _;
+use futures_util::future::LocalBoxFuture;
+use tokenrail_application::{AgentService, AgentType, Launch, Limits, Outside};
+use tokenrail_domain::{AgentId, Event, Sequence, Timestamp};
+use tokenrail_parser::ClaudeParser;
+use tokenrail_ports::testing::MemoryStore;
+use tokenrail_ports::testing::samples::WHOLE;
+use tokenrail_ports::{
+    Adoption, CwdNotAllowed, IAgentRun, IAgentRunner, IClock, IJournal as _, IRandom, IWorkspace, Probe,
+    RunEnd, RunOutput, RunnerError, TurnOrder,
+};
+use tokenrail_presentation::{Api, PresentationConfig, app};
+use tokenrail_runner::{FramerLimits, LineFramer};
+use tokio::runtime::Handle;
+
+pub(crate) const HOST: &str = "localhost:7117";
+
+/// Short, so that inputs of a few hundred bytes have lines that are too long.
+pub(crate) const LINES: FramerLimits = FramerLimits { line_bytes: 2000, head_bytes: 100 };
+
+/// After so many uses of it a world is made anew: it keeps every agent in memory.
+const USES: u32 = 500;
+
+/// Makes the body of an answer complete: a stream that stays open is left after what is there at once.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Vec<u8>,
+    /// The body has come to its end.
+    pub(crate) whole: bool,
+}
+
+type Call = Rc<dyn Fn(TestRequest) -> LocalBoxFuture<'static, Answer>>;
+
+/// One application.
+#[derive(Clone)]
+pub(crate) struct World {
+    pub(crate) service: AgentService,
+    store: Arc<MemoryStore>,
+    call: Call,
+}
+
+thread_local! {
+    static RUNTIME: actix_web::rt::Runtime = actix_web::rt::Runtime::new().expect("a runtime");
+    static NOW: RefCell<Option<(World, AgentId, u32)>> = const { RefCell::new(None) };
+}
+
+/// Does something with this thread's world, and with an agent that has ended in it.
+pub(crate) fn with<T, F: Future<Output = T>>(what: impl FnOnce(World, AgentId) -> F) -> T {
+    RUNTIME.with(|runtime| {
+        runtime.block_on(async {
+            let taken = NOW.with_borrow_mut(Option::take).filter(|(.., uses)| *uses < USES);
+            let (world, agent, uses) = match taken {
+                Some(known) => known,
+                None => new().await,
+            };
+            NOW.set(Some((world.clone(), agent, uses + 1)));
+            what(world, agent).await
+        })
+    })
+}
+
+/// The next input gets a world of its own.
+pub(crate) fn forget() {
+    NOW.set(None);
+}
+
+async fn new() -> (World, AgentId, u32) {
+    let (api, service, store) = api();
+    let app = Rc::new(init_service(app(api)).await);
+    let call: Call = Rc::new(move |request| {
+        let app = app.clone();
+        async move {
+            let response = app.call(request.to_request()).await.expect("problems are answers");
+            let (status, headers) = (response.status().as_u16(), response.headers().clone());
+            let (body, whole) = body(response.into_body()).await;
+            Answer { status, headers, body, whole }
+        }
+        .boxed_local()
+    });
+    let world = World { service, store, call };
+    let agent = world.launch(TALK).await;
+    world.ended(agent).await;
+    (world, agent, 0)
+}
+
+/// What the agent prints whose journal is read by all.
+const TALK: &[u8] =
+    b"{\"type\":\"assistant\",\"message\":{\"content\":[{\"type\":\"text\",\"text\":\"hello\"}]}}\n\
+{\"type\":\"result\",\"subtype\":\"success\"}\n";
+
+/// An application on the current runtime; nobody is asked for a token.
+pub(crate) fn api() -> (Api, AgentService, Arc<MemoryStore>) {
+    let store = Arc::new(MemoryStore::new(1));
+    let printer = AgentType {
+        runner: Arc::new(Printer),
+        workspace: Arc::new(Anywhere),
+        parser: || Box::new(ClaudeParser::new()),
+        runner_name: "process".into(),
+        format: "claude".into(),
+    };
+    let outside = Outside {
+        journal: store.clone(),
+        agents: store.clone(),
+        clock: Arc::new(StoppedClock),
+        random: Arc::new(Counting::default()),
+        types: BTreeMap::from([("printer".to_owned(), printer)]),
+        default_type: Some("printer".to_owned()),
+    };
+    let service = AgentService::new(outside, Limits::default(), Handle::current());
+    let config = PresentationConfig { launches_per_minute: u32::MAX, ..PresentationConfig::new(7117) };
+    let secrets = Counting::default();
+    let random = Arc::new(move || {
+        let mut secret = [0; 32];
+        secret[..10].copy_from_slice(&secrets.bytes());
+        secret
+    });
+    (Api::new(service.clone(), config, random), service, store)
+}
+
+async fn body(body: impl MessageBody) -> (Vec<u8>, bool) {
+    let mut bytes = Vec::new();
+    let mut body = std::pin::pin!(body);
+    loop {
+        // What is live gets a few turns of the others to say something, no time.
+        let mut next = None;
+        for _ in 0..50 {
+            next = std::future::poll_fn(|cx| body.as_mut().poll_next(cx)).now_or_never();
+            if next.is_some() {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        match next {
+            Some(Some(Ok(chunk))) => bytes.extend_from_slice(&chunk),
+            Some(Some(Err(_))) => panic!("the body breaks off"),
+            Some(None) => return (bytes, true),
+            None => return (bytes, false),
+        }
+    }
+}
+
+impl World {
+    /// Launches an agent that prints this.
+    pub(crate) async fn launch(&self, output: &[u8]) -> AgentId {
+        // Each byte as one character.
+        let prompt = output.iter().map(|byte| char::from(*byte)).collect();
+        let launched = self.service.launch(Launch { prompt, ..Launch::default() }).await;
+        launched.expect("it can be launched").agent.id
+    }
+
+    pub(crate) async fn ended(&self, agent: AgentId) {
+        let (_, mut follower) = self.service.follow(agent, None, false).await.expect("it is there");
+        while let tokenrail_application::Next::Page(_) = follower.next().await.expect("it can be read") {}
+    }
+
+    pub(crate) async fn call(&self, request: TestRequest) -> Answer {
+        (self.call)(request).await
+    }
+
+    pub(crate) async fn journal(&self, agent: AgentId) -> Vec<Event> {
+        self.store.read(agent, Sequence::START, WHOLE).await.expect("memory can be read")
+    }
+}
+
+/// The lines of an output, as the runners cut them.
+pub(crate) fn lines_of(output: &[u8]) -> Vec<tokenrail_ports::OutputLine> {
+    let mut framer = LineFramer::new(LINES);
+    framer.feed(Bytes::copy_from_slice(output));
+    let mut lines: Vec<_> = std::iter::from_fn(|| framer.next_line()).collect();
+    lines.extend(framer.finish());
+    lines
+}
+
+struct Printer;
+
+struct Printing(Vec<tokenrail_ports::OutputLine>);
+
+#[async_trait]
+impl IAgentRunner for Printer {
+    async fn start(&self, order: &TurnOrder) -> Result<Box<dyn IAgentRun>, RunnerError> {
+        let output: Vec<u8> = order.prompt.chars().map(|c| c as u8).collect();
+        Ok(Box::new(Printing(lines_of(&output))))
+    }
+
+    async fn adopt(&self, _: &TurnOrder, _: u64) -> Result<Adoption, RunnerError> {
+        Ok(Adoption::Gone)
+    }
+
+    async fn probe(&self) -> Probe {
+        Probe::default()
+    }
+}
+
+#[async_trait]
+impl IAgentRun for Printing {
+    async fn next(&mut self) -> Result<RunOutput, RunnerError> {
+        if self.0.is_empty() {
+            return Ok(RunOutput::Ended(RunEnd::default()));
+        }
+        let some = self.0.len().div_ceil(2);
+        Ok(RunOutput::Lines(self.0.drain(..some).collect()))
+    }
+
+    async fn cancel(&mut self) -> Result<(), RunnerError> {
+        self.0.clear();
+        Ok(())
+    }
+
+    async fn discard(&mut self) {}
+}
+
+struct Anywhere;
+
+#[async_trait]
+impl IWorkspace for Anywhere {
+    async fn remove(&self, _: AgentId) -> std::io::Result<()> {
+        Ok(())
+    }
+
+    async fn folder(&self, _: AgentId, asked: Option<String>) -> Result<PathBuf, CwdNotAllowed> {
+        asked.map_or_else(|| Ok("/work".into()), |_| Err(CwdNotAllowed))
+    }
+}
+
+struct StoppedClock;
+
+impl IClock for StoppedClock {
+    fn now(&self) -> Timestamp {
+        Timestamp(1_795_299_000_000)
+    }
+}
+
+#[derive(Default)]
+struct Counting(AtomicU32);
+
+impl IRandom for Counting {
+    fn bytes(&self) -> [u8; 10] {
+        let mut bytes = [0; 10];
+        bytes[..4].copy_from_slice(&self.0.fetch_add(1, Ordering::Relaxed).to_be_bytes());
+        bytes
+    }
+}

@@ -1,0 +1,160 @@
+//! Whatever comes over a WebSocket, the answer is valid frames, and the end a close code that is documented.
+
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use actix_web::{HttpServer, rt};
+use serde_json::Value;
+use tokenrail_presentation::app;
+
+use super::source::Source;
+use super::world::{self, HOST};
+
+pub(crate) const WORDS: &[&str] = &[
+    "{\"type\":\"ping\"}",
+    "{\"type\":\"subscribe\",\"payload\":{\"agentId\":\"",
+    "\",\"since\":0}}",
+    "\"since\":",
+    "\"raw\":true",
+    "\"dialect\":\"agent\"",
+    "{\"type\":\"unsubscribe\",\"payload\":{\"agentId\":\"",
+    "019ab0f5-0000-7000-8000-000000000000",
+    "\n",
+    "null",
+    "{",
+    "}",
+    "[",
+    "]",
+    "\"",
+    ":",
+    ",",
+    "\\ud800",
+    "1e999",
+    "18446744073709551615",
+    "\"type\":",
+    "\"payload\":{}",
+];
+
+/// The table of `docs/PROTOCOL.md`.
+const CLOSE_CODES: [u16; 7] = [1000, 1002, 1003, 1007, 4401, 4410, 4509];
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// An even first byte: the lines of the rest, a text message each. An odd one: frames as the bytes say, or bytes as
+/// they are.
+pub(crate) fn run(data: &[u8]) {
+    let mut source = Source::new(data);
+    let kind = source.byte();
+    let mut sent = Vec::new();
+    if kind % 2 == 0 {
+        source.rest().split(|byte| *byte == b'\n').for_each(|line| frame(&mut sent, 0x81, line));
+        frame(&mut sent, 0x88, &1000_u16.to_be_bytes());
+    } else if kind % 4 == 1 {
+        while !source.is_empty() {
+            let (first, length) = (source.byte(), usize::from(source.byte()));
+            frame(&mut sent, first, source.take(length));
+        }
+    } else {
+        sent.extend_from_slice(source.rest());
+    }
+    check(&talk(&sent));
+}
+
+/// Appends a frame as clients send it, masked.
+fn frame(out: &mut Vec<u8>, first: u8, payload: &[u8]) {
+    let mask = [0x17, 0x2a, 0x00, 0xff];
+    out.push(first);
+    match payload.len() {
+        short @ 0..126 => out.push(0x80 | short as u8),
+        long => {
+            out.push(0x80 | 126);
+            out.extend_from_slice(&(long.min(0xffff) as u16).to_be_bytes());
+        }
+    }
+    out.extend_from_slice(&mask);
+    out.extend(payload.iter().take(0xffff).zip(mask.iter().cycle()).map(|(byte, mask)| byte ^ mask));
+}
+
+/// Says it on a new connection, ends its own side, and gives what the server has said until it has closed.
+fn talk(said: &[u8]) -> Vec<u8> {
+    let mut socket = UnixStream::connect(server()).expect("the server listens");
+    socket.set_read_timeout(Some(PATIENCE)).expect("a limit");
+    let hello = format!(
+        "GET /ws HTTP/1.1\r\nHost: {HOST}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+         Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+    );
+    socket.write_all(hello.as_bytes()).expect("it takes the handshake");
+    let mut answer = Vec::new();
+    let mut chunk = [0; 4096];
+    while !answer.windows(4).any(|four| four == b"\r\n\r\n") {
+        let length = socket.read(&mut chunk).expect("it answers");
+        assert!(0 < length, "{}", String::from_utf8_lossy(&answer));
+        answer.extend_from_slice(&chunk[..length]);
+    }
+    // It may have closed before it has read all.
+    let _ = socket.write_all(said).and_then(|()| socket.shutdown(std::net::Shutdown::Write));
+    let rest = loop {
+        match socket.read(&mut chunk) {
+            Ok(0) => break Ok(()),
+            Ok(length) => answer.extend_from_slice(&chunk[..length]),
+            Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => break Ok(()),
+            Err(error) => break Err(error),
+        }
+    };
+    assert!(rest.is_ok(), "the server closes: {rest:?}");
+    let head = answer.windows(4).position(|four| four == b"\r\n\r\n").expect("it was there") + 4;
+    assert!(answer.starts_with(b"HTTP/1.1 101"), "{}", String::from_utf8_lossy(&answer));
+    answer.split_off(head)
+}
+
+/// Frames of a server: whole, not masked, text or control; nothing after the close.
+fn check(mut frames: &[u8]) {
+    let mut closed = false;
+    while let [first, second, rest @ ..] = frames {
+        assert!(!closed, "nothing comes after the close");
+        let (length, rest) = match *second {
+            126 => (usize::from(u16::from_be_bytes([rest[0], rest[1]])), &rest[2..]),
+            short => (usize::from(short), rest),
+        };
+        let (payload, after) = rest.split_at(length);
+        match first {
+            0x81 => {
+                let message: Value = serde_json::from_slice(payload).expect("a text is JSON");
+                assert!(message["type"].is_string() && message["payload"].is_object(), "{message}");
+            }
+            0x88 => {
+                let code = u16::from_be_bytes([payload[0], payload[1]]);
+                assert!(CLOSE_CODES.contains(&code), "{code}");
+                assert!(std::str::from_utf8(&payload[2..]).is_ok());
+                closed = true;
+            }
+            0x89 | 0x8a => assert!(length < 126),
+            other => panic!("a frame begins with {other:#x}"),
+        }
+        frames = after;
+    }
+    assert!(frames.is_empty(), "half a frame: {frames:?}");
+}
+
+/// The server of all threads, on a socket in a folder.
+fn server() -> &'static PathBuf {
+    static SERVER: OnceLock<PathBuf> = OnceLock::new();
+    SERVER.get_or_init(|| {
+        let (tell, told) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            rt::System::new().block_on(async move {
+                let folder = tempfile::tempdir().expect("a folder");
+                let path = folder.path().join("socket");
+                let (api, _service, _store) = world::api();
+                let server = HttpServer::new(move || app(api.clone())).workers(1).disable_signals();
+                let running = server.bind_uds(&path).expect("it can listen").run();
+                tell.send(path).expect("somebody waits");
+                running.await.expect("it runs");
+            });
+        });
+        told.recv().expect("it has started")
+    })
+}

@@ -1,0 +1,97 @@
+//! Fuzzing with coverage, as long as one likes. The tests replay the corpus without any of this.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::{Failure, process, tools, workspace};
+
+/// How long a target is fuzzed unless told otherwise.
+const SECONDS: u64 = 60;
+
+/// What a target may take for one input: more is a finding.
+const BOUNDS: [&str; 4] = ["-timeout=1", "-malloc_limit_mb=64", "-rss_limit_mb=2048", "-max_len=4096"];
+
+const GET_IT: &str = "cargo-fuzz is missing: cargo install cargo-fuzz --locked --version 0.13.1\n\
+    it also needs a nightly toolchain: rustup toolchain install nightly";
+
+pub(crate) fn run(args: &[String]) -> Result<(), Failure> {
+    let (target, seconds) = wishes(args)?;
+    let folder = workspace::root().join("tests/fuzz");
+    let targets = targets(&folder)?;
+    if let Some(unknown) = target.filter(|target| !targets.iter().any(|known| known == *target)) {
+        return Err(Failure::new(format!("there is no target {unknown}; known are {}", targets.join(", "))));
+    }
+    if tools::found(&["cargo-fuzz"]).is_none() {
+        return Err(Failure::new(GET_IT));
+    }
+    for name in targets.iter().filter(|name| target.is_none_or(|target| target == *name)) {
+        // By its own name, so that the toolchain of this repository does not come first.
+        let mut fuzz = Command::new("rustup");
+        fuzz.args([
+            "run",
+            "nightly",
+            "cargo",
+            "fuzz",
+            "run",
+            "--fuzz-dir",
+            ".",
+            "--sanitizer",
+            "none",
+            name,
+            "--",
+        ]);
+        fuzz.arg(format!("-max_total_time={seconds}")).args(BOUNDS);
+        process::step(&format!("fuzzing {name} for {seconds} s"), fuzz.current_dir(&folder))?;
+    }
+    Ok(())
+}
+
+/// The target, if one is named, and the seconds for each.
+fn wishes(args: &[String]) -> Result<(Option<&String>, u64), Failure> {
+    let usage = || Failure::new("usage: cargo xtask fuzz [TARGET] [--seconds N]");
+    let seconds = |text: &String| text.parse().map_err(|_| usage());
+    match args {
+        [] => Ok((None, SECONDS)),
+        [flag, number] if flag == "--seconds" => Ok((None, seconds(number)?)),
+        [target] if !target.starts_with('-') => Ok((Some(target), SECONDS)),
+        [target, flag, number] if flag == "--seconds" => Ok((Some(target), seconds(number)?)),
+        _ => Err(usage()),
+    }
+}
+
+/// Each has a program; in order of name.
+fn targets(folder: &Path) -> Result<Vec<String>, Failure> {
+    let programs = folder.join("fuzz_targets");
+    let unreadable = |error| Failure::new(format!("cannot read {}: {error}", programs.display()));
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(&programs).map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        found.extend(path.file_stem().map(|name| name.to_string_lossy().into_owned()));
+    }
+    found.sort();
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_and_a_time_can_be_named() {
+        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let name = "cursor".to_owned();
+        assert_eq!(wishes(&words("")).unwrap(), (None, SECONDS));
+        assert_eq!(wishes(&words("cursor --seconds 5")).unwrap(), (Some(&name), 5));
+        assert_eq!(wishes(&words("--seconds 5")).unwrap(), (None, 5));
+        assert!(wishes(&words("--seconds")).is_err());
+        assert!(wishes(&words("cursor --seconds soon")).is_err());
+    }
+
+    #[test]
+    fn each_target_has_a_program_and_a_corpus() {
+        let folder = workspace::root().join("tests/fuzz");
+        let targets = targets(&folder).unwrap();
+        assert!(targets.contains(&"line_framer".to_owned()), "{targets:?}");
+        assert!(targets.iter().all(|target| folder.join("corpus").join(target).is_dir()), "{targets:?}");
+    }
+}
