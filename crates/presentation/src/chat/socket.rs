@@ -3,7 +3,9 @@
 //! As with `/ws`, the body of the upgraded response is a stream of frames that is asked for more only when the socket
 //! takes more: a slow client holds up nobody, and there is no queue for it.
 
-use std::collections::{HashMap, VecDeque};
+mod requests;
+
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use actix_http::ws::ProtocolError;
@@ -11,10 +13,7 @@ use actix_web::body::{BodyStream, BoxBody, MessageBody};
 use actix_web::{HttpRequest, HttpResponse, web};
 use actix_ws::{AggregatedMessage, AggregatedMessageStream, MessageStream};
 use bytes::Bytes;
-use futures_util::FutureExt;
-use futures_util::future::{AbortHandle, Abortable, BoxFuture};
-use futures_util::stream::{self, FuturesUnordered, StreamExt};
-use tokenrail_domain::AgentId;
+use futures_util::stream;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep_until};
 use tokio_util::sync::CancellationToken;
 
@@ -27,6 +26,7 @@ use crate::frames::{self, CHUNK_BYTES};
 use crate::guard::{SUBPROTOCOL, peer};
 use crate::query::Query;
 use crate::ws::{close_code, handshake_problem};
+use requests::{Requests, Waited};
 
 /// Chats of the AI SDK over a WebSocket
 #[utoipa::path(get, path = "/api/chat", tag = "ai-sdk",
@@ -72,20 +72,6 @@ struct Connection {
     _handshake: BoxBody,
 }
 
-/// The requests that are being answered.
-#[derive(Default)]
-struct Requests {
-    known: HashMap<String, (AgentId, AbortHandle)>,
-    waiting: FuturesUnordered<Abortable<BoxFuture<'static, Waited>>>,
-}
-
-struct Waited {
-    request: String,
-    agent: AgentId,
-    stream: ChatStream,
-    next: ChatNext,
-}
-
 /// Why the connection has woken up.
 enum Wake {
     Closing,
@@ -93,31 +79,6 @@ enum Wake {
     NoPong,
     Ping,
     Told(Box<Waited>),
-}
-
-impl Requests {
-    /// Waits for more of an answer.
-    fn wait(&mut self, request: String, agent: AgentId, mut stream: ChatStream) {
-        let (abort, registration) = AbortHandle::new_pair();
-        self.known.insert(request.clone(), (agent, abort));
-        let waited = async move {
-            let next = stream.next().await;
-            Waited { request, agent, stream, next }
-        };
-        self.waiting.push(Abortable::new(waited.boxed(), registration));
-    }
-
-    /// Waits until one of the answers goes on; for ever where there is none. May be dropped at any await.
-    async fn next(&mut self) -> Waited {
-        loop {
-            match self.waiting.next().await {
-                Some(Ok(waited)) => return waited,
-                // The client has lost interest.
-                Some(Err(_)) => {}
-                None => std::future::pending().await,
-            }
-        }
-    }
 }
 
 impl Connection {
@@ -263,10 +224,10 @@ impl Connection {
 
     /// Only so many requests are answered at the same time, each with an id of its own.
     fn admit(&self, request: &str) -> Result<(), Problem> {
-        if self.requests.known.contains_key(request) {
+        if self.requests.contains(request) {
             return Err(Problem::field("requestId", "is the id of a request that is being answered"));
         }
-        if self.api.config().subscriptions_per_connection <= self.requests.known.len() {
+        if self.api.config().subscriptions_per_connection <= self.requests.len() {
             return Err(Problem::new(
                 Code::CapacityExhausted,
                 "this connection has as many requests as it may",
@@ -284,8 +245,7 @@ impl Connection {
 
     /// The protocol's stop: it ends the turn. (A connection that ends does not.)
     async fn abort(&mut self, request: &str) {
-        let Some((agent, abort)) = self.requests.known.remove(request) else { return };
-        abort.abort();
+        let Some(agent) = self.requests.remove(request) else { return };
         if let Err(refusal) = self.api.service().cancel(agent).await {
             self.problem(request, &refusal.into());
         }
@@ -298,11 +258,11 @@ impl Connection {
                 self.requests.wait(request, agent, stream);
             }
             ChatNext::Over => {
-                self.requests.known.remove(&request);
+                self.requests.remove(&request);
                 self.reply(&ChatReply::End { request_id: &request });
             }
             ChatNext::Cut(why) => {
-                self.requests.known.remove(&request);
+                self.requests.remove(&request);
                 self.reply(&ChatReply::Error { request_id: &request, error_text: why });
             }
         }

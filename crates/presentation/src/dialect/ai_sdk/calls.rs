@@ -47,14 +47,13 @@ impl Calls {
         if state != CallState::Done {
             self.of_step.insert(call.to_owned());
         }
-        match self.known.get_mut(call) {
-            Some(known) => known.state = state,
-            None => {
-                let place = self.count;
-                self.count += 1;
-                self.known.insert(call.to_owned(), Call { tool: tool.to_owned(), state, place });
-            }
+        if let Some(known) = self.known.get_mut(call) {
+            known.state = state;
+            return;
         }
+        let place = self.count;
+        self.count += 1;
+        self.known.insert(call.to_owned(), Call { tool: tool.to_owned(), state, place });
     }
 
     /// A step begins.

@@ -15,10 +15,10 @@ pub(crate) struct ForeignJson<'a>(pub(crate) &'a JsonText);
 
 impl Serialize for ForeignJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match is_refused(self.0.as_str()) {
-            true => serializer.serialize_str(self.0.as_str()),
-            false => Json(self.0).serialize(serializer),
+        if is_refused(self.0.as_str()) {
+            return serializer.serialize_str(self.0.as_str());
         }
+        Json(self.0).serialize(serializer)
     }
 }
 
