@@ -64,7 +64,9 @@ impl Folded {
         self.take_in(known);
         if self.pieces {
             let mut pieces = Vec::new();
-            new.iter().for_each(|event| self.fold.event(event, &mut pieces));
+            for event in new {
+                self.fold.event(event, &mut pieces);
+            }
             return Words::Pieces(pieces);
         }
         let Some(last) = known.last() else { return Words::Frames(self.write(page)) };
@@ -74,7 +76,9 @@ impl Folded {
         {
             self.fold.so_far(&open, last, &mut out);
         }
-        new.iter().for_each(|event| self.fold.event(event, &mut out));
+        for event in new {
+            self.fold.event(event, &mut out);
+        }
         Words::Frames(out.into_bytes())
     }
 

@@ -69,11 +69,15 @@ impl Outbox {
     pub(crate) fn say(&mut self, words: Words) {
         match words {
             Words::Frames(frames) => self.push(frames),
-            Words::Pieces(pieces) => pieces.into_iter().for_each(|piece| match (piece, &mut self.throttle) {
-                (Piece::Frames(frames), _) => self.push(frames),
-                (Piece::Text(text), Some(throttle)) => throttle.text(text),
-                (Piece::Text(text), None) => self.push(text.into_frame()),
-            }),
+            Words::Pieces(pieces) => {
+                for piece in pieces {
+                    match (piece, &mut self.throttle) {
+                        (Piece::Frames(frames), _) => self.push(frames),
+                        (Piece::Text(text), Some(throttle)) => throttle.text(text),
+                        (Piece::Text(text), None) => self.push(text.into_frame()),
+                    }
+                }
+            }
         }
     }
 
@@ -95,7 +99,9 @@ impl Outbox {
         let now = Instant::now();
         if let Some(throttle) = self.throttle.as_mut().filter(|it| it.due().is_some_and(|due| due <= now)) {
             let out = throttle.let_out();
-            out.into_iter().for_each(|frames| self.collect(frames));
+            for frames in out {
+                self.collect(frames);
+            }
         }
         if self.due.is_some_and(|due| due <= now) {
             self.flush();
@@ -110,7 +116,9 @@ impl Outbox {
 
     fn let_all_through(&mut self) {
         let out = self.throttle.as_mut().map(Throttle::let_all_out);
-        out.into_iter().flatten().for_each(|frames| self.collect(frames));
+        for frames in out.into_iter().flatten() {
+            self.collect(frames);
+        }
     }
 
     /// Sends frames, or collects them.

@@ -22,7 +22,9 @@ fn lines(out: FrameWriter) -> Vec<String> {
 fn told(dialect: Dialect, agent: &Agent, events: &[Event]) -> Vec<String> {
     let mut fold = Fold::new(dialect, agent.id).unwrap();
     let mut out = FrameWriter::default();
-    events.iter().for_each(|event| fold.event(event, &mut out));
+    for event in events {
+        fold.event(event, &mut out);
+    }
     lines(out)
 }
 
@@ -199,9 +201,13 @@ proptest! {
             for cursor in 0..=events.len() {
                 let (known, rest) = events.split_at(cursor);
                 let mut fold = Fold::new(dialect, agent.id).unwrap();
-                known.iter().for_each(|event| fold.event(event, &mut Silence));
+                for event in known {
+                    fold.event(event, &mut Silence);
+                }
                 let mut out = FrameWriter::default();
-                rest.iter().for_each(|event| fold.event(event, &mut out));
+                for event in rest {
+                    fold.event(event, &mut out);
+                }
                 let rest = lines(out);
                 prop_assert_eq!(&rest[..], &whole[whole.len() - rest.len()..]);
                 prop_assert!(rest.iter().all(|line| cursor < sequence(line)));
