@@ -51,13 +51,10 @@ async fn every_tool_call_is_seen_and_every_agent_is_listed() {
     let events = server.get(&format!("/api/agents/{id}/messages?raw=true")).await;
     let calls: Vec<&Value> =
         events.as_array().unwrap().iter().filter(|event| event["type"] == "tool").collect();
-    let seen: Vec<_> =
-        calls.iter().map(|call| call["content"]["input"].as_str().unwrap_or_default()).collect();
+    let seen: Vec<_> = calls.iter().map(|call| call["content"]["input"].as_str().unwrap()).collect();
     assert_eq!(seen, inputs());
-    assert!(
-        calls[0]["raw"].as_str().unwrap().contains(r#""n":1e400}"#),
-        "what was printed is kept as it was"
-    );
+    let raw = events.as_array().unwrap().iter().filter_map(|event| event["raw"].as_str());
+    assert!(raw.collect::<String>().contains(&lines()[..200]), "what was printed is kept as it was");
     let output = server.command(&["ls"]).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     assert!(String::from_utf8_lossy(&output.stdout).contains(id));
