@@ -19,16 +19,14 @@ fn inputs() -> Vec<String> {
 
 /// What such an agent prints.
 fn lines() -> String {
-    let mut lines = String::new();
-    for (number, input) in inputs().iter().enumerate() {
-        lines += &format!(
+    let call = |(number, input): (usize, String)| {
+        format!(
             r#"{{"type":"assistant","message":{{"id":"msg_{number}","type":"message","role":"assistant","model":"m","content":[{{"type":"tool_use","id":"toolu_{number}","name":"Bash","input":{input}}}],"stop_reason":null,"usage":{{"output_tokens":1}}}},"session_id":"5e551011-0000-4000-8000-000000000001","parent_tool_use_id":null}}"#
-        );
-        lines.push('\n');
-    }
-    lines
-        + r#"{"type":"result","subtype":"success","is_error":false,"duration_ms":1,"num_turns":1,"result":"done","session_id":"5e551011-0000-4000-8000-000000000001","total_cost_usd":0.1,"usage":{"output_tokens":1e999}}"#
-        + "\n"
+        )
+    };
+    let result = r#"{"type":"result","subtype":"success","is_error":false,"duration_ms":1,"num_turns":1,"result":"done","session_id":"5e551011-0000-4000-8000-000000000001","total_cost_usd":0.1,"usage":{"output_tokens":1e999}}"#;
+    let lines = inputs().into_iter().enumerate().map(call).chain([result.to_owned()]);
+    lines.map(|line| line + "\n").collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -55,10 +53,8 @@ async fn every_tool_call_is_seen_and_every_agent_is_listed() {
         events.as_array().unwrap().iter().filter(|event| event["type"] == "tool").collect();
     let seen: Vec<_> = calls.iter().map(|call| call["content"]["input"].as_str().unwrap()).collect();
     assert_eq!(seen, inputs());
-    assert!(
-        calls[0]["raw"].as_str().unwrap().contains(r#""n":1e400}"#),
-        "what was printed is kept as it was"
-    );
+    let raw = events.as_array().unwrap().iter().filter_map(|event| event["raw"].as_str());
+    assert!(raw.collect::<String>().contains(&lines()[..200]), "what was printed is kept as it was");
     let output = server.command(&["ls"]).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     assert!(String::from_utf8_lossy(&output.stdout).contains(id));

@@ -52,7 +52,7 @@ codes! {
     MethodNotAllowed "method_not_allowed" METHOD_NOT_ALLOWED false "The method is not allowed here"
         "With `Allow`.";
     NotAcceptable "not_acceptable" NOT_ACCEPTABLE false "No acceptable content type"
-        "`Accept` names neither `application/json` nor `text/event-stream`.";
+        "`Accept` names neither `application/json` nor `text/event-stream`: of `/events`, the one resource that has several forms. Elsewhere `Accept` is not looked at.";
     RequestTimeout "request_timeout" REQUEST_TIMEOUT true "The request took too long"
         "The body did not come within `limits.body_timeout_s`.";
     CursorAhead "cursor_ahead" CONFLICT false "The cursor is ahead of the newest event"
@@ -70,7 +70,7 @@ codes! {
     ContentEncoding "content_encoding_refused" UNSUPPORTED_MEDIA_TYPE false "Encoded bodies are not taken"
         "A request must not have `Content-Encoding`.";
     HostNotAllowed "host_not_allowed" MISDIRECTED_REQUEST false "The host is not allowed"
-        "`Host` is missing, stands twice, or is not an allowed authority with its port; or the target of the request names another one.";
+        "`Host` is not an allowed authority with its port, or an HTTP/1.0 request has none; or the target of the request names another one.";
     ValidationFailed "validation_failed" UNPROCESSABLE_ENTITY false "The request is not valid"
         "With `errors`: what is wrong, and where.";
     CwdNotAllowed "cwd_not_allowed" UNPROCESSABLE_ENTITY false "The working directory is not allowed"
