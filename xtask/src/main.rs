@@ -36,13 +36,16 @@ cargo xtask COMMAND
   tidy                names, lengths, migrations, links, problem codes
   ci                  lint, then test: what the continuous integration runs
   crash [--kills N]   build, kill a server under load N times (150), and judge what its readers have seen
-  load [--seconds N]  build, and have many readers and many agents at once, for N seconds each (10)
+  soak [--minutes N]  build, and have everything at once with light faults, for N minutes (10): nothing may grow
   planted-bugs        build with known bugs, and see that the simulation finds each of them
   bench [ARGS]        build in release mode and run the benchmark with ARGS
   help                this text
 
 Environment of `test`:
   CI=true             a part that could not run counts as failed";
+
+/// How long a soak takes unless told otherwise.
+const SOAK_MINUTES: u64 = 10;
 
 /// Why a command did not succeed: sentences for the terminal.
 #[derive(Debug)]
@@ -82,7 +85,10 @@ fn run(command: &str, args: &[String]) -> Result<(), Failure> {
         "bench" => return bench::run(args),
         "test" => return test::run(&only(args)?),
         "crash" => return test::longer(&test::KILLS, amount(command, "--kills", args)?),
-        "load" => return test::longer(&test::LOAD, amount(command, "--seconds", args)?),
+        "soak" => {
+            let minutes = amount(command, "--minutes", args)?.unwrap_or(SOAK_MINUTES);
+            return test::longer(&test::SOAK, Some(minutes.saturating_mul(60)));
+        }
         _ => no_arguments(command, args)?,
     }
     match command {
