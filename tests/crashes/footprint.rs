@@ -81,7 +81,10 @@ impl Footprint {
         loop {
             let now = Self::of(server).await;
             if now.is_no_more_than(self) {
-                println!("before {self:?}\nat end {highest:?}\nafter  {now:?}, {:?} later", started.elapsed());
+                println!(
+                    "before {self:?}\nat end {highest:?}\nafter  {now:?}, {:?} later",
+                    started.elapsed()
+                );
                 return;
             }
             assert!(started.elapsed() < PATIENCE, "{now:?} is left; before it was {self:?}");

@@ -19,8 +19,7 @@ use crate::load::stalled;
 
 /// How long it goes on, in seconds, where the variable says nothing.
 const SECONDS: u64 = 12;
-const LIMITS: &str =
-    "[limits]\nlaunches_per_minute = 1000000\nsend_timeout_s = 5\nwal_bytes = 4194304\ntails_bytes = 16777216\n";
+const LIMITS: &str = "[limits]\nlaunches_per_minute = 1000000\nsend_timeout_s = 5\nwal_bytes = 4194304\ntails_bytes = 16777216\n";
 /// What the log may have: the limit, and what comes while it is cut.
 const WAL_BYTES_MAX: u64 = 4 * (4 << 20);
 const AGENTS: usize = 9;
@@ -32,7 +31,8 @@ const SLOPE_KIB_MAX: u64 = 16 << 10;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_grows_with_time() {
-    let seconds = std::env::var("TOKENRAIL_TEST_SOAK_S").map_or(SECONDS, |text| text.parse().expect("a number"));
+    let seconds =
+        std::env::var("TOKENRAIL_TEST_SOAK_S").map_or(SECONDS, |text| text.parse().expect("a number"));
     let mut server = TestServer::start_with(&(fake_config() + LIMITS));
     let before = Footprint::of_rest(&server).await;
     let (started, time, mut memory) = (Instant::now(), Duration::from_secs(seconds), Vec::new());

@@ -41,7 +41,8 @@ async fn served_while(mode: &[&str], path: &str) {
     let (mut attack, mut highest, mut answers) = (attack(&server, mode, path), before, 0);
     while attack.try_wait().unwrap().is_none() {
         for path in ["/healthz".to_owned(), format!("/api/agents/{id}/events")] {
-            let asked = server.request(Method::GET, &path).timeout(ANSWER_MAX).send().await.expect("answered");
+            let asked =
+                server.request(Method::GET, &path).timeout(ANSWER_MAX).send().await.expect("answered");
             assert_eq!(asked.status(), 200, "{path}");
             answers += 1;
         }

@@ -10,12 +10,8 @@ use crate::{Failure, claude, process};
 const MOUNT_TESTS: &str = "with_a_small_disk";
 
 /// In the paths of the tests that take minutes. Each part has a run of its own, so that nothing else uses the machine.
-const LONG_TESTS: [(&str, &str); 4] = [
-    ("real crashes", "real_crashes::"),
-    ("torture", "torture::"),
-    ("load", "load::"),
-    ("soak", "soak::"),
-];
+const LONG_TESTS: [(&str, &str); 4] =
+    [("real crashes", "real_crashes::"), ("torture", "torture::"), ("load", "load::"), ("soak", "soak::")];
 
 /// Tests that can be made longer, each by a variable.
 pub(crate) const KILLS: Longer = Longer { test: "real_crashes::kill_loop", variable: "TOKENRAIL_TEST_KILLS" };

@@ -62,9 +62,8 @@ struct Handshake {
 fn handshake(api: &Api, request: &HttpRequest, payload: web::Payload) -> Result<Handshake, Problem> {
     let place = api.open_stream(peer(request.peer_addr()))?;
     actix_http::ws::verify_handshake(request.head()).map_err(handshake_problem)?;
-    let (response, _session, messages) =
-        actix_ws::handle_with_protocols(request, payload, &[SUBPROTOCOL])
-            .map_err(|_| Problem::new(Code::BadRequest, "the handshake has failed"))?;
+    let (response, _session, messages) = actix_ws::handle_with_protocols(request, payload, &[SUBPROTOCOL])
+        .map_err(|_| Problem::new(Code::BadRequest, "the handshake has failed"))?;
     Ok(Handshake { response, messages, place })
 }
 
