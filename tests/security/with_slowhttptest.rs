@@ -14,6 +14,8 @@ const CONNECTIONS: &str = "300";
 const TIME_S: &str = "6";
 /// How long an honest client may wait for its answer meanwhile.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
+/// So many of the connections must have been made: else nothing was tried.
+const ATTACKED: usize = 100;
 /// Descriptors that come and go by themselves: of the database's readers, of the request that looks.
 const FDS_MORE: usize = 8;
 
@@ -32,13 +34,13 @@ fn attack(server: &TestServer, mode: &[&str], path: &str) -> Child {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
-/// Attacks, and sees that others are served meanwhile, and that nothing is left of it soon after.
-async fn served_while(mode: &[&str], path: &str) {
-    let server = TestServer::start();
+/// Attacks, and sees that others are served meanwhile, and that nothing is left of it soon after. Gives how many
+/// connections the server has had at the same time.
+async fn served_while(server: &TestServer, mode: &[&str], path: &str) -> usize {
     let id = server.launch(&serde_json::json!({ "text": "hello" })).await;
     server.wait_for_status(&id, "completed").await;
-    let before = descriptors(&server);
-    let (mut attack, mut highest, mut answers) = (attack(&server, mode, path), before, 0);
+    let before = descriptors(server);
+    let (mut attack, mut highest, mut answers) = (attack(server, mode, path), before, 0);
     while attack.try_wait().unwrap().is_none() {
         for path in ["/healthz".to_owned(), format!("/api/agents/{id}/events")] {
             let asked =
@@ -46,35 +48,48 @@ async fn served_while(mode: &[&str], path: &str) {
             assert_eq!(asked.status(), 200, "{path}");
             answers += 1;
         }
-        highest = highest.max(descriptors(&server));
+        highest = highest.max(descriptors(server));
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    assert!(before + 100 < highest, "it was attacked: {before}, then {highest} descriptors");
-    assert!(10 < answers, "{answers} answers");
+    assert!(4 < answers, "{answers} answers");
     let started = Instant::now();
-    while before + FDS_MORE < descriptors(&server) {
-        assert!(started.elapsed() < PATIENCE, "{} descriptors, {before} before", descriptors(&server));
+    while before + FDS_MORE < descriptors(server) {
+        assert!(started.elapsed() < PATIENCE, "{} descriptors, {before} before", descriptors(server));
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
+    highest - before
 }
 
 #[tokio::test]
 async fn slow_heads() {
-    served_while(&["-H", "-t", "GET", "-x", "24"], "/healthz").await;
+    let server = TestServer::start();
+    let had = served_while(&server, &["-H", "-t", "GET", "-x", "24"], "/healthz").await;
+    assert!(ATTACKED < had, "{had}");
 }
 
 #[tokio::test]
 async fn slow_bodies() {
-    served_while(&["-B", "-t", "POST", "-s", "8192", "-x", "10"], "/api/agents").await;
+    let server = TestServer::start();
+    let slow = ["-B", "-t", "POST", "-s", "8192", "-x", "10"];
+    let had = served_while(&server, &slow, "/api/agents").await;
+    assert!(ATTACKED < had, "{had}");
 }
 
 #[tokio::test]
 async fn slow_readers() {
+    let server = TestServer::start();
     let slow = ["-X", "-w", "512", "-y", "1024", "-n", "5", "-z", "32", "-k", "3"];
-    served_while(&slow, "/").await;
+    let had = served_while(&server, &slow, "/").await;
+    assert!(ATTACKED < had, "{had}");
 }
 
+/// They are answered at once, so what tells that they came is how many were answered.
 #[tokio::test]
 async fn many_ranges() {
-    served_while(&["-R", "-t", "HEAD", "-a", "10", "-b", "3000"], "/").await;
+    let server = TestServer::start();
+    served_while(&server, &["-R", "-t", "HEAD", "-a", "10", "-b", "3000"], "/").await;
+    let metrics = server.request(Method::GET, "/metrics").send().await.unwrap().text().await.unwrap();
+    let heads = metrics.lines().filter(|line| line.contains("method=\"HEAD\""));
+    let answered: usize = heads.filter_map(|line| line.rsplit(' ').next()?.parse::<usize>().ok()).sum();
+    assert!(ATTACKED < answered, "{metrics}");
 }
