@@ -52,7 +52,7 @@ impl Footprint {
     pub(crate) async fn of_rest(server: &TestServer) -> Self {
         let client = Client::of(server);
         for way in [Way::Sse, Way::WebSocket] {
-            let id = client.launch(&json!({ "deltas": 100 }), &format!("{way:?} before")).await;
+            let id = client.launch(&json!({ "deltas": 100 }), &format!("{way:?}-before")).await;
             finished(client.follow(&id, way, 1, &server.folder.path().join(&id))).await;
         }
         let started = Instant::now();

@@ -19,7 +19,7 @@ use crate::load::stalled;
 
 /// How long it goes on, in seconds, where the variable says nothing.
 const SECONDS: u64 = 12;
-const LIMITS: &str = "[limits]\nlaunches_per_minute = 1000000\nsend_timeout_s = 5\nwal_bytes = 4194304\ntails_bytes = 16777216\n";
+X
 /// What the log may have: the limit, and what comes while it is cut.
 const WAL_BYTES_MAX: u64 = 4 * (4 << 20);
 const AGENTS: usize = 9;
