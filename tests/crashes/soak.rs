@@ -19,7 +19,12 @@ use crate::load::stalled;
 
 /// How long it goes on, in seconds, where the variable says nothing.
 const SECONDS: u64 = 12;
-X
+const LIMITS: &str = "[limits]
+launches_per_minute = 1000000
+send_timeout_s = 5
+wal_bytes = 4194304
+tails_bytes = 16777216
+";
 /// What the log may have: the limit, and what comes while it is cut.
 const WAL_BYTES_MAX: u64 = 4 * (4 << 20);
 const AGENTS: usize = 9;
