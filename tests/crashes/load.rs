@@ -1,5 +1,5 @@
-//! Many readers, many agents, storms and slow clients, for as many seconds as `TOKENRAIL_TEST_LOAD_S` says. What is
-//! judged is that everybody sees everything; how long it takes is printed, and measured by the bench.
+//! Many readers, many agents, storms and slow clients. What is judged is that everybody sees everything, and that the
+//! server holds no more afterwards than before; how long it takes is printed, and measured by the bench.
 
 use std::time::Duration;
 
@@ -11,20 +11,21 @@ use tokio_tungstenite::tungstenite::Message;
 
 use crate::client::{Client, finished};
 use crate::follower::{Follower, Place, Socket, Way, connect};
+use crate::footprint::{Footprint, memory_kib};
 use crate::harness::{PATIENCE, TestServer, fake_config, numbers, text_of};
 use crate::judge;
 
-/// How long the agents speak, where the variable says nothing.
-const SECONDS: u64 = 10;
-const LIMITS: &str = "[limits]\nlaunches_per_minute = 100000\nsend_timeout_s = 5\n";
+/// How long the agents speak.
+const SECONDS: u64 = 8;
+const LIMITS: &str = "[limits]\nlaunches_per_minute = 100000\nrunning_agents = 100\nsend_timeout_s = 5\n";
 
-const FOLLOWERS: usize = 200;
+const FOLLOWERS: usize = 1000;
 /// Of them, those that never read.
-const STALLED: usize = 20;
-const RATE: u64 = 100;
+const STALLED: usize = 100;
+const RATE: u64 = 20;
 
-const AGENTS: usize = 32;
-const AGENT_RATE: u64 = 50;
+const AGENTS: usize = 100;
+const AGENT_RATE: u64 = 16;
 
 const STORM: usize = 1000;
 /// How many events each of the storm has missed.
@@ -33,10 +34,6 @@ const MISSED: usize = 500;
 /// What the server may take more than before, with all that is going on.
 const GROWTH_KIB_MAX: u64 = 96 << 10;
 
-fn seconds() -> u64 {
-    std::env::var("TOKENRAIL_TEST_LOAD_S").map_or(SECONDS, |seconds| seconds.parse().expect("a number"))
-}
-
 /// A server, once the limit on open files allows the clients of these tests.
 fn start() -> TestServer {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
@@ -44,13 +41,7 @@ fn start() -> TestServer {
     TestServer::start_with(&(fake_config() + LIMITS))
 }
 
-fn memory_kib(server: &TestServer) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse().unwrap()
-}
-
-async fn stalled(place: &Place, id: &str) -> Socket {
+pub(crate) async fn stalled(place: &Place, id: &str) -> Socket {
     let mut socket = connect(place).await.unwrap();
     let subscribe = json!({ "type": "subscribe", "payload": { "agentId": id, "since": 0 } });
     socket.send(Message::text(subscribe.to_string())).await.unwrap();
@@ -58,10 +49,10 @@ async fn stalled(place: &Place, id: &str) -> Socket {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_hundred_followers_of_whom_a_tenth_never_read() {
+async fn a_thousand_followers_of_whom_a_tenth_never_read() {
     let server = start();
-    let (client, before) = (Client::of(&server), memory_kib(&server));
-    let deltas = RATE * seconds();
+    let (client, before) = (Client::of(&server), Footprint::of_rest(&server).await);
+    let deltas = RATE * SECONDS;
     let id = server.launch(&json!({ "deltas": deltas, "pace_us": 1_000_000 / RATE })).await;
     let mut idle = Vec::new();
     for _ in 0..STALLED {
@@ -86,17 +77,18 @@ async fn two_hundred_followers_of_whom_a_tenth_never_read() {
     for reader in readers {
         assert!(finished(reader).await.bytes() == there, "the same bytes for everybody");
     }
-    let grown = memory_kib(&server).saturating_sub(before);
-    println!("{FOLLOWERS} followers, {deltas} deltas: {grown} KiB more than {before}");
+    let grown = memory_kib(&server).saturating_sub(before.memory_kib);
+    println!("{FOLLOWERS} followers, {deltas} deltas: {grown} KiB more than {}", before.memory_kib);
     assert!(grown < GROWTH_KIB_MAX, "{grown} KiB");
     drop(idle);
+    before.comes_back(&server).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn thirty_two_agents_at_once() {
+async fn a_hundred_agents_at_once() {
     let mut server = start();
-    let (client, before) = (Client::of(&server), memory_kib(&server));
-    let deltas = AGENT_RATE * seconds();
+    let (client, before) = (Client::of(&server), Footprint::of_rest(&server).await);
+    let deltas = AGENT_RATE * SECONDS;
     let mut agents = Vec::new();
     for number in 0..AGENTS {
         let script = json!({ "deltas": deltas, "pace_us": 1_000_000 / AGENT_RATE });
@@ -110,9 +102,10 @@ async fn thirty_two_agents_at_once() {
         judge::saw_what_is_there(&seen, &history, &there);
         judge::said_what_was_asked(&there, &[numbers(deltas)], judge::Asked::ToTheEnd);
     }
-    let grown = memory_kib(&server).saturating_sub(before);
-    println!("{AGENTS} agents, {deltas} deltas each: {grown} KiB more than {before}");
+    let grown = memory_kib(&server).saturating_sub(before.memory_kib);
+    println!("{AGENTS} agents, {deltas} deltas each: {grown} KiB more than {}", before.memory_kib);
     assert!(grown < GROWTH_KIB_MAX, "{grown} KiB");
+    before.comes_back(&server).await;
     judge::no_process_is_left(&server, 1);
     assert!(server.stop().success());
     judge::database_is_sound(&server.data_dir(), "at the end");
@@ -121,33 +114,32 @@ async fn thirty_two_agents_at_once() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_that_come_back_at_once_get_what_they_have_missed() {
     let server = start();
-    let client = Client::of(&server);
+    let (client, before) = (Client::of(&server), Footprint::of_rest(&server).await);
     let gate = server.folder.path().join("gate");
     let id = server.launch(&json!({ "deltas": 3_000, "gate": gate, "gate_after": 2_000 })).await;
     server.wait_until(&id, |agent| 2_000 < agent["head"].as_u64().unwrap()).await;
     let known = client.events(&id).await;
     let seen = known[..known.len() - MISSED].to_vec();
-    for round in 0..seconds().div_ceil(SECONDS) {
-        let started = tokio::time::Instant::now();
-        let storm: Vec<_> = (0..STORM)
-            .map(|index| {
-                let mut follower = Follower::new(client.place.clone(), &id);
-                follower.seen.clone_from(&seen);
-                Handle::current().spawn(async move {
-                    let way = [Way::WebSocket, Way::Sse][index % 2];
-                    assert!(follower.read(way, MISSED).await, "nobody is turned away");
-                    follower.seen.split_off(follower.seen.len() - MISSED)
-                })
+    let started = tokio::time::Instant::now();
+    let storm: Vec<_> = (0..STORM)
+        .map(|index| {
+            let mut follower = Follower::new(client.place.clone(), &id);
+            follower.seen.clone_from(&seen);
+            Handle::current().spawn(async move {
+                let way = [Way::WebSocket, Way::Sse][index % 2];
+                assert!(follower.read(way, MISSED).await, "nobody is turned away");
+                follower.seen.split_off(follower.seen.len() - MISSED)
             })
-            .collect();
-        let expected: Vec<&str> = known[known.len() - MISSED..].iter().map(|event| event.get()).collect();
-        for reader in storm {
-            let got = tokio::time::timeout(4 * PATIENCE, reader).await.expect("in time").unwrap();
-            assert!(got.iter().map(|event| event.get()).eq(expected.iter().copied()));
-        }
-        println!("storm {round}: {STORM} readers, {MISSED} events each, {:?}", started.elapsed());
+        })
+        .collect();
+    let expected: Vec<&str> = known[known.len() - MISSED..].iter().map(|event| event.get()).collect();
+    for reader in storm {
+        let got = tokio::time::timeout(4 * PATIENCE, reader).await.expect("in time").unwrap();
+        assert!(got.iter().map(|event| event.get()).eq(expected.iter().copied()));
     }
+    println!("a storm of {STORM} readers, {MISSED} events each, {:?}", started.elapsed());
     std::fs::write(&gate, "").unwrap();
     server.wait_for_status(&id, "completed").await;
     tokio::time::timeout(Duration::from_secs(30), client.events(&id)).await.expect("it still answers");
+    before.comes_back(&server).await;
 }

@@ -10,9 +10,11 @@ mod follower;
 mod harness;
 
 mod client;
+mod footprint;
 mod judge;
 mod load;
 mod real_crashes;
+mod soak;
 mod torture;
 
 /// Random numbers that are the same in every run.

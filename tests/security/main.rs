@@ -1,12 +1,13 @@
 //! The security suite: the rows of docs/RELIABILITY.md, "Security", tried on the real binary from outside.
 //!
-//! The number of the row is in the name of each test. `in_chromium`, `with_schemathesis` and `with_strace` need
-//! programs that `cargo xtask test` installs, and are rows of its table.
+//! The number of the row is in the name of each test. `in_chromium`, `with_kosoku`, `with_schemathesis`,
+//! `with_slowhttptest` and `with_strace` need programs that `cargo xtask test` installs, and are rows of its table.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test ends where its own tools fail")]
 
 mod addresses;
 mod bodies;
 mod child;
+mod echo;
 mod floods;
 mod folders;
 mod framing;
@@ -24,5 +25,7 @@ mod socket;
 mod started;
 mod tokens;
 mod upstreams;
+mod with_kosoku;
 mod with_schemathesis;
+mod with_slowhttptest;
 mod with_strace;

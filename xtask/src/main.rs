@@ -41,7 +41,7 @@ cargo xtask COMMAND
   tidy                names, lengths, migrations, links, problem codes
   ci                  lint, then test: what the continuous integration runs
   crash [--kills N]   build, kill a server under load N times (150), and judge what its readers have seen
-  load [--seconds N]  build, and have many readers and many agents at once, for N seconds each (10)
+  soak [--minutes N]  build, and have everything at once with light faults, for N minutes (10): nothing may grow
   planted-bugs        build with known bugs, and see that the simulation finds each of them
   fuzz [TARGET] [--seconds N]
                       let cargo-fuzz try one target, or each of them, for N seconds (60)
@@ -50,6 +50,9 @@ cargo xtask COMMAND
 
 Environment of `test`:
   CI=true             a part that could not run counts as failed";
+
+/// How long a soak takes unless told otherwise.
+const SOAK_MINUTES: u64 = 10;
 
 /// Why a command did not succeed: sentences for the terminal.
 #[derive(Debug)]
@@ -90,7 +93,10 @@ fn run(command: &str, args: &[String]) -> Result<(), Failure> {
         "fuzz" => return fuzz::run(args),
         "test" => return test::run(&only(args)?),
         "crash" => return test::longer(&test::KILLS, amount(command, "--kills", args)?),
-        "load" => return test::longer(&test::LOAD, amount(command, "--seconds", args)?),
+        "soak" => {
+            let minutes = amount(command, "--minutes", args)?.unwrap_or(SOAK_MINUTES);
+            return test::longer(&test::SOAK, Some(minutes.saturating_mul(60)));
+        }
         _ => no_arguments(command, args)?,
     }
     match command {

@@ -11,12 +11,12 @@ use crate::{Failure, claude, process};
 const MOUNT_TESTS: &str = "with_a_small_disk";
 
 /// In the paths of the tests that take minutes. Each part has a run of its own, so that nothing else uses the machine.
-const LONG_TESTS: [(&str, &str); 3] =
-    [("real crashes", "real_crashes::"), ("torture", "torture::"), ("load", "load::")];
+const LONG_TESTS: [(&str, &str); 4] =
+    [("real crashes", "real_crashes::"), ("torture", "torture::"), ("load", "load::"), ("soak", "soak::")];
 
 /// Tests that can be made longer, each by a variable.
 pub(crate) const KILLS: Longer = Longer { test: "real_crashes::kill_loop", variable: "TOKENRAIL_TEST_KILLS" };
-pub(crate) const LOAD: Longer = Longer { test: "load::", variable: "TOKENRAIL_TEST_LOAD_S" };
+pub(crate) const SOAK: Longer = Longer { test: "soak::", variable: "TOKENRAIL_TEST_SOAK_S" };
 
 pub(crate) struct Longer {
     test: &'static str,

@@ -1,4 +1,4 @@
-//! The programs of others that the security tests are tried with: a browser, a tracer, a tester of HTTP APIs.
+//! The programs of others that tests are tried with: a browser, a tracer, testers of HTTP APIs and of WebSockets.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -6,8 +6,12 @@ use std::time::Duration;
 
 use crate::{Failure, process, workspace};
 
-/// A known version: a newer one may ask for more.
+/// Packages of Python at a known version: a newer one may ask for more.
 const SCHEMATHESIS: &str = "schemathesis==4.32.5";
+const KOSOKU: &str = "kosoku==0.1.0";
+
+/// Says what an environment holds. It is written last: a fetch that broke off is begun again.
+const STAMP: &str = "fetched";
 
 const FETCH_LIMIT: Duration = Duration::from_mins(5);
 
@@ -23,13 +27,20 @@ pub(crate) struct Tool {
 /// In the path of each test that runs the server under strace.
 pub(crate) const STRACE_TESTS: &str = "_strace";
 
-pub(crate) const TOOLS: [Tool; 3] = [
+pub(crate) const TOOLS: [Tool; 5] = [
     Tool { what: "chromium", tests: "in_chromium", variable: "TOKENRAIL_TEST_CHROMIUM", ready: chromium },
     Tool {
         what: "schemathesis",
         tests: "with_schemathesis",
         variable: "TOKENRAIL_TEST_SCHEMATHESIS",
         ready: schemathesis,
+    },
+    Tool { what: "kosoku", tests: "with_kosoku", variable: "TOKENRAIL_TEST_KOSOKU", ready: kosoku },
+    Tool {
+        what: "slowhttptest",
+        tests: "with_slowhttptest",
+        variable: "TOKENRAIL_TEST_SLOWHTTPTEST",
+        ready: slowhttptest,
     },
     Tool { what: "strace", tests: STRACE_TESTS, variable: "TOKENRAIL_TEST_STRACE", ready: strace },
 ];
@@ -50,11 +61,24 @@ fn strace() -> Result<PathBuf, Failure> {
     found(&["strace"]).map_or_else(|| of_the_system("strace", &["strace"]), Ok)
 }
 
-/// In an environment of its own in the target folder, so that nothing on this machine changes.
+fn slowhttptest() -> Result<PathBuf, Failure> {
+    found(&["slowhttptest"]).map_or_else(|| of_the_system("slowhttptest", &["slowhttptest"]), Ok)
+}
+
 fn schemathesis() -> Result<PathBuf, Failure> {
-    let folder = workspace::target().join("schemathesis");
-    let program = folder.join("bin/schemathesis");
-    if is_the_known_version(&program) {
+    of_python(SCHEMATHESIS)
+}
+
+fn kosoku() -> Result<PathBuf, Failure> {
+    of_python(KOSOKU)
+}
+
+/// In an environment of its own in the target folder, so that nothing on this machine changes.
+fn of_python(package: &str) -> Result<PathBuf, Failure> {
+    let name = package.split('=').next().unwrap_or_default();
+    let folder = workspace::target().join(name);
+    let program = folder.join("bin").join(name);
+    if program.is_file() && is_fetched(&folder, package) {
         return Ok(program);
     }
     let mut make = venv(&folder);
@@ -64,12 +88,15 @@ fn schemathesis() -> Result<PathBuf, Failure> {
         process::step_within(FETCH_LIMIT, "making a Python environment", &mut venv(&folder))?;
     }
     let mut fetch = Command::new(folder.join("bin/pip"));
-    fetch.args(["install", "--quiet", "--disable-pip-version-check", "--no-input", SCHEMATHESIS]);
-    process::step_within(FETCH_LIMIT, &format!("fetching {SCHEMATHESIS}"), &mut fetch)?;
-    if is_the_known_version(&program) {
-        return Ok(program);
+    fetch.args(["install", "--quiet", "--disable-pip-version-check", "--no-input", package]);
+    process::step_within(FETCH_LIMIT, &format!("fetching {package}"), &mut fetch)?;
+    if !program.is_file() {
+        return Err(Failure::new(format!("{package} was installed, and is not there")));
     }
-    Err(Failure::new(format!("{SCHEMATHESIS} was installed, and is not there")))
+    let stamp = folder.join(STAMP);
+    std::fs::write(&stamp, package)
+        .map_err(|error| Failure::new(format!("cannot write {}: {error}", stamp.display())))?;
+    Ok(program)
 }
 
 fn venv(folder: &Path) -> Command {
@@ -78,10 +105,8 @@ fn venv(folder: &Path) -> Command {
     make
 }
 
-fn is_the_known_version(program: &Path) -> bool {
-    let known = SCHEMATHESIS.rsplit('=').next().unwrap_or_default();
-    let asked = Command::new(program).arg("--version").stdin(Stdio::null()).output();
-    asked.is_ok_and(|answer| String::from_utf8_lossy(&answer.stdout).trim_end().ends_with(known))
+fn is_fetched(folder: &Path, package: &str) -> bool {
+    std::fs::read_to_string(folder.join(STAMP)).is_ok_and(|fetched| fetched == package)
 }
 
 fn of_the_system(package: &str, names: &[&str]) -> Result<PathBuf, Failure> {
@@ -130,7 +155,12 @@ mod tests {
 
     #[test]
     fn only_the_known_version_will_do() {
-        assert!(!is_the_known_version(Path::new("/no/such/program")));
-        assert!(!is_the_known_version(Path::new("true")));
+        let folder = std::env::temp_dir().join(format!("xtask-tools-{}", std::process::id()));
+        assert!(!is_fetched(&folder, KOSOKU), "nothing is there");
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join(STAMP), KOSOKU).unwrap();
+        let (same, other) = (is_fetched(&folder, KOSOKU), is_fetched(&folder, "kosoku==0.2.0"));
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert!(same && !other);
     }
 }

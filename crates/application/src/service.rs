@@ -219,6 +219,7 @@ impl AgentService {
             active_agents: self.core.active_agents() as u64,
             followers: self.core.tails.followers() as u64,
             tail_bytes: self.core.tails.bytes() as u64,
+            tasks: self.core.runtime.metrics().num_alive_tasks() as u64,
         }
     }
 

@@ -39,4 +39,6 @@ pub struct Stats {
     pub followers: u64,
     /// Bytes of newest events held in memory.
     pub tail_bytes: u64,
+    /// Tasks of the server that have not ended; those of connections are not counted.
+    pub tasks: u64,
 }

@@ -74,6 +74,8 @@ pub struct PresentationConfig {
     pub ticket_age: Duration,
     /// How deep JSON in a request may be nested.
     pub json_depth: usize,
+    /// Whether `/ws/echo` is there: for tests of WebSocket conformance only.
+    pub echo: bool,
 }
 
 impl PresentationConfig {
@@ -111,6 +113,7 @@ impl PresentationConfig {
             tickets: 1024,
             ticket_age: Duration::from_secs(30),
             json_depth: 64,
+            echo: false,
         }
     }
 }

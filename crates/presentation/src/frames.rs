@@ -10,6 +10,7 @@ pub(crate) const CHUNK_BYTES: usize = 64 << 10;
 
 /// The final frame of a text message (RFC 6455, section 5.2).
 const TEXT: u8 = 0x81;
+const BINARY: u8 = 0x82;
 const PING: u8 = 0x89;
 const PONG: u8 = 0x8a;
 const CLOSE: u8 = 0x88;
@@ -52,6 +53,13 @@ impl FrameWriter {
         self.finish(begin);
     }
 
+    fn message(&mut self, kind: u8, payload: &[u8]) {
+        let begin = self.0.len();
+        self.0.extend_from_slice(&[kind, 0, 0, 0]);
+        self.0.extend_from_slice(payload);
+        self.finish(begin);
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
@@ -84,6 +92,22 @@ impl FrameWriter {
 pub(crate) fn json<T: Serialize>(value: &T) -> Bytes {
     let mut out = FrameWriter::default();
     out.json(value);
+    out.into_bytes()
+}
+
+/// A text as a frame.
+pub(crate) fn text(payload: &[u8]) -> Bytes {
+    message(TEXT, payload)
+}
+
+/// Bytes as a frame.
+pub(crate) fn binary(payload: &[u8]) -> Bytes {
+    message(BINARY, payload)
+}
+
+fn message(kind: u8, payload: &[u8]) -> Bytes {
+    let mut out = FrameWriter::default();
+    out.message(kind, payload);
     out.into_bytes()
 }
 

@@ -39,6 +39,7 @@ struct AppMetrics {
     active_agents: Gauge,
     followers: Gauge,
     tail_bytes: Gauge,
+    tasks: Gauge,
 }
 
 impl Metrics {
@@ -103,6 +104,7 @@ impl AppMetrics {
             ("active_agents", "Agents that run or wait", &self.active_agents),
             ("followers", "Readers of journals", &self.followers),
             ("tail_bytes", "Bytes of newest events in memory", &self.tail_bytes),
+            ("tasks", "Tasks that have not ended, without those of connections", &self.tasks),
         ];
         for (name, help, gauge) in gauges {
             registry.register(name, help, gauge.clone());
@@ -120,6 +122,7 @@ impl AppMetrics {
             active_agents,
             followers,
             tail_bytes,
+            tasks,
         } = stats;
         let counters = [
             (&self.events_saved, events_saved),
@@ -135,5 +138,6 @@ impl AppMetrics {
         self.active_agents.set(active_agents as i64);
         self.followers.set(followers as i64);
         self.tail_bytes.set(tail_bytes as i64);
+        self.tasks.set(tasks as i64);
     }
 }

@@ -29,6 +29,9 @@ pub fn app(
 /// All routes. They must stand behind the guard of [`app`], which also writes the bodies of problems.
 pub fn routes(config: &mut web::ServiceConfig, api: Api) {
     let (get, post, delete) = (get_or_head, web::post, web::delete);
+    if api.config().echo {
+        config.service(resource("/ws/echo", "GET", [web::get().to(ws::echo::open)]));
+    }
     config
         .app_data(web::Data::new(api))
         .service(resource("/api/agents", "GET, HEAD, POST", [get().to(rest::list), post().to(rest::launch)]))

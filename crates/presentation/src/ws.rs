@@ -4,7 +4,9 @@
 //! frames already, shared by all who follow the agent. It is asked for more only when the socket takes more, so a
 //! slow client holds up nobody and there is no queue for it.
 
+mod close;
 mod connection;
+pub(crate) mod echo;
 mod follow;
 mod message_status;
 mod outbox;
@@ -15,14 +17,15 @@ mod wishes;
 use actix_http::ws::HandshakeError;
 use actix_web::body::{BodyStream, MessageBody};
 use actix_web::{HttpRequest, HttpResponse, web};
+use actix_ws::{AggregatedMessageStream, MessageStream};
 use futures_util::stream;
 
-use crate::api::Api;
+use crate::api::{Api, StreamPlace};
 use crate::error::{Code, Problem};
 use crate::guard::{SUBPROTOCOL, peer};
 use crate::query::Query;
+pub(crate) use close::close_code;
 use connection::Connection;
-pub(crate) use connection::close_code;
 use wishes::Wishes;
 
 /// Follow agents over a WebSocket
@@ -43,12 +46,7 @@ pub(crate) async fn open(
     payload: web::Payload,
 ) -> Result<HttpResponse, Problem> {
     let wishes = Wishes::of(&Query::of(&request)?)?;
-    let place = api.open_stream(peer(request.peer_addr()))?;
-    actix_http::ws::verify_handshake(request.head()).map_err(handshake_problem)?;
-    let (response, _session, messages) =
-        actix_ws::handle_with_protocols(&request, payload, &[SUBPROTOCOL])
-            .map_err(|_| Problem::new(Code::BadRequest, "the handshake has failed"))?;
-
+    let Handshake { response, messages, place } = handshake(&api, &request, payload)?;
     let api = Api::clone(&api);
     Ok(response.map_body(|_, body| {
         let connection = Connection::new(api, messages, wishes, place, body);
@@ -58,6 +56,26 @@ pub(crate) async fn open(
         });
         BodyStream::new(Box::pin(frames)).boxed()
     }))
+}
+
+/// A request that has become a WebSocket.
+struct Handshake {
+    response: HttpResponse,
+    messages: MessageStream,
+    place: StreamPlace,
+}
+
+fn handshake(api: &Api, request: &HttpRequest, payload: web::Payload) -> Result<Handshake, Problem> {
+    let place = api.open_stream(peer(request.peer_addr()))?;
+    actix_http::ws::verify_handshake(request.head()).map_err(handshake_problem)?;
+    let (response, _session, messages) = actix_ws::handle_with_protocols(request, payload, &[SUBPROTOCOL])
+        .map_err(|_| Problem::new(Code::BadRequest, "the handshake has failed"))?;
+    Ok(Handshake { response, messages, place })
+}
+
+/// Whole messages of at most so many bytes, in however many fragments they come.
+fn whole(messages: MessageStream, bytes_max: usize) -> AggregatedMessageStream {
+    messages.max_frame_size(bytes_max).aggregate_continuations().max_continuation_size(bytes_max)
 }
 
 pub(crate) fn handshake_problem(error: HandshakeError) -> Problem {

@@ -36,6 +36,8 @@ pub struct Config {
     pub agents: BTreeMap<String, AgentConfig>,
     /// Loopback only: no token is asked for.
     pub insecure_no_auth: bool,
+    /// Whether `/ws/echo` is there: for tests of WebSocket conformance only.
+    pub test_echo: bool,
     /// The file that was read, if any.
     pub file: Option<PathBuf>,
 }
@@ -106,6 +108,7 @@ impl Config {
             limits: tables.limits,
             agents,
             insecure_no_auth: flags.insecure_no_auth,
+            test_echo: false,
             file,
         })
     }

@@ -20,23 +20,13 @@ use crate::dto::{
 };
 use crate::error::{Code, FieldProblem, Problem};
 use crate::frames;
+use crate::ws::close::{self, close_code};
 use crate::ws::follow::{Followed, follow};
 use crate::ws::message_status::message_status;
 use crate::ws::outbox::Outbox;
 use crate::ws::subscriptions::{Subscriptions, Told};
+use crate::ws::whole;
 use crate::ws::wishes::Wishes;
-
-/// Close codes. Below 4500: come again, with your cursors; from there on: do not.
-pub(crate) mod close_code {
-    pub(crate) const NORMAL: u16 = 1000;
-    pub(crate) const PROTOCOL_ERROR: u16 = 1002;
-    pub(crate) const NOT_TEXT: u16 = 1003;
-    pub(crate) const NOT_UTF8: u16 = 1007;
-    pub(crate) const INVALID_FRAME: u16 = 1008;
-    pub(crate) const SHUTTING_DOWN: u16 = 4401;
-    pub(crate) const NO_PONG: u16 = 4410;
-    pub(crate) const TOO_LARGE: u16 = 4509;
-}
 
 pub(crate) struct Connection {
     api: Api,
@@ -80,12 +70,8 @@ impl Connection {
         handshake: BoxBody,
     ) -> Self {
         let config = api.config();
-        let messages = messages
-            .max_frame_size(config.ws_message_bytes)
-            .aggregate_continuations()
-            .max_continuation_size(config.ws_message_bytes);
         Self {
-            messages,
+            messages: whole(messages, config.ws_message_bytes),
             subscriptions: Subscriptions::default(),
             news: api.service().news(),
             closing: api.service().closing(),
@@ -114,9 +100,9 @@ impl Connection {
                 return None;
             }
             match self.wake().await {
-                Wake::Closing => self.close(close_code::SHUTTING_DOWN, "shutting down"),
+                Wake::Closing => self.close_with(close_code::SHUTTING_DOWN, "shutting down"),
                 Wake::Message(message) => self.message(message).await,
-                Wake::NoPong => self.close(close_code::NO_PONG, "no pong"),
+                Wake::NoPong => self.close_with(close_code::NO_PONG, "no pong"),
                 Wake::Ping => {
                     self.out.control(frames::ping());
                     // A ping that is not answered yet keeps its deadline.
@@ -165,19 +151,16 @@ impl Connection {
         self.pong_due = None;
         match message {
             Some(Ok(AggregatedMessage::Text(text))) => self.text(text.as_bytes()).await,
-            Some(Ok(AggregatedMessage::Binary(_))) => self.close(close_code::NOT_TEXT, "send text"),
+            Some(Ok(AggregatedMessage::Binary(_))) => self.close_with(close_code::NOT_TEXT, "send text"),
             Some(Ok(AggregatedMessage::Ping(payload))) => self.out.control(frames::pong(&payload)),
             Some(Ok(AggregatedMessage::Pong(_))) => {}
-            Some(Ok(AggregatedMessage::Close(_))) => self.close(close_code::NORMAL, ""),
-            Some(Err(ProtocolError::Overflow)) => self.close(close_code::TOO_LARGE, "payload too large"),
-            Some(Err(ProtocolError::Io(error))) if error.kind() == std::io::ErrorKind::InvalidData => {
-                self.close(close_code::NOT_UTF8, "not UTF-8");
-            }
-            Some(Err(ProtocolError::Io(_))) | None => {
-                // The connection has gone: there is nobody to tell.
-                self.closed = true;
-            }
-            Some(Err(_)) => self.close(close_code::PROTOCOL_ERROR, "protocol error"),
+            Some(Ok(AggregatedMessage::Close(reason))) => self.close(close::answer(reason)),
+            Some(Err(error)) => match close::because_of(&error) {
+                Some((code, reason)) => self.close_with(code, reason),
+                None => self.closed = true,
+            },
+            // The connection has gone: there is nobody to tell.
+            None => self.closed = true,
         }
     }
 
@@ -267,7 +250,7 @@ impl Connection {
                 self.problem(&problem, None);
             }
             // The desk of the news lives as long as the service, which is closing then.
-            Err(RecvError::Closed) => self.close(close_code::SHUTTING_DOWN, "shutting down"),
+            Err(RecvError::Closed) => self.close_with(close_code::SHUTTING_DOWN, "shutting down"),
         }
     }
 
@@ -293,9 +276,13 @@ impl Connection {
         self.out.push(frames::json(&envelope));
     }
 
-    fn close(&mut self, code: u16, reason: &str) {
+    fn close_with(&mut self, code: u16, reason: &str) {
+        self.close(frames::close(code, reason));
+    }
+
+    fn close(&mut self, frame: Bytes) {
         self.out.let_all_out();
-        self.out.control(frames::close(code, reason));
+        self.out.control(frame);
         self.closed = true;
     }
 }

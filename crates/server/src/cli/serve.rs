@@ -24,6 +24,9 @@ pub(crate) struct ServeArgs {
     /// What is logged, for example `info` or `tokenrail_application=debug`
     #[arg(long, default_value = "info", env = "TOKENRAIL_LOG", value_name = "FILTER")]
     log: String,
+    /// Open /ws/echo, which sends back what comes: for tests of WebSocket conformance
+    #[arg(long, hide = true)]
+    test_echo: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -32,9 +35,10 @@ enum LogFormat {
     Json,
 }
 
-pub(crate) async fn serve(config: Config, args: ServeArgs, screen: &mut Screen) -> Result<Exit, Failure> {
+pub(crate) async fn serve(mut config: Config, args: ServeArgs, screen: &mut Screen) -> Result<Exit, Failure> {
     start_log(&args)?;
     warn_of_root(screen);
+    config.test_echo = args.test_echo;
     if config.insecure_no_auth {
         tracing::warn!("no token is asked for: every program on this machine can run agents as this user");
     }

@@ -1,0 +1,104 @@
+//! What a server holds, and that it holds no more when everybody has gone.
+
+use std::fs;
+use std::time::Duration;
+
+use reqwest::Method;
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::client::{Client, finished};
+use crate::follower::Way;
+use crate::harness::TestServer;
+
+/// How long what was held may take to be given back. Threads for blocking work end 10 s after they were last used.
+const PATIENCE: Duration = Duration::from_mins(1);
+/// What the allocator may keep: its pools, and the buffers of what is held for those who come next.
+const MEMORY_MORE_KIB: u64 = 48 << 10;
+/// Descriptors that come and go by themselves: of the database's readers, and of the request that looks.
+const DESCRIPTORS_MORE: u64 = 8;
+const THREADS_MORE: u64 = 4;
+const TASKS_MORE: u64 = 2;
+
+/// What one process holds, and what it says that it holds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Footprint {
+    pub(crate) memory_kib: u64,
+    descriptors: u64,
+    threads: u64,
+    tasks: u64,
+    /// Open streams, followers, and agents that run or wait.
+    busy: u64,
+}
+
+impl Footprint {
+    pub(crate) async fn of(server: &TestServer) -> Self {
+        let folder = format!("/proc/{}", server.pid());
+        let (_, metrics) = Client::of(server).ask(Method::GET, "/metrics", None, "").await;
+        let gauge = |name: &str| {
+            let line = metrics.lines().find_map(|line| line.strip_prefix(&format!("tokenrail_{name} ")));
+            line.expect("a gauge").parse::<u64>().expect("a number")
+        };
+        Self {
+            memory_kib: memory_kib(server),
+            descriptors: fs::read_dir(format!("{folder}/fd")).expect("descriptors").count() as u64,
+            threads: status(server, "Threads:"),
+            tasks: gauge("tasks"),
+            busy: gauge("open_streams") + gauge("followers") + gauge("active_agents"),
+        }
+    }
+
+    /// That of a server which has done everything once and does nothing now.
+    pub(crate) async fn of_rest(server: &TestServer) -> Self {
+        let client = Client::of(server);
+        for way in [Way::Sse, Way::WebSocket] {
+            let id = client.launch(&json!({ "deltas": 100 }), &format!("{way:?}-before")).await;
+            finished(client.follow(&id, way, 1, &server.folder.path().join(&id))).await;
+        }
+        let started = Instant::now();
+        loop {
+            let now = Self::of(server).await;
+            if now.busy == 0 {
+                return now;
+            }
+            assert!(started.elapsed() < PATIENCE, "it does not come to rest: {now:?}");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+
+    fn is_no_more_than(&self, before: &Self) -> bool {
+        self.busy == 0
+            && self.memory_kib <= before.memory_kib + MEMORY_MORE_KIB
+            && self.descriptors <= before.descriptors + DESCRIPTORS_MORE
+            && self.threads <= before.threads + THREADS_MORE
+            && self.tasks <= before.tasks + TASKS_MORE
+    }
+
+    /// Waits until the server holds no more than this again.
+    pub(crate) async fn comes_back(&self, server: &TestServer) {
+        let started = Instant::now();
+        let highest = Self::of(server).await;
+        loop {
+            let now = Self::of(server).await;
+            if now.is_no_more_than(self) {
+                println!(
+                    "before {self:?}\nat end {highest:?}\nafter  {now:?}, {:?} later",
+                    started.elapsed()
+                );
+                return;
+            }
+            assert!(started.elapsed() < PATIENCE, "{now:?} is left; before it was {self:?}");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+}
+
+pub(crate) fn memory_kib(server: &TestServer) -> u64 {
+    status(server, "VmRSS:")
+}
+
+fn status(server: &TestServer, field: &str) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", server.pid())).expect("it runs");
+    let line = status.lines().find_map(|line| line.strip_prefix(field)).expect("a field");
+    line.split_whitespace().next().expect("a value").parse().expect("a number")
+}
