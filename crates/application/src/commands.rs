@@ -270,6 +270,7 @@ fn new_agent(id: AgentId, kind: String, launch: Launch, cwd: String, now: Timest
         metadata,
         options,
         cancel_on_disconnect,
+        copy: None,
     }
 }
 

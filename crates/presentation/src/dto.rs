@@ -7,6 +7,7 @@ mod frames;
 mod message;
 mod requests;
 mod text;
+mod turn;
 
 pub(crate) use agent::{
     AcceptedDto, AgentDto, AgentErrorDto, AgentRefDto, AgentStatusDto, AgentTypeDto, ServiceStatusDto,
@@ -20,3 +21,4 @@ pub(crate) use frames::{
 pub(crate) use message::{AgentMessageDto, MetadataDto};
 pub(crate) use requests::{LaunchBody, SendBody, TicketBody, launch, send, ticket_path};
 pub(crate) use text::{IdText, IsoTime, Json};
+pub(crate) use turn::{RawLineDto, TurnDto, TurnRecordDto, TurnRecordSchema, next_turns};

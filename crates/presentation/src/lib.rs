@@ -6,7 +6,8 @@
 //! 2. `guard`: what stands before every route;
 //! 3. `rest`, `sse`, `ws`: one module for each way of talking;
 //! 4. `dialect` and `frames`: events in, bytes out, once for all readers;
-//! 5. `dto`: every JSON name; `error`: every problem that a client can be told.
+//! 5. `record`, `lineage`: a turn as one document, and its chain of messages;
+//! 6. `dto`: every JSON name; `error`: every problem that a client can be told.
 
 mod api;
 mod config;
@@ -16,9 +17,11 @@ mod error;
 mod frames;
 mod guard;
 mod limiter;
+mod lineage;
 mod metrics;
 mod openapi;
 mod query;
+mod record;
 mod rest;
 mod routes;
 mod socket;

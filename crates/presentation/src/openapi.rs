@@ -10,7 +10,7 @@ use utoipa::{Modify, OpenApi};
 
 use crate::dto::{
     AcceptedDto, AgentDto, AgentErrorDto, AgentMessageDto, AgentRefDto, AgentStatusDto, AgentTypeDto,
-    LaunchBody, MetadataDto, SendBody, ServiceStatusDto, TicketBody, TicketDto,
+    LaunchBody, MetadataDto, SendBody, ServiceStatusDto, TicketBody, TicketDto, TurnDto, TurnRecordSchema,
 };
 use crate::error::{Code, FieldProblem, ProblemDto};
 use crate::{rest, ws};
@@ -20,13 +20,14 @@ use crate::{rest, ws};
     info(title = "Tokenrail", description = "Launches AI agents, keeps every token, and shows it live."),
     paths(
         rest::launch, rest::list, rest::active, rest::get, rest::status, rest::cancel, rest::delete,
-        rest::messages, rest::events, rest::send,
+        rest::messages, rest::events, rest::send, rest::turns, rest::turn,
         rest::types, rest::ticket, rest::health, rest::ready, rest::metrics, rest::problem,
         ws::open,
     ),
     components(schemas(
         AcceptedDto, AgentDto, AgentErrorDto, AgentMessageDto, AgentRefDto, AgentStatusDto, AgentTypeDto, FieldProblem,
         LaunchBody, MetadataDto, ProblemDto, SendBody, ServiceStatusDto, TicketBody, TicketDto,
+        TurnDto, TurnRecordSchema,
     )),
     modifiers(&Token, &Problems),
 )]
@@ -118,7 +119,9 @@ fn problems(path: &str, method: &str) -> Vec<Code> {
         ("post", "/api/agents/{id}/messages") => {
             &[Code::AgentDeleted, Code::QueueFull, Code::IdempotencyMismatch]
         }
-        ("get", "/api/agents") | ("delete", "/api/agents/{id}") => &[Code::ValidationFailed],
+        ("get", "/api/agents" | "/api/agents/{id}/turns") | ("delete", "/api/agents/{id}") => {
+            &[Code::ValidationFailed]
+        }
         ("get", "/api/agents/{id}/messages") => {
             &[Code::CursorMalformed, Code::CursorAhead, Code::ValidationFailed]
         }

@@ -4,11 +4,13 @@ mod agents;
 mod events;
 mod problems;
 mod service;
+mod turns;
 
 pub(crate) use agents::{active, cancel, delete, get, launch, list, status};
 pub(crate) use events::{events, messages, send};
 pub(crate) use problems::problem;
 pub(crate) use service::{health, metrics, ready, ticket, types};
+pub(crate) use turns::{turn, turns};
 
 // The OpenAPI document names handlers by these companions.
 pub(crate) use agents::{
@@ -17,3 +19,4 @@ pub(crate) use agents::{
 pub(crate) use events::{__path_events, __path_messages, __path_send};
 pub(crate) use problems::__path_problem;
 pub(crate) use service::{__path_health, __path_metrics, __path_ready, __path_ticket, __path_types};
+pub(crate) use turns::{__path_turn, __path_turns};

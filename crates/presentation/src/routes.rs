@@ -43,6 +43,8 @@ pub fn routes(config: &mut web::ServiceConfig, api: Api) {
             [get().to(rest::messages), post().to(rest::send)],
         ))
         .service(resource("/api/agents/{id}/events", "GET, HEAD", [get().to(rest::events)]))
+        .service(resource("/api/agents/{id}/turns", "GET, HEAD", [get().to(rest::turns)]))
+        .service(resource("/api/agents/{id}/turns/{n}", "GET, HEAD", [get().to(rest::turn)]))
         .service(resource("/api/agents/{id}/cancel", "POST", [post().to(rest::cancel)]))
         .service(resource("/api/agent-types", "GET, HEAD", [get().to(rest::types)]))
         .service(resource("/api/tickets", "POST", [post().to(rest::ticket)]))

@@ -135,7 +135,7 @@ impl<'de> Deserialize<'de> for Unique {
 }
 
 /// How deep JSON is nested.
-fn nesting(text: &str) -> usize {
+pub(super) fn nesting(text: &str) -> usize {
     let (mut depth, mut deepest, mut quoted, mut escaped) = (0_usize, 0, false, false);
     for byte in text.bytes() {
         match byte {
