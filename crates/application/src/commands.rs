@@ -159,6 +159,9 @@ impl AgentService {
         if agent.deleted_at.is_some() {
             return Err(Refusal::Deleted);
         }
+        if agent.copy.is_some() {
+            return Err(Refusal::ReadOnly);
+        }
         let now = self.core.now();
         let key = key.map(|key| self.idempotency(scope, key, now));
         let turn = new_turn(id, content, now);

@@ -74,6 +74,10 @@ pub struct PresentationConfig {
     pub ticket_age: Duration,
     /// How deep JSON in a request may be nested.
     pub json_depth: usize,
+    /// Bytes of a file that is imported.
+    pub import_bytes: u64,
+    /// Bytes of one event or turn of it.
+    pub import_event_bytes: usize,
 }
 
 impl PresentationConfig {
@@ -111,6 +115,8 @@ impl PresentationConfig {
             tickets: 1024,
             ticket_age: Duration::from_secs(30),
             json_depth: 64,
+            import_bytes: 1 << 30,
+            import_event_bytes: 128 << 20,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Every JSON name that clients see, in and out.
 
 mod agent;
+pub(crate) mod archive;
 mod client;
 mod fields;
 mod frames;

@@ -6,7 +6,7 @@
 //! 2. `guard`: what stands before every route;
 //! 3. `rest`, `sse`, `ws`: one module for each way of talking;
 //! 4. `dialect` and `frames`: events in, bytes out, once for all readers;
-//! 5. `record`, `lineage`: a turn as one document, and its chain of messages;
+//! 5. `record`, `lineage`: a turn as one document, and its chain of messages; `export`, `import`: an agent as one file;
 //! 6. `dto`: every JSON name; `error`: every problem that a client can be told.
 
 mod api;
@@ -14,8 +14,10 @@ mod config;
 mod dialect;
 mod dto;
 mod error;
+mod export;
 mod frames;
 mod guard;
+mod import;
 mod limiter;
 mod lineage;
 mod metrics;

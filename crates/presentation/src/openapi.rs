@@ -21,6 +21,7 @@ use crate::{rest, ws};
     paths(
         rest::launch, rest::list, rest::active, rest::get, rest::status, rest::cancel, rest::delete,
         rest::messages, rest::events, rest::send, rest::turns, rest::turn,
+        rest::export, rest::take_in,
         rest::types, rest::ticket, rest::health, rest::ready, rest::metrics, rest::problem,
         ws::open,
     ),
@@ -117,7 +118,7 @@ fn problems(path: &str, method: &str) -> Vec<Code> {
     codes.extend_from_slice(match (method, path) {
         ("post", "/api/agents") => &[Code::RunnerUnknown, Code::CwdNotAllowed, Code::IdempotencyMismatch],
         ("post", "/api/agents/{id}/messages") => {
-            &[Code::AgentDeleted, Code::QueueFull, Code::IdempotencyMismatch]
+            &[Code::AgentDeleted, Code::AgentReadOnly, Code::QueueFull, Code::IdempotencyMismatch]
         }
         ("get", "/api/agents" | "/api/agents/{id}/turns") | ("delete", "/api/agents/{id}") => {
             &[Code::ValidationFailed]
@@ -128,6 +129,7 @@ fn problems(path: &str, method: &str) -> Vec<Code> {
         ("get", "/api/agents/{id}/events") => {
             &[Code::CursorMalformed, Code::CursorAhead, Code::ValidationFailed, Code::NotAcceptable]
         }
+        ("get", "/api/agents/{id}/export") => &[Code::AgentActive],
         ("get", "/ws") => {
             &[Code::UpgradeRequired, Code::DialectUnknown, Code::ValidationFailed, Code::CapacityExhausted]
         }

@@ -124,12 +124,18 @@ pub(crate) async fn body(
     payload: web::Payload,
     config: &PresentationConfig,
 ) -> Result<web::Bytes, Problem> {
+    json_only(request)?;
+    read(payload, config).await
+}
+
+/// Refuses a body that is not said to be JSON.
+pub(crate) fn json_only(request: &HttpRequest) -> Result<(), Problem> {
     let kind = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or("");
     let essence = kind.split(';').next().unwrap_or("").trim();
     if !essence.eq_ignore_ascii_case("application/json") {
         return Err(Problem::new(Code::UnsupportedMediaType, "send application/json"));
     }
-    read(payload, config).await
+    Ok(())
 }
 
 /// Reads a JSON body that may be left out.
