@@ -1,12 +1,15 @@
 //! One task for each agent that has something to run: it takes the agent's turns one by one.
 
+mod replay;
 mod resume;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use tokenrail_domain::{Agent, AgentError, AgentId, AgentStatus, ErrorClass, EventBody, Turn, TurnState};
+use tokenrail_domain::{
+    Agent, AgentError, AgentId, AgentStatus, ErrorClass, EventBody, Replay, Turn, TurnState,
+};
 use tokenrail_ports::{Append, IAgentRun, StoreError, TurnOrder, TurnStep};
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -26,6 +29,8 @@ pub(crate) struct AgentTask {
     pub(crate) tail: Arc<Tail>,
     /// The turn that runs is cancelled when the last follower has left.
     pub(crate) cancel_on_disconnect: bool,
+    /// It plays another agent's journal, and runs nothing.
+    pub(crate) replay: Option<Replay>,
 }
 
 impl AgentTask {
@@ -81,7 +86,10 @@ impl AgentTask {
         if turn.state == TurnState::Running {
             // It runs already: it takes a place, but it does not wait for one.
             let _place = Arc::clone(&self.core.places).try_acquire_owned();
-            self.resume().await?;
+            match self.replay {
+                Some(replay) => self.play(replay).await?,
+                None => self.resume().await?,
+            }
             return Ok(true);
         }
         if turn.stop.is_some() {
@@ -92,7 +100,10 @@ impl AgentTask {
             return Err(SaveError::Closing);
         }
         let Some(_place) = self.place().await? else { return Ok(true) };
-        self.begin().await?;
+        match self.replay {
+            Some(replay) => self.play(replay).await?,
+            None => self.begin().await?,
+        }
         Ok(true)
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use tokenrail_domain::{
-    Agent, AgentId, AgentStatus, JsonText, Sequence, Timestamp, Turn, TurnNumber, TurnState,
+    Agent, AgentId, AgentStatus, Copied, JsonText, Sequence, Timestamp, Turn, TurnNumber, TurnState,
 };
 use tokenrail_ports::{Created, Enqueued, Idempotency, Recalled, StoreError};
 
@@ -185,7 +185,7 @@ impl AgentService {
     }
 
     /// Does a command to its end, also when whoever asked for it has gone meanwhile: half of one is none.
-    async fn undisturbed<T: Send + 'static>(
+    pub(crate) async fn undisturbed<T: Send + 'static>(
         &self,
         command: impl Future<Output = Result<T, Refusal>> + Send + 'static,
     ) -> Result<T, Refusal> {
@@ -204,7 +204,11 @@ impl AgentService {
         if let Some(control) = self.core.poke_or_register(agent.id, &tail) {
             let core = Arc::clone(&self.core);
             let cancel_on_disconnect = agent.cancel_on_disconnect;
-            let task = AgentTask { core, agent: agent.id, control, tail, cancel_on_disconnect };
+            let replay = match agent.copy {
+                Some(Copied::Replay(replay)) => Some(replay),
+                Some(Copied::File) | None => None,
+            };
+            let task = AgentTask { core, agent: agent.id, control, tail, cancel_on_disconnect, replay };
             self.core.tracker.spawn_on(task.run(), &self.core.runtime);
         }
     }
@@ -218,7 +222,7 @@ impl AgentService {
         }
     }
 
-    fn admit(&self) -> Result<(), Refusal> {
+    pub(crate) fn admit(&self) -> Result<(), Refusal> {
         if self.core.closing.is_cancelled() || self.core.draining.is_cancelled() {
             return Err(Refusal::ShuttingDown);
         }

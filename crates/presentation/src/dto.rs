@@ -20,6 +20,8 @@ pub(crate) use frames::{
     StreamError, StreamMessage, StreamStatus, Subscribed, Unsubscribed,
 };
 pub(crate) use message::{AgentMessageDto, MetadataDto};
-pub(crate) use requests::{LaunchBody, SendBody, TicketBody, launch, send, ticket_path};
+pub(crate) use requests::{
+    LaunchBody, ReplayBody, SendBody, TicketBody, launch, replay_speed, send, ticket_path,
+};
 pub(crate) use text::{IdText, IsoTime, Json};
 pub(crate) use turn::{RawLineDto, TurnDto, TurnRecordDto, TurnRecordSchema, next_turns};

@@ -65,7 +65,9 @@ impl Export {
         let ended =
             turns.iter().filter(|turn| turn.last_sequence.is_some_and(|last| last <= self.agent.head));
         let lines = ended.filter_map(ArchivedTurn::of).map(|turn| json(&turn));
-        Ok(lines.fold(String::new(), |out, line| separated(out, after.0 == 0, &line)))
+        let lines = lines.fold(String::new(), |out, line| separated(out, after.0 == 0, &line));
+        // An empty piece would end the answer's body early.
+        Ok(if lines.is_empty() { "\n".to_owned() } else { lines })
     }
 
     async fn events(&mut self, after: Sequence) -> Result<String, Refusal> {

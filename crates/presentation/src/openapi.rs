@@ -10,7 +10,8 @@ use utoipa::{Modify, OpenApi};
 
 use crate::dto::{
     AcceptedDto, AgentDto, AgentErrorDto, AgentMessageDto, AgentRefDto, AgentStatusDto, AgentTypeDto,
-    LaunchBody, MetadataDto, SendBody, ServiceStatusDto, TicketBody, TicketDto, TurnDto, TurnRecordSchema,
+    LaunchBody, MetadataDto, ReplayBody, SendBody, ServiceStatusDto, TicketBody, TicketDto, TurnDto,
+    TurnRecordSchema,
 };
 use crate::error::{Code, FieldProblem, ProblemDto};
 use crate::{rest, ws};
@@ -21,13 +22,13 @@ use crate::{rest, ws};
     paths(
         rest::launch, rest::list, rest::active, rest::get, rest::status, rest::cancel, rest::delete,
         rest::messages, rest::events, rest::send, rest::turns, rest::turn,
-        rest::export, rest::take_in,
+        rest::export, rest::take_in, rest::replay,
         rest::types, rest::ticket, rest::health, rest::ready, rest::metrics, rest::problem,
         ws::open,
     ),
     components(schemas(
         AcceptedDto, AgentDto, AgentErrorDto, AgentMessageDto, AgentRefDto, AgentStatusDto, AgentTypeDto, FieldProblem,
-        LaunchBody, MetadataDto, ProblemDto, SendBody, ServiceStatusDto, TicketBody, TicketDto,
+        LaunchBody, MetadataDto, ProblemDto, ReplayBody, SendBody, ServiceStatusDto, TicketBody, TicketDto,
         TurnDto, TurnRecordSchema,
     )),
     modifiers(&Token, &Problems),
@@ -129,7 +130,7 @@ fn problems(path: &str, method: &str) -> Vec<Code> {
         ("get", "/api/agents/{id}/events") => {
             &[Code::CursorMalformed, Code::CursorAhead, Code::ValidationFailed, Code::NotAcceptable]
         }
-        ("get", "/api/agents/{id}/export") => &[Code::AgentActive],
+        ("get", "/api/agents/{id}/export") | ("post", "/api/agents/{id}/replay") => &[Code::AgentActive],
         ("get", "/ws") => {
             &[Code::UpgradeRequired, Code::DialectUnknown, Code::ValidationFailed, Code::CapacityExhausted]
         }

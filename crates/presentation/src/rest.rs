@@ -8,7 +8,7 @@ mod service;
 mod turns;
 
 pub(crate) use agents::{active, cancel, delete, get, launch, list, status};
-pub(crate) use copies::{export, take_in};
+pub(crate) use copies::{export, replay, take_in};
 pub(crate) use events::{events, messages, send};
 pub(crate) use problems::problem;
 pub(crate) use service::{health, metrics, ready, ticket, types};
@@ -18,7 +18,7 @@ pub(crate) use turns::{turn, turns};
 pub(crate) use agents::{
     __path_active, __path_cancel, __path_delete, __path_get, __path_launch, __path_list, __path_status,
 };
-pub(crate) use copies::{__path_export, __path_take_in};
+pub(crate) use copies::{__path_export, __path_replay, __path_take_in};
 pub(crate) use events::{__path_events, __path_messages, __path_send};
 pub(crate) use problems::__path_problem;
 pub(crate) use service::{__path_health, __path_metrics, __path_ready, __path_ticket, __path_types};

@@ -50,7 +50,7 @@ impl AgentTask {
     }
 
     /// Folds what the journal has of the turn.
-    async fn so_far(&self, turn: &Turn) -> Result<SoFar, SaveError> {
+    pub(super) async fn so_far(&self, turn: &Turn) -> Result<SoFar, SaveError> {
         let mut so_far = SoFar::nothing(turn.asked_at);
         let first = turn.first_sequence.unwrap_or(Sequence(1));
         let mut cursor = Sequence(first.0.saturating_sub(1));

@@ -65,6 +65,18 @@ impl Fields {
         self.take(name, "must be true or false")
     }
 
+    pub(crate) fn number(
+        &mut self,
+        name: &str,
+        check: impl FnOnce(f64) -> Option<&'static str>,
+    ) -> Option<f64> {
+        let number: f64 = self.take(name, "must be a number")?;
+        if let Some(wrong) = check(number) {
+            self.errors.push(FieldProblem::body(name, wrong));
+        }
+        Some(number)
+    }
+
     pub(crate) fn object(&mut self, name: &str) -> Option<JsonText> {
         let value: Box<RawValue> = self.take(name, "must be an object")?;
         if value.get().starts_with('{') {

@@ -4,8 +4,8 @@ use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse, web};
 
 use crate::api::Api;
-use crate::dto::AgentDto;
-use crate::error::{Code, Problem};
+use crate::dto::{self, AgentDto, ReplayBody};
+use crate::error::Problem;
 use crate::export::Export;
 use crate::import;
 use crate::query;
@@ -38,6 +38,31 @@ pub(crate) async fn take_in(
 ) -> Result<HttpResponse, Problem> {
     query::json_only(&request)?;
     let agent = import::import(api.service(), payload, api.config()).await?;
+    Ok(HttpResponse::Created()
+        .insert_header((header::LOCATION, format!("/api/agents/{}", agent.id)))
+        .json(AgentDto::from(&agent)))
+}
+
+/// Play an agent again, with its timing
+///
+/// A new agent, whose events come when they are due; nobody can talk with it. The time between turns is left out.
+#[utoipa::path(post, path = "/api/agents/{id}/replay", tag = "copies", params(("id" = String, Path)),
+    request_body(content = Option<ReplayBody>),
+    responses((status = 201, description = "It is saved and starts", body = AgentDto,
+        headers(("Location" = String)))))]
+pub(crate) async fn replay(
+    api: web::Data<Api>,
+    id: web::Path<String>,
+    request: HttpRequest,
+    payload: web::Payload,
+) -> Result<HttpResponse, Problem> {
+    let id = query::agent_id(&id)?;
+    let speed = match query::optional_body(&request, payload, api.config()).await? {
+        Some(body) => dto::replay_speed(&body, api.config().json_depth)?,
+        None => 1.0,
+    };
+    api.admit_launch()?;
+    let agent = api.service().replay(id, speed).await?;
     Ok(HttpResponse::Created()
         .insert_header((header::LOCATION, format!("/api/agents/{}", agent.id)))
         .json(AgentDto::from(&agent)))
