@@ -75,8 +75,9 @@ impl AgentService {
                 let mut quiet = |_| {};
                 write.run(Pass::Write(run.good), &mut quiet, &mut Reparsed::default()).await?;
             }
+            let nothing_read = look.cursor == cursor;
             cursor = look.cursor;
-            if look.open {
+            if look.open || nothing_read {
                 break;
             }
         }

@@ -10,6 +10,8 @@ mod requests;
 mod text;
 mod turn;
 
+use tokenrail_domain::{AgentId, Event};
+
 pub(crate) use agent::{
     AcceptedDto, AgentDto, AgentErrorDto, AgentRefDto, AgentStatusDto, AgentTypeDto, ServiceStatusDto,
     TicketDto,
@@ -25,3 +27,8 @@ pub(crate) use requests::{
 };
 pub(crate) use text::{IdText, IsoTime, Json};
 pub(crate) use turn::{RawLineDto, TurnDto, TurnRecordDto, TurnRecordSchema, next_turns};
+
+/// One event as clients see it, without its raw lines.
+pub fn event_json(agent: AgentId, event: &Event) -> String {
+    serde_json::to_string(&AgentMessageDto::new(agent, event, false)).unwrap_or_default()
+}

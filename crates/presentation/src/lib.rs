@@ -36,5 +36,6 @@ mod tests;
 
 pub use api::{Api, RandomSource};
 pub use config::{PresentationConfig, Secret};
+pub use dto::event_json;
 pub use routes::{app, page, routes};
 pub use socket::{SocketLimits, on_connect};

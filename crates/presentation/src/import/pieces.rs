@@ -4,8 +4,8 @@ use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::io::{self, BufReader, Read};
 
-use serde::de::{DeserializeSeed, Deserializer as _, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
+use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use tokenrail_application::Imported;
 use tokenrail_domain::{Event, Turn};
 
