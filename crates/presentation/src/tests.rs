@@ -3,6 +3,7 @@
 mod agents;
 mod bounds;
 mod client;
+mod copies;
 mod event_stream;
 mod guards;
 pub(crate) mod harness;
