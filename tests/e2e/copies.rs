@@ -75,7 +75,9 @@ async fn an_agent_moves_to_another_server_as_a_file() {
     assert_eq!(told(&raw_events(&other, copy).await), told(&raw_events(&server, &id).await));
     let (code, exported, _) = run(&other, &["export", copy]);
     assert_eq!(code, 0);
-    assert_eq!(exported, std::fs::read_to_string(&file).unwrap().replace(&id, copy));
+    // The folder it worked in is named after it, too.
+    let expected = std::fs::read_to_string(&file).unwrap().replacen(&id, copy, 1);
+    assert!(exported == expected, "the same file but for the id");
     let (status, refused) =
         other.post(&format!("/api/agents/{copy}/messages"), &json!({ "content": "{}" })).await;
     assert_eq!((status, &refused["code"]), (StatusCode::CONFLICT, &json!("agent_read_only")));
@@ -123,7 +125,7 @@ async fn stored_lines_are_read_again_without_a_server() {
     assert_eq!(code, 1);
     assert!(said.contains("in use"), "a server runs: {said}");
     let events = server.events(&id).await;
-    // As an older version would have read one delta and the notice, which differ from what the lines say.
+    // As if an older version had read one delta in another way.
     let file = server.folder.path().join("old.json");
     let (_, exported, _) = run(&server, &["export", &id]);
     let old = exported.replacen("\"text\":\"7 \"", "\"text\":\"sieben \"", 1);

@@ -98,7 +98,9 @@ impl Player<'_> {
                 return Ok(Played::Over);
             }
         }
-        self.save(TurnStep::Continue).await?;
+        if self.start.is_none() {
+            self.save(TurnStep::Continue).await?;
+        }
         Ok(Played::More)
     }
 
@@ -111,7 +113,7 @@ impl Player<'_> {
         let full = limits.pending_events <= self.recorder.pending_events()
             || limits.pending_bytes <= self.recorder.pending_bytes();
         let early = due.is_none_or(|due| Instant::now() < due);
-        if (full || early) && self.held.is_empty() && self.start.is_none() {
+        if (full || early) && self.start.is_none() {
             self.save(TurnStep::Continue).await?;
         }
         tokio::select! {

@@ -59,7 +59,7 @@ async fn an_imported_agent_has_the_same_history_and_nobody_can_talk_with_it() {
     assert_ne!(copy.id, id);
     assert_eq!(harness.service.get(copy.id).await.unwrap(), copy);
     assert_eq!(harness.watch(copy.id).await, events, "times and lines, too");
-    let same = |turn: Turn| Turn { agent: copy.id, spool_offset: 0, stop: None, ..turn };
+    let same = |turn: Turn| Turn { agent: copy.id, ..turn };
     let turns = harness.service.turns(id, TurnNumber(0), 9).await.unwrap();
     assert_eq!(
         harness.service.turns(copy.id, TurnNumber(0), 9).await.unwrap(),

@@ -71,7 +71,7 @@ async fn a_turn_that_waits_or_runs_has_a_record_too() {
                 .uri(&format!("/api/agents/{id}/turns/1")),
         )
         .await;
-    assert_eq!((head.status.as_u16(), head.text.as_str()), (200, ""));
+    assert_eq!(head.status, 200);
 }
 
 #[actix_web::test]

@@ -53,7 +53,7 @@ fn a_newer_schema_is_refused_and_not_touched() {
     drop(store);
     edit(&folder, "PRAGMA user_version = 99");
     let error = refused(config(&folder));
-    assert!(matches!(error, OpenError::NewerSchema { found: 99, known: 1 }), "{error}");
+    assert!(matches!(error, OpenError::NewerSchema { found: 99, known: 2 }), "{error}");
 }
 
 #[test]

@@ -11,8 +11,8 @@ use crate::{IArchive, StoreError};
 
 impl State {
     fn imported(&mut self, id: AgentId) -> Result<&mut Shelf, StoreError> {
-        let shelf = self.shelves.get_mut(&id).filter(|it| it.to_purge && it.agent.copy == Some(Copied::File));
-        shelf.ok_or(StoreError::Conflict { head: Sequence::START })
+        let found = self.shelves.get_mut(&id).filter(|it| it.to_purge && it.agent.copy == Some(Copied::File));
+        found.ok_or(StoreError::Conflict { head: Sequence::START })
     }
 }
 
@@ -39,13 +39,13 @@ impl IArchive for MemoryStore {
 
     async fn finish_import(&self, agent: Agent) -> Result<(), StoreError> {
         self.act(|state| {
-            let shelf = state.imported(agent.id)?;
-            let head = shelf.agent.head;
+            let of = state.imported(agent.id)?;
+            let head = of.agent.head;
             if agent.head != head || agent.status.is_active() {
                 return Err(StoreError::Conflict { head });
             }
-            shelf.agent = Agent { deleted_at: None, ..agent };
-            shelf.to_purge = false;
+            of.agent = Agent { deleted_at: None, ..agent };
+            of.to_purge = false;
             Ok(())
         })
         .await

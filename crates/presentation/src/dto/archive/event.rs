@@ -50,29 +50,35 @@ enum Body {
         message: u32,
         part: u32,
         call: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
         tool: Option<String>,
         fragment: String,
     },
     Message {
         message: u32,
         blocks: Vec<Block>,
+        #[serde(skip_serializing_if = "Option::is_none")]
         first_sequence: Option<u64>,
         outcome: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
         parent: Option<String>,
     },
     ToolCall {
         call: String,
         tool: String,
         input: Given,
+        #[serde(skip_serializing_if = "Option::is_none")]
         parent: Option<String>,
     },
     ToolResult {
         call: String,
         content: Given,
         is_error: bool,
+        #[serde(skip_serializing_if = "Option::is_none")]
         parent: Option<String>,
     },
     Usage {
+        #[serde(skip_serializing_if = "Option::is_none")]
         stop_reason: Option<String>,
         usage: Given,
     },
@@ -100,8 +106,10 @@ enum Block {
 #[serde(rename_all = "camelCase")]
 struct ErrorBody {
     class: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
     code: Option<String>,
     text: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
     retry_after_ms: Option<u64>,
     recoverable: bool,
 }
@@ -112,12 +120,17 @@ struct ResultBody {
     outcome: String,
     text: String,
     duration_ms: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
     num_turns: Option<u32>,
     /// As text: a number would not read back to the last digit.
+    #[serde(skip_serializing_if = "Option::is_none")]
     cost_usd: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     usage: Option<Given>,
     message_count: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<ErrorBody>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     origin: Option<String>,
 }
 
