@@ -255,6 +255,8 @@ async fn a_full_disk_delays_and_loses_nothing_with_a_small_disk() {
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
     assert_eq!(server.get(&format!("/api/agents/{id}")).await["status"], "running", "reading goes on");
+    let (status, problem) = server.post("/api/agents", &json!({ "type": "fake", "prompt": "{}" })).await;
+    assert_eq!((status.as_u16(), &problem["code"]), (507, &json!("storage_full")));
     std::fs::remove_file(&ballast).unwrap();
     server.wait_until(&id, |agent| agent["endedAt"].is_string()).await;
     let events = server.events(&id).await;

@@ -1,6 +1,9 @@
 //! Readers of one agent, by each way of reading. Each keeps the client's contract: it holds `last`, applies
 //! `last + 1`, drops what it has, and calls a hole a failure.
 
+use std::fs::File;
+use std::io::Write as _;
+
 use futures_util::{SinkExt as _, StreamExt as _};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -40,6 +43,8 @@ pub(crate) struct Follower {
     id: String,
     pub(crate) seen: Vec<Box<RawValue>>,
     results: usize,
+    /// Where each event is written down before it counts as seen, one a line, to be held against the server.
+    pub(crate) history: Option<File>,
 }
 
 /// As much of an event as the client's contract needs.
@@ -73,7 +78,7 @@ struct Payload<'a> {
 
 impl Follower {
     pub(crate) fn new(place: Place, id: &str) -> Self {
-        Self { place, id: id.to_owned(), seen: Vec::new(), results: 0 }
+        Self { place, id: id.to_owned(), seen: Vec::new(), results: 0, history: None }
     }
 
     /// What was seen, as JSON.
@@ -95,6 +100,9 @@ impl Follower {
     fn apply(&mut self, event: &RawValue) {
         let head: Head = serde_json::from_str(event.get()).expect("an event");
         if head.sequence_number == self.seen.len() + 1 {
+            if let Some(history) = &mut self.history {
+                history.write_all(format!("{event}\n").as_bytes()).expect("written");
+            }
             self.results += usize::from(head.metadata.event_type == "result");
             self.seen.push(event.to_owned());
         } else {

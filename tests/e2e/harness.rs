@@ -22,7 +22,7 @@ pub(crate) struct TestServer {
     port: u16,
     data_dir: PathBuf,
     config: String,
-    process: Option<Child>,
+    pub(crate) process: Option<Child>,
     token: String,
 }
 
@@ -69,16 +69,24 @@ impl TestServer {
 
     /// Starts the server on its folder and port, and waits until it serves.
     pub(crate) fn start_again(&mut self) {
+        let command = self.command(&["serve", "--log", "warn"]);
+        self.start_by(command).expect("it serves");
+    }
+
+    /// Starts the server by a command of the caller's. The error is its last line before it served.
+    pub(crate) fn start_by(&mut self, mut command: Command) -> Result<(), String> {
         assert!(self.process.is_none(), "it runs already");
-        let mut process =
-            self.command(&["serve", "--log", "warn"]).stdout(Stdio::piped()).spawn().expect("starts");
+        let mut process = command.stdout(Stdio::piped()).spawn().expect("starts");
         let stdout = process.stdout.take().expect("a pipe");
         self.process = Some(process);
         let mut line = String::new();
         BufReader::new(stdout).read_line(&mut line).expect("a line");
-        assert!(line.starts_with("serving on "), "the server said {line:?}");
+        if !line.starts_with("serving on ") {
+            return Err(format!("the server said {line:?}"));
+        }
         let token = std::fs::read_to_string(self.data_dir().join("token")).expect("a token");
         token.trim().clone_into(&mut self.token);
+        Ok(())
     }
 
     /// The program with this server's folder, port and configuration.

@@ -11,9 +11,9 @@ mod lines;
 mod modes;
 mod script;
 
-use std::env;
 use std::io::{self, BufRead, Read, Write};
 use std::process::ExitCode;
+use std::{env, fs};
 
 use lines::Printer;
 use script::{Mode, Script};
@@ -53,15 +53,19 @@ fn run(arguments: &[String]) -> io::Result<u8> {
 
 /// Reads the prompt: its first line is the script.
 fn read_script() -> io::Result<Script> {
-    if let Ok(handed_on) = env::var(script::HANDED_ON) {
-        return Ok(Script::parse(&handed_on));
-    }
     let mut stdin = io::stdin().lock();
-    let mut first = String::new();
-    stdin.read_line(&mut first)?;
-    let script = Script::parse(&first);
+    let mut prompt = Vec::new();
+    let script = if let Ok(handed_on) = env::var(script::HANDED_ON) {
+        Script::parse(&handed_on)
+    } else {
+        stdin.read_until(b'\n', &mut prompt)?;
+        Script::parse(&String::from_utf8_lossy(&prompt))
+    };
     if script.mode != Mode::CloseStdin {
-        stdin.read_to_end(&mut Vec::new())?;
+        stdin.read_to_end(&mut prompt)?;
+    }
+    if let Some(path) = &script.copy_prompt {
+        fs::write(path, prompt)?;
     }
     Ok(script)
 }

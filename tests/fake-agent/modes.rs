@@ -1,14 +1,14 @@
 //! What the agent does in each mode.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
-use rustix::process::{Signal, getpid, kill_process, setsid};
+use rustix::process::{Resource, Signal, getpid, getrlimit, kill_process, setsid};
 use serde_json::json;
 
 use crate::ESCAPEE;
@@ -16,6 +16,10 @@ use crate::lines::{Printer, delta_text, time_text};
 use crate::script::{HANDED_ON, Mode, Script};
 
 const MIB: usize = 1 << 20;
+/// How many deltas of `flood` are one message.
+const MESSAGE_DELTAS: u64 = 10_000;
+/// How many children `many_processes` has.
+const PROCESSES: usize = 200;
 
 /// Plays the script; gives the exit code.
 pub(crate) fn play(script: &Script, out: &mut Printer) -> io::Result<u8> {
@@ -26,6 +30,17 @@ pub(crate) fn play(script: &Script, out: &mut Printer) -> io::Result<u8> {
     }
     match script.mode {
         Mode::Hang | Mode::IgnoreTerm | Mode::ResultThenHang => hang(),
+        Mode::ManyProcesses => {
+            (0..PROCESSES).try_for_each(|_| escape())?;
+            hang();
+        }
+        Mode::StopItself => kill_process(getpid(), Signal::STOP)?,
+        Mode::CloseStdout => return Err(become_mute()),
+        Mode::Memory => {
+            // Each page is written to, or it would not be there.
+            std::hint::black_box(vec![1_u8; script.mib * MIB]);
+            hang();
+        }
         Mode::Crash => crash(script.signal)?,
         _ => {}
     }
@@ -33,26 +48,33 @@ pub(crate) fn play(script: &Script, out: &mut Printer) -> io::Result<u8> {
 }
 
 fn print(script: &Script, out: &mut Printer) -> io::Result<u8> {
+    io::stderr().write_all(script.complain.as_bytes())?;
     match script.mode {
         Mode::NoNewline => return fill(out, script.mib).map(|()| 0),
         Mode::StderrFlood => flood_stderr(script.mib)?,
-        Mode::IgnoreTerm => drop(Command::new(env::current_exe()?).arg(ESCAPEE).spawn()?),
+        Mode::IgnoreTerm | Mode::Daemon => escape()?,
         _ => {}
     }
     out.init()?;
     match script.mode {
         Mode::Tool => tool(script, out)?,
         Mode::LongLine => long_line(script.mib, out)?,
-        Mode::EnvDump => return env_dump(out).map(|()| 0),
+        Mode::TinyLines => tiny_lines(script.mib, out)?,
+        Mode::EnvDump => return env_dump(script, out).map(|()| 0),
         _ => {}
     }
     let text = deltas(script, out)?;
     match script.mode {
-        Mode::Hang | Mode::IgnoreTerm => return Ok(0),
+        Mode::Hang
+        | Mode::IgnoreTerm
+        | Mode::ManyProcesses
+        | Mode::StopItself
+        | Mode::CloseStdout
+        | Mode::Memory => return Ok(0),
         Mode::Crash => return Ok(script.code),
         _ => {}
     }
-    let tokens = script.deltas;
+    let tokens = script.deltas();
     out.text_end(&text, tokens)?;
     match script.mode {
         Mode::NoResult => {}
@@ -68,14 +90,17 @@ fn deltas(script: &Script, out: &mut Printer) -> io::Result<String> {
     out.text_start()?;
     let mut text = String::new();
     if script.mode == Mode::HalfUtf8 {
-        // What would be U+1F600 with one more byte.
-        let cut = b"{\"type\":\"stream_event\",\"event\":{\"type\":\"content_block_delta\",\"index\":0,\
-            \"delta\":{\"type\":\"text_delta\",\"text\":\"\xf0\x9f\x98\"}}}\n";
-        out.raw(cut)?;
+        // What would be U+1F600 with more bytes.
+        let mut line = b"{\"type\":\"stream_event\",\"event\":{\"type\":\"content_block_delta\",\"index\":0,\
+            \"delta\":{\"type\":\"text_delta\",\"text\":\""
+            .to_vec();
+        line.extend_from_slice(&b"\xf0\x9f\x98"[..script.cut.min(3)]);
+        line.extend_from_slice(b"\"}}}\n");
+        out.raw(&line)?;
     }
     let mut started = Instant::now();
     let (mut index, mut paced_from) = (0, 0);
-    while index < script.deltas || (script.mode == Mode::Flood && out.bytes < script.mib * MIB) {
+    while index < script.deltas() || (script.mode == Mode::Flood && out.bytes < script.mib * MIB) {
         if index == script.gate_after && script.mode != Mode::Tool {
             wait_for(script.gate.as_deref());
             (started, paced_from) = (Instant::now(), index);
@@ -85,7 +110,15 @@ fn deltas(script: &Script, out: &mut Printer) -> io::Result<String> {
         if !script.hurry.as_deref().is_some_and(Path::exists) {
             thread::sleep(due.saturating_sub(started.elapsed()));
         }
-        let delta = if script.stamp { time_text() } else { delta_text(index) };
+        if script.mode == Mode::Flood && 0 < index && index % MESSAGE_DELTAS == 0 {
+            // Nobody says all of it in one message.
+            out.text_end(&text, MESSAGE_DELTAS)?;
+            out.message_start()?;
+            out.text_start()?;
+            text.clear();
+        }
+        let said = usize::try_from(index).ok().and_then(|index| script.say.get(index)).cloned();
+        let delta = said.unwrap_or_else(|| if script.stamp { time_text() } else { delta_text(index) });
         out.text_delta(&delta)?;
         text.push_str(&delta);
         index += 1;
@@ -110,12 +143,28 @@ fn fill(out: &mut Printer, mib: usize) -> io::Result<()> {
     (0..mib).try_for_each(|_| out.raw(&block))
 }
 
+/// Lines of JSON that are no event of any kind, and lines that are no JSON.
+fn tiny_lines(mib: usize, out: &mut Printer) -> io::Result<()> {
+    let block = "{}\n\n7\nx\n".repeat(MIB / 9);
+    (0..mib).try_for_each(|_| out.raw(block.as_bytes()))
+}
+
+/// Starts a process that nobody waits for.
+fn escape() -> io::Result<()> {
+    Command::new(env::current_exe()?).arg(ESCAPEE).spawn().map(drop)
+}
+
+/// Becomes a program that has closed its output.
+fn become_mute() -> io::Error {
+    Command::new("/bin/sh").args(["-c", "exec >&- 2>&-; exec sleep 600"]).exec()
+}
+
 fn flood_stderr(mib: usize) -> io::Result<()> {
     let block = format!("{}\n", "e".repeat(1023)).repeat(1024);
     (0..mib).try_for_each(|_| io::stderr().write_all(block.as_bytes()))
 }
 
-fn env_dump(out: &mut Printer) -> io::Result<()> {
+fn env_dump(script: &Script, out: &mut Printer) -> io::Result<()> {
     let env: BTreeMap<_, _> = env::vars_os()
         .map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()))
         .collect();
@@ -124,8 +173,11 @@ fn env_dump(out: &mut Printer) -> io::Result<()> {
     let cmdline: Vec<_> = env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     let cwd = env::current_dir()?;
     let fds = descriptors()?;
+    let peeked: BTreeMap<_, _> =
+        script.peek.iter().map(|path| (path.to_string_lossy(), peek(path))).collect();
     let text = json!({
         "env": env, "cwd": cwd.to_string_lossy(), "umask": umask, "fds": fds, "cmdline": cmdline,
+        "core_limit": getrlimit(Resource::Core).current, "peeked": peeked,
     });
     let text = text.to_string();
     out.message_start()?;
@@ -133,6 +185,15 @@ fn env_dump(out: &mut Printer) -> io::Result<()> {
     out.text_delta(&text)?;
     out.text_end(&text, 1)?;
     out.result(&text, 1)
+}
+
+/// How it goes to read a little of a file.
+fn peek(path: &Path) -> String {
+    let read = fs::File::open(path).and_then(|mut file| file.read(&mut [0; 16]));
+    match read {
+        Ok(count) => format!("{count} bytes"),
+        Err(error) => error.kind().to_string(),
+    }
 }
 
 /// The open descriptors and what they are; not the one that reads the list.

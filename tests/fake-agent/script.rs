@@ -20,10 +20,20 @@ pub(crate) struct Script {
     pub(crate) hurry: Option<PathBuf>,
     /// Each delta says the microseconds of the monotonic clock at which it was printed, instead of its number.
     pub(crate) stamp: bool,
+    /// What the deltas say, one each, instead of their numbers.
+    pub(crate) say: Vec<String>,
+    /// What is printed on standard error at first.
+    pub(crate) complain: String,
+    /// A file to write all of the prompt to, byte for byte.
+    pub(crate) copy_prompt: Option<PathBuf>,
+    /// Files that `env_dump` tries to read; it says how that went.
+    pub(crate) peek: Vec<PathBuf>,
     /// How long the tool of `tool` runs, in milliseconds.
     pub(crate) pause_ms: u64,
     /// How much the modes that speak of MiB print.
     pub(crate) mib: usize,
+    /// How many bytes of its character `half_utf8` prints: 1 to 3.
+    pub(crate) cut: usize,
     /// The exit code of `crash`.
     pub(crate) code: u8,
     /// The signal that `crash` kills itself with, instead of the exit code.
@@ -43,8 +53,13 @@ impl Default for Script {
             pace_us: 0,
             hurry: None,
             stamp: false,
+            say: Vec::new(),
+            complain: String::new(),
+            copy_prompt: None,
+            peek: Vec::new(),
             pause_ms: 0,
             mib: 1,
+            cut: 3,
             code: 1,
             signal: None,
             gate: None,
@@ -72,7 +87,7 @@ pub(crate) enum Mode {
     ResultThenHang,
     /// Ends after its deltas, with `code` or by `signal`.
     Crash,
-    /// Prints `mib` MiB of deltas as fast as it goes, then as `stream`.
+    /// Prints `mib` MiB of deltas as fast as it goes, in messages of 10,000, then as `stream`.
     Flood,
     /// Prints `mib` MiB without a line end.
     NoNewline,
@@ -84,12 +99,25 @@ pub(crate) enum Mode {
     CloseStdin,
     /// Calls a tool, which takes `pause_ms` and waits for `gate`, and then says its text.
     Tool,
-    /// Says what it sees of its process: one JSON object `{env, cwd, umask, fds, cmdline}` as its text.
+    /// Says what it sees of its process: one JSON object
+    /// `{env, cwd, umask, fds, cmdline, core_limit, peeked}` as its text.
     EnvDump,
     /// Prints `mib` MiB on standard error, then as `stream`.
     StderrFlood,
     /// Ends with code 0 in the middle of its result line.
     PartialLastLine,
+    /// Prints `mib` MiB of lines that mean nothing, then as `stream`.
+    TinyLines,
+    /// As `stream`, and leaves a process behind that has a session of its own and holds standard output.
+    Daemon,
+    /// As `hang`, with 200 processes that have sessions of their own.
+    ManyProcesses,
+    /// As `hang`, but stopped by its own signal.
+    StopItself,
+    /// As `hang`, with standard output closed.
+    CloseStdout,
+    /// As `hang`, with `mib` MiB of memory of its own.
+    Memory,
 }
 
 impl Script {
@@ -97,6 +125,11 @@ impl Script {
     pub(crate) fn parse(line: &str) -> Self {
         // A prompt of people is no script.
         serde_json::from_str(line).unwrap_or_default()
+    }
+
+    /// How many deltas the message has.
+    pub(crate) fn deltas(&self) -> u64 {
+        if self.say.is_empty() { self.deltas } else { self.say.len() as u64 }
     }
 
     /// Whether each line is written by itself, as agents do.

@@ -3,9 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
-use crate::{Failure, process, workspace};
+use crate::{Failure, npm, workspace};
 
 /// A known version: its output changes with almost every release.
 const VERSION: &str = "2.1.330";
@@ -15,20 +14,14 @@ const PACKAGE: &str = "@anthropic-ai/claude-code";
 pub(crate) const VARIABLE: &str = "TOKENRAIL_TEST_CLAUDE";
 pub(crate) const TESTS: &str = "real_claude";
 
-/// The package is about 100 MB.
-const FETCH_LIMIT: Duration = Duration::from_mins(5);
-const SYSTEM_INSTALL_LIMIT: Duration = Duration::from_mins(5);
-
 /// The program, fetched if it is not there yet. The error is the reason why it can't be had.
 pub(crate) fn ready() -> Result<PathBuf, Failure> {
     let folder = workspace::target().join("node");
     if let Some(program) = installed(&folder) {
         return Ok(program);
     }
-    if !answers("npm") {
-        install_npm()?;
-    }
-    fetch(&folder)?;
+    let package = format!("{PACKAGE}@{VERSION}");
+    npm::fetch(&folder, &package, &["install", "--no-save", &package])?;
     installed(&folder)
         .ok_or_else(|| Failure::new(format!("{PACKAGE} {VERSION} has no program that runs on this machine")))
 }
@@ -47,43 +40,4 @@ fn is_the_known_version(program: &Path) -> bool {
         answer.status.success()
             && String::from_utf8_lossy(&answer.stdout).split_whitespace().next() == Some(VERSION)
     })
-}
-
-fn fetch(folder: &Path) -> Result<(), Failure> {
-    fs::create_dir_all(folder)
-        .map_err(|error| Failure::new(format!("cannot create {}: {error}", folder.display())))?;
-    let mut npm = Command::new("npm");
-    npm.arg("install").arg("--prefix").arg(folder).arg("--cache").arg(folder.join("cache"));
-    // No scripts: the native program is a package of its own, and nothing of it has to be built.
-    npm.args(["--ignore-scripts", "--no-save", "--no-audit", "--no-fund", "--no-update-notifier"]);
-    // The launcher's wish for a newer Node must not stop an installation that does not use it.
-    npm.args(["--engine-strict=false", "--loglevel=error", "--include=optional"]);
-    npm.arg(format!("{PACKAGE}@{VERSION}")).current_dir(folder);
-    process::step_within(FETCH_LIMIT, &format!("fetching {PACKAGE} {VERSION}"), &mut npm)
-}
-
-/// On a bare machine that is ours to change, such as a build container, npm is installed by the system.
-fn install_npm() -> Result<(), Failure> {
-    let missing = "npm is missing (needed to fetch the claude program); install it, then try again";
-    if !is_root() || !answers("apt-get") {
-        return Err(Failure::new(missing));
-    }
-    let apt = |args: &[&str]| {
-        let mut apt = Command::new("apt-get");
-        apt.env("DEBIAN_FRONTEND", "noninteractive").arg("-qq").args(args);
-        process::step_within(SYSTEM_INSTALL_LIMIT, "installing npm by apt-get", &mut apt)
-    };
-    let installed =
-        apt(&["update"]).and_then(|()| apt(&["install", "--yes", "--no-install-recommends", "npm"]));
-    installed.map_err(|failure| Failure::new(format!("{missing} ({failure})")))
-}
-
-fn is_root() -> bool {
-    let asked = Command::new("id").arg("-u").stdin(Stdio::null()).output();
-    asked.is_ok_and(|answer| answer.stdout.trim_ascii() == b"0")
-}
-
-fn answers(program: &str) -> bool {
-    let asked = Command::new(program).arg("--version").stdin(Stdio::null()).output();
-    asked.is_ok_and(|answer| answer.status.success())
 }

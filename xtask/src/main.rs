@@ -5,7 +5,9 @@
 //! * [`layers`]: which crate may use which
 //! * [`tidy`]: names, lengths, numbers and links
 //! * [`test`]: every test, with all the set-up it needs
-//! * [`claude`]: the real agent program that the tests talk to
+//! * [`planted`]: the proof that the simulation finds bugs
+//! * [`claude`], [`clients`]: the real programs that the tests talk to, fetched by [`npm`]
+//! * [`tools`]: the browser and other programs of others that tests are tried with
 //! * [`bench`]: the measurements
 //! * [`workspace`], [`process`]: the files of the project, and the programs that are run on them
 #![expect(clippy::print_stdout, reason = "a command line program speaks on standard output")]
@@ -13,10 +15,14 @@
 
 mod bench;
 mod claude;
+mod clients;
 mod layers;
+mod npm;
+mod planted;
 mod process;
 mod test;
 mod tidy;
+mod tools;
 mod workspace;
 
 use std::fmt;
@@ -31,6 +37,9 @@ cargo xtask COMMAND
   layers              which crate may use which: see docs/ARCHITECTURE.md
   tidy                names, lengths, migrations, links, problem codes
   ci                  lint, then test: what the continuous integration runs
+  crash [--kills N]   build, kill a server under load N times (150), and judge what its readers have seen
+  load [--seconds N]  build, and have many readers and many agents at once, for N seconds each (10)
+  planted-bugs        build with known bugs, and see that the simulation finds each of them
   bench [ARGS]        build in release mode and run the benchmark with ARGS
   help                this text
 
@@ -74,6 +83,8 @@ fn run(command: &str, args: &[String]) -> Result<(), Failure> {
     match command {
         "bench" => return bench::run(args),
         "test" => return test::run(&only(args)?),
+        "crash" => return test::longer(&test::KILLS, amount(command, "--kills", args)?),
+        "load" => return test::longer(&test::LOAD, amount(command, "--seconds", args)?),
         _ => no_arguments(command, args)?,
     }
     match command {
@@ -84,6 +95,7 @@ fn run(command: &str, args: &[String]) -> Result<(), Failure> {
         "layers" => layers::run(),
         "tidy" => tidy::run(),
         "lint" => lint(),
+        "planted-bugs" => planted::run(),
         "ci" => {
             lint()?;
             test::run(&test::Which::All)
@@ -97,6 +109,15 @@ fn only(args: &[String]) -> Result<test::Which, Failure> {
         [] => Ok(test::Which::All),
         [flag, name] if flag == "--only" => Ok(test::Which::Only(name.clone())),
         _ => Err(Failure::new("usage: cargo xtask test [--only NAME]")),
+    }
+}
+
+fn amount(command: &str, option: &str, args: &[String]) -> Result<Option<u64>, Failure> {
+    let usage = || Failure::new(format!("usage: cargo xtask {command} [{option} NUMBER]"));
+    match args {
+        [] => Ok(None),
+        [flag, number] if flag == option => number.parse().map(Some).map_err(|_| usage()),
+        _ => Err(usage()),
     }
 }
 

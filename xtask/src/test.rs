@@ -3,10 +3,24 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::tools::{self, TOOLS, Tool};
 use crate::{Failure, claude, process};
 
 /// In the path of each test that mounts a file system.
 const MOUNT_TESTS: &str = "with_a_small_disk";
+
+/// In the paths of the tests that take minutes. Each part has a run of its own, so that nothing else uses the machine.
+const LONG_TESTS: [(&str, &str); 3] =
+    [("real crashes", "real_crashes::"), ("torture", "torture::"), ("load", "load::")];
+
+/// Tests that can be made longer, each by a variable.
+pub(crate) const KILLS: Longer = Longer { test: "real_crashes::kill_loop", variable: "TOKENRAIL_TEST_KILLS" };
+pub(crate) const LOAD: Longer = Longer { test: "load::", variable: "TOKENRAIL_TEST_LOAD_S" };
+
+pub(crate) struct Longer {
+    test: &'static str,
+    variable: &'static str,
+}
 
 /// Which tests are asked for.
 pub(crate) enum Which {
@@ -40,10 +54,19 @@ pub(crate) fn run(which: &Which) -> Result<(), Failure> {
         Which::All => {
             rows.push(Row { what: "rust tests", outcome: rust_tests(program)? });
             rows.push(Row { what: "small disk", outcome: mount_tests(program)? });
+            for (what, tests) in LONG_TESTS {
+                rows.push(Row { what, outcome: long_tests(what, tests)? });
+            }
+            for tool in &TOOLS {
+                rows.push(Row { what: tool.what, outcome: tool_tests(tool)? });
+            }
             rows.push(Row { what: "claude CLI", outcome: claude_tests(&claude)? });
         }
         Which::Only(name) => {
-            rows.push(Row { what: "rust tests", outcome: named_tests(name, program)? });
+            let ready: Vec<_> = TOOLS.iter().map(|tool| (tool, tool.ready())).collect();
+            rows.push(Row { what: "rust tests", outcome: named_tests(name, program, &ready)? });
+            let missing = ready.iter().filter_map(|(tool, ready)| Some((tool, ready.as_ref().err()?)));
+            rows.extend(missing.map(|(tool, reason)| Row { what: tool.what, outcome: not_run(reason) }));
             if let Err(reason) = &claude {
                 rows.push(Row { what: "claude CLI", outcome: not_run(reason) });
             }
@@ -56,7 +79,32 @@ pub(crate) fn run(which: &Which) -> Result<(), Failure> {
 fn rust_tests(program: Option<&Path>) -> Result<Outcome, Failure> {
     let mut tests = cargo_test(program);
     tests.args(["--", "--skip", claude::TESTS, "--skip", MOUNT_TESTS]);
+    for (_, long) in LONG_TESTS {
+        tests.args(["--skip", long]);
+    }
+    for tool in &TOOLS {
+        tests.args(["--skip", tool.tests]);
+    }
     counted("rust tests", &mut tests)
+}
+
+fn long_tests(what: &str, path: &str) -> Result<Outcome, Failure> {
+    let mut tests = cargo_test(None);
+    tests.args(["--test", "crashes", "--", path, "--skip", tools::STRACE_TESTS, "--skip", MOUNT_TESTS]);
+    counted(what, tests.args(["--test-threads", "2"]))
+}
+
+/// Runs one of the long tests, as long as asked.
+pub(crate) fn longer(which: &Longer, amount: Option<u64>) -> Result<(), Failure> {
+    need_a_c_compiler()?;
+    let build = ["build", "--workspace", "--all-targets", "--locked"];
+    process::step("building everything", process::cargo().args(build))?;
+    let mut tests = cargo_test(None);
+    tests.args(["--test", "crashes", "--", which.test, "--nocapture", "--test-threads", "1"]);
+    if let Some(amount) = amount {
+        tests.env(which.variable, amount.to_string());
+    }
+    process::step(which.test, &mut tests)
 }
 
 /// Tests that mount a small disk of their own, to fill it.
@@ -68,6 +116,18 @@ fn mount_tests(program: Option<&Path>) -> Result<Outcome, Failure> {
     let mut tests = cargo_test(program);
     tests.args(["--test", "e2e", "--", MOUNT_TESTS]);
     counted("tests with a small disk", &mut tests)
+}
+
+/// Tests that need a program of others.
+fn tool_tests(tool: &Tool) -> Result<Outcome, Failure> {
+    match tool.ready() {
+        Ok(program) => {
+            let mut tests = cargo_test(None);
+            tests.env(tool.variable, program).args(["--", tool.tests, "--test-threads", "2"]);
+            counted(&format!("tests with {}", tool.what), &mut tests)
+        }
+        Err(reason) => Ok(not_run(&reason)),
+    }
 }
 
 /// In a run of their own, when nothing else uses the machine: the program takes seconds of processor time to start.
@@ -82,11 +142,21 @@ fn claude_tests(program: &Result<PathBuf, Failure>) -> Result<Outcome, Failure> 
     }
 }
 
-fn named_tests(name: &str, program: Option<&Path>) -> Result<Outcome, Failure> {
+fn named_tests(
+    name: &str,
+    program: Option<&Path>,
+    tools: &[(&Tool, Result<PathBuf, Failure>)],
+) -> Result<Outcome, Failure> {
     let mut tests = cargo_test(program);
     tests.args(["--", name]);
     if program.is_none() {
         tests.args(["--skip", claude::TESTS]);
+    }
+    for (tool, ready) in tools {
+        match ready {
+            Ok(program) => tests.env(tool.variable, program),
+            Err(_) => tests.args(["--skip", tool.tests]),
+        };
     }
     counted(&format!("tests named {name}"), &mut tests)
 }

@@ -36,6 +36,7 @@ pub(crate) struct AgentTask {
 impl AgentTask {
     pub(crate) async fn run(self) {
         tokio::select! {
+            biased;
             () = self.run_turns() => {}
             () = self.watch_followers(), if self.cancel_on_disconnect => {}
         }
@@ -120,6 +121,7 @@ impl AgentTask {
         self.core.tell_status(self.agent, AgentStatus::Initializing, self.core.now());
         self.core.waiting.fetch_add(1, Ordering::Relaxed);
         let place = tokio::select! {
+            biased;
             () = self.core.closing.cancelled() => Err(SaveError::Closing),
             () = self.core.draining.cancelled() => Err(SaveError::Closing),
             () = self.control.poked.notified() => Ok(None),
@@ -140,7 +142,7 @@ impl AgentTask {
         let mut recorder = self.recorder(&agent, &turn, SoFar::nothing(self.core.now()));
         // The turn is in the journal before its agent runs: what an agent does can always be told.
         if let Some(append) = self.user_message(&mut recorder, &mut turn) {
-            announce(&self.core, &self.tail, self.core.save(append).await?);
+            announce(&self.core, &self.tail, &self.core.save(append).await?);
         }
         drop(queue);
 
@@ -148,6 +150,7 @@ impl AgentTask {
         let started = match self.agent_type(&agent) {
             _ if cancel.is_cancelled() || self.core.draining.is_cancelled() => Err(Verdict::cancelled()),
             Some(kind) => tokio::select! {
+                biased;
                 started = kind.runner.start(&order) => {
                     started.map_err(|error| Verdict::failed(error.to_agent_error()))
                 }
@@ -189,7 +192,7 @@ impl AgentTask {
         conclude(&mut recorder, Verdict::cancelled(), now);
         let both = message.into_iter().chain(recorder.take(TurnStep::End)).collect();
         if let Some(both) = Append::chain(both) {
-            announce(&self.core, &self.tail, self.core.save(both).await?);
+            announce(&self.core, &self.tail, &self.core.save(both).await?);
         }
         Ok(())
     }

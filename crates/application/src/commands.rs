@@ -8,6 +8,8 @@ use std::sync::atomic::Ordering;
 use tokenrail_domain::{
     Agent, AgentId, AgentStatus, Copied, JsonText, Sequence, Timestamp, Turn, TurnNumber, TurnState,
 };
+#[cfg(planted_bugs)]
+use tokenrail_ports::planted::{Bug, is_planted};
 use tokenrail_ports::{Created, Enqueued, Idempotency, Recalled, StoreError};
 
 use crate::agent_task::AgentTask;
@@ -93,12 +95,11 @@ impl AgentService {
             // There is no such agent: nothing is left of it.
             self.remove_folders(id).await;
         }
-        match created? {
-            Created::New => {}
-            Created::Again(id) | Created::ChatTaken(id) => {
-                return Ok(LaunchOutcome { agent: self.get(id).await?, again: true });
-            }
-            Created::KeyReused => return Err(Refusal::KeyReused),
+        match created {
+            Ok(Created::New) => {}
+            Ok(Created::Again(id) | Created::ChatTaken(id)) => return self.known(id).await,
+            Ok(Created::KeyReused) => return Err(Refusal::KeyReused),
+            Err(error) => return Err(self.refused(&agent, error)),
         }
         self.ensure_task(&agent);
         self.core.news.tell(News::Created { agent: Box::new(agent.clone()), at: now });
@@ -112,9 +113,21 @@ impl AgentService {
     /// [`Refusal::KeyReused`], [`Refusal::Store`].
     pub async fn launched_before(&self, key: &CommandKey) -> Result<Option<LaunchOutcome>, Refusal> {
         match self.recall(LAUNCH.to_owned(), key).await? {
-            Some(recalled) => Ok(Some(LaunchOutcome { agent: self.get(recalled.agent).await?, again: true })),
+            Some(recalled) => Ok(Some(self.known(recalled.agent).await?)),
             None => Ok(None),
         }
+    }
+
+    /// An agent whose launch is asked for again.
+    async fn known(&self, id: AgentId) -> Result<LaunchOutcome, Refusal> {
+        let agent = self.get(id).await?;
+        #[cfg(planted_bugs)]
+        if is_planted(Bug::KnownIsNotRun) {
+            return Ok(LaunchOutcome { agent, again: true });
+        }
+        // The first answer may have been that the outcome is unknown: then nobody runs it yet.
+        self.ensure_task(&agent);
+        Ok(LaunchOutcome { agent, again: true })
     }
 
     /// What the key was used for, if it is known.
@@ -146,10 +159,14 @@ impl AgentService {
         content: String,
         key: Option<CommandKey>,
     ) -> Result<Accepted, Refusal> {
+        #[cfg(planted_bugs)]
+        let key = key.filter(|_| !is_planted(Bug::KeyForgotten));
         let scope = format!("message:{id}");
         if let Some(key) = &key
             && let Some(Recalled { turn, queued, .. }) = self.recall(scope.clone(), key).await?
         {
+            // As in `known`.
+            self.ensure_task(&self.get(id).await?);
             return Ok(Accepted { turn, queued });
         }
         if self.core.closing.is_cancelled() || self.core.draining.is_cancelled() {
@@ -170,17 +187,18 @@ impl AgentService {
             Some(control) => Some(control.queue.lock().await),
             None => None,
         };
-        let accepted = self.core.outside.agents.enqueue(turn, self.core.limits.queued_turns, key).await?;
+        let accepted = self.core.outside.agents.enqueue(turn, self.core.limits.queued_turns, key).await;
         drop(queue);
         match accepted {
-            Enqueued::New { turn, queued } => {
+            // The first answer to the same key may have been that the outcome is unknown: then nobody runs it yet.
+            Ok(Enqueued::New { turn, queued } | Enqueued::Again { turn, queued }) => {
                 self.ensure_task(&agent);
                 Ok(Accepted { turn, queued })
             }
-            Enqueued::Again { turn, queued } => Ok(Accepted { turn, queued }),
-            Enqueued::KeyReused => Err(Refusal::KeyReused),
-            Enqueued::QueueFull => Err(Refusal::QueueFull),
-            Enqueued::UnknownAgent => Err(Refusal::NotFound(id)),
+            Ok(Enqueued::KeyReused) => Err(Refusal::KeyReused),
+            Ok(Enqueued::QueueFull) => Err(Refusal::QueueFull),
+            Ok(Enqueued::UnknownAgent) => Err(Refusal::NotFound(id)),
+            Err(error) => Err(self.refused(&agent, error)),
         }
     }
 
@@ -198,12 +216,26 @@ impl AgentService {
         }
     }
 
+    /// A turn that could not be saved, or perhaps could: in that case somebody must look for it.
+    fn refused(&self, agent: &Agent, error: StoreError) -> Refusal {
+        #[cfg(planted_bugs)]
+        if is_planted(Bug::KnownIsNotRun) {
+            return Refusal::Store(error);
+        }
+        if let StoreError::OutcomeUnknown(_) = error {
+            self.ensure_task(agent);
+        }
+        Refusal::Store(error)
+    }
+
     /// Makes sure that somebody runs what the agent has to run.
     pub(crate) fn ensure_task(&self, agent: &Agent) {
         let tail = self.core.tails.of(agent.id);
         if let Some(control) = self.core.poke_or_register(agent.id, &tail) {
             let core = Arc::clone(&self.core);
             let cancel_on_disconnect = agent.cancel_on_disconnect;
+            #[cfg(planted_bugs)]
+            let cancel_on_disconnect = cancel_on_disconnect || is_planted(Bug::DisconnectCancels);
             let replay = match agent.copy {
                 Some(Copied::Replay(replay)) => Some(replay),
                 Some(Copied::File) | None => None,

@@ -17,6 +17,7 @@ pub(crate) async fn compact(core: Arc<Core>) {
             }
         }
         tokio::select! {
+            biased;
             () = core.closing.cancelled() => return,
             () = core.compaction.notified() => {}
         }

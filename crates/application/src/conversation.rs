@@ -24,23 +24,24 @@ impl AgentService {
     pub async fn converse(&self, chat: String, launch: Launch) -> Result<Said, Refusal> {
         // A launch's keys are all of one scope; of a message, the agent is a part of the scope.
         let first_key = launch.idempotency.as_ref().map(|key| in_chat(&chat, key));
+        let agent = match self.by_chat(chat.clone()).await? {
+            Some(agent) => agent.id,
+            None => {
+                let first = Launch { chat: Some(chat), idempotency: first_key.clone(), ..launch.clone() };
+                let outcome = self.launch(first).await?;
+                if !outcome.again {
+                    return Ok(Said { agent: outcome.agent.id, turn: TurnNumber::FIRST });
+                }
+                outcome.agent.id
+            }
+        };
+        // There is an agent: it may be this very message that has launched it, a moment ago or long since. That is
+        // asked last, for whoever says the same at the same time may have been faster until here.
         if let Some(key) = &first_key
             && let Some(outcome) = self.launched_before(key).await?
         {
             return Ok(Said { agent: outcome.agent.id, turn: TurnNumber::FIRST });
         }
-        let agent = match self.by_chat(chat.clone()).await? {
-            Some(agent) => agent.id,
-            None => {
-                let first = Launch { chat: Some(chat), idempotency: first_key, ..launch.clone() };
-                let outcome = self.launch(first).await?;
-                if !outcome.again {
-                    return Ok(Said { agent: outcome.agent.id, turn: TurnNumber::FIRST });
-                }
-                // Somebody else was first.
-                outcome.agent.id
-            }
-        };
         let accepted = self.send(agent, launch.prompt, launch.idempotency).await?;
         Ok(Said { agent, turn: accepted.turn })
     }

@@ -1,11 +1,13 @@
 //! What the use cases and the tasks share.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokenrail_domain::{AgentId, AgentStatus, Timestamp};
+#[cfg(planted_bugs)]
+use tokenrail_ports::planted::{Bug, is_planted};
 use tokenrail_ports::{Append, StoreError};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, Semaphore};
@@ -41,7 +43,8 @@ pub(crate) struct Core {
     pub(crate) compaction: Notify,
     /// Rung when an agent's task has ended.
     pub(crate) retired: Notify,
-    controls: Mutex<HashMap<AgentId, Arc<Control>>>,
+    /// Sorted: a stop reaches the agents in the same order in each run of a simulation.
+    controls: Mutex<BTreeMap<AgentId, Arc<Control>>>,
 }
 
 /// The handle of one agent's task.
@@ -138,6 +141,11 @@ impl Core {
     /// Ends an agent's task, unless it was poked after `pokes`.
     pub(crate) fn retire(&self, agent: AgentId, tail: &Tail, pokes: usize) -> bool {
         let mut controls = self.controls.lock().unwrap_or_else(PoisonError::into_inner);
+        #[cfg(planted_bugs)]
+        let pokes = match controls.get(&agent) {
+            Some(control) if is_planted(Bug::RetireIgnoresNews) => control.pokes(),
+            _ => pokes,
+        };
         if controls.get(&agent).is_some_and(|control| control.pokes() != pokes) {
             return false;
         }
@@ -169,6 +177,8 @@ impl Core {
     /// next life of the server finds out. [`SaveError::Refused`] where trying again is no use.
     pub(crate) async fn save(&self, append: Append) -> Result<Append, SaveError> {
         let mut pause = self.limits.retry_pause;
+        #[cfg(planted_bugs)]
+        let mut append = append;
         loop {
             let error = match self.outside.journal.append(append.clone()).await {
                 Ok(()) => {
@@ -184,6 +194,10 @@ impl Core {
                     return Err(SaveError::Refused(error));
                 }
             };
+            #[cfg(planted_bugs)]
+            if crate::planted::after_error(&mut append, &error) {
+                return Ok(append);
+            }
             Counters::add(&self.counters.write_retries, 1);
             tracing::warn!(agent = %append.agent, error = &error as &dyn std::error::Error, "write failed, trying again");
             pause = self.pause(pause).await.ok_or(SaveError::Closing)?;
@@ -193,6 +207,7 @@ impl Core {
     /// Waits before another try; gives the next pause, or none where the server goes down.
     pub(crate) async fn pause(&self, pause: Duration) -> Option<Duration> {
         tokio::select! {
+            biased;
             () = self.closing.cancelled() => None,
             () = tokio::time::sleep(pause) => Some((pause * 2).min(self.limits.retry_pause_max)),
         }

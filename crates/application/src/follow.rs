@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use tokenrail_domain::{AgentId, Event, Sequence};
 use tokenrail_ports::StoreError;
+#[cfg(planted_bugs)]
+use tokenrail_ports::planted::{Bug, is_planted};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -94,6 +96,10 @@ impl Follower {
         loop {
             // The bell is read before the events are looked for: what is committed later rings again.
             let bell = *self.bell.borrow_and_update();
+            #[cfg(planted_bugs)]
+            if is_planted(Bug::DropOnLag) && self.cursor.0 + 8 < bell.head.0 {
+                self.cursor = Sequence(bell.head.0 - 1);
+            }
             if self.cursor < bell.head {
                 let page = match self.page().await {
                     // Purged while it was followed: there is no more to give.
@@ -110,7 +116,13 @@ impl Follower {
             if !bell.active && !self.keep {
                 return Ok(Next::End(StreamEnd::AgentEnded));
             }
+            #[cfg(planted_bugs)]
+            if is_planted(Bug::LostWakeUp) {
+                tokio::task::yield_now().await;
+                self.bell.mark_unchanged();
+            }
             tokio::select! {
+                biased;
                 () = self.closing.cancelled() => return Ok(Next::End(StreamEnd::ShuttingDown)),
                 changed = self.bell.changed() => if changed.is_err() {
                     return Ok(Next::End(StreamEnd::AgentEnded));

@@ -11,6 +11,9 @@
 //!
 //! Save first, announce second: `pump::Pump::saved` is the only place that announces, and it takes what the
 //! journal has just taken.
+//!
+//! Nothing here draws a chance: each `select!` is `biased`, so that a simulation with the same seed goes the same way
+//! (`tests/simulation`).
 
 mod agent_task;
 mod commands;
@@ -23,8 +26,11 @@ mod follow;
 mod history;
 mod import;
 mod limits;
+mod message_status;
 mod news;
 mod outside;
+#[cfg(planted_bugs)]
+mod planted;
 mod pump;
 mod recorder;
 mod reparse;
@@ -43,6 +49,7 @@ pub use error::Refusal;
 pub use follow::{Follower, Next, Page, StreamEnd};
 pub use import::{Import, ImportError, Imported};
 pub use limits::Limits;
+pub use message_status::MessageStatus;
 pub use news::News;
 pub use outside::{AgentType, Outside};
 pub use reparse::{Finding, Reparsed};

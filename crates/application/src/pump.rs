@@ -8,6 +8,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use tokenrail_domain::{AgentId, EventBody, JsonText, Notice, Timestamp, Turn};
+#[cfg(planted_bugs)]
+use tokenrail_ports::planted::{Bug, is_planted};
 use tokenrail_ports::{Append, IAgentRun, OutputLine, RunEnd, RunOutput, StoreError, TurnStep};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
@@ -111,13 +113,17 @@ impl Pump {
             if in_flight.is_none() {
                 in_flight = self.take().map(|append| self.begin_save(append));
             }
+            #[cfg(planted_bugs)]
+            if is_planted(Bug::CancelBeforeReaping) && self.stop == Some(Stop::Cancelled) {
+                return self.finish(RunEnd::default(), in_flight).await;
+            }
             let room = self.has_room();
             let (deadline, expired) = next_deadline(&self.watched(room), &self.core.limits);
             tokio::select! {
                 biased;
                 saved = saving(&mut in_flight) => {
                     in_flight = None;
-                    self.saved(saved?);
+                    self.saved(&saved?);
                     if !room {
                         // The agent was not listened to meanwhile: that was no silence of its own.
                         self.last_output = Instant::now();
@@ -154,7 +160,7 @@ impl Pump {
     ) -> Result<(), SaveError> {
         conclude(&mut recorder, verdict, core.now());
         if let Some(append) = recorder.take(TurnStep::End) {
-            announce(core, tail, core.save(append).await?);
+            announce(core, tail, &core.save(append).await?);
         }
         Ok(())
     }
@@ -215,7 +221,7 @@ impl Pump {
             // The agent's result stands; what went wrong around it is told beside it.
             self.recorder.note(EventBody::Error(Box::new(error.clone())), now);
         }
-        let verdict = verdict(self.recorder.close(), self.stop.as_ref(), &end, &self.core.limits);
+        let verdict = verdict(self.recorder.close(), self.stop, &end, &self.core.limits);
         conclude(&mut self.recorder, verdict, now);
         self.step = TurnStep::End;
         self.flush(None).await?;
@@ -227,11 +233,11 @@ impl Pump {
     async fn flush(&mut self, in_flight: Option<InFlight>) -> Result<(), SaveError> {
         if let Some(in_flight) = in_flight {
             let saved = in_flight.await?;
-            self.saved(saved);
+            self.saved(&saved);
         }
         if let Some(append) = self.take() {
             let saved = self.begin_save(append).await?;
-            self.saved(saved);
+            self.saved(&saved);
         }
         Ok(())
     }
@@ -246,11 +252,15 @@ impl Pump {
     }
 
     fn begin_save(&self, append: Append) -> InFlight {
+        #[cfg(planted_bugs)]
+        if is_planted(Bug::AnnounceBeforeCommit) {
+            announce(&self.core, &self.tail, append.clone());
+        }
         let core = Arc::clone(&self.core);
         Box::pin(async move { core.save(append).await })
     }
 
-    fn saved(&self, append: Append) {
+    fn saved(&self, append: &Append) {
         announce(&self.core, &self.tail, append);
     }
 
@@ -276,7 +286,7 @@ impl Pump {
 
 /// Tells what has just been saved. Nothing else announces events, and nothing else may: what is given here comes
 /// from [`Core::save`].
-pub(crate) fn announce(core: &Core, tail: &Tail, saved: Append) {
+pub(crate) fn announce(core: &Core, tail: &Tail, saved: &Append) {
     for part in saved.parts() {
         announce_part(core, tail, part);
     }

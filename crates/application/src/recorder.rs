@@ -8,6 +8,8 @@ use tokenrail_domain::{
     AgentError, AgentId, Assembler, ErrorClass, Event, EventBody, MessageOutcome, Said, Sequence, Timestamp,
     TurnClose, TurnNumber, TurnOutcome, TurnResult,
 };
+#[cfg(planted_bugs)]
+use tokenrail_ports::planted::{Bug, is_planted};
 use tokenrail_ports::{Append, IMessageParser, Line, OutputLine, TurnStep};
 
 /// How many bytes of an overlong line are shown in its error.
@@ -58,6 +60,8 @@ impl Recorder {
     /// Goes on after `head`, with the events of the turn so far folded into `assembler`.
     pub(crate) fn new(start: RecorderStart, parser: Box<dyn IMessageParser>) -> Self {
         let RecorderStart { agent, turn, started_at, head, assembler, committed, message_count } = start;
+        #[cfg(planted_bugs)]
+        let committed = if is_planted(Bug::LinesTwiceAfterRestart) { 0 } else { committed };
         Self {
             agent,
             turn,
@@ -83,6 +87,10 @@ impl Recorder {
 
     /// Reads one line of output.
     pub(crate) fn line(&mut self, line: &OutputLine, now: Timestamp) -> Recorded {
+        #[cfg(planted_bugs)]
+        if is_planted(Bug::ParserNotReplayed) && line.end_offset <= self.committed {
+            return Recorded::Line;
+        }
         let mut said = mem::take(&mut self.said);
         let raw = match &line.line {
             Line::Whole(bytes) | Line::Cut(bytes) => {
@@ -194,6 +202,10 @@ impl Recorder {
         for (event, end) in self.pending.iter_mut().zip(self.raw_ends.drain(..)) {
             event.raw = (begin < end).then(|| raw.split_to(end - begin));
             begin = end;
+        }
+        #[cfg(planted_bugs)]
+        if is_planted(Bug::OffsetAheadOfEvents) {
+            self.offset = self.read;
         }
         self.text_bytes = 0;
         let capacity = self.pending.len();

@@ -4,7 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+#[cfg(planted_bugs)]
+use tokenrail_domain::AgentStatus;
 use tokenrail_domain::{Agent, AgentId, Event, Sequence, Timestamp, TurnState};
+#[cfg(planted_bugs)]
+use tokenrail_ports::planted::{Bug, is_planted};
 use tokenrail_ports::{AgentFilter, MessagePage, PageLimit, Probe};
 use tokio::runtime::Handle;
 use tokio::sync::broadcast;
@@ -52,6 +56,11 @@ impl AgentService {
     /// [`Refusal::Store`].
     pub async fn recover(&self) -> Result<usize, Refusal> {
         let agents = self.core.outside.agents.with_open_turns().await?;
+        #[cfg(planted_bugs)]
+        let agents: Vec<Agent> = agents
+            .into_iter()
+            .filter(|agent| !is_planted(Bug::RecoverForgetsQueued) || agent.status == AgentStatus::Running)
+            .collect();
         self.sweep(&agents).await?;
         for agent in &agents {
             self.core.tails.of(agent.id).raise(agent.head);
@@ -149,6 +158,14 @@ impl AgentService {
         // The bell first, then the store: what is committed in between rings.
         let tail = self.core.tails.of(id);
         let agent = self.get(id).await?;
+        #[cfg(planted_bugs)]
+        let (tail, agent) = if is_planted(Bug::SnapshotBeforeSubscribe) {
+            drop(tail);
+            let agent = self.get(id).await?;
+            (self.core.tails.of(id), agent)
+        } else {
+            (tail, agent)
+        };
         tail.raise(agent.head);
         let head = tail.bell().head;
         let cursor = since.unwrap_or(head);

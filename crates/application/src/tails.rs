@@ -71,6 +71,11 @@ impl Batch {
         self.events().last().map_or(Sequence::START, |event| event.sequence)
     }
 
+    /// The batch as `key` has it, where some reader has asked for it already.
+    pub fn rendered(&self, key: RenderingKey) -> Option<&Rendering> {
+        self.renderings[usize::from(key.0) % RENDERINGS].get()
+    }
+
     /// The batch as `key` has it: rendered by the first reader that asks, for all of them.
     pub fn rendering(&self, key: RenderingKey, render: impl FnOnce(&[Event]) -> Rendering) -> &Rendering {
         self.renderings[usize::from(key.0) % RENDERINGS].get_or_init(|| render(self.events()))

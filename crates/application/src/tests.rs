@@ -9,3 +9,4 @@ mod history;
 mod recovery;
 mod refusals;
 mod turns;
+mod unknown;

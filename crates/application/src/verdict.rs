@@ -1,6 +1,8 @@
 //! How a turn ended, from what the agent said, how its process ended, and who stopped it. Pure.
 
 use tokenrail_domain::{AgentError, ErrorClass, StopReason, TurnClose, TurnOutcome};
+#[cfg(planted_bugs)]
+use tokenrail_ports::planted::{Bug, is_planted};
 use tokenrail_ports::{ExitStatus, RunEnd};
 
 use crate::limits::Limits;
@@ -98,10 +100,14 @@ impl Verdict {
 /// that was killed after its result has.
 pub(crate) fn verdict(
     close: Option<&TurnClose>,
-    stop: Option<&Stop>,
+    stop: Option<Stop>,
     end: &RunEnd,
     limits: &Limits,
 ) -> Verdict {
+    #[cfg(planted_bugs)]
+    if is_planted(Bug::ExitCodeDecides) && stop.is_none() && end.status == ExitStatus::Code(0) {
+        return Verdict::of(TurnOutcome::Completed);
+    }
     let stopped = stop.and_then(|stop| stop_error(stop, limits));
     match (close, stop) {
         (Some(close), None | Some(_)) if close.error.is_none() && !close.interrupted => {
@@ -127,7 +133,7 @@ pub(crate) fn verdict(
     }
 }
 
-fn stop_error(stop: &Stop, limits: &Limits) -> Option<AgentError> {
+fn stop_error(stop: Stop, limits: &Limits) -> Option<AgentError> {
     match stop {
         Stop::Cancelled | Stop::Abandoned => None,
         Stop::Expired(expired) => expired.to_agent_error(limits),
@@ -183,7 +189,7 @@ mod tests {
     }
 
     fn check(close: Option<&TurnClose>, stop: Option<Stop>, end: &RunEnd, expected: (&str, Option<&str>)) {
-        let verdict = verdict(close, stop.as_ref(), end, &Limits::default());
+        let verdict = verdict(close, stop, end, &Limits::default());
         let code = verdict.error.as_ref().and_then(|error| error.code.as_deref());
         assert_eq!((verdict.outcome.as_str(), code), expected);
     }

@@ -141,6 +141,27 @@ pub fn message_id(agent: AgentId, turn: TurnNumber, message: MessageOrdinal) -> 
     derive(agent, launched_at as u64, salt)
 }
 
+/// Which message of the agent has this id: the inverse of [`message_id`]; none where the id is not of that kind.
+///
+/// Six bits of what was mixed are not in an id. About once in a thousand ids they leave a choice: a message of a turn
+/// that no agent comes to, and the one that is meant.
+pub fn message_of(agent: AgentId, id: Uuid) -> Option<(TurnNumber, MessageOrdinal)> {
+    let (high, low) = id.as_u64_pair();
+    if high >> 16 != agent.0.as_u64_pair().0 >> 16 {
+        // A message's id has its agent's time of launch.
+        return None;
+    }
+    // The first word of the random part, but for the six bits that say version and variant.
+    let known = (high & 0xfff) << 48 | (low & u64::MAX >> 2) >> 16;
+    let unknown = (0..64_u64).map(|bits| known | bits >> 2 << 60 | (bits & 0b11) << 46);
+    let salts = unknown.map(|first| unmix(unmix(first) ^ agent.0.as_u64_pair().1));
+    let messages = salts.filter(|salt| salt >> 63 == 1).map(|salt| {
+        let turn = TurnNumber((salt >> 32) as u32 & (u32::MAX >> 1));
+        (turn, MessageOrdinal(salt as u32))
+    });
+    messages.filter(|(turn, message)| message_id(agent, *turn, *message) == id).min()
+}
+
 fn derive(agent: AgentId, at_ms: u64, salt: u64) -> Uuid {
     let (high, low) = agent.0.as_u64_pair();
     let first = mix(low ^ mix(salt));
@@ -160,6 +181,13 @@ fn mix(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
+/// The inverse of [`mix`]: its steps back, with the inverses of its factors modulo 2^64.
+fn unmix(mut z: u64) -> u64 {
+    z = (z ^ (z >> 31) ^ (z >> 62)).wrapping_mul(0x3196_42b2_d24d_8ec3);
+    z = (z ^ (z >> 27) ^ (z >> 54)).wrapping_mul(0x96de_1b17_3f11_9089);
+    (z ^ (z >> 30) ^ (z >> 60)).wrapping_sub(0x9e37_79b9_7f4a_7c15)
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
@@ -176,6 +204,8 @@ mod tests {
                 for message in 0..500 {
                     let id = message_id(agent, TurnNumber(turn), MessageOrdinal(message));
                     assert_eq!(id.get_version_num(), 7);
+                    let named = message_of(agent, id);
+                    assert_eq!(named, Some((TurnNumber(turn), MessageOrdinal(message))));
                     assert!(seen.insert(id), "{id} twice");
                 }
             }
@@ -183,6 +213,21 @@ mod tests {
                 assert!(seen.insert(derive(agent, 5, sequence)), "sequence {sequence} twice");
             }
         }
+    }
+
+    #[test]
+    fn an_id_that_is_no_message_of_the_agent_names_none() {
+        let agent = AgentId::new(Timestamp(1_795_299_000_000), [7; 10]);
+        let other = AgentId::new(Timestamp(1_795_299_000_000), [8; 10]);
+        let id = message_id(agent, TurnNumber(3), MessageOrdinal(4));
+        assert_eq!(message_of(other, id), None, "another agent, launched at the same time");
+        assert_eq!(message_of(agent, agent.as_uuid()), None);
+        assert_eq!(
+            message_of(agent, derive(agent, 1_795_299_000_000, 5)),
+            None,
+            "an event that is no message"
+        );
+        assert_eq!(message_of(agent, Uuid::nil()), None);
     }
 
     #[test]

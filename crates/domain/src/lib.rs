@@ -37,7 +37,9 @@ pub use event::{
     AgentError, CompleteMessage, ContentBlock, ErrorClass, Event, EventBody, MessageOutcome, Notice, Part,
     ToolCall, ToolResult, TurnResult, Usage,
 };
-pub use ids::{AgentId, MessageOrdinal, ParseIdError, Sequence, Timestamp, TurnNumber, event_id, message_id};
+pub use ids::{
+    AgentId, MessageOrdinal, ParseIdError, Sequence, Timestamp, TurnNumber, event_id, message_id, message_of,
+};
 pub use json::JsonText;
 pub use said::{Said, TurnClose};
 pub use turn::{StopReason, Turn, TurnOutcome, TurnState};

@@ -23,9 +23,11 @@ const TURN_STATE: &str = "
 
 const ADD_MESSAGE: &str = "
     INSERT INTO agent_messages
-        (id, agent_id, sequence_number, first_sequence, type, role, content, raw, metadata, created_at)
+        (id, agent_id, sequence_number, first_sequence, type, role, content, raw, metadata, created_at,
+         checksum)
     VALUES
-        (:id, :agent_id, :sequence, :first_sequence, :type, :role, :content, :raw, :metadata, :created_at)";
+        (:id, :agent_id, :sequence, :first_sequence, :type, :role, :content, :raw, :metadata, :created_at,
+         :checksum)";
 
 const MOVE_HEAD: &str = "
     UPDATE heads
@@ -312,7 +314,8 @@ pub(crate) fn wait_again(db: &Connection, agent: i64) -> rusqlite::Result<()> {
 }
 
 pub(crate) fn add_message(db: &Connection, agent: &str, row: &MessageRow) -> rusqlite::Result<()> {
-    let MessageRow { id, sequence, first_sequence, kind, role, content, raw, metadata, created_at } = row;
+    let MessageRow { id, sequence, first_sequence, kind, role, content, raw, metadata, created_at, checksum } =
+        row;
     db.prepare_cached(ADD_MESSAGE)?.execute(named_params! {
         ":id": id,
         ":agent_id": agent,
@@ -324,6 +327,7 @@ pub(crate) fn add_message(db: &Connection, agent: &str, row: &MessageRow) -> rus
         ":raw": raw,
         ":metadata": metadata,
         ":created_at": created_at,
+        ":checksum": checksum,
     })?;
     Ok(())
 }

@@ -19,7 +19,7 @@ const NEXT_TURN: &str = "
     LIMIT 1";
 
 const PACKED_BATCHES: &str = "
-    SELECT first_seq, last_seq, turn, codec, payload
+    SELECT first_seq, last_seq, turn, codec, payload, checksum
     FROM journal
     WHERE agent = :agent AND :first <= first_seq AND first_seq <= :last AND codec = 1
     ORDER BY first_seq";
@@ -86,7 +86,7 @@ impl CompactCommand {
             self.batches += 1;
             bytes += row.get_ref(4).and_then(|payload| Ok(payload.as_blob()?.len())).map_err(store_error)?;
             let first = sequence_of(row, 0).map_err(store_error)?;
-            for event in unpack_row(row)? {
+            for event in unpack_row(row, self.agent)? {
                 events.push(event.map_err(|error| StoreError::Corrupt(format!("batch {first}: {error}")))?);
             }
         }

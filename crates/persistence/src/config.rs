@@ -58,7 +58,9 @@ pub struct StoreLimits {
     pub wal_max_bytes: u64,
     /// How long the writer waits for readers when it wants to empty the log: everybody who writes waits with it.
     pub wal_cut_wait_ms: u32,
-    /// About how many bytes of events one compacted block holds.
+    /// A database up to this size has its pages checked at each start: it takes about a second for each GiB.
+    pub start_check_bytes: u64,
+    /// About how many bytes of events one compacted block holds. Packing takes about 16 times as much memory.
     pub block_bytes: usize,
     /// How many events one compacted block holds at most.
     pub block_events: usize,
@@ -76,7 +78,8 @@ impl Default for StoreLimits {
             checkpoint_interval_ms: 200,
             wal_max_bytes: 64 << 20,
             wal_cut_wait_ms: 20,
-            block_bytes: 1 << 20,
+            start_check_bytes: 256 << 20,
+            block_bytes: 512 << 10,
             block_events: 4096,
         }
     }

@@ -1,9 +1,10 @@
 //! Examines a database without changing it.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use rusqlite::{Connection, named_params};
-use tokenrail_domain::{AgentId, Event, Sequence};
+use tokenrail_domain::{AgentId, Event, EventBody, MessageOrdinal, Sequence};
 use tokenrail_ports::StoreError;
 
 use crate::columns::{agent_id_of, sequence_of};
@@ -116,9 +117,11 @@ impl Diagnosis {
         };
         let mut events = 0;
         let mut problem = Ok(());
+        let mut open = OpenMessages::default();
         for_each_between(db, key, (Sequence(1), head), |event| {
             events += 1;
-            if !event.body.is_delta() {
+            problem = open.see(&event);
+            if problem.is_ok() && !event.body.is_delta() {
                 problem = next_row().and_then(|row| same(&event, row.as_ref()));
             }
             if problem.is_ok() { Flow::More } else { Flow::Enough }
@@ -132,6 +135,25 @@ impl Diagnosis {
             None => Ok(()),
             Some(row) => Err(StoreError::Corrupt(format!("message {}: no such event", row.sequence))),
         }
+    }
+}
+
+/// The messages that have begun and not ended.
+#[derive(Default)]
+struct OpenMessages(BTreeSet<MessageOrdinal>);
+
+impl OpenMessages {
+    fn see(&mut self, event: &Event) -> Result<(), StoreError> {
+        match &event.body {
+            EventBody::Message(message) => drop(self.0.remove(&message.message)),
+            EventBody::Abandoned { message } => drop(self.0.remove(message)),
+            EventBody::TurnResult(_) if !self.0.is_empty() => {
+                let text = format!("result {}: a message was never ended", event.sequence);
+                return Err(StoreError::Corrupt(text));
+            }
+            body => self.0.extend(body.delta_of()),
+        }
+        Ok(())
     }
 }
 

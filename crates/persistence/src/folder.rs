@@ -1,41 +1,79 @@
 //! The data folder: made private, and used by one server at a time.
 
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
-use std::io;
+use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 
 use crate::OpenError;
 
 const FOLDER_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
+const LOCK: &str = "Lock";
+/// A server that was killed while it started an agent leaves a process that holds the lock until it has become the
+/// supervisor.
+const LOCK_PATIENCE: Duration = Duration::from_secs(1);
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
+/// What stands in the lock file of a folder that has a database.
+const MARK: &[u8] = b"tokenrail.db\n";
 
 /// The right to use a data folder; given back when it is dropped.
 pub(crate) struct Folder {
     path: PathBuf,
     /// The kernel's lock on it goes when the file is closed, also when the server is killed.
-    _lock: File,
+    lock: File,
 }
 
 impl Folder {
     pub(crate) fn claim(path: &Path) -> Result<Self, OpenError> {
         make(path).map_err(|error| OpenError::io(path, error))?;
-        let lock_path = path.join("Lock");
+        let lock_path = path.join(LOCK);
         let lock = private_file(&lock_path).map_err(|error| OpenError::io(&lock_path, error))?;
-        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Self { path: path.to_owned(), _lock: lock }),
-            Err(rustix::io::Errno::WOULDBLOCK) => Err(OpenError::Locked { folder: path.to_owned() }),
-            Err(error) => Err(OpenError::io(&lock_path, error.into())),
+        let started = Instant::now();
+        loop {
+            match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(Self { path: path.to_owned(), lock }),
+                Err(Errno::WOULDBLOCK) if started.elapsed() < LOCK_PATIENCE => std::thread::sleep(LOCK_PAUSE),
+                Err(Errno::WOULDBLOCK) => return Err(OpenError::Locked { folder: path.to_owned() }),
+                Err(error) => return Err(OpenError::io(&lock_path, error.into())),
+            }
         }
     }
 
     /// The database's path. The file exists, so that SQLite gives its own files the same permissions.
+    ///
+    /// # Errors
+    /// An empty file is to SQLite as good as none. Where there was a database before, it is one that was lost.
     pub(crate) fn database(&self) -> Result<PathBuf, OpenError> {
         let path = database_path(&self.path);
+        let is_empty = std::fs::metadata(&path).is_ok_and(|file| file.len() == 0);
+        if is_empty && self.was_used()? {
+            let problem = "it is empty, and was not; without the file a new one is made".to_owned();
+            return Err(OpenError::Corrupt { path, problem });
+        }
         private_file(&path).map_err(|error| OpenError::io(&path, error))?;
         Ok(path)
+    }
+}
+
+impl Folder {
+    /// Remembers that the folder has a database.
+    pub(crate) fn mark_as_used(&self) -> Result<(), OpenError> {
+        if self.was_used()? {
+            return Ok(());
+        }
+        let failed = |error| OpenError::io(&self.path.join(LOCK), error);
+        (&self.lock).write_all(MARK).map_err(failed)?;
+        self.lock.sync_all().map_err(failed)
+    }
+
+    fn was_used(&self) -> Result<bool, OpenError> {
+        let lock = self.lock.metadata().map_err(|error| OpenError::io(&self.path.join(LOCK), error))?;
+        Ok(0 < lock.len())
     }
 }
 

@@ -88,3 +88,38 @@ UNION ALL
 SELECT 'a purged id is never used again', agents.id, 'it is'
 FROM agents
 JOIN tombstones ON tombstones.id = agents.id
+
+UNION ALL
+SELECT 'where no turn runs no message is open', agents.id, 'open from ' || heads.open_from
+FROM agents
+JOIN heads ON heads.agent = agents.key
+WHERE heads.open_from IS NOT NULL AND heads.running = 0
+
+UNION ALL
+SELECT 'an agent that has ended is as its newest result says', agents.id,
+    agents.status || ', but turn ' || turns.number || ' ' || turns.outcome
+FROM agents
+JOIN turns ON turns.agent = agents.key
+WHERE agents.status NOT IN ('initializing', 'running')
+    AND turns.last_sequence = (SELECT max(last_sequence) FROM turns WHERE agent = agents.key)
+    AND turns.outcome <> agents.status
+
+UNION ALL
+SELECT 'a turn begins after the one before has ended', agents.id,
+    'turn ' || spans.number || ' begins at ' || spans.first_sequence || ', ended at ' || spans.before
+FROM (
+    SELECT agent, number, first_sequence,
+        lag(last_sequence, 1, 0) OVER (PARTITION BY agent ORDER BY first_sequence, number) AS before
+    FROM turns
+    WHERE first_sequence IS NOT NULL
+) AS spans
+JOIN agents ON agents.key = spans.agent
+WHERE spans.before IS NULL OR spans.first_sequence <> spans.before + 1
+
+UNION ALL
+SELECT 'turns are numbered without a hole', agents.id,
+    count(turns.key) || ' turns, newest ' || max(turns.number)
+FROM agents
+JOIN turns ON turns.agent = agents.key
+GROUP BY agents.key
+HAVING count(turns.key) <> max(turns.number)

@@ -6,17 +6,18 @@ use rusqlite::{Connection, OptionalExtension, Row, named_params};
 use tokenrail_domain::{AgentId, Event, Sequence, TurnNumber};
 use tokenrail_ports::{PageLimit, StoreError};
 
+use crate::checksum::Checksum;
 use crate::columns::{sequence_of, turn_of};
 use crate::error::store_error;
 use crate::packing::{self, Codec, Malformed, Unpacked};
 
 const ADD_BATCH: &str = "
-    INSERT INTO journal (agent, first_seq, last_seq, turn, codec, payload)
-    VALUES (:agent, :first, :last, :turn, :codec, :payload)";
+    INSERT INTO journal (agent, first_seq, last_seq, turn, codec, payload, checksum)
+    VALUES (:agent, :first, :last, :turn, :codec, :payload, :checksum)";
 
 /// The batch in which `from` lies, and those that follow.
 const BATCHES: &str = "
-    SELECT first_seq, last_seq, turn, codec, payload
+    SELECT first_seq, last_seq, turn, codec, payload, checksum
     FROM journal
     WHERE agent = :agent
       AND coalesce((SELECT max(first_seq) FROM journal WHERE agent = :agent AND first_seq <= :from), 0)
@@ -48,6 +49,7 @@ impl BatchWriter<'_> {
             ":turn": self.turn.0,
             ":codec": codec as i64,
             ":payload": payload,
+            ":checksum": checksum_of(self.agent, (first, last), self.turn, codec as i64, payload).sum(),
         })?;
         Ok(())
     }
@@ -112,8 +114,15 @@ pub(crate) fn for_each_between(
     let mut rows = statement
         .query(named_params! { ":agent": agent, ":from": from.0 as i64, ":to": to.0 as i64 })
         .map_err(store_error)?;
+    let mut next = None;
     while let Some(row) = rows.next().map_err(store_error)? {
-        for event in unpack_row(row)? {
+        let (first, last) = ends_of(row).map_err(store_error)?;
+        let follows = next.map_or(first <= from, |next| first == next);
+        if !follows {
+            return Err(StoreError::Corrupt(format!("batch {first}: what comes before it is missing")));
+        }
+        next = Some(last.next());
+        for event in unpack_row(row, agent)? {
             let event = event.map_err(|error| broken(row, error))?;
             if to < event.sequence {
                 return Ok(());
@@ -126,14 +135,31 @@ pub(crate) fn for_each_between(
     Ok(())
 }
 
-/// Opens a row of `first_seq, last_seq, turn, codec, payload`.
-pub(crate) fn unpack_row(row: &Row<'_>) -> Result<Unpacked, StoreError> {
-    let first = sequence_of(row, 0).map_err(store_error)?;
+/// Opens a row of `first_seq, last_seq, turn, codec, payload, checksum`.
+pub(crate) fn unpack_row(row: &Row<'_>, agent: i64) -> Result<Unpacked, StoreError> {
+    let (first, last) = ends_of(row).map_err(store_error)?;
     let turn = turn_of(row, 2).map_err(store_error)?;
-    let codec = Codec::from_number(row.get(3).map_err(store_error)?)
+    let number = row.get(3).map_err(store_error)?;
+    let payload: Vec<u8> = row.get(4).map_err(store_error)?;
+    checksum_of(agent, (first, last), turn, number, &payload).check(row, 5, || format!("batch {first}"))?;
+    let codec = Codec::from_number(number)
         .ok_or_else(|| StoreError::Corrupt(format!("batch {first}: its codec is not known")))?;
-    let payload = row.get(4).map_err(store_error)?;
     packing::unpack(codec, first, turn, payload).map_err(|error| broken(row, error))
+}
+
+fn ends_of(row: &Row<'_>) -> rusqlite::Result<(Sequence, Sequence)> {
+    Ok((sequence_of(row, 0)?, sequence_of(row, 1)?))
+}
+
+fn checksum_of(
+    agent: i64,
+    (first, last): (Sequence, Sequence),
+    turn: TurnNumber,
+    codec: i64,
+    payload: &[u8],
+) -> Checksum {
+    let place = Checksum::new().number(agent).number(first.0 as i64).number(last.0 as i64);
+    place.number(i64::from(turn.0)).number(codec).bytes(payload)
 }
 
 fn broken(row: &Row<'_>, error: Malformed) -> StoreError {

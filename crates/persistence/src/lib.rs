@@ -6,9 +6,10 @@
 //! 2. [`StoreConfig`], [`StoreLimits`]: where it is and what bounds it;
 //! 3. `writer`: the one thread that writes, in groups, and what a failed COMMIT means;
 //! 4. `append`, `commands`, `archive`: the changes; `journal`, `messages`, `agents`: the reads;
-//! 5. `packing`: how a batch of events becomes bytes; `rows`: how an event becomes a row;
+//! 5. `packing`: how a batch of events becomes bytes; `rows`: how an event becomes a row; `checksum`: whether it is still
+//!    the same;
 //! 6. `compaction`, `checkpoint`: what goes on in the background;
-//! 7. [`doctor`]: whether a database is what it must be.
+//! 7. [`doctor`]: whether a database is what it must be; `start_check`: what of it each start looks at.
 
 mod store;
 
@@ -30,6 +31,7 @@ mod keys;
 mod messages;
 mod turns;
 
+mod checksum;
 mod columns;
 mod iso;
 mod packing;
@@ -37,6 +39,7 @@ mod rows;
 
 mod compaction;
 mod doctor;
+mod start_check;
 
 pub use config::{StoreConfig, StoreLimits, Synchronous};
 pub use doctor::{Diagnosis, Fault, doctor};

@@ -14,6 +14,7 @@ use tokenrail_domain::{AgentId, Event, EventBody, Sequence, TurnNumber, event_id
 use tokenrail_ports::StoreError;
 
 use self::metadata::Metadata;
+use crate::checksum::Checksum;
 use crate::iso;
 
 /// One event that is not a delta, as it is stored.
@@ -27,6 +28,7 @@ pub(crate) struct MessageRow {
     pub(crate) raw: Option<RawColumn>,
     pub(crate) metadata: String,
     pub(crate) created_at: String,
+    pub(crate) checksum: u32,
 }
 
 /// Raw lines: text where they are UTF-8, so that people can read them; else a blob.
@@ -59,6 +61,17 @@ fn row_of(agent: AgentId, event: &Event) -> Result<MessageRow, StoreError> {
         EventBody::Message(message) => message.first_sequence,
         _ => None,
     };
+    let created_at = iso::format(event.at);
+    let checksum = checksum_of(&Columns {
+        agent: &agent.to_string(),
+        sequence: event.sequence,
+        first_sequence,
+        kind,
+        content: &content,
+        raw: event.raw.as_deref(),
+        metadata: &metadata,
+        created_at: &created_at,
+    });
     Ok(MessageRow {
         id: event_id(agent, event).to_string(),
         sequence: event.sequence,
@@ -68,12 +81,34 @@ fn row_of(agent: AgentId, event: &Event) -> Result<MessageRow, StoreError> {
         content,
         raw: event.raw.clone().map(RawColumn),
         metadata,
-        created_at: iso::format(event.at),
+        created_at,
+        checksum: checksum.sum(),
     })
 }
 
+/// What a row's checksum is made of.
+struct Columns<'a> {
+    agent: &'a str,
+    sequence: Sequence,
+    first_sequence: Option<Sequence>,
+    kind: &'a str,
+    content: &'a str,
+    raw: Option<&'a [u8]>,
+    metadata: &'a str,
+    created_at: &'a str,
+}
+
+fn checksum_of(columns: &Columns<'_>) -> Checksum {
+    let Columns { agent, sequence, first_sequence, kind, content, raw, metadata, created_at } = columns;
+    let numbers = Checksum::new().number(sequence.0 as i64);
+    let numbers = numbers.number(first_sequence.map_or(0, |first| first.0 as i64));
+    let texts = numbers.bytes(agent.as_bytes()).bytes(kind.as_bytes()).bytes(content.as_bytes());
+    texts.maybe(*raw).bytes(metadata.as_bytes()).bytes(created_at.as_bytes())
+}
+
 /// The columns that [`event`] reads, in its order.
-pub(crate) const COLUMNS: &str = "sequence_number, first_sequence, content, raw, metadata, created_at, type";
+pub(crate) const COLUMNS: &str =
+    "sequence_number, first_sequence, content, raw, metadata, created_at, type, agent_id, checksum";
 
 /// Reads a row back.
 pub(crate) fn event(row: &Row<'_>) -> Result<Event, StoreError> {
@@ -87,10 +122,21 @@ pub(crate) fn event(row: &Row<'_>) -> Result<Event, StoreError> {
         _ => return Err(broken("raw is a number")),
     };
     let metadata: String = column(row, 4)?;
-    let at = iso::parse(&column::<String>(row, 5)?).ok_or_else(|| broken("created_at is no time"))?;
+    let (created_at, kind): (String, String) = (column(row, 5)?, column(row, 6)?);
+    let columns = Columns {
+        agent: &column::<String>(row, 7)?,
+        sequence,
+        first_sequence,
+        kind: &kind,
+        content: &content,
+        raw: raw.as_deref(),
+        metadata: &metadata,
+        created_at: &created_at,
+    };
+    checksum_of(&columns).check(row, 8, || format!("message {sequence}"))?;
+    let at = iso::parse(&created_at).ok_or_else(|| broken("created_at is no time"))?;
     let metadata: Metadata = serde_json::from_str(&metadata).map_err(|error| broken(&error.to_string()))?;
     let turn = TurnNumber(metadata.turn);
-    let kind: String = column(row, 6)?;
     let body =
         metadata.into_body(&kind, content, first_sequence).map_err(|error| broken(&error.to_string()))?;
     Ok(Event { sequence, at, turn, body, raw })

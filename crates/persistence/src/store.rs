@@ -20,6 +20,7 @@ use crate::connection::{ReaderSource, open_writer};
 use crate::error::store_error;
 use crate::folder::Folder;
 use crate::schema;
+use crate::start_check;
 use crate::writer::{Command, Order, Waiting, Writer};
 
 /// The store on disk. Clones are the same store.
@@ -60,6 +61,8 @@ impl Store {
         let failed = |error| OpenError::sqlite(&path, error);
         let mut connection = open_writer(&path, &config).map_err(failed)?;
         schema::migrate(&mut connection, &path)?;
+        start_check::check(&connection, &path, config.limits.start_check_bytes)?;
+        folder.mark_as_used()?;
         let checkpoints = open_writer(&path, &config).map_err(failed)?;
         let readers = readers(&path, &config);
 

@@ -15,6 +15,8 @@
 mod archive;
 mod clock;
 mod parser;
+#[cfg(planted_bugs)]
+pub mod planted;
 mod runner;
 mod store;
 #[cfg(any(test, feature = "testing"))]

@@ -2,27 +2,41 @@
 //! chance, no I/O. So a frame is the same bytes live, on replay and after a restart.
 
 mod agent;
+pub(crate) mod ai_sdk;
 mod event_stream;
+mod fold;
+mod message;
+mod spoken;
+mod stream;
+mod teller;
 
-use tokenrail_application::{Batch, Rendering, RenderingKey};
+use bytes::Bytes;
+use tokenrail_application::{Batch, Page, Rendering, RenderingKey};
 use tokenrail_domain::AgentId;
 
 use crate::error::{Code, FieldProblem, Problem};
 use crate::frames::FrameWriter;
+
+pub(crate) use fold::{Fold, Piece, TextPiece};
+pub(crate) use teller::{Folded, Teller, Words};
 
 /// A vocabulary of WebSocket frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Dialect {
     #[default]
     Agent,
+    Message,
+    Stream,
 }
 
 impl Dialect {
-    const ALL: [Self; 1] = [Self::Agent];
+    const ALL: [Self; 3] = [Self::Agent, Self::Message, Self::Stream];
 
     fn as_str(self) -> &'static str {
         match self {
             Self::Agent => "agent",
+            Self::Message => "message",
+            Self::Stream => "stream",
         }
     }
 
@@ -44,7 +58,7 @@ impl Dialect {
     }
 }
 
-/// The ways in which a batch is written: one number each, below 8.
+/// The ways in which a batch is written whatever came before it: one number each, below 4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Writing {
     pub(crate) form: WritingForm,
@@ -54,8 +68,8 @@ pub(crate) struct Writing {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WritingForm {
-    /// WebSocket frames, ready for the wire.
-    Frames(Dialect),
+    /// WebSocket frames of the dialect `agent`, ready for the wire.
+    Frames,
     /// Blocks of an event stream.
     EventStream,
 }
@@ -63,7 +77,7 @@ pub(crate) enum WritingForm {
 impl Writing {
     fn key(self) -> RenderingKey {
         let form = match self.form {
-            WritingForm::Frames(Dialect::Agent) => 0,
+            WritingForm::Frames => 0,
             WritingForm::EventStream => 2,
         };
         RenderingKey(form + u8::from(self.raw))
@@ -75,12 +89,10 @@ impl Writing {
         batch.rendering(self.key(), |events| {
             let mut ends = Vec::with_capacity(events.len());
             let bytes = match form {
-                WritingForm::Frames(dialect) => {
+                WritingForm::Frames => {
                     let mut out = FrameWriter::default();
                     for event in events {
-                        match dialect {
-                            Dialect::Agent => agent::frames(agent, event, raw, &mut out),
-                        }
+                        agent::frames(agent, event, raw, &mut out);
                         ends.push(out.len());
                     }
                     out.into_bytes()
@@ -97,6 +109,14 @@ impl Writing {
             Rendering { bytes, ends }
         })
     }
+}
+
+/// The frames of each event of a page in the dialect `agent`, as a WebSocket client gets them.
+pub fn agent_frames(agent: AgentId, page: &Page) -> Vec<Bytes> {
+    let form = WritingForm::Frames;
+    let Rendering { bytes, ends } = Writing { form, raw: false }.of(agent, &page.batch);
+    let begin = |index: usize| if index == 0 { 0 } else { ends[index - 1] };
+    (page.skip..ends.len()).map(|index| bytes.slice(begin(index)..ends[index])).collect()
 }
 
 #[cfg(test)]

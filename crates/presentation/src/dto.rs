@@ -1,12 +1,15 @@
 //! Every JSON name that clients see, in and out.
 
 mod agent;
+mod ai_sdk;
 pub(crate) mod archive;
 mod client;
 mod fields;
 mod frames;
 mod message;
+mod message_frames;
 mod requests;
+mod stream_frames;
 mod text;
 mod turn;
 
@@ -16,14 +19,24 @@ pub(crate) use agent::{
     AcceptedDto, AgentDto, AgentErrorDto, AgentRefDto, AgentStatusDto, AgentTypeDto, ServiceStatusDto,
     TicketDto,
 };
-pub(crate) use client::{ClientFrame, Subscribe, client_frame};
+pub(crate) use ai_sdk::{
+    AbandonedDto, ChatFrame, ChatReply, ChatRequest, Chunk, FinishDto, FinishReason, ForeignJson, NoticeDto,
+    ParentDto, PartId, Saying, StartDto, StrayResultDto, SubAgentDto, ToolMetadataDto, UsageDto, Yes,
+    chat_frame, chat_request, text_of,
+};
+pub(crate) use client::{AskedStatus, ClientFrame, Subscribe, client_frame, unknown_message};
 pub(crate) use frames::{
     AgentCreated, AgentDeleted, AgentUpdated, Envelope, ErrorFrame, Heads, ResultDto, StreamComplete,
     StreamError, StreamMessage, StreamStatus, Subscribed, Unsubscribed,
 };
 pub(crate) use message::{AgentMessageDto, MetadataDto};
+pub(crate) use message_frames::{MessageChunk, MessageEnd, MessageNew, MessageStart, MessageStatusFrame};
 pub(crate) use requests::{
-    LaunchBody, ReplayBody, SendBody, TicketBody, launch, replay_speed, send, ticket_path,
+    ChatBody, LaunchBody, ReplayBody, SendBody, TicketBody, launch, replay_speed, send, ticket_path,
+};
+pub(crate) use stream_frames::{
+    StopDto, StreamAbandoned, StreamCancelled, StreamFault, StreamResult, StreamText, StreamToolResult,
+    StreamToolUse, ToolResultDto, ToolUseDto,
 };
 pub(crate) use text::{IdText, IsoTime, Json};
 pub(crate) use turn::{RawLineDto, TurnDto, TurnRecordDto, TurnRecordSchema, next_turns};

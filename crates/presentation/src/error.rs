@@ -108,6 +108,11 @@ impl Problem {
         Self::new(Code::Unauthenticated, "send a valid token: Authorization: Bearer <token>")
     }
 
+    /// What is wrong, in one line.
+    pub(crate) fn sentence(&self) -> String {
+        self.errors.first().map_or_else(|| self.detail.clone(), FieldProblem::sentence)
+    }
+
     /// The body of the answer.
     pub(crate) fn to_json(&self, request_id: &str) -> Vec<u8> {
         let Self { code, detail, errors, head, retry_after_s: _, allow: _ } = self;

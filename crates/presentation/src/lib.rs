@@ -4,12 +4,13 @@
 //!
 //! 1. [`routes`]: the API on one screen, and [`app`], the same with its guard;
 //! 2. `guard`: what stands before every route;
-//! 3. `rest`, `sse`, `ws`: one module for each way of talking;
+//! 3. `rest`, `sse`, `ws`, `chat`: one module for each way of talking;
 //! 4. `dialect` and `frames`: events in, bytes out, once for all readers;
 //! 5. `record`, `lineage`: a turn as one document, and its chain of messages; `export`, `import`: an agent as one file;
 //! 6. `dto`: every JSON name; `error`: every problem that a client can be told.
 
 mod api;
+mod chat;
 mod config;
 mod dialect;
 mod dto;
@@ -36,6 +37,7 @@ mod tests;
 
 pub use api::{Api, RandomSource};
 pub use config::{PresentationConfig, Secret};
+pub use dialect::agent_frames;
 pub use dto::event_json;
 pub use routes::{app, page, routes};
 pub use socket::{SocketLimits, on_connect};

@@ -5,16 +5,16 @@ use std::sync::OnceLock;
 use actix_web::HttpResponse;
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
-use utoipa::openapi::{ContentBuilder, Ref, ResponseBuilder};
+use utoipa::openapi::{ContentBuilder, Ref, RefOr, ResponseBuilder, Schema};
 use utoipa::{Modify, OpenApi};
 
 use crate::dto::{
     AcceptedDto, AgentDto, AgentErrorDto, AgentMessageDto, AgentRefDto, AgentStatusDto, AgentTypeDto,
-    LaunchBody, MetadataDto, ReplayBody, SendBody, ServiceStatusDto, TicketBody, TicketDto, TurnDto,
-    TurnRecordSchema,
+    ChatBody, LaunchBody, MetadataDto, ReplayBody, SendBody, ServiceStatusDto, TicketBody, TicketDto,
+    TurnDto, TurnRecordSchema,
 };
 use crate::error::{Code, FieldProblem, ProblemDto};
-use crate::{rest, ws};
+use crate::{chat, rest, ws};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -23,11 +23,12 @@ use crate::{rest, ws};
         rest::launch, rest::list, rest::active, rest::get, rest::status, rest::cancel, rest::delete,
         rest::messages, rest::events, rest::send, rest::turns, rest::turn,
         rest::export, rest::take_in, rest::replay,
+        rest::chat_say, rest::chat_stream, rest::chat_stop, chat::chat_socket,
         rest::types, rest::ticket, rest::health, rest::ready, rest::metrics, rest::problem,
         ws::open,
     ),
     components(schemas(
-        AcceptedDto, AgentDto, AgentErrorDto, AgentMessageDto, AgentRefDto, AgentStatusDto, AgentTypeDto, FieldProblem,
+        AcceptedDto, AgentDto, AgentErrorDto, AgentMessageDto, AgentRefDto, AgentStatusDto, AgentTypeDto, ChatBody, FieldProblem,
         LaunchBody, MetadataDto, ProblemDto, ReplayBody, SendBody, ServiceStatusDto, TicketBody, TicketDto,
         TurnDto, TurnRecordSchema,
     )),
@@ -98,6 +99,7 @@ impl Modify for Problems {
             let operations = [("get", &mut item.get), ("post", &mut item.post), ("delete", &mut item.delete)];
             for (method, operation) in operations {
                 if let Some(operation) = operation {
+                    unbind_limit(operation);
                     add(operation, &problems(path, method));
                 }
             }
@@ -107,7 +109,7 @@ impl Modify for Problems {
 
 fn problems(path: &str, method: &str) -> Vec<Code> {
     let mut codes = EVERYWHERE.to_vec();
-    if method == "post" && !path.ends_with("/cancel") {
+    if method == "post" && !path.ends_with("/cancel") && !path.ends_with("/stop") {
         codes.extend(BODY);
     }
     if path.contains("{id}") || path.contains("{code}") {
@@ -131,12 +133,29 @@ fn problems(path: &str, method: &str) -> Vec<Code> {
             &[Code::CursorMalformed, Code::CursorAhead, Code::ValidationFailed, Code::NotAcceptable]
         }
         ("get", "/api/agents/{id}/export") | ("post", "/api/agents/{id}/replay") => &[Code::AgentActive],
+        ("post", "/api/chat") => {
+            &[Code::RunnerUnknown, Code::AgentDeleted, Code::QueueFull, Code::IdempotencyMismatch]
+        }
+        ("get", "/api/chat/{id}/stream") => &[Code::ValidationFailed],
+        ("get", "/api/chat") => &[Code::UpgradeRequired, Code::ValidationFailed],
         ("get", "/ws") => {
             &[Code::UpgradeRequired, Code::DialectUnknown, Code::ValidationFailed, Code::CapacityExhausted]
         }
         _ => &[],
     });
     codes
+}
+
+/// A `limit` may be any whole number, for one that is larger than the server's is the server's: so no format bounds it.
+fn unbind_limit(operation: &mut Operation) {
+    for parameter in operation.parameters.iter_mut().flatten() {
+        if let RefOr::T(parameter) = parameter
+            && parameter.name == "limit"
+            && let Some(RefOr::T(Schema::Object(schema))) = &mut parameter.schema
+        {
+            schema.format = None;
+        }
+    }
 }
 
 fn add(operation: &mut Operation, codes: &[Code]) {

@@ -68,10 +68,15 @@ pub(crate) fn agent_id(text: &str) -> Result<AgentId, Problem> {
     text.parse().map_err(|_| Problem::new(Code::NotFound, "there is no such agent"))
 }
 
+/// Whether a WebSocket may be opened at this path.
+pub(crate) fn is_socket_path(path: &str) -> bool {
+    matches!(path, "/ws" | "/api/chat")
+}
+
 /// Whether a ticket may open this path.
 pub(crate) fn is_ticket_path(path: &str) -> bool {
     let agent = path.strip_prefix("/api/agents/").and_then(|rest| rest.strip_suffix("/events"));
-    path == "/ws" || agent.is_some_and(|agent| agent.parse::<AgentId>().is_ok())
+    is_socket_path(path) || agent.is_some_and(|agent| agent.parse::<AgentId>().is_ok())
 }
 
 /// The key that makes a command happen once, and the command as it was sent.
@@ -125,7 +130,7 @@ pub(crate) async fn body(
     config: &PresentationConfig,
 ) -> Result<web::Bytes, Problem> {
     json_only(request)?;
-    read(payload, config).await
+    read(request, payload, config).await
 }
 
 /// Refuses a body that is not said to be JSON.
@@ -138,6 +143,20 @@ pub(crate) fn json_only(request: &HttpRequest) -> Result<(), Problem> {
     Ok(())
 }
 
+/// Reads a JSON body of a client that may not say that it is one: what a browser says of any text, or nothing.
+pub(crate) async fn lenient_body(
+    request: &HttpRequest,
+    payload: web::Payload,
+    config: &PresentationConfig,
+) -> Result<web::Bytes, Problem> {
+    let kind = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let essence = kind.and_then(|kind| kind.split(';').next()).map(str::trim);
+    match essence {
+        Some(essence) if !essence.eq_ignore_ascii_case("text/plain") => body(request, payload, config).await,
+        _ => read(request, payload, config).await,
+    }
+}
+
 /// Reads a JSON body that may be left out.
 pub(crate) async fn optional_body(
     request: &HttpRequest,
@@ -145,20 +164,32 @@ pub(crate) async fn optional_body(
     config: &PresentationConfig,
 ) -> Result<Option<web::Bytes>, Problem> {
     if request.headers().contains_key(header::CONTENT_TYPE) {
-        return Ok(Some(body(request, payload, config).await?).filter(|body| !body.is_empty()));
+        let body = body(request, payload, config).await?;
+        return Ok(Some(body).filter(|body| !matches!(body.trim_ascii(), b"" | b"null")));
     }
-    match read(payload, config).await? {
+    match read(request, payload, config).await? {
         body if body.is_empty() => Ok(None),
         _ => Err(Problem::new(Code::UnsupportedMediaType, "send application/json")),
     }
 }
 
-async fn read(payload: web::Payload, config: &PresentationConfig) -> Result<web::Bytes, Problem> {
+async fn read(
+    request: &HttpRequest,
+    payload: web::Payload,
+    config: &PresentationConfig,
+) -> Result<web::Bytes, Problem> {
     let limit = config.request_bytes;
+    let too_large = || Problem::new(Code::PayloadTooLarge, format!("at most {limit} bytes"));
+    let length =
+        request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+    // Who says that it will be too much need not send it first.
+    if length.is_some_and(|length: usize| limit < length) {
+        return Err(too_large());
+    }
     match timeout(config.body_timeout, payload.to_bytes_limited(limit)).await {
         Ok(Ok(Ok(body))) => Ok(body),
         Ok(Ok(Err(_))) => Err(Problem::new(Code::BadRequest, "the body could not be read")),
-        Ok(Err(_)) => Err(Problem::new(Code::PayloadTooLarge, format!("at most {limit} bytes"))),
+        Ok(Err(_)) => Err(too_large()),
         Err(_) => Err(Problem::new(Code::RequestTimeout, "the body did not come in time")),
     }
 }

@@ -5,9 +5,10 @@ use bytes::Bytes;
 use futures_util::stream::{self, Stream};
 use serde::Serialize;
 use tokenrail_application::{AgentService, Refusal};
-use tokenrail_domain::{Agent, AgentId, Event, EventBody, Sequence, Turn};
+use tokenrail_domain::{Agent, AgentId, Event, EventBody, Sequence, Turn, TurnNumber};
 
 use crate::api::Api;
+use crate::dialect::ai_sdk::{AiSdkFold, ChunkWriter, SdkVersion};
 use crate::dto::{AgentMessageDto, RawLineDto, TurnRecordDto};
 use crate::lineage::Lineage;
 
@@ -35,6 +36,7 @@ impl List {
 pub(crate) struct TurnRecord {
     service: AgentService,
     id: AgentId,
+    turn: TurnNumber,
     depth: usize,
     /// The events of the turn: those after the first number, up to the second.
     range: (Sequence, Sequence),
@@ -80,6 +82,7 @@ impl TurnRecord {
         Ok(Self {
             service,
             id: agent.id,
+            turn: turn.number,
             depth: api.config().json_depth,
             range,
             before,
@@ -139,7 +142,7 @@ impl TurnRecord {
         let fold = match list {
             List::Messages => Fold::Messages(Lineage::new(self.id, self.before.as_ref())),
             List::RawAgentMessages => Fold::RawAgentMessages,
-            List::AiSdkChunks => Fold::AiSdkChunks(AiSdkChunks::new(self.id)),
+            List::AiSdkChunks => Fold::AiSdkChunks(AiSdkChunks::new(self.id, self.turn)),
         };
         self.list = Some(OpenList { cursor: self.range.0, empty: true, fold });
     }
@@ -170,18 +173,25 @@ impl OpenList {
     }
 }
 
-/// The turn as the AI SDK's UI message chunks.
+/// The turn as the AI SDK's UI message chunks: the same that `/api/chat` gives.
 struct AiSdkChunks {
-    _agent: AgentId,
+    fold: AiSdkFold,
+    written: ChunkWriter,
 }
 
 impl AiSdkChunks {
-    fn new(agent: AgentId) -> Self {
-        Self { _agent: agent }
+    fn new(agent: AgentId, turn: TurnNumber) -> Self {
+        Self { fold: AiSdkFold::new(agent, turn, SdkVersion::Any), written: ChunkWriter::lines(0) }
     }
 
     /// Writes the chunks of one event.
-    fn event(&mut self, _event: &Event, _item: &mut impl FnMut(&str)) {}
+    fn event(&mut self, event: &Event, item: &mut impl FnMut(&str)) {
+        self.fold.event(event, &mut self.written);
+        let lines = self.written.take();
+        // Each chunk is one line of data, in UTF-8.
+        let text = std::str::from_utf8(&lines).unwrap_or_default();
+        text.lines().filter_map(|line| line.strip_prefix("data: ")).for_each(item);
+    }
 }
 
 /// The event of that number.

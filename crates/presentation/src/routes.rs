@@ -7,7 +7,7 @@ use actix_web::{App, FromRequest, Handler, HttpResponse, Resource, Responder, Ro
 
 use crate::api::Api;
 use crate::error::Problem;
-use crate::{guard, openapi, rest, ws};
+use crate::{chat, guard, openapi, rest, ws};
 
 /// The whole application: the routes behind their guard. More routes can be added to it; they are guarded too.
 pub fn app(
@@ -51,6 +51,13 @@ pub fn routes(config: &mut web::ServiceConfig, api: Api) {
         .service(resource("/api/agents/{id}/cancel", "POST", [post().to(rest::cancel)]))
         .service(resource("/api/agent-types", "GET, HEAD", [get().to(rest::types)]))
         .service(resource("/api/tickets", "POST", [post().to(rest::ticket)]))
+        .service(resource(
+            "/api/chat",
+            "GET, POST",
+            [web::get().to(chat::chat_socket), post().to(rest::chat_say)],
+        ))
+        .service(resource("/api/chat/{id}/stream", "GET", [web::get().to(rest::chat_stream)]))
+        .service(resource("/api/chat/{id}/stop", "POST", [post().to(rest::chat_stop)]))
         .service(resource("/ws", "GET", [web::get().to(ws::open)]))
         .service(resource("/healthz", "GET, HEAD", [get().to(rest::health)]))
         .service(resource("/readyz", "GET, HEAD", [get().to(rest::ready)]))

@@ -2,10 +2,14 @@
 
 mod agents;
 mod bounds;
+mod chat;
+mod chat_socket;
 mod client;
 mod copies;
+mod dialects;
 mod event_stream;
 mod guards;
 pub(crate) mod harness;
+pub(crate) mod journals;
 mod problems;
 mod socket;

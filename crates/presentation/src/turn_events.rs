@@ -1,5 +1,4 @@
 //! The events of one turn, from its first to its result: what the vocabularies fold that answer a message with a
-#![expect(dead_code, reason = "the vocabularies that read it come next")]
 //! stream of their own.
 
 use std::ops::Range;
@@ -43,10 +42,20 @@ impl TurnPage {
 impl TurnEvents {
     /// Follows a turn that waits, runs or has ended.
     pub(crate) async fn follow(api: &Api, agent: AgentId, turn: &Turn) -> Result<Self, Problem> {
-        // A turn that has not begun begins after whatever there is now.
-        let since = turn.first_sequence.map(|first| Sequence(first.0.saturating_sub(1)));
-        let (_, follower) = api.service().follow(agent, since, true).await?;
-        Ok(Self { follower, turn: turn.number, over: false })
+        let before = |first: Sequence| Some(Sequence(first.0.saturating_sub(1)));
+        let number = turn.number;
+        if let Some(first) = turn.first_sequence {
+            let (_, follower) = api.service().follow(agent, before(first), true).await?;
+            return Ok(Self { follower, turn: number, over: false });
+        }
+        // A turn that has not begun begins after whatever there is now. It may have begun since it was looked at,
+        // so it is looked at again, when there is a cursor that it would have to pass.
+        let (_, mut follower) = api.service().follow(agent, None, true).await?;
+        let again = api.service().turn(agent, number).await?;
+        if let Some(first) = again.and_then(|turn| turn.first_sequence) {
+            (_, follower) = api.service().follow(agent, before(first), true).await?;
+        }
+        Ok(Self { follower, turn: number, over: false })
     }
 
     /// Waits for more of the turn. May be dropped at any await.

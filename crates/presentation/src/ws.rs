@@ -5,10 +5,12 @@
 //! slow client holds up nobody and there is no queue for it.
 
 mod connection;
+mod follow;
+mod message_status;
 mod outbox;
 mod subscriptions;
-
-use std::time::Duration;
+mod throttle;
+mod wishes;
 
 use actix_http::ws::HandshakeError;
 use actix_web::body::{BodyStream, MessageBody};
@@ -16,19 +18,23 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use futures_util::stream;
 
 use crate::api::Api;
-use crate::dialect::Dialect;
 use crate::error::{Code, Problem};
 use crate::guard::{SUBPROTOCOL, peer};
 use crate::query::Query;
-use connection::{Connection, Wishes};
-
-/// What a batch may be told to wait, in milliseconds.
-const BATCH_MAX_MS: u64 = 1000;
+use connection::Connection;
+pub(crate) use connection::close_code;
+use wishes::Wishes;
 
 /// Follow agents over a WebSocket
 #[utoipa::path(get, path = "/ws", tag = "messages",
-    params(("dialect" = Option<String>, Query, description = "`agent`, where it is left out"),
-        ("batch" = Option<u32>, Query, minimum = 1, maximum = 1000, description = "Collect frames for so many ms"),
+    params(("dialect" = Option<String>, Query,
+            description = "`agent`, `message` or `stream`; `agent`, where it is left out"),
+        ("batch" = Option<u32>, Query, minimum = 1, maximum = 1000,
+            description = "Collect frames for so many ms; 50, where it is empty"),
+        ("throttle" = Option<u32>, Query, minimum = 1, maximum = 1000,
+            description = "In the dialect `stream`, let text out every so many ms; 4, where it is empty"),
+        ("throttleBytes" = Option<u32>, Query, minimum = 16, maximum = 1_048_576,
+            description = "How much text is let out at once; 4096, where it is left out"),
         ("ticket" = Option<String>, Query, description = "Instead of the Authorization header")),
     responses((status = 101, description = "The frames are described in PROTOCOL.md")))]
 pub(crate) async fn open(
@@ -36,7 +42,7 @@ pub(crate) async fn open(
     request: HttpRequest,
     payload: web::Payload,
 ) -> Result<HttpResponse, Problem> {
-    let wishes = wishes(&Query::of(&request)?)?;
+    let wishes = Wishes::of(&Query::of(&request)?)?;
     let place = api.open_stream(peer(request.peer_addr()))?;
     actix_http::ws::verify_handshake(request.head()).map_err(handshake_problem)?;
     let (response, _session, messages) =
@@ -54,19 +60,7 @@ pub(crate) async fn open(
     }))
 }
 
-fn wishes(query: &Query) -> Result<Wishes, Problem> {
-    let dialect = query.get("dialect").map(Dialect::named).transpose()?.unwrap_or_default();
-    let batch = match query.get("batch") {
-        None => None,
-        Some(text) => match text.parse() {
-            Ok(ms) if (1..=BATCH_MAX_MS).contains(&ms) => Some(Duration::from_millis(ms)),
-            _ => return Err(Problem::parameter("batch", "must be a number of milliseconds, 1 to 1000")),
-        },
-    };
-    Ok(Wishes { dialect, batch })
-}
-
-fn handshake_problem(error: HandshakeError) -> Problem {
+pub(crate) fn handshake_problem(error: HandshakeError) -> Problem {
     match error {
         HandshakeError::NoWebsocketUpgrade
         | HandshakeError::NoConnectionUpgrade

@@ -1,7 +1,9 @@
 //! The folders in which agents work.
 
+use std::fs::DirBuilder;
 use std::fs::{self, Permissions};
 use std::io::{self, ErrorKind};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -29,7 +31,8 @@ impl Workspaces {
 
     fn make_own(&self, agent: AgentId) -> Result<PathBuf, CwdNotAllowed> {
         let folder = self.own.join(agent.to_string());
-        std::fs::create_dir_all(&self.own).map_err(|_| CwdNotAllowed)?;
+        // Who works here, and when, is nobody else's business either.
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.own).map_err(|_| CwdNotAllowed)?;
         rustix::fs::mkdir(&folder, Mode::RWXU).map_err(|_| CwdNotAllowed)?;
         folder.canonicalize().map_err(|_| CwdNotAllowed)
     }

@@ -6,6 +6,7 @@ mod demo;
 mod doctor;
 mod follow;
 mod list;
+mod memory;
 mod reparse;
 mod run;
 mod screen;
@@ -97,6 +98,8 @@ pub(crate) enum Exit {
     Failed,
     Usage,
     Unreachable,
+    /// What is stored cannot be trusted.
+    Damaged,
     Interrupted,
     /// Whoever read the output has gone.
     Closed,
@@ -109,14 +112,21 @@ impl From<Exit> for ExitCode {
             Exit::Failed => 1,
             Exit::Usage => 2,
             Exit::Unreachable => 3,
+            // EX_CONFIG of sysexits.h: starting it again does not help, and service managers are told so by it.
+            Exit::Damaged => 78,
             Exit::Interrupted => 130,
             Exit::Closed => 141,
         })
     }
 }
 
+/// The first descriptor behind standard input, output and error.
+const FIRST_INHERITED: i32 = 3;
+
 /// Runs the program: reads the command line, and does what it says.
 pub fn main() -> ExitCode {
+    // What this program inherits without knowing (files and sockets of whoever has started it) must not reach agents.
+    close_fds::set_fds_cloexec(FIRST_INHERITED, &[]);
     let cli = Cli::parse();
     let hidden = hide_memory();
     if let Command::Supervise { run_folder, exec } = &cli.command {
@@ -128,6 +138,11 @@ pub fn main() -> ExitCode {
     let mut screen = Screen::new(cli.global.json);
     if let Err(error) = hidden {
         screen.remark(&format!("warning: agents may be able to read this process's memory: {error}"));
+    }
+    if matches!(cli.command, Command::Serve(_) | Command::Demo(_))
+        && let Some(error) = memory::start_again_with_settings()
+    {
+        screen.remark(&format!("warning: the memory allocator keeps its defaults: {error}"));
     }
     let flags = Flags {
         config: cli.global.config,

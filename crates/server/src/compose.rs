@@ -30,6 +30,7 @@ pub(crate) fn store_config(config: &Config) -> StoreConfig {
         Synchronous::Normal => CommitWaits::Normal,
     };
     store.limits.wal_max_bytes = config.limits.wal_bytes;
+    store.limits.start_check_bytes = config.limits.start_check_bytes;
     store
 }
 

@@ -69,9 +69,21 @@ fn make(data_dir: &Path) -> Result<String, TokenError> {
         // Writing to a string cannot fail.
         let _ = write!(token, "{byte:02x}");
     }
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path).map_err(failed)?;
-    writeln!(file, "{token}").and_then(|()| file.sync_all()).map_err(failed)?;
+    write(&path, &token).map_err(failed)?;
     Ok(token)
+}
+
+/// All of it or nothing: a server that is killed meanwhile must not leave half a token.
+fn write(path: &Path, token: &str) -> io::Result<()> {
+    let new = path.with_extension("new");
+    match std::fs::remove_file(&new) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
+    writeln!(file, "{token}")?;
+    file.sync_all()?;
+    std::fs::rename(new, path)
 }
 
 #[cfg(test)]
@@ -88,6 +100,15 @@ mod tests {
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
         assert!(matches!(read(folder.path()), Err(TokenError::ReadableByOthers(_))));
+    }
+
+    #[test]
+    fn what_a_start_that_was_cut_short_has_left_is_written_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(token_file(folder.path()).with_extension("new"), "ha").unwrap();
+        let token = read_or_make(folder.path()).unwrap();
+        assert_eq!(read(folder.path()).unwrap(), token);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
     #[test]

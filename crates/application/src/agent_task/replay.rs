@@ -183,7 +183,7 @@ impl Player<'_> {
         self.held.extend(self.recorder.take(step));
         if let Some(append) = Append::chain(std::mem::take(&mut self.held)) {
             let saved = self.task.core.save(append).await?;
-            announce(&self.task.core, &self.task.tail, saved);
+            announce(&self.task.core, &self.task.tail, &saved);
         }
         Ok(())
     }

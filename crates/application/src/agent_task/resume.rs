@@ -46,7 +46,7 @@ impl AgentTask {
             Err(error) => RunEnd { error: Some(error.to_agent_error()), ..RunEnd::default() },
         };
         let stop = if cancel.is_cancelled() { Some(Stop::Cancelled) } else { turn.stop.map(Stop::of) };
-        self.end(recorder, verdict(None, stop.as_ref(), &end, &self.core.limits)).await
+        self.end(recorder, verdict(None, stop, &end, &self.core.limits)).await
     }
 
     /// Folds what the journal has of the turn.

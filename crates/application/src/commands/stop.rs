@@ -3,6 +3,8 @@
 
 use tokenrail_domain::{Agent, AgentId};
 use tokenrail_ports::StoreError;
+#[cfg(planted_bugs)]
+use tokenrail_ports::planted::{Bug, is_planted};
 
 use crate::error::Refusal;
 use crate::news::News;
@@ -21,9 +23,17 @@ impl AgentService {
 
     async fn do_cancel(&self, id: AgentId) -> Result<(), Refusal> {
         let agent = self.get(id).await?;
+        #[cfg(planted_bugs)]
+        if is_planted(Bug::CancelInMemoryOnly) {
+            if let Some(control) = self.core.control(id) {
+                control.cancel();
+            }
+            return Ok(());
+        }
         let agents = &self.core.outside.agents;
-        self.with_queue(&agent, async || agents.cancel(id, self.core.now()).await.map(|noted| 0 < noted))
-            .await?;
+        // What is noted already may not have been told: the first answer was perhaps that the outcome is unknown.
+        let tell = |noted| 0 < noted || self.core.control(id).is_some();
+        self.with_queue(&agent, async || agents.cancel(id, self.core.now()).await.map(tell)).await?;
         Ok(())
     }
 

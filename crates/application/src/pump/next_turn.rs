@@ -23,7 +23,7 @@ impl Pump {
     ) -> Result<(), SaveError> {
         if let Some(in_flight) = in_flight.take() {
             let saved = in_flight.await?;
-            self.saved(saved);
+            self.saved(&saved);
         }
         // Nobody may put a turn into the queue between the choice of a number and its use, and a cancel meets either
         // the turn that ends or the one that begins.
@@ -50,14 +50,14 @@ impl Pump {
         }
         if let Some(appends) = Append::chain(appends) {
             let saved = self.begin_save(appends).await?;
-            self.saved(saved);
+            self.saved(&saved);
         }
         (self.started, self.closed) = (Instant::now(), None);
         Ok(())
     }
 
     fn verdict_of_turn(&self) -> Verdict {
-        verdict(self.recorder.close(), self.stop.as_ref(), &RunEnd::default(), &self.core.limits)
+        verdict(self.recorder.close(), self.stop, &RunEnd::default(), &self.core.limits)
     }
 
     /// A turn that the agent has begun by itself: it runs in the process of the one before it, and what stops that

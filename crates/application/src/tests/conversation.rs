@@ -52,3 +52,14 @@ async fn two_first_messages_at_once_meet_in_one_agent() {
         assert_ne!(one.turn, two.turn);
     }
 }
+
+#[tokio::test]
+async fn a_first_message_that_is_sent_again_at_once_is_said_once() {
+    for _ in 0..20 {
+        let h = harness(ScriptedRunner::new([line(1), line(2), line(3)]));
+        let again = || say(&h, "chat", "one");
+        let (one, two, three) = tokio::join!(again(), again(), again());
+        assert_eq!((&one, &one), (&two, &three));
+        assert_eq!(h.service.turns(one.agent, TurnNumber(0), 9).await.unwrap().len(), 1);
+    }
+}

@@ -15,7 +15,7 @@ fn lines(lines: &[&str]) -> Step {
 
 /// Dies, and lives again: what its runner finds of the run is `adopted`.
 async fn next_life(h: &Harness, adopted: Option<Vec<Step>>) -> Harness {
-    h.service.shutdown(false, Duration::from_secs(60)).await;
+    h.service.shutdown(false, Duration::from_mins(1)).await;
     h.store.take_appends(None);
     let runner = ScriptedRunner::new([]);
     runner.adopt_next(adopted);
@@ -87,7 +87,7 @@ async fn a_run_that_printed_too_much_is_cut_at_the_same_line_in_the_next_life() 
         h.store.take_appends(Some(appends));
         let id = h.launch("hi").await;
         tokio::time::sleep(Duration::from_secs(1)).await;
-        h.service.shutdown(false, Duration::from_secs(60)).await;
+        h.service.shutdown(false, Duration::from_mins(1)).await;
         h.store.take_appends(None);
         let runner = ScriptedRunner::new([]);
         runner.adopt_next(Some(spool()));

@@ -25,7 +25,7 @@ async fn old_journal() -> Old {
     let words = (0..5 * STRETCH - 3).map(|n| format!("say w{n}")).chain(["close done".to_owned()]).collect();
     let runner = Arc::new(ScriptedRunner::new([vec![Step::Lines(words)]]));
     let limits = Limits { history_events: STRETCH, tail_bytes: 64 << 10, ..tiny_limits() };
-    let written = harness_with(store.clone(), runner.clone(), limits.clone());
+    let written = harness_with(store.clone(), runner.clone(), limits);
     let agent = written.launch("hi").await;
     assert_eq!(written.watch(agent).await.len(), 5 * STRETCH);
 

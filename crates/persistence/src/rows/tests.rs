@@ -10,15 +10,25 @@ fn there_and_back(agent: AgentId, events: &[Event]) -> Vec<Event> {
     db.execute_batch(
         "CREATE TABLE t (
             sequence_number INTEGER, first_sequence INTEGER, content TEXT, raw ANY, metadata TEXT,
-            created_at TEXT, type TEXT
+            created_at TEXT, type TEXT, agent_id TEXT, checksum INTEGER
         ) STRICT",
     )
     .unwrap();
     for row in rows_of(agent, events).unwrap() {
         let first = row.first_sequence.map(|first| first.0 as i64);
         db.execute(
-            "INSERT INTO t VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-            (row.sequence.0 as i64, first, &row.content, &row.raw, &row.metadata, &row.created_at, row.kind),
+            "INSERT INTO t VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+            rusqlite::params![
+                row.sequence.0 as i64,
+                first,
+                &row.content,
+                &row.raw,
+                &row.metadata,
+                &row.created_at,
+                row.kind,
+                agent.to_string(),
+                row.checksum,
+            ],
         )
         .unwrap();
     }

@@ -32,6 +32,7 @@ struct State {
     keys: BTreeMap<(String, String), UsedKey>,
     faults: VecDeque<AppendFault>,
     healthy: bool,
+    answer_lost: bool,
     /// How many more appends are taken; none where there is no end to it.
     appends_left: Option<u32>,
     /// The state of the xorshift generator behind the hesitations; never 0.
@@ -66,6 +67,7 @@ impl MemoryStore {
                 keys: BTreeMap::new(),
                 faults: VecDeque::new(),
                 healthy: true,
+                answer_lost: false,
                 appends_left: None,
                 chance,
             }),
@@ -82,6 +84,16 @@ impl MemoryStore {
         self.lock().appends_left = left;
     }
 
+    /// Makes the next command that changes an agent or its turns succeed, and tell that its outcome is unknown.
+    pub fn lose_next_answer(&self) {
+        self.lock().answer_lost = true;
+    }
+
+    fn answered<T>(&self, answer: Result<T, StoreError>) -> Result<T, StoreError> {
+        let lost = std::mem::take(&mut self.lock().answer_lost);
+        if lost { Err(StoreError::OutcomeUnknown("told to fail".into())) } else { answer }
+    }
+
     /// Sets what [`IAgentRepository::check`] answers.
     pub fn set_healthy(&self, healthy: bool) {
         self.lock().healthy = healthy;
@@ -89,7 +101,27 @@ impl MemoryStore {
 
     /// What is saved of an agent's journal at this moment, without hesitation.
     pub fn saved(&self, agent: AgentId) -> Vec<Event> {
-        self.lock().shelves.get(&agent).map(|shelf| shelf.events.clone()).unwrap_or_default()
+        self.saved_after(agent, 0)
+    }
+
+    /// As [`MemoryStore::saved`], without the first `known` events.
+    pub fn saved_after(&self, agent: AgentId, known: usize) -> Vec<Event> {
+        let after = |shelf: &Shelf| shelf.events.get(known..).unwrap_or_default().to_vec();
+        self.lock().shelves.get(&agent).map(after).unwrap_or_default()
+    }
+
+    /// The agent as it is saved at this moment, without hesitation.
+    pub fn saved_agent(&self, agent: AgentId) -> Option<Agent> {
+        self.lock().shelves.get(&agent).map(|shelf| shelf.agent.clone())
+    }
+
+    /// All turns of an agent as they are saved at this moment, without hesitation.
+    pub fn saved_turns(&self, agent: AgentId) -> Vec<Turn> {
+        self.lock()
+            .shelves
+            .get(&agent)
+            .map(|shelf| shelf.turns(TurnNumber::default(), usize::MAX))
+            .unwrap_or_default()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -269,7 +301,7 @@ impl IAgentRepository for MemoryStore {
         turn: Turn,
         key: Option<Idempotency>,
     ) -> Result<Created, StoreError> {
-        self.act(|state| state.create(agent, turn, key)).await
+        self.answered(self.act(|state| state.create(agent, turn, key)).await)
     }
 
     async fn recall(&self, key: Idempotency) -> Result<Option<Recalled>, StoreError> {
@@ -288,7 +320,7 @@ impl IAgentRepository for MemoryStore {
         queue_max: u32,
         key: Option<Idempotency>,
     ) -> Result<Enqueued, StoreError> {
-        Ok(self.act(|state| state.enqueue(turn, queue_max, key)).await)
+        self.answered(Ok(self.act(|state| state.enqueue(turn, queue_max, key)).await))
     }
 
     async fn get(&self, id: AgentId) -> Result<Option<Agent>, StoreError> {
@@ -334,7 +366,7 @@ impl IAgentRepository for MemoryStore {
     }
 
     async fn cancel(&self, agent: AgentId, at: Timestamp) -> Result<u32, StoreError> {
-        self.act(|state| state.shelf_mut(agent).map(|shelf| shelf.cancel(at))).await
+        self.answered(self.act(|state| state.shelf_mut(agent).map(|shelf| shelf.cancel(at))).await)
     }
 
     async fn stop_turn(

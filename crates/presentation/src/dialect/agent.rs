@@ -50,5 +50,5 @@ fn stream_error<'a>(agent: AgentId, event: &Event, error: &'a AgentError) -> Str
 }
 
 fn frame<P: serde::Serialize>(out: &mut FrameWriter, event: &Event, kind: &'static str, payload: P) {
-    out.json(&Envelope { kind, payload, timestamp: event.at.0 });
+    out.json(&Envelope { kind, payload, timestamp: event.at.0, session_id: None });
 }

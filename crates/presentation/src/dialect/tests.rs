@@ -1,3 +1,5 @@
+mod folds;
+
 use std::sync::Arc;
 
 use tokenrail_domain::{Event, Sequence, TurnOutcome};
@@ -88,7 +90,7 @@ fn nothing_in_an_event_can_break_the_lines_of_a_stream() {
 
 #[tokio::test]
 async fn a_batch_is_written_once_and_cut_where_an_event_ends() {
-    use crate::dialect::{Dialect, Writing, WritingForm};
+    use crate::dialect::{Writing, WritingForm};
     use tokenrail_application::Next;
 
     let harness = crate::tests::harness::Harness::new();
@@ -108,7 +110,7 @@ async fn a_batch_is_written_once_and_cut_where_an_event_ends() {
     let (whole, rest) = (follow(0).await, follow(2).await);
     let (last, same) = (whole.last().unwrap(), rest.last().unwrap());
     assert!(Arc::ptr_eq(&last.batch, &same.batch), "readers share what is in memory");
-    for form in [WritingForm::Frames(Dialect::Agent), WritingForm::EventStream] {
+    for form in [WritingForm::Frames, WritingForm::EventStream] {
         for raw in [false, true] {
             let writing = Writing { form, raw };
             let all = |pages: &[tokenrail_application::Page]| -> Vec<u8> {

@@ -1,6 +1,7 @@
 //! What WebSocket clients say.
 
 use tokenrail_domain::{AgentId, JsonText};
+use uuid::Uuid;
 
 use crate::dialect::Dialect;
 use crate::dto::fields::Fields;
@@ -11,7 +12,16 @@ use crate::error::{Code, Problem};
 pub(crate) enum ClientFrame {
     Subscribe(Subscribe),
     Unsubscribe { agent: AgentId },
+    MessageStatus(AskedStatus),
     Ping,
+}
+
+/// A question for a message as it stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct AskedStatus {
+    pub(crate) message: Uuid,
+    /// Who has said it, where that is told.
+    pub(crate) agent: Option<AgentId>,
 }
 
 /// A wish to follow an agent.
@@ -56,7 +66,37 @@ pub(crate) fn client_frame(body: &[u8], depth: usize) -> Result<ClientFrame, Mis
                 .ok_or_else(|| Mistake::new(unknown_agent(), None))
         }
         "ping" => Ok(ClientFrame::Ping),
-        _ => Err(Mistake::new(Problem::field("type", "one of: subscribe, unsubscribe, ping"), None)),
+        "message.status" => message_status(payload.as_bytes(), depth).map(ClientFrame::MessageStatus),
+        other => Err(nobody(Problem::field("type", advice(other)))),
+    }
+}
+
+/// What to do instead of sending a frame of a type that no client sends.
+fn advice(kind: &str) -> &'static str {
+    match kind {
+        "message.new" => "only the server sends it; to say something, POST /api/agents/{agentId}/messages",
+        "message.start" | "message.chunk" | "message.end" => {
+            "only the server sends it: an orphan start, chunk or end is ignored"
+        }
+        "agent:send" | "agent:message" => "to say something, POST /api/agents/{agentId}/messages",
+        "agent:cancel" | "agent:cancelled" => "to cancel, POST /api/agents/{agentId}/cancel",
+        _ => "one of: subscribe, unsubscribe, message.status, ping",
+    }
+}
+
+fn message_status(payload: &[u8], depth: usize) -> Result<AskedStatus, Mistake> {
+    let mut fields = Fields::read(payload, depth).map_err(|problem| Mistake::new(problem, None))?;
+    let message = fields.required_text("messageId", |_| None);
+    let named = fields.text("agentId", |_| None);
+    let agent = named.as_ref().and_then(|agent| agent.parse().ok());
+    fields.finish().map_err(|problem| Mistake::new(problem, agent))?;
+    if named.is_some() && agent.is_none() {
+        return Err(Mistake::new(unknown_agent(), None));
+    }
+    // An id that is no id is as unknown as any other.
+    match Uuid::try_parse(&message) {
+        Ok(id) if message.len() == 36 => Ok(AskedStatus { message: id, agent }),
+        _ => Err(Mistake::new(unknown_message(), agent)),
     }
 }
 
@@ -78,4 +118,8 @@ fn subscribe(payload: &[u8], depth: usize) -> Result<Subscribe, Mistake> {
 
 fn unknown_agent() -> Problem {
     Problem::new(Code::NotFound, "there is no such agent")
+}
+
+pub(crate) fn unknown_message() -> Problem {
+    Problem::new(Code::NotFound, "there is no such message")
 }

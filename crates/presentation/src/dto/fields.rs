@@ -65,7 +65,7 @@ impl Fields {
         self.take(name, "must be true or false")
     }
 
-    pub(crate) fn number(
+    pub(crate) fn real(
         &mut self,
         name: &str,
         check: impl FnOnce(f64) -> Option<&'static str>,
@@ -96,6 +96,30 @@ impl Fields {
             return Ok(None);
         };
         query::cursor(value.get()).map(Some)
+    }
+
+    /// Takes a field that is `null` for one that is not there, as clients that are lax about it mean it.
+    pub(crate) fn forget_nulls(&mut self) {
+        self.fields.retain(|_, value| value.get() != "null");
+    }
+
+    /// A list that must be there.
+    pub(crate) fn list<T: for<'de> Deserialize<'de>>(&mut self, name: &str) -> Option<Vec<T>> {
+        if !self.fields.contains_key(name) {
+            self.errors.push(FieldProblem::body(name, "is missing"));
+        }
+        self.take(name, "is not a list of what it should be")
+    }
+
+    /// A whole number, 0 or more, that may be left out.
+    pub(crate) fn number(&mut self, name: &str) -> Option<u64> {
+        self.take(name, "must be a whole number, 0 or more")
+    }
+
+    /// What is wrong with the fields that were taken out so far.
+    pub(crate) fn check(&mut self) -> Result<(), Problem> {
+        let errors = std::mem::take(&mut self.errors);
+        if errors.is_empty() { Ok(()) } else { Err(Problem::fields(errors)) }
     }
 
     /// What is wrong with the fields that were taken out.

@@ -15,6 +15,9 @@ pub(crate) struct Envelope<P> {
     pub(crate) payload: P,
     /// Milliseconds since the epoch; of a frame that an event caused, the event's own time.
     pub(crate) timestamp: i64,
+    /// The conversation, in the dialects that name it: the agent.
+    #[serde(rename = "sessionId", skip_serializing_if = "Option::is_none")]
+    pub(crate) session_id: Option<IdText>,
 }
 
 /// `agent:message`.

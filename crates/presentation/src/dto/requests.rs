@@ -69,8 +69,30 @@ pub(crate) struct ReplayBody {
 #[expect(dead_code, reason = "it describes the body in the OpenAPI document; the reading is done by hand")]
 pub(crate) struct TicketBody {
     /// The only path that the ticket opens: `/ws`, or an agent's events.
-    #[schema(nullable = false)]
+    #[schema(
+        nullable = false,
+        pattern = "^(/ws|/api/agents/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/events)$"
+    )]
     path: Option<String>,
+}
+
+/// The body of a request for an answer, as the AI SDK sends it. Other names are ignored.
+#[derive(ToSchema)]
+#[schema(as = ChatRequest)]
+#[expect(dead_code, reason = "it describes the body in the OpenAPI document; the reading is done by hand")]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ChatBody {
+    /// The client's id of the conversation; made up where it is left out.
+    #[schema(min_length = 1, max_length = 255, nullable = false)]
+    id: Option<String>,
+    /// The conversation so far, as UI messages; what counts is the newest one of the user.
+    #[schema(value_type = Vec<Object>)]
+    messages: (),
+    #[schema(pattern = "^(submit|regenerate)-message$", nullable = false)]
+    trigger: Option<String>,
+    /// The message whose answer is asked for again.
+    #[schema(nullable = false)]
+    message_id: Option<String>,
 }
 
 /// Reads a launch.
@@ -104,7 +126,7 @@ pub(crate) fn send(body: &[u8], depth: usize) -> Result<String, Problem> {
 /// Reads how fast a replay is to be; 1 where it does not say.
 pub(crate) fn replay_speed(body: &[u8], depth: usize) -> Result<f64, Problem> {
     let mut fields = Fields::read(body, depth)?;
-    let speed = fields.number("speed", |speed| {
+    let speed = fields.real("speed", |speed| {
         (!(0.0..=SPEED_MAX).contains(&speed)).then_some("must be a number from 0 to 1000")
     });
     fields.finish()?;
@@ -115,7 +137,7 @@ pub(crate) fn replay_speed(body: &[u8], depth: usize) -> Result<f64, Problem> {
 pub(crate) fn ticket_path(body: &[u8], depth: usize) -> Result<Option<String>, Problem> {
     let mut fields = Fields::read(body, depth)?;
     let path = fields.text("path", |path| {
-        (!query::is_ticket_path(path)).then_some("a ticket opens /ws and an agent's events only")
+        (!query::is_ticket_path(path)).then_some("a ticket opens /ws, /api/chat and an agent's events only")
     });
     fields.finish()?;
     Ok(path)

@@ -86,7 +86,7 @@ codes! {
     IdempotencyMismatch "idempotency_mismatch" UNPROCESSABLE_ENTITY false "The idempotency key was used for something else"
         "The same `Idempotency-Key` came with another body.";
     UpgradeRequired "upgrade_required" UPGRADE_REQUIRED false "This is a WebSocket"
-        "`/ws` is a WebSocket, version 13.";
+        "`/ws` and `GET /api/chat` are WebSockets, version 13.";
     RateLimited "rate_limited" TOO_MANY_REQUESTS true "Too many requests"
         "More launches than `limits.launches_per_minute`, or more failed logins of one peer than `limits.failed_logins_per_minute`. With `Retry-After`.";
     HeadersTooLarge "headers_too_large" REQUEST_HEADER_FIELDS_TOO_LARGE false "The head of the request is too large"
@@ -94,7 +94,7 @@ codes! {
     StoreFailed "store_failed" INTERNAL_SERVER_ERROR false "The store has failed"
         "The store cannot be used, or holds what makes no sense. The cause is in the log.";
     CapacityExhausted "capacity_exhausted" SERVICE_UNAVAILABLE true "The server is at its capacity"
-        "Too many launches wait, too many files are being imported, too many streams are open (of all, or of one peer), too many tickets wait, or one WebSocket follows too many agents. With `Retry-After`.";
+        "Too many launches wait, too many files are being imported, too many streams are open (of all, or of one peer), too many tickets wait, or one WebSocket follows too many agents or has too many requests. With `Retry-After`.";
     ShuttingDown "shutting_down" SERVICE_UNAVAILABLE true "The server is shutting down"
         "Come again, with the cursor. With `Retry-After`. On a WebSocket: close code 4401.";
     StoreBusy "store_busy" SERVICE_UNAVAILABLE true "The store is busy"

@@ -6,7 +6,7 @@ use subtle::ConstantTimeEq;
 
 use crate::config::{PresentationConfig, Secret};
 use crate::guard::Tickets;
-use crate::query::{Form, Query, form};
+use crate::query::{self, Form, Query, form};
 
 /// The subprotocol that a WebSocket client offers beside its token, and gets as the answer.
 pub(crate) const SUBPROTOCOL: &str = "tokenrail.v1";
@@ -49,7 +49,7 @@ pub(crate) fn check(
         let good = bearer.is_some_and(|shown| is_token(token, shown)) && shown.next().is_none();
         return if good { Ok(()) } else { Err(Denied::Failed) };
     }
-    let socket = asking.path == "/ws";
+    let socket = query::is_socket_path(asking.path);
     let mut tokens = offered(asking.headers).filter_map(|offer| offer.strip_prefix("bearer.")).peekable();
     let offers = socket && tokens.peek().is_some();
     if offers && tokens.any(|shown| is_token(token, shown)) {
@@ -70,7 +70,7 @@ fn redeem(tickets: &Tickets, ticket: &str, asking: &Asking<'_>) -> Result<(), De
     let ticket = tickets.redeem(ticket, asking.path).ok_or(Denied::Failed)?;
     let origin = asking.headers.get(header::ORIGIN).and_then(|origin| origin.to_str().ok());
     match (ticket.origin.as_deref(), origin) {
-        (Some(_), None) if asking.path == "/ws" => Err(Denied::OtherOrigin),
+        (Some(_), None) if query::is_socket_path(asking.path) => Err(Denied::OtherOrigin),
         (Some(given_to), Some(origin)) if given_to != origin => Err(Denied::OtherOrigin),
         _ => Ok(()),
     }

@@ -17,7 +17,8 @@ const PAGE: usize = 100;
 
 /// Launch an agent
 #[utoipa::path(post, path = "/api/agents", tag = "agents", request_body = LaunchBody,
-    params(("Idempotency-Key" = Option<String>, Header, description = "With the same key and body: the same agent")),
+    params(("Idempotency-Key" = Option<String>, Header, pattern = "^[!-~]{1,255}$",
+        description = "With the same key and body: the same agent")),
     responses((status = 201, description = "It is saved and starts", body = AgentDto,
         headers(("Location" = String), ("Idempotent-Replayed" = String, description = "`true`: the key was known")))))]
 pub(crate) async fn launch(
@@ -28,12 +29,11 @@ pub(crate) async fn launch(
     let body = query::body(&request, payload, api.config()).await?;
     let mut launch = dto::launch(&body, api.config().json_depth)?;
     launch.idempotency = query::idempotency(request.headers(), &body)?;
-    let LaunchOutcome { agent, again } = match launched_before(&api, &launch).await? {
-        Some(outcome) => outcome,
-        None => {
-            api.admit_launch()?;
-            api.service().launch(launch).await?
-        }
+    let LaunchOutcome { agent, again } = if let Some(outcome) = launched_before(&api, &launch).await? {
+        outcome
+    } else {
+        api.admit_launch()?;
+        api.service().launch(launch).await?
     };
     let mut response = HttpResponse::Created();
     response.insert_header((header::LOCATION, format!("/api/agents/{}", agent.id)));
@@ -54,10 +54,12 @@ async fn launched_before(api: &Api, launch: &Launch) -> Result<Option<LaunchOutc
 /// List agents, newest first
 #[utoipa::path(get, path = "/api/agents", tag = "agents",
     params(
-        ("status" = Option<String>, Query, description = "One or more states, separated by commas"),
+        ("status" = Option<String>, Query, pattern = r"^((initializing|running|completed|failed|cancelled|interrupted)(,(initializing|running|completed|failed|cancelled|interrupted))*)?$",
+            description = "One or more states, separated by commas"),
         ("type" = Option<String>, Query),
-        ("limit" = Option<u32>, Query, minimum = 1, description = "100 where it is left out"),
-        ("before" = Option<String>, Query, description = "Only agents launched before this one"),
+        ("limit" = Option<u64>, Query, minimum = 1, description = "100 where it is left out"),
+        ("before" = Option<String>, Query, pattern = "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$",
+            description = "Only agents launched before this one"),
         ("deleted" = Option<bool>, Query, description = "Deleted agents instead of the others")),
     responses((status = 200, body = [AgentDto], description = "With `Link: rel=next` where there may be more",
         headers(("Link" = String)))))]

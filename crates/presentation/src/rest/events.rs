@@ -14,7 +14,7 @@ use crate::sse;
 ///
 /// Complete messages, and the deltas of those that are not complete yet; a page of them, after `since`.
 #[utoipa::path(get, path = "/api/agents/{id}/messages", tag = "messages",
-    params(("id" = String, Path), ("since" = Option<u64>, Query), ("limit" = Option<u32>, Query, minimum = 1),
+    params(("id" = String, Path), ("since" = Option<u64>, Query), ("limit" = Option<u64>, Query, minimum = 1),
         ("raw" = Option<bool>, Query)),
     responses((status = 200, body = [AgentMessageDto],
         headers(("Tokenrail-Up-To" = u64, description = "The page is complete up to this number"),
@@ -35,7 +35,7 @@ pub(crate) async fn messages(
 ///
 /// JSON: a page of them, after `since`. With `Accept: text/event-stream`: everything after `since`, then live.
 #[utoipa::path(get, path = "/api/agents/{id}/events", tag = "messages",
-    params(("id" = String, Path), ("since" = Option<u64>, Query), ("limit" = Option<u32>, Query, minimum = 1),
+    params(("id" = String, Path), ("since" = Option<u64>, Query), ("limit" = Option<u64>, Query, minimum = 1),
         ("raw" = Option<bool>, Query),
         ("keep" = Option<bool>, Query, description = "Event stream: stay for later turns"),
         ("ticket" = Option<String>, Query, description = "Event stream: instead of the Authorization header"),
@@ -59,6 +59,8 @@ pub(crate) async fn events(
     }
     let since = query.since()?.unwrap_or(Sequence::START);
     let (limit, raw) = (query.limit(usize::MAX)?, query.flag("raw")?);
+    // It means nothing here, but what is wrong in one form is wrong in the other.
+    query.flag("keep")?;
     let (events, head) = api.service().events(id, since, limit).await?;
     let up_to = events.last().map_or(since, |event| event.sequence);
     Ok(answer(id, &events, raw, up_to, head))
@@ -66,7 +68,7 @@ pub(crate) async fn events(
 
 /// Give an agent one more message: its next turn
 #[utoipa::path(post, path = "/api/agents/{id}/messages", tag = "messages", request_body = SendBody,
-    params(("id" = String, Path), ("Idempotency-Key" = Option<String>, Header)),
+    params(("id" = String, Path), ("Idempotency-Key" = Option<String>, Header, pattern = "^[!-~]{1,255}$")),
     responses((status = 202, body = AcceptedDto)))]
 pub(crate) async fn send(
     api: web::Data<Api>,

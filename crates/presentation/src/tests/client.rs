@@ -54,9 +54,13 @@ pub(crate) fn serve(harness: &Harness) -> Served {
 impl Client {
     /// Shakes hands; gives the head of the answer too.
     pub(crate) async fn connect(served: &Served, query: &str) -> (Self, String) {
+        Self::connect_to(served, &format!("/ws{query}")).await
+    }
+
+    pub(crate) async fn connect_to(served: &Served, path: &str) -> (Self, String) {
         let mut socket = TcpStream::connect(("127.0.0.1", served.port)).await.unwrap();
         let hello = format!(
-            "GET /ws{query} HTTP/1.1\r\nHost: {HOST}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+            "GET {path} HTTP/1.1\r\nHost: {HOST}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
              Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: x3JJHMbDL1EzLkh9GBhXDw==\r\n\
              Sec-WebSocket-Extensions: permessage-deflate\r\n\
              Sec-WebSocket-Protocol: tokenrail.v1, bearer.{TOKEN}\r\n\r\n"

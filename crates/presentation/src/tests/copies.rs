@@ -42,7 +42,13 @@ async fn a_turn_has_a_record() {
     assert_eq!((&result["agentType"], &result["outcome"]), (&json!("script"), &json!("completed")));
     assert_eq!((&result["text"], &result["messageCount"]), (&json!("done"), &json!(1)));
     assert_eq!(record["rawAgentMessages"], json!(["+three", ".", "end"]));
-    assert!(record["aiSDKChunks"].is_array());
+    let chunks = record["aiSDKChunks"].as_array().unwrap();
+    let kinds: Vec<_> = chunks.iter().map(|chunk| chunk["type"].as_str().unwrap()).collect();
+    assert_eq!((kinds[0], *kinds.last().unwrap()), ("start", "finish"), "{kinds:?}");
+    assert!(
+        chunks.iter().any(|chunk| chunk["type"] == "text-delta" && chunk["delta"] == "three"),
+        "{chunks:?}"
+    );
 
     let events = harness.get(&format!("/api/agents/{id}/events")).await.json();
     let messages = record["messages"].as_array().unwrap();

@@ -71,7 +71,19 @@ impl Harness {
         Self::with(|_, _| {})
     }
 
+    /// One whose chats have an agent type.
+    pub(crate) fn for_chats() -> Self {
+        Self::build(|_, _| {}, Some("script".to_owned()))
+    }
+
     pub(crate) fn with(change: impl FnOnce(&mut PresentationConfig, &mut Limits)) -> Self {
+        Self::build(change, None)
+    }
+
+    pub(crate) fn build(
+        change: impl FnOnce(&mut PresentationConfig, &mut Limits),
+        default_type: Option<String>,
+    ) -> Self {
         let mut config = PresentationConfig { token: Some(TOKEN.into()), ..PresentationConfig::new(7117) };
         let mut limits = Limits::default();
         change(&mut config, &mut limits);
@@ -90,7 +102,7 @@ impl Harness {
             clock: Arc::new(StoppedClock),
             random: Arc::new(Counting(AtomicU8::new(0))),
             types: BTreeMap::from([("script".to_owned(), script)]),
-            default_type: None,
+            default_type,
         };
         let service = AgentService::new(outside, limits, Handle::current());
         let tickets = AtomicU8::new(0);

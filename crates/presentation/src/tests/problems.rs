@@ -121,7 +121,7 @@ async fn bad_parameters_are_named() {
         assert_eq!(places(&answer.json()).join(","), place, "{uri}");
     }
     let unknown = harness.get("/ws?dialect=nope").await;
-    assert_eq!(unknown.json()["detail"], "known dialects: agent");
+    assert_eq!(unknown.json()["detail"], "known dialects: agent, message, stream");
     assert_eq!(harness.get(&format!("{agent}/messages?since=9999999999")).await.json()["head"], 4);
     let accept = TestRequest::get().uri(&format!("{agent}/events")).insert_header(("accept", "text/html"));
     assert_eq!(harness.call(accept).await.problem(), "not_acceptable");
@@ -171,6 +171,9 @@ async fn a_wrong_method_is_told_the_right_ones() {
         (UNKNOWN, "GET, HEAD, DELETE"),
         ("/api/tickets", "POST"),
         ("/ws", "GET"),
+        ("/api/chat", "GET, POST"),
+        ("/api/chat/c1/stream", "GET"),
+        ("/api/chat/c1/stop", "POST"),
         ("/healthz", "GET, HEAD"),
     ] {
         let answer = harness.call(TestRequest::patch().uri(uri)).await;

@@ -8,39 +8,34 @@ use actix_ws::{AggregatedMessage, AggregatedMessageStream, MessageStream};
 use bytes::Bytes;
 use serde::Serialize;
 use tokenrail_application::{News, StreamEnd};
-use tokenrail_domain::{AgentId, Sequence, Timestamp};
+use tokenrail_domain::{AgentId, Timestamp};
 use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::api::{Api, StreamPlace};
-use crate::dialect::{Dialect, Writing, WritingForm};
 use crate::dto::{
     AgentCreated, AgentDeleted, AgentDto, AgentUpdated, ClientFrame, Envelope, ErrorFrame, Heads, IsoTime,
     Subscribe, Subscribed, Unsubscribed, client_frame,
 };
 use crate::error::{Code, FieldProblem, Problem};
 use crate::frames;
+use crate::ws::follow::{Followed, follow};
+use crate::ws::message_status::message_status;
 use crate::ws::outbox::Outbox;
 use crate::ws::subscriptions::{Subscriptions, Told};
+use crate::ws::wishes::Wishes;
 
 /// Close codes. Below 4500: come again, with your cursors; from there on: do not.
-mod close_code {
-    pub(super) const NORMAL: u16 = 1000;
-    pub(super) const PROTOCOL_ERROR: u16 = 1002;
-    pub(super) const NOT_TEXT: u16 = 1003;
-    pub(super) const NOT_UTF8: u16 = 1007;
-    pub(super) const SHUTTING_DOWN: u16 = 4401;
-    pub(super) const NO_PONG: u16 = 4410;
-    pub(super) const TOO_LARGE: u16 = 4509;
-}
-
-/// What a client wishes for the whole connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Wishes {
-    pub(crate) dialect: Dialect,
-    /// Collect frames for so long.
-    pub(crate) batch: Option<Duration>,
+pub(crate) mod close_code {
+    pub(crate) const NORMAL: u16 = 1000;
+    pub(crate) const PROTOCOL_ERROR: u16 = 1002;
+    pub(crate) const NOT_TEXT: u16 = 1003;
+    pub(crate) const NOT_UTF8: u16 = 1007;
+    pub(crate) const INVALID_FRAME: u16 = 1008;
+    pub(crate) const SHUTTING_DOWN: u16 = 4401;
+    pub(crate) const NO_PONG: u16 = 4410;
+    pub(crate) const TOO_LARGE: u16 = 4509;
 }
 
 pub(crate) struct Connection {
@@ -71,7 +66,7 @@ enum Wake {
     NoPong,
     Ping,
     Heartbeat,
-    BatchDue,
+    OutDue,
     News(Result<News, RecvError>),
     Told(Told),
 }
@@ -99,7 +94,7 @@ impl Connection {
             pong_due: None,
             giving: false,
             wishes,
-            out: Outbox::new(wishes.batch, config.ws_batch_bytes),
+            out: Outbox::new(wishes.batch, wishes.throttle, config.ws_batch_bytes),
             closed: false,
             api,
             _place: place,
@@ -132,7 +127,7 @@ impl Connection {
                     let heads = Heads { heads: self.subscriptions.heads() };
                     self.send("heartbeat", heads);
                 }
-                Wake::BatchDue => self.out.flush(),
+                Wake::OutDue => self.out.let_out(),
                 Wake::News(news) => self.news(news),
                 Wake::Told(told) => self.told(told),
             }
@@ -149,6 +144,8 @@ impl Connection {
 
     async fn wake(&mut self) -> Wake {
         let Self { messages, subscriptions, news, closing, heartbeat, ping, pong_due, out, .. } = self;
+        // What waits at the throttle goes first.
+        let full = out.is_full();
         tokio::select! {
             biased;
             () = closing.cancelled() => Wake::Closing,
@@ -157,9 +154,9 @@ impl Connection {
             () = deadline(*pong_due) => Wake::NoPong,
             _ = ping.tick() => Wake::Ping,
             _ = heartbeat.tick() => Wake::Heartbeat,
-            () = deadline(out.due()) => Wake::BatchDue,
+            () = deadline(out.due()) => Wake::OutDue,
             news = news.recv() => Wake::News(news),
-            told = subscriptions.next() => Wake::Told(told),
+            told = subscriptions.next(), if !full => Wake::Told(told),
         }
     }
 
@@ -196,33 +193,37 @@ impl Connection {
                 let deleted = self.subscriptions.remove(agent);
                 self.unsubscribed(agent, deleted);
             }
+            Ok(ClientFrame::MessageStatus(asked)) => {
+                match message_status(&self.api, self.subscriptions.agents(), asked).await {
+                    Ok(frame) => self.send("message.status", frame.dto()),
+                    Err(problem) => self.problem(&problem, asked.agent),
+                }
+            }
             Ok(ClientFrame::Ping) => self.send("pong", serde_json::Map::new()),
             Err(mistake) => self.problem(&mistake.problem, mistake.agent),
         }
     }
 
     async fn subscribe(&mut self, wish: Subscribe) -> Result<(), Problem> {
-        let Subscribe { agent, since, raw, dialect } = wish;
         let full = self.api.config().subscriptions_per_connection <= self.subscriptions.len();
-        if full && !self.subscriptions.contains(agent) {
+        if full && !self.subscriptions.contains(wish.agent) {
             return Err(Problem::new(
                 Code::CapacityExhausted,
                 "this connection follows as many agents as it may",
             ));
         }
-        let (agent, follower) = self.api.service().follow(agent, since.map(Sequence), true).await?;
-        let (agent_id, head, status) = (agent.id.into(), follower.head().0, agent.status.as_str());
-        self.send("subscribed", Subscribed { agent_id, head, status });
-        let form = WritingForm::Frames(dialect.unwrap_or(self.wishes.dialect));
-        self.subscriptions.insert(follower, Writing { form, raw });
+        let Followed { agent, head, follower, teller } = follow(&self.api, &wish, &self.wishes).await?;
+        let (agent_id, status) = (agent.id.into(), agent.status.as_str());
+        self.send("subscribed", Subscribed { agent_id, head: head.0, status });
+        self.subscriptions.insert(follower, teller);
         Ok(())
     }
 
     fn told(&mut self, told: Told) {
         match told {
-            Told::Page { agent, writing, page } => {
+            Told::Words(words) => {
                 self.giving = true;
-                self.out.push(writing.of(agent, &page.batch).from(page.skip));
+                self.out.say(words);
             }
             Told::End { end: StreamEnd::ShuttingDown, .. } => {}
             Told::End { agent, end: StreamEnd::AgentEnded | StreamEnd::AgentDeleted, deleted } => {
@@ -288,11 +289,12 @@ impl Connection {
     }
 
     fn send_at<P: Serialize>(&mut self, kind: &'static str, payload: P, at: Timestamp) {
-        self.out.push(frames::json(&Envelope { kind, payload, timestamp: at.0 }));
+        let envelope = Envelope { kind, payload, timestamp: at.0, session_id: None };
+        self.out.push(frames::json(&envelope));
     }
 
     fn close(&mut self, code: u16, reason: &str) {
-        self.out.flush();
+        self.out.let_all_out();
         self.out.control(frames::close(code, reason));
         self.closed = true;
     }

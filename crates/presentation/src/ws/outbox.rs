@@ -1,4 +1,4 @@
-//! What goes out to one client: at once, or collected for a while.
+//! What goes out to one client: at once, in measure, or collected for a while.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -7,15 +7,20 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::time::Instant;
 
+use crate::dialect::{Piece, Words};
 use crate::frames::{CHUNK_BYTES, FrameWriter};
+use crate::ws::throttle::Throttle;
+use crate::ws::wishes::Pace;
 
 /// What goes out to one client. It is filled only when it is empty, by what the client or one event brings about:
 /// so its bound is one page, or one batch.
 pub(crate) struct Outbox {
     ready: VecDeque<Bytes>,
+    /// What is let out in measure, before it is collected.
+    throttle: Option<Throttle>,
     /// How long frames are collected.
     wait: Option<Duration>,
-    /// Bytes of collected frames after which nothing is waited for.
+    /// Bytes of frames that wait after which nothing is waited for.
     batch_bytes_max: usize,
     batch: Vec<Bytes>,
     batch_bytes: usize,
@@ -23,8 +28,16 @@ pub(crate) struct Outbox {
 }
 
 impl Outbox {
-    pub(crate) fn new(wait: Option<Duration>, batch_bytes_max: usize) -> Self {
-        Self { ready: VecDeque::new(), wait, batch_bytes_max, batch: Vec::new(), batch_bytes: 0, due: None }
+    pub(crate) fn new(wait: Option<Duration>, pace: Option<Pace>, batch_bytes_max: usize) -> Self {
+        Self {
+            ready: VecDeque::new(),
+            throttle: pace.map(Throttle::new),
+            wait,
+            batch_bytes_max,
+            batch: Vec::new(),
+            batch_bytes: 0,
+            due: None,
+        }
     }
 
     /// What goes out next: at most [`CHUNK_BYTES`].
@@ -36,9 +49,15 @@ impl Outbox {
         self.ready.pop_front()
     }
 
-    /// When the batch is to be flushed.
+    /// When something that waits is to go: call [`Outbox::let_out`].
     pub(crate) fn due(&self) -> Option<Instant> {
-        self.due
+        let throttled = self.throttle.as_ref().and_then(Throttle::due);
+        self.due.into_iter().chain(throttled).min()
+    }
+
+    /// Whether so much waits at the throttle that no more should be asked for.
+    pub(crate) fn is_full(&self) -> bool {
+        self.throttle.as_ref().is_some_and(Throttle::is_full)
     }
 
     /// Sends a control frame: it never waits.
@@ -46,8 +65,59 @@ impl Outbox {
         self.ready.push_back(frame);
     }
 
-    /// Sends text frames, or collects them.
+    /// Sends what is told of events.
+    pub(crate) fn say(&mut self, words: Words) {
+        match words {
+            Words::Frames(frames) => self.push(frames),
+            Words::Pieces(pieces) => pieces.into_iter().for_each(|piece| match (piece, &mut self.throttle) {
+                (Piece::Frames(frames), _) => self.push(frames),
+                (Piece::Text(text), Some(throttle)) => throttle.text(text),
+                (Piece::Text(text), None) => self.push(text.into_frame()),
+            }),
+        }
+    }
+
+    /// Sends text frames, behind the text that waits.
     pub(crate) fn push(&mut self, frames: Bytes) {
+        match &mut self.throttle {
+            Some(throttle) if !throttle.is_empty() => {
+                throttle.frames(frames);
+                if self.batch_bytes_max <= throttle.frame_bytes() {
+                    self.let_all_through();
+                }
+            }
+            _ => self.collect(frames),
+        }
+    }
+
+    /// Sends what is due.
+    pub(crate) fn let_out(&mut self) {
+        let now = Instant::now();
+        if let Some(throttle) = self.throttle.as_mut().filter(|it| it.due().is_some_and(|due| due <= now)) {
+            let out = throttle.let_out();
+            out.into_iter().for_each(|frames| self.collect(frames));
+        }
+        if self.due.is_some_and(|due| due <= now) {
+            self.flush();
+        }
+    }
+
+    /// Sends all that waits: nothing comes after it.
+    pub(crate) fn let_all_out(&mut self) {
+        self.let_all_through();
+        self.flush();
+    }
+
+    fn let_all_through(&mut self) {
+        let out = self.throttle.as_mut().map(Throttle::let_all_out);
+        out.into_iter().flatten().for_each(|frames| self.collect(frames));
+    }
+
+    /// Sends frames, or collects them.
+    fn collect(&mut self, frames: Bytes) {
+        if frames.is_empty() {
+            return;
+        }
         let Some(wait) = self.wait else {
             self.ready.push_back(frames);
             return;
@@ -61,7 +131,7 @@ impl Outbox {
     }
 
     /// Sends what was collected.
-    pub(crate) fn flush(&mut self) {
+    fn flush(&mut self) {
         self.due = None;
         self.batch_bytes = 0;
         let batch = mem::take(&mut self.batch);

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use futures_util::future::{AbortHandle, Abortable, Aborted, BoxFuture, FutureExt as _};
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
-use tokenrail_application::{Follower, Next, Page, StoreError, StreamEnd};
+use tokenrail_application::{Follower, Next, StoreError, StreamEnd};
 use tokenrail_domain::{AgentId, Timestamp};
 
-use crate::dialect::Writing;
+use crate::dialect::{Teller, Words};
 
 /// The agents that one connection follows. Each follower waits in a future of its own that can be dropped.
 #[derive(Default)]
@@ -17,7 +17,7 @@ pub(crate) struct Subscriptions {
 }
 
 struct Subscription {
-    writing: Writing,
+    teller: Teller,
     /// The number up to which events were given.
     given: u64,
     /// When it was deleted: told when it is followed no longer.
@@ -33,11 +33,8 @@ struct Waited {
 /// What one of the agents has to tell.
 #[derive(Debug)]
 pub(crate) enum Told {
-    Page {
-        agent: AgentId,
-        writing: Writing,
-        page: Page,
-    },
+    /// What follows; nothing, where none of it is told.
+    Words(Words),
     /// It is followed no longer.
     End {
         agent: AgentId,
@@ -46,10 +43,7 @@ pub(crate) enum Told {
         deleted: Option<Timestamp>,
     },
     /// Its history cannot be read; it is followed no longer.
-    Broken {
-        agent: AgentId,
-        error: StoreError,
-    },
+    Broken { agent: AgentId, error: StoreError },
 }
 
 impl Subscriptions {
@@ -57,16 +51,21 @@ impl Subscriptions {
         self.known.len()
     }
 
+    /// The agents that are followed.
+    pub(crate) fn agents(&self) -> impl Iterator<Item = AgentId> + '_ {
+        self.known.keys().copied()
+    }
+
     pub(crate) fn contains(&self, agent: AgentId) -> bool {
         self.known.contains_key(&agent)
     }
 
     /// Follows an agent; where it was followed already, from the new cursor and no longer from the old one.
-    pub(crate) fn insert(&mut self, follower: Follower, writing: Writing) {
-        let (agent, given) = (follower.agent(), follower.cursor().0);
+    pub(crate) fn insert(&mut self, follower: Follower, teller: Teller) {
+        let (agent, given) = (follower.agent(), follower.cursor().max(teller.after()).0);
         let deleted = self.remove(agent);
         let abort = self.wait(follower);
-        self.known.insert(agent, Subscription { writing, given, deleted, abort });
+        self.known.insert(agent, Subscription { teller, given, deleted, abort });
     }
 
     /// Follows an agent no longer; gives when it was deleted, where that was heard of already.
@@ -107,10 +106,12 @@ impl Subscriptions {
         let (agent, given) = (follower.agent(), follower.cursor().0);
         match next {
             Ok(Next::Page(page)) => {
-                let Subscription { writing, deleted, .. } = *self.known.get(&agent)?;
+                let subscription = self.known.get_mut(&agent)?;
+                subscription.given = given.max(subscription.given);
+                let words = subscription.teller.tell(&page);
                 let abort = self.wait(follower);
-                self.known.insert(agent, Subscription { writing, given, deleted, abort });
-                Some(Told::Page { agent, writing, page })
+                self.known.get_mut(&agent)?.abort = abort;
+                Some(Told::Words(words))
             }
             Ok(Next::End(end)) => {
                 let deleted = self.known.remove(&agent).and_then(|gone| gone.deleted);

@@ -31,13 +31,20 @@ pub(super) struct ProcessRun {
     supervisor: Supervisor,
     /// How the run has ended; there may be more in the spool.
     end: Option<RunEnd>,
-    /// The spool was read to where it ended then: whatever comes later is told by the watch.
-    read_all: bool,
+    next_look: NextLook,
     /// The framer has given all, the unfinished line too.
     finished: bool,
     cancelled: bool,
     /// A line was too long to be given.
     keep_spool: bool,
+}
+
+/// When to look into the run folder again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum NextLook {
+    Now,
+    /// The spool was read to where it ended then: whatever comes later is told by the watch.
+    WhenTold,
 }
 
 enum Supervisor {
@@ -80,7 +87,7 @@ impl ProcessRun {
             watch,
             supervisor,
             end: None,
-            read_all: false,
+            next_look: NextLook::Now,
             finished: false,
             cancelled: false,
             keep_spool: false,
@@ -178,12 +185,15 @@ impl IAgentRun for ProcessRun {
                 return Ok(RunOutput::Lines(lines));
             }
             let alive = matches!(self.supervisor, Supervisor::Alive(..));
-            if std::mem::take(&mut self.read_all) && alive && self.end.is_none() {
+            let told = std::mem::replace(&mut self.next_look, NextLook::Now) == NextLook::WhenTold;
+            if told && alive && self.end.is_none() {
                 self.changed().await?;
             }
             match (self.look().await?, &self.end) {
                 (News::Output(output), _) => {
-                    self.read_all = output.len() < self.limits.read_bytes;
+                    if output.len() < self.limits.read_bytes {
+                        self.next_look = NextLook::WhenTold;
+                    }
                     self.offset += output.len() as u64;
                     self.framer.feed(output);
                     let lines = self.lines();

@@ -88,7 +88,9 @@ fn wake(waiting: &HashMap<PathBuf, Arc<Notify>>, event: notify::Result<notify::E
         }
         // Events were lost: everybody looks.
         Ok(_) | Err(_) => {
-            waiting.values().for_each(|changed| changed.notify_one());
+            for changed in waiting.values() {
+                changed.notify_one();
+            }
             true
         }
     }

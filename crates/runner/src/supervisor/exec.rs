@@ -5,7 +5,9 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-use rustix::process::{Signal, getppid, set_parent_process_death_signal, setsid};
+use rustix::process::{
+    Resource, Rlimit, Signal, getppid, set_parent_process_death_signal, setrlimit, setsid,
+};
 
 use crate::process::{ExecFailure, ExecOrder, RunFolder, SupervisorRecord};
 
@@ -39,7 +41,20 @@ fn prepare(folder: &RunFolder) -> io::Result<Command> {
         .read(RunFolder::ORDER)?
         .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "there is no order in the run folder"))?;
     folder.forget_order()?;
+    // A core file would put the agent's keys on the disk.
+    setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?;
+    enter(Path::new(&order.cwd))?;
     let mut command = Command::new(order.program);
-    command.args(order.args).env_clear().envs(order.env).current_dir(order.cwd);
+    command.args(order.args).env_clear().envs(order.env);
     Ok(command)
+}
+
+/// Enters the folder that was allowed. Between that and now, a part of its path may have become a link to elsewhere:
+/// so what is compared is where this process really is.
+fn enter(cwd: &Path) -> io::Result<()> {
+    std::env::set_current_dir(cwd)?;
+    if std::env::current_dir()? == cwd {
+        return Ok(());
+    }
+    Err(io::Error::other("the working directory has become another one"))
 }

@@ -3,13 +3,14 @@
 use std::io::{self, IsTerminal as _};
 
 use clap::{Args, ValueEnum};
+use tokenrail_persistence::OpenError;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
 use super::screen::{Screen, Style};
 use super::{Exit, Failure};
 use crate::config::Config;
-use crate::server::Server;
+use crate::server::{Server, StartError};
 use crate::token::{self, TokenError};
 
 #[derive(Debug, Args)]
@@ -44,7 +45,8 @@ pub(crate) async fn serve(config: Config, args: ServeArgs, screen: &mut Screen) 
         );
     }
     let mut stop = StopSignal::listen()?;
-    let server = Server::start(config).await?;
+    let _kept = survive_file_size_limit()?;
+    let server = Server::start(config).await.map_err(start_failure)?;
     screen.line(Style::Plain, &format!("serving on {}", server.url()));
     if screen.is_live() {
         screen.line(Style::Plain, &format!("the page: {}", server.page_url()));
@@ -56,6 +58,20 @@ pub(crate) async fn serve(config: Config, args: ServeArgs, screen: &mut Screen) 
         tracing::warn!("not everything ended within limits.shutdown_timeout_s");
     }
     Ok(Exit::Completed)
+}
+
+/// Where files may not grow beyond a limit of the system, a write fails then instead of killing the server. Agents are
+/// not given this: a new program begins with the usual signals.
+fn survive_file_size_limit() -> std::io::Result<Signal> {
+    signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))
+}
+
+fn start_failure(error: StartError) -> Failure {
+    let exit = match &error {
+        StartError::Store(OpenError::Corrupt { .. }) => Exit::Damaged,
+        _ => Exit::Failed,
+    };
+    Failure::new(exit, error)
 }
 
 pub(crate) fn token(config: &Config, screen: &mut Screen) -> Result<Exit, Failure> {

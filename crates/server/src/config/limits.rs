@@ -94,6 +94,8 @@ limits! {
     tails_bytes: usize = 256 << 20,
     /// Bytes of the write-ahead log, before it is started anew.
     wal_bytes: u64 = 64 << 20,
+    /// A database up to this size has its pages checked at each start.
+    start_check_bytes: u64 = 256 << 20,
     /// Connections at the same time.
     connections: usize = 4096,
     /// Event streams and `WebSockets` of one peer; the loopback address has no limit of its own.

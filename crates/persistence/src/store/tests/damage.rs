@@ -24,6 +24,8 @@ async fn filled() -> TempDir {
     let (_, mut scribe) = running(&store, 1).await;
     saved(&store, scribe.say(every_body())).await;
     saved(&store, scribe.say(vec![text_delta(5, &"x".repeat(50_000))])).await;
+    let complete = scribe.complete(5);
+    saved(&store, scribe.say(vec![complete])).await;
     saved(&store, scribe.end(TurnOutcome::Completed)).await;
     store.close().await;
     folder
@@ -48,12 +50,24 @@ fn a_folder_is_used_by_one_server_at_a_time() {
 }
 
 #[test]
+fn a_lock_that_a_killed_server_has_left_for_a_moment_is_waited_for() {
+    let (store, folder) = fresh();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            std::thread::sleep(Duration::from_millis(100));
+            drop(store);
+        });
+        Store::open(config(&folder)).unwrap();
+    });
+}
+
+#[test]
 fn a_newer_schema_is_refused_and_not_touched() {
     let (store, folder) = fresh();
     drop(store);
     edit(&folder, "PRAGMA user_version = 99");
     let error = refused(config(&folder));
-    assert!(matches!(error, OpenError::NewerSchema { found: 99, known: 2 }), "{error}");
+    assert!(matches!(error, OpenError::NewerSchema { found: 99, known: 3 }), "{error}");
 }
 
 #[test]
@@ -132,6 +146,92 @@ async fn a_broken_payload_is_an_error_and_not_a_wrong_answer() {
 }
 
 #[tokio::test]
+async fn a_changed_letter_is_an_error_and_not_a_wrong_answer() {
+    let folder = filled().await;
+    let db = Connection::open(database(&folder)).unwrap();
+    let sql = "SELECT payload FROM journal WHERE first_seq > 2 ORDER BY first_seq LIMIT 1";
+    let mut payload: Vec<u8> = db.query_row(sql, [], |row| row.get(0)).unwrap();
+    let letter = payload.iter().position(|byte| *byte == b'x').unwrap();
+    payload[letter + 100] = b'y';
+    let sql = "UPDATE journal SET payload = ?1
+        WHERE first_seq = (SELECT min(first_seq) FROM journal WHERE first_seq > 2)";
+    assert_eq!(db.execute(sql, [payload]).unwrap(), 1);
+    db.execute("UPDATE agent_messages SET content = content || '.' WHERE sequence_number = 1", []).unwrap();
+    drop(db);
+    let store = Store::open(config(&folder)).unwrap();
+    let read = store.read(launch(1).0.id, Sequence::START, WHOLE).await;
+    assert!(matches!(&read, Err(StoreError::Corrupt(what)) if what.contains("checksum")), "{read:?}");
+    let read = store.messages(launch(1).0.id, Sequence::START, WHOLE).await;
+    assert!(matches!(&read, Err(StoreError::Corrupt(what)) if what.contains("checksum")), "{read:?}");
+}
+
+#[tokio::test]
+async fn a_hole_is_an_error_and_not_skipped() {
+    let folder = filled().await;
+    edit(&folder, "DELETE FROM journal WHERE first_seq = 2");
+    let store = Store::open(config(&folder)).unwrap();
+    let read = store.read(launch(1).0.id, Sequence::START, WHOLE).await;
+    assert!(matches!(&read, Err(StoreError::Corrupt(what)) if what.contains("missing")), "{read:?}");
+}
+
+#[tokio::test]
+async fn a_journal_that_does_not_end_at_its_head_is_refused() {
+    for sql in ["UPDATE heads SET head = head - 1", "UPDATE heads SET head = head + 1", "DELETE FROM heads"] {
+        let folder = filled().await;
+        edit(&folder, sql);
+        let error = refused(config(&folder));
+        assert!(matches!(error, OpenError::Corrupt { .. }), "{sql}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn a_database_that_was_emptied_is_not_taken_for_a_new_one() {
+    let folder = filled().await;
+    std::fs::write(database(&folder), "").unwrap();
+    let error = refused(config(&folder));
+    assert!(matches!(error, OpenError::Corrupt { .. }), "{error}");
+    std::fs::remove_file(database(&folder)).unwrap();
+    Store::open(config(&folder)).unwrap();
+}
+
+#[test]
+fn a_first_start_that_was_cut_short_is_begun_again() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(database(&folder), "").unwrap();
+    Store::open(config(&folder)).unwrap();
+}
+
+#[tokio::test]
+async fn rows_of_the_first_version_are_read_and_added_to() {
+    let folder = filled().await;
+    edit(
+        &folder,
+        "ALTER TABLE journal DROP COLUMN checksum;
+        ALTER TABLE agent_messages DROP COLUMN checksum;
+        PRAGMA user_version = 1",
+    );
+    let store = Store::open(config(&folder)).unwrap();
+    let id = launch(1).0.id;
+    let events = store.read(id, Sequence::START, WHOLE).await.unwrap();
+    assert!(!store.messages(id, Sequence::START, WHOLE).await.unwrap().events.is_empty());
+    while store.compact_next().await.unwrap() {}
+    assert_eq!(store.read(id, Sequence::START, WHOLE).await.unwrap(), events);
+    store.close().await;
+    is_sound(&folder);
+}
+
+#[tokio::test]
+async fn a_message_that_was_never_ended_is_found() {
+    let (store, folder) = fresh();
+    let (_, mut scribe) = running(&store, 1).await;
+    saved(&store, scribe.say(vec![text_delta(5, "and then")])).await;
+    is_sound(&folder);
+    saved(&store, scribe.end(TurnOutcome::Completed)).await;
+    let faults = crate::doctor(folder.path()).unwrap().faults;
+    assert!(faults.iter().any(|fault| fault.detail.contains("a message was never ended")), "{faults:?}");
+}
+
+#[tokio::test]
 async fn each_broken_rule_is_found() {
     for (sql, rule) in [
         ("DELETE FROM heads", "every agent has a head"),
@@ -147,6 +247,10 @@ async fn each_broken_rule_is_found() {
         ),
         ("UPDATE agents SET status = 'running'", "a running agent has one running turn"),
         ("UPDATE agents SET status = 'initializing'", "an agent that has not started"),
+        ("UPDATE heads SET open_from = 1", "where no turn runs no message is open"),
+        ("UPDATE agents SET status = 'failed'", "an agent that has ended is as its newest result says"),
+        ("UPDATE turns SET first_sequence = 2", "a turn begins after the one before has ended"),
+        ("UPDATE turns SET number = 2", "turns are numbered without a hole"),
         ("INSERT INTO tombstones SELECT id, 0 FROM agents", "a purged id is never used again"),
         (
             "UPDATE agent_messages SET content = 'changed' WHERE sequence_number = 1",

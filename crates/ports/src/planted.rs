@@ -1,0 +1,63 @@
+//! Bugs that are put in on purpose, to prove that the simulation finds them: see `cargo xtask planted-bugs`.
+//! Compiled only with `--cfg planted_bugs`, which no product build has.
+
+use std::cell::Cell;
+
+/// One bug each; exactly one is active in a thread, or none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bug {
+    AnnounceBeforeCommit,
+    SnapshotBeforeSubscribe,
+    SequenceBurntOnError,
+    RetryWithNewIds,
+    UnknownTakenForSaved,
+    LostWakeUp,
+    DropOnLag,
+    CancelBeforeReaping,
+    CancelInMemoryOnly,
+    DisconnectCancels,
+    ParserNotReplayed,
+    LinesTwiceAfterRestart,
+    OffsetAheadOfEvents,
+    RetireIgnoresNews,
+    KeyForgotten,
+    KnownIsNotRun,
+    RecoverForgetsQueued,
+    ExitCodeDecides,
+}
+
+impl Bug {
+    pub const ALL: [Self; 18] = [
+        Self::AnnounceBeforeCommit,
+        Self::SnapshotBeforeSubscribe,
+        Self::SequenceBurntOnError,
+        Self::RetryWithNewIds,
+        Self::UnknownTakenForSaved,
+        Self::LostWakeUp,
+        Self::DropOnLag,
+        Self::CancelBeforeReaping,
+        Self::CancelInMemoryOnly,
+        Self::DisconnectCancels,
+        Self::ParserNotReplayed,
+        Self::LinesTwiceAfterRestart,
+        Self::OffsetAheadOfEvents,
+        Self::RetireIgnoresNews,
+        Self::KeyForgotten,
+        Self::KnownIsNotRun,
+        Self::RecoverForgetsQueued,
+        Self::ExitCodeDecides,
+    ];
+}
+
+thread_local! {
+    static PLANTED: Cell<Option<Bug>> = const { Cell::new(None) };
+}
+
+/// Makes a bug active in this thread.
+pub fn plant(bug: Option<Bug>) {
+    PLANTED.set(bug);
+}
+
+pub fn is_planted(bug: Bug) -> bool {
+    PLANTED.get() == Some(bug)
+}

@@ -1,0 +1,339 @@
+//! Chats of the AI SDK over a WebSocket: many requests on one connection, each with an answer of its own.
+//!
+//! As with `/ws`, the body of the upgraded response is a stream of frames that is asked for more only when the socket
+//! takes more: a slow client holds up nobody, and there is no queue for it.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+use actix_http::ws::ProtocolError;
+use actix_web::body::{BodyStream, BoxBody, MessageBody};
+use actix_web::{HttpRequest, HttpResponse, web};
+use actix_ws::{AggregatedMessage, AggregatedMessageStream, MessageStream};
+use bytes::Bytes;
+use futures_util::FutureExt;
+use futures_util::future::{AbortHandle, Abortable, BoxFuture};
+use futures_util::stream::{self, FuturesUnordered, StreamExt};
+use tokenrail_domain::AgentId;
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use crate::api::{Api, StreamPlace};
+use crate::chat::{self, Answer, ChatNext, ChatStream};
+use crate::dialect::ai_sdk::{ChunkWriter, SdkVersion};
+use crate::dto::{ChatFrame, ChatReply, ChatRequest, chat_frame};
+use crate::error::{Code, Problem};
+use crate::frames::{self, CHUNK_BYTES};
+use crate::guard::{SUBPROTOCOL, peer};
+use crate::query::Query;
+use crate::ws::{close_code, handshake_problem};
+
+/// Chats of the AI SDK over a WebSocket
+#[utoipa::path(get, path = "/api/chat", tag = "ai-sdk",
+    params(("v" = Option<String>, Query, description = "The version of the SDK: 5, 6 or 7"),
+        ("ticket" = Option<String>, Query, description = "Instead of the Authorization header")),
+    responses((status = 101, description = "The frames are described in PROTOCOL.md")))]
+pub(crate) async fn chat_socket(
+    api: web::Data<Api>,
+    request: HttpRequest,
+    payload: web::Payload,
+) -> Result<HttpResponse, Problem> {
+    let version = SdkVersion::named(Query::of(&request)?.get("v"))?;
+    let place = api.open_stream(peer(request.peer_addr()))?;
+    actix_http::ws::verify_handshake(request.head()).map_err(handshake_problem)?;
+    let (response, _session, messages) =
+        actix_ws::handle_with_protocols(&request, payload, &[SUBPROTOCOL])
+            .map_err(|_| Problem::new(Code::BadRequest, "the handshake has failed"))?;
+    let api = Api::clone(&api);
+    Ok(response.map_body(|_, body| {
+        let connection = Connection::new(api, messages, version, place, body);
+        let frames = stream::unfold(Box::new(connection), |mut connection| async move {
+            let bytes = connection.next().await?;
+            Some((Ok::<_, actix_web::Error>(bytes), connection))
+        });
+        BodyStream::new(Box::pin(frames)).boxed()
+    }))
+}
+
+struct Connection {
+    api: Api,
+    version: SdkVersion,
+    messages: AggregatedMessageStream,
+    requests: Requests,
+    closing: CancellationToken,
+    ping: Interval,
+    /// When the connection is given up unless the client answers the ping.
+    pong_due: Option<Instant>,
+    /// Filled only when it is empty, by what the client or one page of events brings about.
+    out: VecDeque<Bytes>,
+    closed: bool,
+    _place: StreamPlace,
+    /// The body that the handshake made: when it is dropped, the stream of messages ends.
+    _handshake: BoxBody,
+}
+
+/// The requests that are being answered.
+#[derive(Default)]
+struct Requests {
+    known: HashMap<String, (AgentId, AbortHandle)>,
+    waiting: FuturesUnordered<Abortable<BoxFuture<'static, Waited>>>,
+}
+
+struct Waited {
+    request: String,
+    agent: AgentId,
+    stream: ChatStream,
+    next: ChatNext,
+}
+
+/// Why the connection has woken up.
+enum Wake {
+    Closing,
+    Message(Option<Result<AggregatedMessage, ProtocolError>>),
+    NoPong,
+    Ping,
+    Told(Box<Waited>),
+}
+
+impl Requests {
+    /// Waits for more of an answer.
+    fn wait(&mut self, request: String, agent: AgentId, mut stream: ChatStream) {
+        let (abort, registration) = AbortHandle::new_pair();
+        self.known.insert(request.clone(), (agent, abort));
+        let waited = async move {
+            let next = stream.next().await;
+            Waited { request, agent, stream, next }
+        };
+        self.waiting.push(Abortable::new(waited.boxed(), registration));
+    }
+
+    /// Waits until one of the answers goes on; for ever where there is none. May be dropped at any await.
+    async fn next(&mut self) -> Waited {
+        loop {
+            match self.waiting.next().await {
+                Some(Ok(waited)) => return waited,
+                // The client has lost interest.
+                Some(Err(_)) => {}
+                None => std::future::pending().await,
+            }
+        }
+    }
+}
+
+impl Connection {
+    fn new(
+        api: Api,
+        messages: MessageStream,
+        version: SdkVersion,
+        place: StreamPlace,
+        handshake: BoxBody,
+    ) -> Self {
+        let config = api.config();
+        // A frame holds what a body holds over HTTP: the whole conversation.
+        let messages = messages
+            .max_frame_size(config.request_bytes)
+            .aggregate_continuations()
+            .max_continuation_size(config.request_bytes);
+        Self {
+            version,
+            messages,
+            requests: Requests::default(),
+            closing: api.service().closing(),
+            ping: every(config.ping),
+            pong_due: None,
+            out: VecDeque::new(),
+            closed: false,
+            api,
+            _place: place,
+            _handshake: handshake,
+        }
+    }
+
+    /// The next bytes for the client; none when the connection is to be closed.
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if let Some(bytes) = self.pop() {
+                return Some(bytes);
+            }
+            if self.closed {
+                return None;
+            }
+            match self.wake().await {
+                Wake::Closing => self.close(close_code::SHUTTING_DOWN, "shutting down"),
+                Wake::Message(message) => self.message(message).await,
+                Wake::NoPong => self.close(close_code::NO_PONG, "no pong"),
+                Wake::Ping => {
+                    self.out.push_back(frames::ping());
+                    let due = Instant::now() + self.api.config().pong_timeout;
+                    self.pong_due.get_or_insert(due);
+                }
+                Wake::Told(waited) => self.told(*waited),
+            }
+        }
+    }
+
+    /// What goes out next. The socket takes bytes then: a ping may wait behind many others to be read, so the client
+    /// has more time for it. Whoever takes none is cut by the socket's own limit.
+    fn pop(&mut self) -> Option<Bytes> {
+        let first = self.out.front_mut()?;
+        self.pong_due = self.pong_due.map(|_| Instant::now() + self.api.config().pong_timeout);
+        if CHUNK_BYTES < first.len() {
+            return Some(first.split_to(CHUNK_BYTES));
+        }
+        self.out.pop_front()
+    }
+
+    async fn wake(&mut self) -> Wake {
+        let Self { messages, requests, closing, ping, pong_due, .. } = self;
+        tokio::select! {
+            biased;
+            () = closing.cancelled() => Wake::Closing,
+            message = messages.recv() => Wake::Message(message),
+            () = deadline(*pong_due) => Wake::NoPong,
+            _ = ping.tick() => Wake::Ping,
+            waited = requests.next() => Wake::Told(Box::new(waited)),
+        }
+    }
+
+    async fn message(&mut self, message: Option<Result<AggregatedMessage, ProtocolError>>) {
+        // Whatever comes, the client lives.
+        self.pong_due = None;
+        match message {
+            Some(Ok(AggregatedMessage::Text(text))) => self.text(text.as_bytes()).await,
+            Some(Ok(AggregatedMessage::Binary(_))) => self.close(close_code::NOT_TEXT, "send text"),
+            Some(Ok(AggregatedMessage::Ping(payload))) => self.out.push_back(frames::pong(&payload)),
+            Some(Ok(AggregatedMessage::Pong(_))) => {}
+            Some(Ok(AggregatedMessage::Close(_))) => self.close(close_code::NORMAL, ""),
+            Some(Err(ProtocolError::Overflow)) => self.close(close_code::TOO_LARGE, "payload too large"),
+            Some(Err(ProtocolError::Io(error))) if error.kind() == std::io::ErrorKind::InvalidData => {
+                self.close(close_code::NOT_UTF8, "not UTF-8");
+            }
+            // The connection has gone: there is nobody to tell.
+            Some(Err(ProtocolError::Io(_))) | None => self.closed = true,
+            Some(Err(_)) => self.close(close_code::PROTOCOL_ERROR, "protocol error"),
+        }
+    }
+
+    async fn text(&mut self, text: &[u8]) {
+        match chat_frame(text, self.api.config().json_depth) {
+            Ok(ChatFrame::Send { request, chat }) => {
+                let begun = self.send(&request, *chat).await;
+                self.begun(&request, begun);
+            }
+            Ok(ChatFrame::Resume { request, chat, last_sequence }) => {
+                let begun = self.resume(&request, &chat, last_sequence).await;
+                self.begun(&request, begun);
+            }
+            Ok(ChatFrame::Abort { request }) => self.abort(&request).await,
+            Err((Some(request), problem)) => self.problem(&request, &problem),
+            // An answer must name the request that it is for, so there is none to a frame that names none.
+            Err((None, _)) => self.close(close_code::INVALID_FRAME, "invalid frame"),
+        }
+    }
+
+    fn begun(&mut self, request: &str, begun: Result<(), Problem>) {
+        if let Err(problem) = begun {
+            self.problem(request, &problem);
+        }
+    }
+
+    async fn send(&mut self, request: &str, wish: ChatRequest) -> Result<(), Problem> {
+        self.admit(request)?;
+        let answer = chat::say(&self.api, wish, self.version).await?;
+        self.tell(request, &answer, 0).await
+    }
+
+    async fn resume(&mut self, request: &str, id: &str, last: Option<u64>) -> Result<(), Problem> {
+        self.admit(request)?;
+        let agent = self.api.service().by_chat(id.to_owned()).await?;
+        let turn = match (agent, last) {
+            (None, _) => None,
+            (Some(agent), None) => chat::active(&self.api, &agent).await?,
+            // Who has read a part of it gets the rest, also when it has ended meanwhile.
+            (Some(agent), Some(_)) => chat::newest(&self.api, &agent).await?,
+        };
+        let Some(turn) = turn else {
+            self.reply(&ChatReply::NoActive { request_id: request });
+            return Ok(());
+        };
+        self.reply(&ChatReply::Start { request_id: request });
+        let from = last.map_or(0, |last| last.saturating_add(1));
+        self.tell(request, &Answer { turn, version: self.version }, from).await
+    }
+
+    /// Only so many requests are answered at the same time, each with an id of its own.
+    fn admit(&self, request: &str) -> Result<(), Problem> {
+        if self.requests.known.contains_key(request) {
+            return Err(Problem::field("requestId", "is the id of a request that is being answered"));
+        }
+        if self.api.config().subscriptions_per_connection <= self.requests.known.len() {
+            return Err(Problem::new(
+                Code::CapacityExhausted,
+                "this connection has as many requests as it may",
+            ));
+        }
+        Ok(())
+    }
+
+    async fn tell(&mut self, request: &str, answer: &Answer, from: u64) -> Result<(), Problem> {
+        let out = ChunkWriter::frames(request.to_owned(), from);
+        let stream = ChatStream::open(&self.api, answer, out).await?;
+        self.requests.wait(request.to_owned(), answer.turn.agent, stream);
+        Ok(())
+    }
+
+    /// The protocol's stop: it ends the turn. (A connection that ends does not.)
+    async fn abort(&mut self, request: &str) {
+        let Some((agent, abort)) = self.requests.known.remove(request) else { return };
+        abort.abort();
+        if let Err(refusal) = self.api.service().cancel(agent).await {
+            self.problem(request, &refusal.into());
+        }
+    }
+
+    fn told(&mut self, Waited { request, agent, stream, next }: Waited) {
+        match next {
+            ChatNext::Chunks(bytes) => {
+                self.out.push_back(bytes);
+                self.requests.wait(request, agent, stream);
+            }
+            ChatNext::Over => {
+                self.requests.known.remove(&request);
+                self.reply(&ChatReply::End { request_id: &request });
+            }
+            ChatNext::Cut(why) => {
+                self.requests.known.remove(&request);
+                self.reply(&ChatReply::Error { request_id: &request, error_text: why });
+            }
+        }
+    }
+
+    fn problem(&mut self, request: &str, problem: &Problem) {
+        let text = problem.sentence();
+        self.reply(&ChatReply::Error { request_id: request, error_text: &text });
+    }
+
+    fn reply(&mut self, reply: &ChatReply<'_>) {
+        self.out.push_back(frames::json(reply));
+    }
+
+    fn close(&mut self, code: u16, reason: &str) {
+        self.out.push_back(frames::close(code, reason));
+        self.closed = true;
+    }
+}
+
+fn every(period: Duration) -> Interval {
+    let mut interval = interval(period);
+    interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    // The first tick of an interval comes at once.
+    interval.reset();
+    interval
+}
+
+async fn deadline(at: Option<Instant>) {
+    match at {
+        Some(at) => sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,239 @@
+//! The UI message stream of the AI SDK: the events of one turn as the chunks of one message.
+//!
+//! What a client demands, and this sees to: a part is begun before anything is added to it; a step is a request to
+//! the model, with the results of the tools that it called, and whatever is open is closed before it ends; the last
+//! chunk is `finish`, also after an `error` or an `abort`.
+
+mod calls;
+mod ends;
+mod spoken;
+mod tools;
+mod writer;
+
+use std::collections::BTreeMap;
+
+use tokenrail_domain::{
+    AgentId, CompleteMessage, ContentBlock, Event, EventBody, MessageOrdinal, Notice, Part, ToolCall,
+    TurnNumber, message_id,
+};
+
+use crate::dto::{AgentErrorDto, Chunk, FinishReason, ForeignJson, IdText, NoticeDto, PartId, StartDto, Yes};
+use crate::error::Problem;
+use calls::{CallState, Calls};
+use spoken::{Kind, Spoken};
+pub(crate) use writer::ChunkWriter;
+
+/// The version of the SDK that a client has named: it may get more than what all of them take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(crate) enum SdkVersion {
+    /// None was named: what versions 5 to 7 take.
+    #[default]
+    Any,
+    V5,
+    V6,
+    V7,
+}
+
+impl SdkVersion {
+    /// Reads `?v=`.
+    pub(crate) fn named(name: Option<&str>) -> Result<Self, Problem> {
+        match name {
+            None => Ok(Self::Any),
+            Some("5") => Ok(Self::V5),
+            Some("6") => Ok(Self::V6),
+            Some("7") => Ok(Self::V7),
+            Some(_) => Err(Problem::parameter("v", "one of: 5, 6, 7")),
+        }
+    }
+
+    pub(crate) fn as_str(self) -> Option<&'static str> {
+        match self {
+            Self::Any => None,
+            Self::V5 => Some("5"),
+            Self::V6 => Some("6"),
+            Self::V7 => Some("7"),
+        }
+    }
+}
+
+/// The fold of one turn. It is fed from the turn's first event on.
+pub(crate) struct AiSdkFold {
+    agent: AgentId,
+    turn: TurnNumber,
+    version: SdkVersion,
+    in_step: bool,
+    /// The newest message of the agent itself, which began the step.
+    newest: Option<MessageOrdinal>,
+    /// The next message goes on with the step of one that was abandoned.
+    same_step: bool,
+    messages: BTreeMap<MessageOrdinal, Spoken>,
+    calls: Calls,
+    /// Words of the agent have been shown.
+    has_spoken: bool,
+    stop_reason: Option<FinishReason>,
+}
+
+impl AiSdkFold {
+    pub(crate) fn new(agent: AgentId, turn: TurnNumber, version: SdkVersion) -> Self {
+        Self {
+            agent,
+            turn,
+            version,
+            in_step: false,
+            newest: None,
+            same_step: false,
+            messages: BTreeMap::new(),
+            calls: Calls::default(),
+            has_spoken: false,
+            stop_reason: None,
+        }
+    }
+
+    /// Takes in the next event of the turn, and writes the chunks that come of it.
+    pub(crate) fn event(&mut self, event: &Event, out: &mut ChunkWriter) {
+        if out.count() == 0 {
+            let message_metadata = StartDto { agent_id: self.agent.into(), turn: self.turn.0 };
+            out.push(&Chunk::Start { message_id: self.message(MessageOrdinal(0)), message_metadata });
+        }
+        match &event.body {
+            // The client has shown it already.
+            EventBody::UserMessage { .. } => {}
+            EventBody::TextDelta { message, part, text } => {
+                self.words(*message, *part, Kind::Text, text, out);
+            }
+            EventBody::ReasoningDelta { message, part, text } => {
+                self.words(*message, *part, Kind::Reasoning, text, out);
+            }
+            EventBody::ToolInputDelta { message, part, call, tool, fragment } => {
+                self.tool_input(*message, *part, (call, tool.as_deref()), fragment, out);
+            }
+            EventBody::Message(message) => match &message.parent_call {
+                Some(parent) => self.sub_agent(message, parent, out),
+                None => self.complete(message, out),
+            },
+            EventBody::ToolCall(call) => {
+                let ToolCall { call, tool, input, parent_call } = &**call;
+                self.begin_step(out);
+                self.call_made((call, tool), input, parent_call.as_deref(), out);
+            }
+            EventBody::ToolResult(result) => self.tool_result(result, out),
+            EventBody::Usage(usage) => self.usage(usage, out),
+            EventBody::Notice(notice) => {
+                let Notice { subtype, data } = &**notice;
+                let data = NoticeDto { subtype, data: ForeignJson(data) };
+                out.push(&Chunk::Notice { data, transient: Yes });
+            }
+            EventBody::Abandoned { message } => self.abandoned(*message, out),
+            EventBody::Error(error) => {
+                out.push(&Chunk::NonFatal { data: AgentErrorDto::from(&**error) });
+            }
+            EventBody::TurnResult(result) => self.ended(result, out),
+        }
+    }
+
+    fn message(&self, message: MessageOrdinal) -> IdText {
+        IdText(message_id(self.agent, self.turn, message))
+    }
+
+    fn part(&self, message: MessageOrdinal, part: Part) -> PartId {
+        PartId { message: message_id(self.agent, self.turn, message), part: part.0 }
+    }
+
+    fn words(&mut self, message: MessageOrdinal, part: Part, kind: Kind, text: &str, out: &mut ChunkWriter) {
+        if text.is_empty() {
+            return;
+        }
+        self.begin_message(message, out);
+        let id = self.part(message, part);
+        let open = self.messages.get(&message).and_then(|spoken| spoken.open);
+        if open != Some((part, kind)) {
+            self.close_words(message, out);
+            out.push(&match kind {
+                Kind::Text => Chunk::TextStart { id },
+                Kind::Reasoning => Chunk::ReasoningStart { id },
+            });
+        }
+        out.push(&match kind {
+            Kind::Text => Chunk::TextDelta { id, delta: text },
+            Kind::Reasoning => Chunk::ReasoningDelta { id, delta: text },
+        });
+        let spoken = self.messages.entry(message).or_default();
+        spoken.say(part, kind, text);
+        spoken.open = Some((part, kind));
+        self.has_spoken = true;
+    }
+
+    fn close_words(&mut self, message: MessageOrdinal, out: &mut ChunkWriter) {
+        let Some(spoken) = self.messages.get_mut(&message) else { return };
+        if let Some((part, kind)) = spoken.open.take() {
+            let id = self.part(message, part);
+            out.push(&match kind {
+                Kind::Text => Chunk::TextEnd { id },
+                Kind::Reasoning => Chunk::ReasoningEnd { id },
+            });
+        }
+    }
+
+    fn close_all_words(&mut self, out: &mut ChunkWriter) {
+        let open: Vec<_> = self.messages.keys().copied().collect();
+        for message in open {
+            self.close_words(message, out);
+        }
+    }
+
+    /// A message of the agent itself begins a step.
+    fn begin_message(&mut self, message: MessageOrdinal, out: &mut ChunkWriter) {
+        let goes_on = std::mem::take(&mut self.same_step);
+        if self.newest < Some(message) {
+            self.newest = Some(message);
+            if !goes_on {
+                self.end_step(out);
+            }
+        }
+        self.begin_step(out);
+    }
+
+    fn begin_step(&mut self, out: &mut ChunkWriter) {
+        if !std::mem::replace(&mut self.in_step, true) {
+            self.calls.begin_step();
+            out.push(&Chunk::StartStep);
+        }
+    }
+
+    fn end_step(&mut self, out: &mut ChunkWriter) {
+        self.close_all_words(out);
+        if std::mem::take(&mut self.in_step) {
+            out.push(&Chunk::FinishStep);
+        }
+    }
+
+    /// A message is complete: what was not said of it in deltas is said now.
+    fn complete(&mut self, complete: &CompleteMessage, out: &mut ChunkWriter) {
+        let message = complete.message;
+        self.begin_message(message, out);
+        self.close_words(message, out);
+        let spoken = self.messages.remove(&message).unwrap_or_default();
+        for (part, block) in spoken.unsaid(&complete.blocks) {
+            match block {
+                ContentBlock::Text(text) => self.words(message, part, Kind::Text, text, out),
+                ContentBlock::Reasoning(text) => self.words(message, part, Kind::Reasoning, text, out),
+                ContentBlock::ToolUse { .. } => {}
+                ContentBlock::Other(given) => out.push(&Chunk::Content { data: ForeignJson(given) }),
+            }
+            self.close_words(message, out);
+        }
+        self.messages.remove(&message);
+        for block in &complete.blocks {
+            if let ContentBlock::ToolUse { call, tool, input } = block {
+                let is_cut = input.as_str().starts_with('"');
+                match self.calls.state(call) {
+                    Some(CallState::Streaming) if is_cut => self.call_cut((call, tool), input, out),
+                    _ => self.call_made((call, tool), input, None, out),
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

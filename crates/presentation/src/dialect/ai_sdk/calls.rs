@@ -1,0 +1,87 @@
+//! The tool calls of one turn, as a client knows them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How far a tool call has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CallState {
+    /// Its input is being said.
+    Streaming,
+    /// Its input was cut short.
+    Cut,
+    /// It is made, and has no result.
+    Made,
+    /// It has a result.
+    Done,
+}
+
+/// The tool calls of one turn. A client fails at a result of a call that it does not know.
+#[derive(Debug, Default)]
+pub(super) struct Calls {
+    known: BTreeMap<String, Call>,
+    count: usize,
+    /// Those whose input was told in this step.
+    of_step: BTreeSet<String>,
+}
+
+#[derive(Debug)]
+struct Call {
+    tool: String,
+    state: CallState,
+    /// Its place in the order in which the calls were begun.
+    place: usize,
+}
+
+impl Calls {
+    pub(super) fn state(&self, call: &str) -> Option<CallState> {
+        self.known.get(call).map(|call| call.state)
+    }
+
+    /// The tool that a call was begun with.
+    pub(super) fn tool(&self, call: &str) -> &str {
+        self.known.get(call).map_or("", |call| &call.tool)
+    }
+
+    /// Notes how far a call has come.
+    pub(super) fn set(&mut self, call: &str, tool: &str, state: CallState) {
+        if state != CallState::Done {
+            self.of_step.insert(call.to_owned());
+        }
+        match self.known.get_mut(call) {
+            Some(known) => known.state = state,
+            None => {
+                let place = self.count;
+                self.count += 1;
+                self.known.insert(call.to_owned(), Call { tool: tool.to_owned(), state, place });
+            }
+        }
+    }
+
+    /// A step begins.
+    pub(super) fn begin_step(&mut self) {
+        self.of_step.clear();
+    }
+
+    /// Whether a call of this step has a result.
+    pub(super) fn any_done_in_step(&self) -> bool {
+        self.of_step.iter().any(|call| self.state(call) == Some(CallState::Done))
+    }
+
+    /// Forgets the calls of this step, as the client was told to.
+    pub(super) fn reset_step(&mut self) {
+        for call in std::mem::take(&mut self.of_step) {
+            self.known.remove(&call);
+        }
+    }
+
+    /// The calls that have neither a result nor an error, in the order in which they were begun.
+    pub(super) fn open(&self) -> Vec<(String, CallState)> {
+        let mut open: Vec<_> = self
+            .known
+            .iter()
+            .filter(|(_, call)| matches!(call.state, CallState::Streaming | CallState::Made))
+            .collect();
+        open.sort_by_key(|(_, call)| call.place);
+        open.into_iter().map(|(id, call)| (id.clone(), call.state)).collect()
+    }
+}

@@ -1,0 +1,279 @@
+//! The dialects over a real socket: from any cursor, in mid message, with options, and what clients ask.
+
+use std::time::Duration;
+
+use actix_http::ws::OpCode;
+use serde_json::{Value, json};
+use tokenrail_domain::AgentId;
+
+use super::client::{Client, serve};
+use super::harness::Harness;
+use super::journals::{STORIES, keep, written, written_in_turns};
+
+/// Batches of few events, so that turns begin and end inside of them, and a heartbeat that tells soon how far it is.
+fn small_batches() -> Harness {
+    Harness::with(|config, limits| {
+        config.heartbeat = Duration::from_millis(10);
+        limits.history_events = 4;
+        limits.page_events = 3;
+    })
+}
+
+/// An agent whose turns are all stories; the last one goes on.
+async fn all_stories(harness: &Harness) -> (AgentId, usize) {
+    let (agent, appends) = written_in_turns(1, &STORIES.map(|(_, story)| story));
+    let head = appends.iter().map(|append| append.events.len()).sum();
+    keep(&harness.store, &agent, appends).await;
+    (agent.id, head)
+}
+
+/// What is told from a cursor on: up to a heartbeat that says that it was all.
+async fn told(client: &mut Client, id: AgentId, dialect: &str, since: Option<usize>) -> Vec<Value> {
+    let wish = json!({"agentId": id.to_string(), "dialect": dialect, "since": since});
+    client.say("subscribe", wish).await;
+    let [subscribed] = next(client).await;
+    assert_eq!(subscribed["type"], "subscribed", "{subscribed}");
+    let head = subscribed["payload"]["head"].clone();
+    let mut frames = Vec::new();
+    loop {
+        let frame = client.frame().await;
+        if frame["type"] != "heartbeat" {
+            frames.push(frame);
+        } else if frame["payload"]["heads"][id.to_string()] == head {
+            return frames;
+        }
+    }
+}
+
+#[actix_web::test]
+async fn from_any_cursor_a_dialect_gives_the_rest_of_the_same_frames() {
+    let harness = small_batches();
+    let served = serve(&harness);
+    let (id, head) = all_stories(&harness).await;
+    let (mut client, _) = Client::connect(&served, "").await;
+    for dialect in ["message", "stream"] {
+        let whole = told(&mut client, id, dialect, Some(0)).await;
+        assert!(head < whole.len() + 60, "{} frames", whole.len());
+        for since in 1..=head {
+            let rest = told(&mut client, id, dialect, Some(since)).await;
+            let later = |frame: &&Value| since < frame["payload"]["sequence"].as_u64().unwrap() as usize;
+            let expected: Vec<_> = whole.iter().filter(later).cloned().collect();
+            assert_eq!(rest, expected, "{dialect} since {since}");
+        }
+    }
+    served.handle.stop(false).await;
+}
+
+/// The next frames that are no heartbeat.
+async fn next<const N: usize>(client: &mut Client) -> [Value; N] {
+    let mut frames = Vec::new();
+    while frames.len() < N {
+        let frame = client.frame().await;
+        if frame["type"] != "heartbeat" {
+            frames.push(frame);
+        }
+    }
+    frames.try_into().unwrap()
+}
+
+fn text(frame: &Value) -> (&str, &str) {
+    (frame["type"].as_str().unwrap(), frame["payload"]["content"]["text"].as_str().unwrap_or_default())
+}
+
+#[actix_web::test]
+async fn who_joins_in_the_middle_of_messages_is_told_what_they_have_said_so_far() {
+    let harness = small_batches();
+    let served = serve(&harness);
+    let (id, head) = all_stories(&harness).await;
+    let (mut client, _) = Client::connect(&served, "?dialect=message").await;
+    let whole = told(&mut client, id, "message", Some(0)).await;
+    client.say("subscribe", json!({"agentId": id.to_string()})).await;
+    let [subscribed, first, said, second, also] = next(&mut client).await;
+    assert_eq!(subscribed["payload"]["head"], head);
+    let start = |frame: &Value| whole.contains(frame);
+    assert!(start(&first) && start(&second), "their starts are the same frames as ever");
+    assert_eq!((text(&first).0, text(&said)), ("message.start", ("message.chunk", "Hello")));
+    assert_eq!((text(&second).0, text(&also)), ("message.start", ("message.chunk", "you")));
+    assert_eq!(said["payload"]["sequence"], head);
+    served.handle.stop(false).await;
+}
+
+#[actix_web::test]
+async fn the_status_of_a_message_is_told_to_whoever_names_it() {
+    let harness = small_batches();
+    let served = serve(&harness);
+    let (id, head) = all_stories(&harness).await;
+    let (other, appends) = written_in_turns(2, &[STORIES[0].1]);
+    keep(&harness.store, &other, appends).await;
+    let (mut client, _) = Client::connect(&served, "").await;
+    let frames = told(&mut client, id, "message", Some(0)).await;
+    let starts: Vec<_> = frames.iter().filter(|frame| frame["type"] == "message.start").collect();
+    let mut states = Vec::new();
+    for start in starts {
+        let message = &start["payload"]["messageId"];
+        client.say("message.status", json!({"messageId": message})).await;
+        let [answer] = next(&mut client).await;
+        let payload = &answer["payload"];
+        assert_eq!((&answer["type"], &payload["messageId"]), (&json!("message.status"), message));
+        assert_eq!(payload["agentId"], id.to_string());
+        let state = payload["state"].as_str().unwrap().to_owned();
+        let end =
+            frames.iter().find(|it| it["type"] == "message.end" && it["payload"]["messageId"] == *message);
+        match end {
+            Some(end) => {
+                assert_eq!(payload["content"], end["payload"]["content"]);
+                assert_eq!(payload["sequence"], end["payload"]["sequence"]);
+            }
+            None => {
+                assert_eq!((&state[..], payload["content"]["type"].as_str()), ("streaming", Some("text")))
+            }
+        }
+        states.push(state);
+    }
+    assert!(states.len() > 12, "{states:?}");
+    for state in ["streaming", "complete", "failed", "cancelled", "interrupted"] {
+        assert!(states.iter().any(|it| it == state), "{state} in {states:?}");
+    }
+    let last = states.len() - 2;
+    assert_eq!(states[last..], ["streaming", "streaming"]);
+    assert_eq!(head, frames.last().unwrap()["payload"]["sequence"]);
+
+    // Of an agent that this connection does not follow.
+    let (mut client, _) = Client::connect(&served, "").await;
+    let theirs = told(&mut client, other.id, "message", Some(0)).await;
+    client.say("unsubscribe", json!({"agentId": other.id.to_string()})).await;
+    client.say("message.status", json!({"messageId": theirs[1]["payload"]["messageId"]})).await;
+    let [_, answer] = next(&mut client).await;
+    assert_eq!(
+        (&answer["payload"]["state"], &answer["payload"]["content"]["text"]),
+        (&json!("complete"), &json!("Hello 🦀"))
+    );
+    served.handle.stop(false).await;
+}
+
+#[actix_web::test]
+async fn a_frame_that_only_the_server_sends_is_answered_with_what_to_do() {
+    let harness = Harness::new();
+    let served = serve(&harness);
+    let (agent, appends) = written(STORIES[0].1);
+    keep(&harness.store, &agent, appends).await;
+    let (mut client, _) = Client::connect(&served, "?dialect=message").await;
+    let id = agent.id.to_string();
+    let unknown = "0195bd2f-0a00-7000-8000-000000000000";
+    let cases = [
+        ("message.new", json!({}), "validation_failed", "POST /api/agents/{agentId}/messages"),
+        ("message.start", json!({}), "validation_failed", "orphan"),
+        ("message.chunk", json!({"messageId": unknown, "content": {}}), "validation_failed", "orphan"),
+        ("message.end", json!({"messageId": unknown}), "validation_failed", "orphan"),
+        ("agent:cancel", json!({}), "validation_failed", "POST /api/agents/{agentId}/cancel"),
+        ("message.update", json!({}), "validation_failed", "message.status"),
+        ("message.status", json!({}), "validation_failed", "/messageId: is missing"),
+        ("message.status", json!({"messageId": 7}), "validation_failed", "/messageId: must be a string"),
+        ("message.status", json!({"messageId": "x"}), "not_found", "there is no such message"),
+        ("message.status", json!({"messageId": unknown}), "not_found", "there is no such message"),
+        ("message.status", json!({"messageId": id}), "not_found", "there is no such message"),
+        (
+            "message.status",
+            json!({"messageId": unknown, "agentId": id}),
+            "not_found",
+            "there is no such message",
+        ),
+        (
+            "message.status",
+            json!({"messageId": unknown, "agentId": "x"}),
+            "not_found",
+            "there is no such agent",
+        ),
+    ];
+    for (kind, payload, code, words) in cases {
+        client.say(kind, payload.clone()).await;
+        let frame = client.frame().await;
+        assert_eq!(
+            (&frame["type"], &frame["payload"]["code"]),
+            (&json!("error"), &json!(code)),
+            "{kind} {payload}"
+        );
+        let message = frame["payload"]["message"].as_str().unwrap();
+        assert!(message.contains(words), "{message:?} for {kind} {payload}");
+    }
+    client
+        .send(OpCode::Text, br#"{"type":"message.status","payload":{"messageId":"x","messageId":"x"}}"#)
+        .await;
+    assert_eq!(client.frame().await["payload"]["code"], "malformed_json");
+    client.say("ping", json!({})).await;
+    assert_eq!(client.frame().await["type"], "pong", "and the connection stays open");
+    served.handle.stop(false).await;
+}
+
+#[actix_web::test]
+async fn text_can_be_had_in_measure_and_in_order_with_the_rest() {
+    let harness = small_batches();
+    let served = serve(&harness);
+    let (id, _) = all_stories(&harness).await;
+    let (mut client, _) = Client::connect(&served, "?dialect=stream").await;
+    let whole = told(&mut client, id, "stream", Some(0)).await;
+    let (mut client, _) = Client::connect(&served, "?dialect=stream&throttle=1&throttleBytes=16").await;
+    let measured = told(&mut client, id, "stream", Some(0)).await;
+    assert!(measured.len() < whole.len(), "{} frames for {}", measured.len(), whole.len());
+    assert_eq!(joined(&measured), joined(&whole));
+    for frame in measured.iter().filter(|frame| frame["type"] == "agent:stream") {
+        assert!(frame["payload"]["text"].as_str().unwrap().len() <= 16, "{frame}");
+    }
+    served.handle.stop(false).await;
+}
+
+/// The frames with the texts of each message in succession as one, and no `more`.
+fn joined(frames: &[Value]) -> Vec<Value> {
+    let mut joined: Vec<Value> = Vec::new();
+    for frame in frames {
+        let mut frame = frame.clone();
+        frame["payload"].as_object_mut().unwrap().remove("more");
+        match joined.last_mut() {
+            Some(last)
+                if frame["type"] == "agent:stream"
+                    && last["type"] == "agent:stream"
+                    && last["payload"]["messageId"] == frame["payload"]["messageId"] =>
+            {
+                let text = |frame: &Value| frame["payload"]["text"].as_str().unwrap().to_owned();
+                frame["payload"]["text"] = (text(last) + &text(&frame)).into();
+                *last = frame;
+            }
+            _ => joined.push(frame),
+        }
+    }
+    joined
+}
+
+#[actix_web::test]
+async fn options_have_defaults_and_bounds() {
+    let harness = Harness::new();
+    let served = serve(&harness);
+    let (agent, appends) = written(STORIES[0].1);
+    keep(&harness.store, &agent, appends).await;
+    for query in ["?batch", "?batch=", "?batch=true", "?batch=1000"] {
+        let (mut client, _) = Client::connect(&served, &format!("{query}&throttle&dialect=stream")).await;
+        client.say("subscribe", json!({"agentId": agent.id.to_string(), "since": 0})).await;
+        let batch = client.frame().await;
+        assert_eq!(batch["type"], "batch", "{query}");
+        assert_eq!(batch["messages"][0]["type"], "subscribed");
+    }
+    for query in [
+        "batch=0",
+        "batch=1001",
+        "batch=x",
+        "throttle=0",
+        "throttle=-1",
+        "throttleBytes=15",
+        "throttleBytes=1048577",
+        "throttleBytes=",
+    ] {
+        let answer = harness.get(&format!("/ws?{query}")).await;
+        assert_eq!(answer.problem(), "validation_failed", "{query}");
+        let name = query.split('=').next().unwrap();
+        assert_eq!(answer.json()["errors"][0]["parameter"], name);
+    }
+    let answer = harness.get("/ws?dialect=morse").await;
+    assert_eq!(answer.problem(), "dialect_unknown");
+    assert_eq!(answer.json()["detail"], "known dialects: agent, message, stream");
+    served.handle.stop(false).await;
+}

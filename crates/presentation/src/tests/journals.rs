@@ -1,0 +1,236 @@
+//! Journals as agents leave them: one for each thing that a vocabulary must be able to tell.
+
+use tokenrail_domain::{
+    Agent, AgentError, CompleteMessage, ContentBlock, ErrorClass, Event, EventBody, MessageOrdinal,
+    MessageOutcome, Part, ToolCall, ToolResult, TurnNumber, TurnOutcome, TurnResult, Usage,
+};
+use tokenrail_ports::testing::samples::{self, Scribe, notice, text_delta};
+use tokenrail_ports::testing::{MemoryStore, samples::queued_turn};
+use tokenrail_ports::{Append, IAgentRepository as _, IJournal as _};
+
+/// What an agent has said, and how its turn ended; none where it goes on.
+type Story = fn(&mut Scribe) -> (Vec<EventBody>, Option<TurnResult>);
+
+/// The stories by name.
+pub(crate) const STORIES: [(&str, Story); 12] = [
+    ("plain text", |scribe| {
+        let mut said = vec![notice("init"), text_delta(0, "Hel"), text_delta(0, "lo"), text_delta(0, " 🦀")];
+        said.push(heard(scribe, &said, 0));
+        said.push(stopped("end_turn"));
+        (said, Some(result(TurnOutcome::Completed)))
+    }),
+    ("thinking and a tool", |scribe| {
+        let mut said =
+            vec![reasoning(0, "hm"), text_delta(0, "I look. "), input(0, 2, "c1", "{\"command\":\"ls\"}")];
+        said.extend([heard(scribe, &said, 0), call("c1", None), stopped("tool_use")]);
+        said.extend([given("c1", r#""a.txt""#, false, None), text_delta(1, "One file.")]);
+        said.push(heard(scribe, &said, 1));
+        said.push(stopped("end_turn"));
+        (said, Some(result(TurnOutcome::Completed)))
+    }),
+    ("parallel tools", |scribe| {
+        let mut said = vec![input(0, 0, "c1", "{}"), input(0, 1, "c2", "{}")];
+        said.extend([heard(scribe, &said, 0), call("c1", None), call("c2", None)]);
+        said.extend([given("c2", r#"[{"type":"text","text":"2"}]"#, false, None)]);
+        said.extend([given("c1", r#""no such file""#, true, None), text_delta(1, "Done.")]);
+        said.push(heard(scribe, &said, 1));
+        (said, Some(result(TurnOutcome::Completed)))
+    }),
+    ("sub-agent", |scribe| {
+        let mut said = vec![text_delta(0, "I ask. "), input(0, 1, "c1", "{}")];
+        said.extend([heard(scribe, &said, 0), call("c1", None)]);
+        said.push(whole(1, "its own words", MessageOutcome::Complete, Some("c1")));
+        said.extend([call("c2", Some("c1")), given("c2", r#""7""#, false, Some("c1"))]);
+        said.extend([given("c1", r#""seven""#, false, None), text_delta(2, "Seven.")]);
+        said.push(heard(scribe, &said, 2));
+        (said, Some(result(TurnOutcome::Completed)))
+    }),
+    ("retry with an abandoned stream", |scribe| {
+        let mut said = vec![text_delta(0, "Hel"), EventBody::Abandoned { message: MessageOrdinal(0) }];
+        said.extend([notice("api_retry"), text_delta(1, "Hello")]);
+        said.push(heard(scribe, &said, 1));
+        (said, Some(result(TurnOutcome::Completed)))
+    }),
+    ("error", |_| {
+        let error = AgentError { code: None, ..samples::error() };
+        let said = vec![EventBody::Error(Box::new(error.clone()))];
+        (said, Some(TurnResult { error: Some(error), ..result(TurnOutcome::Failed) }))
+    }),
+    ("message without an end in time", |_| {
+        let error = AgentError {
+            class: ErrorClass::Timeout,
+            code: Some("stream_timeout".into()),
+            text: "the agent stopped in a message for 60 s, and was ended".into(),
+            retry_after_ms: None,
+            recoverable: true,
+        };
+        let said = vec![text_delta(0, "Hel"), EventBody::Error(Box::new(error.clone()))];
+        let end = ended(0, "Hel", MessageOutcome::Failed);
+        let result = TurnResult { error: Some(error), ..result(TurnOutcome::Failed) };
+        ([said, vec![end]].concat(), Some(result))
+    }),
+    ("cancel", |_| {
+        let said = vec![text_delta(0, "Hel"), ended(0, "Hel", MessageOutcome::Cancelled)];
+        (said, Some(result(TurnOutcome::Cancelled)))
+    }),
+    ("interrupted by a crash", |_| {
+        let error = AgentError {
+            class: ErrorClass::Process,
+            code: Some("interrupted".into()),
+            text: "the server and the supervisor of the agent ended in the middle of the turn".into(),
+            retry_after_ms: None,
+            recoverable: true,
+        };
+        let said = vec![text_delta(0, "Hel"), ended(0, "Hel", MessageOutcome::Interrupted)];
+        (said, Some(TurnResult { error: Some(error), ..result(TurnOutcome::Interrupted) }))
+    }),
+    ("no partial messages", |_| {
+        let said = vec![
+            whole(0, "I look. ", MessageOutcome::Complete, None),
+            tool_message(1, "c1"),
+            call("c1", None),
+            given("c1", r#""a.txt""#, false, None),
+            whole(2, "One file.", MessageOutcome::Complete, None),
+        ];
+        (said, Some(result(TurnOutcome::Completed)))
+    }),
+    ("text that comes whole at the end of a streamed message", |_| {
+        let blocks = vec![ContentBlock::Text("Hello".into()), ContentBlock::Text(", you".into())];
+        let complete = CompleteMessage {
+            message: MessageOrdinal(0),
+            blocks,
+            first_sequence: None,
+            outcome: MessageOutcome::Complete,
+            parent_call: None,
+        };
+        let said = vec![text_delta(0, "Hello"), EventBody::Message(Box::new(complete))];
+        (said, Some(result(TurnOutcome::Completed)))
+    }),
+    ("two messages that are being said", |_| {
+        (vec![text_delta(0, "Hel"), reasoning(1, "hm"), text_delta(0, "lo"), text_delta(1, "you")], None)
+    }),
+];
+
+/// What no store would keep: more of a message after its end.
+pub(crate) const ORPHANS: (&str, Story) = ("orphans: what comes after the end of a message", |scribe| {
+    let mut said = vec![text_delta(0, "Hello")];
+    said.push(heard(scribe, &said, 0));
+    said.extend([text_delta(0, "late"), ended(0, "late", MessageOutcome::Complete)]);
+    (said, Some(result(TurnOutcome::Completed)))
+});
+
+/// The story as a journal: its agent, and what is to be appended.
+pub(crate) fn written(story: Story) -> (Agent, Vec<Append>) {
+    written_in_turns(1, &[story])
+}
+
+/// Several stories as the turns of the `n`th sample agent.
+pub(crate) fn written_in_turns(n: u8, stories: &[Story]) -> (Agent, Vec<Append>) {
+    let (agent, _) = samples::launch(n);
+    let mut scribe = Scribe::new(&agent);
+    let mut appends = Vec::new();
+    for (index, story) in stories.iter().enumerate() {
+        let turn = queued_turn(agent.id, TurnNumber(index as u32 + 1), "count to three");
+        appends.push(scribe.start(&turn));
+        let (said, end) = story(&mut scribe);
+        appends.extend(said.into_iter().map(|body| scribe.say(vec![body])));
+        appends.extend(end.map(|result| scribe.end_with(result)));
+    }
+    (agent, appends)
+}
+
+/// The events of appends, in order.
+pub(crate) fn events(appends: &[Append]) -> Vec<Event> {
+    appends.iter().flat_map(|append| append.events.iter().cloned()).collect()
+}
+
+/// Keeps a journal, as if its agent had run here.
+pub(crate) async fn keep(store: &MemoryStore, agent: &Agent, appends: Vec<Append>) {
+    let turns = appends.iter().filter_map(|append| match &append.step {
+        tokenrail_ports::TurnStep::Start(turn) => Some(turn),
+        _ => None,
+    });
+    for turn in turns {
+        if turn.number == TurnNumber::FIRST {
+            store.create(agent.clone(), (**turn).clone(), None).await.unwrap();
+        } else {
+            store.enqueue((**turn).clone(), 16, None).await.unwrap();
+        }
+    }
+    for append in appends {
+        store.append(append).await.unwrap();
+    }
+}
+
+fn result(outcome: TurnOutcome) -> TurnResult {
+    samples::result(outcome)
+}
+
+/// The complete event of a message, after all that was said so far.
+fn heard(scribe: &Scribe, said: &[EventBody], message: u32) -> EventBody {
+    let mut ahead = scribe.clone();
+    ahead.say(said.to_vec());
+    ahead.complete(message)
+}
+
+fn ended(message: u32, text: &str, outcome: MessageOutcome) -> EventBody {
+    whole(message, text, outcome, None)
+}
+
+fn whole(message: u32, text: &str, outcome: MessageOutcome, parent: Option<&str>) -> EventBody {
+    EventBody::Message(Box::new(CompleteMessage {
+        message: MessageOrdinal(message),
+        blocks: vec![ContentBlock::Text(text.into())],
+        first_sequence: None,
+        outcome,
+        parent_call: parent.map(str::to_owned),
+    }))
+}
+
+fn tool_message(message: u32, call: &str) -> EventBody {
+    let block = ContentBlock::ToolUse { call: call.into(), tool: "Bash".into(), input: samples::json("{}") };
+    EventBody::Message(Box::new(CompleteMessage {
+        message: MessageOrdinal(message),
+        blocks: vec![block],
+        first_sequence: None,
+        outcome: MessageOutcome::Complete,
+        parent_call: None,
+    }))
+}
+
+fn reasoning(message: u32, text: &str) -> EventBody {
+    EventBody::ReasoningDelta { message: MessageOrdinal(message), part: Part(1), text: text.into() }
+}
+
+fn input(message: u32, part: u32, call: &str, fragment: &str) -> EventBody {
+    EventBody::ToolInputDelta {
+        message: MessageOrdinal(message),
+        part: Part(part),
+        call: call.into(),
+        tool: Some("Bash".into()),
+        fragment: fragment.into(),
+    }
+}
+
+fn call(call: &str, parent: Option<&str>) -> EventBody {
+    EventBody::ToolCall(Box::new(ToolCall {
+        call: call.into(),
+        tool: "Bash".into(),
+        input: samples::json(r#"{"command":"ls"}"#),
+        parent_call: parent.map(str::to_owned),
+    }))
+}
+
+fn given(call: &str, content: &str, is_error: bool, parent: Option<&str>) -> EventBody {
+    EventBody::ToolResult(Box::new(ToolResult {
+        call: call.into(),
+        content: samples::json(content),
+        is_error,
+        parent_call: parent.map(str::to_owned),
+    }))
+}
+
+fn stopped(reason: &str) -> EventBody {
+    let usage = samples::json(r#"{"output_tokens":3}"#);
+    EventBody::Usage(Box::new(Usage { stop_reason: Some(reason.into()), usage }))
+}

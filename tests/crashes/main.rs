@@ -1,0 +1,29 @@
+//! What takes minutes: real crashes, agents that torture, load. The same servers and readers as in the user stories.
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test ends where its own tools fail")]
+#![expect(clippy::print_stdout, reason = "what was measured is worth a line")]
+
+#[expect(dead_code, reason = "the user stories use more of it")]
+#[path = "../e2e/follower.rs"]
+mod follower;
+#[expect(dead_code, reason = "the user stories use more of it")]
+#[path = "../e2e/harness.rs"]
+mod harness;
+
+mod client;
+mod judge;
+mod load;
+mod real_crashes;
+mod torture;
+
+/// Random numbers that are the same in every run.
+pub(crate) struct Chance(pub(crate) u64);
+
+impl Chance {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % bound
+    }
+}

@@ -1,0 +1,6 @@
+//! The real server is killed, its disk fails, its files are damaged: it says so or goes on, and is never wrong.
+
+mod corruption;
+mod kill_loop;
+mod outside;
+mod strace;

@@ -1,0 +1,243 @@
+//! Damaged files: the damage is found, or makes no difference. No wrong event is ever given.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use reqwest::Method;
+use serde_json::json;
+use tempfile::TempDir;
+use tokenrail_domain::{Agent, AgentId, Event, Sequence};
+use tokenrail_persistence::{Store, StoreConfig, Synchronous};
+use tokenrail_ports::{AgentFilter, IAgentRepository as _, IJournal as _, PageLimit, StoreError};
+
+use crate::Chance;
+use crate::harness::{TestServer, fake_config};
+
+const FILES: [&str; 3] = ["tokenrail.db", "tokenrail.db-wal", "tokenrail.db-shm"];
+const FLIPS: u64 = 220;
+const CUTS: u64 = 70;
+const WHOLE: PageLimit = PageLimit { events: usize::MAX, bytes: usize::MAX };
+
+/// What was read of one agent: its journal, and the events that people see.
+type Said = (AgentId, Vec<Event>, Vec<Event>);
+
+/// What became of a damaged copy.
+#[derive(Debug, PartialEq, Eq, Clone, Copy)]
+enum Found {
+    /// It was refused, or a read was.
+    Detected,
+    Same,
+    /// Less of it: what a log holds ends where the log is damaged, as after a crash.
+    Earlier,
+}
+
+/// Two copies of the files: one of a server that was killed, with a log, and a later one of a server that was stopped.
+struct Copies {
+    killed: TempDir,
+    stopped: TempDir,
+    old: TempDir,
+}
+
+async fn copies() -> Copies {
+    let mut server = TestServer::start();
+    let copy = |server: &TestServer| {
+        let folder = tempfile::tempdir().unwrap();
+        copy_files(&server.data_dir(), folder.path());
+        folder
+    };
+    for script in [json!({ "deltas": 300 }), json!({ "mode": "tool", "deltas": 40 })] {
+        let id = server.launch(&script).await;
+        server.wait_for_status(&id, "completed").await;
+    }
+    server.stop();
+    let old = copy(&server);
+    server.start_again();
+    let id = server.launch(&json!({ "deltas": 400 })).await;
+    server.wait_for_status(&id, "completed").await;
+    let id = server.launch(&json!({ "mode": "hang", "deltas": 50 })).await;
+    server.wait_until(&id, |agent| 50 < agent["head"].as_u64().unwrap()).await;
+    server.kill_9();
+    let killed = copy(&server);
+    server.start_again();
+    server.post(&format!("/api/agents/{id}/cancel"), &json!({})).await;
+    server.wait_for_status(&id, "cancelled").await;
+    server.stop();
+    Copies { killed, stopped: copy(&server), old }
+}
+
+fn copy_files(from: &Path, to: &Path) {
+    for name in FILES.into_iter().chain(["Lock"]) {
+        if from.join(name).exists() {
+            fs::copy(from.join(name), to.join(name)).unwrap();
+        }
+    }
+}
+
+/// All that the store gives.
+async fn read(folder: &Path) -> Option<Vec<Said>> {
+    let config = StoreConfig { synchronous: Synchronous::Normal, ..StoreConfig::new(folder) };
+    let store = Store::open(config).ok()?;
+    let read = read_all(&store).await;
+    store.close().await;
+    read.ok()
+}
+
+async fn read_all(store: &Store) -> Result<Vec<Said>, StoreError> {
+    let filter = AgentFilter { limit: usize::MAX, ..AgentFilter::default() };
+    let agents: Vec<Agent> = store.list(filter).await?;
+    let mut all = Vec::new();
+    for Agent { id, .. } in agents {
+        let events = store.read(id, Sequence::START, WHOLE).await?;
+        let messages = store.messages(id, Sequence::START, WHOLE).await?.events;
+        all.push((id, events, messages));
+    }
+    Ok(all)
+}
+
+/// Holds what is read of a damaged copy against what was there.
+async fn judged(folder: &Path, truth: &[Said], what: &str) -> Found {
+    let Some(read) = read(folder).await else { return Found::Detected };
+    if read == truth {
+        return Found::Same;
+    }
+    for (id, events, messages) in &read {
+        let (_, there, _) = truth.iter().find(|(other, ..)| other == id).expect("an agent that there was");
+        assert!(there.starts_with(events), "{what}: wrong events of {id}");
+        assert!(messages.iter().all(|message| events.contains(message)), "{what}: wrong messages of {id}");
+    }
+    Found::Earlier
+}
+
+fn damaged(copy: &TempDir, damage: impl FnOnce(&Path)) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    copy_files(copy.path(), folder.path());
+    damage(folder.path());
+    folder
+}
+
+/// Changes 1 to 64 bytes, in one place or all over the file.
+fn flip(file: &Path, chance: &mut Chance) {
+    let mut bytes = fs::read(file).unwrap();
+    let length = bytes.len() as u64;
+    let (count, together) = (1 + chance.below(64), chance.below(2) == 0);
+    let start = chance.below(length);
+    for index in 0..count {
+        let at = if together { (start + index) % length } else { chance.below(length) };
+        bytes[at as usize] ^= 1 + chance.below(255) as u8;
+    }
+    fs::write(file, bytes).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn damaged_files_are_detected_and_never_give_a_wrong_event() {
+    let copies = copies().await;
+    let whole = |copy: &TempDir| damaged(copy, |_| ());
+    let truth_killed = read(whole(&copies.killed).path()).await.expect("it is sound");
+    let truth_stopped = read(whole(&copies.stopped).path()).await.expect("it is sound");
+    let mut chance = Chance(7);
+    let mut tally = [0; 3];
+    for round in 0..FLIPS + CUTS {
+        let (copy, truth, name): (_, _, &str) = match round % 4 {
+            0 => (&copies.killed, &truth_killed, FILES[0]),
+            1 => (&copies.killed, &truth_killed, FILES[1]),
+            2 if round % 8 == 2 => (&copies.killed, &truth_killed, FILES[2]),
+            _ => (&copies.stopped, &truth_stopped, FILES[0]),
+        };
+        let what = format!("round {round}, {name}");
+        let folder = damaged(copy, |folder| {
+            let file = folder.join(name);
+            if round < FLIPS {
+                flip(&file, &mut chance);
+            } else {
+                let blocks = fs::metadata(&file).unwrap().len() / 512;
+                let length = chance.below(blocks) * 512;
+                fs::File::options().write(true).open(&file).unwrap().set_len(length).unwrap();
+            }
+        });
+        let found = judged(folder.path(), truth, &what).await;
+        assert!(
+            found != Found::Earlier || name == FILES[1],
+            "{what}: events are missing, and nobody says so"
+        );
+        tally[found as usize] += 1;
+    }
+    println!("detected, the same, earlier: {tally:?}");
+    assert!((FLIPS + CUTS) / 5 < tally[Found::Detected as usize], "{tally:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_older_copy_is_an_earlier_state_or_detected() {
+    let copies = copies().await;
+    let truth = read(damaged(&copies.stopped, |_| ()).path()).await.expect("it is sound");
+    let old = copies.old.path().join(FILES[0]);
+    let swap = |folder: &Path| assert!(fs::copy(&old, folder.join(FILES[0])).is_ok());
+    let found = judged(damaged(&copies.stopped, swap).path(), &truth, "an older database").await;
+    assert_eq!(found, Found::Earlier, "a copy of a server that was stopped can be put back");
+    // With the log of a later life beside it.
+    judged(damaged(&copies.killed, swap).path(), &truth, "an older database, a newer log").await;
+    let newer = |folder: &Path| {
+        swap(folder);
+        fs::remove_file(folder.join(FILES[2])).unwrap();
+    };
+    judged(damaged(&copies.killed, newer).path(), &truth, "the same, without the index of the log").await;
+}
+
+/// A server on a copy of the files.
+fn server_on(folder: &TempDir) -> TestServer {
+    let mut server = TestServer::start_with(&fake_config());
+    server.stop();
+    let data: PathBuf = server.data_dir();
+    let token = fs::read(data.join("token")).unwrap();
+    server.move_data_to(folder.path());
+    fs::create_dir(server.data_dir()).unwrap();
+    copy_files(folder.path(), &server.data_dir());
+    fs::write(server.data_dir().join("token"), token).unwrap();
+    let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+    fs::set_permissions(server.data_dir().join("token"), private).unwrap();
+    server
+}
+
+#[tokio::test]
+async fn a_server_refuses_a_damaged_database_with_code_78_and_leaves_it_as_it_is() {
+    let copies = copies().await;
+    let length = fs::metadata(copies.stopped.path().join(FILES[0])).unwrap().len();
+    for length in [0, 512, 4096, length / 2 / 4096 * 4096] {
+        let folder = damaged(&copies.stopped, |folder| {
+            fs::File::options().write(true).open(folder.join(FILES[0])).unwrap().set_len(length).unwrap();
+        });
+        let server = server_on(&folder);
+        let before = fs::read(server.data_dir().join(FILES[0])).unwrap();
+        let start = server.command(&["serve"]).output().unwrap();
+        let said = String::from_utf8_lossy(&start.stderr).into_owned();
+        assert_eq!(start.status.code(), Some(78), "{length} bytes: {said}");
+        assert!(said.contains("is damaged"), "{said}");
+        assert!(fs::read(server.data_dir().join(FILES[0])).unwrap() == before, "it is not touched");
+        assert_eq!(server.command(&["doctor"]).output().unwrap().status.code(), Some(1));
+    }
+}
+
+#[tokio::test]
+async fn a_changed_text_is_a_problem_of_its_agent_alone() {
+    let copies = copies().await;
+    let folder = damaged(&copies.stopped, |folder| {
+        let db = rusqlite::Connection::open(folder.join(FILES[0])).unwrap();
+        let newest = "(SELECT max(agent) FROM journal)";
+        let sql = format!("UPDATE journal SET payload = zeroblob(length(payload)) WHERE agent = {newest}");
+        assert!(0 < db.execute(&sql, []).unwrap());
+        let sql = "UPDATE agent_messages SET content = content || '!'
+            WHERE agent_id = (SELECT id FROM agents ORDER BY key DESC LIMIT 1)";
+        assert!(0 < db.execute(sql, []).unwrap());
+    });
+    let mut server = server_on(&folder);
+    server.start_again();
+    let agents = server.get("/api/agents").await;
+    let ids: Vec<_> =
+        agents.as_array().unwrap().iter().map(|agent| agent["agentId"].as_str().unwrap()).collect();
+    for path in ["events", "messages"] {
+        let answer =
+            server.request(Method::GET, &format!("/api/agents/{}/{path}", ids[0])).send().await.unwrap();
+        assert_eq!(answer.status(), 500, "{path}");
+        assert!(answer.text().await.unwrap().contains("store_failed"), "{path}");
+        assert!(!server.get(&format!("/api/agents/{}/{path}", ids[1])).await.as_array().unwrap().is_empty());
+    }
+}

@@ -1,0 +1,154 @@
+//! Many kills under load. Each reader writes down what it sees before it counts as seen; that is what is judged.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::runtime::Handle;
+
+use crate::Chance;
+use crate::client::{Client, finished};
+use crate::follower::Way;
+use crate::harness::{PATIENCE, TestServer, fake_config, numbers};
+use crate::judge;
+
+/// How many kills there are where `TOKENRAIL_TEST_KILLS` names no other number.
+const KILLS: usize = 150;
+/// Agents at the same time, each with 200 events a second and a reader for each of `WAYS`.
+const AGENTS: u64 = 5;
+const PACE_US: u64 = 5_000;
+const WAYS: [Way; 4] = [Way::Rest, Way::Sse, Way::WebSocket, Way::WebSocket];
+const LIMITS: &str = "[limits]\nlaunches_per_minute = 100000\ncancel_grace_s = 1\n";
+
+/// What those who launch and read, and who kills, tell each other.
+struct Watch {
+    folder: PathBuf,
+    stop: AtomicBool,
+    /// What is being read: the agent, and where its reader writes it down.
+    histories: Mutex<Vec<(String, PathBuf)>>,
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whatever_was_seen_is_there_after_each_of_many_kills() {
+    let kills = std::env::var("TOKENRAIL_TEST_KILLS").map_or(KILLS, |kills| kills.parse().expect("a number"));
+    let mut server = TestServer::start_with(&(fake_config() + LIMITS));
+    let folder = server.folder.path().to_owned();
+    let watch = Arc::new(Watch { folder, stop: AtomicBool::new(false), histories: Mutex::default() });
+    let lives: Vec<_> = (0..AGENTS)
+        .map(|number| Handle::current().spawn(life(Client::of(&server), Arc::clone(&watch), number)))
+        .collect();
+
+    let mut chance = Chance(1);
+    for kill in 1..=kills {
+        wait_for_a_moment(&server, &mut chance).await;
+        server.kill_9();
+        examine(&server, &watch, kill);
+        if chance.below(5) == 0 {
+            cut_a_start_short(&mut server, &mut chance);
+            examine(&server, &watch, kill);
+        }
+        server.start_again();
+        assert!(lives.iter().all(|life| !life.is_finished()), "a reader or a client has found a fault");
+    }
+    watch.stop.store(true, Ordering::Relaxed);
+    let mut launched = 0;
+    for life in lives {
+        launched += tokio::time::timeout(4 * PATIENCE, life).await.expect("in time").expect("no fault");
+    }
+    judge::no_process_is_left(&server, 1);
+    assert!(server.stop().success());
+    judge::database_is_sound(&server.data_dir(), "at the end");
+    let doctor = server.command(&["doctor"]).output().unwrap();
+    assert!(String::from_utf8_lossy(&doctor.stdout).contains("ok      database"), "{doctor:?}");
+    // Every launch was done once, whatever became of its answer: each was purged, and leaves one stone.
+    let sql = "SELECT (SELECT count(*) FROM tombstones), (SELECT count(*) FROM agents)";
+    let row = server.database().query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+    assert_eq!(row, (launched, 0));
+    println!("{kills} kills, {launched} agents");
+}
+
+/// Any moment; or the one in which a commit has been written; or one so early that the start has hardly ended.
+async fn wait_for_a_moment(server: &TestServer, chance: &mut Chance) {
+    let longest_ms = [600, 200, 40][chance.below(3) as usize];
+    let pause_us = chance.below(longest_ms * 1000);
+    tokio::time::sleep(Duration::from_micros(pause_us)).await;
+    if longest_ms == 200 {
+        let log = server.data_dir().join("tokenrail.db-wal");
+        let state = || std::fs::metadata(&log).ok().map(|log| (log.len(), log.modified().unwrap()));
+        let (before, started) = (state(), tokio::time::Instant::now());
+        while state() == before && started.elapsed() < Duration::from_millis(50) {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+fn cut_a_start_short(server: &mut TestServer, chance: &mut Chance) {
+    let mut start = server.command(&["serve", "--log", "warn"]);
+    let mut process = start.stdout(std::process::Stdio::null()).spawn().unwrap();
+    std::thread::sleep(Duration::from_micros(chance.below(20_000)));
+    process.kill().unwrap();
+    process.wait().unwrap();
+}
+
+/// The server is down: what anybody has seen must be on disk.
+fn examine(server: &TestServer, watch: &Watch, kill: usize) {
+    judge::database_is_sound(&server.data_dir(), &format!("after kill {kill}"));
+    let db = server.database();
+    let sql = "SELECT head FROM heads JOIN agents ON agents.key = heads.agent WHERE agents.id = ?1";
+    let histories = watch.histories.lock().unwrap().clone();
+    for (id, history) in histories {
+        let seen = std::fs::read_to_string(&history).unwrap_or_default().lines().count();
+        // Nobody is there to have seen anything of an agent that has been purged since the list was copied.
+        let head: i64 = db.query_row(sql, [&id], |row| row.get(0)).unwrap_or(i64::MAX);
+        assert!(seen as i64 <= head, "after kill {kill} {id} ends at {head}, and {seen} events were seen");
+    }
+}
+
+/// Launches one agent after the other. Gives how many.
+async fn life(client: Client, watch: Arc<Watch>, number: u64) -> i64 {
+    let (mut chance, mut launched) = (Chance(100 + number), 0);
+    while !watch.stop.load(Ordering::Relaxed) {
+        launched += 1;
+        agent(&client, &watch, &format!("{number}-{launched}"), &mut chance).await;
+    }
+    launched
+}
+
+async fn agent(client: &Client, watch: &Watch, name: &str, chance: &mut Chance) {
+    let deltas = 100 + chance.below(1900);
+    let id = client.launch(&json!({ "deltas": deltas, "pace_us": PACE_US }), name).await;
+    let what = chance.below(4);
+    let turns = if what == 0 { 2 } else { 1 };
+    let asked = if what == 1 { judge::Asked::AndCancelled } else { judge::Asked::ToTheEnd };
+    let readers: Vec<_> = WAYS
+        .iter()
+        .enumerate()
+        .map(|(index, way)| {
+            let history = watch.folder.join(format!("seen-{name}-{index}"));
+            watch.histories.lock().unwrap().push((id.clone(), history.clone()));
+            (client.follow(&id, *way, turns, &history), history)
+        })
+        .collect();
+    if turns == 2 {
+        client.say(&id, &json!({ "deltas": 50 }), name).await;
+    } else if asked == judge::Asked::AndCancelled {
+        tokio::time::sleep(Duration::from_micros(chance.below(deltas * PACE_US))).await;
+        client.cancel(&id).await;
+    }
+    let mut seen = Vec::new();
+    for (reader, history) in readers {
+        seen.push((finished(reader).await, history));
+    }
+    let there = client.events(&id).await;
+    for (reader, history) in &seen {
+        judge::saw_what_is_there(reader, history, &there);
+    }
+    judge::said_what_was_asked(&there, &[numbers(deltas), numbers(50)][..turns], asked);
+    watch.histories.lock().unwrap().retain(|(other, _)| *other != id);
+    for (_, history) in seen {
+        std::fs::remove_file(history).unwrap();
+    }
+    client.purge(&id).await;
+}

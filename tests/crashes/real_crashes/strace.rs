@@ -1,0 +1,222 @@
+//! The server under `strace`: killed in the middle of a chosen system call, or told that the disk has failed.
+//!
+//! `-b execve` lets go of each process that becomes another program, so that only the server itself is hit, not the
+//! supervisors and agents; the numbers count the calls of one thread.
+
+use std::fs::File;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::PathBuf;
+use std::process::{Command, ExitStatus};
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::runtime::Handle;
+
+use crate::client::{Client, finished};
+use crate::follower::Way;
+use crate::harness::{PATIENCE, TestServer, fake_config, numbers};
+use crate::judge;
+
+/// The calls in which the server is killed, and in the how manieth of them.
+const WRITES: [(&str, &[u32]); 2] = [
+    ("pwrite64", &[1, 2, 3, 5, 8, 13, 21, 28, 34, 40, 47, 55, 63, 72, 81, 90, 99, 120, 150, 180]),
+    ("fsync", &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14]),
+];
+const OTHERS: [(&str, &[u32]); 9] = [
+    ("ftruncate", &[1, 2, 3]),
+    ("unlink", &[1]),
+    ("unlinkat", &[1, 2, 3, 5, 7]),
+    ("sendto", &[1, 2, 3, 4]),
+    ("writev", &[1, 2]),
+    ("write", &[1, 2, 3, 5, 8, 13, 21]),
+    ("clone3", &[1, 2, 3, 4, 5]),
+    ("rename", &[1, 2]),
+    ("mkdir", &[1, 2, 3]),
+];
+/// So many of the points must have been reached, of each list.
+const REACHED_MIN: [usize; 2] = [32, 28];
+
+/// How long a server whose disk goes on failing is watched.
+const STICKY_MS: u64 = 700;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_kill_in_the_middle_of_a_write_by_strace() {
+    assert!(REACHED_MIN[0] <= kill_at(&WRITES).await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_kill_in_the_middle_of_another_call_by_strace() {
+    assert!(REACHED_MIN[1] <= kill_at(&OTHERS).await);
+}
+
+async fn kill_at(points: &[(&str, &[u32])]) -> usize {
+    let mut reached = 0;
+    for (call, numbers) in points {
+        for number in *numbers {
+            let mut stage = Stage::new(&format!("{call} {number}"));
+            let struck = stage.play(call, &format!("signal=KILL:when={number}"), Patience::ToTheEnd).await;
+            println!("{call} {number}: {}", if struck { "killed" } else { "not reached" });
+            reached += usize::from(struck);
+        }
+    }
+    println!("{reached} points were reached");
+    reached
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_disk_that_fails_once_delays_by_strace() {
+    for (call, error) in [("fsync", "EIO"), ("fsync", "ENOSPC"), ("pwrite64", "EIO"), ("pwrite64", "ENOSPC")]
+    {
+        for number in [2, 4, 7, 11, 16] {
+            let mut stage = Stage::new(&format!("{call} {error} {number}"));
+            stage.play(call, &format!("error={error}:when={number}"), Patience::ToTheEnd).await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_disk_that_goes_on_failing_shows_nothing_that_is_not_saved_by_strace() {
+    for (call, error) in [("fsync", "EIO"), ("fsync", "ENOSPC"), ("pwrite64", "EIO"), ("pwrite64", "ENOSPC")]
+    {
+        for number in [3, 6, 9, 13, 18] {
+            let mut stage = Stage::new(&format!("{call} {error} from {number} on"));
+            stage.play(call, &format!("error={error}:when={number}+"), Patience::Short).await;
+        }
+    }
+}
+
+/// How long the server may go on with its fault.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Patience {
+    ToTheEnd,
+    /// Then it is killed.
+    Short,
+}
+
+/// One server, from its first start to its graceful end, and what happens to it between.
+struct Stage {
+    server: TestServer,
+    log: PathBuf,
+    what: String,
+}
+
+impl Stage {
+    fn new(what: &str) -> Self {
+        let mut server = TestServer::start_with(&(fake_config() + "[limits]\ncancel_grace_s = 1\n"));
+        // Nothing is left of the start that gave it its port.
+        server.stop();
+        std::fs::remove_dir_all(server.data_dir()).unwrap();
+        let log = server.folder.path().join("log");
+        Self { server, log, what: what.to_owned() }
+    }
+
+    /// Has everything happen while `call` is hit. Gives whether the server was killed by that.
+    async fn play(&mut self, call: &str, hit: &str, patience: Patience) -> bool {
+        let command = self.traced(call, hit);
+        let started = self.server.start_by(command);
+        let mut struck = false;
+        if let Err(said) = &started {
+            struck = self.ended(said).await;
+            self.start_again();
+        }
+        let story =
+            Handle::current().spawn(story(Client::of(&self.server), self.server.folder.path().into()));
+        let before = tokio::time::Instant::now();
+        while !story.is_finished() {
+            let short = patience == Patience::Short && !struck;
+            if let Some(status) = self.ended_within(Duration::from_millis(5)).await {
+                assert_eq!(status.signal(), Some(9), "{}: {}", self.what, self.said());
+                struck = true;
+                self.examine_and_start_again();
+            } else if short && Duration::from_millis(STICKY_MS) < before.elapsed() {
+                struck = true;
+                self.server.kill_9();
+                self.examine_and_start_again();
+            }
+            assert!(before.elapsed() < 2 * PATIENCE, "{}: it never ends; {}", self.what, self.said());
+        }
+        story.await.unwrap_or_else(|error| panic!("{}: {error}; {}", self.what, self.said()));
+        let status = self.server.stop();
+        if !status.success() && status.signal() == Some(9) {
+            struck = true;
+            self.examine_and_start_again();
+            self.server.stop();
+        }
+        judge::no_process_is_left(&self.server, 0);
+        judge::database_is_sound(&self.server.data_dir(), &self.what);
+        judge::nothing_panicked(&self.log);
+        struck
+    }
+
+    /// How the server has ended by itself; none where it has not, within the time given.
+    async fn ended_within(&mut self, patience: Duration) -> Option<ExitStatus> {
+        let started = tokio::time::Instant::now();
+        let process = self.server.process.as_mut().expect("it was started");
+        loop {
+            if let Some(status) = process.try_wait().expect("a status") {
+                self.server.process = None;
+                return Some(status);
+            }
+            if patience < started.elapsed() {
+                return None;
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+
+    fn traced(&self, call: &str, hit: &str) -> Command {
+        let plain = self.server.command(&["serve", "--log", "warn"]);
+        let mut command = Command::new("strace");
+        command.args(["-f", "-D", "-b", "execve", "-qq", "-o", "/dev/null", "-e", "signal=none"]);
+        command.arg("-e").arg(format!("trace={call}")).arg("-e").arg(format!("inject={call}:{hit}"));
+        command.arg(plain.get_program()).args(plain.get_args());
+        // As the server sets it for itself, by starting itself again: strace would let go of it then.
+        command.env("MALLOC_ARENA_MAX", "2").current_dir(self.server.folder.path());
+        command.stdin(std::process::Stdio::null()).stderr(File::create(&self.log).unwrap());
+        command
+    }
+
+    /// A server that did not come to serve was killed, or says why.
+    async fn ended(&mut self, said: &str) -> bool {
+        let status = self.ended_within(PATIENCE).await.expect("it ends when it does not serve");
+        let killed = status.signal() == Some(9);
+        assert!(
+            killed || matches!(status.code(), Some(1 | 78)),
+            "{}: {status} {said} {}",
+            self.what,
+            self.said()
+        );
+        killed
+    }
+
+    fn examine_and_start_again(&mut self) {
+        judge::database_is_sound(&self.server.data_dir(), &self.what);
+        self.start_again();
+    }
+
+    fn start_again(&mut self) {
+        let command = self.server.command(&["serve", "--log", "warn"]);
+        if let Err(said) = self.server.start_by(command) {
+            panic!("{}: {said} {}", self.what, self.said());
+        }
+    }
+
+    fn said(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+}
+
+/// What clients do meanwhile: two turns that are followed, an agent that is cancelled, and one that is purged.
+async fn story(client: Client, folder: PathBuf) {
+    let id = client.launch(&json!({ "deltas": 60, "pace_us": 1000 }), "first").await;
+    let history = folder.join("seen");
+    let reader = client.follow(&id, Way::Sse, 2, &history);
+    client.say(&id, &json!({ "deltas": 20 }), "second").await;
+    let other = client.launch(&json!({ "mode": "hang" }), "other").await;
+    client.cancel(&other).await;
+    client.purge(&other).await;
+    let seen = finished(reader).await;
+    let there = client.events(&id).await;
+    judge::saw_what_is_there(&seen, &history, &there);
+    judge::said_what_was_asked(&there, &[numbers(60), numbers(20)], judge::Asked::ToTheEnd);
+}

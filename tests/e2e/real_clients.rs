@@ -1,0 +1,87 @@
+//! Clients of other people's making, each at a known version, against the real server. A test starts the server, and
+//! a driver in `tests/clients` plays the user; it ends with code 0 where everything was as it should be.
+//! `cargo xtask test` fetches the clients.
+
+mod ai_sdk;
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+use crate::harness::TestServer;
+
+/// How long a driver may take. Far more than it ever takes.
+const DRIVER_LIMIT: Duration = Duration::from_secs(90);
+
+/// A driver that runs; it ends with this at the latest.
+pub(crate) struct Driver {
+    process: Child,
+    log: PathBuf,
+}
+
+impl Driver {
+    /// Starts a driver with one of the clients. It gets the server's address and token, its folder, and `args`.
+    pub(crate) fn start(client: &str, script: &str, server: &TestServer, args: &[&str]) -> Self {
+        let clients = std::env::var_os("TOKENRAIL_TEST_CLIENTS").map(PathBuf::from).expect(
+            "TOKENRAIL_TEST_CLIENTS is the folder of the clients; `cargo xtask test` fetches them and sets this",
+        );
+        // From standard input, a script finds the packages of the folder in which it is run.
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("clients").join(script);
+        let log = server.folder.path().join(format!("{client}.log"));
+        let out = File::create(&log).expect("a log");
+        let process = Command::new(node(&clients))
+            .args(["--input-type=module", "-"])
+            .args([&format!("http://{}", server.authority()), server.token()])
+            .arg(server.folder.path())
+            .args(args)
+            .current_dir(clients.join(client))
+            .stdin(File::open(&script).expect("the driver"))
+            .stdout(out.try_clone().expect("a log"))
+            .stderr(out)
+            .spawn()
+            .expect("starts");
+        Self { process, log }
+    }
+
+    /// Waits for the driver's end, which must be a good one.
+    pub(crate) async fn finish(mut self) {
+        let started = Instant::now();
+        let status = loop {
+            if let Some(status) = self.process.try_wait().expect("a look") {
+                break status;
+            }
+            assert!(started.elapsed() < DRIVER_LIMIT, "the driver does not end: {}", self.said());
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        };
+        assert!(status.success(), "{}", self.said());
+    }
+
+    fn said(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        // One that has ended already cannot be ended again.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// The Node that was fetched: there is a package for each kind of machine, and npm picks the one that fits.
+fn node(clients: &Path) -> PathBuf {
+    let packages = clients.join("node/node_modules").read_dir().expect("a Node").flatten();
+    let mut programs = packages.map(|entry| entry.path().join("bin/node"));
+    programs.find(|program| program.exists()).expect("a Node that runs on this machine")
+}
+
+/// Waits until a driver or an agent has made this file.
+pub(crate) async fn made(file: &Path) {
+    let started = Instant::now();
+    while !file.exists() {
+        assert!(started.elapsed() < DRIVER_LIMIT, "{} was never made", file.display());
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}

@@ -1,0 +1,116 @@
+//! The AI SDK, in three versions.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use crate::harness::{TestServer, fake_config};
+use crate::real_clients::{Driver, made};
+
+/// A server whose chats are with the scripted agent.
+fn start() -> TestServer {
+    TestServer::start_with(&format!("[server]\ndefault_agent = \"fake\"\n{}", fake_config()))
+}
+
+async fn play(client: &str, story: &str) {
+    let server = start();
+    Driver::start(client, "ai_sdk.mjs", &server, &[story]).finish().await;
+}
+
+async fn play_over_a_restart(client: &str) {
+    let mut server = start();
+    let driver = Driver::start(client, "ai_sdk.mjs", &server, &["restart"]);
+    made(&server.folder.path().join("reached")).await;
+    server.kill_9();
+    server.start_again();
+    std::fs::write(server.folder.path().join("restarted"), "").unwrap();
+    driver.finish().await;
+}
+
+/// What real agents have printed, each as an agent type that prints it again.
+async fn play_recordings(client: &str) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/claude/2.1.330");
+    let mut names: Vec<String> = folder
+        .read_dir()
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "jsonl"))
+        .map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned())
+        .collect();
+    names.sort();
+    let mut config =
+        String::from("[server]\ndefault_agent = \"fake\"\n[limits]\nlaunches_per_minute = 1000\n");
+    config += &fake_config();
+    for name in &names {
+        let file = folder.join(format!("{name}.jsonl"));
+        let _ = write!(
+            config,
+            "[agents.{name}]\nrunner = \"replay\"\nformat = \"claude\"\ntranscript = {file:?}\nspeed = 0\n"
+        );
+    }
+    let server = TestServer::start_with(&config);
+    let mut agents = Vec::new();
+    for name in &names {
+        agents.push(format!("{name}={}", server.launch_as(name, "again").await));
+    }
+    Driver::start(client, "ai_sdk.mjs", &server, &["recordings", &agents.join(",")]).finish().await;
+}
+
+macro_rules! with_every_version {
+    ($($version:ident $client:literal;)*) => {
+        $(mod $version {
+            #[tokio::test]
+            async fn a_chat_shows_text_and_tools_and_goes_on() {
+                super::play($client, "talk").await;
+            }
+
+            #[tokio::test]
+            async fn an_agent_that_crashes_shows_as_an_error() {
+                super::play($client, "error").await;
+            }
+
+            #[tokio::test]
+            async fn a_stop_ends_the_turn() {
+                super::play($client, "stop").await;
+            }
+
+            #[tokio::test]
+            async fn who_goes_and_comes_back_in_mid_turn_misses_nothing() {
+                super::play($client, "resume").await;
+            }
+
+            #[tokio::test]
+            async fn a_message_that_is_sent_again_is_answered_once() {
+                super::play($client, "again").await;
+            }
+
+            #[tokio::test]
+            async fn a_chat_outlives_a_server_that_is_killed() {
+                super::play_over_a_restart($client).await;
+            }
+
+            #[tokio::test]
+            async fn recordings_of_real_agents_make_messages_without_a_loose_end() {
+                super::play_recordings($client).await;
+            }
+        })*
+    };
+}
+
+with_every_version! {
+    ai_7 "ai-7";
+    ai_6 "ai-6";
+    ai_5 "ai-5";
+}
+
+/// What only version 7 has.
+mod ai_7_transports {
+    #[tokio::test]
+    async fn a_workflow_goes_on_at_the_chunk_where_it_broke_off() {
+        super::play("ai-7", "workflow").await;
+    }
+
+    #[tokio::test]
+    async fn a_websocket_carries_many_chats() {
+        super::play("ai-7", "socket").await;
+    }
+}

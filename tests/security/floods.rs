@@ -1,0 +1,220 @@
+//! S17, S26, S27, S28: too much of everything.
+
+use std::time::Duration;
+
+use reqwest::{Client, Method};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::Message;
+
+use crate::bodies::resident_bytes;
+use crate::harness::{PATIENCE, TestServer, fake_config, processes_of_agent};
+use crate::raw::{self, HANDSHAKE};
+use crate::socket::{Said, Socket};
+
+const MEMORY_BYTES: u64 = 64 << 20;
+/// Idle connections; each costs this test a descriptor too.
+const IDLE: usize = 800;
+
+#[tokio::test]
+async fn s26_messages_that_are_too_large_end_the_connection() {
+    let server = TestServer::start();
+    let mut socket = Socket::open(&server, "").await;
+    socket.send(Message::text(" ".repeat(64 << 10))).await.unwrap();
+    assert_eq!(socket.hear_of("error").await["code"], "malformed_json", "64 KiB are read");
+    let _ = socket.send(Message::text(" ".repeat((64 << 10) + 1))).await;
+    assert_eq!(socket.end().await, Some(4509));
+    let mut socket = Socket::open(&server, "").await;
+    socket.send(Message::binary(vec![0; 8])).await.unwrap();
+    assert_eq!(socket.end().await, Some(1003));
+}
+
+/// Shakes hands, sends bytes, and gives the close code that comes back; none where it is closed without one.
+async fn closed_after(server: &TestServer, bytes: &[u8]) -> Option<u16> {
+    let mut socket = TcpStream::connect(server.authority()).await.unwrap();
+    socket.write_all(raw::request(server, "GET", "/ws", &HANDSHAKE).as_bytes()).await.unwrap();
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(socket.read_u8().await.unwrap());
+    }
+    assert!(head.starts_with(b"HTTP/1.1 101 "));
+    let _ = socket.write_all(bytes).await;
+    let said = raw::until_closed(&mut socket, PATIENCE).await.expect("it is closed");
+    // The close frame is the last one: its head is 0x88 and its length, and then comes the code.
+    let at = said.windows(2).rposition(|pair| pair[0] == 0x88 && usize::from(pair[1]) < 126)?;
+    said.get(at + 2..at + 4).map(|code| u16::from_be_bytes([code[0], code[1]]))
+}
+
+/// A frame of a client, masked with zeros, which changes nothing.
+fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
+    let mut frame = vec![first];
+    match payload.len() {
+        length @ ..126 => frame.push(0x80 | length as u8),
+        length @ ..65_536 => {
+            frame.push(0x80 | 0x7e);
+            frame.extend_from_slice(&(length as u16).to_be_bytes());
+        }
+        length => {
+            frame.push(0x80 | 0x7f);
+            frame.extend_from_slice(&(length as u64).to_be_bytes());
+        }
+    }
+    frame.extend_from_slice(&[0; 4]);
+    frame.extend_from_slice(payload);
+    frame
+}
+
+#[tokio::test]
+async fn s26_frames_against_the_protocol_end_the_connection() {
+    let server = TestServer::start();
+    let endless: Vec<u8> = std::iter::once(frame(0x01, b"x"))
+        .chain(std::iter::repeat_n(frame(0x00, &[b'x'; 1000]), 200))
+        .flatten()
+        .collect();
+    let mut claimed = vec![0x81, 0x80 | 0x7f];
+    claimed.extend_from_slice(&u64::MAX.to_be_bytes());
+    let cases: [(&str, Vec<u8>, &[u16]); 9] = [
+        ("not masked", vec![0x81, 2, b'{', b'}'], &[1002]),
+        ("a reserved bit", frame(0xc1, b"{}"), &[1002, 1007]),
+        ("an unknown kind", frame(0x83, b"{}"), &[1002]),
+        ("a continuation of nothing", frame(0x80, b"x"), &[1002]),
+        ("a ping in pieces", frame(0x09, b"x"), &[1002]),
+        ("a large ping", frame(0x89, &[b'x'; 200]), &[1002]),
+        ("no UTF-8", frame(0x81, b"\xff\xfe"), &[1007]),
+        ("fragments without an end", endless, &[4509]),
+        ("a length beyond all", claimed, &[1002, 4509]),
+    ];
+    for (what, bytes, expected) in cases {
+        let code = closed_after(&server, &bytes).await;
+        assert!(code.is_none_or(|code| expected.contains(&code)), "{what}: {code:?}");
+    }
+    server.launch(&json!({})).await;
+}
+
+#[tokio::test]
+async fn s26_ten_thousand_subscriptions_and_pings_cost_little() {
+    let server = TestServer::start();
+    let id = server.launch(&json!({ "deltas": 1 })).await;
+    server.wait_for_status(&id, "completed").await;
+    let before = resident_bytes(server.pid());
+    let mut socket = Socket::open(&server, "").await;
+    for number in 0..10_000_u32 {
+        let agent = format!("01900000-0000-7000-8000-{number:012x}");
+        let agent = if number % 2 == 0 { id.clone() } else { agent };
+        let text = json!({ "type": "subscribe", "payload": { "agentId": agent } }).to_string();
+        socket.send(Message::text(text)).await.unwrap();
+        socket.send(Message::Ping(vec![0; 125].into())).await.unwrap();
+    }
+    socket.say("ping", &json!({})).await;
+    let mut frames = 0;
+    loop {
+        match socket.hear().await {
+            Said::Frame(frame) if frame["type"] == "pong" => break,
+            Said::Frame(_) => frames += 1,
+            Said::Closed(code) => panic!("closed with {code:?}"),
+        }
+    }
+    assert!(10_000 <= frames, "each was answered: {frames}");
+    let grown = resident_bytes(server.pid()).saturating_sub(before);
+    assert!(grown < MEMORY_BYTES, "{grown} bytes more");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s27_idle_connections_keep_nobody_out_and_are_closed() {
+    let server = TestServer::start();
+    let mut idle = Vec::new();
+    let parts = ["", "G", "GET /api/agents HTTP/1.1\r\n", "POST /api/agents HTTP/1.1\r\nHost: x\r\nX-"];
+    for number in 0..IDLE {
+        let mut socket = TcpStream::connect(server.authority()).await.unwrap();
+        socket.write_all(parts[number % parts.len()].as_bytes()).await.unwrap();
+        idle.push(socket);
+    }
+    let id = server.launch(&json!({ "deltas": 1 })).await;
+    server.wait_for_status(&id, "completed").await;
+    for mut socket in idle {
+        let said = raw::until_closed(&mut socket, PATIENCE).await.expect("it is closed");
+        assert!(said.is_empty() || said.starts_with(b"HTTP/1.1 408"), "{}", String::from_utf8_lossy(&said));
+    }
+}
+
+#[tokio::test]
+async fn s27_a_client_that_sends_byte_for_byte_is_cut_off() {
+    let server = TestServer::start();
+    let mut socket = TcpStream::connect(server.authority()).await.unwrap();
+    let head = raw::request(&server, "GET", "/api/agents", &["X-Slow: 1"]);
+    let started = tokio::time::Instant::now();
+    // One byte in a tenth of a second would take longer than the server waits: each comes, and it is still too slow.
+    for byte in head.bytes() {
+        if socket.write_all(&[byte]).await.is_err() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert!(started.elapsed() < PATIENCE, "it is never cut off");
+        let mut one = [0];
+        if !matches!(socket.try_read(&mut one), Err(error) if error.kind() == std::io::ErrorKind::WouldBlock)
+        {
+            return;
+        }
+    }
+    let said = raw::until_closed(&mut socket, PATIENCE).await.expect("it is closed");
+    assert!(!said.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&said));
+}
+
+#[tokio::test]
+async fn s28_too_many_launches_are_told_when_to_come_again_and_disturb_nothing_else() {
+    let server = TestServer::start_with(&(fake_config() + "[limits]\nlaunches_per_minute = 3\n"));
+    let launch =
+        || server.request(Method::POST, "/api/agents").json(&json!({ "type": "fake", "prompt": "{}" }));
+    for _ in 0..3 {
+        assert_eq!(launch().send().await.unwrap().status(), 201);
+    }
+    for _ in 0..20 {
+        let refused = launch().send().await.unwrap();
+        let after: u64 = refused.headers()["retry-after"].to_str().unwrap().parse().unwrap();
+        assert!((1..=60).contains(&after), "{after}");
+        let problem: Value = refused.json().await.unwrap();
+        assert_eq!((&problem["code"], &problem["retryable"]), (&json!("rate_limited"), &json!(true)));
+    }
+    assert_eq!(server.get("/api/agents").await.as_array().unwrap().len(), 3, "reading goes on");
+}
+
+#[tokio::test]
+async fn s28_failed_logins_are_limited_for_their_peer_and_for_nobody_else() {
+    let server = TestServer::start();
+    let url = format!("http://{}/api/agents", server.authority());
+    let wrong = "0".repeat(64);
+    let mut refused = Vec::new();
+    for _ in 0..15 {
+        let answer = server.http.get(&url).bearer_auth(&wrong).send().await.unwrap();
+        refused.push((answer.status().as_u16(), answer.headers().contains_key("retry-after")));
+    }
+    assert_eq!(refused[0], (401, false));
+    assert_eq!(refused[14], (429, true), "{refused:?}");
+    let neighbour =
+        Client::builder().no_proxy().local_address(std::net::IpAddr::from([127, 0, 0, 2])).build().unwrap();
+    assert_eq!(neighbour.get(&url).bearer_auth(&wrong).send().await.unwrap().status(), 401, "another peer");
+    assert_eq!(neighbour.get(&url).bearer_auth(server.token()).send().await.unwrap().status(), 200);
+    assert_eq!(server.get("/api/agents").await, json!([]), "who knows the token comes in");
+}
+
+#[tokio::test]
+async fn s17_an_agent_that_floods_or_leaves_processes_behind_is_ended_with_all_of_them() {
+    let limits = "[limits]\nspool_bytes = 4194304\ncancel_grace_s = 1\nkill_grace_s = 5\n";
+    let server = TestServer::start_with(&(fake_config() + limits));
+    let flood = server.launch(&json!({ "mode": "flood", "mib": 512 })).await;
+    let escape = server.launch(&json!({ "mode": "ignore_term" })).await;
+    let agent = server.wait_until(&flood, |agent| agent["endedAt"].is_string()).await;
+    assert_eq!(
+        (&agent["status"], &agent["error"]["code"]),
+        (&json!("failed"), &json!("output_capped")),
+        "{agent}"
+    );
+    server.wait_until(&escape, |agent| 10 < agent["head"].as_u64().unwrap()).await;
+    assert!(3 <= processes_of_agent(&escape).len(), "supervisor, agent, and what has a session of its own");
+    server.post(&format!("/api/agents/{escape}/cancel"), &json!({})).await;
+    server.wait_for_status(&escape, "cancelled").await;
+    for id in [flood, escape] {
+        assert_eq!(processes_of_agent(&id), [""; 0]);
+    }
+}

@@ -1,0 +1,28 @@
+//! The security suite: the rows of docs/RELIABILITY.md, "Security", tried on the real binary from outside.
+//!
+//! The number of the row is in the name of each test. `in_chromium`, `with_schemathesis` and `with_strace` need
+//! programs that `cargo xtask test` installs, and are rows of its table.
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test ends where its own tools fail")]
+
+mod addresses;
+mod bodies;
+mod child;
+mod floods;
+mod folders;
+mod framing;
+#[path = "../e2e/harness.rs"]
+#[expect(dead_code, reason = "it is shared with the user stories, which use more of it")]
+mod harness;
+mod hosts_and_origins;
+mod in_chromium;
+mod page;
+mod problem_codes;
+mod raw;
+mod routes;
+mod secrets;
+mod socket;
+mod started;
+mod tokens;
+mod upstreams;
+mod with_schemathesis;
+mod with_strace;

@@ -1,0 +1,214 @@
+//! S03, S08: who may come.
+
+use std::time::Duration;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::harness::{TestServer, fake_config};
+use crate::raw::{self, HANDSHAKE};
+use crate::routes;
+
+/// A server that counts no failed logins: here they are tried by the dozen.
+fn patient_server() -> TestServer {
+    TestServer::start_with(&(fake_config() + "[limits]\nfailed_logins_per_minute = 100000\n"))
+}
+
+/// The problem without what differs from request to request.
+fn same_part(body: &str) -> Value {
+    let mut problem: Value = serde_json::from_str(body).unwrap_or_default();
+    problem["requestId"].take();
+    problem
+}
+
+async fn refused(server: &TestServer, request: String, what: &str) -> Value {
+    let answer = raw::send(server, request).await.unwrap();
+    assert_eq!((answer.status, answer.code().as_str()), (401, "unauthenticated"), "{what}");
+    assert!(answer.header("www-authenticate").is_some(), "{what}");
+    same_part(&answer.body)
+}
+
+#[tokio::test]
+async fn s03_no_route_is_served_without_the_token() {
+    let server = TestServer::start();
+    let host = server.authority();
+    let mut bodies = Vec::new();
+    for (method, path) in routes::all(&server).await {
+        let text = format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\n\r\n");
+        if routes::OPEN.contains(&path.as_str()) {
+            assert_eq!(raw::send(&server, text).await.unwrap().status, 200, "{path}");
+        } else if path.starts_with("/problems/") {
+            assert_eq!(raw::send(&server, text).await.unwrap().status, 404, "no such code, and no secret");
+        } else {
+            bodies.push(refused(&server, text, &format!("{method} {path}")).await);
+        }
+    }
+    let unknown = format!("GET /nowhere HTTP/1.1\r\nHost: {host}\r\n\r\n");
+    bodies.push(refused(&server, unknown, "what is not there").await);
+    let upgrade = format!("GET /ws HTTP/1.1\r\nHost: {host}\r\n{}\r\n\r\n", HANDSHAKE.join("\r\n"));
+    bodies.push(refused(&server, upgrade, "the WebSocket").await);
+    bodies.dedup();
+    assert_eq!(bodies.len(), 1, "the same words for everybody: {bodies:?}");
+}
+
+#[tokio::test]
+async fn s03_what_only_looks_like_the_token_is_refused_in_the_same_words() {
+    let server = patient_server();
+    let token = server.token().to_owned();
+    let wrong = "0".repeat(token.len());
+    let flipped: String = token.chars().map(|digit| if digit == 'a' { 'b' } else { digit }).rev().collect();
+    let lines = [
+        String::new(),
+        "Authorization:".to_owned(),
+        "Authorization: Bearer".to_owned(),
+        "Authorization: Bearer ".to_owned(),
+        format!("Authorization: Bearer {wrong}"),
+        format!("Authorization: Bearer {flipped}"),
+        format!("Authorization: Bearer {}", &token[..63]),
+        format!("Authorization: Bearer {token}0"),
+        format!("Authorization: Bearer {token},{token}"),
+        format!("Authorization: Bearer {}", token.to_uppercase() + "A"),
+        format!("Authorization: Basic {token}"),
+        format!("Authorization: Token {token}"),
+        format!("Authorization: {token}"),
+        format!("Authorization: Bearer {wrong}\r\nAuthorization: Bearer {token}"),
+        format!("Authorization: Bearer {token}\r\nAuthorization: Bearer {wrong}"),
+        format!("Proxy-Authorization: Bearer {token}"),
+        format!("Cookie: token={token}; Authorization=Bearer {token}"),
+        format!("X-Api-Key: {token}"),
+        format!("Sec-WebSocket-Protocol: tokenrail.v1, bearer.{token}"),
+    ];
+    let mut bodies = Vec::new();
+    for line in &lines {
+        let line = if line.is_empty() { String::new() } else { format!("{line}\r\n") };
+        let text = format!("GET /api/agents HTTP/1.1\r\nHost: {}\r\n{line}\r\n", server.authority());
+        bodies.push(refused(&server, text, &line).await);
+    }
+    for query in [format!("token={token}"), format!("access_token={token}"), format!("ticket={token}")] {
+        let text = format!("GET /api/agents?{query} HTTP/1.1\r\nHost: {}\r\n\r\n", server.authority());
+        bodies.push(refused(&server, text, &query).await);
+    }
+    bodies.dedup();
+    assert_eq!(bodies.len(), 1, "which of them it was is not told: {bodies:?}");
+    assert!(!bodies[0].to_string().contains(&token[..8]), "and nothing of it is repeated");
+}
+
+/// How long a ticket is good for, and a little more.
+const AGE: Duration = Duration::from_millis(30_500);
+
+async fn ticket(server: &TestServer, body: &Value) -> Value {
+    let (status, ticket) = server.post("/api/tickets", body).await;
+    assert_eq!(status, 201, "{ticket}");
+    ticket
+}
+
+/// Asks for a WebSocket with a ticket, from a page of the server; gives the status.
+async fn upgrade(server: &TestServer, ticket: &str) -> u16 {
+    let host = server.authority();
+    let text = format!(
+        "GET /ws?ticket={ticket} HTTP/1.1\r\nHost: {host}\r\nOrigin: http://{host}\r\n{}\r\n\r\n",
+        HANDSHAKE.join("\r\n")
+    );
+    raw::send(server, text).await.unwrap().status
+}
+
+/// Asks for something with a ticket; gives the status.
+async fn asked(server: &TestServer, method: &str, path: &str, ticket: &str, accept: &str) -> u16 {
+    let host = server.authority();
+    let text = format!(
+        "{method} {path}?ticket={ticket} HTTP/1.1\r\nHost: {host}\r\nOrigin: http://{host}\r\nAccept: {accept}\r\n\r\n"
+    );
+    raw::send(server, text).await.unwrap().status
+}
+
+fn name(ticket: &Value) -> &str {
+    ticket["ticket"].as_str().unwrap()
+}
+
+#[tokio::test]
+async fn s08_a_ticket_opens_one_stream_once() {
+    let server = patient_server();
+    let id = server.launch(&json!({ "deltas": 1 })).await;
+    server.wait_for_status(&id, "completed").await;
+    let events = format!("/api/agents/{id}/events");
+    let stream = "text/event-stream";
+
+    let once = ticket(&server, &json!({})).await;
+    assert_eq!(upgrade(&server, name(&once)).await, 101);
+    assert_eq!(upgrade(&server, name(&once)).await, 401, "used");
+    assert_eq!(asked(&server, "GET", &events, name(&once), stream).await, 401, "used");
+
+    let bound = ticket(&server, &json!({ "path": events })).await;
+    assert_eq!(upgrade(&server, name(&bound)).await, 401, "it is for another path");
+    assert_eq!(asked(&server, "GET", &events, name(&bound), stream).await, 401, "which has used it up");
+    let bound = ticket(&server, &json!({ "path": events })).await;
+    assert_eq!(asked(&server, "GET", &events, name(&bound), stream).await, 200);
+
+    for (method, path, accept) in [
+        ("GET", "/api/agents", "application/json"),
+        ("GET", "/api/agents", stream),
+        ("GET", events.as_str(), "application/json"),
+        ("GET", "/metrics", stream),
+        ("POST", "/api/tickets", stream),
+        ("DELETE", &format!("/api/agents/{id}"), stream),
+    ] {
+        let other = ticket(&server, &json!({})).await;
+        assert_eq!(asked(&server, method, path, name(&other), accept).await, 401, "{method} {path}");
+    }
+    let real = ticket(&server, &json!({})).await;
+    let real = name(&real);
+    for guess in
+        ["", "0", &"0".repeat(real.len()), &real[1..], &real.to_uppercase(), &format!("{real}%00"), "%ff"]
+    {
+        let status = upgrade(&server, guess).await;
+        assert!(matches!(status, 400 | 401), "{guess}: {status}");
+    }
+    assert_eq!(upgrade(&server, real).await, 101, "no guess has used it up");
+}
+
+#[tokio::test]
+async fn s08_a_ticket_of_a_page_is_good_for_that_page_only() {
+    let server = TestServer::start();
+    let own = format!("http://{}", server.authority());
+    let sibling = own.replace("127.0.0.1", "localhost");
+    for (origin, expected) in [(Some(&own), 101), (None, 403), (Some(&sibling), 403)] {
+        let asked = server.request(Method::POST, "/api/tickets").header("origin", &own).send().await.unwrap();
+        let ticket: Value = asked.json().await.unwrap();
+        let origin = origin.map_or_else(String::new, |origin| format!("Origin: {origin}\r\n"));
+        let text = format!(
+            "GET /ws?ticket={} HTTP/1.1\r\nHost: {}\r\n{origin}{}\r\n\r\n",
+            name(&ticket),
+            server.authority(),
+            HANDSHAKE.join("\r\n")
+        );
+        assert_eq!(raw::send(&server, text).await.unwrap().status, expected, "{origin}");
+    }
+}
+
+#[tokio::test]
+async fn s08_tickets_are_for_streams_and_for_no_other_address() {
+    let server = TestServer::start();
+    for path in
+        ["/api/agents", "/metrics", "/ws/../api/agents", "//ws", "/ws?x", "http://evil.test/ws", "/ws ", ""]
+    {
+        let (status, problem) = server.post("/api/tickets", &json!({ "path": path })).await;
+        assert_eq!((status.as_u16(), &problem["code"]), (422, &json!("validation_failed")), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn s08_a_ticket_does_not_outlive_its_time() {
+    let server = TestServer::start();
+    let late = ticket(&server, &json!({})).await;
+    // Nothing tells that a ticket is too old but the ticket itself, and a try uses it up: so its time is waited for.
+    tokio::time::sleep(AGE).await;
+    assert_eq!(upgrade(&server, name(&late)).await, 401);
+}
+
+#[tokio::test]
+async fn s03_the_token_of_another_server_is_no_token_here() {
+    let (server, other) = (TestServer::start(), TestServer::start());
+    assert_ne!(server.token(), other.token());
+    let request = server.http.request(Method::GET, format!("http://{}/api/agents", server.authority()));
+    assert_eq!(request.bearer_auth(other.token()).send().await.unwrap().status(), 401);
+}

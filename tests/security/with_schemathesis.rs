@@ -1,0 +1,37 @@
+//! S30: the API does what its own description says. Needs Schemathesis, whose path is in `TOKENRAIL_TEST_SCHEMATHESIS`.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use reqwest::Method;
+
+use crate::harness::TestServer;
+
+/// How long it tries, in seconds.
+const TIME_S: &str = "45";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s30_no_request_gets_an_error_of_the_server_or_an_answer_that_is_not_documented() {
+    let program = std::env::var_os("TOKENRAIL_TEST_SCHEMATHESIS").expect("cargo xtask test sets it");
+    let config = "[server]\ndefault_agent = \"demo\"\n[agents.demo]\nrunner = \"replay\"\nspeed = 0\n\
+                  [limits]\nlaunches_per_minute = 1000000\nfailed_logins_per_minute = 1000000\n";
+    let server = TestServer::start_with(config);
+    let rules = Path::new(env!("CARGO_MANIFEST_DIR")).join("security/schemathesis.toml");
+    let mut command = Command::new(program);
+    command.arg("--config-file").arg(rules).args(["run", "--checks", "all", "--no-color", "--seed", "1"]);
+    // A deleted agent can still be read by its id, as PROTOCOL.md says.
+    command.args(["--exclude-checks", "use_after_free"]);
+    command.args(["--max-time", TIME_S, "--header", &format!("Authorization: Bearer {}", server.token())]);
+    command.arg(format!("http://{}/openapi.json", server.authority()));
+    command.current_dir(server.folder.path()).stdin(Stdio::null());
+    let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let tested = said.lines().find_map(|line| line.trim().strip_prefix("Tested: ")).map(str::to_owned);
+    let tested: usize = tested.expect("how much was tested").parse().unwrap();
+    assert!(15 <= tested, "all of it: {said}");
+    let metrics = server.request(Method::GET, "/metrics").send().await.unwrap().text().await.unwrap();
+    for line in metrics.lines().filter(|line| line.contains("status=\"5")) {
+        assert!(line.contains("status=\"503\""), "{line}");
+    }
+}

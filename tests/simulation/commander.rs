@@ -1,0 +1,240 @@
+//! A client that commands: it launches an agent, talks to it, cancels, repeats itself.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tokenrail_application::{AgentService, CommandKey, Launch, Refusal};
+use tokenrail_domain::{AgentId, TurnNumber, TurnState};
+use tokio::time::sleep;
+
+use crate::dice::Dice;
+use crate::reader::Agents;
+use crate::world::World;
+
+const AGAIN_MS: u64 = 120;
+const TRIES: usize = 400;
+
+/// One command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Deed {
+    Launch,
+    /// The same launch once more.
+    LaunchAgain,
+    Send(u64),
+    SendAgain(u64),
+    Cancel,
+    Delete {
+        purge: bool,
+    },
+    JumpClock(i64),
+    Wait(u64),
+}
+
+/// A client that commands. What it wants outlives connections and servers.
+#[expect(clippy::struct_excessive_bools, reason = "facts that have nothing to do with each other")]
+pub(crate) struct Commander {
+    pub(crate) slot: usize,
+    plan: Vec<Deed>,
+    next: usize,
+    /// What was accepted: the turn of each message.
+    pub(crate) sent: BTreeMap<u64, TurnNumber>,
+    pub(crate) cancels: Vec<CancelAck>,
+    pub(crate) cancelled: bool,
+    pub(crate) deleted: bool,
+    pub(crate) purged: bool,
+    pub(crate) launched: bool,
+    pub(crate) refused: bool,
+    /// The agent is cancelled when its last follower leaves.
+    pub(crate) bound: bool,
+}
+
+/// A cancel that was accepted.
+#[derive(Debug)]
+pub(crate) struct CancelAck {
+    /// The turns that were open when it was asked for.
+    pub(crate) open: Vec<TurnNumber>,
+    pub(crate) acknowledged_ms: u64,
+}
+
+impl Commander {
+    pub(crate) fn new(world: &World, slot: usize) -> Self {
+        let dice = &mut Dice::of(world.seed, &format!("commander {slot}"));
+        let bound = dice.chance(world.faults.bound);
+        Self::with_plan(slot, plan(world, dice), bound)
+    }
+
+    pub(crate) fn with_plan(slot: usize, plan: Vec<Deed>, bound: bool) -> Self {
+        Self {
+            slot,
+            plan,
+            next: 0,
+            sent: BTreeMap::new(),
+            cancels: Vec::new(),
+            cancelled: false,
+            deleted: false,
+            purged: false,
+            launched: false,
+            refused: false,
+            bound,
+        }
+    }
+
+    pub(crate) fn prompt(&self) -> String {
+        format!("launch {}", self.slot)
+    }
+
+    pub(crate) fn content(&self, number: u64) -> String {
+        format!("message {} to {}", number, self.slot)
+    }
+
+    pub(crate) fn is_done(&self) -> bool {
+        self.next == self.plan.len()
+    }
+
+    /// Goes on with the plan. A command that was not answered is given again, with the same key.
+    pub(crate) async fn command(&mut self, service: &AgentService, world: &World, agents: &Agents) {
+        while let Some(deed) = self.plan.get(self.next).copied() {
+            for _ in 0..TRIES {
+                match self.try_one(deed, service, world, agents).await {
+                    Ok(()) => break,
+                    Err(refusal) if is_final(&refusal) => {
+                        self.refused |= deed == Deed::Launch;
+                        break;
+                    }
+                    Err(_) => {
+                        world.reach("a command was given again");
+                        sleep(Duration::from_millis(AGAIN_MS)).await;
+                    }
+                }
+            }
+            self.next += 1;
+        }
+    }
+
+    async fn try_one(
+        &mut self,
+        deed: Deed,
+        service: &AgentService,
+        world: &World,
+        agents: &Agents,
+    ) -> Result<(), Refusal> {
+        match deed {
+            Deed::Launch | Deed::LaunchAgain => return self.launch(service, world, agents).await,
+            Deed::Wait(ms) => sleep(Duration::from_millis(ms)).await,
+            Deed::JumpClock(ms) => world.jump_clock(ms),
+            Deed::Send(number) | Deed::SendAgain(number) => {
+                let Some(agent) = agents.get(self.slot) else { return Ok(()) };
+                return self.send(agent, number, service, world).await;
+            }
+            Deed::Cancel => {
+                let Some(agent) = agents.get(self.slot) else { return Ok(()) };
+                self.cancelled = true;
+                let open = open_turns(world, agent);
+                service.cancel(agent).await?;
+                let acknowledged_ms = world.now_ms();
+                self.cancels.push(CancelAck { open, acknowledged_ms });
+            }
+            Deed::Delete { purge } => {
+                let Some(agent) = agents.get(self.slot) else { return Ok(()) };
+                (self.cancelled, self.deleted) = (true, true);
+                self.purged |= purge;
+                service.delete(agent, purge).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn launch(
+        &mut self,
+        service: &AgentService,
+        world: &World,
+        agents: &Agents,
+    ) -> Result<(), Refusal> {
+        let key = CommandKey { key: format!("launch-{}", self.slot), body: self.prompt() };
+        let launch = Launch {
+            prompt: self.prompt(),
+            cancel_on_disconnect: self.bound,
+            idempotency: Some(key),
+            ..Launch::default()
+        };
+        let launched = service.launch(launch).await?;
+        let id = launched.agent.id;
+        if agents.get(self.slot).is_some_and(|known| known != id) {
+            world.fail("G10: the same launch gave two agents");
+        }
+        agents.set(self.slot, id);
+        self.launched = true;
+        Ok(())
+    }
+
+    async fn send(
+        &mut self,
+        agent: AgentId,
+        number: u64,
+        service: &AgentService,
+        world: &World,
+    ) -> Result<(), Refusal> {
+        let content = self.content(number);
+        let key = CommandKey { key: format!("send-{}-{number}", self.slot), body: content.clone() };
+        let turn = service.send(agent, content, Some(key)).await?.turn;
+        if *self.sent.entry(number).or_insert(turn) != turn {
+            world.fail("G10: the same message became two turns");
+        }
+        Ok(())
+    }
+}
+
+fn is_final(refusal: &Refusal) -> bool {
+    match refusal {
+        Refusal::NotFound(_)
+        | Refusal::Deleted
+        | Refusal::ReadOnly
+        | Refusal::Active
+        | Refusal::QueueFull
+        | Refusal::UnknownType { .. }
+        | Refusal::TypeMissing
+        | Refusal::CwdNotAllowed(_)
+        | Refusal::CursorAhead { .. }
+        | Refusal::KeyReused => true,
+        Refusal::AtCapacity | Refusal::ShuttingDown => false,
+        Refusal::Store(error) => !error.is_transient(),
+    }
+}
+
+/// The turns that run or wait, as the disk has them now.
+fn open_turns(world: &World, agent: AgentId) -> Vec<TurnNumber> {
+    let turns = world.disk.saved_turns(agent);
+    turns.iter().filter(|turn| !matches!(turn.state, TurnState::Ended(_))).map(|turn| turn.number).collect()
+}
+
+fn plan(world: &World, dice: &mut Dice) -> Vec<Deed> {
+    let faults = &world.faults;
+    let mut plan = vec![Deed::Wait(dice.below(300)), Deed::Launch];
+    if dice.chance(200) {
+        plan.push(Deed::LaunchAgain);
+    }
+    for number in 0..faults.deeds {
+        plan.push(Deed::Wait(dice.pick(&[0, 3, 30, 300, 3000, 30_000])));
+        if dice.chance(faults.cancels) {
+            plan.push(Deed::Cancel);
+            if dice.chance(200) {
+                plan.push(Deed::Cancel);
+            }
+        }
+        if dice.chance(600) {
+            plan.push(Deed::Send(number));
+            if dice.chance(300) {
+                plan.push(Deed::SendAgain(number));
+            }
+        }
+        if dice.chance(300) && 0 < faults.clock_jump_ms {
+            let ms = faults.clock_jump_ms as i64;
+            plan.push(Deed::JumpClock(if dice.chance(500) { ms } else { -ms }));
+        }
+    }
+    if dice.chance(faults.deletes) {
+        plan.push(Deed::Delete { purge: dice.chance(500) });
+    }
+    plan.push(Deed::Wait(dice.pick(&[1, 1000, 60_000])));
+    plan
+}

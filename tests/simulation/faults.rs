@@ -1,0 +1,225 @@
+//! Which faults exist in one simulation, and how strong they are.
+
+use std::time::Duration;
+
+use tokenrail_application::Limits;
+
+use crate::dice::Dice;
+
+/// What an agent may do that a well-behaved one does not, or seldom.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Quirk {
+    NoResult,
+    ErrorResult,
+    ResultTwice,
+    HalfResult,
+    TurnOfItsOwn,
+    HangAfterResult,
+    HangInMessage,
+    HangInTool,
+    Stall,
+    Garbage,
+    InvalidUtf8,
+    LongLine,
+    Retry,
+    EmptyMessage,
+    ChunkWithoutStart,
+    EndWithoutStart,
+    WholeOnly,
+    Tools,
+    CrLf,
+    NoLastLineEnd,
+    Flood,
+    Children,
+    IgnoresTerm,
+    AnswersInterrupt,
+    DiesAtStart,
+}
+
+const QUIRKS: [Quirk; 25] = [
+    Quirk::NoResult,
+    Quirk::ErrorResult,
+    Quirk::ResultTwice,
+    Quirk::HalfResult,
+    Quirk::TurnOfItsOwn,
+    Quirk::HangAfterResult,
+    Quirk::HangInMessage,
+    Quirk::HangInTool,
+    Quirk::Stall,
+    Quirk::Garbage,
+    Quirk::InvalidUtf8,
+    Quirk::LongLine,
+    Quirk::Retry,
+    Quirk::EmptyMessage,
+    Quirk::ChunkWithoutStart,
+    Quirk::EndWithoutStart,
+    Quirk::WholeOnly,
+    Quirk::Tools,
+    Quirk::CrLf,
+    Quirk::NoLastLineEnd,
+    Quirk::Flood,
+    Quirk::Children,
+    Quirk::IgnoresTerm,
+    Quirk::AnswersInterrupt,
+    Quirk::DiesAtStart,
+];
+
+/// How an agent's output reaches the spool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cut {
+    Lines,
+    /// Anywhere, also in the middle of a line.
+    Pieces,
+    EveryByte,
+    Burst,
+}
+
+/// Which faults exist in one simulation. Chances are per mille.
+#[derive(Debug, Clone)]
+pub(crate) struct Faults {
+    pub(crate) slots: usize,
+    pub(crate) readers: usize,
+    pub(crate) deeds: u64,
+    pub(crate) messages: u64,
+    pub(crate) deltas: u64,
+    pub(crate) pace_ms: u64,
+    pub(crate) cut: Cut,
+    pub(crate) quirks: Vec<Quirk>,
+    /// How likely each of the quirks is in one run of an agent.
+    pub(crate) quirk: u64,
+    pub(crate) store_delay_ms: u64,
+    pub(crate) store_error: u64,
+    pub(crate) commit_unknown: u64,
+    pub(crate) read_error: u64,
+    /// The store fails altogether now and then, for so long.
+    pub(crate) outage_ms: u64,
+    pub(crate) crashes: u64,
+    /// Within how many steps a crash comes.
+    pub(crate) crash_within: u64,
+    pub(crate) supervisor_dies: u64,
+    pub(crate) graceful: u64,
+    pub(crate) start_error: u64,
+    pub(crate) start_delay_ms: u64,
+    pub(crate) spool_error: u64,
+    pub(crate) disconnect_ms: u64,
+    pub(crate) slow_ms: u64,
+    pub(crate) cancels: u64,
+    pub(crate) deletes: u64,
+    pub(crate) bound: u64,
+    pub(crate) clock_jump_ms: u64,
+    pub(crate) limits: Limits,
+}
+
+impl Faults {
+    /// No fault at all: one agent, one reader.
+    pub(crate) fn none() -> Self {
+        Self {
+            slots: 1,
+            readers: 1,
+            deeds: 0,
+            messages: 2,
+            deltas: 8,
+            pace_ms: 20,
+            cut: Cut::Lines,
+            quirks: Vec::new(),
+            quirk: 0,
+            store_delay_ms: 0,
+            store_error: 0,
+            commit_unknown: 0,
+            read_error: 0,
+            outage_ms: 0,
+            crashes: 0,
+            crash_within: 0,
+            supervisor_dies: 0,
+            graceful: 0,
+            start_error: 0,
+            start_delay_ms: 0,
+            spool_error: 0,
+            disconnect_ms: 0,
+            slow_ms: 0,
+            cancels: 0,
+            deletes: 0,
+            bound: 0,
+            clock_jump_ms: 0,
+            limits: tiny_limits(),
+        }
+    }
+
+    /// What the swarm draws for a seed: first which faults exist, then how strong they are; so that rare
+    /// combinations get whole simulations to themselves.
+    pub(crate) fn draw(seed: u64) -> Self {
+        let dice = &mut Dice::of(seed, "swarm");
+        let quirks = match dice.below(4) {
+            0 => Vec::new(),
+            1 => vec![dice.pick(&QUIRKS)],
+            _ => {
+                let share = dice.between(100, 700);
+                QUIRKS.into_iter().filter(|_| dice.chance(share)).collect()
+            }
+        };
+        let crashes = some(dice, 450, 1, 4);
+        Self {
+            slots: dice.between(1, 3) as usize,
+            readers: dice.between(1, 4) as usize,
+            deeds: dice.between(0, 4),
+            messages: dice.between(1, 3),
+            deltas: dice.pick(&[1, 4, 8, 8, 20]),
+            pace_ms: dice.pick(&[0, 1, 5, 50, 400]),
+            cut: dice.pick(&[Cut::Lines, Cut::Lines, Cut::Pieces, Cut::Pieces, Cut::EveryByte, Cut::Burst]),
+            quirks,
+            quirk: dice.pick(&[150, 400, 800]),
+            store_delay_ms: some(dice, 400, 1, 300),
+            store_error: some(dice, 250, 10, 400),
+            commit_unknown: some(dice, 300, 10, 400),
+            read_error: some(dice, 200, 10, 300),
+            outage_ms: some(dice, 100, 100, 20_000),
+            crashes,
+            crash_within: dice.pick(&[15, 60, 250, 900]),
+            supervisor_dies: some(dice, 250, 200, 1000),
+            graceful: some(dice, 150, 200, 1000),
+            start_error: some(dice, 100, 50, 500),
+            start_delay_ms: some(dice, 150, 10, 9000),
+            spool_error: some(dice, 60, 2, 30),
+            disconnect_ms: some(dice, 500, 5, 3000),
+            slow_ms: some(dice, 350, 10, 2000),
+            cancels: some(dice, 350, 200, 700),
+            deletes: some(dice, 120, 100, 400),
+            bound: some(dice, 60, 300, 800),
+            clock_jump_ms: some(dice, 150, 500, 7_200_000),
+            limits: if dice.chance(600) { tiny_limits() } else { wide_limits() },
+        }
+    }
+}
+
+/// In `exists` of 1000 simulations something between the two bounds; else 0.
+fn some(dice: &mut Dice, exists: u64, least: u64, most: u64) -> u64 {
+    let strength = dice.between(least, most);
+    if dice.chance(exists) { strength } else { 0 }
+}
+
+/// Small bounds: they are met in each simulation, not only under load.
+pub(crate) fn tiny_limits() -> Limits {
+    Limits {
+        running_agents: 2,
+        queued_launches: 2,
+        queued_turns: 2,
+        pending_events: 4,
+        pending_bytes: 4096,
+        page_events: 3,
+        history_events: 5,
+        tail_bytes: 6000,
+        tails_bytes: 12_000,
+        retry_pause: Duration::from_millis(3),
+        retry_pause_max: Duration::from_millis(50),
+        ..wide_limits()
+    }
+}
+
+/// The limits of the configuration, with shorter waits: agents that hang shall not fill whole simulations.
+fn wide_limits() -> Limits {
+    Limits {
+        idle_timeout: Duration::from_mins(3),
+        turn_timeout: Duration::from_mins(12),
+        ..Limits::default()
+    }
+}

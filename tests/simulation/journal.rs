@@ -1,0 +1,120 @@
+//! What must be true of a journal after each append, whatever has happened.
+
+use std::collections::BTreeMap;
+
+use tokenrail_domain::{
+    Agent, CompleteMessage, ContentBlock, Event, EventBody, MessageOrdinal, Part, TurnNumber, TurnOutcome,
+};
+
+/// The journal of one agent as the disk has it, and what has been seen of it so far.
+#[derive(Debug, Default)]
+pub(crate) struct Ledger {
+    pub(crate) events: Vec<Event>,
+    pub(crate) turns: BTreeMap<TurnNumber, TurnSoFar>,
+}
+
+/// What the journal has of one turn.
+#[derive(Debug, Default)]
+pub(crate) struct TurnSoFar {
+    pub(crate) prompt: Option<String>,
+    pub(crate) outcome: Option<TurnOutcome>,
+    pub(crate) code: Option<String>,
+    /// When its result was saved.
+    pub(crate) raw: Vec<Vec<u8>>,
+    messages: BTreeMap<MessageOrdinal, MessageSoFar>,
+}
+
+#[derive(Debug, Default)]
+struct MessageSoFar {
+    parts: BTreeMap<Part, String>,
+    closed: bool,
+}
+
+impl Ledger {
+    /// Takes one more event in.
+    ///
+    /// # Errors
+    /// Which promise it breaks.
+    pub(crate) fn add(&mut self, event: &Event) -> Result<(), String> {
+        let expected = self.events.len() as u64 + 1;
+        if event.sequence.0 != expected {
+            return Err(format!("G2: the journal goes on with {} and not with {expected}", event.sequence));
+        }
+        let turn = self.turns.entry(event.turn).or_default();
+        let told =
+            turn.add(event).map_err(|how| format!("{how}, at {} of turn {}", event.sequence, event.turn));
+        self.events.push(event.clone());
+        told
+    }
+
+    /// Whether the agent's row says what its journal says.
+    pub(crate) fn agrees_with(&self, agent: &Agent) -> Result<(), String> {
+        if agent.head.0 != self.events.len() as u64 {
+            return Err(format!("G2: the head is {} of {} events", agent.head, self.events.len()));
+        }
+        let Some(last) = self.events.last() else { return Ok(()) };
+        let outcome = self.turns.get(&last.turn).and_then(|turn| turn.outcome);
+        let status = outcome.map_or("running", TurnOutcome::as_str);
+        if agent.status.as_str() != status {
+            return Err(format!("G9: the agent is {} and its journal {status}", agent.status.as_str()));
+        }
+        Ok(())
+    }
+}
+
+impl TurnSoFar {
+    fn add(&mut self, event: &Event) -> Result<(), String> {
+        if self.outcome.is_some() {
+            return Err("G9: something comes after the result".to_owned());
+        }
+        if let Some(raw) = &event.raw {
+            self.raw.push(raw.to_vec());
+        }
+        match &event.body {
+            EventBody::UserMessage { content } if self.prompt.replace(content.clone()).is_some() => {
+                return Err("G10: the prompt stands twice".to_owned());
+            }
+            EventBody::TextDelta { message, part, text } => return self.delta(*message, *part, text),
+            EventBody::ReasoningDelta { message, part, text: _ }
+            | EventBody::ToolInputDelta { message, part, .. } => return self.delta(*message, *part, ""),
+            EventBody::Message(complete) => return self.complete(complete),
+            EventBody::Abandoned { message } => {
+                let message = self.messages.entry(*message).or_default();
+                message.parts.clear();
+                message.closed = true;
+            }
+            EventBody::TurnResult(result) => {
+                self.outcome = Some(result.outcome);
+                self.code = result.error.as_ref().and_then(|error| error.code.clone());
+                if let Some((open, _)) = self.messages.iter().find(|(_, message)| !message.closed) {
+                    return Err(format!("G4: message {open:?} is open at the end of its turn"));
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn delta(&mut self, message: MessageOrdinal, part: Part, text: &str) -> Result<(), String> {
+        let so_far = self.messages.entry(message).or_default();
+        if so_far.closed {
+            return Err(format!("G4: message {message:?} goes on after its end"));
+        }
+        so_far.parts.entry(part).or_default().push_str(text);
+        Ok(())
+    }
+
+    fn complete(&mut self, complete: &CompleteMessage) -> Result<(), String> {
+        let so_far = self.messages.entry(complete.message).or_default();
+        if std::mem::replace(&mut so_far.closed, true) {
+            return Err(format!("G4: message {:?} ends twice", complete.message));
+        }
+        let mut texts = complete.blocks.iter().filter_map(ContentBlock::as_text);
+        for said in so_far.parts.values().filter(|said| !said.is_empty()) {
+            if !texts.any(|text| text == said) {
+                return Err(format!("G4: {said:?} was said, and is not in {complete:?}"));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,184 @@
+//! The processes of the agents. They outlive the server, and their output stays where they have printed it.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tokenrail_domain::TurnOutcome;
+use tokenrail_ports::{ExitStatus, RunEnd};
+use tokio::sync::Notify;
+
+/// How long after the polite signal the forced one comes, in milliseconds.
+const TERM_GRACE_MS: u64 = 2500;
+const KILL_GRACE_MS: u64 = 7000;
+pub(crate) const NEVER: u64 = u64::MAX;
+
+const INTERRUPTED: &[u8] = br#"
+{"type":"result","subtype":"error_during_execution","is_error":true,"terminal_reason":"aborted_streaming","session_id":"s"}
+"#;
+
+/// More output, at its time.
+#[derive(Debug, Clone)]
+pub(crate) struct Piece {
+    pub(crate) at_ms: u64,
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// What an agent does when it is asked to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WhenStopped {
+    /// Prints a result that says so, and exits.
+    Answers { after_ms: u64 },
+    /// Is ended by SIGTERM.
+    Dies,
+    /// Must be killed.
+    IgnoresTerm,
+}
+
+/// What an agent is going to do: from its prompt.
+#[derive(Debug, Clone)]
+pub(crate) struct Script {
+    pub(crate) pieces: Vec<Piece>,
+    pub(crate) exit_ms: u64,
+    pub(crate) exit_code: i32,
+    /// Processes that outlive the agent, and must be reaped.
+    pub(crate) children: u32,
+    pub(crate) when_stopped: WhenStopped,
+    /// How its turns end if nothing gets between; none where it cannot be said.
+    pub(crate) outcomes: Option<Vec<TurnOutcome>>,
+}
+
+/// One run of an agent.
+#[derive(Debug)]
+pub(crate) struct Process {
+    script: Script,
+    spool: Vec<u8>,
+    printed: usize,
+    pub(crate) stopped_ms: Option<u64>,
+    /// It was asked to stop and did so before it would have ended by itself.
+    pub(crate) was_cut: bool,
+    pub(crate) lost: bool,
+    /// Its run could not be read to its end: nothing is known about its journal.
+    pub(crate) unread: bool,
+    exit_ms: u64,
+    status: ExitStatus,
+    pub(crate) changed: Arc<Notify>,
+}
+
+/// What a look at a run shows.
+#[derive(Debug)]
+pub(crate) enum Look {
+    Output(Bytes),
+    Ended(RunEnd),
+    /// Nothing before this time.
+    Later(u64),
+}
+
+impl Process {
+    pub(crate) fn start(now: u64, mut script: Script) -> Self {
+        for piece in &mut script.pieces {
+            piece.at_ms = piece.at_ms.saturating_add(now);
+        }
+        let exit_ms = script.exit_ms.saturating_add(now);
+        Self {
+            status: ExitStatus::Code(script.exit_code),
+            script,
+            spool: Vec::new(),
+            printed: 0,
+            stopped_ms: None,
+            was_cut: false,
+            lost: false,
+            unread: false,
+            exit_ms,
+            changed: Arc::new(Notify::new()),
+        }
+    }
+
+    /// Whether any process of the run is left.
+    pub(crate) fn is_alive(&self, now: u64) -> bool {
+        now < self.gone_ms()
+    }
+
+    /// The supervisor sweeps up what has outlived the agent.
+    fn gone_ms(&self) -> u64 {
+        let sweep_ms = if 0 < self.script.children && !self.lost { 500 } else { 0 };
+        self.exit_ms.saturating_add(sweep_ms)
+    }
+
+    fn advance(&mut self, now: u64) {
+        let until = now.min(self.exit_ms);
+        while let Some(piece) = self.script.pieces.get(self.printed).filter(|piece| piece.at_ms <= until) {
+            self.spool.extend_from_slice(&piece.bytes);
+            self.printed += 1;
+        }
+    }
+
+    /// What there is after `offset`, at most `most` bytes.
+    pub(crate) fn look(&mut self, now: u64, offset: usize, most: usize) -> Look {
+        self.advance(now);
+        if offset < self.spool.len() {
+            let end = self.spool.len().min(offset + most);
+            return Look::Output(Bytes::copy_from_slice(&self.spool[offset..end]));
+        }
+        let gone = self.gone_ms();
+        if gone <= now {
+            let status = if self.lost { ExitStatus::Lost } else { self.status };
+            let reaped = if self.lost { 0 } else { self.script.children };
+            return Look::Ended(RunEnd { status, reaped, ..RunEnd::default() });
+        }
+        let next = self.script.pieces.get(self.printed).map_or(NEVER, |piece| piece.at_ms);
+        Look::Later(if next <= self.exit_ms { next } else { gone.max(now + 1) })
+    }
+
+    /// Asks it to stop; asking again changes nothing.
+    pub(crate) fn stop(&mut self, now: u64) {
+        if self.stopped_ms.is_some() {
+            return;
+        }
+        self.advance(now);
+        self.stopped_ms = Some(now);
+        let (dies_ms, status) = match self.script.when_stopped {
+            WhenStopped::Answers { after_ms } => (now + after_ms, ExitStatus::Code(0)),
+            WhenStopped::Dies => (now + TERM_GRACE_MS, ExitStatus::Signal(15)),
+            WhenStopped::IgnoresTerm => (now + KILL_GRACE_MS, ExitStatus::Signal(9)),
+        };
+        if self.exit_ms <= dies_ms {
+            return;
+        }
+        self.was_cut = true;
+        (self.exit_ms, self.status) = (dies_ms, status);
+        let more =
+            self.script.pieces[self.printed..].iter().take_while(|piece| piece.at_ms < dies_ms).count();
+        self.script.pieces.truncate(self.printed + more);
+        if let WhenStopped::Answers { .. } = self.script.when_stopped {
+            self.script.pieces.push(Piece { at_ms: dies_ms, bytes: INTERRUPTED.to_vec() });
+        }
+        self.changed.notify_waiters();
+    }
+
+    /// Its supervisor has died, and it with it.
+    pub(crate) fn lose(&mut self, now: u64) {
+        self.advance(now);
+        self.lost = true;
+        self.exit_ms = now;
+        self.script.pieces.truncate(self.printed);
+    }
+
+    /// Whether it ended without being made to, and before then; or had given its result: that one decides.
+    pub(crate) fn ended_by_itself(&self, before_ms: u64) -> bool {
+        let says = |words: &[u8]| self.spool.windows(words.len()).any(|window| window == words);
+        let result = says(br#""type":"result","subtype":"success""#)
+            || says(br#""type":"result","subtype":"error_during_execution","is_error":true,"session_id""#);
+        self.unread || result || (!self.was_cut && self.exit_ms <= before_ms)
+    }
+
+    /// All that it has printed; to be asked when it is gone.
+    pub(crate) fn output(&self) -> &[u8] {
+        &self.spool
+    }
+
+    /// How its turns must have ended; none where something got between.
+    pub(crate) fn outcomes(&self) -> Option<&[TurnOutcome]> {
+        let untouched = self.stopped_ms.is_none() && !self.lost && !self.unread;
+        self.script.outcomes.as_deref().filter(|_| untouched)
+    }
+}

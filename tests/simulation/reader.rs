@@ -1,0 +1,283 @@
+//! A client that reads: live, from history, slowly, with broken connections, and from any cursor.
+
+use std::time::Duration;
+
+use tokenrail_application::{AgentService, Follower, Next, Page, Refusal, StreamEnd};
+use tokenrail_domain::{AgentId, Sequence};
+use tokenrail_presentation::agent_frames;
+use tokio::time::sleep;
+
+use crate::dice::Dice;
+use crate::simulation::LIFE_MAX;
+use crate::view::View;
+use crate::world::World;
+
+/// How long a client waits before it comes again.
+const AGAIN_MS: u64 = 40;
+const POLLS: u64 = 12;
+
+/// A client that reads. What it has on its screen outlives connections and servers.
+#[expect(clippy::struct_excessive_bools, reason = "facts that have nothing to do with each other")]
+pub(crate) struct Reader {
+    pub(crate) slot: usize,
+    pub(crate) view: View,
+    pub(crate) slow_ms: u64,
+    pub(crate) disconnect_ms: u64,
+    pub(crate) dice: Dice,
+    pub(crate) done: bool,
+    /// Its agent is gone for good.
+    pub(crate) gone: bool,
+    /// When each event came, where somebody wants to know.
+    pub(crate) came_ms: Vec<(u64, u64)>,
+    pub(crate) only_live: bool,
+    pub(crate) only_refresh: bool,
+    connections: u64,
+}
+
+/// Why a connection has ended.
+enum Cut {
+    Ended,
+    Deleted,
+    Again,
+}
+
+impl Reader {
+    pub(crate) fn new(world: &World, number: usize) -> Self {
+        let mut dice = Dice::of(world.seed, &format!("reader {number}"));
+        let faults = &world.faults;
+        // One that is never slow is always there to compare with.
+        let slow = number != 0 && dice.chance(600);
+        Self {
+            slot: number % faults.slots,
+            view: View::default(),
+            slow_ms: if slow { faults.slow_ms } else { 0 },
+            disconnect_ms: faults.disconnect_ms,
+            dice,
+            done: false,
+            gone: false,
+            came_ms: Vec::new(),
+            only_live: false,
+            only_refresh: false,
+            connections: 0,
+        }
+    }
+
+    /// Reads until nothing more can come, or the server ends.
+    pub(crate) async fn read(&mut self, service: &AgentService, world: &World, agents: &Agents) {
+        while !self.done {
+            let Some(agent) = agents.get(self.slot) else {
+                if world.calm.is_cancelled() {
+                    self.done = true;
+                }
+                sleep(Duration::from_millis(AGAIN_MS)).await;
+                continue;
+            };
+            let calm = world.calm.is_cancelled();
+            let cut = match self.dice.below(10) {
+                0..8 if self.only_refresh => self.refresh(service, world, agent).await,
+                0..2 if !self.only_live => self.poll(service, world, agent).await,
+                2 if !self.only_live => self.refresh(service, world, agent).await,
+                _ => self.follow(service, world, agent, calm).await,
+            };
+            match cut {
+                Cut::Ended if calm => self.done = true,
+                Cut::Deleted => (self.done, self.gone) = (true, true),
+                Cut::Ended | Cut::Again => sleep(Duration::from_millis(AGAIN_MS)).await,
+            }
+        }
+    }
+
+    async fn follow(&mut self, service: &AgentService, world: &World, agent: AgentId, calm: bool) -> Cut {
+        let keep = !calm && self.dice.chance(500);
+        // A client may also have forgotten what it has seen last.
+        let back = if self.dice.chance(150) { self.dice.below(self.view.last + 1) } else { 0 };
+        let since = self.view.last - back;
+        let mut follower = match service.follow(agent, Some(Sequence(since)), keep).await {
+            Ok((_, follower)) => follower,
+            Err(refusal) => return refused(world, &refusal, since),
+        };
+        let patience = if 0 < self.disconnect_ms && !calm {
+            // Longer each time, or agents that hang would be followed ten thousand times.
+            self.connections += 1;
+            Duration::from_millis(self.dice.between(1, self.disconnect_ms) * (1 + self.connections / 10))
+        } else {
+            // Longer than any life: a reader that is not told of something must not come upon it by itself.
+            LIFE_MAX * 2
+        };
+        tokio::select! {
+            biased;
+            () = world.calm.cancelled(), if !calm => Cut::Again,
+            () = sleep(patience) => {
+                world.reach("a reader was disconnected");
+                Cut::Again
+            }
+            cut = self.listen(&mut follower, world, agent) => cut,
+        }
+    }
+
+    async fn listen(&mut self, follower: &mut Follower, world: &World, agent: AgentId) -> Cut {
+        loop {
+            match follower.next().await {
+                Ok(Next::Page(page)) => {
+                    self.take(world, agent, &page);
+                    if 0 < self.slow_ms && !world.calm.is_cancelled() {
+                        sleep(Duration::from_millis(self.dice.below(self.slow_ms))).await;
+                    }
+                }
+                Ok(Next::End(StreamEnd::AgentEnded)) => {
+                    world.check(has_everything(world, agent, follower.cursor().0));
+                    return Cut::Ended;
+                }
+                Ok(Next::End(StreamEnd::AgentDeleted)) => return Cut::Deleted,
+                Ok(Next::End(StreamEnd::ShuttingDown)) => {
+                    world.reach("a reader was told of the shutdown");
+                    return Cut::Again;
+                }
+                Err(error) => {
+                    if error.is_transient() {
+                        world.reach("history could not be read");
+                    } else if world.disk.saved_agent(agent).is_none() {
+                        return Cut::Deleted;
+                    } else {
+                        world.fail(format!("a follower got: {error}"));
+                    }
+                    sleep(Duration::from_millis(AGAIN_MS)).await;
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, world: &World, agent: AgentId, page: &Page) {
+        let now = world.now_ms();
+        world.check(shown(world, agent, page));
+        for event in page.events() {
+            world.check(self.view.live(event));
+            self.came_ms.push((event.sequence.0, now));
+        }
+    }
+
+    /// Asks for pages of the history.
+    async fn poll(&mut self, service: &AgentService, world: &World, agent: AgentId) -> Cut {
+        for _ in 0..self.dice.between(1, POLLS) {
+            let since = Sequence(self.view.last);
+            if self.dice.chance(500) {
+                match service.messages(agent, since, None).await {
+                    Ok(page) => {
+                        world.check(is_on_disk(world, agent, &page.events));
+                        self.view.page(&page);
+                    }
+                    Err(refusal) => return refused(world, &refusal, since.0),
+                }
+            } else {
+                match service.events(agent, since, None).await {
+                    Ok((events, _)) => {
+                        world.check(is_on_disk(world, agent, &events));
+                        let live = events.iter().try_for_each(|event| self.view.live(event));
+                        world.check(live);
+                    }
+                    Err(refusal) => return refused(world, &refusal, since.0),
+                }
+            }
+        }
+        Cut::Again
+    }
+
+    /// Loads everything anew, as a browser does.
+    async fn refresh(&mut self, service: &AgentService, world: &World, agent: AgentId) -> Cut {
+        let mut fresh = View::default();
+        loop {
+            let since = Sequence(fresh.last);
+            match service.messages(agent, since, None).await {
+                Ok(page) => {
+                    world.check(is_on_disk(world, agent, &page.events));
+                    fresh.page(&page);
+                    if page.head <= page.up_to {
+                        break;
+                    }
+                }
+                Err(refusal) => return refused(world, &refusal, since.0),
+            }
+        }
+        if self.view.last <= fresh.last {
+            self.view = fresh;
+        }
+        Cut::Again
+    }
+}
+
+/// The agents that were launched, by slot.
+#[derive(Debug, Default)]
+pub(crate) struct Agents(std::sync::Mutex<Vec<Option<AgentId>>>);
+
+impl Agents {
+    pub(crate) fn new(slots: usize) -> Self {
+        Self(std::sync::Mutex::new(vec![None; slots]))
+    }
+
+    pub(crate) fn get(&self, slot: usize) -> Option<AgentId> {
+        self.0.lock().unwrap()[slot]
+    }
+
+    pub(crate) fn set(&self, slot: usize, agent: AgentId) {
+        self.0.lock().unwrap()[slot] = Some(agent);
+    }
+}
+
+fn refused(world: &World, refusal: &Refusal, since: u64) -> Cut {
+    match refusal {
+        Refusal::NotFound(_) | Refusal::Store(tokenrail_application::StoreError::UnknownAgent(_)) => {
+            Cut::Deleted
+        }
+        Refusal::CursorAhead { head } => {
+            world.fail(format!("G1: a client has seen {since}, and the newest event is {head}"));
+            Cut::Again
+        }
+        _ => Cut::Again,
+    }
+}
+
+/// Whether what is shown is on the disk, and the same bytes for everybody.
+fn shown(world: &World, agent: AgentId, page: &Page) -> Result<(), String> {
+    is_on_disk(world, agent, page.events())?;
+    let frames = agent_frames(agent, page);
+    let mut state = world.lock();
+    for (event, frames) in page.events().iter().zip(frames) {
+        let first = state.frames.entry((agent, event.sequence.0)).or_insert_with(|| frames.clone());
+        if *first != frames {
+            return Err(format!("G8: event {} was written in two ways", event.sequence));
+        }
+    }
+    let last = page.events().last().map_or(0, |event| event.sequence.0);
+    state.note("shown", last, 0);
+    Ok(())
+}
+
+fn is_on_disk(world: &World, agent: AgentId, events: &[tokenrail_domain::Event]) -> Result<(), String> {
+    let Some(last) = events.last() else { return Ok(()) };
+    let known = |world: &World| world.lock().ledgers.get(&agent).map_or(0, |ledger| ledger.events.len());
+    if known(world) < last.sequence.0 as usize {
+        world.sync(agent);
+    }
+    let state = world.lock();
+    let ledger = state.ledgers.get(&agent);
+    for event in events {
+        let number = event.sequence.0 as usize;
+        match ledger.and_then(|ledger| ledger.events.get(number.wrapping_sub(1))) {
+            Some(saved) if saved == event => {}
+            Some(_) => return Err(format!("G3: event {number} is shown as it was not saved")),
+            None => return Err(format!("G1: event {number} is shown and not saved")),
+        }
+    }
+    Ok(())
+}
+
+/// Whether a reader that was told that it has everything has it.
+fn has_everything(world: &World, agent: AgentId, cursor: u64) -> Result<(), String> {
+    // Purged meanwhile.
+    let Some(saved) = world.disk.saved_agent(agent).map(|agent| agent.head.0) else { return Ok(()) };
+    if cursor == saved {
+        Ok(())
+    } else {
+        Err(format!("G6: a reader at {cursor} was told that it has everything, and there are {saved}"))
+    }
+}

@@ -1,0 +1,190 @@
+//! The runner: processes that play scripts, and a spool that is read through the real framer.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokenrail_domain::{AgentId, TurnNumber};
+use tokenrail_ports::{
+    Adoption, IAgentRun, IAgentRunner, OutputLine, Probe, RunOutput, RunnerError, TurnOrder,
+};
+use tokenrail_runner::{FramerLimits, LineFramer};
+
+use crate::faults::Cut;
+use crate::process::{Look, NEVER, Process};
+use crate::script::Author;
+use crate::world::World;
+
+const OUTPUT_LINES: usize = 8;
+pub(crate) const FRAMER: FramerLimits = FramerLimits { line_bytes: 4096, head_bytes: 64 };
+
+/// Starts simulated agents.
+pub(crate) struct SimRunner(pub(crate) Arc<World>);
+
+struct SimRun {
+    world: Arc<World>,
+    key: (AgentId, TurnNumber),
+    offset: usize,
+    framer: LineFramer,
+    finished: bool,
+}
+
+impl SimRunner {
+    fn open(&self, key: (AgentId, TurnNumber)) -> Box<dyn IAgentRun> {
+        let framer = LineFramer::new(FRAMER);
+        Box::new(SimRun { world: Arc::clone(&self.0), key, offset: 0, framer, finished: false })
+    }
+}
+
+#[async_trait]
+impl IAgentRunner for SimRunner {
+    async fn start(&self, order: &TurnOrder) -> Result<Box<dyn IAgentRun>, RunnerError> {
+        let world = &self.0;
+        world.step("start").await;
+        if 0 < world.faults.start_delay_ms && !world.calm.is_cancelled() {
+            let delay = world.lock().dice.below(world.faults.start_delay_ms);
+            tokio::time::sleep(Duration::from_millis(delay)).await;
+        }
+        if world.chance(world.faults.start_error) {
+            world.reach("an agent could not be started");
+            return Err(RunnerError::ProgramMissing { program: "claude".to_owned() });
+        }
+        let key = (order.agent, order.turn);
+        let script = Author::new(&world.faults, world.seed, &order.prompt).script();
+        {
+            let mut state = world.lock();
+            let now = state.now_ms();
+            state.note("spawn", u64::from(order.turn.0), hash_of(order.agent));
+            let mut others = state.processes.iter().filter(|((agent, _), _)| *agent == order.agent);
+            // One whose output cannot be read is asked to stop, and not waited for.
+            if others.any(|(_, process)| process.is_alive(now) && !process.unread) {
+                state.fail(format!("two processes of agent {} at once", order.agent));
+            }
+            if state.processes.insert(key, Process::start(now, script)).is_some() {
+                state.fail(format!("turn {} of agent {} was run twice", order.turn, order.agent));
+            }
+        }
+        world.step("started").await;
+        Ok(self.open(key))
+    }
+
+    async fn adopt(&self, order: &TurnOrder, _committed: u64) -> Result<Adoption, RunnerError> {
+        self.0.step("adopt").await;
+        let key = (order.agent, order.turn);
+        if self.0.lock().processes.contains_key(&key) {
+            self.0.reach("an agent was adopted");
+            Ok(Adoption::Run(self.open(key)))
+        } else {
+            self.0.reach("there was nothing to adopt");
+            Ok(Adoption::Gone)
+        }
+    }
+
+    async fn probe(&self) -> Probe {
+        Probe::default()
+    }
+
+    async fn sweep(&self, keep: &BTreeSet<(AgentId, TurnNumber)>) -> Result<u32, RunnerError> {
+        self.0.step("sweep").await;
+        Ok(self.0.end_processes(|key| !keep.contains(key)))
+    }
+
+    async fn forget(&self, agent: AgentId) -> Result<(), RunnerError> {
+        self.0.step("forget").await;
+        self.0.end_processes(|(of, _)| *of == agent);
+        Ok(())
+    }
+}
+
+fn hash_of(agent: AgentId) -> u64 {
+    agent.as_uuid().as_u128() as u64
+}
+
+impl SimRun {
+    fn lines(&mut self) -> Vec<OutputLine> {
+        std::iter::from_fn(|| self.framer.next_line()).take(OUTPUT_LINES).collect()
+    }
+
+    fn look(&self) -> Option<Look> {
+        let mut state = self.world.lock();
+        let now = state.now_ms();
+        let most = match self.world.faults.cut {
+            Cut::EveryByte | Cut::Pieces => state.dice.between(1, 600) as usize,
+            Cut::Lines | Cut::Burst => 1 << 16,
+        };
+        let process = state.processes.get_mut(&self.key)?;
+        Some(process.look(now, self.offset, most))
+    }
+
+    async fn wait(&self, until: u64) {
+        let changed = {
+            let state = self.world.lock();
+            state.processes.get(&self.key).map(|process| Arc::clone(&process.changed))
+        };
+        let Some(changed) = changed else { return };
+        let ms = until.saturating_sub(self.world.now_ms());
+        let sleep = async {
+            if until == NEVER {
+                std::future::pending::<()>().await;
+            } else {
+                tokio::time::sleep(Duration::from_millis(ms)).await;
+            }
+        };
+        tokio::select! {
+            biased;
+            () = changed.notified() => {}
+            () = sleep => {}
+        }
+    }
+}
+
+#[async_trait]
+impl IAgentRun for SimRun {
+    async fn next(&mut self) -> Result<RunOutput, RunnerError> {
+        self.world.step("look").await;
+        loop {
+            let lines = self.lines();
+            if !lines.is_empty() {
+                return Ok(RunOutput::Lines(lines));
+            }
+            if self.world.chance(self.world.faults.spool_error) {
+                self.world.reach("the spool could not be read");
+                if let Some(process) = self.world.lock().processes.get_mut(&self.key) {
+                    process.unread = true;
+                }
+                return Err(RunnerError::Io(std::io::ErrorKind::Other.into()));
+            }
+            match self.look() {
+                Some(Look::Output(output)) => {
+                    self.offset += output.len();
+                    self.framer.feed(output);
+                }
+                Some(Look::Later(until)) => self.wait(until).await,
+                Some(Look::Ended(end)) => {
+                    if !std::mem::replace(&mut self.finished, true)
+                        && let Some(line) = self.framer.finish()
+                    {
+                        return Ok(RunOutput::Lines(vec![line]));
+                    }
+                    return Ok(RunOutput::Ended(end));
+                }
+                None => return Err(RunnerError::Io(std::io::ErrorKind::NotFound.into())),
+            }
+        }
+    }
+
+    async fn cancel(&mut self) -> Result<(), RunnerError> {
+        self.world.step("stop").await;
+        let mut state = self.world.lock();
+        let now = state.now_ms();
+        if let Some(process) = state.processes.get_mut(&self.key) {
+            process.stop(now);
+        }
+        Ok(())
+    }
+
+    async fn discard(&mut self) {
+        self.world.step("discard").await;
+    }
+}

@@ -1,0 +1,231 @@
+//! One simulation: lives of the server, one after the other, until everything has ended.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokenrail_application::{AgentService, AgentType, Outside};
+use tokenrail_parser::ClaudeParser;
+use tokenrail_ports::testing::{MemoryStore, PretendWorkspace};
+use tokio::runtime::{Builder, Handle};
+use tokio::time::{sleep, timeout};
+
+use crate::commander::Commander;
+use crate::dice::Dice;
+use crate::ends;
+use crate::faults::Faults;
+use crate::join::join_all;
+use crate::reader::{Agents, Reader};
+use crate::runner::SimRunner;
+use crate::store::SimStore;
+use crate::world::World;
+
+/// In virtual time; more than all bounds of the application together.
+pub(crate) const LIFE_MAX: Duration = Duration::from_hours(48);
+const SHUTDOWN: Duration = Duration::from_mins(1);
+/// The server polls no timer and no socket between two tasks: so whatever is outside of it acts when it waits.
+const EVENT_INTERVAL: u32 = 1 << 24;
+
+/// What a simulation shows.
+#[derive(Debug)]
+pub(crate) struct Report {
+    pub(crate) trace: u64,
+    pub(crate) violation: Option<String>,
+    /// The end of the trace, where it was recorded.
+    pub(crate) lines: String,
+    pub(crate) reached: BTreeSet<&'static str>,
+    pub(crate) events: usize,
+    pub(crate) lives: u32,
+    pub(crate) virtual_ms: u64,
+    pub(crate) steps: u64,
+}
+
+/// Everybody outside of the server.
+pub(crate) struct Cast {
+    pub(crate) world: Arc<World>,
+    pub(crate) agents: Agents,
+    pub(crate) readers: Vec<Reader>,
+    pub(crate) commanders: Vec<Commander>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LifeEnd {
+    Done,
+    Halted,
+    Stopped,
+}
+
+/// The simulation that the swarm draws for a seed.
+pub(crate) fn simulate(seed: u64, record: bool) -> Report {
+    simulate_with(Cast::new(seed, Faults::draw(seed), record)).1
+}
+
+impl Cast {
+    pub(crate) fn new(seed: u64, faults: Faults, record: bool) -> Self {
+        let world = World::new(seed, faults, record);
+        let agents = Agents::new(world.faults.slots);
+        let readers = (0..world.faults.readers).map(|number| Reader::new(&world, number)).collect();
+        let commanders = (0..world.faults.slots).map(|slot| Commander::new(&world, slot)).collect();
+        Self { world, agents, readers, commanders }
+    }
+}
+
+/// Plays a simulation to its end.
+pub(crate) fn simulate_with(mut cast: Cast) -> (Cast, Report) {
+    let world = Arc::clone(&cast.world);
+    let mut steps = 0;
+    loop {
+        let played = catch_unwind(AssertUnwindSafe(|| one_life(&mut cast)));
+        steps += world.lock().steps;
+        match played {
+            Ok(LifeEnd::Halted | LifeEnd::Stopped) if world.lock().violation.is_none() => {}
+            Ok(_) => break,
+            Err(panic) => {
+                let words = panic.downcast_ref::<String>().map(String::as_str);
+                let words = words.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("?");
+                world.fail(format!("a panic: {words}"));
+                break;
+            }
+        }
+    }
+    if world.lock().violation.is_none() {
+        world.check(ends::everything(&cast));
+    }
+    let report = report(&world, steps);
+    (cast, report)
+}
+
+fn report(world: &World, steps: u64) -> Report {
+    let state = world.lock();
+    Report {
+        trace: state.trace.hash,
+        violation: state.violation.clone(),
+        lines: state.trace.last_lines(),
+        reached: state.reached.clone(),
+        events: state.ledgers.values().map(|ledger| ledger.events.len()).sum(),
+        lives: state.life,
+        virtual_ms: state.now_ms(),
+        steps,
+    }
+}
+
+fn one_life(cast: &mut Cast) -> LifeEnd {
+    let runtime = Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .event_interval(EVENT_INTERVAL)
+        .build()
+        .unwrap();
+    let world = Arc::clone(&cast.world);
+    // What is outside of the server is the root future: it is polled when no task of the server can go on. So it
+    // makes no difference in which order tasks wake it.
+    let end = runtime.block_on(async {
+        world.begin_life();
+        let service = AgentService::new(outside(&world), world.faults.limits, Handle::current());
+        let end = tokio::select! {
+            biased;
+            () = world.halt.notified() => LifeEnd::Halted,
+            end = timeout(LIFE_MAX, play(cast, &service)) => end.unwrap_or_else(|_| {
+                world.fail(format!("liveness: not at its end after two days; {}", ends::unfinished(&world)));
+                LifeEnd::Halted
+            }),
+        };
+        world.end_life();
+        end
+    });
+    drop(runtime);
+    end
+}
+
+fn outside(world: &Arc<World>) -> Outside {
+    let store = Arc::new(SimStore(Arc::clone(world)));
+    let kind = AgentType {
+        runner: Arc::new(SimRunner(Arc::clone(world))),
+        workspace: Arc::new(PretendWorkspace),
+        parser: || Box::new(ClaudeParser::new()),
+        runner_name: "simulated".into(),
+        format: "claude".into(),
+    };
+    Outside {
+        journal: store.clone(),
+        agents: store,
+        // Nothing is imported here.
+        archive: Arc::new(MemoryStore::new(0)),
+        clock: world.clone(),
+        random: world.clone(),
+        types: BTreeMap::from([("claude".to_owned(), kind)]),
+        default_type: Some("claude".to_owned()),
+    }
+}
+
+async fn play(cast: &mut Cast, service: &AgentService) -> LifeEnd {
+    let Cast { world, agents, readers, commanders } = cast;
+    let (world, agents) = (&**world, &*agents);
+    while service.recover().await.is_err() {
+        sleep(Duration::from_millis(10)).await;
+    }
+    let waiting = commanders.iter().filter(|commander| !commander.is_done()).count();
+    if waiting == 0 {
+        world.calm.cancel();
+    }
+    let left = std::cell::Cell::new(waiting);
+    let commands = commanders.iter_mut().filter(|commander| !commander.is_done()).map(|commander| {
+        let left = &left;
+        async move {
+            commander.command(service, world, agents).await;
+            left.set(left.get() - 1);
+            if left.get() == 0 {
+                world.calm.cancel();
+            }
+        }
+    });
+    let commands = join_all(commands.collect());
+    let reads = join_all(readers.iter_mut().map(|reader| reader.read(service, world, agents)).collect());
+    let everybody = async { tokio::join!(commands, reads) };
+    tokio::select! {
+        biased;
+        () = stop(service, world) => return LifeEnd::Stopped,
+        _ = everybody => {}
+    }
+    settle(service, world).await;
+    LifeEnd::Done
+}
+
+/// Somebody may stop the server in an orderly way.
+async fn stop(service: &AgentService, world: &World) {
+    let dice = &mut Dice::of(world.seed, &format!("stop {}", world.lock().life));
+    if world.calm.is_cancelled() || !dice.chance(world.faults.graceful) {
+        return std::future::pending().await;
+    }
+    let after = Duration::from_millis(dice.between(1, 20_000));
+    let agents_too = dice.chance(300);
+    tokio::select! {
+        biased;
+        () = world.calm.cancelled() => std::future::pending().await,
+        () = sleep(after) => {}
+    }
+    world.reach("the server was stopped");
+    world.lock().agents_stopped |= agents_too;
+    if !service.shutdown(agents_too, SHUTDOWN).await && world.faults.outage_ms == 0 && !agents_too {
+        world.fail("G23: the server did not stop in time");
+    }
+}
+
+/// When faults are over and nobody wants anything, the server has nothing left to do or to hold.
+async fn settle(service: &AgentService, world: &World) {
+    // A reader has seen the end of each agent that one follows; the others may go on for a while.
+    while 0 < service.stats().active_agents {
+        sleep(Duration::from_secs(1)).await;
+    }
+    let stats = service.stats();
+    if stats.active_agents != 0 || stats.followers != 0 || stats.tail_bytes != 0 {
+        world.fail(format!("liveness: the server still holds {stats:?}"));
+    }
+    if stats.invariant_violations != 0 {
+        world.fail("the server has counted a broken invariant");
+    }
+    if !service.shutdown(false, SHUTDOWN).await {
+        world.fail("G23: a server that has nothing to do does not stop");
+    }
+}

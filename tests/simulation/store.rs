@@ -1,0 +1,193 @@
+//! The store: a memory store that is the disk, and all that can go wrong on the way to it.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tokenrail_domain::{Agent, AgentId, Event, Sequence, StopReason, Timestamp, Turn, TurnNumber};
+use tokenrail_ports::{
+    AgentFilter, Append, Created, Enqueued, IAgentRepository, IJournal, Idempotency, MessagePage, PageLimit,
+    Recalled, StoreError,
+};
+
+use crate::world::World;
+
+/// A store that hesitates, fails, and does not always know whether it has failed.
+pub(crate) struct SimStore(pub(crate) Arc<World>);
+
+impl SimStore {
+    async fn write<T>(
+        &self,
+        what: &'static str,
+        write: impl Future<Output = Result<T, StoreError>> + Send,
+    ) -> Result<T, StoreError> {
+        let world = &self.0;
+        world.step(what).await;
+        if world.outage() {
+            return Err(StoreError::Unavailable("the disk is gone".into()));
+        }
+        if world.chance(world.faults.store_error) {
+            world.step("not begun").await;
+            let which = world.lock().dice.below(3);
+            return Err(match which {
+                0 => StoreError::Busy,
+                1 => StoreError::Full,
+                _ => StoreError::Unavailable("input/output error".into()),
+            });
+        }
+        if world.chance(world.faults.commit_unknown) {
+            if world.chance(500) {
+                world.reach("a commit failed and was not done");
+            } else {
+                world.reach("a commit failed and was done");
+                write.await?;
+            }
+            world.step("unknown").await;
+            return Err(StoreError::OutcomeUnknown("input/output error at commit".into()));
+        }
+        let done = write.await;
+        world.step("committed").await;
+        done
+    }
+
+    async fn read<T>(
+        &self,
+        what: &'static str,
+        read: impl Future<Output = Result<T, StoreError>> + Send,
+    ) -> Result<T, StoreError> {
+        let world = &self.0;
+        world.step(what).await;
+        if world.outage() || world.chance(world.faults.read_error) {
+            return Err(StoreError::Unavailable("input/output error".into()));
+        }
+        let read = read.await;
+        world.step("has read").await;
+        read
+    }
+}
+
+#[async_trait]
+impl IJournal for SimStore {
+    async fn append(&self, append: Append) -> Result<(), StoreError> {
+        let (agent, events) = (append.agent, Arc::clone(&append.events));
+        let first = events.first().map_or(0, |event| event.sequence.0);
+        let done = self.write("append", self.0.disk.append(append)).await;
+        self.0.sync(agent);
+        let mut state = self.0.lock();
+        state.note("appended", first, u64::from(done.is_ok()));
+        let now = state.now_ms();
+        state.trace.say(now, || format!("{first}: {events:?} -> {done:?}"));
+        drop(state);
+        if let Err(StoreError::Conflict { head }) = &done {
+            self.0.fail(format!("an append of {first} contradicts the journal, whose head is {head}"));
+        }
+        done
+    }
+
+    async fn read(
+        &self,
+        agent: AgentId,
+        after: Sequence,
+        limit: PageLimit,
+    ) -> Result<Vec<Event>, StoreError> {
+        SimStore::read(self, "read", self.0.disk.read(agent, after, limit)).await
+    }
+
+    async fn messages(
+        &self,
+        agent: AgentId,
+        after: Sequence,
+        limit: PageLimit,
+    ) -> Result<MessagePage, StoreError> {
+        SimStore::read(self, "messages", self.0.disk.messages(agent, after, limit)).await
+    }
+
+    async fn compact_next(&self) -> Result<bool, StoreError> {
+        self.0.disk.compact_next().await
+    }
+}
+
+#[async_trait]
+impl IAgentRepository for SimStore {
+    async fn create(
+        &self,
+        agent: Agent,
+        turn: Turn,
+        key: Option<Idempotency>,
+    ) -> Result<Created, StoreError> {
+        self.write("create", self.0.disk.create(agent, turn, key)).await
+    }
+
+    async fn enqueue(
+        &self,
+        turn: Turn,
+        queue_max: u32,
+        key: Option<Idempotency>,
+    ) -> Result<Enqueued, StoreError> {
+        self.write("enqueue", self.0.disk.enqueue(turn, queue_max, key)).await
+    }
+
+    async fn get(&self, id: AgentId) -> Result<Option<Agent>, StoreError> {
+        SimStore::read(self, "get", self.0.disk.get(id)).await
+    }
+
+    async fn list(&self, filter: AgentFilter) -> Result<Vec<Agent>, StoreError> {
+        SimStore::read(self, "list", self.0.disk.list(filter)).await
+    }
+
+    async fn open_turns(&self, agent: AgentId) -> Result<Vec<Turn>, StoreError> {
+        SimStore::read(self, "open turns", self.0.disk.open_turns(agent)).await
+    }
+
+    async fn with_open_turns(&self) -> Result<Vec<Agent>, StoreError> {
+        SimStore::read(self, "with open turns", self.0.disk.with_open_turns()).await
+    }
+
+    async fn recall(&self, key: Idempotency) -> Result<Option<Recalled>, StoreError> {
+        SimStore::read(self, "recall", self.0.disk.recall(key)).await
+    }
+
+    async fn last_turn(&self, agent: AgentId) -> Result<TurnNumber, StoreError> {
+        SimStore::read(self, "last turn", self.0.disk.last_turn(agent)).await
+    }
+
+    async fn turns(&self, agent: AgentId, after: TurnNumber, limit: usize) -> Result<Vec<Turn>, StoreError> {
+        SimStore::read(self, "turns", self.0.disk.turns(agent, after, limit)).await
+    }
+
+    async fn turn_at(&self, agent: AgentId, sequence: Sequence) -> Result<Option<Turn>, StoreError> {
+        SimStore::read(self, "turn at", self.0.disk.turn_at(agent, sequence)).await
+    }
+
+    async fn by_chat(&self, chat: String) -> Result<Option<Agent>, StoreError> {
+        SimStore::read(self, "by chat", self.0.disk.by_chat(chat)).await
+    }
+
+    async fn cancel(&self, agent: AgentId, at: Timestamp) -> Result<u32, StoreError> {
+        self.write("cancel", self.0.disk.cancel(agent, at)).await
+    }
+
+    async fn stop_turn(
+        &self,
+        agent: AgentId,
+        turn: TurnNumber,
+        reason: StopReason,
+    ) -> Result<(), StoreError> {
+        self.write("stop turn", self.0.disk.stop_turn(agent, turn, reason)).await
+    }
+
+    async fn to_purge(&self) -> Result<Vec<Agent>, StoreError> {
+        SimStore::read(self, "to purge", self.0.disk.to_purge()).await
+    }
+
+    async fn purge(&self, agent: AgentId, at: Timestamp) -> Result<bool, StoreError> {
+        self.write("purge", self.0.disk.purge(agent, at)).await
+    }
+
+    async fn delete(&self, agent: AgentId, at: Timestamp, purge: bool) -> Result<bool, StoreError> {
+        self.write("delete", self.0.disk.delete(agent, at, purge)).await
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        self.0.disk.check().await
+    }
+}

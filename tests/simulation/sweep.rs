@@ -1,0 +1,157 @@
+//! Thousands of seeds.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::OpenOptions;
+use std::hash::BuildHasher;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Instant;
+
+use crate::simulation::{Report, simulate};
+
+const FRESH_SEEDS: u64 = 10_000;
+/// After so many failures a sweep has shown enough.
+const FAILURES_MAX: usize = 20;
+/// One of so many seeds is simulated twice.
+const TWICE: u64 = 50;
+
+/// What must have happened in as many seeds: a fault that never strikes is not tested.
+const RARE: [&str; 13] = [
+    "a command was given again",
+    "a commit failed and was done",
+    "a commit failed and was not done",
+    "a crash",
+    "a reader was disconnected",
+    "a reader was told of the shutdown",
+    "a supervisor died with the server",
+    "an agent could not be started",
+    "an agent was adopted",
+    "history could not be read",
+    "the server was stopped",
+    "the spool could not be read",
+    "there was nothing to adopt",
+];
+
+/// What a sweep has found.
+#[derive(Debug, Default)]
+struct Found {
+    failures: BTreeMap<u64, String>,
+    reached: BTreeSet<&'static str>,
+    events: usize,
+    lives: u64,
+    virtual_ms: u64,
+}
+
+#[test]
+fn every_seed_that_failed_once_passes() {
+    let seeds = regressions();
+    let found = sweep(&seeds, false);
+    assert!(found.failures.is_empty(), "{}", told(&found.failures));
+}
+
+#[test]
+fn fresh_seeds_break_no_promise() {
+    if let Ok(seed) = std::env::var("TOKENRAIL_SEED") {
+        let report = simulate(seed.parse().unwrap(), true);
+        println!(
+            "{}\n{} steps, {} events, trace {:x}",
+            report.lines, report.steps, report.events, report.trace
+        );
+        assert_eq!(report.violation, None);
+        return;
+    }
+    let count = std::env::var("TOKENRAIL_SEEDS").map_or(FRESH_SEEDS, |count| count.parse().unwrap());
+    let first = std::hash::RandomState::new().hash_one(0) >> 24;
+    let seeds: Vec<u64> = (first..first + count).collect();
+    let began = Instant::now();
+    let found = sweep(&seeds, true);
+    println!(
+        "{count} seeds from {first} in {:.1} s: {} events, {} lives of the server, {:.0} virtual hours",
+        began.elapsed().as_secs_f64(),
+        found.events,
+        found.lives,
+        found.virtual_ms as f64 / 3.6e6,
+    );
+    keep(&found.failures);
+    assert!(found.failures.is_empty(), "{}", told(&found.failures));
+    let missed: Vec<_> = RARE.into_iter().filter(|rare| !found.reached.contains(rare)).collect();
+    assert!(count < FRESH_SEEDS || missed.is_empty(), "no seed has reached {missed:?}");
+}
+
+/// Simulates the seeds, one simulation for each processor at a time.
+fn sweep(seeds: &[u64], stop_early: bool) -> Found {
+    let threads = std::thread::available_parallelism().map_or(2, usize::from);
+    let (next, stopped) = (AtomicU64::new(0), AtomicBool::new(false));
+    let found = Mutex::new(Found::default());
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while !stopped.load(Ordering::Relaxed) {
+                    let index = next.fetch_add(1, Ordering::Relaxed) as usize;
+                    let Some(&seed) = seeds.get(index) else { return };
+                    let report = checked(seed);
+                    let mut found = found.lock().unwrap();
+                    found.take(seed, report);
+                    if stop_early && FAILURES_MAX < found.failures.len() {
+                        stopped.store(true, Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+    });
+    found.into_inner().unwrap()
+}
+
+/// Simulates a seed; now and then twice, and then both must go the same way.
+fn checked(seed: u64) -> Report {
+    let mut report = simulate(seed, false);
+    if seed.is_multiple_of(TWICE) && report.violation.is_none() {
+        let again = simulate(seed, false);
+        if again.trace != report.trace {
+            report.violation = Some("the same seed went two ways".to_owned());
+        }
+    }
+    report
+}
+
+impl Found {
+    fn take(&mut self, seed: u64, report: Report) {
+        self.events += report.events;
+        self.lives += u64::from(report.lives);
+        self.virtual_ms += report.virtual_ms;
+        self.reached.extend(report.reached);
+        if let Some(violation) = report.violation {
+            self.failures.insert(seed, violation);
+        }
+    }
+}
+
+fn told(failures: &BTreeMap<u64, String>) -> String {
+    let tell = |(seed, how): (&u64, &String)| format!("SEED={seed}: {how}\n");
+    failures.iter().map(tell).collect()
+}
+
+fn regressions_file() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("simulation/regressions.txt")
+}
+
+/// The first word of each line that is no comment.
+fn regressions() -> Vec<u64> {
+    let text = std::fs::read_to_string(regressions_file()).unwrap();
+    let seeds = text.lines().filter_map(|line| line.split_whitespace().next());
+    seeds.filter(|word| !word.starts_with('#')).map(|word| word.parse().expect("a seed")).collect()
+}
+
+/// Keeps the seeds that failed, so that they are tried first from now on.
+fn keep(failures: &BTreeMap<u64, String>) {
+    if failures.is_empty() {
+        return;
+    }
+    let file = OpenOptions::new().append(true).open(regressions_file());
+    let Ok(mut file) = file else { return };
+    for (seed, how) in failures {
+        let _ = writeln!(file, "{seed} {}", how.lines().next().unwrap_or_default());
+    }
+}

@@ -1,0 +1,287 @@
+//! What a simulation consists of beside the application: time, chance, processes, and what is on the disk.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokenrail_domain::{AgentId, Timestamp, TurnNumber};
+use tokenrail_ports::testing::MemoryStore;
+use tokenrail_ports::{IClock, IRandom};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::dice::Dice;
+use crate::faults::Faults;
+use crate::journal::Ledger;
+use crate::process::Process;
+use crate::trace::Trace;
+
+pub(crate) const EPOCH_MS: i64 = 1_800_000_000_000;
+const SLEEP_PER_MILLE: u64 = 60;
+
+/// What a simulation consists of beside the application. It outlives the server.
+pub(crate) struct World {
+    pub(crate) seed: u64,
+    pub(crate) faults: Faults,
+    /// What is on the disk.
+    pub(crate) disk: MemoryStore,
+    /// Rung when the server crashes, or a promise is broken.
+    pub(crate) halt: Notify,
+    /// Fires when faults and commands are over.
+    pub(crate) calm: CancellationToken,
+    state: Mutex<State>,
+}
+
+pub(crate) struct State {
+    pub(crate) dice: Dice,
+    pub(crate) trace: Trace,
+    pub(crate) violation: Option<String>,
+    pub(crate) processes: BTreeMap<(AgentId, TurnNumber), Process>,
+    pub(crate) ledgers: BTreeMap<AgentId, Ledger>,
+    /// The frames of each event, as the first client got them.
+    pub(crate) frames: BTreeMap<(AgentId, u64), Bytes>,
+    /// Rare things that have happened.
+    pub(crate) reached: BTreeSet<&'static str>,
+    pub(crate) life: u32,
+    /// Somebody stopped the server and its agents with it.
+    pub(crate) agents_stopped: bool,
+    /// How many steps the server has taken in this life.
+    pub(crate) steps: u64,
+    pub(crate) crash_at: Option<u64>,
+    /// Where the next life crashes, whatever the swarm says.
+    pub(crate) crash_next: Option<u64>,
+    pub(crate) crashed: bool,
+    pub(crate) crashes_left: u64,
+    jump_ms: i64,
+    lived_ms: u64,
+    outage_until_ms: u64,
+    life_began: Option<Instant>,
+}
+
+/// What a step of the server does before it goes on.
+enum Pause {
+    Nothing,
+    Yield(u64),
+    Sleep(u64),
+    /// The server has crashed: nothing goes on.
+    Forever,
+}
+
+impl World {
+    pub(crate) fn new(seed: u64, faults: Faults, record: bool) -> Arc<Self> {
+        let state = State {
+            dice: Dice::of(seed, "world"),
+            trace: Trace::new(record),
+            violation: None,
+            processes: BTreeMap::new(),
+            ledgers: BTreeMap::new(),
+            frames: BTreeMap::new(),
+            reached: BTreeSet::new(),
+            life: 0,
+            agents_stopped: false,
+            steps: 0,
+            crash_at: None,
+            crash_next: None,
+            crashed: false,
+            crashes_left: faults.crashes,
+            jump_ms: 0,
+            lived_ms: 0,
+            outage_until_ms: 0,
+            life_began: None,
+        };
+        Arc::new(Self {
+            seed,
+            faults,
+            disk: MemoryStore::new(seed),
+            halt: Notify::new(),
+            calm: CancellationToken::new(),
+            state: Mutex::new(state),
+        })
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The server starts, or starts again.
+    pub(crate) fn begin_life(&self) {
+        let mut state = self.lock();
+        state.life += 1;
+        state.steps = 0;
+        state.crashed = false;
+        state.life_began = Some(Instant::now());
+        let within = self.faults.crash_within;
+        let doomed = 0 < state.crashes_left && !self.calm.is_cancelled();
+        state.crash_at = doomed.then(|| 1 + state.dice.below(within));
+        state.crash_at = state.crash_next.take().or(state.crash_at);
+        let life = u64::from(state.life);
+        state.note("life", life, 0);
+    }
+
+    /// The server has ended, by a crash or because it was stopped. Some supervisors may die with it.
+    pub(crate) fn end_life(&self) {
+        let mut state = self.lock();
+        let now = state.now_ms();
+        if state.crashed {
+            state.crashes_left = state.crashes_left.saturating_sub(1);
+            state.reached.insert("a crash");
+            let State { processes, dice, reached, .. } = &mut *state;
+            for process in processes.values_mut() {
+                if process.is_alive(now) && dice.chance(self.faults.supervisor_dies) {
+                    process.lose(now);
+                    reached.insert("a supervisor died with the server");
+                }
+            }
+        }
+        state.lived_ms = now;
+        state.life_began = None;
+    }
+
+    /// One step of the server at a port: here it may crash, and here others may go first.
+    pub(crate) async fn step(&self, what: &'static str) {
+        let pause = self.take_step(what);
+        match pause {
+            Pause::Nothing => return,
+            Pause::Yield(times) => {
+                for _ in 0..times {
+                    tokio::task::yield_now().await;
+                }
+            }
+            Pause::Sleep(ms) => tokio::time::sleep(Duration::from_millis(ms)).await,
+            Pause::Forever => std::future::pending().await,
+        }
+        if self.lock().crashed {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    fn take_step(&self, what: &'static str) -> Pause {
+        let mut state = self.lock();
+        if state.crashed || state.violation.is_some() {
+            return Pause::Forever;
+        }
+        state.steps += 1;
+        let steps = state.steps;
+        state.note(what, steps, 0);
+        if state.crash_at == Some(steps) && !self.calm.is_cancelled() {
+            state.crashed = true;
+            self.halt.notify_one();
+            return Pause::Forever;
+        }
+        let delay = if self.calm.is_cancelled() { 0 } else { self.faults.store_delay_ms };
+        if 0 < delay && state.dice.chance(SLEEP_PER_MILLE) {
+            return Pause::Sleep(state.dice.between(1, delay));
+        }
+        match state.dice.below(6) {
+            0 => Pause::Yield(1),
+            1 => Pause::Yield(2),
+            _ => Pause::Nothing,
+        }
+    }
+
+    /// A promise was broken: the simulation ends.
+    pub(crate) fn fail(&self, how: impl Into<String>) {
+        self.lock().fail(how);
+        self.halt.notify_one();
+    }
+
+    /// Fails where there is a reason to.
+    pub(crate) fn check(&self, checked: Result<(), String>) {
+        if let Err(how) = checked {
+            self.fail(how);
+        }
+    }
+
+    pub(crate) fn reach(&self, what: &'static str) {
+        self.lock().reached.insert(what);
+    }
+
+    pub(crate) fn now_ms(&self) -> u64 {
+        self.lock().now_ms()
+    }
+
+    /// Whether something with that chance happens; never when it is calm.
+    pub(crate) fn chance(&self, per_mille: u64) -> bool {
+        0 < per_mille && !self.calm.is_cancelled() && self.lock().dice.chance(per_mille)
+    }
+
+    /// Whether the store is out of order now.
+    pub(crate) fn outage(&self) -> bool {
+        if self.faults.outage_ms == 0 || self.calm.is_cancelled() {
+            return false;
+        }
+        let mut state = self.lock();
+        let now = state.now_ms();
+        if now < state.outage_until_ms {
+            return true;
+        }
+        let begins = state.dice.chance(10);
+        if begins {
+            state.outage_until_ms = now + state.dice.between(1, self.faults.outage_ms);
+        }
+        begins
+    }
+
+    /// Kills processes; gives how many there were.
+    pub(crate) fn end_processes(&self, which: impl Fn(&(AgentId, TurnNumber)) -> bool) -> u32 {
+        let mut state = self.lock();
+        let now = state.now_ms();
+        let mut ended = 0;
+        for (_, process) in state.processes.iter_mut().filter(|(key, _)| which(key)) {
+            if process.is_alive(now) {
+                process.lose(now);
+                ended += 1;
+            }
+        }
+        ended
+    }
+
+    pub(crate) fn jump_clock(&self, ms: i64) {
+        self.lock().jump_ms += ms;
+    }
+
+    /// The ledger of an agent, with all that the disk has.
+    pub(crate) fn sync(&self, agent: AgentId) {
+        let mut state = self.lock();
+        let ledger = state.ledgers.entry(agent).or_default();
+        let saved = self.disk.saved_after(agent, ledger.events.len());
+        let checked = saved.iter().try_for_each(|event| ledger.add(event));
+        drop(state);
+        self.check(checked);
+    }
+}
+
+impl State {
+    pub(crate) fn fail(&mut self, how: impl Into<String>) {
+        let how = how.into();
+        self.note("violation", 0, 0);
+        self.violation.get_or_insert(how);
+    }
+
+    pub(crate) fn now_ms(&self) -> u64 {
+        let lived = self.life_began.map_or(0, |began| began.elapsed().as_millis() as u64);
+        self.lived_ms + lived
+    }
+
+    pub(crate) fn note(&mut self, what: &'static str, a: u64, b: u64) {
+        let now = self.now_ms();
+        self.trace.note(now, what, a, b);
+    }
+}
+
+impl IClock for World {
+    fn now(&self) -> Timestamp {
+        let state = self.lock();
+        Timestamp(EPOCH_MS + state.now_ms() as i64 + state.jump_ms)
+    }
+}
+
+impl IRandom for World {
+    fn bytes(&self) -> [u8; 10] {
+        let mut bytes = [0; 10];
+        bytes[2..].copy_from_slice(&self.lock().dice.next().to_be_bytes());
+        bytes
+    }
+}

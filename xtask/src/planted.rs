@@ -1,0 +1,25 @@
+//! Proves that the simulation finds bugs: builds it with bugs in the application, and hunts for each.
+
+use crate::{Failure, process, workspace};
+
+/// Adds `--cfg planted_bugs` for the crates of this workspace only, so that nothing else is built again, and what is
+/// built so is kept apart from every other build.
+const WRAPPER: &str = "tests/simulation/rustc-with-planted-bugs";
+const TEST: &str = "planted::each_planted_bug_is_found";
+
+pub(crate) fn run() -> Result<(), Failure> {
+    let mut tests = process::cargo();
+    tests.env("RUSTC_WORKSPACE_WRAPPER", workspace::root().join(WRAPPER));
+    tests.args([
+        "test",
+        "--workspace",
+        "--locked",
+        "--test",
+        "simulation",
+        "--",
+        "--exact",
+        TEST,
+        "--nocapture",
+    ]);
+    process::step("hunting for the planted bugs", &mut tests)
+}
