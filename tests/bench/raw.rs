@@ -120,6 +120,7 @@ fn launch() -> (Agent, Turn) {
         metadata: None,
         options: None,
         cancel_on_disconnect: false,
+        copy: None,
     };
     let turn = Turn {
         agent: agent.id,

@@ -4,6 +4,7 @@
 mod bad_input;
 mod cancel_an_agent;
 mod command_line;
+mod copies;
 mod database;
 mod dialects;
 mod follow_an_agent;

@@ -188,6 +188,8 @@ fn is_final(refusal: &Refusal) -> bool {
     match refusal {
         Refusal::NotFound(_)
         | Refusal::Deleted
+        | Refusal::ReadOnly
+        | Refusal::Active
         | Refusal::QueueFull
         | Refusal::UnknownType { .. }
         | Refusal::TypeMissing

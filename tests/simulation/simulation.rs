@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokenrail_application::{AgentService, AgentType, Outside};
 use tokenrail_parser::ClaudeParser;
-use tokenrail_ports::testing::PretendWorkspace;
+use tokenrail_ports::testing::{MemoryStore, PretendWorkspace};
 use tokio::runtime::{Builder, Handle};
 use tokio::time::{sleep, timeout};
 
@@ -150,6 +150,8 @@ fn outside(world: &Arc<World>) -> Outside {
     Outside {
         journal: store.clone(),
         agents: store,
+        // Nothing is imported here.
+        archive: Arc::new(MemoryStore::new(0)),
         clock: world.clone(),
         random: world.clone(),
         types: BTreeMap::from([("claude".to_owned(), kind)]),

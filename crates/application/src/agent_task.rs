@@ -1,6 +1,7 @@
 //! One task for each agent that has something to run: it takes the agent's turns one by one.
 
 mod panicked;
+mod replay;
 mod resume;
 mod unknown_type;
 
@@ -8,7 +9,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use tokenrail_domain::{Agent, AgentError, AgentId, AgentStatus, ErrorClass, EventBody, Turn, TurnState};
+use tokenrail_domain::{
+    Agent, AgentError, AgentId, AgentStatus, ErrorClass, EventBody, Replay, Turn, TurnState,
+};
 use tokenrail_ports::{Append, IAgentRun, StoreError, TurnOrder, TurnStep};
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -28,6 +31,8 @@ pub(crate) struct AgentTask {
     pub(crate) tail: Arc<Tail>,
     /// The turn that runs is cancelled when the last follower has left.
     pub(crate) cancel_on_disconnect: bool,
+    /// It plays another agent's journal, and runs nothing.
+    pub(crate) replay: Option<Replay>,
 }
 
 impl AgentTask {
@@ -84,7 +89,10 @@ impl AgentTask {
         if turn.state == TurnState::Running {
             // It runs already: it takes a place, but it does not wait for one.
             let _place = Arc::clone(&self.core.places).try_acquire_owned();
-            self.resume().await?;
+            match self.replay {
+                Some(replay) => self.play(replay).await?,
+                None => self.resume().await?,
+            }
             return Ok(true);
         }
         if turn.stop.is_some() {
@@ -95,7 +103,10 @@ impl AgentTask {
             return Err(SaveError::Closing);
         }
         let Some(_place) = self.place().await? else { return Ok(true) };
-        self.begin().await?;
+        match self.replay {
+            Some(replay) => self.play(replay).await?,
+            None => self.begin().await?,
+        }
         Ok(true)
     }
 

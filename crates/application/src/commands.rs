@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use tokenrail_domain::{
-    Agent, AgentId, AgentStatus, JsonText, Sequence, Timestamp, Turn, TurnNumber, TurnState,
+    Agent, AgentId, AgentStatus, Copied, JsonText, Sequence, Timestamp, Turn, TurnNumber, TurnState,
 };
 #[cfg(planted_bugs)]
 use tokenrail_ports::planted::{Bug, is_planted};
@@ -178,6 +178,9 @@ impl AgentService {
         if agent.deleted_at.is_some() {
             return Err(Refusal::Deleted);
         }
+        if agent.copy.is_some() {
+            return Err(Refusal::ReadOnly);
+        }
         let now = self.core.now();
         let key = key.map(|key| self.idempotency(scope, key, now));
         let turn = new_turn(id, content, now);
@@ -202,7 +205,7 @@ impl AgentService {
     }
 
     /// Does a command to its end, also when whoever asked for it has gone meanwhile: half of one is none.
-    async fn undisturbed<T: Send + 'static>(
+    pub(crate) async fn undisturbed<T: Send + 'static>(
         &self,
         command: impl Future<Output = Result<T, Refusal>> + Send + 'static,
     ) -> Result<T, Refusal> {
@@ -235,7 +238,11 @@ impl AgentService {
             let cancel_on_disconnect = agent.cancel_on_disconnect;
             #[cfg(planted_bugs)]
             let cancel_on_disconnect = cancel_on_disconnect || is_planted(Bug::DisconnectCancels);
-            let task = AgentTask { core, agent: agent.id, control, tail, cancel_on_disconnect };
+            let replay = match agent.copy {
+                Some(Copied::Replay(replay)) => Some(replay),
+                Some(Copied::File) | None => None,
+            };
+            let task = AgentTask { core, agent: agent.id, control, tail, cancel_on_disconnect, replay };
             self.core.tracker.spawn_on(task.run(), &self.core.runtime);
         }
     }
@@ -249,7 +256,7 @@ impl AgentService {
         }
     }
 
-    fn admit(&self) -> Result<(), Refusal> {
+    pub(crate) fn admit(&self) -> Result<(), Refusal> {
         if self.core.closing.is_cancelled() || self.core.draining.is_cancelled() {
             return Err(Refusal::ShuttingDown);
         }
@@ -304,6 +311,7 @@ fn new_agent(id: AgentId, kind: String, launch: Launch, cwd: String, now: Timest
         metadata,
         options,
         cancel_on_disconnect,
+        copy: None,
     }
 }
 

@@ -35,6 +35,8 @@ pub(crate) struct Core {
     /// The runtime of the tasks. A web worker's own runtime is a single thread that must not carry agents.
     pub(crate) runtime: Handle,
     pub(crate) places: Arc<Semaphore>,
+    /// Histories that may be taken in at the same time.
+    pub(crate) imports: Arc<Semaphore>,
     /// Agents that wait for a place.
     pub(crate) waiting: AtomicUsize,
     /// Rung when a turn has ended: its batches can be packed.
@@ -105,6 +107,7 @@ impl Core {
             tracker: TaskTracker::new(),
             runtime,
             places: Arc::new(Semaphore::new(limits.running_agents.min(Semaphore::MAX_PERMITS))),
+            imports: Arc::new(Semaphore::new(limits.imports)),
             waiting: AtomicUsize::new(0),
             compaction: Notify::new(),
             retired: Notify::new(),

@@ -18,6 +18,10 @@ pub enum Refusal {
     CursorAhead { head: Sequence },
     #[error("the agent has been deleted")]
     Deleted,
+    #[error("the agent is a copy, and nobody can talk with it")]
+    ReadOnly,
+    #[error("the agent has not ended")]
+    Active,
     #[error("as many turns as may wait are waiting")]
     QueueFull,
     #[error("as many agents as may wait for a place are waiting")]

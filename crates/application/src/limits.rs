@@ -54,6 +54,8 @@ pub struct Limits {
     pub history_bytes: usize,
     /// Agents of one listing.
     pub list_agents: usize,
+    /// Histories that are taken in at the same time.
+    pub imports: usize,
 }
 
 impl Default for Limits {
@@ -83,6 +85,7 @@ impl Default for Limits {
             history_events: 4096,
             history_bytes: 4 << 20,
             list_agents: 500,
+            imports: 2,
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tokenrail_ports::{
-    IAgentRepository, IAgentRunner, IClock, IJournal, IMessageParser, IRandom, IWorkspace,
+    IAgentRepository, IAgentRunner, IArchive, IClock, IJournal, IMessageParser, IRandom, IWorkspace,
 };
 
 /// What the application needs from outside: one field per port.
@@ -12,6 +12,7 @@ use tokenrail_ports::{
 pub struct Outside {
     pub journal: Arc<dyn IJournal>,
     pub agents: Arc<dyn IAgentRepository>,
+    pub archive: Arc<dyn IArchive>,
     pub clock: Arc<dyn IClock>,
     pub random: Arc<dyn IRandom>,
     /// The agent types that can be launched, by name.

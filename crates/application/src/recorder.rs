@@ -150,6 +150,12 @@ impl Recorder {
         self.record(body, self.read, now);
     }
 
+    /// Records an event of another journal, with its raw lines.
+    pub(crate) fn copy(&mut self, event: &Event, now: Timestamp) {
+        self.raw.extend_from_slice(event.raw.as_deref().unwrap_or_default());
+        self.record(event.body.clone(), self.read, now);
+    }
+
     /// Ends the turn: completes what is open, and closes it with a result.
     pub(crate) fn end(&mut self, outcome: TurnOutcome, error: Option<AgentError>, now: Timestamp) {
         let open: Vec<_> = self.assembler.open_messages().collect();

@@ -1,6 +1,7 @@
 //! The application over fakes that hesitate: what a reader sees.
 
 mod conversation;
+mod copies;
 mod durability;
 mod following;
 mod harness;

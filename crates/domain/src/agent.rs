@@ -44,6 +44,27 @@ pub struct Agent {
     pub options: Option<JsonText>,
     /// The client asked for a cancel when the last follower leaves.
     pub cancel_on_disconnect: bool,
+    /// Where its history was copied from, if it is a copy: nobody can talk with it then.
+    pub copy: Option<Copied>,
+}
+
+/// Where the history of an agent was copied from.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Copied {
+    /// An exported file.
+    File,
+    /// Another agent's journal, event by event.
+    Replay(Replay),
+}
+
+/// What is replayed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Replay {
+    pub of: AgentId,
+    /// The last event of it that is replayed: the result of a turn.
+    pub until: Sequence,
+    /// 1 is as it was, 2 twice as fast; 0 is as fast as it goes.
+    pub speed: f64,
 }
 
 /// `initializing -> running -> completed | failed | cancelled | interrupted`; a new message takes an ended agent

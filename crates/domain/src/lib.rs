@@ -31,7 +31,7 @@ mod json;
 mod said;
 mod turn;
 
-pub use agent::{Agent, AgentStatus, TransitionError};
+pub use agent::{Agent, AgentStatus, Copied, Replay, TransitionError};
 pub use assembler::Assembler;
 pub use event::{
     AgentError, CompleteMessage, ContentBlock, ErrorClass, Event, EventBody, MessageOutcome, Notice, Part,

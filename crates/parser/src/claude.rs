@@ -31,7 +31,7 @@
 //! | `message` (old format) | as `assistant` or `user` |
 //! | a stream event without its `stream_event` | as with it |
 //! | an object of any other type | notice with the type for a name |
-//! | an array of objects | as its elements |
+//! | an array | as its elements; of those that are no objects, the first |
 //! | anything else | error `line_invalid` |
 //!
 //! A new turn begins at the first `init`, message or `result` after a `result`. What comes between (task
@@ -94,11 +94,8 @@ impl IMessageParser for ClaudeParser {
         match line.as_bytes().first() {
             None => {}
             Some(b'[') => match serde_json::from_str::<Vec<&RawValue>>(line) {
-                // A list of numbers would become as many errors, each a hundred times as long.
-                Ok(elements) if elements.iter().all(|element| element.get().starts_with('{')) => {
-                    elements.into_iter().for_each(|element| self.object(element.get(), said));
-                }
-                _ => said.push(nonsense(line)),
+                Ok(elements) => self.elements(&elements, said),
+                Err(_) => said.push(nonsense(line)),
             },
             Some(_) => self.object(line, said),
         }
@@ -110,6 +107,17 @@ impl IMessageParser for ClaudeParser {
 }
 
 impl ClaudeParser {
+    /// Of the elements that are no objects only the first is told: a list of numbers would become as many errors,
+    /// each a hundred times as long.
+    fn elements(&mut self, elements: &[&RawValue], said: &mut Vec<Said>) {
+        let mut told = false;
+        for element in elements {
+            if element.get().starts_with('{') || !std::mem::replace(&mut told, true) {
+                self.object(element.get(), said);
+            }
+        }
+    }
+
     fn object(&mut self, line: &str, said: &mut Vec<Said>) {
         if let Some(of_line) = DeltaLine::read(line) {
             self.session(of_line.session_id, said);

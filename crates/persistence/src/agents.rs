@@ -1,7 +1,7 @@
 //! The table `agents`, read.
 
 use rusqlite::{Connection, Row, ToSql, params_from_iter};
-use tokenrail_domain::{Agent, AgentError, AgentId, ErrorClass, Timestamp};
+use tokenrail_domain::{Agent, AgentError, AgentId, Copied, ErrorClass, Replay, Timestamp};
 use tokenrail_ports::{AgentFilter, StoreError};
 
 use crate::columns::{agent_id_of, json_of, maybe, parsed, sequence_of, status_of, turn_of};
@@ -17,7 +17,7 @@ const AGENT: &str = "
         (SELECT count(*) FROM turns
          WHERE turns.agent = agents.key AND turns.state <> 'ended' AND turns.state = 'queued'
             AND turns.stop IS NULL),
-        agents.chat
+        agents.chat, agents.copy, agents.replay_of, agents.replay_until, agents.replay_speed
     FROM agents
     JOIN heads ON heads.agent = agents.key";
 
@@ -98,6 +98,19 @@ fn agent_of(row: &Row<'_>) -> rusqlite::Result<Agent> {
         cancel_on_disconnect: row.get(23)?,
         queued: row.get(24)?,
         chat: row.get(25)?,
+        copy: copy_of(row)?,
+    })
+}
+
+fn copy_of(row: &Row<'_>) -> rusqlite::Result<Option<Copied>> {
+    Ok(match maybe::<String>(row, 26)?.as_deref() {
+        None => None,
+        Some("file") => Some(Copied::File),
+        Some(_) => Some(Copied::Replay(Replay {
+            of: agent_id_of(row, 27)?,
+            until: sequence_of(row, 28)?,
+            speed: row.get(29)?,
+        })),
     })
 }
 

@@ -313,7 +313,7 @@ pub(crate) fn wait_again(db: &Connection, agent: i64) -> rusqlite::Result<()> {
     Ok(())
 }
 
-fn add_message(db: &Connection, agent: &str, row: &MessageRow) -> rusqlite::Result<()> {
+pub(crate) fn add_message(db: &Connection, agent: &str, row: &MessageRow) -> rusqlite::Result<()> {
     let MessageRow { id, sequence, first_sequence, kind, role, content, raw, metadata, created_at, checksum } =
         row;
     db.prepare_cached(ADD_MESSAGE)?.execute(named_params! {

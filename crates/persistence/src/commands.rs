@@ -1,7 +1,7 @@
 //! Changes of agents and turns, but for those that come with an append.
 
 use rusqlite::{Connection, OptionalExtension, named_params};
-use tokenrail_domain::{Agent, AgentId, JsonText, Sequence, StopReason, Timestamp, Turn, TurnNumber};
+use tokenrail_domain::{Agent, AgentId, Copied, JsonText, Sequence, StopReason, Timestamp, Turn, TurnNumber};
 use tokenrail_ports::{Created, Enqueued, Idempotency, StoreError};
 
 use crate::append::wait_again;
@@ -19,10 +19,10 @@ const OF_CHAT: &str = "SELECT id FROM agents WHERE chat = :chat AND deleted_at I
 const ADD_AGENT: &str = "
     INSERT INTO agents
         (id, type, name, chat, status, prompt, model, cwd, session_id, created_at, metadata, options,
-         cancel_on_disconnect)
+         cancel_on_disconnect, copy, replay_of, replay_until, replay_speed)
     VALUES
         (:id, :type, :name, :chat, :status, :prompt, :model, :cwd, :session, :created_at, :metadata, :options,
-         :cancel_on_disconnect)";
+         :cancel_on_disconnect, :copy, :replay_of, :replay_until, :replay_speed)";
 
 const ADD_HEAD: &str = "
     INSERT INTO heads (agent, head, turn, running, spool_offset, updated_at)
@@ -78,7 +78,7 @@ impl Command for CreateCommand {
             Known::SameBody(used) => return Ok(Created::Again(used.agent)),
             Known::OtherBody => return Ok(Created::KeyReused),
         }
-        refuse_taken(db, self.agent.id)?;
+        refuse_taken_id(db, self.agent.id)?;
         let chat = named_params! { ":chat": self.agent.chat };
         let of_chat = db.prepare_cached(OF_CHAT)?.query_row(chat, |row| agent_id_of(row, 0)).optional()?;
         if let Some(taken) = of_chat {
@@ -104,7 +104,7 @@ impl Command for CreateIdleCommand {
     }
 
     fn run(&self, db: &Connection) -> Result<(), Failure> {
-        refuse_taken(db, self.agent.id)?;
+        refuse_taken_id(db, self.agent.id)?;
         add_agent(db, &self.agent)?;
         Ok(())
     }
@@ -260,15 +260,11 @@ impl Command for ProbeCommand {
     }
 }
 
-fn refuse_taken(db: &Connection, id: AgentId) -> Result<(), Failure> {
-    let id = id.to_string();
-    if db.prepare_cached(ID_IS_TAKEN)?.query_row(named_params! { ":id": id }, |row| row.get(0))? {
-        return Err(Failure::Refused(StoreError::Conflict { head: Sequence::START }));
-    }
-    Ok(())
-}
-
-fn add_agent(db: &Connection, agent: &Agent) -> rusqlite::Result<i64> {
+pub(crate) fn add_agent(db: &Connection, agent: &Agent) -> rusqlite::Result<i64> {
+    let replay = match &agent.copy {
+        Some(Copied::Replay(replay)) => Some(replay),
+        Some(Copied::File) | None => None,
+    };
     db.prepare_cached(ADD_AGENT)?.execute(named_params! {
         ":id": agent.id.to_string(),
         ":type": agent.kind,
@@ -283,6 +279,13 @@ fn add_agent(db: &Connection, agent: &Agent) -> rusqlite::Result<i64> {
         ":metadata": agent.metadata.as_ref().map(JsonText::as_str),
         ":options": agent.options.as_ref().map(JsonText::as_str),
         ":cancel_on_disconnect": agent.cancel_on_disconnect,
+        ":copy": agent.copy.map(|copy| match copy {
+            Copied::File => "file",
+            Copied::Replay(_) => "replay",
+        }),
+        ":replay_of": replay.map(|replay| replay.of.to_string()),
+        ":replay_until": replay.map(|replay| replay.until.0 as i64),
+        ":replay_speed": replay.map(|replay| replay.speed),
     })?;
     let key = db.last_insert_rowid();
     db.prepare_cached(ADD_HEAD)?.execute(named_params! {
@@ -302,6 +305,14 @@ fn add_turn(db: &Connection, agent: i64, turn: &Turn, number: TurnNumber) -> rus
         ":asked_at": turn.asked_at.0,
     })?;
     Ok(())
+}
+
+/// An id is never used twice.
+pub(crate) fn refuse_taken_id(db: &Connection, id: AgentId) -> Result<(), Failure> {
+    let taken = db
+        .prepare_cached(ID_IS_TAKEN)?
+        .query_row(named_params! { ":id": id.to_string() }, |row| row.get::<_, bool>(0))?;
+    if taken { Err(Failure::Refused(StoreError::Conflict { head: Sequence::START })) } else { Ok(()) }
 }
 
 /// The agent's key; none where it is unknown or purged.

@@ -5,7 +5,7 @@
 //! 1. [`Store`]: opened once, shared by clones; what it does for the ports is one line each;
 //! 2. [`StoreConfig`], [`StoreLimits`]: where it is and what bounds it;
 //! 3. `writer`: the one thread that writes, in groups, and what a failed COMMIT means;
-//! 4. `append`, `commands`: the changes; `journal`, `messages`, `agents`: the reads;
+//! 4. `append`, `commands`, `archive`: the changes; `journal`, `messages`, `agents`: the reads;
 //! 5. `packing`: how a batch of events becomes bytes; `rows`: how an event becomes a row; `checksum`: whether it is still
 //!    the same;
 //! 6. `compaction`, `checkpoint`: what goes on in the background;
@@ -24,6 +24,7 @@ mod writer;
 
 mod agents;
 mod append;
+mod archive;
 mod commands;
 mod journal;
 mod keys;

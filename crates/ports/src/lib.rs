@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | [`IAgentRunner`], [`IAgentRun`] | a way to run an agent: a supervised process, an HTTP proxy, a recording |
 //! | [`IMessageParser`] | one agent's own output format |
-//! | [`IJournal`], [`IAgentRepository`] | the store |
+//! | [`IJournal`], [`IAgentRepository`], [`IArchive`] | the store |
 //! | [`IWorkspace`] | the folders in which agents may work |
 //! | [`IClock`], [`IRandom`] | time and chance |
 //!
@@ -12,6 +12,7 @@
 //! No other trait is named so. Each promise below is checked by a contract suite in `testing` (feature
 //! `testing`), which the fakes there and the real adapters both pass.
 
+mod archive;
 mod clock;
 mod parser;
 #[cfg(planted_bugs)]
@@ -22,6 +23,7 @@ mod store;
 pub mod testing;
 mod workspace;
 
+pub use archive::IArchive;
 pub use clock::{IClock, IRandom};
 pub use parser::{Activity, IMessageParser};
 pub use runner::{
@@ -35,6 +37,7 @@ pub use store::{
 pub use workspace::{CwdNotAllowed, FolderError, IWorkspace};
 #[cfg(any(test, feature = "testing"))]
 pub use {
+    archive::MockIArchive,
     parser::MockIMessageParser,
     runner::{MockIAgentRun, MockIAgentRunner},
     store::{MockIAgentRepository, MockIJournal},

@@ -76,6 +76,10 @@ pub struct PresentationConfig {
     pub json_depth: usize,
     /// Whether `/ws/echo` is there: for tests of WebSocket conformance only.
     pub echo: bool,
+    /// Bytes of a file that is imported.
+    pub import_bytes: u64,
+    /// Bytes of one event or turn of it.
+    pub import_event_bytes: usize,
 }
 
 impl PresentationConfig {
@@ -114,6 +118,8 @@ impl PresentationConfig {
             ticket_age: Duration::from_secs(30),
             json_depth: 64,
             echo: false,
+            import_bytes: 1 << 30,
+            import_event_bytes: 128 << 20,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod agent;
 mod ai_sdk;
+pub(crate) mod archive;
 mod client;
 mod fields;
 mod frames;
@@ -13,6 +14,9 @@ mod readable;
 mod requests;
 mod stream_frames;
 mod text;
+mod turn;
+
+use tokenrail_domain::{AgentId, Event};
 
 pub(crate) use agent::{
     AcceptedDto, AgentDto, AgentErrorDto, AgentRefDto, AgentStatusDto, AgentTypeDto, ServiceStatusDto,
@@ -30,9 +34,17 @@ pub(crate) use frames::{
 };
 pub(crate) use message::{AgentMessageDto, MetadataDto};
 pub(crate) use message_frames::{MessageChunk, MessageEnd, MessageNew, MessageStart, MessageStatusFrame};
-pub(crate) use requests::{ChatBody, LaunchBody, SendBody, TicketBody, launch, send, ticket_path};
+pub(crate) use requests::{
+    ChatBody, LaunchBody, ReplayBody, SendBody, TicketBody, launch, replay_speed, send, ticket_path,
+};
 pub(crate) use stream_frames::{
     StopDto, StreamAbandoned, StreamCancelled, StreamFault, StreamResult, StreamText, StreamToolResult,
     StreamToolUse, ToolResultDto, ToolUseDto,
 };
 pub(crate) use text::{IdText, IsoTime, Json, plain_text};
+pub(crate) use turn::{RawLineDto, TurnDto, TurnRecordDto, TurnRecordSchema, next_turns};
+
+/// One event as clients see it, without its raw lines.
+pub fn event_json(agent: AgentId, event: &Event) -> String {
+    serde_json::to_string(&AgentMessageDto::new(agent, event, false)).unwrap_or_default()
+}

@@ -196,6 +196,8 @@ impl From<Refusal> for Problem {
                 Self { head: Some(head.0), ..Self::new(Code::CursorAhead, detail) }
             }
             Refusal::Deleted => Self::new(Code::AgentDeleted, detail),
+            Refusal::ReadOnly => Self::new(Code::AgentReadOnly, detail),
+            Refusal::Active => Self::new(Code::AgentActive, detail),
             Refusal::QueueFull => Self::new(Code::QueueFull, detail),
             Refusal::AtCapacity => Self::new(Code::CapacityExhausted, detail),
             Refusal::KeyReused => Self::new(Code::IdempotencyMismatch, detail),

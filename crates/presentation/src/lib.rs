@@ -6,7 +6,8 @@
 //! 2. `guard`: what stands before every route;
 //! 3. `rest`, `sse`, `ws`, `chat`: one module for each way of talking;
 //! 4. `dialect` and `frames`: events in, bytes out, once for all readers;
-//! 5. `dto`: every JSON name; `error`: every problem that a client can be told.
+//! 5. `record`, `lineage`: a turn as one document, and its chain of messages; `export`, `import`: an agent as one file;
+//! 6. `dto`: every JSON name; `error`: every problem that a client can be told.
 
 mod api;
 mod chat;
@@ -14,12 +15,16 @@ mod config;
 mod dialect;
 mod dto;
 mod error;
+mod export;
 mod frames;
 mod guard;
+mod import;
 mod limiter;
+mod lineage;
 mod metrics;
 mod openapi;
 mod query;
+mod record;
 mod rest;
 mod routes;
 mod socket;
@@ -33,5 +38,6 @@ mod tests;
 pub use api::{Api, RandomSource};
 pub use config::{PresentationConfig, Secret};
 pub use dialect::agent_frames;
+pub use dto::event_json;
 pub use routes::{app, page, routes};
 pub use socket::{SocketLimits, on_connect};

@@ -10,7 +10,8 @@ use utoipa::{Modify, OpenApi};
 
 use crate::dto::{
     AcceptedDto, AgentDto, AgentErrorDto, AgentMessageDto, AgentRefDto, AgentStatusDto, AgentTypeDto,
-    ChatBody, LaunchBody, MetadataDto, SendBody, ServiceStatusDto, TicketBody, TicketDto,
+    ChatBody, LaunchBody, MetadataDto, ReplayBody, SendBody, ServiceStatusDto, TicketBody, TicketDto,
+    TurnDto, TurnRecordSchema,
 };
 use crate::error::{Code, FieldProblem, ProblemDto};
 use crate::{chat, rest, ws};
@@ -20,14 +21,16 @@ use crate::{chat, rest, ws};
     info(title = "Tokenrail", description = "Launches AI agents, keeps every token, and shows it live."),
     paths(
         rest::launch, rest::list, rest::active, rest::get, rest::status, rest::cancel, rest::delete,
-        rest::messages, rest::events, rest::send,
+        rest::messages, rest::events, rest::send, rest::turns, rest::turn,
+        rest::export, rest::take_in, rest::replay,
         rest::chat_say, rest::chat_stream, rest::chat_stop, chat::chat_socket,
         rest::types, rest::ticket, rest::health, rest::ready, rest::metrics, rest::problem,
         ws::open,
     ),
     components(schemas(
         AcceptedDto, AgentDto, AgentErrorDto, AgentMessageDto, AgentRefDto, AgentStatusDto, AgentTypeDto, ChatBody, FieldProblem,
-        LaunchBody, MetadataDto, ProblemDto, SendBody, ServiceStatusDto, TicketBody, TicketDto,
+        LaunchBody, MetadataDto, ProblemDto, ReplayBody, SendBody, ServiceStatusDto, TicketBody, TicketDto,
+        TurnDto, TurnRecordSchema,
     )),
     modifiers(&Token, &Problems),
 )]
@@ -118,15 +121,18 @@ fn problems(path: &str, method: &str) -> Vec<Code> {
     codes.extend_from_slice(match (method, path) {
         ("post", "/api/agents") => &[Code::RunnerUnknown, Code::CwdNotAllowed, Code::IdempotencyMismatch],
         ("post", "/api/agents/{id}/messages") => {
-            &[Code::AgentDeleted, Code::QueueFull, Code::IdempotencyMismatch]
+            &[Code::AgentDeleted, Code::AgentReadOnly, Code::QueueFull, Code::IdempotencyMismatch]
         }
-        ("get", "/api/agents") | ("delete", "/api/agents/{id}") => &[Code::ValidationFailed],
+        ("get", "/api/agents" | "/api/agents/{id}/turns") | ("delete", "/api/agents/{id}") => {
+            &[Code::ValidationFailed]
+        }
         ("get", "/api/agents/{id}/messages") => {
             &[Code::CursorMalformed, Code::CursorAhead, Code::ValidationFailed]
         }
         ("get", "/api/agents/{id}/events") => {
             &[Code::CursorMalformed, Code::CursorAhead, Code::ValidationFailed, Code::NotAcceptable]
         }
+        ("get", "/api/agents/{id}/export") | ("post", "/api/agents/{id}/replay") => &[Code::AgentActive],
         ("post", "/api/chat") => {
             &[Code::RunnerUnknown, Code::AgentDeleted, Code::QueueFull, Code::IdempotencyMismatch]
         }

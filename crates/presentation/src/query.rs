@@ -129,12 +129,18 @@ pub(crate) async fn body(
     payload: web::Payload,
     config: &PresentationConfig,
 ) -> Result<web::Bytes, Problem> {
+    json_only(request)?;
+    read(request, payload, config).await
+}
+
+/// Refuses a body that is not said to be JSON.
+pub(crate) fn json_only(request: &HttpRequest) -> Result<(), Problem> {
     let kind = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or("");
     let essence = kind.split(';').next().unwrap_or("").trim();
     if !essence.eq_ignore_ascii_case("application/json") {
         return Err(Problem::new(Code::UnsupportedMediaType, "send application/json"));
     }
-    read(request, payload, config).await
+    Ok(())
 }
 
 /// Reads a JSON body of a client that may not say that it is one: what a browser says of any text, or nothing.

@@ -2,22 +2,28 @@
 
 mod agents;
 mod chat;
+mod copies;
 mod events;
 pub(crate) mod letta;
 mod problems;
 mod service;
+mod turns;
 
 pub(crate) use agents::{active, cancel, delete, get, launch, list, status};
 pub(crate) use chat::{chat_say, chat_stop, chat_stream};
+pub(crate) use copies::{export, replay, take_in};
 pub(crate) use events::{events, messages, send};
 pub(crate) use problems::problem;
 pub(crate) use service::{health, metrics, ready, ticket, types};
+pub(crate) use turns::{turn, turns};
 
 // The OpenAPI document names handlers by these companions.
 pub(crate) use agents::{
     __path_active, __path_cancel, __path_delete, __path_get, __path_launch, __path_list, __path_status,
 };
 pub(crate) use chat::{__path_chat_say, __path_chat_stop, __path_chat_stream};
+pub(crate) use copies::{__path_export, __path_replay, __path_take_in};
 pub(crate) use events::{__path_events, __path_messages, __path_send};
 pub(crate) use problems::__path_problem;
 pub(crate) use service::{__path_health, __path_metrics, __path_ready, __path_ticket, __path_types};
+pub(crate) use turns::{__path_turn, __path_turns};

@@ -36,6 +36,7 @@ pub fn routes(config: &mut web::ServiceConfig, api: Api) {
         .app_data(web::Data::new(api))
         .service(resource("/api/agents", "GET, HEAD, POST", [get().to(rest::list), post().to(rest::launch)]))
         .service(resource("/api/agents/active", "GET, HEAD", [get().to(rest::active)]))
+        .service(resource("/api/agents/import", "POST", [post().to(rest::take_in)]))
         .service(resource(
             "/api/agents/{id}",
             "GET, HEAD, DELETE",
@@ -48,6 +49,10 @@ pub fn routes(config: &mut web::ServiceConfig, api: Api) {
             [get().to(rest::messages), post().to(rest::send)],
         ))
         .service(resource("/api/agents/{id}/events", "GET, HEAD", [get().to(rest::events)]))
+        .service(resource("/api/agents/{id}/turns", "GET, HEAD", [get().to(rest::turns)]))
+        .service(resource("/api/agents/{id}/turns/{n}", "GET, HEAD", [get().to(rest::turn)]))
+        .service(resource("/api/agents/{id}/export", "GET, HEAD", [get().to(rest::export)]))
+        .service(resource("/api/agents/{id}/replay", "POST", [post().to(rest::replay)]))
         .service(resource("/api/agents/{id}/cancel", "POST", [post().to(rest::cancel)]))
         .service(resource("/api/agent-types", "GET, HEAD", [get().to(rest::types)]))
         .service(resource("/api/tickets", "POST", [post().to(rest::ticket)]))

@@ -5,6 +5,7 @@ mod bounds;
 mod chat;
 mod chat_socket;
 mod client;
+mod copies;
 mod dialects;
 mod event_stream;
 mod guards;

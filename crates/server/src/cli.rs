@@ -1,11 +1,13 @@
 //! The command line.
 
 mod client;
+mod copies;
 mod demo;
 mod doctor;
 mod follow;
 mod list;
 mod memory;
+mod reparse;
 mod run;
 mod screen;
 mod serve;
@@ -67,6 +69,14 @@ enum Command {
         /// The agent's id
         id: String,
     },
+    /// Write an agent that has ended to one file: all there is of it
+    Export(copies::ExportArgs),
+    /// Take in an exported agent; prints its id. Nobody can talk with it
+    Import(copies::ImportArgs),
+    /// Play an agent again, with its timing, as a new one, and follow it
+    Replay(copies::ReplayArgs),
+    /// Read stored output again with the parser of this version, and show what differs; no server may run
+    Reparse(reparse::ReparseArgs),
     /// Check programs, folders, database and permissions
     Doctor,
     /// Print the token that clients must know
@@ -190,6 +200,10 @@ async fn dispatch(command: Command, config: Config, mut screen: Screen) -> Exit 
         Command::Tail(args) => follow::tail(&config, args, &mut screen).await,
         Command::Ls(args) => list::ls(&config, args, &mut screen).await,
         Command::Cancel { id } => list::cancel(&config, &id, &mut screen).await,
+        Command::Export(args) => copies::export(&config, args, &mut screen).await,
+        Command::Import(args) => copies::import(&config, args, &mut screen).await,
+        Command::Replay(args) => copies::replay(&config, args, &mut screen).await,
+        Command::Reparse(args) => reparse::reparse(&config, args, &mut screen).await,
         Command::Doctor => doctor::doctor(&config, &mut screen).await,
         Command::Token => serve::token(&config, &mut screen),
         Command::Supervise { .. } => Ok(Exit::Usage),

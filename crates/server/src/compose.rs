@@ -45,6 +45,7 @@ pub(crate) fn outside(config: &Config, store: &Store) -> Result<Outside, Compose
     }
     Ok(Outside {
         journal: store.clone(),
+        archive: store.clone(),
         agents: store,
         clock: Arc::new(SystemClock),
         random: Arc::new(SystemRandom),
@@ -163,6 +164,7 @@ pub(crate) fn limits(limits: &LimitsConfig) -> Limits {
         tails_bytes: limits.tails_bytes,
         idempotency_age: Duration::from_secs(limits.idempotency_hours.saturating_mul(3600)),
         list_agents: limits.list_agents,
+        imports: limits.imports,
         ..Limits::default()
     }
 }

@@ -176,6 +176,8 @@ fn presentation_config(config: &Config, address: SocketAddr, token: Option<Strin
     presentation.body_timeout = Duration::from_secs(limits.body_timeout_s);
     presentation.list_agents = limits.list_agents;
     presentation.echo = config.test_echo;
+    presentation.import_bytes = limits.import_bytes;
+    presentation.import_event_bytes = limits.import_event_bytes;
     presentation
 }
 

@@ -58,19 +58,29 @@ pub(crate) struct World {
 
 thread_local! {
     static RUNTIME: actix_web::rt::Runtime = actix_web::rt::Runtime::new().expect("a runtime");
-    static NOW: RefCell<Option<(World, AgentId, u32)>> = const { RefCell::new(None) };
+    static NOW: RefCell<Kept> = const { RefCell::new(Kept(None)) };
+}
+
+/// This thread's world, its agent, and how often it was used.
+struct Kept(Option<(World, AgentId, u32)>);
+
+impl Drop for Kept {
+    /// At the end of a thread the web server's own thread locals may be gone, and its drop would panic.
+    fn drop(&mut self) {
+        std::mem::forget(self.0.take());
+    }
 }
 
 /// Does something with this thread's world, and with an agent that has ended in it.
 pub(crate) fn with<T, F: Future<Output = T>>(what: impl FnOnce(World, AgentId) -> F) -> T {
     RUNTIME.with(|runtime| {
         runtime.block_on(async {
-            let taken = NOW.with_borrow_mut(Option::take).filter(|(.., uses)| *uses < USES);
+            let taken = NOW.with_borrow_mut(|kept| kept.0.take()).filter(|(.., uses)| *uses < USES);
             let (world, agent, uses) = match taken {
                 Some(known) => known,
                 None => new().await,
             };
-            NOW.set(Some((world.clone(), agent, uses + 1)));
+            NOW.with_borrow_mut(|kept| kept.0 = Some((world.clone(), agent, uses + 1)));
             what(world, agent).await
         })
     })
@@ -78,7 +88,7 @@ pub(crate) fn with<T, F: Future<Output = T>>(what: impl FnOnce(World, AgentId) -
 
 /// The next input gets a world of its own.
 pub(crate) fn forget() {
-    NOW.set(None);
+    drop(NOW.with_borrow_mut(|kept| kept.0.take()));
 }
 
 async fn new() -> (World, AgentId, u32) {
@@ -118,6 +128,7 @@ pub(crate) fn api() -> (Api, AgentService, Arc<MemoryStore>) {
     let outside = Outside {
         journal: store.clone(),
         agents: store.clone(),
+        archive: store.clone(),
         clock: Arc::new(StoppedClock),
         random: Arc::new(Counting::default()),
         types: BTreeMap::from([("printer".to_owned(), printer)]),

@@ -69,6 +69,7 @@ pub(super) fn outside(
     Outside {
         journal: store.clone(),
         agents: store.clone(),
+        archive: store.clone(),
         clock,
         random: Arc::new(CountingRandom::default()),
         types: BTreeMap::from([("scripted".to_owned(), kind)]),

@@ -1,14 +1,20 @@
 //! What the store does for the ports: one line each.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use tokenrail_domain::{Agent, AgentId, Event, Sequence, StopReason, Timestamp, Turn, TurnNumber};
 use tokenrail_ports::{
-    AgentFilter, Append, Created, Enqueued, IAgentRepository, IJournal, Idempotency, MessagePage, PageLimit,
-    Recalled, StoreError,
+    AgentFilter, Append, Created, Enqueued, IAgentRepository, IArchive, IJournal, Idempotency, MessagePage,
+    PageLimit, Recalled, StoreError,
 };
 
 use super::Store;
 use crate::append::AppendCommand;
+use crate::archive::{
+    BeginImportCommand, DiscardImportCommand, FinishImportCommand, ImportEventsCommand, ImportTurnsCommand,
+    RewriteCommand,
+};
 use crate::commands::{
     CancelCommand, CreateCommand, CreateIdleCommand, DeleteCommand, EnqueueCommand, ProbeCommand,
     PurgeCommand, StopTurnCommand,
@@ -137,5 +143,32 @@ impl IAgentRepository for Store {
     async fn check(&self) -> Result<(), StoreError> {
         self.write(ProbeCommand).await?;
         self.read_with(|db| db.execute_batch("SELECT 1").map_err(crate::error::store_error)).await
+    }
+}
+
+#[async_trait]
+impl IArchive for Store {
+    async fn begin_import(&self, agent: Agent) -> Result<(), StoreError> {
+        self.write(BeginImportCommand(agent)).await
+    }
+
+    async fn import_turns(&self, agent: AgentId, turns: Vec<Turn>) -> Result<(), StoreError> {
+        self.write(ImportTurnsCommand { agent, turns }).await
+    }
+
+    async fn import_events(&self, agent: AgentId, events: Arc<[Event]>) -> Result<(), StoreError> {
+        self.write(ImportEventsCommand::new(agent, events)?).await
+    }
+
+    async fn finish_import(&self, agent: Agent) -> Result<(), StoreError> {
+        self.write(FinishImportCommand(agent)).await
+    }
+
+    async fn discard_import(&self, agent: AgentId) -> Result<(), StoreError> {
+        self.write(DiscardImportCommand(agent)).await
+    }
+
+    async fn rewrite(&self, agent: AgentId, events: Arc<[Event]>) -> Result<(), StoreError> {
+        self.write(RewriteCommand::new(agent, events)?).await
     }
 }

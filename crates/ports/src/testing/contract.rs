@@ -1,7 +1,9 @@
-//! What every store promises: [`IJournal`](crate::IJournal) and [`IAgentRepository`](crate::IAgentRepository).
+//! What every store promises: [`IJournal`](crate::IJournal), [`IAgentRepository`](crate::IAgentRepository) and
+//! [`IArchive`](crate::IArchive).
 #![expect(clippy::unwrap_used, reason = "a promise that is broken is a test that fails")]
 
 pub mod agents;
+pub mod archive;
 pub mod journal;
 pub mod pages;
 pub mod queue;
@@ -52,6 +54,14 @@ macro_rules! store_contract {
             a_healthy_store_says_so
             turns_are_read_by_number_and_by_event
             a_conversation_has_one_agent
+        }
+        $crate::store_contract! { $fresh: archive
+            an_imported_history_reads_back_as_it_was
+            an_import_is_hidden_until_all_of_it_is_there
+            an_import_takes_no_hole_and_nothing_twice
+            events_of_an_ended_turn_are_written_anew
+            no_number_gets_another_meaning
+            a_replay_is_kept_with_its_agent
         }
         $crate::store_contract! { $fresh: queue
             turns_wait_in_order

@@ -1,5 +1,6 @@
 //! A store in memory that works, hesitates, and fails when it is told to.
 
+mod archive;
 mod shelf;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use tokenrail_application::{Accepted, Probe, TypeInfo};
-use tokenrail_domain::{Agent, AgentError, AgentId, AgentStatus};
+use tokenrail_domain::{Agent, AgentError, AgentId, AgentStatus, Copied};
 use utoipa::ToSchema;
 
 use crate::dto::{IdText, IsoTime, Json};
@@ -76,6 +76,14 @@ pub(crate) struct AgentDto<'a> {
     #[schema(value_type = Object, required = false)]
     options: Option<Json<'a>>,
     cancel_on_disconnect: bool,
+    /// `true` where its history is a copy: nobody can talk with it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    read_only: Option<bool>,
+    /// The agent whose history it replays.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, format = "uuid", required = false)]
+    replay_of: Option<IdText>,
 }
 
 impl<'a> From<&'a Agent> for AgentDto<'a> {
@@ -103,6 +111,7 @@ impl<'a> From<&'a Agent> for AgentDto<'a> {
             metadata,
             options,
             cancel_on_disconnect,
+            copy,
         } = agent;
         Self {
             id: (*id).into(),
@@ -128,6 +137,11 @@ impl<'a> From<&'a Agent> for AgentDto<'a> {
             metadata: metadata.as_ref().map(Json),
             options: options.as_ref().map(Json),
             cancel_on_disconnect: *cancel_on_disconnect,
+            read_only: copy.map(|_| true),
+            replay_of: match copy {
+                Some(Copied::Replay(replay)) => Some(replay.of.into()),
+                Some(Copied::File) | None => None,
+            },
         }
     }
 }

@@ -88,6 +88,18 @@ impl Fields {
         self.take(name, "must be true or false")
     }
 
+    pub(crate) fn real(
+        &mut self,
+        name: &str,
+        check: impl FnOnce(f64) -> Option<&'static str>,
+    ) -> Option<f64> {
+        let number: f64 = self.take(name, "must be a number")?;
+        if let Some(wrong) = check(number) {
+            self.errors.push(FieldProblem::body(name, wrong));
+        }
+        Some(number)
+    }
+
     pub(crate) fn object(&mut self, name: &str) -> Option<JsonText> {
         let value: Box<RawValue> = self.take(name, "must be an object")?;
         let wrong = match stumble(value.get()) {
@@ -192,7 +204,7 @@ impl<'de> Deserialize<'de> for Unique {
 }
 
 /// How deep JSON is nested.
-fn nesting(text: &str) -> usize {
+pub(super) fn nesting(text: &str) -> usize {
     let (mut depth, mut deepest, mut quoted, mut escaped) = (0_usize, 0, false, false);
     for byte in text.bytes() {
         match byte {

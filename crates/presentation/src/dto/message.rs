@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 use tokenrail_domain::{AgentId, Event, event_id};
 use utoipa::ToSchema;
+use uuid::Uuid;
 
 use self::said::{Said, first_sequence, said};
 use crate::dto::{AgentErrorDto, IdText, IsoTime, Json};
@@ -129,6 +130,10 @@ pub(crate) struct MetadataDto<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     message_count: Option<u32>,
+    /// In the record of a turn: the message on which this one hangs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, format = "uuid", required = false)]
+    parent_id: Option<IdText>,
     /// Who began the turn, where it was not a user.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -152,6 +157,12 @@ impl<'a> AgentMessageDto<'a> {
             metadata,
             created_at: IsoTime(*at),
         }
+    }
+
+    /// The same, with the message on which it hangs.
+    pub(crate) fn with_parent(mut self, parent: Option<Uuid>) -> Self {
+        self.metadata.parent_id = parent.map(IdText);
+        self
     }
 
     /// The word for what it is; the event's name in an event stream.

@@ -12,6 +12,9 @@ const NAME_CHARS: usize = 200;
 /// What a model or a session id may be long, in characters.
 const WORD_CHARS: usize = 128;
 
+/// How many times as fast as it was a replay may be.
+const SPEED_MAX: f64 = 1000.0;
+
 /// The body of a launch.
 #[derive(ToSchema)]
 #[schema(as = Launch, rename_all = "camelCase")]
@@ -48,6 +51,16 @@ pub(crate) struct LaunchBody {
 pub(crate) struct SendBody {
     #[schema(min_length = 1, pattern = r"\S")]
     content: String,
+}
+
+/// The body of a replay; it may be left out.
+#[derive(ToSchema)]
+#[schema(as = ReplayRequest)]
+#[expect(dead_code, reason = "it describes the body in the OpenAPI document; the reading is done by hand")]
+pub(crate) struct ReplayBody {
+    /// 1 is as it was, 2 twice as fast; 0 is as fast as it goes.
+    #[schema(minimum = 0, maximum = 1000, nullable = false)]
+    speed: Option<f64>,
 }
 
 /// The body of a request for a ticket; it may be left out.
@@ -108,6 +121,16 @@ pub(crate) fn send(body: &[u8], depth: usize) -> Result<String, Problem> {
     let content = fields.required_text("content", not_blank);
     fields.finish()?;
     Ok(content)
+}
+
+/// Reads how fast a replay is to be; 1 where it does not say.
+pub(crate) fn replay_speed(body: &[u8], depth: usize) -> Result<f64, Problem> {
+    let mut fields = Fields::read(body, depth)?;
+    let speed = fields.real("speed", |speed| {
+        (!(0.0..=SPEED_MAX).contains(&speed)).then_some("must be a number from 0 to 1000")
+    });
+    fields.finish()?;
+    Ok(speed.unwrap_or(1.0))
 }
 
 /// Reads a request for a ticket.

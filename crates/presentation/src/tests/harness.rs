@@ -98,6 +98,7 @@ impl Harness {
         let outside = Outside {
             journal: store.clone(),
             agents: store.clone(),
+            archive: store.clone(),
             clock: Arc::new(StoppedClock),
             random: Arc::new(Counting(AtomicU8::new(0))),
             types: BTreeMap::from([("script".to_owned(), script)]),

@@ -4,7 +4,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
-use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
+use reqwest::{Body, Method, RequestBuilder, Response, StatusCode, Url};
 use serde::Deserialize;
 use serde_json::Value;
 use tokenrail_persistence::is_in_use;
@@ -85,6 +85,12 @@ impl Client {
     pub(crate) async fn post(&self, path: &[&str], body: &Value) -> Result<Value, Failure> {
         let answer = self.send(self.request(Method::POST, path, &[])?.json(body)).await?;
         Ok(answer.json().await?)
+    }
+
+    /// Sends JSON as it is read.
+    pub(crate) async fn upload(&self, path: &[&str], body: Body) -> Result<Value, Failure> {
+        let request = self.request(Method::POST, path, &[])?.header("content-type", "application/json");
+        Ok(self.send(request.body(body)).await?.json().await?)
     }
 
     /// Opens a stream of events after `since`.

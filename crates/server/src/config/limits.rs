@@ -123,6 +123,12 @@ limits! {
     send_buffer_bytes: usize = 128 << 10,
     /// A client that accepts no byte for this long is cut.
     send_timeout_s: u64 = 20,
+    /// Bytes of a file that is imported.
+    import_bytes: u64 = 1 << 30,
+    /// Bytes of one event or turn of it.
+    import_event_bytes: usize = 128 << 20,
+    /// Files that are imported at the same time.
+    imports: usize = 2,
     /// How long an idempotency key is remembered.
     idempotency_hours: u64 = 24,
     /// How long a graceful stop may take.

@@ -14,7 +14,7 @@ pub(super) struct Shelf {
     pub(super) agent: Agent,
     pub(super) to_purge: bool,
     pub(super) events: Vec<Event>,
-    turns: BTreeMap<TurnNumber, Turn>,
+    pub(super) turns: BTreeMap<TurnNumber, Turn>,
 }
 
 impl Shelf {
@@ -73,13 +73,13 @@ impl Shelf {
         Ok(())
     }
 
-    fn completes_each_message_once(&self, more: &[Event]) -> bool {
+    pub(super) fn completes_each_message_once(&self, more: &[Event]) -> bool {
         let mut complete = BTreeSet::new();
         let events = self.events.iter().chain(more);
         events.filter_map(|event| Some((event.turn, event.body.completed()?))).all(|it| complete.insert(it))
     }
 
-    fn has_exactly(&self, events: &[Event]) -> bool {
+    pub(super) fn has_exactly(&self, events: &[Event]) -> bool {
         events.iter().all(|event| self.event(event.sequence) == Some(event))
     }
 

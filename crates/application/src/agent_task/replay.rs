@@ -1,0 +1,234 @@
+//! Playing another agent's journal again: its events, one by one, when they are due.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokenrail_domain::{
+    AgentError, ErrorClass, Event, EventBody, Replay, Sequence, Timestamp, Turn, TurnNumber, TurnState,
+};
+use tokenrail_ports::{Append, StoreError, TurnStep};
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use super::AgentTask;
+use super::resume::SoFar;
+use crate::core::SaveError;
+use crate::pump::{announce, conclude};
+use crate::recorder::Recorder;
+use crate::verdict::Verdict;
+
+/// A replay that goes on. Numbers are those of the original, so the newest one says where it stands.
+struct Player<'a> {
+    task: &'a AgentTask,
+    replay: Replay,
+    recorder: Recorder,
+    cancel: CancellationToken,
+    /// The turn that is to be started with the next event.
+    start: Option<Turn>,
+    /// The end of a turn, to be saved together with the start of the next: as long as something is to be played, a
+    /// turn of the agent is open, and the next life of the server goes on with it.
+    held: Vec<Append>,
+    /// When the original said what is due at this moment. The time between two turns is left out.
+    anchor: Option<(Timestamp, Instant)>,
+}
+
+/// How far playing has come.
+enum Played {
+    More,
+    /// The last event has been played, or the replay was stopped.
+    Over,
+}
+
+impl AgentTask {
+    /// Plays on from where the journal stands.
+    pub(super) async fn play(&self, replay: Replay) -> Result<(), SaveError> {
+        let cancel = self.control.begin();
+        let played = self.play_on(replay, cancel).await;
+        self.control.end();
+        played
+    }
+
+    async fn play_on(&self, replay: Replay, cancel: CancellationToken) -> Result<(), SaveError> {
+        // Read only now: a cancel that came before the token was made stands in the store.
+        let Some(turn) = self.first_open_turn().await? else { return Ok(()) };
+        let Some(agent) = self.agent_row().await? else { return Ok(()) };
+        let waits = turn.state == TurnState::Queued;
+        if waits && turn.stop.is_some() {
+            return self.end_unstarted(turn, Verdict::cancelled()).await;
+        }
+        let now = self.core.now();
+        let so_far = if waits { SoFar::nothing(now) } else { self.so_far(&turn).await? };
+        if turn.stop.is_some() {
+            cancel.cancel();
+        }
+        let recorder = self.recorder(&agent, &turn, so_far);
+        let start = waits.then_some(turn);
+        let mut player =
+            Player { task: self, replay, recorder, cancel, start, held: Vec::new(), anchor: None };
+        player.find_anchor().await?;
+        while let Played::More = player.page().await? {}
+        Ok(())
+    }
+}
+
+impl Player<'_> {
+    /// In the middle of a turn, time goes on from the last event that was played.
+    async fn find_anchor(&mut self) -> Result<(), SaveError> {
+        let Some(before) = self.recorder.next_sequence().0.checked_sub(2) else { return Ok(()) };
+        if self.start.is_none() {
+            let events = self.read(Sequence(before)).await?;
+            self.anchor = events.first().map(|event| (event.at, Instant::now()));
+        }
+        Ok(())
+    }
+
+    /// Plays what is read at once.
+    async fn page(&mut self) -> Result<Played, SaveError> {
+        let next = self.recorder.next_sequence();
+        let events = self.read(Sequence(next.0 - 1)).await?;
+        if events.first().is_none_or(|first| first.sequence != next) {
+            return self.end(Verdict::failed(original_gone())).await;
+        }
+        for event in &events {
+            if !self.wait_for(event).await? {
+                return self.end(Verdict::cancelled()).await;
+            }
+            let over = self.take(event).await?;
+            if over {
+                return Ok(Played::Over);
+            }
+        }
+        if self.start.is_none() {
+            self.save(TurnStep::Continue).await?;
+        }
+        Ok(Played::More)
+    }
+
+    /// Waits until the event is due, and saves before what is due already; false where the replay was stopped.
+    async fn wait_for(&mut self, event: &Event) -> Result<bool, SaveError> {
+        let (core, cancel) = (Arc::clone(&self.task.core), self.cancel.clone());
+        let (from, since) = *self.anchor.get_or_insert_with(|| (event.at, Instant::now()));
+        let due = since.checked_add(self.paced(event.at.ms_since(from)));
+        let limits = &core.limits;
+        let full = limits.pending_events <= self.recorder.pending_events()
+            || limits.pending_bytes <= self.recorder.pending_bytes();
+        let early = due.is_none_or(|due| Instant::now() < due);
+        if (full || early) && self.start.is_none() {
+            self.save(TurnStep::Continue).await?;
+        }
+        tokio::select! {
+            biased;
+            () = core.closing.cancelled() => Err(SaveError::Closing),
+            // Before a turn has started, there is nothing to be ended: its start comes first.
+            () = cancel.cancelled(), if self.start.is_none() => Ok(false),
+            () = core.draining.cancelled(), if self.start.is_none() => Ok(false),
+            () = wait_until(due), if early => Ok(true),
+            () = std::future::ready(()), if !early => Ok(true),
+        }
+    }
+
+    fn paced(&self, ms: u64) -> Duration {
+        if self.replay.speed <= 0.0 {
+            return Duration::ZERO;
+        }
+        Duration::try_from_secs_f64(ms as f64 / 1000.0 / self.replay.speed).unwrap_or(Duration::MAX)
+    }
+
+    /// Takes one event; true where it was the last.
+    async fn take(&mut self, event: &Event) -> Result<bool, SaveError> {
+        let now = self.task.core.now();
+        self.recorder.copy(event, now);
+        if let Some(turn) = self.start.take() {
+            let turn = Turn { first_sequence: Some(event.sequence), ..turn };
+            self.save(TurnStep::Start(Box::new(turn))).await?;
+        }
+        if !matches!(event.body, EventBody::TurnResult(_)) {
+            return Ok(false);
+        }
+        if self.replay.until <= event.sequence {
+            self.save(TurnStep::End).await?;
+            return Ok(true);
+        }
+        self.held.extend(self.recorder.take(TurnStep::End));
+        self.start = Some(self.next_turn(event.sequence.next(), now).await?);
+        self.anchor = None;
+        Ok(false)
+    }
+
+    /// The turn that begins with that event of the original.
+    async fn next_turn(&mut self, first: Sequence, now: Timestamp) -> Result<Turn, SaveError> {
+        let agents = &self.task.core.outside.agents;
+        let of = self.replay.of;
+        let original = self.task.patiently(|| agents.turn_at(of, first)).await?;
+        let number = original.as_ref().map_or(TurnNumber::FIRST, |turn| turn.number);
+        self.recorder.begin_next_turn(number, 0, now);
+        let (run, prompt) =
+            original.map_or((number, String::new()), |original| (original.run, original.prompt));
+        Ok(Turn {
+            agent: self.task.agent,
+            number,
+            run,
+            prompt,
+            state: TurnState::Running,
+            asked_at: now,
+            first_sequence: Some(first),
+            last_sequence: None,
+            spool_offset: 0,
+            stop: None,
+        })
+    }
+
+    /// Saves what is pending, and what was held back for it.
+    async fn save(&mut self, step: TurnStep) -> Result<(), SaveError> {
+        self.held.extend(self.recorder.take(step));
+        if let Some(append) = Append::chain(std::mem::take(&mut self.held)) {
+            let saved = self.task.core.save(append).await?;
+            announce(&self.task.core, &self.task.tail, &saved);
+        }
+        Ok(())
+    }
+
+    /// Ends the replay before its time.
+    async fn end(&mut self, verdict: Verdict) -> Result<Played, SaveError> {
+        if self.start.is_some() && !self.held.is_empty() {
+            // Between two turns, nothing is open.
+            self.recorder.take(TurnStep::Continue);
+            self.save(TurnStep::Continue).await?;
+            return Ok(Played::Over);
+        }
+        if let Some(turn) = self.start.take() {
+            let mut turn = turn;
+            self.held.extend(self.task.user_message(&mut self.recorder, &mut turn));
+        }
+        conclude(&mut self.recorder, verdict, self.task.core.now());
+        self.save(TurnStep::End).await?;
+        Ok(Played::Over)
+    }
+
+    /// The next events of the original; none where it has been purged.
+    async fn read(&mut self, after: Sequence) -> Result<Vec<Event>, SaveError> {
+        let core = &self.task.core;
+        let (of, limit) = (self.replay.of, core.limits.history());
+        match self.task.patiently(|| core.outside.journal.read(of, after, limit)).await {
+            Err(SaveError::Refused(StoreError::UnknownAgent(_))) => Ok(Vec::new()),
+            read => read,
+        }
+    }
+}
+
+async fn wait_until(due: Option<Instant>) {
+    match due {
+        Some(due) => sleep_until(due).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn original_gone() -> AgentError {
+    AgentError {
+        class: ErrorClass::Unknown,
+        code: Some("replay_original_gone".to_owned()),
+        text: "the agent whose history was replayed has been purged".to_owned(),
+        retry_after_ms: None,
+        recoverable: false,
+    }
+}

@@ -1,0 +1,81 @@
+//! Copies of an agent's history: what may be copied.
+
+use tokenrail_domain::{Agent, AgentId, AgentStatus, Copied, Replay, Sequence, Timestamp, Turn, TurnState};
+use tokenrail_ports::{Created, StoreError};
+
+use crate::error::Refusal;
+use crate::news::News;
+use crate::service::AgentService;
+
+impl AgentService {
+    /// The agent, if its history is whole: no turn runs, and none waits.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`], [`Refusal::Active`], [`Refusal::Store`].
+    pub async fn ended(&self, id: AgentId) -> Result<Agent, Refusal> {
+        let agent = self.get(id).await?;
+        let open = self.core.outside.agents.open_turns(id).await?;
+        if agent.status.is_active() || !open.is_empty() { Err(Refusal::Active) } else { Ok(agent) }
+    }
+
+    /// Plays an agent that has ended again, with its timing, as a new agent: same numbers, new ids and times. Nobody
+    /// can talk with it. `speed` 1 is as it was, 2 twice as fast; 0 is as fast as it goes.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`], [`Refusal::Active`], [`Refusal::AtCapacity`], [`Refusal::Store`].
+    pub async fn replay(&self, id: AgentId, speed: f64) -> Result<Agent, Refusal> {
+        let service = self.clone();
+        self.undisturbed(async move { service.do_replay(id, speed).await }).await
+    }
+
+    async fn do_replay(&self, id: AgentId, speed: f64) -> Result<Agent, Refusal> {
+        let original = self.ended(id).await?;
+        self.admit()?;
+        let first = self.turn_at(id, Sequence(1)).await?.ok_or(Refusal::Active)?;
+        let now = self.core.now();
+        let new = AgentId::new(now, self.core.outside.random.bytes());
+        let replay = Replay { of: id, until: original.head, speed };
+        let agent = replayed(new, original, replay, &first, now);
+        let turn = Turn {
+            agent: new,
+            state: TurnState::Queued,
+            asked_at: now,
+            first_sequence: None,
+            last_sequence: None,
+            spool_offset: 0,
+            stop: None,
+            ..first
+        };
+        match self.core.outside.agents.create(agent.clone(), turn, None).await? {
+            Created::New => {}
+            // Without a key and a conversation, nothing can be in the way.
+            Created::Again(_) | Created::ChatTaken(_) | Created::KeyReused => {
+                return Err(StoreError::Conflict { head: Sequence::START }.into());
+            }
+        }
+        self.ensure_task(&agent);
+        self.core.news.tell(News::Created { agent: Box::new(agent.clone()), at: now });
+        Ok(agent)
+    }
+}
+
+fn replayed(id: AgentId, original: Agent, replay: Replay, first: &Turn, now: Timestamp) -> Agent {
+    Agent {
+        id,
+        chat: None,
+        status: AgentStatus::Initializing,
+        turn: first.number,
+        queued: 1,
+        head: Sequence::START,
+        created_at: now,
+        updated_at: now,
+        ended_at: None,
+        deleted_at: None,
+        error: None,
+        usage: None,
+        cost_usd: None,
+        cancel_on_disconnect: false,
+        copy: Some(Copied::Replay(replay)),
+        ..original
+    }
+}

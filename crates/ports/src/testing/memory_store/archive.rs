@@ -1,0 +1,143 @@
+//! Histories as a whole, in the memory store.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tokenrail_domain::{Agent, AgentId, Copied, Event, EventBody, Sequence, Turn, TurnState};
+
+use super::shelf::Shelf;
+use super::{MemoryStore, State};
+use crate::{IArchive, StoreError};
+
+impl State {
+    fn imported(&mut self, id: AgentId) -> Result<&mut Shelf, StoreError> {
+        let found = self.shelves.get_mut(&id).filter(|it| it.to_purge && it.agent.copy == Some(Copied::File));
+        found.ok_or(StoreError::Conflict { head: Sequence::START })
+    }
+}
+
+#[async_trait]
+impl IArchive for MemoryStore {
+    async fn begin_import(&self, agent: Agent) -> Result<(), StoreError> {
+        self.act(|state| {
+            if state.purged.contains(&agent.id) || state.shelves.contains_key(&agent.id) {
+                return Err(StoreError::Conflict { head: Sequence::START });
+            }
+            state.shelves.insert(agent.id, Shelf::imported(agent));
+            Ok(())
+        })
+        .await
+    }
+
+    async fn import_turns(&self, agent: AgentId, turns: Vec<Turn>) -> Result<(), StoreError> {
+        self.act(|state| state.imported(agent)?.import_turns(turns)).await
+    }
+
+    async fn import_events(&self, agent: AgentId, events: Arc<[Event]>) -> Result<(), StoreError> {
+        self.act(|state| state.imported(agent)?.import_events(&events)).await
+    }
+
+    async fn finish_import(&self, agent: Agent) -> Result<(), StoreError> {
+        self.act(|state| {
+            let of = state.imported(agent.id)?;
+            let head = of.agent.head;
+            if agent.head != head || agent.status.is_active() {
+                return Err(StoreError::Conflict { head });
+            }
+            of.agent = Agent { deleted_at: None, ..agent };
+            of.to_purge = false;
+            Ok(())
+        })
+        .await
+    }
+
+    async fn discard_import(&self, agent: AgentId) -> Result<(), StoreError> {
+        self.act(|state| {
+            if state.imported(agent).is_ok() {
+                state.shelves.remove(&agent);
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    async fn rewrite(&self, agent: AgentId, events: Arc<[Event]>) -> Result<(), StoreError> {
+        self.act(|state| state.shelf_mut(agent)?.rewrite(&events)).await
+    }
+}
+
+impl Shelf {
+    fn imported(mut agent: Agent) -> Self {
+        agent.deleted_at = Some(agent.created_at);
+        (agent.queued, agent.head) = (0, Sequence::START);
+        Self { agent, to_purge: true, events: Vec::new(), turns: std::collections::BTreeMap::new() }
+    }
+
+    fn import_turns(&mut self, turns: Vec<Turn>) -> Result<(), StoreError> {
+        let ended = turns.iter().all(|turn| matches!(turn.state, TurnState::Ended(_)));
+        let mut numbers: Vec<_> =
+            self.turns.keys().copied().chain(turns.iter().map(|it| it.number)).collect();
+        let all = numbers.len();
+        numbers.sort_unstable();
+        numbers.dedup();
+        if !ended || numbers.len() < all {
+            return Err(StoreError::Conflict { head: self.agent.head });
+        }
+        self.turns.extend(turns.into_iter().map(|turn| (turn.number, turn)));
+        Ok(())
+    }
+
+    fn import_events(&mut self, events: &[Event]) -> Result<(), StoreError> {
+        let conflict = StoreError::Conflict { head: self.agent.head };
+        let (Some(first), Some(last)) = (events.first(), events.last()) else { return Ok(()) };
+        if first.sequence != self.agent.head.next() {
+            return if self.has_exactly(events) { Ok(()) } else { Err(conflict) };
+        }
+        if !follow_each_other(events) || !self.completes_each_message_once(events) {
+            return Err(conflict);
+        }
+        self.agent.head = last.sequence;
+        self.events.extend_from_slice(events);
+        Ok(())
+    }
+
+    fn rewrite(&mut self, events: &[Event]) -> Result<(), StoreError> {
+        let conflict = StoreError::Conflict { head: self.agent.head };
+        let Some(first) = events.first() else { return Ok(()) };
+        let turn = self.turns.get(&first.turn);
+        let ended = turn.is_some_and(|turn| matches!(turn.state, TurnState::Ended(_)));
+        let at = usize::try_from(first.sequence.0.saturating_sub(1)).unwrap_or(usize::MAX);
+        let stored = self.events.get_mut(at..at.saturating_add(events.len()));
+        let stored = stored.filter(|stored| {
+            ended
+                && follow_each_other(events)
+                && stored.iter().zip(events).all(|(stored, new)| can_become(stored, new))
+        });
+        let Some(stored) = stored else { return Err(conflict) };
+        stored.clone_from_slice(events);
+        if let Some((last, EventBody::TurnResult(result))) = events.last().map(|last| (last, &last.body))
+            && last.sequence == self.agent.head
+            && !self.agent.status.is_active()
+        {
+            self.agent.error.clone_from(&result.error);
+            self.agent.usage.clone_from(&result.usage);
+            self.agent.cost_usd = result.cost_usd.or(self.agent.cost_usd);
+        }
+        Ok(())
+    }
+}
+
+fn follow_each_other(events: &[Event]) -> bool {
+    events.windows(2).all(|pair| pair[0].sequence.next() == pair[1].sequence && pair[0].turn == pair[1].turn)
+}
+
+fn can_become(stored: &Event, new: &Event) -> bool {
+    let outcome = |event: &Event| match &event.body {
+        EventBody::TurnResult(result) => Some(result.outcome),
+        _ => None,
+    };
+    (stored.sequence, stored.turn) == (new.sequence, new.turn)
+        && stored.body.delta_of() == new.body.delta_of()
+        && stored.body.completed() == new.body.completed()
+        && outcome(stored) == outcome(new)
+}

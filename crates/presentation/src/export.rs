@@ -1,0 +1,105 @@
+//! An agent as one file: written as it is read, one turn and one event to a line.
+
+use bytes::Bytes;
+use futures_util::stream::{self, Stream};
+use serde::Serialize;
+use tokenrail_application::{AgentService, Refusal};
+use tokenrail_domain::{Agent, Sequence, TurnNumber};
+
+use crate::dto::archive::{ArchivedAgent, ArchivedEvent, ArchivedTurn, VERSION};
+
+/// Turns that are read at once.
+const TURNS: usize = 100;
+
+/// What is left to be written of a file.
+pub(crate) struct Export {
+    service: AgentService,
+    agent: Agent,
+    next: Section,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Section {
+    Agent,
+    /// Turns after this one; the first of them is still to come where it is 0.
+    Turns(TurnNumber),
+    Events(Sequence),
+    Done,
+}
+
+impl Export {
+    /// The file of an agent that has ended.
+    pub(crate) fn new(service: AgentService, agent: Agent) -> Self {
+        Self { service, agent, next: Section::Agent }
+    }
+
+    /// The bytes of the file, made as the client takes them.
+    pub(crate) fn bytes(self) -> impl Stream<Item = Result<Bytes, Refusal>> {
+        stream::try_unfold(self, |mut export| async move {
+            let bytes = export.next().await?;
+            Ok(bytes.map(|bytes| (Bytes::from(bytes), export)))
+        })
+    }
+
+    async fn next(&mut self) -> Result<Option<String>, Refusal> {
+        match self.next {
+            Section::Agent => {
+                let agent = json(&ArchivedAgent::from(&self.agent));
+                self.next = Section::Turns(TurnNumber::default());
+                Ok(Some(format!("{{\"tokenrail\":{VERSION},\n\"agent\":{agent},\n\"turns\":[")))
+            }
+            Section::Turns(after) => self.turns(after).await.map(Some),
+            Section::Events(after) => self.events(after).await.map(Some),
+            Section::Done => Ok(None),
+        }
+    }
+
+    async fn turns(&mut self, after: TurnNumber) -> Result<String, Refusal> {
+        let turns = self.service.turns(self.agent.id, after, TURNS).await?;
+        let Some(last) = turns.last() else {
+            self.next = Section::Events(Sequence::START);
+            return Ok("\n],\n\"events\":[".to_owned());
+        };
+        self.next = Section::Turns(last.number);
+        // A turn that has come meanwhile is not in this file.
+        let ended =
+            turns.iter().filter(|turn| turn.last_sequence.is_some_and(|last| last <= self.agent.head));
+        let lines = ended.filter_map(ArchivedTurn::of).map(|turn| json(&turn));
+        let lines = lines.fold(String::new(), |out, line| separated(out, after.0 == 0, &line));
+        // An empty piece would end the answer's body early.
+        Ok(if lines.is_empty() { "\n".to_owned() } else { lines })
+    }
+
+    async fn events(&mut self, after: Sequence) -> Result<String, Refusal> {
+        if self.agent.head <= after {
+            self.next = Section::Done;
+            return Ok("\n]}\n".to_owned());
+        }
+        let (events, _) = self.service.events(self.agent.id, after, None).await?;
+        let events = events.iter().take_while(|event| event.sequence <= self.agent.head);
+        let mut out = String::new();
+        let mut last = after;
+        for event in events {
+            last = event.sequence;
+            out = separated(out, after == Sequence::START, &json(&ArchivedEvent::from(event)));
+        }
+        if last == after {
+            // Purged meanwhile: a file that breaks off must not look whole.
+            return Err(Refusal::NotFound(self.agent.id));
+        }
+        self.next = Section::Events(last);
+        Ok(out)
+    }
+}
+
+/// Adds a line behind a comma; `begins` says that nothing stands before `out`.
+fn separated(mut out: String, begins: bool, line: &str) -> String {
+    out.push_str(if begins && out.is_empty() { "\n" } else { ",\n" });
+    out.push_str(line);
+    out
+}
+
+fn json(value: &impl Serialize) -> String {
+    // What is written here has no map with keys that are not text, which is all that can fail.
+    serde_json::to_string(value).unwrap_or_default()
+}

@@ -1,0 +1,132 @@
+//! Reading the file of an exported agent, as it comes: on a thread of its own, which waits for the body and is waited
+//! for by the store, so that no more than a few pages are in memory.
+
+mod pieces;
+
+use std::io::{self, Read};
+
+use actix_web::web;
+use bytes::{Buf as _, Bytes};
+use futures_util::StreamExt as _;
+use tokenrail_application::{AgentService, Import, ImportError};
+use tokenrail_domain::Agent;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+use self::pieces::{Malformed, Piece, read_pieces};
+use crate::config::PresentationConfig;
+use crate::error::{Code, FieldProblem, Problem};
+
+/// Pieces of the body that wait for the reader.
+const BODY_WAITS: usize = 4;
+/// Pieces of the file that wait for the store.
+const PIECES_WAIT: usize = 2;
+
+/// Takes in the file that comes as a body.
+pub(crate) async fn import(
+    service: &AgentService,
+    payload: web::Payload,
+    config: &PresentationConfig,
+) -> Result<Agent, Problem> {
+    let (body, waiting) = mpsc::channel(BODY_WAITS);
+    let (pieces, mut coming) = mpsc::channel(PIECES_WAIT);
+    let most = config.import_event_bytes;
+    let reading = tokio::task::spawn_blocking(move || {
+        read_pieces(Body { waiting, chunk: Bytes::new() }, most, |piece| pieces.blocking_send(piece).is_ok())
+    });
+    let (fed, taken) = tokio::join!(feed(payload, body, config), take_in(service, &mut coming));
+    // Whatever went wrong, the reader ends: nobody takes its pieces any more.
+    drop(coming);
+    let read = reading.await.map_err(|_| Problem::new(Code::StoreFailed, "the file could not be read"))?;
+    fed?;
+    let import = taken?;
+    read.map_err(|Malformed { place, detail }| invalid(&place, detail))?;
+    match import {
+        Some(import) => import.finish().await.map_err(Problem::from),
+        None => Err(invalid("", "it holds no agent".to_owned())),
+    }
+}
+
+/// Hands the body to the reader; what nobody reads any more is thrown away, so that the client hears the answer.
+async fn feed(
+    mut payload: web::Payload,
+    body: mpsc::Sender<Bytes>,
+    config: &PresentationConfig,
+) -> Result<(), Problem> {
+    let mut left = config.import_bytes;
+    loop {
+        let chunk = match timeout(config.body_timeout, payload.next()).await {
+            Ok(None) => return Ok(()),
+            Ok(Some(Ok(chunk))) => chunk,
+            Ok(Some(Err(_))) => return Err(Problem::new(Code::BadRequest, "the body could not be read")),
+            Err(_) => {
+                return Err(Problem::new(Code::RequestTimeout, "nothing more of the body came in time"));
+            }
+        };
+        let most = config.import_bytes;
+        left = left
+            .checked_sub(chunk.len() as u64)
+            .ok_or_else(|| Problem::new(Code::PayloadTooLarge, format!("at most {most} bytes")))?;
+        let _gone = body.send(chunk).await;
+    }
+}
+
+/// Gives the pieces to the application. The agent comes first.
+async fn take_in(
+    service: &AgentService,
+    coming: &mut mpsc::Receiver<Piece>,
+) -> Result<Option<Import>, Problem> {
+    let mut import: Option<Import> = None;
+    while let Some(piece) = coming.recv().await {
+        let taken = take(service, &mut import, piece).await;
+        if let Err(error) = taken {
+            coming.close();
+            return Err(error.into());
+        }
+    }
+    Ok(import)
+}
+
+async fn take(service: &AgentService, import: &mut Option<Import>, piece: Piece) -> Result<(), ImportError> {
+    match (piece, import) {
+        (Piece::Agent(agent), import) => *import = Some(service.import(*agent).await?),
+        (Piece::Turns(turns), Some(import)) => import.turns(turns).await?,
+        (Piece::Events(events), Some(import)) => import.events(events).await?,
+        // The reader gives the agent first.
+        (Piece::Turns(_) | Piece::Events(_), None) => {}
+    }
+    Ok(())
+}
+
+fn invalid(place: &str, detail: String) -> Problem {
+    Problem::fields(vec![FieldProblem { pointer: Some(place.to_owned()), parameter: None, detail }])
+}
+
+impl From<ImportError> for Problem {
+    fn from(error: ImportError) -> Self {
+        match error {
+            ImportError::Invalid { place, detail } => invalid(&place, detail),
+            ImportError::Refused(refusal) => refusal.into(),
+        }
+    }
+}
+
+/// The body, as a blocking reader.
+struct Body {
+    waiting: mpsc::Receiver<Bytes>,
+    chunk: Bytes,
+}
+
+impl Read for Body {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        while self.chunk.is_empty() {
+            match self.waiting.blocking_recv() {
+                Some(chunk) => self.chunk = chunk,
+                None => return Ok(0),
+            }
+        }
+        let length = self.chunk.len().min(into.len());
+        self.chunk.copy_to_slice(&mut into[..length]);
+        Ok(length)
+    }
+}

@@ -1,0 +1,222 @@
+//! The record of one turn: one JSON object, written as it is read, so that a turn of any length takes no more memory
+//! than a page.
+
+use bytes::Bytes;
+use futures_util::stream::{self, Stream};
+use serde::Serialize;
+use tokenrail_application::{AgentService, Refusal};
+use tokenrail_domain::{Agent, AgentId, Event, EventBody, Sequence, Turn, TurnNumber};
+
+use crate::api::Api;
+use crate::dialect::ai_sdk::{AiSdkFold, ChunkWriter, SdkVersion};
+use crate::dto::{AgentMessageDto, RawLineDto, TurnRecordDto};
+use crate::lineage::Lineage;
+
+/// The lists of a record, in their order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum List {
+    Messages,
+    RawAgentMessages,
+    AiSdkChunks,
+}
+
+impl List {
+    const ALL: [Self; 3] = [Self::Messages, Self::RawAgentMessages, Self::AiSdkChunks];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Messages => "messages",
+            Self::RawAgentMessages => "rawAgentMessages",
+            Self::AiSdkChunks => "aiSDKChunks",
+        }
+    }
+}
+
+/// What is left to be written of a record.
+pub(crate) struct TurnRecord {
+    service: AgentService,
+    id: AgentId,
+    turn: TurnNumber,
+    depth: usize,
+    /// The events of the turn: those after the first number, up to the second.
+    range: (Sequence, Sequence),
+    before: Option<Event>,
+    /// What the record begins with.
+    beginning: Option<String>,
+    lists: std::slice::Iter<'static, List>,
+    list: Option<OpenList>,
+}
+
+/// A list that is being written.
+struct OpenList {
+    cursor: Sequence,
+    empty: bool,
+    fold: Fold,
+}
+
+/// What makes items of events.
+enum Fold {
+    Messages(Lineage),
+    RawAgentMessages,
+    AiSdkChunks(AiSdkChunks),
+}
+
+impl TurnRecord {
+    /// The record of a turn; of one that runs, as far as it is by now.
+    pub(crate) async fn new(api: &Api, agent: &Agent, turn: &Turn) -> Result<Self, Refusal> {
+        let service = api.service().clone();
+        let range = match turn.first_sequence {
+            Some(first) => (Sequence(first.0.saturating_sub(1)), turn.last_sequence.unwrap_or(agent.head)),
+            None => (agent.head, agent.head),
+        };
+        let before = event(&service, agent.id, range.0).await?;
+        let result = match turn.last_sequence {
+            Some(last) => event(&service, agent.id, last).await?,
+            None => None,
+        };
+        let result = result.as_ref().and_then(|event| match &event.body {
+            EventBody::TurnResult(result) => Some(&**result),
+            _ => None,
+        });
+        let beginning = json(&TurnRecordDto::new(agent, turn, result));
+        Ok(Self {
+            service,
+            id: agent.id,
+            turn: turn.number,
+            depth: api.config().json_depth,
+            range,
+            before,
+            beginning: Some(beginning),
+            lists: List::ALL.iter(),
+            list: None,
+        })
+    }
+
+    /// The bytes of the record, made as the client takes them.
+    pub(crate) fn bytes(self) -> impl Stream<Item = Result<Bytes, Refusal>> {
+        stream::try_unfold(self, |mut record| async move {
+            let bytes = record.next().await?;
+            Ok(bytes.map(|bytes| (bytes, record)))
+        })
+    }
+
+    async fn next(&mut self) -> Result<Option<Bytes>, Refusal> {
+        if let Some(mut beginning) = self.beginning.take() {
+            // The lists come before the brace that ends the object.
+            beginning.pop();
+            self.open(&mut beginning);
+            return Ok(Some(beginning.into()));
+        }
+        let Some(list) = &mut self.list else { return Ok(None) };
+        let mut out = String::new();
+        let page = page(&self.service, self.id, list.cursor, self.range.1).await?;
+        match page.last() {
+            Some(last) => {
+                list.cursor = last.sequence;
+                for event in &page {
+                    list.write(self.id, event, self.depth, &mut out);
+                }
+            }
+            None => {
+                out.push(']');
+                self.open(&mut out);
+            }
+        }
+        // An empty piece would end the answer's body early.
+        if out.is_empty() {
+            out.push('\n');
+        }
+        Ok(Some(out.into()))
+    }
+
+    /// Begins the next list, or ends the object.
+    fn open(&mut self, out: &mut String) {
+        let Some(list) = self.lists.next() else {
+            self.list = None;
+            out.push('}');
+            return;
+        };
+        out.push_str(",\"");
+        out.push_str(list.name());
+        out.push_str("\":[");
+        let fold = match list {
+            List::Messages => Fold::Messages(Lineage::new(self.id, self.before.as_ref())),
+            List::RawAgentMessages => Fold::RawAgentMessages,
+            List::AiSdkChunks => Fold::AiSdkChunks(AiSdkChunks::new(self.id, self.turn)),
+        };
+        self.list = Some(OpenList { cursor: self.range.0, empty: true, fold });
+    }
+}
+
+impl OpenList {
+    fn write(&mut self, agent: AgentId, event: &Event, depth: usize, out: &mut String) {
+        let empty = &mut self.empty;
+        let mut item = |json: &str| {
+            if !std::mem::replace(empty, false) {
+                out.push(',');
+            }
+            out.push_str(json);
+        };
+        match &mut self.fold {
+            Fold::Messages(lineage) => {
+                let parent = lineage.parent(event);
+                if !event.body.is_delta() {
+                    item(&json(&AgentMessageDto::new(agent, event, false).with_parent(parent)));
+                }
+            }
+            Fold::RawAgentMessages => {
+                let lines = event.raw.iter().flat_map(|raw| raw.split(|byte| *byte == b'\n'));
+                lines.for_each(|line| item(&json(&RawLineDto { line, depth })));
+            }
+            Fold::AiSdkChunks(chunks) => chunks.event(event, &mut item),
+        }
+    }
+}
+
+/// The turn as the AI SDK's UI message chunks: the same that `/api/chat` gives.
+struct AiSdkChunks {
+    fold: AiSdkFold,
+    written: ChunkWriter,
+}
+
+impl AiSdkChunks {
+    fn new(agent: AgentId, turn: TurnNumber) -> Self {
+        Self { fold: AiSdkFold::new(agent, turn, SdkVersion::Any), written: ChunkWriter::lines(0) }
+    }
+
+    /// Writes the chunks of one event.
+    fn event(&mut self, event: &Event, item: &mut impl FnMut(&str)) {
+        self.fold.event(event, &mut self.written);
+        let lines = self.written.take();
+        // Each chunk is one line of data, in UTF-8.
+        let text = std::str::from_utf8(&lines).unwrap_or_default();
+        text.lines().filter_map(|line| line.strip_prefix("data: ")).for_each(item);
+    }
+}
+
+/// The event of that number.
+async fn event(service: &AgentService, id: AgentId, number: Sequence) -> Result<Option<Event>, Refusal> {
+    let Some(after) = number.0.checked_sub(1) else { return Ok(None) };
+    let (events, _) = service.events(id, Sequence(after), Some(1)).await?;
+    Ok(events.into_iter().next().filter(|event| event.sequence == number))
+}
+
+/// The next events after `after`, up to `last`.
+async fn page(
+    service: &AgentService,
+    id: AgentId,
+    after: Sequence,
+    last: Sequence,
+) -> Result<Vec<Event>, Refusal> {
+    if last <= after {
+        return Ok(Vec::new());
+    }
+    let (mut events, _) = service.events(id, after, None).await?;
+    events.retain(|event| event.sequence <= last);
+    Ok(events)
+}
+
+fn json(value: &impl Serialize) -> String {
+    // What is written here has no map with keys that are not text, which is all that can fail.
+    serde_json::to_string(value).unwrap_or_default()
+}

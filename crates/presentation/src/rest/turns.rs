@@ -1,0 +1,69 @@
+//! An agent's turns, and the record of each.
+
+use actix_web::http::header;
+use actix_web::{HttpRequest, HttpResponse, web};
+use tokenrail_domain::TurnNumber;
+
+use crate::api::Api;
+use crate::dto::{self, TurnDto, TurnRecordSchema};
+use crate::error::{Code, Problem};
+use crate::query::{self, Query};
+use crate::record::TurnRecord;
+
+/// Turns of one page, where the client does not say how many.
+const PAGE: usize = 100;
+
+/// List an agent's turns
+#[utoipa::path(get, path = "/api/agents/{id}/turns", tag = "turns",
+    params(("id" = String, Path), ("after" = Option<u32>, Query, description = "Only turns after this one"),
+        ("limit" = Option<u32>, Query, minimum = 1, description = "100 where it is left out")),
+    responses((status = 200, body = [TurnDto], description = "With `Link: rel=next` where there may be more",
+        headers(("Link" = String)))))]
+pub(crate) async fn turns(
+    api: web::Data<Api>,
+    id: web::Path<String>,
+    request: HttpRequest,
+) -> Result<HttpResponse, Problem> {
+    let (id, query) = (query::agent_id(&id)?, Query::of(&request)?);
+    let after = match query.get("after").map(number) {
+        None => TurnNumber::default(),
+        Some(Some(after)) => after,
+        Some(None) => return Err(Problem::parameter("after", "must be the number of a turn")),
+    };
+    let most = api.config().list_agents;
+    let limit = query.limit(most)?.unwrap_or(PAGE.min(most));
+    let turns = api.service().turns(id, after, limit).await?;
+    let mut response = HttpResponse::Ok();
+    if let Some(last) = turns.last().filter(|_| turns.len() == limit) {
+        response.insert_header((header::LINK, dto::next_turns(id, last, limit)));
+    }
+    Ok(response.json(turns.iter().map(TurnDto::from).collect::<Vec<_>>()))
+}
+
+/// Read the record of a turn
+///
+/// What was asked, what came of it, its messages with their parents, the agent's own lines, and the turn as the AI
+/// SDK's chunks. Of a turn that runs: as far as it is by now.
+#[utoipa::path(get, path = "/api/agents/{id}/turns/{n}", tag = "turns",
+    params(("id" = String, Path), ("n" = u32, Path, description = "The number of the turn")),
+    responses((status = 200, body = TurnRecordSchema)))]
+pub(crate) async fn turn(
+    api: web::Data<Api>,
+    path: web::Path<(String, String)>,
+) -> Result<HttpResponse, Problem> {
+    let (id, wanted) = path.into_inner();
+    let agent = api.service().get(query::agent_id(&id)?).await?;
+    let turn = match number(&wanted) {
+        Some(number) => api.service().turn(agent.id, number).await?,
+        None => None,
+    };
+    let turn = turn.ok_or_else(|| Problem::new(Code::NotFound, "there is no such turn"))?;
+    let record = TurnRecord::new(&api, &agent, &turn).await?;
+    Ok(HttpResponse::Ok().content_type("application/json").streaming(record.bytes()))
+}
+
+/// Reads the number of a turn.
+fn number(text: &str) -> Option<TurnNumber> {
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|_| digits).map(TurnNumber)
+}

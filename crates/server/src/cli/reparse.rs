@@ -1,0 +1,163 @@
+//! `tokenrail reparse`: reads the stored lines of agents again with the parser of this version.
+//!
+//! It works on the data folder itself, and no server may run there: what a server has in memory would not follow.
+
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::json;
+use tokenrail_application::{AgentFilter, AgentService, Finding, Refusal, Reparsed};
+use tokenrail_domain::{AgentId, Event};
+use tokenrail_persistence::Store;
+use tokenrail_presentation::event_json;
+use tokio::runtime::Handle;
+
+use super::screen::{Screen, Style};
+use super::{Exit, Failure};
+use crate::compose;
+use crate::config::Config;
+
+/// How long the store's background work may take to end.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+#[derive(Debug, Args)]
+pub(crate) struct ReparseArgs {
+    /// The agent's id
+    #[arg(required_unless_present = "all")]
+    id: Option<String>,
+    /// All agents
+    #[arg(long, conflicts_with = "id")]
+    all: bool,
+    /// Write what differs; without it, it is only shown
+    #[arg(long)]
+    apply: bool,
+    /// Show so many differences of each agent; all are counted
+    #[arg(long, default_value_t = 20, value_name = "N")]
+    limit: u64,
+}
+
+/// What came of all agents.
+#[derive(Default)]
+struct Total {
+    agents: u64,
+    reparsed: Reparsed,
+    skipped: u64,
+}
+
+pub(crate) async fn reparse(
+    config: &Config,
+    args: ReparseArgs,
+    screen: &mut Screen,
+) -> Result<Exit, Failure> {
+    let store_config = compose::store_config(config);
+    let store = tokio::task::spawn_blocking(move || Store::open(store_config)).await??;
+    let outside = compose::outside(config, &store)?;
+    let service = AgentService::new(outside, compose::limits(&config.limits), Handle::current());
+    let done = reparse_agents(&service, &args, screen).await;
+    service.shutdown(false, PATIENCE).await;
+    store.close().await;
+    let total = done?;
+    show_total(&total, args.apply, screen);
+    let clean = total.reparsed.refused == 0 && (args.apply || total.reparsed.changed == 0);
+    Ok(if clean { Exit::Completed } else { Exit::Failed })
+}
+
+async fn reparse_agents(
+    service: &AgentService,
+    args: &ReparseArgs,
+    screen: &mut Screen,
+) -> Result<Total, Failure> {
+    let mut total = Total::default();
+    if let Some(id) = &args.id {
+        let id = id.parse().map_err(|_| Failure::new(Exit::Failed, "there is no such agent (not_found)"))?;
+        reparse_one(service, id, args, screen, &mut total).await?;
+        return Ok(total);
+    }
+    let mut filter = AgentFilter { limit: 100, ..AgentFilter::default() };
+    loop {
+        let agents = service.list(filter.clone()).await?;
+        let Some(last) = agents.last() else { return Ok(total) };
+        filter.before = Some(last.id);
+        for agent in &agents {
+            reparse_one(service, agent.id, args, screen, &mut total).await?;
+        }
+    }
+}
+
+async fn reparse_one(
+    service: &AgentService,
+    id: AgentId,
+    args: &ReparseArgs,
+    screen: &mut Screen,
+    total: &mut Total,
+) -> Result<(), Failure> {
+    let (mut findings, mut more) = (Vec::new(), 0_u64);
+    let mut tell = |finding| {
+        if (findings.len() as u64) < args.limit { findings.push(finding) } else { more += 1 }
+    };
+    let reparsed = match service.reparse(id, args.apply, &mut tell).await {
+        Ok(reparsed) => reparsed,
+        Err(Refusal::UnknownType { name }) if args.all => {
+            total.skipped += 1;
+            screen.remark(&format!("{id}: skipped, no agent type {name:?} is configured"));
+            return Ok(());
+        }
+        Err(error) => return Err(error.into()),
+    };
+    for finding in &findings {
+        show(id, finding, screen);
+    }
+    if 0 < more {
+        screen.remark(&format!("{id}: {more} more"));
+    }
+    total.agents += 1;
+    total.reparsed.events += reparsed.events;
+    total.reparsed.changed += reparsed.changed;
+    total.reparsed.refused += reparsed.refused;
+    Ok(())
+}
+
+fn show(id: AgentId, finding: &Finding, screen: &mut Screen) {
+    let text = |event: &Event| event_json(id, event);
+    let agent = id.to_string();
+    match finding {
+        Finding::Changed { stored, parsed } if screen.json => {
+            let (turn, stored, parsed) = (stored.turn.0, text(stored), text(parsed));
+            let line = format!(
+                "{{\"agentId\":\"{agent}\",\"turn\":{turn},\"stored\":{stored},\"parsed\":{parsed}}}"
+            );
+            screen.line(Style::Plain, &line);
+        }
+        Finding::Changed { stored, parsed } => {
+            screen.line(Style::Bold, &format!("{agent} turn {} event {}", stored.turn, stored.sequence));
+            screen.line(Style::Bad, &format!("- {}", text(stored)));
+            screen.line(Style::Good, &format!("+ {}", text(parsed)));
+        }
+        Finding::Refused { turn, reason } if screen.json => {
+            let line = json!({ "agentId": agent, "turn": turn.0, "refused": reason });
+            screen.line(Style::Plain, &line.to_string());
+        }
+        Finding::Refused { turn, reason } => {
+            screen.line(Style::Bad, &format!("{agent} from turn {turn} on stays as it is: {reason}"));
+        }
+    }
+}
+
+fn show_total(total: &Total, applied: bool, screen: &mut Screen) {
+    let Total { agents, reparsed: Reparsed { events, changed, refused }, skipped } = total;
+    if screen.json {
+        let line = json!({
+            "agents": agents, "events": events, "changed": changed, "refused": refused, "skipped": skipped,
+            "applied": applied,
+        });
+        screen.line(Style::Plain, &line.to_string());
+        return;
+    }
+    let done = match (applied, changed) {
+        (_, 0) => "nothing differs".to_owned(),
+        (true, changed) => format!("{changed} differ; what could be written is written"),
+        (false, changed) => format!("{changed} differ; nothing was written (--apply writes them)"),
+    };
+    let refused = if *refused == 0 { String::new() } else { format!("; {refused} runs stay as they are") };
+    screen.line(Style::Plain, &format!("{events} events of {agents} agents: {done}{refused}"));
+}
