@@ -95,10 +95,10 @@ impl Control {
 }
 
 impl Core {
-    pub(crate) fn new(outside: Outside, limits: Limits, runtime: Handle) -> Self {
+    pub(crate) fn new(outside: Outside, limits: &Limits, runtime: Handle) -> Self {
         Self {
             outside,
-            limits,
+            limits: *limits,
             tails: Tails::new(limits.tail_bytes, limits.tails_bytes),
             news: NewsDesk::new(),
             counters: Counters::default(),

@@ -15,7 +15,7 @@ use crate::service::AgentService;
 #[derive(Debug, Clone, PartialEq)]
 pub enum Finding {
     /// The event says something else now.
-    Changed { stored: Event, parsed: Event },
+    Changed { stored: Box<Event>, parsed: Box<Event> },
     /// From this turn on, the run cannot be read again: its numbers would get another meaning.
     Refused { turn: TurnNumber, reason: String },
 }
@@ -137,7 +137,8 @@ impl<'a> Reading<'a> {
                     let before = run.changed;
                     for (stored, parsed) in differs {
                         run.changed += 1;
-                        tell(Finding::Changed { stored: stored.clone(), parsed: parsed.clone() });
+                        let (stored, parsed) = (Box::new(stored.clone()), Box::new(parsed.clone()));
+                        tell(Finding::Changed { stored, parsed });
                     }
                     reparsed.events += stored.len() as u64;
                     reparsed.changed += run.changed - before;

@@ -43,7 +43,7 @@ impl AgentService {
     /// Makes the service; `runtime` carries the agents' tasks. Call [`AgentService::recover`] before the first
     /// client comes.
     pub fn new(outside: Outside, limits: Limits, runtime: Handle) -> Self {
-        let core = Arc::new(Core::new(outside, limits, runtime));
+        let core = Arc::new(Core::new(outside, &limits, runtime));
         core.tracker.spawn_on(compact(Arc::clone(&core)), &core.runtime);
         Self { core }
     }

@@ -264,7 +264,7 @@ async fn what_an_older_parser_has_said_is_shown_and_then_written_anew() {
     let stored = harness.store.saved(id);
     assert_ne!(stored, good, "a look changes nothing");
     let Finding::Changed { stored: old, parsed } = &findings[0] else { panic!("{findings:?}") };
-    assert_eq!(words(&[old.clone(), parsed.clone()]), ["+one ?", "+one "]);
+    assert_eq!(words(&[(**old).clone(), (**parsed).clone()]), ["+one ?", "+one "]);
 
     assert_eq!(reparse(&harness, id, true).await.0.changed, 3);
     assert_eq!(harness.store.saved(id), good, "numbers, times and lines as they were");
