@@ -4,8 +4,10 @@
 use std::time::Duration;
 
 use futures_util::SinkExt as _;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
 use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 use tokio::runtime::Handle;
 use tokio_tungstenite::tungstenite::Message;
 
@@ -142,4 +144,33 @@ async fn a_thousand_that_come_back_at_once_get_what_they_have_missed() {
     server.wait_for_status(&id, "completed").await;
     tokio::time::timeout(Duration::from_secs(30), client.events(&id)).await.expect("it still answers");
     before.comes_back(&server).await;
+}
+
+/// A server that has no time: it is stopped, so that what is seen does not depend on how fast it is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_thousand_that_connect_while_the_server_has_no_time_are_all_answered() {
+    let server = start();
+    let pid = Pid::from_raw(server.pid().cast_signed()).unwrap();
+    kill_process(pid, Signal::STOP).unwrap();
+    let sockets: Vec<_> = (0..STORM)
+        .map(|_| {
+            let connecting = TcpStream::connect(server.authority());
+            Handle::current().spawn(tokio::time::timeout(PATIENCE, connecting))
+        })
+        .collect();
+    let mut connected = Vec::new();
+    for socket in sockets {
+        connected.push(socket.await.unwrap().expect("the kernel lets it wait").unwrap());
+    }
+    kill_process(pid, Signal::CONT).unwrap();
+    let request =
+        format!("GET /healthz HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", server.authority());
+    for socket in &mut connected {
+        socket.write_all(request.as_bytes()).await.unwrap();
+    }
+    for mut socket in connected {
+        let mut answer = String::new();
+        tokio::time::timeout(PATIENCE, socket.read_to_string(&mut answer)).await.expect("in time").unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    }
 }

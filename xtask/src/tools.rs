@@ -1,4 +1,4 @@
-//! The programs of others that tests are tried with: a browser, a tracer, testers of HTTP APIs and of WebSockets.
+//! The programs of others that tests are tried with: a browser, a tracer, testers of HTTP interfaces and of sockets.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -109,18 +109,15 @@ impl TurnRecord {
         }
         let Some(list) = &mut self.list else { return Ok(None) };
         let mut out = String::new();
-        let page = page(&self.service, self.id, list.cursor, self.range.1).await?;
-        match page.last() {
-            Some(last) => {
-                list.cursor = last.sequence;
-                for event in &page {
-                    list.write(self.id, event, self.depth, &mut out);
-                }
+        let events = page(&self.service, self.id, list.cursor, self.range.1).await?;
+        if let Some(last) = events.last() {
+            list.cursor = last.sequence;
+            for event in &events {
+                list.write(self.id, event, self.depth, &mut out);
             }
-            None => {
-                out.push(']');
-                self.open(&mut out);
-            }
+        } else {
+            out.push(']');
+            self.open(&mut out);
         }
         // An empty piece would end the answer's body early.
         if out.is_empty() {

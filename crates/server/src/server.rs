@@ -140,6 +140,9 @@ fn listen(listener: TcpListener, api: Api, limits: &LimitsConfig) -> io::Result<
         send_buffer_bytes: limits.send_buffer_bytes,
         no_progress: Duration::from_secs(limits.send_timeout_s),
     };
+    // The standard library lets 128 wait. When everybody comes back at once, those beyond would be dropped by the kernel,
+    // and some would hear of it only after a minute.
+    rustix::net::listen(&listener, i32::try_from(limits.connections).unwrap_or(i32::MAX))?;
     let http = HttpServer::new(move || app(api.clone()).configure(page::routes));
     let http = http
         .workers(WORKERS)

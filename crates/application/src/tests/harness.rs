@@ -45,6 +45,7 @@ pub(super) fn harness(runner: ScriptedRunner) -> Harness {
     harness_with(store, runner, tiny_limits())
 }
 
+#[expect(clippy::large_types_passed_by_value, reason = "tests make their limits where they hand them on")]
 pub(super) fn harness_with(store: Arc<MemoryStore>, runner: Arc<ScriptedRunner>, limits: Limits) -> Harness {
     let workspace = Arc::new(NotedWorkspace::default());
     let outside = outside(&store, &runner, &workspace);

@@ -1,5 +1,6 @@
 //! A store in memory that works, hesitates, and fails when it is told to.
 
+mod agents;
 mod archive;
 mod shelf;
 
@@ -7,18 +8,15 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use tokenrail_domain::{Agent, AgentId, Event, Sequence, StopReason, Timestamp, Turn, TurnNumber};
+use tokenrail_domain::{Agent, AgentId, Event, Sequence, Timestamp, Turn, TurnNumber};
 
 use self::shelf::Shelf;
-use crate::{
-    AgentFilter, Append, Created, Enqueued, IAgentRepository, IJournal, Idempotency, MessagePage, PageLimit,
-    Recalled, StoreError,
-};
+use crate::{Append, Created, Enqueued, IJournal, Idempotency, MessagePage, PageLimit, StoreError};
 
 /// How many times one await gives the others a turn, at most.
 const HESITATIONS_MAX: u64 = 4;
 
-/// [`IJournal`] and [`IAgentRepository`] in memory.
+/// [`IJournal`] and [`IAgentRepository`](crate::IAgentRepository) in memory.
 ///
 /// It hesitates: before and after each change it yields to the scheduler a number of times that follows from
 /// the seed. A fake that never yields hides races.
@@ -295,121 +293,6 @@ impl IJournal for MemoryStore {
     async fn compact_next(&self) -> Result<bool, StoreError> {
         self.hesitate().await;
         Ok(false)
-    }
-}
-
-#[async_trait]
-impl IAgentRepository for MemoryStore {
-    async fn create(
-        &self,
-        agent: Agent,
-        turn: Turn,
-        key: Option<Idempotency>,
-    ) -> Result<Created, StoreError> {
-        self.answered(self.act(|state| state.create(agent, turn, key)).await)
-    }
-
-    async fn create_idle(&self, agent: Agent) -> Result<(), StoreError> {
-        self.act(|state| {
-            state.refuse_taken(agent.id)?;
-            state.shelves.insert(agent.id, Shelf::new(agent, None));
-            Ok(())
-        })
-        .await
-    }
-
-    async fn recall(&self, key: Idempotency) -> Result<Option<Recalled>, StoreError> {
-        Ok(self
-            .act(|state| {
-                let UsedKey { body, agent, turn, queued, used_at: _ } = state.used(Some(&key))?;
-                let same_body = *body == key.body;
-                Some(Recalled { same_body, agent: *agent, turn: *turn, queued: *queued })
-            })
-            .await)
-    }
-
-    async fn enqueue(
-        &self,
-        turn: Turn,
-        queue_max: u32,
-        key: Option<Idempotency>,
-    ) -> Result<Enqueued, StoreError> {
-        self.answered(Ok(self.act(|state| state.enqueue(turn, queue_max, key)).await))
-    }
-
-    async fn get(&self, id: AgentId) -> Result<Option<Agent>, StoreError> {
-        self.hesitate().await;
-        Ok(self.lock().shelves.get(&id).map(|shelf| shelf.agent.clone()))
-    }
-
-    async fn list(&self, filter: AgentFilter) -> Result<Vec<Agent>, StoreError> {
-        self.hesitate().await;
-        let state = self.lock();
-        let agents = state.shelves.values().rev().map(|shelf| &shelf.agent);
-        Ok(agents.filter(|agent| shelf::matches(&filter, agent)).take(filter.limit).cloned().collect())
-    }
-
-    async fn open_turns(&self, agent: AgentId) -> Result<Vec<Turn>, StoreError> {
-        self.hesitate().await;
-        Ok(self.lock().shelves.get(&agent).map(Shelf::open_turns).unwrap_or_default())
-    }
-
-    async fn last_turn(&self, agent: AgentId) -> Result<TurnNumber, StoreError> {
-        self.hesitate().await;
-        self.lock().shelf(agent).map(Shelf::last_turn)
-    }
-
-    async fn turns(&self, agent: AgentId, after: TurnNumber, limit: usize) -> Result<Vec<Turn>, StoreError> {
-        self.act(|state| Ok(state.shelves.get(&agent).map_or_else(Vec::new, |it| it.turns(after, limit))))
-            .await
-    }
-
-    async fn turn_at(&self, agent: AgentId, sequence: Sequence) -> Result<Option<Turn>, StoreError> {
-        self.act(|state| Ok(state.shelves.get(&agent).and_then(|it| it.turn_at(sequence)))).await
-    }
-
-    async fn by_chat(&self, chat: String) -> Result<Option<Agent>, StoreError> {
-        self.act(|state| Ok(state.by_chat(&chat).cloned())).await
-    }
-
-    async fn with_open_turns(&self) -> Result<Vec<Agent>, StoreError> {
-        self.hesitate().await;
-        let state = self.lock();
-        let open = state.shelves.values().filter(|shelf| !shelf.open_turns().is_empty());
-        Ok(open.map(|shelf| shelf.agent.clone()).collect())
-    }
-
-    async fn cancel(&self, agent: AgentId, at: Timestamp) -> Result<u32, StoreError> {
-        self.answered(self.act(|state| state.shelf_mut(agent).map(|shelf| shelf.cancel(at))).await)
-    }
-
-    async fn stop_turn(
-        &self,
-        agent: AgentId,
-        turn: TurnNumber,
-        reason: StopReason,
-    ) -> Result<(), StoreError> {
-        self.act(|state| state.shelf_mut(agent).map(|shelf| shelf.stop_turn(turn, reason))).await
-    }
-
-    async fn delete(&self, id: AgentId, at: Timestamp, purge: bool) -> Result<bool, StoreError> {
-        Ok(self.act(|state| state.delete(id, at, purge)).await)
-    }
-
-    async fn to_purge(&self) -> Result<Vec<Agent>, StoreError> {
-        self.hesitate().await;
-        let state = self.lock();
-        let marked = state.shelves.values().filter(|shelf| shelf.to_purge);
-        Ok(marked.map(|shelf| shelf.agent.clone()).collect())
-    }
-
-    async fn purge(&self, id: AgentId, _at: Timestamp) -> Result<bool, StoreError> {
-        Ok(self.act(|state| state.purge(id)).await)
-    }
-
-    async fn check(&self) -> Result<(), StoreError> {
-        self.hesitate().await;
-        if self.lock().healthy { Ok(()) } else { Err(StoreError::Unavailable("told to fail".into())) }
     }
 }
 

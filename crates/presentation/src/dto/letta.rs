@@ -65,6 +65,7 @@ pub(crate) enum LettaToolCalls {
 
 /// What a tool call gave.
 #[derive(Debug, Clone, Serialize)]
+#[expect(clippy::struct_field_names, reason = "the names are those of the protocol")]
 pub(crate) struct ToolReturn {
     pub(crate) tool_return: String,
     pub(crate) status: &'static str,
@@ -159,6 +160,7 @@ impl UsageStatistics {
 /// The usage that agents print.
 #[derive(Default, Deserialize)]
 #[serde(default)]
+#[expect(clippy::struct_field_names, reason = "the names are those of the agents")]
 struct AgentUsage {
     #[serde(alias = "prompt_tokens")]
     input_tokens: u64,

@@ -24,7 +24,7 @@ fn service(config: &mut web::ServiceConfig) {
 }
 
 fn agents(config: &mut web::ServiceConfig) {
-    let (get, post, patch, delete) = (get_or_head, web::post, web::patch, web::delete);
+    let (get, post, update, delete) = (get_or_head, web::post, web::patch, web::delete);
     config
         .service(serving(
             both("/v1/agents"),
@@ -34,7 +34,7 @@ fn agents(config: &mut web::ServiceConfig) {
         .service(serving(
             both("/v1/agents/{id}"),
             "GET, HEAD, PATCH, DELETE",
-            [get().to(letta::agent), patch().to(letta::update_agent), delete().to(letta::delete_agent)],
+            [get().to(letta::agent), update().to(letta::update_agent), delete().to(letta::delete_agent)],
         ))
         .service(serving(
             both("/v1/agents/{id}/messages"),
@@ -51,13 +51,13 @@ fn agents(config: &mut web::ServiceConfig) {
     // What an agent program keeps to itself.
     for list in ["secrets", "mcp-servers", "repositories", "tools", "blocks", "core-memory/blocks", "folders"]
     {
-        let path = format!("/v1/agents/{{id}}/{list}");
-        config.service(serving(both(&path), "GET, HEAD", [get().to(letta::no_list)]));
+        let address = format!("/v1/agents/{{id}}/{list}");
+        config.service(serving(both(&address), "GET, HEAD", [get().to(letta::no_list)]));
     }
 }
 
 fn conversations(config: &mut web::ServiceConfig) {
-    let (get, post, patch, delete) = (get_or_head, web::post, web::patch, web::delete);
+    let (get, post, update, delete) = (get_or_head, web::post, web::patch, web::delete);
     config
         .service(serving(
             both("/v1/conversations"),
@@ -69,7 +69,7 @@ fn conversations(config: &mut web::ServiceConfig) {
             "GET, HEAD, PATCH, DELETE",
             [
                 get().to(letta::conversation),
-                patch().to(letta::update_conversation),
+                update().to(letta::update_conversation),
                 delete().to(letta::delete_conversation),
             ],
         ))

@@ -125,7 +125,7 @@ async fn the_status_of_a_message_is_told_to_whoever_names_it() {
                 assert_eq!(payload["sequence"], end["payload"]["sequence"]);
             }
             None => {
-                assert_eq!((&state[..], payload["content"]["type"].as_str()), ("streaming", Some("text")))
+                assert_eq!((&state[..], payload["content"]["type"].as_str()), ("streaming", Some("text")));
             }
         }
         states.push(state);

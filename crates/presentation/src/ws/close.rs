@@ -33,9 +33,10 @@ pub(super) fn because_of(error: &ProtocolError) -> Option<(u16, &'static str)> {
 /// The parser gives reserved bits and text that is not UTF-8 the same kind. Only the words of the standard library's
 /// own error tell the second.
 fn invalid_data(error: &io::Error) -> (u16, &'static str) {
-    match error.to_string().contains("utf-8") {
-        true => (close_code::NOT_UTF8, "not UTF-8"),
-        false => (close_code::PROTOCOL_ERROR, "protocol error"),
+    if error.to_string().contains("utf-8") {
+        (close_code::NOT_UTF8, "not UTF-8")
+    } else {
+        (close_code::PROTOCOL_ERROR, "protocol error")
     }
 }
 

@@ -53,7 +53,7 @@ impl Echo {
             let message = tokio::select! {
                 biased;
                 () = self.closing.cancelled() => {
-                    return self.close(frames::close(close_code::SHUTTING_DOWN, "shutting down"));
+                    return Some(self.close(frames::close(close_code::SHUTTING_DOWN, "shutting down")));
                 }
                 message = self.messages.recv() => message?,
             };
@@ -62,18 +62,19 @@ impl Echo {
                 Ok(AggregatedMessage::Binary(bytes)) => return Some(frames::binary(&bytes)),
                 Ok(AggregatedMessage::Ping(payload)) => return Some(frames::pong(&payload)),
                 Ok(AggregatedMessage::Pong(_)) => {}
-                Ok(AggregatedMessage::Close(reason)) => return self.close(close::answer(reason)),
+                Ok(AggregatedMessage::Close(reason)) => return Some(self.close(close::answer(reason))),
                 Err(error) => {
                     let (code, reason) = close::because_of(&error)?;
-                    return self.close(frames::close(code, reason));
+                    return Some(self.close(frames::close(code, reason)));
                 }
             }
         }
         None
     }
 
-    fn close(&mut self, frame: Bytes) -> Option<Bytes> {
+    /// The last frame.
+    fn close(&mut self, frame: Bytes) -> Bytes {
         self.closed = true;
-        Some(frame)
+        frame
     }
 }

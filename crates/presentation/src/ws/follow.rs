@@ -42,13 +42,13 @@ pub(crate) async fn follow(api: &Api, wish: &Subscribe, wishes: &Wishes) -> Resu
 
 /// Where a fold must begin that is to tell what comes after the cursor: before the turn to which that belongs.
 async fn begin(api: &Api, agent: AgentId, cursor: Sequence) -> Result<Sequence, Problem> {
-    let turn = match api.service().turn_at(agent, cursor.next()).await? {
-        Some(turn) => Some(turn),
+    let next = api.service().turn_at(agent, cursor.next()).await?;
+    let turn = if next.is_some() {
+        next
+    } else {
         // What comes next belongs to the turn that is not over yet, if there is one.
-        None => {
-            let turn = api.service().turn_at(agent, cursor).await?;
-            turn.filter(|turn| turn.last_sequence.is_none_or(|last| cursor < last))
-        }
+        let turn = api.service().turn_at(agent, cursor).await?;
+        turn.filter(|turn| turn.last_sequence.is_none_or(|last| cursor < last))
     };
     let first = turn.and_then(|turn| turn.first_sequence);
     Ok(first.map_or(cursor, |first| Sequence(first.0.saturating_sub(1)).min(cursor)))

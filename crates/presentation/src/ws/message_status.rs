@@ -33,14 +33,14 @@ impl Answer {
 /// [`Problem`] where there is no such message.
 pub(crate) async fn message_status(
     api: &Api,
-    followed: impl Iterator<Item = AgentId>,
+    mut followed: impl Iterator<Item = AgentId>,
     asked: AskedStatus,
 ) -> Result<Answer, Problem> {
     let AskedStatus { message, agent } = asked;
     let place = |agent| message_of(agent, message).map(|(turn, ordinal)| (agent, turn, ordinal));
     let known = match agent {
         Some(agent) => place(agent),
-        None => match followed.filter_map(place).next() {
+        None => match followed.find_map(place) {
             Some(place) => Some(place),
             None => launched_with(api, message).await?,
         },

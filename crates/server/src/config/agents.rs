@@ -110,7 +110,7 @@ fn check_program(program: &str, home: Option<&Path>) -> Result<(), Wrong> {
     }
     let hint = match program {
         "" => String::new(),
-        _ => format!("; did you mean {:?}?", absolute(&expand_home(Path::new(program), home))),
+        _ => format!("; did you mean \"{}\"?", absolute(&expand_home(Path::new(program), home)).display()),
     };
     Err(("program", format!("program is {program:?}; it is a name on PATH, or an absolute path{hint}")))
 }

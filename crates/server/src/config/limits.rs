@@ -25,6 +25,7 @@ macro_rules! limits {
 
         impl LimitsConfig {
             /// The first limit that cannot be kept, and why not.
+            #[expect(clippy::cast_lossless, reason = "limits are of several types, some of which need the cast")]
             pub(super) fn wrong(&self) -> Option<(&'static str, String)> {
                 $(if let Some(why) = wrong(stringify!($name), self.$name as u64) {
                     return Some((stringify!($name), why));

@@ -38,6 +38,7 @@ fn a_wrong_key_is_told_with_its_line_and_the_right_one() {
     assert!(load(Some("[limits]\ncancel_grace_s = 0\n"), &[]).is_ok());
 }
 
+#[expect(clippy::too_many_lines, reason = "one case after the other")]
 #[test]
 fn a_wrong_value_is_told_with_its_line_too() {
     let cases = [

@@ -213,6 +213,10 @@ async fn rows_of_the_first_version_are_read_and_added_to() {
         &folder,
         "ALTER TABLE journal DROP COLUMN checksum;
         ALTER TABLE agent_messages DROP COLUMN checksum;
+        ALTER TABLE agents DROP COLUMN copy;
+        ALTER TABLE agents DROP COLUMN replay_of;
+        ALTER TABLE agents DROP COLUMN replay_until;
+        ALTER TABLE agents DROP COLUMN replay_speed;
         PRAGMA user_version = 1",
     );
     let store = Store::open(config(&folder)).unwrap();

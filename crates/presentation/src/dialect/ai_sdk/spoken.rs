@@ -83,8 +83,8 @@ impl SpokenPart {
     fn is(&self, block: &ContentBlock) -> bool {
         let (said, text) = match (self, block) {
             (Self::Call(call), ContentBlock::ToolUse { call: other, .. }) => return call == other,
-            (Self::Words { kind: Kind::Text, .. }, ContentBlock::Text(text)) => (self, text),
-            (Self::Words { kind: Kind::Reasoning, .. }, ContentBlock::Reasoning(text)) => (self, text),
+            (Self::Words { kind: Kind::Text, .. }, ContentBlock::Text(text))
+            | (Self::Words { kind: Kind::Reasoning, .. }, ContentBlock::Reasoning(text)) => (self, text),
             _ => return false,
         };
         let Self::Words { bytes, hash, .. } = said else { return false };

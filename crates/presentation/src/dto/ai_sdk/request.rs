@@ -26,6 +26,7 @@ pub(crate) struct Saying {
     /// The client's id of the message.
     pub(crate) id: Option<String>,
     /// The answer is asked for again; of this message, where the client says so.
+    #[expect(clippy::option_option, reason = "again or not, and then of which message, if it is named")]
     pub(crate) regenerate: Option<Option<String>>,
 }
 
@@ -60,6 +61,10 @@ pub(crate) fn chat_request(body: &[u8], depth: usize) -> Result<ChatRequest, Pro
     request(&mut Fields::read(body, depth)?)
 }
 
+#[expect(
+    clippy::result_large_err,
+    reason = "a frame that is refused is rare, and nothing is done but to tell it"
+)]
 /// Reads a frame. The problem comes with the id of the request, where it has one that can be read.
 pub(crate) fn chat_frame(text: &[u8], depth: usize) -> Result<ChatFrame, (Option<String>, Problem)> {
     let mut fields = Fields::read(text, depth).map_err(|problem| (None, problem))?;

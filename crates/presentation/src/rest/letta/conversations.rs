@@ -99,21 +99,18 @@ pub(crate) async fn converse_again(
         let body = body(&api, &request, payload).await?;
         let resume = resume(body.as_deref(), api.config().json_depth)?;
         let agent = conversation_id(&id, resume.agent.as_deref())?;
-        let (tokens, turn) = match &resume.run {
-            Some(run) => {
-                let (run, turn) = find_run(&api, run).await?;
-                (run.tokens, turn)
-            }
-            None => {
-                let newest = api.service().get(agent).await?;
-                let number = TurnNumber(newest.turn.0 + newest.queued.min(1) * u32::from(!running(&newest)));
-                let turn = api.service().turn(agent, number).await?;
-                let over = |turn: &tokenrail_domain::Turn| matches!(turn.state, TurnState::Ended(_));
-                match turn {
-                    // Pieces: they fit behind whatever the client has, in whichever form it has it.
-                    Some(turn) if resume.after.is_some() || !over(&turn) => (true, turn),
-                    _ => return Err(Problem::new(Code::BadRequest, "no run of this conversation is active")),
-                }
+        let (tokens, turn) = if let Some(run) = &resume.run {
+            let (run, turn) = find_run(&api, run).await?;
+            (run.tokens, turn)
+        } else {
+            let newest = api.service().get(agent).await?;
+            let number = TurnNumber(newest.turn.0 + newest.queued.min(1) * u32::from(!running(&newest)));
+            let turn = api.service().turn(agent, number).await?;
+            let over = |turn: &tokenrail_domain::Turn| matches!(turn.state, TurnState::Ended(_));
+            match turn {
+                // Pieces: they fit behind whatever the client has, in whichever form it has it.
+                Some(turn) if resume.after.is_some() || !over(&turn) => (true, turn),
+                _ => return Err(Problem::new(Code::BadRequest, "no run of this conversation is active")),
             }
         };
         let wanted = Wanted {

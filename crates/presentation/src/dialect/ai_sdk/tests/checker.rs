@@ -81,7 +81,7 @@ impl Client {
                 assert!(self.in_step && self.words.insert(text("id")), "{chunk:?}");
             }
             "text-delta" | "reasoning-delta" => {
-                assert!(self.words.contains(&text("id")) && !text("delta").is_empty())
+                assert!(self.words.contains(&text("id")) && !text("delta").is_empty());
             }
             "text-end" | "reasoning-end" => assert!(self.words.remove(&text("id"))),
             "tool-input-start" => {
