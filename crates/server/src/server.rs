@@ -151,6 +151,8 @@ fn listen(listener: TcpListener, api: Api, limits: &LimitsConfig) -> io::Result<
         .keep_alive(KEEP_ALIVE)
         .shutdown_timeout(limits.shutdown_timeout_s)
         .tcp_nodelay(true)
+        // Who has gone is noticed when he goes, and not when something is written to him.
+        .h1_allow_half_closed(false)
         .disable_signals()
         .on_connect(move |connection, extensions| on_connect(connection, extensions, sockets))
         .listen(listener)?;
