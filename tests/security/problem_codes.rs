@@ -311,10 +311,13 @@ async fn a_server_that_shuts_down(seen: &mut Seen) {
     server.wait_until(&id, |agent| 10 < agent["head"].as_u64().unwrap()).await;
     let mut socket = Socket::open(server, "").await;
     started.ask_to_stop();
+    let launch =
+        || server.request(Method::POST, "/api/agents").json(&json!({ "type": "fake", "prompt": "{}" }));
+    // Until it has heard of it, it goes on as ever.
+    while launch().send().await.unwrap().status() == 201 {}
+    seen.http(launch(), "shutting_down").await;
     assert_eq!(socket.end().await, Some(4401));
     seen.sockets.insert("shutting_down".to_owned());
-    let launch = server.request(Method::POST, "/api/agents").json(&json!({ "type": "fake", "prompt": "{}" }));
-    seen.http(launch, "shutting_down").await;
 }
 
 /// A client that takes nothing while more news come than are kept for it.

@@ -44,7 +44,8 @@ async fn play_recordings(client: &str) {
         let file = folder.join(format!("{name}.jsonl"));
         let _ = write!(
             config,
-            "[agents.{name}]\nrunner = \"replay\"\nformat = \"claude\"\ntranscript = {file:?}\nspeed = 0\n"
+            "[agents.{name}]\nrunner = \"replay\"\nformat = \"claude\"\ntranscript = \"{}\"\nspeed = 0\n",
+            file.display()
         );
     }
     let server = TestServer::start_with(&config);

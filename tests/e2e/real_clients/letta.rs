@@ -11,7 +11,8 @@ fn start() -> TestServer {
     let recorded = |name: &str| {
         let file = fixtures.join(format!("{name}.jsonl"));
         format!(
-            "[agents.{name}]\nrunner = \"replay\"\nformat = \"claude\"\ntranscript = {file:?}\nspeed = 0\n"
+            "[agents.{name}]\nrunner = \"replay\"\nformat = \"claude\"\ntranscript = \"{}\"\nspeed = 0\n",
+            file.display()
         )
     };
     let config = format!(

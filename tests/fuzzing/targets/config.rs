@@ -94,7 +94,7 @@ pub(crate) fn run(data: &[u8]) {
 
 fn check(config: &Config, path: PathBuf) {
     assert_eq!(config.file, Some(path));
-    assert!(config.data_dir.is_absolute(), "{:?}", config.data_dir);
+    assert!(config.data_dir.is_absolute(), "{}", config.data_dir.display());
     assert!(!config.insecure_no_auth, "no file can say that");
     let default = config.default_agent.as_ref().expect("there is always one");
     assert!(config.agents.contains_key(default), "{default:?}");

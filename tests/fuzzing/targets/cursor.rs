@@ -35,7 +35,7 @@ pub(crate) fn run(data: &[u8]) {
     world::with(async |world, agent| {
         let path = format!("/api/agents/{agent}/events");
         let head = world.journal(agent).await.len() as u64;
-        let query: String = data.iter().map(|byte| format!("%{byte:02X}")).collect();
+        let query = data.iter().fold(String::new(), |query, byte| query + &format!("%{byte:02X}"));
         let request = TestRequest::get().uri(&format!("{path}?since={query}"));
         let json = send(&world, request).await;
         // What is no text cannot be a number either; which of the two is wrong is not told apart.

@@ -41,12 +41,12 @@ pub(crate) fn run(data: &[u8]) {
     assert_eq!(fine, Ok(()));
     let expected = sse_model::read(stream);
     let same = |event: SseEvent| sse_model::Event { name: event.name, data: event.data, id: event.id };
-    let seen = sse_model::Stream {
+    let found = sse_model::Stream {
         events: events.into_iter().map(same).collect(),
         last_id: decoder.last_id().map(str::to_owned),
         retry_ms: decoder.retry_ms(),
     };
-    assert_eq!(seen, expected);
+    assert_eq!(found, expected);
 
     let (_, whole, whole_end) = decoded(&[stream], bound);
     let bytes: Vec<&[u8]> = stream.chunks(1).collect();

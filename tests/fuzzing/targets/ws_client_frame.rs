@@ -49,7 +49,7 @@ pub(crate) fn run(data: &[u8]) {
     let mut source = Source::new(data);
     let kind = source.byte();
     let mut sent = Vec::new();
-    if kind % 2 == 0 {
+    if kind.is_multiple_of(2) {
         source.rest().split(|byte| *byte == b'\n').for_each(|line| frame(&mut sent, 0x81, line));
         frame(&mut sent, 0x88, &1000_u16.to_be_bytes());
     } else if kind % 4 == 1 {
@@ -70,7 +70,7 @@ fn frame(out: &mut Vec<u8>, first: u8, payload: &[u8]) {
     match payload.len() {
         short @ 0..126 => out.push(0x80 | short as u8),
         long => {
-            out.push(0x80 | 126);
+            out.push(0x80 | 0x7e);
             out.extend_from_slice(&(long.min(0xffff) as u16).to_be_bytes());
         }
     }
