@@ -146,6 +146,7 @@ async fn each_code_is_provoked_and_looks_as_documented() {
     what_is_too_much(&mut seen).await;
     what_sockets_are_told(&mut seen).await;
     a_store_that_is_busy_and_one_that_is_broken(&mut seen).await;
+    agents_that_run_and_agents_that_are_copies(&mut seen).await;
     a_server_that_shuts_down(&mut seen).await;
     a_socket_that_lags(&mut seen).await;
     let set = |codes: &[&str]| codes.iter().map(|code| (*code).to_owned()).collect::<BTreeSet<_>>();
@@ -301,6 +302,18 @@ async fn a_store_that_is_busy_and_one_that_is_broken(seen: &mut Seen) {
     let stream = server.request(Method::GET, &format!("/api/agents/{UNKNOWN}/events"));
     seen.stream(stream, "store_failed").await;
     seen.socket(&mut socket, "subscribe", &json!({ "agentId": UNKNOWN }), "store_failed").await;
+}
+
+async fn agents_that_run_and_agents_that_are_copies(seen: &mut Seen) {
+    let server = TestServer::start();
+    let runs = server.launch(&json!({ "mode": "hang", "deltas": 1 })).await;
+    seen.http(server.request(Method::GET, &format!("/api/agents/{runs}/export")), "agent_active").await;
+    let ended = server.launch(&json!({ "deltas": 1 })).await;
+    server.wait_for_status(&ended, "completed").await;
+    let (_, copy) = server.post(&format!("/api/agents/{ended}/replay"), &json!({ "speed": 0 })).await;
+    let copy = copy["agentId"].as_str().unwrap();
+    let message = server.request(Method::POST, &format!("/api/agents/{copy}/messages"));
+    seen.http(message.json(&json!({ "content": "hi" })), "agent_read_only").await;
 }
 
 async fn a_server_that_shuts_down(seen: &mut Seen) {
