@@ -35,7 +35,8 @@ pub(crate) use frames::{
 pub(crate) use message::{AgentMessageDto, MetadataDto};
 pub(crate) use message_frames::{MessageChunk, MessageEnd, MessageNew, MessageStart, MessageStatusFrame};
 pub(crate) use requests::{
-    ChatBody, LaunchBody, ReplayBody, SendBody, TicketBody, launch, replay_speed, send, ticket_path,
+    ChatBody, ImportBody, LaunchBody, ReplayBody, SendBody, TicketBody, launch, replay_speed, send,
+    ticket_path,
 };
 pub(crate) use stream_frames::{
     StopDto, StreamAbandoned, StreamCancelled, StreamFault, StreamResult, StreamText, StreamToolResult,

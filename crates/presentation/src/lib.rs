@@ -30,6 +30,7 @@ mod routes;
 mod socket;
 mod sse;
 mod turn_events;
+mod waits;
 mod ws;
 
 #[cfg(test)]

@@ -10,8 +10,8 @@ use utoipa::{Modify, OpenApi};
 
 use crate::dto::{
     AcceptedDto, AgentDto, AgentErrorDto, AgentMessageDto, AgentRefDto, AgentStatusDto, AgentTypeDto,
-    ChatBody, LaunchBody, MetadataDto, ReplayBody, SendBody, ServiceStatusDto, TicketBody, TicketDto,
-    TurnDto, TurnRecordSchema,
+    ChatBody, ImportBody, LaunchBody, MetadataDto, ReplayBody, SendBody, ServiceStatusDto, TicketBody,
+    TicketDto, TurnDto, TurnRecordSchema,
 };
 use crate::error::{Code, FieldProblem, ProblemDto};
 use crate::{chat, rest, ws};
@@ -29,7 +29,7 @@ use crate::{chat, rest, ws};
     ),
     components(schemas(
         AcceptedDto, AgentDto, AgentErrorDto, AgentMessageDto, AgentRefDto, AgentStatusDto, AgentTypeDto, ChatBody, FieldProblem,
-        LaunchBody, MetadataDto, ProblemDto, ReplayBody, SendBody, ServiceStatusDto, TicketBody, TicketDto,
+        ImportBody, LaunchBody, MetadataDto, ProblemDto, ReplayBody, SendBody, ServiceStatusDto, TicketBody, TicketDto,
         TurnDto, TurnRecordSchema,
     )),
     modifiers(&Token, &Problems),
@@ -99,7 +99,7 @@ impl Modify for Problems {
             let operations = [("get", &mut item.get), ("post", &mut item.post), ("delete", &mut item.delete)];
             for (method, operation) in operations {
                 if let Some(operation) = operation {
-                    unbind_limit(operation);
+                    unbind_numbers(operation);
                     add(operation, &problems(path, method));
                 }
             }
@@ -146,11 +146,12 @@ fn problems(path: &str, method: &str) -> Vec<Code> {
     codes
 }
 
-/// A `limit` may be any whole number, for one that is larger than the server's is the server's: so no format bounds it.
-fn unbind_limit(operation: &mut Operation) {
+/// A `limit` may be any whole number, for one that is larger than the server's is the server's; and after any turn
+/// there may be none. So no format bounds them.
+fn unbind_numbers(operation: &mut Operation) {
     for parameter in operation.parameters.iter_mut().flatten() {
         if let RefOr::T(parameter) = parameter
-            && parameter.name == "limit"
+            && matches!(parameter.name.as_str(), "limit" | "after")
             && let Some(RefOr::T(Schema::Object(schema))) = &mut parameter.schema
         {
             schema.format = None;

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures_util::stream::{self, Stream};
 use tokenrail_application::{Follower, Next, StreamEnd};
 use tokenrail_domain::{AgentId, Sequence};
-use tokio::time::{Interval, MissedTickBehavior, interval};
+use tokio::time::Interval;
 
 use crate::api::{Api, StreamPlace};
 use crate::dialect::{Writing, WritingForm};
@@ -14,6 +14,7 @@ use crate::error::{Code, Problem};
 use crate::frames::CHUNK_BYTES;
 use crate::guard::peer;
 use crate::query::{self, Query};
+use crate::waits::every;
 
 /// Sent at once, so that the client knows that the stream is open, and when to come again (in milliseconds).
 const HELLO: Bytes = Bytes::from_static(b"retry: 1000\n:\n\n");
@@ -40,7 +41,8 @@ pub(crate) async fn open(
     }
     let place = api.open_stream(peer(request.peer_addr()))?;
     let writing = Writing { form: WritingForm::EventStream, raw };
-    let beat = beat(api);
+    // The hello is the first sign of life.
+    let beat = every(api.config().heartbeat);
     Ok(HttpResponse::Ok()
         .content_type("text/event-stream")
         .insert_header((header::CACHE_CONTROL, "no-cache, no-transform"))
@@ -60,14 +62,6 @@ fn last_event_id(headers: &HeaderMap) -> Result<Option<Sequence>, Problem> {
     let malformed = |_| Problem::new(Code::CursorMalformed, "Last-Event-ID is no cursor");
     let text = value.to_str().map_err(malformed)?;
     Ok(Some(Sequence(query::cursor(text)?)))
-}
-
-fn beat(api: &Api) -> Interval {
-    let mut beat = interval(api.config().heartbeat);
-    beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    // The first tick comes at once; the hello is that sign of life.
-    beat.reset();
-    beat
 }
 
 struct EventStream {

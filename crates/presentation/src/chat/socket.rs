@@ -6,7 +6,6 @@
 mod requests;
 
 use std::collections::VecDeque;
-use std::time::Duration;
 
 use actix_http::ws::ProtocolError;
 use actix_web::body::{BodyStream, BoxBody, MessageBody};
@@ -14,7 +13,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use actix_ws::{AggregatedMessage, AggregatedMessageStream, MessageStream};
 use bytes::Bytes;
 use futures_util::stream;
-use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep_until};
+use tokio::time::{Instant, Interval};
 use tokio_util::sync::CancellationToken;
 
 use crate::api::{Api, StreamPlace};
@@ -25,6 +24,7 @@ use crate::error::{Code, Problem};
 use crate::frames::{self, CHUNK_BYTES};
 use crate::guard::{SUBPROTOCOL, peer};
 use crate::query::Query;
+use crate::waits::{deadline, every};
 use crate::ws::{close_code, handshake_problem};
 use requests::{Requests, Waited};
 
@@ -280,20 +280,5 @@ impl Connection {
     fn close(&mut self, code: u16, reason: &str) {
         self.out.push_back(frames::close(code, reason));
         self.closed = true;
-    }
-}
-
-fn every(period: Duration) -> Interval {
-    let mut interval = interval(period);
-    interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    // The first tick of an interval comes at once.
-    interval.reset();
-    interval
-}
-
-async fn deadline(at: Option<Instant>) {
-    match at {
-        Some(at) => sleep_until(at).await,
-        None => std::future::pending().await,
     }
 }

@@ -15,6 +15,25 @@ const WORD_CHARS: usize = 128;
 /// How many times as fast as it was a replay may be.
 const SPEED_MAX: f64 = 1000.0;
 
+/// The file of an exported agent.
+#[derive(ToSchema)]
+#[schema(as = Archive)]
+#[expect(
+    dead_code,
+    reason = "it describes the body in the OpenAPI document; the reading is done piece by piece"
+)]
+pub(crate) struct ImportBody {
+    /// The version of the file's form: 1.
+    #[schema(minimum = 1, maximum = 1)]
+    tokenrail: u8,
+    #[schema(value_type = Object)]
+    agent: (),
+    #[schema(value_type = Vec<Object>)]
+    turns: (),
+    #[schema(value_type = Vec<Object>)]
+    events: (),
+}
+
 /// The body of a launch.
 #[derive(ToSchema)]
 #[schema(as = Launch, rename_all = "camelCase")]

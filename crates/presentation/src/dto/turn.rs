@@ -97,8 +97,8 @@ impl<'a> TurnRecordDto<'a> {
 #[schema(as = TurnRecord, rename_all = "camelCase")]
 #[expect(dead_code, reason = "it describes an answer in the OpenAPI document; the writing is done by hand")]
 pub(crate) struct TurnRecordSchema {
-    #[schema(value_type = TurnDto<'static>, inline = false)]
-    turn: (),
+    #[serde(flatten)]
+    turn: TurnDto<'static>,
     #[schema(nullable = false)]
     session_id: Option<String>,
     agent_type: String,

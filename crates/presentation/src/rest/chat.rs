@@ -5,7 +5,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use bytes::Bytes;
 use futures_util::stream::{self, Stream};
 use tokenrail_domain::AgentId;
-use tokio::time::{Interval, MissedTickBehavior, interval};
+use tokio::time::Interval;
 
 use crate::api::{Api, StreamPlace};
 use crate::chat::{self, Answer, ChatNext, ChatStream, Found, RunId};
@@ -15,6 +15,7 @@ use crate::error::Problem;
 use crate::frames::CHUNK_BYTES;
 use crate::guard::peer;
 use crate::query::{self, Query};
+use crate::waits::every;
 
 /// Sent at once, so that the client knows that the stream is open.
 const HELLO: Bytes = Bytes::from_static(b": stream-open\n\n");
@@ -155,16 +156,9 @@ async fn respond(
         let index = i64::try_from(count).unwrap_or(i64::MAX) - 1;
         response.insert_header((TAIL_INDEX, index.to_string()));
     }
-    let beat = beat(api);
+    // The hello is the first sign of life.
+    let beat = every(api.config().heartbeat);
     Ok(response.streaming(blocks(Blocks { stream, beat, rest: HELLO, state: State::Open, _place: place })))
-}
-
-fn beat(api: &Api) -> Interval {
-    let mut beat = interval(api.config().heartbeat);
-    beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    // The first tick comes at once; the hello is that sign of life.
-    beat.reset();
-    beat
 }
 
 struct Blocks {

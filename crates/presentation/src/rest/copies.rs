@@ -4,7 +4,7 @@ use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse, web};
 
 use crate::api::Api;
-use crate::dto::{self, AgentDto, ReplayBody};
+use crate::dto::{self, AgentDto, ImportBody, ReplayBody};
 use crate::error::Problem;
 use crate::export::Export;
 use crate::import;
@@ -14,7 +14,7 @@ use crate::query;
 ///
 /// All there is of it: turns, events, and what the agent printed, to the last byte.
 #[utoipa::path(get, path = "/api/agents/{id}/export", tag = "copies", params(("id" = String, Path)),
-    responses((status = 200, body = Object, description = "`{tokenrail: 1, agent, turns, events}`",
+    responses((status = 200, body = ImportBody, description = "What an import takes",
         headers(("Content-Disposition" = String)))))]
 pub(crate) async fn export(api: web::Data<Api>, id: web::Path<String>) -> Result<HttpResponse, Problem> {
     let agent = api.service().ended(query::agent_id(&id)?).await?;
@@ -29,7 +29,7 @@ pub(crate) async fn export(api: web::Data<Api>, id: web::Path<String>) -> Result
 /// Import an exported agent
 ///
 /// It gets an id of its own, and nobody can talk with it. A file that breaks a rule is refused as a whole.
-#[utoipa::path(post, path = "/api/agents/import", tag = "copies", request_body = Object,
+#[utoipa::path(post, path = "/api/agents/import", tag = "copies", request_body = ImportBody,
     responses((status = 201, description = "All of it is saved", body = AgentDto, headers(("Location" = String)))))]
 pub(crate) async fn take_in(
     api: web::Data<Api>,

@@ -28,7 +28,7 @@ pub(crate) async fn turns(
     let after = match query.get("after").map(number) {
         None => TurnNumber::default(),
         Some(Some(after)) => after,
-        Some(None) => return Err(Problem::parameter("after", "must be the number of a turn")),
+        Some(None) => return Err(Problem::parameter("after", "must be a whole number, 0 or more")),
     };
     let most = api.config().list_agents;
     let limit = query.limit(most)?.unwrap_or(PAGE.min(most));
@@ -65,5 +65,6 @@ pub(crate) async fn turn(
 /// Reads the number of a turn.
 fn number(text: &str) -> Option<TurnNumber> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    text.parse().ok().filter(|_| digits).map(TurnNumber)
+    // Beyond the greatest number there is no turn either.
+    digits.then(|| TurnNumber(text.parse().unwrap_or(u32::MAX)))
 }

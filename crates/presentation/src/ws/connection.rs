@@ -1,7 +1,5 @@
 //! One WebSocket connection: what the client says in, frames out.
 
-use std::time::Duration;
-
 use actix_http::ws::ProtocolError;
 use actix_web::body::BoxBody;
 use actix_ws::{AggregatedMessage, AggregatedMessageStream, MessageStream};
@@ -10,7 +8,7 @@ use serde::Serialize;
 use tokenrail_application::{News, StreamEnd};
 use tokenrail_domain::{AgentId, Timestamp};
 use tokio::sync::broadcast::{self, error::RecvError};
-use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep_until};
+use tokio::time::{Instant, Interval};
 use tokio_util::sync::CancellationToken;
 
 use crate::api::{Api, StreamPlace};
@@ -20,6 +18,7 @@ use crate::dto::{
 };
 use crate::error::{Code, FieldProblem, Problem};
 use crate::frames;
+use crate::waits::{deadline, every};
 use crate::ws::close::{self, close_code};
 use crate::ws::follow::{Followed, follow};
 use crate::ws::message_status::message_status;
@@ -284,20 +283,5 @@ impl Connection {
         self.out.let_all_out();
         self.out.control(frame);
         self.closed = true;
-    }
-}
-
-fn every(period: Duration) -> Interval {
-    let mut interval = interval(period);
-    interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    // The first tick of an interval comes at once.
-    interval.reset();
-    interval
-}
-
-async fn deadline(at: Option<Instant>) {
-    match at {
-        Some(at) => sleep_until(at).await,
-        None => std::future::pending().await,
     }
 }

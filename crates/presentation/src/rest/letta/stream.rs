@@ -8,7 +8,7 @@ use bytes::Bytes;
 use futures_util::stream::{self, Stream};
 use tokenrail_application::{AgentService, StreamEnd};
 use tokenrail_domain::{AgentId, Event, EventBody, Sequence, Turn};
-use tokio::time::{Interval, MissedTickBehavior, interval};
+use tokio::time::Interval;
 
 use crate::api::{Api, StreamPlace};
 use crate::dialect::{BlockWriter, LettaFold, LettaFormat, LettaFrame, LettaStreamFold};
@@ -19,6 +19,7 @@ use crate::frames::CHUNK_BYTES;
 use crate::guard::peer;
 use crate::query::Query;
 use crate::turn_events::{TurnEvents, TurnNext};
+use crate::waits::every;
 
 /// A comment: the stream is open, or still is.
 const BEAT: Bytes = Bytes::from_static(b":\n\n");
@@ -65,10 +66,8 @@ pub(super) async fn open(
     let place = api.open_stream(peer(request.peer_addr()))?;
     let events = TurnEvents::follow(api, turn.agent, turn).await?;
     let config = api.config();
-    let mut beat = interval(if wanted.pings { config.ping } else { config.heartbeat });
-    beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    // The first tick comes at once; the comment is that sign of life.
-    beat.reset();
+    // The comment at the beginning is the first sign of life.
+    let beat = every(if wanted.pings { config.ping } else { config.heartbeat });
     let stream = LettaStream {
         api: api.clone(),
         events,
