@@ -110,7 +110,8 @@ fn deltas(script: &Script, out: &mut Printer) -> io::Result<String> {
         if !script.hurry.as_deref().is_some_and(Path::exists) {
             thread::sleep(due.saturating_sub(started.elapsed()));
         }
-        if script.mode == Mode::Flood && 0 < index && index % MESSAGE_DELTAS == 0 {
+        let of_mebibytes = script.mode == Mode::Flood && 0 < script.mib;
+        if of_mebibytes && 0 < index && index % MESSAGE_DELTAS == 0 {
             // Nobody says all of it in one message.
             out.text_end(&text, MESSAGE_DELTAS)?;
             out.message_start()?;
