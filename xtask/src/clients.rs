@@ -37,8 +37,8 @@ impl Client {
     pub(crate) fn ready(&self) -> Result<(), Failure> {
         let requirements = workspace::root().join("tests/clients").join(self.folder).join("requirements.txt");
         if requirements.exists() {
-            let what = format!("the test client {}", self.folder);
-            return python::venv(&target().join(self.folder), &what, &requirements);
+            let packages = String::from_utf8_lossy(&read(&requirements)?).into_owned();
+            return python::environment(&target().join(self.folder), &packages);
         }
         fetch(NODE)?;
         fetch(self.folder)

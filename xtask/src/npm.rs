@@ -1,7 +1,7 @@
 //! Packages of npm: for the tests only, in the target folder, each at one known version.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 use crate::{Failure, process, tools};
@@ -12,7 +12,7 @@ const FETCH_LIMIT: Duration = Duration::from_mins(5);
 /// Runs npm in a folder, which gets what is fetched and a cache beside it. No scripts: nothing of a package is run
 /// before a test runs it.
 pub(crate) fn fetch(folder: &Path, what: &str, arguments: &[&str]) -> Result<(), Failure> {
-    if !answers("npm") {
+    if tools::found(&["npm"]).is_none() {
         tools::install("npm")?;
     }
     std::fs::create_dir_all(folder)
@@ -24,9 +24,4 @@ pub(crate) fn fetch(folder: &Path, what: &str, arguments: &[&str]) -> Result<(),
     npm.args(["--engine-strict=false", "--loglevel=error", "--include=optional"]);
     npm.current_dir(folder);
     process::step_within(FETCH_LIMIT, &format!("fetching {what}"), &mut npm)
-}
-
-fn answers(program: &str) -> bool {
-    let asked = Command::new(program).arg("--version").stdin(Stdio::null()).output();
-    asked.is_ok_and(|answer| answer.status.success())
 }

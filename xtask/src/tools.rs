@@ -1,17 +1,14 @@
 //! The programs of others that tests are tried with: a browser, a tracer, testers of HTTP interfaces and of sockets.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::{Failure, process, workspace};
+use crate::{Failure, process, python, workspace};
 
 /// Packages of Python at a known version: a newer one may ask for more.
 const SCHEMATHESIS: &str = "schemathesis==4.32.5";
 const KOSOKU: &str = "kosoku==0.1.0";
-
-/// Says what an environment holds. It is written last: a fetch that broke off is begun again.
-const STAMP: &str = "fetched";
 
 const FETCH_LIMIT: Duration = Duration::from_mins(5);
 
@@ -54,15 +51,15 @@ impl Tool {
 
 fn chromium() -> Result<PathBuf, Failure> {
     let names = ["chromium", "chromium-browser", "google-chrome-stable", "google-chrome"];
-    found(&names).map_or_else(|| of_the_system("chromium", &names), Ok)
+    of_the_system("chromium", &names)
 }
 
 fn strace() -> Result<PathBuf, Failure> {
-    found(&["strace"]).map_or_else(|| of_the_system("strace", &["strace"]), Ok)
+    of_the_system("strace", &["strace"])
 }
 
 fn slowhttptest() -> Result<PathBuf, Failure> {
-    found(&["slowhttptest"]).map_or_else(|| of_the_system("slowhttptest", &["slowhttptest"]), Ok)
+    of_the_system("slowhttptest", &["slowhttptest"])
 }
 
 fn schemathesis() -> Result<PathBuf, Failure> {
@@ -73,43 +70,23 @@ fn kosoku() -> Result<PathBuf, Failure> {
     of_python(KOSOKU)
 }
 
-/// In an environment of its own in the target folder, so that nothing on this machine changes.
+/// In an environment of its own, so that nothing on this machine changes.
 fn of_python(package: &str) -> Result<PathBuf, Failure> {
     let name = package.split('=').next().unwrap_or_default();
     let folder = workspace::target().join(name);
+    python::environment(&folder, package)?;
     let program = folder.join("bin").join(name);
-    if program.is_file() && is_fetched(&folder, package) {
+    if program.is_file() {
         return Ok(program);
     }
-    let mut make = venv(&folder);
-    if process::step_within(FETCH_LIMIT, "making a Python environment", &mut make).is_err() {
-        // Debian keeps a part of Python in a package of its own.
-        install("python3-venv")?;
-        process::step_within(FETCH_LIMIT, "making a Python environment", &mut venv(&folder))?;
-    }
-    let mut fetch = Command::new(folder.join("bin/pip"));
-    fetch.args(["install", "--quiet", "--disable-pip-version-check", "--no-input", package]);
-    process::step_within(FETCH_LIMIT, &format!("fetching {package}"), &mut fetch)?;
-    if !program.is_file() {
-        return Err(Failure::new(format!("{package} was installed, and is not there")));
-    }
-    let stamp = folder.join(STAMP);
-    std::fs::write(&stamp, package)
-        .map_err(|error| Failure::new(format!("cannot write {}: {error}", stamp.display())))?;
-    Ok(program)
+    Err(Failure::new(format!("{package} was installed, and is not there")))
 }
 
-fn venv(folder: &Path) -> Command {
-    let mut make = Command::new("python3");
-    make.args(["-m", "venv", "--clear"]).arg(folder);
-    make
-}
-
-fn is_fetched(folder: &Path, package: &str) -> bool {
-    std::fs::read_to_string(folder.join(STAMP)).is_ok_and(|fetched| fetched == package)
-}
-
+/// The first of these programs that is there, or else that of the system's package.
 fn of_the_system(package: &str, names: &[&str]) -> Result<PathBuf, Failure> {
+    if let Some(program) = found(names) {
+        return Ok(program);
+    }
     install(package)?;
     found(names).ok_or_else(|| Failure::new(format!("{package} was installed, and is not on PATH")))
 }
@@ -151,16 +128,5 @@ mod tests {
     fn a_program_is_found_by_the_first_of_its_names() {
         assert!(found(&["no-such-program-anywhere", "sh"]).is_some_and(|path| path.ends_with("sh")));
         assert_eq!(found(&["no-such-program-anywhere"]), None);
-    }
-
-    #[test]
-    fn only_the_known_version_will_do() {
-        let folder = std::env::temp_dir().join(format!("xtask-tools-{}", std::process::id()));
-        assert!(!is_fetched(&folder, KOSOKU), "nothing is there");
-        std::fs::create_dir_all(&folder).unwrap();
-        std::fs::write(folder.join(STAMP), KOSOKU).unwrap();
-        let (same, other) = (is_fetched(&folder, KOSOKU), is_fetched(&folder, "kosoku==0.2.0"));
-        std::fs::remove_dir_all(&folder).unwrap();
-        assert!(same && !other);
     }
 }
