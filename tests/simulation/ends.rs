@@ -7,17 +7,20 @@ use tokenrail_domain::{AgentId, Event, TurnNumber, TurnOutcome, TurnState};
 use tokenrail_ports::Line;
 use tokenrail_runner::LineFramer;
 
-use crate::commander::Commander;
+use crate::commander::{CancelAck, Commander};
 use crate::journal::{Ledger, TurnSoFar};
 use crate::process::Process;
 use crate::runner::FRAMER;
 use crate::simulation::Cast;
 use crate::view::View;
-use crate::world::World;
+use crate::world::{State, World};
 
 /// How long after its cancel an agent may at most have ended by itself: what it takes to ask it to stop while the
 /// store is out of order and the server is started again, and the graces.
 const CANCEL_MS: u64 = 60_000;
+
+/// Why the server ends an agent that nobody has cancelled.
+const STOPS: [&str; 4] = ["turn_timeout", "idle_timeout", "stream_timeout", "output_capped"];
 
 /// Everything that must be true at the end.
 pub(crate) fn everything(cast: &Cast) -> Result<(), String> {
@@ -70,7 +73,7 @@ fn of_agent(world: &World, commander: &Commander, agent: AgentId) -> Result<(), 
     if !asked && ledger.turns.values().any(cancelled) {
         return Err("G13: a turn was cancelled, and nobody had asked for it".to_owned());
     }
-    cancels(commander, ledger, &state.processes, agent, &runs)
+    cancels(commander, ledger, &state, agent, &runs)
 }
 
 /// Each message became one turn at most, and one that nobody cancelled just one.
@@ -158,11 +161,11 @@ fn lines(output: &[u8]) -> Vec<u8> {
     lines
 }
 
-/// After a cancel was accepted, what was open is not begun, and ends cancelled; or it had ended by itself.
+/// After a cancel was accepted, what was open is not begun, and ends cancelled; or there is a reason why not.
 fn cancels(
     commander: &Commander,
     ledger: &Ledger,
-    processes: &BTreeMap<(AgentId, TurnNumber), Process>,
+    state: &State,
     agent: AgentId,
     runs: &BTreeMap<TurnNumber, TurnNumber>,
 ) -> Result<(), String> {
@@ -170,17 +173,26 @@ fn cancels(
         for number in &ack.open {
             let turn = ledger.turns.get(number);
             let outcome = turn.and_then(|turn| turn.outcome);
-            let never_began = turn.is_some_and(|turn| turn.code.as_deref() == Some("program_missing"));
-            if never_began || matches!(outcome, None | Some(TurnOutcome::Cancelled)) {
+            if matches!(outcome, None | Some(TurnOutcome::Cancelled)) {
                 continue;
             }
-            let process = runs.get(number).and_then(|run| processes.get(&(agent, *run)));
-            if !process.is_some_and(|process| process.ended_by_itself(ack.acknowledged_ms + CANCEL_MS)) {
+            let code = turn.and_then(|turn| turn.code.as_deref()).unwrap_or_default();
+            let run = runs.get(number).map(|run| (agent, *run));
+            if code != "program_missing" && !run.is_some_and(|run| came_first(state, run, code, ack)) {
                 return Err(format!("G14: turn {number} was cancelled, and is {outcome:?}"));
             }
         }
     }
     Ok(())
+}
+
+/// Whether something else ended a run before its cancel could: the agent itself, a crash, or a timer.
+fn came_first(state: &State, run: (AgentId, TurnNumber), code: &str, ack: &CancelAck) -> bool {
+    let before = |at: &u64| *at <= ack.acknowledged_ms;
+    let missed = state.missed.get(&run).is_some_and(before);
+    let Some(process) = state.processes.get(&run) else { return missed };
+    let stopped = STOPS.contains(&code) && process.stopped_ms.as_ref().is_some_and(before);
+    missed || stopped || process.ended_by_itself(ack.acknowledged_ms + CANCEL_MS)
 }
 
 /// All that read to the end see the same, and what the journal says.

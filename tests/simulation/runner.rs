@@ -77,6 +77,9 @@ impl IAgentRunner for SimRunner {
             Ok(Adoption::Run(self.open(key)))
         } else {
             self.0.reach("there was nothing to adopt");
+            let mut state = self.0.lock();
+            let now = state.now_ms();
+            state.missed.entry(key).or_insert(now);
             Ok(Adoption::Gone)
         }
     }

@@ -24,6 +24,8 @@ use crate::world::World;
 /// In virtual time; more than all bounds of the application together.
 pub(crate) const LIFE_MAX: Duration = Duration::from_hours(48);
 const SHUTDOWN: Duration = Duration::from_mins(1);
+/// After so many lives nobody stops the server any more: commands may take longer than the time between two stops.
+const STOPPED_LIVES: u32 = 12;
 /// The server polls no timer and no socket between two tasks: so whatever is outside of it acts when it waits.
 const EVENT_INTERVAL: u32 = 1 << 24;
 
@@ -183,19 +185,33 @@ async fn play(cast: &mut Cast, service: &AgentService) -> LifeEnd {
     let commands = join_all(commands.collect());
     let reads = join_all(readers.iter_mut().map(|reader| reader.read(service, world, agents)).collect());
     let everybody = async { tokio::join!(commands, reads) };
+    tokio::pin!(everybody);
+    let agents_too = tokio::select! {
+        biased;
+        agents_too = stop_asked(world) => agents_too,
+        _ = &mut everybody => {
+            settle(service, world).await;
+            return LifeEnd::Done;
+        }
+    };
+    // Whoever is there goes on while it stops.
+    let left = async {
+        everybody.await;
+        std::future::pending::<()>().await;
+    };
     tokio::select! {
         biased;
-        () = stop(service, world) => return LifeEnd::Stopped,
-        _ = everybody => {}
+        () = stop(service, world, agents_too) => {}
+        () = left => {}
     }
-    settle(service, world).await;
-    LifeEnd::Done
+    LifeEnd::Stopped
 }
 
-/// Somebody may stop the server in an orderly way.
-async fn stop(service: &AgentService, world: &World) {
-    let dice = &mut Dice::of(world.seed, &format!("stop {}", world.lock().life));
-    if world.calm.is_cancelled() || !dice.chance(world.faults.graceful) {
+/// Returns when somebody stops the server in an orderly way, if ever: whether its agents are to be stopped too.
+async fn stop_asked(world: &World) -> bool {
+    let life = world.lock().life;
+    let dice = &mut Dice::of(world.seed, &format!("stop {life}"));
+    if STOPPED_LIVES < life || world.calm.is_cancelled() || !dice.chance(world.faults.graceful) {
         return std::future::pending().await;
     }
     let after = Duration::from_millis(dice.between(1, 20_000));
@@ -203,8 +219,11 @@ async fn stop(service: &AgentService, world: &World) {
     tokio::select! {
         biased;
         () = world.calm.cancelled() => std::future::pending().await,
-        () = sleep(after) => {}
+        () = sleep(after) => agents_too,
     }
+}
+
+async fn stop(service: &AgentService, world: &World, agents_too: bool) {
     world.reach("the server was stopped");
     world.lock().agents_stopped |= agents_too;
     if !service.shutdown(agents_too, SHUTDOWN).await && world.faults.outage_ms == 0 && !agents_too {

@@ -7,13 +7,16 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Instant;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
 
 use crate::simulation::{Report, simulate};
 
 const FRESH_SEEDS: u64 = 10_000;
 /// After so many failures a sweep has shown enough.
 const FAILURES_MAX: usize = 20;
+/// A seed takes milliseconds. One that takes so long never ends: the application goes round without waiting.
+const SEED_TIME_MAX: Duration = Duration::from_mins(2);
 /// One of so many seeds is simulated twice.
 const TWICE: u64 = 50;
 
@@ -85,13 +88,21 @@ fn sweep(seeds: &[u64], stop_early: bool) -> Found {
     let threads = std::thread::available_parallelism().map_or(2, usize::from);
     let (next, stopped) = (AtomicU64::new(0), AtomicBool::new(false));
     let found = Mutex::new(Found::default());
+    let running = Mutex::new(BTreeMap::new());
+    let (ended, end) = std::sync::mpsc::channel::<()>();
     std::thread::scope(|scope| {
+        scope.spawn(|| watch_seeds(&running, end));
         for _ in 0..threads {
-            scope.spawn(|| {
+            let ended = ended.clone();
+            let (next, stopped, found, running) = (&next, &stopped, &found, &running);
+            scope.spawn(move || {
+                let _ended = ended;
                 while !stopped.load(Ordering::Relaxed) {
                     let index = next.fetch_add(1, Ordering::Relaxed) as usize;
                     let Some(&seed) = seeds.get(index) else { return };
+                    running.lock().unwrap().insert(seed, Instant::now());
                     let report = checked(seed);
+                    running.lock().unwrap().remove(&seed);
                     let mut found = found.lock().unwrap();
                     found.take(seed, report);
                     if stop_early && FAILURES_MAX < found.failures.len() {
@@ -100,8 +111,21 @@ fn sweep(seeds: &[u64], stop_early: bool) -> Found {
                 }
             });
         }
+        drop(ended);
     });
     found.into_inner().unwrap()
+}
+
+/// Ends the whole test when a seed does not end: nothing else can stop its thread. Returns when all seeds have.
+fn watch_seeds(running: &Mutex<BTreeMap<u64, Instant>>, end: Receiver<()>) {
+    while end.recv_timeout(Duration::from_secs(1)) == Err(RecvTimeoutError::Timeout) {
+        let running = running.lock().unwrap();
+        if let Some((seed, _)) = running.iter().find(|(_, began)| SEED_TIME_MAX < began.elapsed()) {
+            keep(&BTreeMap::from([(*seed, "does not end".to_owned())]));
+            eprintln!("SEED={seed} does not end");
+            std::process::abort();
+        }
+    }
 }
 
 /// Simulates a seed; now and then twice, and then both must go the same way.

@@ -39,6 +39,8 @@ pub(crate) struct State {
     pub(crate) trace: Trace,
     pub(crate) violation: Option<String>,
     pub(crate) processes: BTreeMap<(AgentId, TurnNumber), Process>,
+    /// When it was first seen that there is nothing of a run.
+    pub(crate) missed: BTreeMap<(AgentId, TurnNumber), u64>,
     pub(crate) ledgers: BTreeMap<AgentId, Ledger>,
     /// The frames of each event, as the first client got them.
     pub(crate) frames: BTreeMap<(AgentId, u64), Bytes>,
@@ -76,6 +78,7 @@ impl World {
             trace: Trace::new(record),
             violation: None,
             processes: BTreeMap::new(),
+            missed: BTreeMap::new(),
             ledgers: BTreeMap::new(),
             frames: BTreeMap::new(),
             reached: BTreeSet::new(),

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use tokenrail_domain::{AgentId, Event, Sequence};
-use tokenrail_ports::StoreError;
 #[cfg(planted_bugs)]
 use tokenrail_ports::planted::{Bug, is_planted};
+use tokenrail_ports::{IAgentRepository, StoreError};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -21,7 +21,9 @@ pub struct Follower {
     tail: Arc<Tail>,
     bell: watch::Receiver<Bell>,
     history: History,
+    agents: Arc<dyn IAgentRepository>,
     closing: CancellationToken,
+    draining: CancellationToken,
 }
 
 /// The next events of a journal: those of `batch` from the `skip`-th on.
@@ -64,7 +66,9 @@ impl Follower {
             bell: tail.subscribe(),
             history: History::new(core, agent, Arc::clone(&tail)),
             tail,
+            agents: Arc::clone(&core.outside.agents),
             closing: core.closing.clone(),
+            draining: core.draining.clone(),
         }
     }
 
@@ -114,7 +118,11 @@ impl Follower {
                 return Ok(Next::End(StreamEnd::AgentDeleted));
             }
             if !bell.active && !self.keep {
-                return Ok(Next::End(StreamEnd::AgentEnded));
+                let end = self.end().await;
+                if self.bell.has_changed().unwrap_or(false) {
+                    continue;
+                }
+                return Ok(Next::End(end));
             }
             #[cfg(planted_bugs)]
             if is_planted(Bug::LostWakeUp) {
@@ -128,6 +136,17 @@ impl Follower {
                     return Ok(Next::End(StreamEnd::AgentEnded));
                 },
             }
+        }
+    }
+
+    /// Why nothing runs any more: an agent's task ends with its last turn, and when the server goes down.
+    async fn end(&self) -> StreamEnd {
+        if !self.closing.is_cancelled() && !self.draining.is_cancelled() {
+            return StreamEnd::AgentEnded;
+        }
+        match self.agents.open_turns(self.agent).await {
+            Ok(open) if open.is_empty() => StreamEnd::AgentEnded,
+            Ok(_) | Err(_) => StreamEnd::ShuttingDown,
         }
     }
 

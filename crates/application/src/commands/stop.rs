@@ -66,7 +66,10 @@ impl AgentService {
         if !self.with_queue(&agent, async || agents.delete(id, now, purge).await).await? {
             return Err(Refusal::NotFound(id));
         }
-        self.until_stopped(id).await;
+        if !self.until_stopped(id).await {
+            // It is saved: the next life of the server does the rest.
+            return Ok(());
+        }
         if purge {
             self.finish_purge(id).await?;
         }
@@ -80,7 +83,9 @@ impl AgentService {
 
     /// Finishes what an earlier life of the server was about to purge.
     pub(crate) async fn purge_in_background(&self, id: AgentId) {
-        self.until_stopped(id).await;
+        if !self.until_stopped(id).await {
+            return;
+        }
         if let Err(error) = self.finish_purge(id).await {
             let error = &error as &dyn std::error::Error;
             tracing::error!(agent = %id, error, "an agent is not purged, and will be after the next start");
@@ -109,13 +114,16 @@ impl AgentService {
         Ok(something)
     }
 
-    async fn until_stopped(&self, id: AgentId) {
-        let Some(tail) = self.core.tails.get(id) else { return };
+    /// Waits until nothing of an agent runs, but not for ever. False where the server goes down meanwhile.
+    async fn until_stopped(&self, id: AgentId) -> bool {
+        let Some(tail) = self.core.tails.get(id) else { return true };
         let mut bell = tail.subscribe();
         let stopped = bell.wait_for(|bell| !bell.active);
         if tokio::time::timeout(self.core.limits.stop_timeout, stopped).await.is_err() {
             tracing::warn!(agent = %id, "deleted while its processes are still being stopped");
         }
+        // A task that ends because of the shutdown leaves its agent running.
+        !self.core.closing.is_cancelled()
     }
 
     /// Removes all that there is of an agent. Its rows go last: as long as they are there, its next life knows what
