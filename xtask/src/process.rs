@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use crate::{Failure, workspace};
@@ -36,15 +37,24 @@ pub(crate) fn step(what: &str, command: &mut Command) -> Result<(), Failure> {
     passed(what, status)
 }
 
-/// As [`step`], and shows each line of standard output to `see` too.
-/// A program that ran and failed is an answer here, not an error.
+/// As [`step`], and shows each line of standard output to `see` too. It is ended, with all that it has started, when
+/// it takes longer than `limit`. A program that ran and failed is an answer here, not an error.
 pub(crate) fn watched(
+    limit: Duration,
     what: &str,
     command: &mut Command,
     mut see: impl FnMut(&str),
 ) -> Result<ExitStatus, Failure> {
     println!("==> {what}");
     let mut child = command.stdout(Stdio::piped()).spawn().map_err(|error| not_started(command, &error))?;
+    let (pid, (ended, end)) = (child.id(), mpsc::channel::<()>());
+    let guard = std::thread::spawn(move || {
+        let late = end.recv_timeout(limit) == Err(RecvTimeoutError::Timeout);
+        if late {
+            end_family(pid);
+        }
+        late
+    });
     if let Some(output) = child.stdout.take() {
         for line in BufReader::new(output).split(b'\n') {
             let line = line.map_err(|error| Failure::new(format!("cannot read from {what}: {error}")))?;
@@ -53,7 +63,30 @@ pub(crate) fn watched(
             see(&line);
         }
     }
-    child.wait().map_err(|error| Failure::new(format!("cannot wait for {what}: {error}")))
+    let status = child.wait().map_err(|error| Failure::new(format!("cannot wait for {what}: {error}")))?;
+    drop(ended);
+    match guard.join() {
+        Ok(false) => Ok(status),
+        _ => Err(Failure::new(format!("{what}: not done after {} s", limit.as_secs()))),
+    }
+}
+
+/// Kills a process and its descendants: tests that hang are children of the program that was started.
+fn end_family(pid: u32) {
+    let mut family = vec![pid];
+    let mut next = 0;
+    while let Some(parent) = family.get(next) {
+        let threads = std::fs::read_dir(format!("/proc/{parent}/task")).into_iter().flatten().flatten();
+        let children =
+            threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
+        let pids = |listed: String| listed.split_whitespace().filter_map(|pid| pid.parse().ok()).collect();
+        family.extend(children.flat_map::<Vec<u32>, _>(pids));
+        next += 1;
+    }
+    let pids = family.iter().map(u32::to_string);
+    if let Err(error) = Command::new("kill").arg("-KILL").args(pids).status() {
+        eprintln!("cannot end what hangs: {error}");
+    }
 }
 
 /// As [`step`], but the program is ended when it takes longer than `limit`.
@@ -87,6 +120,8 @@ fn not_started(command: &Command, error: &std::io::Error) -> Failure {
 mod tests {
     use super::*;
 
+    const LONG: Duration = Duration::from_mins(1);
+
     fn shell(script: &str) -> Command {
         let mut command = Command::new("sh");
         command.args(["-c", script]);
@@ -102,8 +137,9 @@ mod tests {
     #[test]
     fn each_line_is_seen_and_a_failure_is_an_answer() {
         let mut seen = Vec::new();
-        let status =
-            watched("lines", &mut shell("echo one; printf two; exit 1"), |line| seen.push(line.to_owned()));
+        let status = watched(LONG, "lines", &mut shell("echo one; printf two; exit 1"), |line| {
+            seen.push(line.to_owned())
+        });
         assert_eq!(seen, ["one", "two"]);
         assert!(!status.unwrap().success());
     }
@@ -112,6 +148,14 @@ mod tests {
     fn a_program_that_takes_too_long_is_ended() {
         let failure = step_within(Duration::ZERO, "waiting", Command::new("sleep").arg("600")).unwrap_err();
         assert_eq!(failure.0, "waiting: not done after 0 s");
+    }
+
+    #[test]
+    fn what_hangs_is_ended_with_its_children() {
+        let mut hanging = shell("sleep 600 & wait");
+        let failure = watched(Duration::from_secs(1), "hanging", &mut hanging, |_| {}).unwrap_err();
+        // The output would stay open as long as the child lives.
+        assert_eq!(failure.0, "hanging: not done after 1 s");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use crate::clients::{self, CLIENTS};
 use crate::tools::{self, TOOLS};
@@ -182,10 +183,15 @@ fn cargo_test(program: Option<&Path>) -> Command {
     command
 }
 
+/// Each part of the tests is done in a few minutes. One that takes so long hangs.
+const PART_LIMIT: Duration = Duration::from_mins(20);
+
 fn counted(what: &str, tests: &mut Command) -> Result<Outcome, Failure> {
     let mut tally = Tally::default();
-    let status = process::watched(what, tests, |line| tally.see(line))?;
-    Ok(tally.outcome(status.success()))
+    Ok(match process::watched(PART_LIMIT, what, tests, |line| tally.see(line)) {
+        Ok(status) => tally.outcome(status.success()),
+        Err(failure) => Outcome::Failed { reason: failure.to_string() },
+    })
 }
 
 /// What the test programs said in their last lines.
