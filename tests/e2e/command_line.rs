@@ -84,7 +84,7 @@ async fn wrong_words_are_told_and_help_is_given() {
     let (code, shown, _) = run(&server, &["--help"]);
     assert_eq!(code, 0);
     assert!(shown.starts_with("Runs AI agents, keeps every token"), "{shown}");
-    for command in ["serve", "demo", "run", "tail", "ls", "cancel", "doctor", "token"] {
+    for command in ["serve", "demo", "run", "tail", "ls", "cancel", "backup", "doctor", "token"] {
         assert!(shown.contains(command), "{command} is not in the help");
     }
     assert!(!shown.contains("supervise"), "{shown}");
@@ -199,7 +199,7 @@ fn every_command_says_what_it_is_for_and_refuses_what_it_does_not_know() {
         let text = |bytes| String::from_utf8(bytes).unwrap();
         (output.status.code(), text(output.stdout), text(output.stderr))
     };
-    for name in ["serve", "demo", "run", "tail", "ls", "cancel", "doctor", "token"] {
+    for name in ["serve", "demo", "run", "tail", "ls", "cancel", "backup", "doctor", "token"] {
         let (code, shown, _) = command(&[name, "--help"]);
         assert_eq!(code, Some(0), "{name}");
         assert!(shown.contains("Usage: tokenrail ") && !shown.contains('\x1b'), "{shown}");

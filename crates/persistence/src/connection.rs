@@ -29,6 +29,11 @@ pub(crate) fn open_reader(path: &Path, busy_timeout_ms: u32) -> Result<Connectio
     Ok(connection)
 }
 
+/// Opens a database to copy it elsewhere: nothing is changed in it.
+pub(crate) fn open_source(path: &Path, busy_timeout_ms: u32) -> Result<Connection, Error> {
+    open(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX, busy_timeout_ms)
+}
+
 fn open(path: &Path, flags: OpenFlags, busy_timeout_ms: u32) -> Result<Connection, Error> {
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(Duration::from_millis(u64::from(busy_timeout_ms)))?;

@@ -12,6 +12,9 @@ use tokenrail_ports::StoreError;
 pub enum OpenError {
     #[error("the data folder {folder:?} is in use by another server")]
     Locked { folder: PathBuf },
+    /// Where something new is to be made.
+    #[error("the folder {folder:?} is not empty; name one that is, or that is not there yet")]
+    NotEmpty { folder: PathBuf },
     #[error("the database was written by a newer version: its schema is {found}, this program knows {known}")]
     NewerSchema { found: i64, known: i64 },
     /// Only where nothing may be changed: a start brings it up to date.

@@ -61,6 +61,13 @@ impl Folder {
 }
 
 impl Folder {
+    /// Makes an empty file that its owner alone can read.
+    pub(crate) fn private_file(&self, name: &str) -> Result<PathBuf, OpenError> {
+        let path = self.path.join(name);
+        private_file(&path).map_err(|error| OpenError::io(&path, error))?;
+        Ok(path)
+    }
+
     /// Remembers that the folder has a database.
     pub(crate) fn mark_as_used(&self) -> Result<(), OpenError> {
         if self.was_used()? {

@@ -9,7 +9,8 @@
 //! 5. `packing`: how a batch of events becomes bytes; `rows`: how an event becomes a row; `checksum`: whether it is still
 //!    the same;
 //! 6. `compaction`, `checkpoint`: what goes on in the background;
-//! 7. [`doctor`]: whether a database is what it must be; `start_check`: what of it each start looks at.
+//! 7. [`doctor`]: whether a database is what it must be; `start_check`: what of it each start looks at; [`backup`]: a copy
+//!    of it.
 
 mod store;
 
@@ -37,6 +38,7 @@ mod iso;
 mod packing;
 mod rows;
 
+mod backup;
 mod compaction;
 mod doctor;
 mod start_check;
@@ -45,6 +47,7 @@ mod start_check;
 #[doc(hidden)]
 pub mod testing;
 
+pub use backup::backup;
 pub use config::{StoreConfig, StoreLimits, Synchronous};
 pub use doctor::{Diagnosis, Fault, doctor};
 pub use error::OpenError;

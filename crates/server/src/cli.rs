@@ -1,5 +1,6 @@
 //! The command line.
 
+mod backup;
 mod client;
 mod copies;
 mod demo;
@@ -77,6 +78,8 @@ enum Command {
     Replay(copies::ReplayArgs),
     /// Read stored output again with the parser of this version, and show what differs; no server may run
     Reparse(reparse::ReparseArgs),
+    /// Copy the database of a folder, in use or not, into a new folder, and check the copy
+    Backup(backup::BackupArgs),
     /// Check programs, folders, database and permissions
     Doctor,
     /// Print the token that clients must know
@@ -204,6 +207,7 @@ async fn dispatch(command: Command, config: Config, mut screen: Screen) -> Exit 
         Command::Import(args) => copies::import(&config, args, &mut screen).await,
         Command::Replay(args) => copies::replay(&config, args, &mut screen).await,
         Command::Reparse(args) => reparse::reparse(&config, args, &mut screen).await,
+        Command::Backup(args) => backup::backup(&config, args, &mut screen).await,
         Command::Doctor => doctor::doctor(&config, &mut screen).await,
         Command::Token => serve::token(&config, &mut screen),
         Command::Supervise { .. } => Ok(Exit::Usage),

@@ -96,6 +96,38 @@ async fn a_limit_on_the_size_of_files_delays_and_kills_nobody() {
     judge::database_is_sound(&server.data_dir(), "after all");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_made_under_load_is_a_beginning_of_every_journal_and_can_be_served() {
+    let server = TestServer::start();
+    let gate = server.folder.path().join("gate");
+    let script = json!({ "deltas": 40_000, "pace_us": 100, "gate": gate, "gate_after": 39_000 });
+    let id = server.launch(&script).await;
+    for number in 1..=3 {
+        server.wait_until(&id, |agent| number * 3_000 < agent["head"].as_u64().unwrap()).await;
+        let mut copy = TestServer::start();
+        copy.stop();
+        std::fs::remove_dir_all(copy.data_dir()).unwrap();
+        let done = server.command(&["backup"]).arg(copy.data_dir()).output().unwrap();
+        assert!(done.status.success(), "{done:?}");
+        judge::database_is_sound(&copy.data_dir(), "of a copy");
+        copy.start_again();
+        copy.wait_for_status(&id, "interrupted").await;
+        let (copied, there) = (Client::of(&copy).events(&id).await, Client::of(&server).events(&id).await);
+        let same =
+            copied.iter().zip(&there).take_while(|(copied, there)| copied.get() == there.get()).count();
+        assert!(number * 3_000 <= same as u64, "{same}");
+        // What the copy has besides is how it ended there: the open message, and the result.
+        assert!(copied.len() - same <= 2, "{same} of {}", copied.len());
+    }
+    std::fs::write(&gate, "").unwrap();
+    server.wait_for_status(&id, "completed").await;
+    assert_eq!(text_of(&server.events(&id).await), numbers(40_000));
+
+    let again = server.command(&["backup"]).arg(server.data_dir()).output().unwrap();
+    assert_eq!(again.status.code(), Some(1), "{again:?}");
+    assert!(String::from_utf8_lossy(&again.stderr).contains("is not empty"), "{again:?}");
+}
+
 async fn retries(server: &TestServer) -> u64 {
     let metrics = server.request(Method::GET, "/metrics").send().await.unwrap().text().await.unwrap();
     let line = metrics.lines().find(|line| line.starts_with("tokenrail_write_retries_total ")).unwrap();

@@ -1,0 +1,45 @@
+//! `tokenrail backup`: a copy of the database that a server may use meanwhile.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::json;
+use tokenrail_persistence::OpenError;
+
+use super::screen::{Screen, Style};
+use super::{Exit, Failure};
+use crate::config::Config;
+
+#[derive(Debug, Args)]
+pub(crate) struct BackupArgs {
+    /// A folder that is empty or not there yet. It becomes a data folder: serve it with --data-dir
+    folder: PathBuf,
+}
+
+pub(crate) async fn backup(config: &Config, args: BackupArgs, screen: &mut Screen) -> Result<Exit, Failure> {
+    let (from, to) = (config.data_dir.clone(), args.folder.clone());
+    screen.remark(&format!("copying {} ...", from.display()));
+    let copied = tokio::task::spawn_blocking(move || tokenrail_persistence::backup(&from, &to)).await?;
+    let diagnosis = match copied {
+        Ok(diagnosis) => diagnosis,
+        Err(error @ OpenError::Corrupt { .. }) => {
+            screen.error(&error);
+            return Ok(Exit::Damaged);
+        }
+        Err(error) => return Err(error.into()),
+    };
+    for fault in &diagnosis.faults {
+        screen.remark(&format!("the copy is damaged, as its original: {}: {}", fault.rule, fault.detail));
+    }
+    if !diagnosis.faults.is_empty() {
+        return Ok(Exit::Damaged);
+    }
+    let (agents, events, folder) = (diagnosis.agents, diagnosis.events, args.folder.display().to_string());
+    if screen.json {
+        let done = json!({ "folder": folder, "agents": agents, "events": events });
+        screen.line(Style::Plain, &done.to_string());
+    } else {
+        screen.line(Style::Plain, &format!("{folder}: {agents} agents, {events} events, examined"));
+    }
+    Ok(Exit::Completed)
+}
