@@ -37,6 +37,14 @@ pub(crate) fn step(what: &str, command: &mut Command) -> Result<(), Failure> {
     passed(what, status)
 }
 
+/// As [`step`], and gives what it prints instead of showing it.
+pub(crate) fn output(what: &str, command: &mut Command) -> Result<String, Failure> {
+    println!("==> {what}");
+    let output = command.stderr(Stdio::inherit()).output().map_err(|error| not_started(command, &error))?;
+    passed(what, output.status)?;
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
 /// As [`step`], and shows each line of standard output to `see` too. It is ended, with all that it has started, when
 /// it takes longer than `limit`. A program that ran and failed is an answer here, not an error.
 pub(crate) fn watched(

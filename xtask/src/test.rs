@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::clients::{self, CLIENTS};
-use crate::tools::{self, TOOLS};
+use crate::tools::{self, TOOLS, Tool};
 use crate::{Failure, claude, process};
 
 /// In the path of each test that mounts a file system.
@@ -46,32 +46,41 @@ struct Row {
 
 pub(crate) fn run(which: &Which) -> Result<(), Failure> {
     need_a_c_compiler()?;
-    let foreign = foreign();
     // All targets in one go: the tests start the server's program too, and `cargo test` alone would not build it.
     let build = ["build", "--workspace", "--all-targets", "--locked"];
     process::step("building everything", process::cargo().args(build))?;
-    let program =
-        foreign.iter().find(|it| it.variable == claude::VARIABLE).and_then(|it| it.ready.as_deref().ok());
-    let mut rows = Vec::new();
-    match which {
-        Which::All => {
-            rows.push(Row { what: "rust tests", outcome: rust_tests(program, &foreign)? });
-            rows.push(Row { what: "small disk", outcome: mount_tests(program)? });
-            for (what, tests) in LONG_TESTS {
-                rows.push(Row { what, outcome: long_tests(what, tests)? });
-            }
-            for program in &foreign {
-                rows.push(Row { what: program.what, outcome: foreign_tests(program)? });
-            }
-        }
-        Which::Only(name) => {
-            rows.push(Row { what: "rust tests", outcome: named_tests(name, program, &foreign)? });
-            let missing = foreign.iter().filter_map(|it| Some((it.what, it.ready.as_ref().err()?)));
-            rows.extend(missing.map(|(what, reason)| Row { what, outcome: not_run(reason) }));
-        }
-    }
+    let rows = match which {
+        Which::All => every_part()?,
+        Which::Only(name) => only_named(name)?,
+    };
     println!("\n{}", table(&rows));
     verdict(&rows, is_set("CI"))
+}
+
+fn every_part() -> Result<Vec<Row>, Failure> {
+    let foreign = foreign(|_| true);
+    let program = claude_of(&foreign);
+    let mut rows = vec![
+        Row { what: "rust tests", outcome: rust_tests(program, &foreign)? },
+        Row { what: "small disk", outcome: mount_tests(program)? },
+    ];
+    for (what, tests) in LONG_TESTS {
+        rows.push(Row { what, outcome: long_tests(what, tests)? });
+    }
+    for program in &foreign {
+        rows.push(Row { what: program.what, outcome: foreign_tests(program)? });
+    }
+    Ok(rows)
+}
+
+fn only_named(name: &str) -> Result<Vec<Row>, Failure> {
+    let named = process::output("looking for tests", cargo_test(None).args(["--", name, "--list"]))?;
+    // What no test of that name needs is not fetched.
+    let foreign = foreign(|tests| named.lines().any(|test| test.contains(tests)));
+    let tests = Row { what: "rust tests", outcome: named_tests(name, claude_of(&foreign), &foreign)? };
+    let missing = foreign.iter().filter_map(|it| Some((it.what, it.ready.as_ref().err()?)));
+    let missing = missing.map(|(what, reason)| Row { what, outcome: not_run(reason) });
+    Ok(std::iter::once(tests).chain(missing).collect())
 }
 
 fn rust_tests(program: Option<&Path>, foreign: &[Foreign]) -> Result<Outcome, Failure> {
@@ -126,27 +135,27 @@ struct Foreign {
     ready: Result<PathBuf, Failure>,
 }
 
-/// All of them, fetched if they are not there yet.
-fn foreign() -> Vec<Foreign> {
-    let tools = TOOLS.iter().map(|tool| Foreign {
-        what: tool.what,
-        tests: tool.tests,
-        variable: tool.variable,
-        ready: tool.ready(),
-    });
-    let claude = Foreign {
-        what: "claude CLI",
-        tests: claude::TESTS,
-        variable: claude::VARIABLE,
-        ready: claude::ready(),
-    };
-    let clients = CLIENTS.iter().map(|client| Foreign {
-        what: client.what,
-        tests: client.tests,
-        variable: clients::VARIABLE,
-        ready: client.ready().map(|()| clients::target()),
-    });
-    tools.chain([claude]).chain(clients).collect()
+/// Those whose tests are wanted, fetched if they are not there yet.
+fn foreign(is_wanted: impl Fn(&str) -> bool) -> Vec<Foreign> {
+    let mut all = Vec::new();
+    for tool in TOOLS.iter().filter(|tool| is_wanted(tool.tests)) {
+        let Tool { what, tests, variable, .. } = *tool;
+        all.push(Foreign { what, tests, variable, ready: tool.ready() });
+    }
+    if is_wanted(claude::TESTS) {
+        let (tests, variable) = (claude::TESTS, claude::VARIABLE);
+        all.push(Foreign { what: "claude CLI", tests, variable, ready: claude::ready() });
+    }
+    for client in CLIENTS.iter().filter(|client| is_wanted(client.tests)) {
+        let ready = client.ready().map(|()| clients::target());
+        all.push(Foreign { what: client.what, tests: client.tests, variable: clients::VARIABLE, ready });
+    }
+    all
+}
+
+/// The real agent, which ordinary tests use too.
+fn claude_of(foreign: &[Foreign]) -> Option<&Path> {
+    foreign.iter().find(|it| it.variable == claude::VARIABLE).and_then(|it| it.ready.as_deref().ok())
 }
 
 /// In a run of their own, when nothing else uses the machine: some take seconds of processor time to start.
