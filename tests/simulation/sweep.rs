@@ -91,7 +91,8 @@ fn sweep(seeds: &[u64], stop_early: bool) -> Found {
     let running = Mutex::new(BTreeMap::new());
     let (ended, end) = std::sync::mpsc::channel::<()>();
     std::thread::scope(|scope| {
-        scope.spawn(|| watch_seeds(&running, end));
+        let watched = &running;
+        scope.spawn(move || watch_seeds(watched, &end));
         for _ in 0..threads {
             let ended = ended.clone();
             let (next, stopped, found, running) = (&next, &stopped, &found, &running);
@@ -117,12 +118,12 @@ fn sweep(seeds: &[u64], stop_early: bool) -> Found {
 }
 
 /// Ends the whole test when a seed does not end: nothing else can stop its thread. Returns when all seeds have.
-fn watch_seeds(running: &Mutex<BTreeMap<u64, Instant>>, end: Receiver<()>) {
+fn watch_seeds(running: &Mutex<BTreeMap<u64, Instant>>, end: &Receiver<()>) {
     while end.recv_timeout(Duration::from_secs(1)) == Err(RecvTimeoutError::Timeout) {
         let running = running.lock().unwrap();
         if let Some((seed, _)) = running.iter().find(|(_, began)| SEED_TIME_MAX < began.elapsed()) {
             keep(&BTreeMap::from([(*seed, "does not end".to_owned())]));
-            eprintln!("SEED={seed} does not end");
+            let _ = writeln!(std::io::stderr(), "SEED={seed} does not end");
             std::process::abort();
         }
     }

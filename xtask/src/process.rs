@@ -146,7 +146,7 @@ mod tests {
     fn each_line_is_seen_and_a_failure_is_an_answer() {
         let mut seen = Vec::new();
         let status = watched(LONG, "lines", &mut shell("echo one; printf two; exit 1"), |line| {
-            seen.push(line.to_owned())
+            seen.push(line.to_owned());
         });
         assert_eq!(seen, ["one", "two"]);
         assert!(!status.unwrap().success());

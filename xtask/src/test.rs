@@ -50,40 +50,40 @@ pub(crate) fn run(which: &Which) -> Result<(), Failure> {
     let build = ["build", "--workspace", "--all-targets", "--locked"];
     process::step("building everything", process::cargo().args(build))?;
     let rows = match which {
-        Which::All => every_part()?,
+        Which::All => every_part(),
         Which::Only(name) => only_named(name)?,
     };
     println!("\n{}", table(&rows));
     verdict(&rows, is_set("CI"))
 }
 
-fn every_part() -> Result<Vec<Row>, Failure> {
+fn every_part() -> Vec<Row> {
     let foreign = foreign(|_| true);
     let program = claude_of(&foreign);
     let mut rows = vec![
-        Row { what: "rust tests", outcome: rust_tests(program, &foreign)? },
-        Row { what: "small disk", outcome: mount_tests(program)? },
+        Row { what: "rust tests", outcome: rust_tests(program, &foreign) },
+        Row { what: "small disk", outcome: mount_tests(program) },
     ];
     for (what, tests) in LONG_TESTS {
-        rows.push(Row { what, outcome: long_tests(what, tests)? });
+        rows.push(Row { what, outcome: long_tests(what, tests) });
     }
     for program in &foreign {
-        rows.push(Row { what: program.what, outcome: foreign_tests(program)? });
+        rows.push(Row { what: program.what, outcome: foreign_tests(program) });
     }
-    Ok(rows)
+    rows
 }
 
 fn only_named(name: &str) -> Result<Vec<Row>, Failure> {
     let named = process::output("looking for tests", cargo_test(None).args(["--", name, "--list"]))?;
     // What no test of that name needs is not fetched.
     let foreign = foreign(|tests| named.lines().any(|test| test.contains(tests)));
-    let tests = Row { what: "rust tests", outcome: named_tests(name, claude_of(&foreign), &foreign)? };
+    let tests = Row { what: "rust tests", outcome: named_tests(name, claude_of(&foreign), &foreign) };
     let missing = foreign.iter().filter_map(|it| Some((it.what, it.ready.as_ref().err()?)));
     let missing = missing.map(|(what, reason)| Row { what, outcome: not_run(reason) });
     Ok(std::iter::once(tests).chain(missing).collect())
 }
 
-fn rust_tests(program: Option<&Path>, foreign: &[Foreign]) -> Result<Outcome, Failure> {
+fn rust_tests(program: Option<&Path>, foreign: &[Foreign]) -> Outcome {
     let mut tests = cargo_test(program);
     tests.args(["--", "--skip", MOUNT_TESTS]);
     for (_, long) in LONG_TESTS {
@@ -95,7 +95,7 @@ fn rust_tests(program: Option<&Path>, foreign: &[Foreign]) -> Result<Outcome, Fa
     counted("rust tests", &mut tests)
 }
 
-fn long_tests(what: &str, path: &str) -> Result<Outcome, Failure> {
+fn long_tests(what: &str, path: &str) -> Outcome {
     let mut tests = cargo_test(None);
     tests.args(["--test", "crashes", "--", path, "--skip", tools::STRACE_TESTS, "--skip", MOUNT_TESTS]);
     counted(what, tests.args(["--test-threads", "2"]))
@@ -115,10 +115,10 @@ pub(crate) fn longer(which: &Longer, amount: Option<u64>) -> Result<(), Failure>
 }
 
 /// Tests that mount a small disk of their own, to fill it.
-fn mount_tests(program: Option<&Path>) -> Result<Outcome, Failure> {
+fn mount_tests(program: Option<&Path>) -> Outcome {
     let allowed = Command::new("unshare").args(["--mount", "true"]).output();
     if !allowed.is_ok_and(|answer| answer.status.success()) {
-        return Ok(not_run(&Failure::new("only root can mount a small disk")));
+        return not_run(&Failure::new("only root can mount a small disk"));
     }
     let mut tests = cargo_test(program);
     tests.args(["--test", "e2e", "--", MOUNT_TESTS]);
@@ -159,18 +159,18 @@ fn claude_of(foreign: &[Foreign]) -> Option<&Path> {
 }
 
 /// In a run of their own, when nothing else uses the machine: some take seconds of processor time to start.
-fn foreign_tests(program: &Foreign) -> Result<Outcome, Failure> {
+fn foreign_tests(program: &Foreign) -> Outcome {
     match &program.ready {
         Ok(path) => {
             let mut tests = cargo_test(None);
             tests.env(program.variable, path).args(["--", program.tests, "--test-threads", "2"]);
             counted(&format!("tests with {}", program.what), &mut tests)
         }
-        Err(reason) => Ok(not_run(reason)),
+        Err(reason) => not_run(reason),
     }
 }
 
-fn named_tests(name: &str, program: Option<&Path>, foreign: &[Foreign]) -> Result<Outcome, Failure> {
+fn named_tests(name: &str, program: Option<&Path>, foreign: &[Foreign]) -> Outcome {
     let mut tests = cargo_test(program);
     tests.args(["--", name]);
     for program in foreign {
@@ -195,12 +195,12 @@ fn cargo_test(program: Option<&Path>) -> Command {
 /// Each part of the tests is done in a few minutes. One that takes so long hangs.
 const PART_LIMIT: Duration = Duration::from_mins(20);
 
-fn counted(what: &str, tests: &mut Command) -> Result<Outcome, Failure> {
+fn counted(what: &str, tests: &mut Command) -> Outcome {
     let mut tally = Tally::default();
-    Ok(match process::watched(PART_LIMIT, what, tests, |line| tally.see(line)) {
+    match process::watched(PART_LIMIT, what, tests, |line| tally.see(line)) {
         Ok(status) => tally.outcome(status.success()),
         Err(failure) => Outcome::Failed { reason: failure.to_string() },
-    })
+    }
 }
 
 /// What the test programs said in their last lines.
