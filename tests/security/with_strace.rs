@@ -44,8 +44,9 @@ async fn s13_a_launch_runs_the_configured_program_and_never_a_shell() {
     let mut expected: BTreeSet<String> = known.into_iter().collect();
     expected.insert("/proc/self/exe".to_owned());
     assert_eq!(programs, expected, "{text}");
-    // The server; for each launch the supervisor, the stage before the agent, and the agent; and the question for a version.
-    assert_eq!(calls.len(), 1 + 4 * 3 + 1, "{text}");
+    // The server, which starts itself again with the settings of its memory; for each launch the supervisor, the stage
+    // before the agent, and the agent; and the question for a version.
+    assert_eq!(calls.len(), 2 + 4 * 3 + 1, "{text}");
     assert!(
         !text.contains("touch h") && !text.contains("touch i"),
         "no prompt stands in any argument: {text}"
