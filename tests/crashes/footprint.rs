@@ -14,7 +14,7 @@ use crate::harness::TestServer;
 /// How long what was held may take to be given back. Threads for blocking work end 10 s after they were last used.
 const PATIENCE: Duration = Duration::from_mins(1);
 /// What the allocator may keep: its pools, and the buffers of what is held for those who come next.
-const MEMORY_MORE_KIB: u64 = 48 << 10;
+const MEMORY_MORE_KIB: u64 = 24 << 10;
 /// Descriptors that come and go by themselves: of the database's readers, and of the request that looks.
 const DESCRIPTORS_MORE: u64 = 8;
 const THREADS_MORE: u64 = 4;

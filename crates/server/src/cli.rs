@@ -148,6 +148,9 @@ pub fn main() -> ExitCode {
     if let Err(error) = hidden {
         screen.remark(&format!("warning: agents may be able to read this process's memory: {error}"));
     }
+    if serves && let Err(error) = memory::give_back_after_bursts() {
+        screen.remark(&format!("warning: memory is not given back after bursts: {error}"));
+    }
     if let Some(error) = not_again {
         screen.remark(&format!("warning: the memory allocator keeps its defaults: {error}"));
     }
