@@ -37,6 +37,11 @@
 //! ```
 
 mod claude;
+mod errors;
+mod fields;
+mod line;
+mod open_message;
 mod text;
+mod voice;
 
 pub use claude::ClaudeParser;
