@@ -37,11 +37,22 @@
 //! ```
 
 mod claude;
+mod codex;
+mod conversation;
 mod errors;
 mod fields;
+mod gemini;
+mod jsonl;
 mod line;
 mod open_message;
+mod opencode;
+mod plain_text;
 mod text;
 mod voice;
 
 pub use claude::ClaudeParser;
+pub use codex::CodexParser;
+pub use gemini::GeminiParser;
+pub use jsonl::{JsonlMapping, JsonlParser};
+pub use opencode::OpencodeParser;
+pub use plain_text::PlainTextParser;
