@@ -66,7 +66,8 @@ impl CodexParser {
                 self.tool(phase, &item, "web_search", input, said);
             }
             ("mcp_tool_call" | "mcpToolCall", _) => {
-                let tool = fields::text(item.tool).unwrap_or("mcp_tool_call".into());
+                let name = |raw| fields::text(raw).unwrap_or_default();
+                let tool = format!("mcp__{}__{}", name(item.server), name(item.tool));
                 let input = fields::object(item.arguments).unwrap_or_else(|| JsonText::new_unchecked("{}"));
                 self.tool(phase, &item, &tool, input, said);
             }

@@ -112,6 +112,8 @@ pub(super) struct ThreadItem<'a> {
     #[serde(borrow)]
     pub(super) changes: Raw<'a>,
     #[serde(borrow)]
+    pub(super) server: Raw<'a>,
+    #[serde(borrow)]
     pub(super) tool: Raw<'a>,
     #[serde(borrow)]
     pub(super) arguments: Raw<'a>,

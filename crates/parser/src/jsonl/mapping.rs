@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::path::Fields;
@@ -10,8 +11,10 @@ use crate::fields;
 /// Which field of a line is what, and which kinds of lines there are.
 ///
 /// Fields are named by their path from the top of the line: `text`, `message.content`. An empty path is no field, and
-/// an empty list of kinds is no kind. The default is what the program would best print.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// an empty list of kinds is no kind. The default is what the program would best print. Read from a configuration, what
+/// is left out is as in the default, and an unknown name is an error.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct JsonlMapping {
     /// What kind of line it is; where no line says so, its fields do.
     pub kind: String,

@@ -1,6 +1,5 @@
 //! Where a value stands in a JSON object.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 
 use serde::Deserialize;
@@ -14,7 +13,7 @@ const SEPARATOR: char = '.';
 /// The fields of an object, by name. Of two with the same name the second one counts.
 #[derive(Deserialize)]
 #[serde(transparent)]
-pub(super) struct Fields<'a>(#[serde(borrow)] HashMap<Cow<'a, str>, &'a RawValue>);
+pub(super) struct Fields<'a>(#[serde(borrow)] HashMap<String, &'a RawValue>);
 
 impl<'a> Fields<'a> {
     /// The value at a path of names; none where there is none, or where it is null.

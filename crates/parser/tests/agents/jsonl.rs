@@ -169,3 +169,11 @@ fn a_mapping_without_names_keeps_everything_as_notices() {
     parser.parse(br#"{"type":"delta","text":"a","b":{"c":[1]}}"#, &mut said);
     assert_eq!(Rendering { text_max: 100 }.each(&said), ["notice untyped"]);
 }
+
+#[test]
+fn a_mapping_is_read_with_the_defaults_for_what_is_left_out() {
+    let read = |text: &str| serde_json::from_str::<JsonlMapping>(text);
+    let expected = JsonlMapping { text: "t".into(), results: Vec::new(), ..JsonlMapping::default() };
+    assert_eq!(read(r#"{"text":"t","results":[]}"#).unwrap(), expected);
+    assert!(read(r#"{"texts":"t"}"#).is_err());
+}

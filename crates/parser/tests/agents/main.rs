@@ -20,9 +20,7 @@ mod truth;
 mod whole_messages;
 
 use tokenrail_domain::Said;
-use tokenrail_parser::{
-    CodexParser, GeminiParser, JsonlMapping, JsonlParser, OpencodeParser, PlainTextParser,
-};
+use tokenrail_parser::JsonlMapping;
 use tokenrail_ports::{Activity, IMessageParser};
 
 use self::rendering::Rendering;
@@ -40,14 +38,18 @@ enum Format {
 impl Format {
     const ALL: [Self; 5] = [Self::Codex, Self::Gemini, Self::Opencode, Self::Jsonl, Self::Text];
 
-    fn parser(self) -> Box<dyn IMessageParser> {
+    fn name(self) -> &'static str {
         match self {
-            Self::Codex => Box::new(CodexParser::new()),
-            Self::Gemini => Box::new(GeminiParser::new()),
-            Self::Opencode => Box::new(OpencodeParser::new()),
-            Self::Jsonl => Box::new(JsonlParser::new(JsonlMapping::default())),
-            Self::Text => Box::new(PlainTextParser::new()),
+            Self::Codex => "codex",
+            Self::Gemini => "gemini",
+            Self::Opencode => "opencode",
+            Self::Jsonl => "jsonl",
+            Self::Text => "text",
         }
+    }
+
+    fn parser(self) -> Box<dyn IMessageParser> {
+        tokenrail_parser::parser(self.name(), &JsonlMapping::default()).expect("each format has a parser")
     }
 
     /// All that is said of some lines.
@@ -69,4 +71,13 @@ impl Format {
         assert_eq!(Rendering { text_max: 1000 }.each(&said), expected);
         pump::pump(&said);
     }
+}
+
+#[test]
+fn every_format_has_a_name_and_these_tests_or_those_of_claude() {
+    let mut names: Vec<&str> = Format::ALL.iter().map(|format| format.name()).collect();
+    names.push("claude");
+    names.sort_unstable();
+    assert_eq!(tokenrail_parser::formats().collect::<Vec<_>>(), names);
+    assert!(tokenrail_parser::parser("no such format", &JsonlMapping::default()).is_none());
 }
