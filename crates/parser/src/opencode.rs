@@ -6,7 +6,7 @@
 //!
 //! | line | what is said |
 //! | --- | --- |
-//! | any, with a `sessionID` that is new | [`Said::Session`] |
+//! | the first with a `sessionID` | [`Said::Session`] |
 //! | `step_start` | nothing; a step that has not finished is tried again: notice `api_retry` |
 //! | `text`, `reasoning` | a complete message |
 //! | `tool_use` | a tool call and its result |
@@ -150,7 +150,10 @@ impl IMessageParser for OpencodeParser {
         let text = line::text(line);
         let text = line::trimmed(&text);
         let Some(line) = line::object::<OpencodeLine<'_>>(text, said) else { return };
-        self.conversation.session(fields::text(line.session), said);
+        // A sub-agent's session is not the one to resume.
+        if self.conversation.session_id().is_empty() {
+            self.conversation.session(fields::text(line.session), said);
+        }
         let part: MessagePart<'_> = fields::read(line.part);
         let kind = fields::text(line.kind).unwrap_or("untyped".into());
         let words = || fields::text(part.text).map(Cow::into_owned).unwrap_or_default();

@@ -106,3 +106,9 @@ fn an_error_after_the_end_changes_nothing() {
     let said = crate::rendering::Rendering { text_max: 100 }.each(&said);
     assert_eq!(said.last().map(String::as_str), Some(r#"error unknown "no title""#));
 }
+
+#[test]
+fn the_first_session_is_the_one_to_resume() {
+    let other = r#"{"type":"step_start","sessionID":"child"}"#;
+    Opencode.check(&[other.replace("child", "s"), other.to_owned()], &["session s", "notice api_retry"]);
+}
