@@ -41,25 +41,22 @@ mod busy;
 mod errors;
 mod lines;
 mod messages;
-mod open_message;
 mod result;
 mod stream;
-mod voice;
 
 use std::borrow::Cow;
 
 use serde_json::value::RawValue;
-use tokenrail_domain::{AgentError, ErrorClass, EventBody, JsonText, Said, Usage};
+use tokenrail_domain::{AgentError, EventBody, JsonText, Said, Usage};
 use tokenrail_ports::{Activity, IMessageParser};
 
 use self::busy::Busy;
-use self::lines::{ControlLine, Delta, DeltaLine, Head, Labelled, Message, MessageLine, Raw, StreamEvent};
-use self::messages::notice;
+use self::lines::{
+    ControlLine, Delta, DeltaLine, Head, Labelled, Message, MessageLine, Raw, StreamEvent, reread,
+};
 use self::stream::Stream;
-use self::voice::Voice;
-
-/// How much of a line that makes no sense is shown.
-const SHOWN_CHARS_MAX: usize = 200;
+use crate::line::{self, nonsense, notice};
+use crate::voice::Voice;
 
 /// Reads what one process of Claude Code prints: make a new one for each process.
 ///
@@ -88,9 +85,8 @@ impl ClaudeParser {
 
 impl IMessageParser for ClaudeParser {
     fn parse(&mut self, line: &[u8], said: &mut Vec<Said>) {
-        // The strict check is several times faster than the lossy one, and nearly always enough.
-        let line = str::from_utf8(line).map_or_else(|_| String::from_utf8_lossy(line), Cow::Borrowed);
-        let line = line.trim_matches([' ', '\t', '\r', '\n']);
+        let line = line::text(line);
+        let line = line::trimmed(&line);
         match line.as_bytes().first() {
             None => {}
             Some(b'[') => match serde_json::from_str::<Vec<&RawValue>>(line) {
@@ -248,11 +244,6 @@ impl ClaudeParser {
     }
 }
 
-/// Reads the rest of a line whose head was read: it is an object.
-fn reread<'a, T: serde::Deserialize<'a> + Default>(line: &'a str) -> T {
-    serde_json::from_str(line).unwrap_or_default()
-}
-
 fn usage(event: &StreamEvent<'_>) -> Option<Said> {
     let delta: Delta<'_> = lines::read(event.delta);
     let stop_reason = lines::text(delta.stop_reason).map(Cow::into_owned);
@@ -274,14 +265,6 @@ fn control(kind: &str, line: &str, said: &mut Vec<Said>) {
         _ => return,
     };
     said.push(notice(subtype, JsonText::new_unchecked(line)));
-}
-
-fn nonsense(line: &str) -> Said {
-    let shown: String = line.chars().take(SHOWN_CHARS_MAX).collect();
-    let more = if shown.len() < line.len() { " …" } else { "" };
-    let text = format!("the agent printed a line that is no JSON object: {shown}{more}");
-    let error = errors::agent_error(ErrorClass::Protocol, Some("line_invalid"), text);
-    Said::Event(EventBody::Error(Box::new(error)))
 }
 
 fn unknown(head: &Head<'_>, line: &str) -> Said {

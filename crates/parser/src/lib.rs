@@ -4,8 +4,11 @@
 //! deterministic, without I/O. Nothing here knows of servers, stores or clients, so the crate works alone.
 //! Read in this order:
 //!
-//! 1. [`ClaudeParser`]: the stream-json of Claude Code, versions 1.0 to 2.1, with or without partial messages;
-//! 2. `text`: JSON strings, decoded leniently.
+//! 1. [`formats()`], [`parser()`]: the formats by name;
+//! 2. [`GeminiParser`]: a small one, to see how a parser is made;
+//! 3. [`ClaudeParser`]: the stream-json of Claude Code, versions 1.0 to 2.1, with or without partial messages;
+//! 4. [`CodexParser`], [`OpencodeParser`]: two more agents; [`JsonlParser`], [`PlainTextParser`]: programs of your own;
+//! 5. `conversation`, `open_message`, `errors`, `fields`, `text`: what parsers are made of.
 //!
 //! ```
 //! use tokenrail_domain::{EventBody, Said};
@@ -37,6 +40,24 @@
 //! ```
 
 mod claude;
+mod codex;
+mod conversation;
+mod errors;
+mod fields;
+mod formats;
+mod gemini;
+mod jsonl;
+mod line;
+mod open_message;
+mod opencode;
+mod plain_text;
 mod text;
+mod voice;
 
 pub use claude::ClaudeParser;
+pub use codex::CodexParser;
+pub use formats::{formats, parser};
+pub use gemini::GeminiParser;
+pub use jsonl::{JsonlMapping, JsonlParser};
+pub use opencode::OpencodeParser;
+pub use plain_text::PlainTextParser;

@@ -7,37 +7,14 @@
 use tokenrail_domain::{AgentError, ErrorClass};
 
 use super::lines::{self, Labelled, MessageLine, Raw, ResultLine};
+pub(super) use crate::errors::agent_error;
+use crate::errors::{of_name, of_status, of_text};
 
 /// The model whose messages the agent writes itself.
 const SYNTHETIC: &str = "<synthetic>";
 /// What 1.0 and 2.0 print in place of an answer without calling it an error.
 const ERROR_OPENINGS: [&str; 5] =
     ["API Error", "Invalid API key", "Credit balance is too low", "Prompt is too long", "Request timed out"];
-/// Phrases of error texts, in lower case; the first one that is found decides.
-const PHRASES: [(&str, ErrorClass); 22] = [
-    ("rate limit", ErrorClass::RateLimit),
-    ("usage limit", ErrorClass::RateLimit),
-    ("overloaded", ErrorClass::Overloaded),
-    ("at capacity", ErrorClass::Overloaded),
-    ("timed out", ErrorClass::Timeout),
-    ("timeout", ErrorClass::Timeout),
-    ("connection", ErrorClass::Network),
-    ("econn", ErrorClass::Network),
-    ("enotfound", ErrorClass::Network),
-    ("fetch failed", ErrorClass::Network),
-    ("invalid api key", ErrorClass::Authentication),
-    ("run /login", ErrorClass::Authentication),
-    ("authenticat", ErrorClass::Authentication),
-    ("credit balance", ErrorClass::InvalidRequest),
-    ("prompt is too long", ErrorClass::InvalidRequest),
-    ("request too large", ErrorClass::InvalidRequest),
-    ("output token maximum", ErrorClass::InvalidRequest),
-    ("usage policy", ErrorClass::InvalidRequest),
-    ("safeguards", ErrorClass::InvalidRequest),
-    ("selected model", ErrorClass::InvalidRequest),
-    ("no conversation found", ErrorClass::InvalidRequest),
-    ("--resume requires", ErrorClass::InvalidRequest),
-];
 
 /// The fields that tell an error; assistant lines and results have the same.
 #[derive(Default)]
@@ -88,60 +65,10 @@ pub(super) fn of_api(error: Raw<'_>) -> AgentError {
     Fault { api_type: type_name, ..Fault::default() }.tell(&text)
 }
 
-pub(super) fn agent_error(class: ErrorClass, code: Option<&str>, text: String) -> AgentError {
-    AgentError {
-        class,
-        code: code.map(str::to_owned),
-        text,
-        retry_after_ms: None,
-        recoverable: class.is_recoverable(),
-    }
-}
-
 /// Whether an assistant line is no answer but the agent's own report of an error.
 pub(super) fn is_error(line: &MessageLine<'_>, model: Raw<'_>, text: &str) -> bool {
     lines::is_true(line.is_api_error_message)
         || line.error.is_some()
         || (lines::text(model).as_deref() == Some(SYNTHETIC)
             && ERROR_OPENINGS.iter().any(|opening| text.starts_with(opening)))
-}
-
-fn of_name(name: &str) -> Option<ErrorClass> {
-    Some(match name {
-        "rate_limit" | "rate_limit_error" => ErrorClass::RateLimit,
-        "overloaded" | "overloaded_error" => ErrorClass::Overloaded,
-        "authentication_failed" | "authentication_error" | "permission_error" | "oauth_org_not_allowed" => {
-            ErrorClass::Authentication
-        }
-        "invalid_request"
-        | "invalid_request_error"
-        | "not_found_error"
-        | "request_too_large"
-        | "billing_error"
-        | "model_not_found"
-        | "max_output_tokens" => ErrorClass::InvalidRequest,
-        "connection_failed" => ErrorClass::Network,
-        "timeout" | "timeout_error" => ErrorClass::Timeout,
-        _ => return None,
-    })
-}
-
-/// Any failure of the server counts as overload: what can be done about it is the same, to try again later.
-fn of_status(status: u16) -> Option<ErrorClass> {
-    Some(match status {
-        429 => ErrorClass::RateLimit,
-        401 | 403 => ErrorClass::Authentication,
-        408 | 504 => ErrorClass::Timeout,
-        400..500 => ErrorClass::InvalidRequest,
-        500..600 => ErrorClass::Overloaded,
-        _ => return None,
-    })
-}
-
-fn of_text(text: &str) -> Option<ErrorClass> {
-    let status = text.strip_prefix("API Error: ").and_then(|rest| rest.get(..3)?.parse().ok());
-    status.and_then(of_status).or_else(|| {
-        let text = text.to_lowercase();
-        PHRASES.iter().find(|(phrase, _)| text.contains(phrase)).map(|(_, class)| *class)
-    })
 }

@@ -1,19 +1,10 @@
 //! The lines as Claude Code writes them.
-//!
-//! Every field is an unread JSON value until somebody asks for it: so a lone surrogate, a field that has changed
-//! its type or a deep nesting costs that field and not the line. (A tagged enum would read better, but serde
-//! cannot keep raw values inside one.)
-
-use std::borrow::Cow;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokenrail_domain::{ContentBlock, JsonText};
 
-use crate::text;
-
-/// A JSON value that is not read yet; none where it is missing or null.
-pub(super) type Raw<'a> = Option<&'a RawValue>;
+pub(super) use crate::fields::{Raw, elements, is_true, number, object, read, reread, text};
 
 /// What every line may have: enough to know where it goes.
 #[derive(Deserialize)]
@@ -234,36 +225,6 @@ pub(super) struct TaskLine<'a> {
     pub(super) patch: Raw<'a>,
     #[serde(borrow)]
     pub(super) status: Raw<'a>,
-}
-
-/// Reads an object; what is missing, or is something else, reads as an object without fields.
-pub(super) fn read<'a, T: Deserialize<'a> + Default>(raw: Raw<'a>) -> T {
-    raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
-}
-
-/// Reads a string.
-pub(super) fn text(raw: Raw<'_>) -> Option<Cow<'_, str>> {
-    text::decode(raw?.get())
-}
-
-/// Whether the field is there and true.
-pub(super) fn is_true(raw: Raw<'_>) -> bool {
-    raw.is_some_and(|raw| raw.get() == "true")
-}
-
-/// Reads a number.
-pub(super) fn number<'a, T: Deserialize<'a>>(raw: Raw<'a>) -> Option<T> {
-    serde_json::from_str(raw?.get()).ok()
-}
-
-/// Takes an object as it is.
-pub(super) fn object(raw: Raw<'_>) -> Option<JsonText> {
-    raw.filter(|raw| raw.get().starts_with('{')).map(|raw| JsonText::new_unchecked(raw.get()))
-}
-
-/// The elements of an array; of anything else, none.
-pub(super) fn elements(raw: Raw<'_>) -> Vec<&RawValue> {
-    raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
 }
 
 /// The content of a message: a string, or an array of blocks.

@@ -2,14 +2,13 @@
 
 use std::borrow::Cow;
 
-use serde_json::value::RawValue;
-use tokenrail_domain::{
-    ContentBlock, EventBody, JsonText, MessageOutcome, Notice, Said, ToolCall, ToolResult,
-};
+use tokenrail_domain::{ContentBlock, EventBody, JsonText, MessageOutcome, Said, ToolCall, ToolResult};
 
 use super::ClaudeParser;
 use super::errors::{self, Fault};
-use super::lines::{self, Block, Message, MessageLine, Raw};
+use super::lines::{self, Block, Message, MessageLine};
+use crate::fields;
+use crate::line::notice;
 
 /// How the agent notes that somebody stopped it.
 const INTERRUPT_NOTE: &str = "[Request interrupted by user";
@@ -87,10 +86,6 @@ impl ClaudeParser {
     }
 }
 
-pub(super) fn notice(subtype: &str, data: JsonText) -> Said {
-    Said::Event(EventBody::Notice(Box::new(Notice { subtype: subtype.to_owned(), data })))
-}
-
 fn call(block: &ContentBlock, parent_call: Option<&str>) -> Option<ToolCall> {
     let ContentBlock::ToolUse { call, tool, input } = block else { return None };
     Some(ToolCall {
@@ -102,15 +97,10 @@ fn call(block: &ContentBlock, parent_call: Option<&str>) -> Option<ToolCall> {
 }
 
 fn tool_result(block: &Block<'_>, parent_call: Option<String>) -> ToolResult {
-    let content = |raw: Raw<'_>| raw.map_or_else(|| JsonText::string(""), as_given);
     ToolResult {
         call: lines::text(block.tool_use_id).unwrap_or_default().into_owned(),
-        content: content(block.content),
+        content: fields::as_given(block.content),
         is_error: lines::is_true(block.is_error),
         parent_call,
     }
-}
-
-fn as_given(raw: &RawValue) -> JsonText {
-    JsonText::new_unchecked(raw.get())
 }

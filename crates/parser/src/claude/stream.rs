@@ -4,8 +4,8 @@ use serde_json::value::RawValue;
 use tokenrail_domain::ContentBlock;
 
 use super::lines::{self, Delta, Raw};
-use super::open_message::{OpenMessage, Piece};
-use super::voice::Voice;
+use crate::open_message::{OpenMessage, Piece};
+use crate::voice::Voice;
 
 /// The main thread's stream: at most one message is open at a time.
 #[derive(Debug, Default)]

@@ -10,7 +10,8 @@ use tokenrail_domain::{EventBody, Notice, Said};
 use tokenrail_parser::ClaudeParser;
 use tokenrail_ports::{Activity, IMessageParser};
 
-use crate::pump::{parse, pump};
+use crate::parse;
+use crate::pump::pump;
 use crate::rendering::Rendering;
 
 /// All that is said of the lines, in the words of [`Rendering`].

@@ -4,7 +4,8 @@ use proptest::prelude::*;
 use tokenrail_domain::{ErrorClass, EventBody, Said};
 
 use crate::fixtures::{Recording, recordings};
-use crate::pump::{parse, pump};
+use crate::parse;
+use crate::pump::pump;
 
 /// Words of the format, to build lines that are nearly right.
 const WORDS: [&str; 24] = [

@@ -9,3 +9,11 @@ mod pump;
 mod recordings;
 mod rendering;
 mod whole_messages;
+
+use tokenrail_domain::Said;
+use tokenrail_parser::ClaudeParser;
+
+/// All that is said of some lines.
+fn parse<'a>(lines: impl IntoIterator<Item = &'a [u8]>) -> Vec<Said> {
+    pump::read(&mut ClaudeParser::new(), lines)
+}

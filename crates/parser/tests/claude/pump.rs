@@ -5,12 +5,13 @@ use std::collections::BTreeSet;
 use tokenrail_domain::{
     Assembler, CompleteMessage, ContentBlock, EventBody, MessageOutcome, Said, Sequence, ToolCall, ToolResult,
 };
-use tokenrail_parser::ClaudeParser;
 use tokenrail_ports::IMessageParser;
 
-/// All that is said of some lines.
-pub(crate) fn parse<'a>(lines: impl IntoIterator<Item = &'a [u8]>) -> Vec<Said> {
-    let mut parser = ClaudeParser::new();
+/// All that a parser says of some lines.
+pub(crate) fn read<'a>(
+    parser: &mut dyn IMessageParser,
+    lines: impl IntoIterator<Item = &'a [u8]>,
+) -> Vec<Said> {
     let mut said = Vec::new();
     for line in lines {
         parser.parse(line, &mut said);

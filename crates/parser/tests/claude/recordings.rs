@@ -8,7 +8,7 @@ use tokenrail_parser::ClaudeParser;
 use tokenrail_ports::IMessageParser;
 
 use crate::fixtures::{Recording, recordings};
-use crate::pump::parse;
+use crate::parse;
 use crate::rendering::Rendering;
 
 /// Each thing said after the number of its line; a run of deltas after the number of its first one.

@@ -7,7 +7,8 @@ use serde_json::Value;
 use tokenrail_domain::{CompleteMessage, ToolCall};
 
 use crate::fixtures::{Recording, recordings};
-use crate::pump::{parse, pump, reasoning};
+use crate::parse;
+use crate::pump::{pump, reasoning};
 
 /// Text and reasoning of one message, and the call whose sub-agent said it.
 type Words = (Option<String>, String, String);

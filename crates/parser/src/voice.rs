@@ -3,26 +3,26 @@
 use tokenrail_domain::{CompleteMessage, ContentBlock, EventBody, MessageOrdinal, MessageOutcome, Said};
 
 /// Takes what the parser says, and numbers the messages of the turn.
-pub(super) struct Voice<'a> {
-    pub(super) said: &'a mut Vec<Said>,
+pub(crate) struct Voice<'a> {
+    pub(crate) said: &'a mut Vec<Said>,
     /// The ordinal of the turn's next message.
-    pub(super) next: &'a mut u32,
+    pub(crate) next: &'a mut u32,
 }
 
 impl Voice<'_> {
     /// Takes the ordinal of a message that is about to say something.
-    pub(super) fn ordinal(&mut self) -> MessageOrdinal {
+    pub(crate) fn ordinal(&mut self) -> MessageOrdinal {
         let ordinal = MessageOrdinal(*self.next);
         *self.next += 1;
         ordinal
     }
 
-    pub(super) fn event(&mut self, body: EventBody) {
+    pub(crate) fn event(&mut self, body: EventBody) {
         self.said.push(Said::Event(body));
     }
 
     /// Says a message that was not said in pieces; nothing where nothing is in it.
-    pub(super) fn whole(
+    pub(crate) fn whole(
         &mut self,
         mut blocks: Vec<ContentBlock>,
         outcome: MessageOutcome,

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tokenrail_domain::{ContentBlock, EventBody, JsonText, MessageOrdinal, MessageOutcome, Part, Said};
 
-use super::voice::Voice;
 use crate::text::SurrogateJoiner;
+use crate::voice::Voice;
 
 /// One message that comes in pieces: what it has said, and which of its blocks came whole as well.
 ///
@@ -13,10 +13,10 @@ use crate::text::SurrogateJoiner;
 /// whole block comes. Where they said what the block does not have, or where only some of the blocks are void,
 /// the pieces cannot be corrected: the message is abandoned and its good blocks are said again, whole.
 #[derive(Debug, Default)]
-pub(super) struct OpenMessage {
+pub(crate) struct OpenMessage {
     id: Option<String>,
     /// The agent cut it short because somebody stopped it.
-    pub(super) cancelled: bool,
+    pub(crate) cancelled: bool,
     ordinal: Option<MessageOrdinal>,
     parts: BTreeMap<u32, OpenPart>,
     /// The parts that no whole block has repeated yet.
@@ -27,7 +27,7 @@ pub(super) struct OpenMessage {
 
 /// What a part is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Piece {
+pub(crate) enum Piece {
     Text,
     Reasoning,
     ToolInput,
@@ -49,12 +49,12 @@ struct OpenPart {
 }
 
 impl OpenMessage {
-    pub(super) fn new(id: Option<String>) -> Self {
+    pub(crate) fn new(id: Option<String>) -> Self {
         Self { id, ..Self::default() }
     }
 
     /// Whether a line about message `id` is about this one. Where one of them has no id, it is.
-    pub(super) fn is_of(&self, id: Option<&str>) -> bool {
+    pub(crate) fn is_of(&self, id: Option<&str>) -> bool {
         match (self.id.as_deref(), id) {
             (Some(own), Some(other)) => own == other,
             _ => true,
@@ -62,16 +62,22 @@ impl OpenMessage {
     }
 
     /// Whether it has shown something that no whole block has repeated.
-    pub(super) fn is_unfinished(&self) -> bool {
+    pub(crate) fn is_unfinished(&self) -> bool {
         self.unrepeated.iter().any(|(_, index)| self.parts.get(index).is_some_and(|part| part.shown))
     }
 
-    pub(super) fn awaits_repetition(&self) -> bool {
+    pub(crate) fn awaits_repetition(&self) -> bool {
         !self.unrepeated.is_empty()
     }
 
+    /// The text so far.
+    pub(crate) fn text(&self) -> String {
+        let texts = self.parts.values().filter(|part| part.piece == Piece::Text);
+        texts.map(|part| part.said.as_str()).collect()
+    }
+
     /// A block begins.
-    pub(super) fn start(&mut self, index: u32, block: ContentBlock) {
+    pub(crate) fn start(&mut self, index: u32, block: ContentBlock) {
         if self.parts.contains_key(&index) {
             return;
         }
@@ -82,7 +88,7 @@ impl OpenMessage {
     }
 
     /// A piece of a block comes: `raw` is a JSON string.
-    pub(super) fn say(&mut self, index: u32, piece: Piece, raw: &str, voice: &mut Voice<'_>) {
+    pub(crate) fn say(&mut self, index: u32, piece: Piece, raw: &str, voice: &mut Voice<'_>) {
         let part = self.part(index, piece);
         // A block that was repeated is complete, and a piece of another kind makes no sense.
         if part.repeated || part.piece != piece {
@@ -97,7 +103,7 @@ impl OpenMessage {
     }
 
     /// A block ends.
-    pub(super) fn stop(&mut self, index: u32, voice: &mut Voice<'_>) {
+    pub(crate) fn stop(&mut self, index: u32, voice: &mut Voice<'_>) {
         let lone = self.parts.get_mut(&index).and_then(|part| part.joiner.finish());
         if let Some(lone) = lone {
             self.show(index, lone.to_string(), voice);
@@ -105,7 +111,7 @@ impl OpenMessage {
     }
 
     /// Ends all blocks.
-    pub(super) fn flush(&mut self, voice: &mut Voice<'_>) {
+    pub(crate) fn flush(&mut self, voice: &mut Voice<'_>) {
         let unrepeated: Vec<u32> = self.unrepeated.iter().map(|(_, index)| *index).collect();
         for index in unrepeated {
             self.stop(index, voice);
@@ -113,7 +119,7 @@ impl OpenMessage {
     }
 
     /// A whole block comes that repeats a part.
-    pub(super) fn repeat(&mut self, block: ContentBlock, voice: &mut Voice<'_>) {
+    pub(crate) fn repeat(&mut self, block: ContentBlock, voice: &mut Voice<'_>) {
         let index = self.repeated_part(&block);
         let piece = Piece::of(&block);
         let part = self.part(index, piece);
@@ -138,7 +144,7 @@ impl OpenMessage {
     }
 
     /// Whether a block that comes late repeats a part; each part is repeated once.
-    pub(super) fn has_said(&mut self, block: &ContentBlock) -> bool {
+    pub(crate) fn has_said(&mut self, block: &ContentBlock) -> bool {
         let piece = Piece::of(block);
         let found = self.unrepeated_parts(piece).find(|(_, part)| part.block().as_ref() == Some(block));
         let by_call = || self.unrepeated_parts(piece).find(|(_, part)| part.is_call_of(block));
@@ -148,7 +154,7 @@ impl OpenMessage {
     }
 
     /// The message ends. The parts from `abandoned` on that were not repeated whole are void.
-    pub(super) fn finish(&mut self, abandoned: Option<u32>, voice: &mut Voice<'_>) {
+    pub(crate) fn finish(&mut self, abandoned: Option<u32>, voice: &mut Voice<'_>) {
         let is_void =
             |index: u32, part: &OpenPart| !part.repeated && abandoned.is_some_and(|from| from <= index);
         let any_shown_is_void = self.parts.iter().any(|(index, part)| part.shown && is_void(*index, part));

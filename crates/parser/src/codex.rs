@@ -1,0 +1,160 @@
+//! The two formats of Codex: `codex exec --json`, and what `codex app-server` prints.
+//!
+//! They tell the same things in two ways: `exec` only what is complete, `app-server` (JSON-RPC) with deltas too, and
+//! several turns in one process. A line tells by itself of which it is.
+//!
+//! | `exec` | `app-server` | what is said |
+//! | --- | --- | --- |
+//! | `thread.started` | a result with a `thread`, `thread/started` | [`Said::Session`] |
+//! | `turn.started` | `turn/started` | nothing; after a turn's end [`Said::NextTurn`] |
+//! | | `item/…/delta` and the like | a delta of text or reasoning |
+//! | `item.completed` of a message, of reasoning | `item/completed` | a complete message; the end of its deltas |
+//! | `item.started` of a command, a patch, a tool | `item/started` | a tool call |
+//! | `item.completed` of one | `item/completed` | a tool result |
+//! | item `todo_list` | `turn/plan/updated` | notice `todo_list` |
+//! | item `error` | `configWarning` | notice `warning` |
+//! | `error` that announces another try | `error` with `willRetry` | notice `api_retry`; open messages are abandoned |
+//! | other `error` | other `error` | error |
+//! | | `thread/tokenUsage/updated` | usage |
+//! | `turn.completed`, `turn.failed` | `turn/completed` | [`Said::Close`]; before it an error, if it is a new one |
+//! | | a request of the agent's | notice `permission_request` |
+//! | | an error in answer to a request | error and [`Said::Close`]; in a turn, notice `control_error` |
+//! | | other answers, states, limits, diffs, other threads | nothing |
+//! | item of any other type | item of any other type | notice with the type for a name |
+//! | an object of any other type | any other method | notice with its name |
+//! | anything else | anything else | error `line_invalid` |
+//!
+//! A stream of `exec` that broke off and is tried again repeats the items that it had completed, under new ids:
+//! they are said once.
+//!
+//! Exit codes say nothing that the lines do not: 1 is a failed turn, and also an interrupt without a last line. Calls
+//! of tools that do not exist are on standard error only.
+
+mod app_server;
+mod errors;
+mod items;
+mod lines;
+
+use std::collections::BTreeMap;
+
+use tokenrail_domain::{JsonText, Said, TurnClose};
+use tokenrail_ports::{Activity, IMessageParser};
+
+use self::items::Repeats;
+use self::lines::{Failure, Head, ThreadItem};
+use crate::conversation::Conversation;
+use crate::fields;
+use crate::line::{self, notice};
+use crate::open_message::OpenMessage;
+
+/// How `exec` announces that it tries again: `Reconnecting... 1/5 (…)`.
+const RETRY: &str = "Reconnecting...";
+
+/// Reads what one process of Codex prints: make a new one for each process.
+///
+/// The table at the top of its source file says what becomes of each line.
+#[derive(Debug, Default)]
+pub struct CodexParser {
+    conversation: Conversation,
+    /// Messages that come in pieces, by their item.
+    open: BTreeMap<String, OpenMessage>,
+    repeats: Repeats,
+    /// `app-server` is in a turn: an error that answers a request is not the end of it.
+    in_turn: bool,
+    /// What the thread has taken so far.
+    usage: Option<JsonText>,
+}
+
+/// What a line says of an item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Started,
+    Completed,
+}
+
+impl CodexParser {
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl IMessageParser for CodexParser {
+    fn parse(&mut self, line: &[u8], said: &mut Vec<Said>) {
+        let text = line::text(line);
+        let text = line::trimmed(&text);
+        let Some(head) = line::object::<Head<'_>>(text, said) else { return };
+        match (fields::text(head.method), head.id) {
+            (Some(_), Some(_)) => said.push(notice("permission_request", JsonText::new_unchecked(text))),
+            (Some(method), None) => self.notification(&method, &fields::read(head.params), text, said),
+            (None, Some(_)) if head.kind.is_none() => self.answer(&head, text, said),
+            _ => self.exec(&head, text, said),
+        }
+    }
+
+    fn activity(&self) -> Activity {
+        self.conversation.activity()
+    }
+}
+
+impl CodexParser {
+    /// A line of `codex exec --json`.
+    fn exec(&mut self, head: &Head<'_>, text: &str, said: &mut Vec<Said>) {
+        let kind = fields::text(head.kind).unwrap_or("untyped".into());
+        match &*kind {
+            "thread.started" => self.conversation.session(fields::text(head.thread_id), said),
+            "turn.started" => self.conversation.begin_turn(said),
+            "item.started" => self.item(Phase::Started, head.item, said),
+            "item.completed" => self.item(Phase::Completed, head.item, said),
+            // Items that are updated are completed too; but a list of things to do is shown as it changes.
+            "item.updated" => {
+                let item: ThreadItem<'_> = fields::read(head.item);
+                if item.is_todo_list() {
+                    self.item(Phase::Completed, head.item, said);
+                }
+            }
+            "turn.completed" => {
+                self.usage = fields::object(head.usage);
+                self.close(TurnClose::default(), said);
+            }
+            "turn.failed" => {
+                let failure: Failure<'_> = fields::read(head.error);
+                self.fail(&failure, false, said);
+            }
+            "error" => {
+                let failure: Failure<'_> = fields::reread(text);
+                let retry = fields::text(failure.message).is_some_and(|text| text.starts_with(RETRY));
+                self.error(&failure, retry, text, said);
+            }
+            _ => said.push(notice(&kind, JsonText::new_unchecked(text))),
+        }
+    }
+
+    /// An error, or the news of another try.
+    fn error(&mut self, failure: &Failure<'_>, retry: bool, text: &str, said: &mut Vec<Said>) {
+        if retry {
+            self.repeats.expect();
+            self.abandon(said);
+            said.push(notice("api_retry", JsonText::new_unchecked(text)));
+        } else {
+            self.conversation.tell(errors::of(failure), said);
+        }
+    }
+
+    /// The turn ends as failed, or as interrupted.
+    fn fail(&mut self, failure: &Failure<'_>, interrupted: bool, said: &mut Vec<Said>) {
+        let error = match failure.message {
+            Some(_) => errors::of(failure),
+            None if interrupted => errors::interrupted(),
+            None => self.conversation.last_error(),
+        };
+        self.close(TurnClose { error: Some(error), interrupted, ..TurnClose::default() }, said);
+    }
+
+    fn close(&mut self, close: TurnClose, said: &mut Vec<Said>) {
+        self.leave_open(close.error.is_none(), said);
+        self.repeats = Repeats::default();
+        self.in_turn = false;
+        let usage = self.usage.take();
+        self.conversation.close(TurnClose { usage, ..close }, said);
+    }
+}

@@ -1,0 +1,148 @@
+//! What kind of error an agent tells.
+//!
+//! Agents name their errors in fields, or in texts that quote the model's API. Formats differ in where the words
+//! stand, and hardly in the words.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokenrail_domain::{AgentError, ErrorClass};
+
+use crate::fields::{self, Raw};
+
+/// Phrases of error texts, in lower case; the first one that is found decides.
+const PHRASES: [(&str, ErrorClass); 30] = [
+    ("rate limit", ErrorClass::RateLimit),
+    ("usage limit", ErrorClass::RateLimit),
+    ("overloaded", ErrorClass::Overloaded),
+    ("at capacity", ErrorClass::Overloaded),
+    ("timed out", ErrorClass::Timeout),
+    ("timeout", ErrorClass::Timeout),
+    ("connection", ErrorClass::Network),
+    ("econn", ErrorClass::Network),
+    ("enotfound", ErrorClass::Network),
+    ("fetch failed", ErrorClass::Network),
+    ("invalid api key", ErrorClass::Authentication),
+    ("run /login", ErrorClass::Authentication),
+    ("authenticat", ErrorClass::Authentication),
+    ("credit balance", ErrorClass::InvalidRequest),
+    ("prompt is too long", ErrorClass::InvalidRequest),
+    ("request too large", ErrorClass::InvalidRequest),
+    ("output token maximum", ErrorClass::InvalidRequest),
+    ("usage policy", ErrorClass::InvalidRequest),
+    ("safeguards", ErrorClass::InvalidRequest),
+    ("selected model", ErrorClass::InvalidRequest),
+    ("no conversation found", ErrorClass::InvalidRequest),
+    ("--resume requires", ErrorClass::InvalidRequest),
+    ("context window", ErrorClass::InvalidRequest),
+    ("quota", ErrorClass::RateLimit),
+    ("high demand", ErrorClass::Overloaded),
+    ("unauthorized", ErrorClass::Authentication),
+    ("stream disconnected", ErrorClass::Network),
+    // The model's answer broke off or was garbled, in the words of those who read it.
+    ("in json at position", ErrorClass::Network),
+    ("incomplete json", ErrorClass::Network),
+    ("empty response", ErrorClass::Network),
+];
+
+/// What stands before an HTTP status in an error text.
+const BEFORE_STATUS: [&str; 3] = ["API Error: ", "status ", "status code "];
+/// How deep an error may stand in an error. Deeper ones are texts.
+const QUOTED_DEPTH_MAX: usize = 4;
+
+pub(crate) fn agent_error(class: ErrorClass, code: Option<&str>, text: String) -> AgentError {
+    AgentError {
+        class,
+        code: code.map(str::to_owned),
+        text,
+        retry_after_ms: None,
+        recoverable: class.is_recoverable(),
+    }
+}
+
+pub(crate) fn of_name(name: &str) -> Option<ErrorClass> {
+    Some(match name {
+        "rate_limit" | "rate_limit_error" => ErrorClass::RateLimit,
+        "overloaded" | "overloaded_error" => ErrorClass::Overloaded,
+        "authentication_failed" | "authentication_error" | "permission_error" | "oauth_org_not_allowed" => {
+            ErrorClass::Authentication
+        }
+        "invalid_request"
+        | "invalid_request_error"
+        | "not_found_error"
+        | "request_too_large"
+        | "billing_error"
+        | "model_not_found"
+        | "max_output_tokens" => ErrorClass::InvalidRequest,
+        "connection_failed" => ErrorClass::Network,
+        "timeout" | "timeout_error" => ErrorClass::Timeout,
+        _ => return None,
+    })
+}
+
+/// Any failure of the server counts as overload: what can be done about it is the same, to try again later.
+pub(crate) fn of_status(status: u16) -> Option<ErrorClass> {
+    Some(match status {
+        429 => ErrorClass::RateLimit,
+        401 | 403 => ErrorClass::Authentication,
+        408 | 504 => ErrorClass::Timeout,
+        400..500 => ErrorClass::InvalidRequest,
+        500..600 => ErrorClass::Overloaded,
+        _ => return None,
+    })
+}
+
+/// An error of which only the text is known. Where it quotes an answer of the model's API, that says what it is of,
+/// and its message is what is shown.
+pub(crate) fn told(text: &str) -> AgentError {
+    match quoted(text) {
+        (Some(class), Some(message)) => agent_error(class, None, message),
+        (class, _) => {
+            let class = class.or_else(|| of_text(text)).unwrap_or(ErrorClass::Unknown);
+            agent_error(class, None, text.to_owned())
+        }
+    }
+}
+
+/// Of several signs of one kind of error the first that is known decides.
+pub(crate) fn of_text(text: &str) -> Option<ErrorClass> {
+    let status = |before: &&str| {
+        let (_, rest) = text.split_once(*before)?;
+        of_status(rest.get(..3)?.parse().ok()?)
+    };
+    BEFORE_STATUS.iter().find_map(status).or_else(|| {
+        let text = text.to_lowercase();
+        PHRASES.iter().find(|(phrase, _)| text.contains(phrase)).map(|(_, class)| *class)
+    })
+}
+
+/// An answer of the model's API: `{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","message":"…"}}`,
+/// `{"type":"overloaded_error","message":"…"}` and the like.
+#[derive(Deserialize, Default)]
+struct Answer<'a> {
+    #[serde(borrow)]
+    error: Raw<'a>,
+    #[serde(borrow, rename = "type")]
+    kind: Raw<'a>,
+    #[serde(borrow)]
+    code: Raw<'a>,
+    #[serde(borrow)]
+    message: Raw<'a>,
+}
+
+/// Reads the first JSON object in a text as an answer of the API: what kind of error it tells, and its message.
+fn quoted(text: &str) -> (Option<ErrorClass>, Option<String>) {
+    let (mut class, mut message) = (None, None);
+    let Some(at) = text.find('{') else { return (class, message) };
+    let mut values = serde_json::Deserializer::from_str(&text[at..]).into_iter::<&RawValue>();
+    let mut next = values.next().and_then(Result::ok);
+    for _ in 0..QUOTED_DEPTH_MAX {
+        let Some(raw) = next else { break };
+        let answer: Answer<'_> = fields::read(Some(raw));
+        let by_name = || of_name(&fields::text(answer.kind)?);
+        let by_code = || of_status(fields::number(answer.code)?);
+        class = by_name().or_else(by_code).or(class);
+        message = fields::text(answer.message).map(Into::into).or(message);
+        next = answer.error;
+    }
+    (class, message)
+}

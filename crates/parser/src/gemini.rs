@@ -1,0 +1,189 @@
+//! The stream-json of Gemini CLI: `gemini -p … -o stream-json`.
+//!
+//! Messages come in pieces only: there are no ids, no ends and no whole messages. A message ends where the agent
+//! does something else.
+//!
+//! | line | what is said |
+//! | --- | --- |
+//! | `init` | [`Said::Session`], and a notice |
+//! | `message` of the assistant, `delta` | a delta of text |
+//! | `message` of the assistant, whole | a complete message |
+//! | `message` of the user | nothing: the server has recorded what the user said |
+//! | `tool_use` | a tool call; before it [`Said::End`] of the message |
+//! | `tool_result` | a tool result |
+//! | `error` with `severity` `error` | error |
+//! | other `error` | notice `warning` |
+//! | `result` | [`Said::Close`]; before it the end of the message, or an error |
+//! | an object of any other type | notice with the type for a name |
+//! | anything else | error `line_invalid` |
+//!
+//! A message that is open when the turn fails is left open: its stream broke off.
+//!
+//! Exit codes say nothing that the lines do not: 0 is also that of an interrupted run, and a failed request gives its
+//! HTTP status modulo 256. Without a `result` there was none.
+
+use serde::Deserialize;
+use tokenrail_domain::{ContentBlock, JsonText, Said, ToolCall, ToolResult, TurnClose};
+use tokenrail_ports::{Activity, IMessageParser};
+
+use crate::conversation::Conversation;
+use crate::errors;
+use crate::fields::{self, Raw};
+use crate::line::{self, notice};
+use crate::open_message::{OpenMessage, Piece};
+
+/// Reads what one process of Gemini CLI prints: make a new one for each process.
+///
+/// The table at the top of its source file says what becomes of each line.
+#[derive(Debug, Default)]
+pub struct GeminiParser {
+    conversation: Conversation,
+    open: Option<OpenMessage>,
+}
+
+/// A line of any type.
+#[derive(Deserialize)]
+struct GeminiLine<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Raw<'a>,
+    #[serde(borrow)]
+    session_id: Raw<'a>,
+    #[serde(borrow)]
+    role: Raw<'a>,
+    #[serde(borrow)]
+    content: Raw<'a>,
+    #[serde(borrow)]
+    delta: Raw<'a>,
+    #[serde(borrow)]
+    tool_name: Raw<'a>,
+    #[serde(borrow)]
+    tool_id: Raw<'a>,
+    #[serde(borrow)]
+    parameters: Raw<'a>,
+    #[serde(borrow)]
+    status: Raw<'a>,
+    #[serde(borrow)]
+    output: Raw<'a>,
+    #[serde(borrow)]
+    error: Raw<'a>,
+    #[serde(borrow)]
+    severity: Raw<'a>,
+    #[serde(borrow)]
+    message: Raw<'a>,
+    #[serde(borrow)]
+    stats: Raw<'a>,
+}
+
+/// Why a tool call or a turn failed.
+#[derive(Deserialize, Default)]
+struct Failure<'a> {
+    #[serde(borrow)]
+    message: Raw<'a>,
+}
+
+impl GeminiParser {
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl IMessageParser for GeminiParser {
+    fn parse(&mut self, line: &[u8], said: &mut Vec<Said>) {
+        let text = line::text(line);
+        let text = line::trimmed(&text);
+        let Some(line) = line::object::<GeminiLine<'_>>(text, said) else { return };
+        self.conversation.session(fields::text(line.session_id), said);
+        let kind = fields::text(line.kind).unwrap_or("untyped".into());
+        match &*kind {
+            "message" => self.message(&line, text, said),
+            "tool_use" => self.tool_use(&line, said),
+            "tool_result" => self.tool_result(&line, said),
+            "error" => self.error(&line, text, said),
+            "result" => self.result(&line, said),
+            _ => said.push(notice(&kind, JsonText::new_unchecked(text))),
+        }
+    }
+
+    fn activity(&self) -> Activity {
+        self.conversation.activity()
+    }
+}
+
+impl GeminiParser {
+    fn message(&mut self, line: &GeminiLine<'_>, text: &str, said: &mut Vec<Said>) {
+        match (fields::text(line.role).as_deref(), line.content) {
+            (Some("assistant"), Some(content)) if fields::is_true(line.delta) => {
+                let open = self.open.get_or_insert_with(|| OpenMessage::new(None));
+                open.say(0, Piece::Text, content.get(), &mut self.conversation.voice(said));
+            }
+            (Some("assistant"), content) => {
+                self.end_message(said);
+                let whole = fields::text(content).unwrap_or_default().into_owned();
+                self.conversation.whole(vec![ContentBlock::Text(whole)], said);
+            }
+            (Some("user"), _) => self.end_message(said),
+            _ => said.push(notice("message", JsonText::new_unchecked(text))),
+        }
+    }
+
+    fn tool_use(&mut self, line: &GeminiLine<'_>, said: &mut Vec<Said>) {
+        self.end_message(said);
+        let call = ToolCall {
+            call: fields::text(line.tool_id).unwrap_or_default().into_owned(),
+            tool: fields::text(line.tool_name).unwrap_or_default().into_owned(),
+            input: fields::object(line.parameters).unwrap_or_else(|| JsonText::new_unchecked("{}")),
+            parent_call: None,
+        };
+        self.conversation.call(call, said);
+    }
+
+    fn tool_result(&mut self, line: &GeminiLine<'_>, said: &mut Vec<Said>) {
+        self.end_message(said);
+        let failure: Failure<'_> = fields::read(line.error);
+        let result = ToolResult {
+            call: fields::text(line.tool_id).unwrap_or_default().into_owned(),
+            content: fields::as_given(line.output.or(failure.message)),
+            is_error: fields::text(line.status).as_deref() == Some("error"),
+            parent_call: None,
+        };
+        self.conversation.returned(result, said);
+    }
+
+    /// A warning ends nothing, and whether an error does is for the result to say.
+    fn error(&mut self, line: &GeminiLine<'_>, text: &str, said: &mut Vec<Said>) {
+        match (fields::text(line.severity).as_deref(), fields::text(line.message)) {
+            (Some("error"), Some(message)) => self.conversation.tell(errors::told(&message), said),
+            _ => said.push(notice("warning", JsonText::new_unchecked(text))),
+        }
+    }
+
+    fn result(&mut self, line: &GeminiLine<'_>, said: &mut Vec<Said>) {
+        let failed = fields::text(line.status).as_deref() == Some("error") || line.error.is_some();
+        let failure: Failure<'_> = fields::read(line.error);
+        let error = failed.then(|| match fields::text(failure.message) {
+            Some(message) => errors::told(&message),
+            None => self.conversation.last_error(),
+        });
+        if failed {
+            self.break_off(said);
+        } else {
+            self.end_message(said);
+        }
+        let usage = fields::object(line.stats);
+        self.conversation.close(TurnClose { error, usage, ..TurnClose::default() }, said);
+    }
+
+    fn end_message(&mut self, said: &mut Vec<Said>) {
+        if let Some(mut open) = self.break_off(said) {
+            open.finish(None, &mut self.conversation.voice(said));
+        }
+    }
+
+    /// Says what is held back of the open message, and leaves it open for whoever ends the turn.
+    fn break_off(&mut self, said: &mut Vec<Said>) -> Option<OpenMessage> {
+        let mut open = self.open.take()?;
+        open.flush(&mut self.conversation.voice(said));
+        self.conversation.heard(open.text());
+        Some(open)
+    }
+}

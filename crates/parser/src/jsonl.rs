@@ -1,0 +1,214 @@
+//! JSON Lines of any program: which field is what stands in the configuration.
+//!
+//! | line | what is said |
+//! | --- | --- |
+//! | any, with a `session` that is new | [`Said::Session`] |
+//! | of a kind in `deltas` | a delta of text |
+//! | of a kind in `reasoning` | a delta of reasoning |
+//! | of a kind in `messages` | a complete message; after deltas, what they lack and their end |
+//! | of a kind in `tool_calls` | a tool call; before it the end of an open message |
+//! | of a kind in `tool_results` | a tool result |
+//! | of a kind in `errors` | error |
+//! | of a kind in `results` | [`Said::Close`]; before it the end of an open message, the only message, or an error |
+//! | an object of any other kind | notice with the kind for a name |
+//! | an object without a kind | what its fields say, the first of: `result`, `error`, `text` as a delta |
+//! | anything else | error `line_invalid` |
+//!
+//! A program that has no results says by how it exits whether it has succeeded, see [`JsonlParser::end`].
+
+mod mapping;
+mod path;
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokenrail_domain::{
+    AgentError, ContentBlock, ErrorClass, JsonText, Said, ToolCall, ToolResult, TurnClose,
+};
+use tokenrail_ports::{Activity, ExitStatus, IMessageParser};
+
+pub use self::mapping::JsonlMapping;
+use self::mapping::{Kind, is_failure};
+use self::path::Fields;
+use crate::conversation::Conversation;
+use crate::errors;
+use crate::fields::{self, Raw};
+use crate::line::{self, notice};
+use crate::open_message::{OpenMessage, Piece};
+
+/// Where reasoning stands in a message: before the text.
+const REASONING_PART: u32 = 0;
+const TEXT_PART: u32 = 1;
+
+/// Reads what one process prints as JSON Lines: make a new one for each process.
+///
+/// The table at the top of its source file says what becomes of each line.
+#[derive(Debug)]
+pub struct JsonlParser {
+    mapping: JsonlMapping,
+    conversation: Conversation,
+    open: Option<OpenMessage>,
+}
+
+/// An error that is an object.
+#[derive(Deserialize, Default)]
+struct Failure<'a> {
+    #[serde(borrow)]
+    message: Raw<'a>,
+}
+
+impl JsonlParser {
+    pub fn new(mapping: JsonlMapping) -> Self {
+        Self { mapping, conversation: Conversation::default(), open: None }
+    }
+
+    /// The program has ended. Where it has no results and exited with 0, that is its result; any other end is no
+    /// result, and whoever sees the process knows more of it.
+    pub fn end(&mut self, status: ExitStatus, said: &mut Vec<Said>) {
+        if status != ExitStatus::Code(0) || !self.mapping.results.is_empty() {
+            return;
+        }
+        // A line without a kind may have been a result all the same.
+        if !self.conversation.is_closed() {
+            self.end_message(said);
+            self.conversation.close(TurnClose::default(), said);
+        }
+    }
+}
+
+impl IMessageParser for JsonlParser {
+    fn parse(&mut self, line: &[u8], said: &mut Vec<Said>) {
+        let text = line::text(line);
+        let text = line::trimmed(&text);
+        let Some(line) = line::object::<Fields<'_>>(text, said) else { return };
+        let mapping = &self.mapping;
+        self.conversation.session(as_text(line.at(&mapping.session)), said);
+        match mapping.kind_of(&line) {
+            Kind::Delta => self.delta(TEXT_PART, Piece::Text, &line, said),
+            Kind::Reasoning => self.delta(REASONING_PART, Piece::Reasoning, &line, said),
+            Kind::Message => self.message(&line, said),
+            Kind::ToolCall => self.tool_call(&line, said),
+            Kind::ToolResult => self.tool_result(&line, said),
+            Kind::Error => {
+                let error = error_of(line.at(&mapping.error).or(line.at(&mapping.text)));
+                self.conversation.tell(error, said);
+            }
+            Kind::Result => self.result(&line, said),
+            Kind::Other(kind) => said.push(notice(&kind, JsonText::new_unchecked(text))),
+        }
+    }
+
+    fn activity(&self) -> Activity {
+        self.conversation.activity()
+    }
+}
+
+impl JsonlParser {
+    fn delta(&mut self, part: u32, piece: Piece, line: &Fields<'_>, said: &mut Vec<Said>) {
+        let Some(text) = line.at(&self.mapping.text) else { return };
+        let open = self.open.get_or_insert_with(|| OpenMessage::new(None));
+        open.say(part, piece, text.get(), &mut self.conversation.voice(said));
+    }
+
+    fn message(&mut self, line: &Fields<'_>, said: &mut Vec<Said>) {
+        let text = fields::text(line.at(&self.mapping.text)).unwrap_or_default().into_owned();
+        let block = ContentBlock::Text(text.clone());
+        match &mut self.open {
+            Some(open) => {
+                open.repeat(block, &mut self.conversation.voice(said));
+                self.end_message(said);
+                self.conversation.heard(text);
+            }
+            None => self.conversation.whole(vec![block], said),
+        }
+    }
+
+    fn tool_call(&mut self, line: &Fields<'_>, said: &mut Vec<Said>) {
+        self.end_message(said);
+        let mapping = &self.mapping;
+        let input = line.at(&mapping.input).map_or("{}", RawValue::get);
+        let call = ToolCall {
+            call: owned(line.at(&mapping.call)),
+            tool: owned(line.at(&mapping.tool)),
+            input: JsonText::new_unchecked(input),
+            parent_call: None,
+        };
+        self.conversation.call(call, said);
+    }
+
+    fn tool_result(&mut self, line: &Fields<'_>, said: &mut Vec<Said>) {
+        self.end_message(said);
+        let mapping = &self.mapping;
+        let result = ToolResult {
+            call: owned(line.at(&mapping.call)),
+            content: fields::as_given(line.at(&mapping.output)),
+            is_error: line.at(&mapping.error).is_some_and(is_failure),
+            parent_call: None,
+        };
+        self.conversation.returned(result, said);
+    }
+
+    fn result(&mut self, line: &Fields<'_>, said: &mut Vec<Said>) {
+        let mapping = &self.mapping;
+        let result = fields::text(line.at(&mapping.result));
+        let usage = fields::object(line.at(&mapping.usage));
+        let failure = line.at(&mapping.error).filter(|error| is_failure(error));
+        let error = failure.map(|error| match (fields::is_true(Some(error)), &result) {
+            (false, _) => error_of(Some(error)),
+            (true, Some(text)) => errors::told(text),
+            (true, None) => self.conversation.last_error(),
+        });
+        let text = owned(line.at(&mapping.result));
+        if error.is_some() {
+            self.break_off(said);
+        } else {
+            self.conversation.begin_turn(said);
+            self.end_message(said);
+            if !self.conversation.has_spoken() {
+                self.conversation.whole(vec![ContentBlock::Text(text.clone())], said);
+            }
+        }
+        self.conversation.close(TurnClose { error, text, usage, ..TurnClose::default() }, said);
+    }
+
+    fn end_message(&mut self, said: &mut Vec<Said>) {
+        if let Some(mut open) = self.break_off(said) {
+            open.finish(None, &mut self.conversation.voice(said));
+        }
+    }
+
+    /// Says what is held back of the open message, and leaves it open for whoever ends the turn.
+    fn break_off(&mut self, said: &mut Vec<Said>) -> Option<OpenMessage> {
+        let mut open = self.open.take()?;
+        open.flush(&mut self.conversation.voice(said));
+        self.conversation.heard(open.text());
+        Some(open)
+    }
+}
+
+/// An error is a text, or an object with a `message`; anything else is shown as it is.
+fn error_of(error: Raw<'_>) -> AgentError {
+    match (fields::text(error), error) {
+        (Some(text), _) => errors::told(&text),
+        (None, Some(given)) => {
+            let failure: Failure<'_> = fields::read(error);
+            let error = errors::told(given.get());
+            let text = fields::text(failure.message).map_or(error.text, Cow::into_owned);
+            AgentError { text, ..error }
+        }
+        (None, None) => {
+            let text = "the agent reports an error and does not say which".to_owned();
+            errors::agent_error(ErrorClass::Unknown, None, text)
+        }
+    }
+}
+
+/// A string without its quotes; a number and the like as it is written.
+fn as_text(raw: Raw<'_>) -> Option<Cow<'_, str>> {
+    fields::text(raw).or_else(|| raw.map(|raw| raw.get().into()))
+}
+
+fn owned(raw: Raw<'_>) -> String {
+    as_text(raw).unwrap_or_default().into_owned()
+}

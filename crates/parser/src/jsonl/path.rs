@@ -1,0 +1,30 @@
+//! Where a value stands in a JSON object.
+
+use std::collections::HashMap;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::fields::Raw;
+
+/// Between the names of a path: `message.content`.
+const SEPARATOR: char = '.';
+
+/// The fields of an object, by name. Of two with the same name the second one counts.
+#[derive(Deserialize)]
+#[serde(transparent)]
+pub(super) struct Fields<'a>(#[serde(borrow)] HashMap<String, &'a RawValue>);
+
+impl<'a> Fields<'a> {
+    /// The value at a path of names; none where there is none, or where it is null.
+    pub(super) fn at(&self, path: &str) -> Raw<'a> {
+        let found = match path.split_once(SEPARATOR) {
+            None => self.0.get(path).copied()?,
+            Some((first, rest)) => {
+                let inner: Fields<'a> = serde_json::from_str(self.0.get(first)?.get()).ok()?;
+                return inner.at(rest);
+            }
+        };
+        (found.get() != "null").then_some(found)
+    }
+}

@@ -1,0 +1,264 @@
+//! The JSON events of opencode: `opencode run --format json`.
+//!
+//! There are no pieces: a text and a tool call come when they are complete. There is no first line and no last line
+//! either: the session is in every line, and the turn ends with the step that does not ask for tools, or with an
+//! error.
+//!
+//! | line | what is said |
+//! | --- | --- |
+//! | the first with a `sessionID` | [`Said::Session`] |
+//! | `step_start` | nothing; a step that has not finished is tried again: notice `api_retry` |
+//! | `text`, `reasoning` | a complete message |
+//! | `tool_use` | a tool call and its result |
+//! | `step_finish` | usage; where its `reason` is the last, [`Said::Close`] with what all steps took |
+//! | `error` | error, and [`Said::Close`] |
+//! | an object of any other type | notice with the type for a name |
+//! | anything else | error `line_invalid` |
+//!
+//! What comes after the end (the agent goes on by itself after it has summed up a long conversation) is a turn of its
+//! own.
+//!
+//! Exit codes say nothing that the lines do not: a run whose output was cut exits with 0 too.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+use tokenrail_domain::{
+    AgentError, ContentBlock, ErrorClass, EventBody, JsonText, Said, ToolCall, ToolResult, TurnClose, Usage,
+};
+use tokenrail_ports::{Activity, IMessageParser};
+
+use crate::conversation::Conversation;
+use crate::errors;
+use crate::fields::{self, Raw};
+use crate::line::{self, notice};
+
+/// The reasons for which a step is finished and the turn is not.
+const MORE_TO_COME: [&str; 2] = ["tool-calls", "unknown"];
+/// The tool by which opencode answers a call that it could not make sense of.
+const INVALID_TOOL: &str = "invalid";
+
+/// Reads what one process of opencode prints: make a new one for each process.
+///
+/// The table at the top of its source file says what becomes of each line.
+#[derive(Debug, Default)]
+pub struct OpencodeParser {
+    conversation: Conversation,
+    in_step: bool,
+    /// What the steps of the turn took.
+    steps: u32,
+    tokens: Tokens,
+    cost_usd: f64,
+}
+
+#[derive(Deserialize)]
+struct OpencodeLine<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Raw<'a>,
+    #[serde(borrow, rename = "sessionID")]
+    session: Raw<'a>,
+    #[serde(borrow)]
+    part: Raw<'a>,
+    #[serde(borrow)]
+    error: Raw<'a>,
+}
+
+/// A part of a message, of any type.
+#[derive(Deserialize, Default)]
+struct MessagePart<'a> {
+    #[serde(borrow)]
+    text: Raw<'a>,
+    #[serde(borrow)]
+    tool: Raw<'a>,
+    #[serde(borrow, rename = "callID")]
+    call: Raw<'a>,
+    #[serde(borrow)]
+    state: Raw<'a>,
+    #[serde(borrow)]
+    reason: Raw<'a>,
+    #[serde(borrow)]
+    tokens: Raw<'a>,
+    #[serde(borrow)]
+    cost: Raw<'a>,
+}
+
+/// What became of a tool call.
+#[derive(Deserialize, Default)]
+struct ToolState<'a> {
+    #[serde(borrow)]
+    status: Raw<'a>,
+    #[serde(borrow)]
+    input: Raw<'a>,
+    #[serde(borrow)]
+    output: Raw<'a>,
+    #[serde(borrow)]
+    error: Raw<'a>,
+    #[serde(borrow)]
+    metadata: Raw<'a>,
+}
+
+#[derive(Deserialize, Default)]
+struct ToolMetadata<'a> {
+    #[serde(borrow)]
+    exit: Raw<'a>,
+}
+
+#[derive(Deserialize, Default)]
+struct Failure<'a> {
+    #[serde(borrow)]
+    name: Raw<'a>,
+    #[serde(borrow)]
+    data: Raw<'a>,
+}
+
+#[derive(Deserialize, Default)]
+struct FailureData<'a> {
+    #[serde(borrow)]
+    message: Raw<'a>,
+    #[serde(borrow, rename = "statusCode")]
+    status: Raw<'a>,
+    #[serde(borrow, rename = "isRetryable")]
+    is_retryable: Raw<'a>,
+}
+
+/// Tokens, in the agent's own shape.
+#[derive(Debug, Default, Clone, Copy, Deserialize, Serialize)]
+#[serde(default)]
+struct Tokens {
+    total: u64,
+    input: u64,
+    output: u64,
+    reasoning: u64,
+    cache: CacheTokens,
+}
+
+#[derive(Debug, Default, Clone, Copy, Deserialize, Serialize)]
+#[serde(default)]
+struct CacheTokens {
+    write: u64,
+    read: u64,
+}
+
+impl OpencodeParser {
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl IMessageParser for OpencodeParser {
+    fn parse(&mut self, line: &[u8], said: &mut Vec<Said>) {
+        let text = line::text(line);
+        let text = line::trimmed(&text);
+        let Some(line) = line::object::<OpencodeLine<'_>>(text, said) else { return };
+        // A sub-agent's session is not the one to resume.
+        if self.conversation.session_id().is_empty() {
+            self.conversation.session(fields::text(line.session), said);
+        }
+        let part: MessagePart<'_> = fields::read(line.part);
+        let kind = fields::text(line.kind).unwrap_or("untyped".into());
+        let words = || fields::text(part.text).map(Cow::into_owned).unwrap_or_default();
+        match &*kind {
+            "step_start" => {
+                self.conversation.begin_turn(said);
+                if std::mem::replace(&mut self.in_step, true) {
+                    said.push(notice("api_retry", JsonText::new_unchecked(text)));
+                }
+            }
+            "text" => self.conversation.whole(vec![ContentBlock::Text(words())], said),
+            "reasoning" => self.conversation.whole(vec![ContentBlock::Reasoning(words())], said),
+            "tool_use" => self.tool_use(&part, said),
+            "step_finish" => self.step_finish(&part, said),
+            "error" => self.error(line.error, said),
+            _ => said.push(notice(&kind, JsonText::new_unchecked(text))),
+        }
+    }
+
+    fn activity(&self) -> Activity {
+        self.conversation.activity()
+    }
+}
+
+impl OpencodeParser {
+    fn tool_use(&mut self, part: &MessagePart<'_>, said: &mut Vec<Said>) {
+        let state: ToolState<'_> = fields::read(part.state);
+        let id = fields::text(part.call).unwrap_or_default().into_owned();
+        let tool = fields::text(part.tool).unwrap_or_default().into_owned();
+        let metadata: ToolMetadata<'_> = fields::read(state.metadata);
+        // A command that fails has completed too.
+        let exit: Option<i64> = fields::number(metadata.exit);
+        let failed = fields::text(state.status).as_deref() == Some("error");
+        let is_error = failed || tool == INVALID_TOOL || exit.is_some_and(|code| code != 0);
+        let input = fields::object(state.input).unwrap_or_else(|| JsonText::new_unchecked("{}"));
+        self.conversation.call(ToolCall { call: id.clone(), tool, input, parent_call: None }, said);
+        let content = if failed { state.error.or(state.output) } else { state.output };
+        let content = fields::as_given(content);
+        self.conversation.returned(ToolResult { call: id, content, is_error, parent_call: None }, said);
+    }
+
+    fn step_finish(&mut self, part: &MessagePart<'_>, said: &mut Vec<Said>) {
+        self.conversation.begin_turn(said);
+        self.in_step = false;
+        self.steps += 1;
+        self.cost_usd += fields::number(part.cost).unwrap_or(0.0);
+        self.tokens.add(fields::read(part.tokens));
+        let stop_reason = fields::text(part.reason).map(Cow::into_owned);
+        let ends = stop_reason.as_deref().is_some_and(|reason| !MORE_TO_COME.contains(&reason));
+        let usage = fields::object(part.tokens).unwrap_or_else(|| JsonText::new_unchecked("{}"));
+        said.push(Said::Event(EventBody::Usage(Box::new(Usage { stop_reason, usage }))));
+        if ends {
+            self.close(None, false, said);
+        }
+    }
+
+    fn error(&mut self, error: Raw<'_>, said: &mut Vec<Said>) {
+        let failure: Failure<'_> = fields::read(error);
+        let name = fields::text(failure.name).unwrap_or_default();
+        let error = error_of(&name, &fields::read(failure.data));
+        if self.conversation.is_closed() {
+            return self.conversation.tell(error, said);
+        }
+        self.close(Some(error), name == "MessageAbortedError", said);
+    }
+
+    fn close(&mut self, error: Option<AgentError>, interrupted: bool, said: &mut Vec<Said>) {
+        let Self { conversation, steps, tokens, cost_usd, .. } = std::mem::take(self);
+        self.conversation = conversation;
+        let mut close = TurnClose { error, interrupted, ..TurnClose::default() };
+        if 0 < steps {
+            close.num_turns = Some(steps);
+            close.cost_usd = Some(cost_usd);
+            close.usage = serde_json::to_string(&tokens).ok().map(JsonText::new_unchecked);
+        }
+        self.conversation.close(close, said);
+    }
+}
+
+impl Tokens {
+    /// Foreign numbers, so they are not trusted to be small.
+    fn add(&mut self, step: Self) {
+        self.total = self.total.saturating_add(step.total);
+        self.input = self.input.saturating_add(step.input);
+        self.output = self.output.saturating_add(step.output);
+        self.reasoning = self.reasoning.saturating_add(step.reasoning);
+        self.cache.write = self.cache.write.saturating_add(step.cache.write);
+        self.cache.read = self.cache.read.saturating_add(step.cache.read);
+    }
+}
+
+/// The name decides, where it says anything; else the HTTP status, else the text.
+fn error_of(name: &str, data: &FailureData<'_>) -> AgentError {
+    let text = fields::text(data.message).filter(|text| !text.is_empty());
+    let mut error = errors::told(text.as_deref().unwrap_or(name));
+    let by_name = match name {
+        "ProviderAuthError" => Some(ErrorClass::Authentication),
+        "MessageOutputLengthError" | "ContextOverflowError" => Some(ErrorClass::InvalidRequest),
+        _ => None,
+    };
+    let by_status = || errors::of_status(fields::number(data.status)?);
+    if let Some(class) = by_name.or_else(by_status) {
+        error.class = class;
+        error.recoverable = class.is_recoverable();
+    }
+    error.recoverable |= fields::is_true(data.is_retryable);
+    error
+}

@@ -1,0 +1,60 @@
+//! Plain text: any program that prints an answer and exits.
+//!
+//! | line | what is said |
+//! | --- | --- |
+//! | any | a delta of text: the line, after the end of the line before it |
+//!
+//! All of it is one message. There is no session, there are no tools, and there is no result: how the program exits
+//! says whether it has succeeded, see [`PlainTextParser::end`].
+
+use tokenrail_domain::{EventBody, MessageOrdinal, MessageOutcome, Part, Said, TurnClose};
+use tokenrail_ports::{Activity, ExitStatus, IMessageParser};
+
+use crate::line;
+
+/// The only message.
+const MESSAGE: MessageOrdinal = MessageOrdinal(0);
+
+/// Reads what one process prints as text: make a new one for each process.
+#[derive(Debug, Default)]
+pub struct PlainTextParser {
+    /// A line was read, so the next one begins with a line end.
+    begun: bool,
+    text: String,
+}
+
+impl PlainTextParser {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The program has ended. Where it exited with 0 that is its result; any other end is no result, and whoever sees
+    /// the process knows more of it.
+    pub fn end(&mut self, status: ExitStatus, said: &mut Vec<Said>) {
+        if status != ExitStatus::Code(0) {
+            return;
+        }
+        let text = std::mem::take(&mut self.text);
+        if !text.is_empty() {
+            said.push(Said::End { message: MESSAGE, outcome: MessageOutcome::Complete, rest: Vec::new() });
+        }
+        said.push(Said::Close(Box::new(TurnClose { text, ..TurnClose::default() })));
+    }
+}
+
+impl IMessageParser for PlainTextParser {
+    fn parse(&mut self, line: &[u8], said: &mut Vec<Said>) {
+        let line = line::text(line);
+        let begun = std::mem::replace(&mut self.begun, true);
+        let text = if begun { format!("\n{line}") } else { line.into_owned() };
+        if text.is_empty() {
+            return;
+        }
+        self.text.push_str(&text);
+        said.push(Said::Event(EventBody::TextDelta { message: MESSAGE, part: Part(0), text }));
+    }
+
+    fn activity(&self) -> Activity {
+        Activity::default()
+    }
+}

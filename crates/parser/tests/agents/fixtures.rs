@@ -1,0 +1,59 @@
+//! The recorded output of real agents, in `tests/fixtures`.
+
+use std::fmt;
+use std::fs;
+use std::path::Path;
+use std::sync::OnceLock;
+
+use crate::Format;
+
+/// Where the recordings of each format are, and how many there must be at least.
+const FOLDERS: [(Format, &str, usize); 3] = [
+    (Format::Codex, "codex/0.169.0", 35),
+    (Format::Gemini, "gemini/0.61.0", 25),
+    (Format::Opencode, "opencode/1.18.33", 20),
+];
+
+/// What one run of an agent printed.
+pub(crate) struct Recording {
+    pub(crate) format: Format,
+    /// Agent, version and case, for example `codex/0.169.0/hello`.
+    pub(crate) name: String,
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// The name alone: a failing case need not print the bytes.
+impl fmt::Debug for Recording {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+impl Recording {
+    pub(crate) fn lines(&self) -> impl Iterator<Item = &[u8]> {
+        let bytes = self.bytes.strip_suffix(b"\n").unwrap_or(&self.bytes);
+        bytes.split(|&byte| byte == b'\n')
+    }
+}
+
+/// All recordings, by name.
+pub(crate) fn recordings() -> &'static [Recording] {
+    static RECORDINGS: OnceLock<Vec<Recording>> = OnceLock::new();
+    RECORDINGS.get_or_init(|| FOLDERS.iter().flat_map(|folder| in_folder(*folder)).collect())
+}
+
+fn in_folder((format, name, at_least): (Format, &str, usize)) -> Vec<Recording> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures").join(name);
+    let mut found = Vec::new();
+    for file in fs::read_dir(&folder).unwrap() {
+        let path = file.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "jsonl") {
+            let case = path.file_stem().unwrap().to_str().unwrap();
+            let name = format!("{name}/{case}");
+            found.push(Recording { format, name, bytes: fs::read(&path).unwrap() });
+        }
+    }
+    found.sort_by(|a, b| a.name.cmp(&b.name));
+    assert!(at_least <= found.len(), "only {} recordings in {}", found.len(), folder.display());
+    found
+}

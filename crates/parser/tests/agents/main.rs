@@ -1,0 +1,83 @@
+//! The parsers of agents other than Claude Code, as their callers see them: by cases, by recordings of real agents,
+//! and by hostile input.
+
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "where a test cannot go on, it must panic")]
+
+mod codex;
+mod fixtures;
+mod gemini;
+mod hostile;
+mod jsonl;
+mod key_order;
+mod opencode;
+mod plain_text;
+#[path = "../claude/pump.rs"]
+mod pump;
+mod recordings;
+#[path = "../claude/rendering.rs"]
+mod rendering;
+mod truth;
+mod whole_messages;
+
+use tokenrail_domain::Said;
+use tokenrail_parser::JsonlMapping;
+use tokenrail_ports::{Activity, IMessageParser};
+
+use self::rendering::Rendering;
+
+/// The formats that these tests are about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Format {
+    Codex,
+    Gemini,
+    Opencode,
+    Jsonl,
+    Text,
+}
+
+impl Format {
+    const ALL: [Self; 5] = [Self::Codex, Self::Gemini, Self::Opencode, Self::Jsonl, Self::Text];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Codex => "codex",
+            Self::Gemini => "gemini",
+            Self::Opencode => "opencode",
+            Self::Jsonl => "jsonl",
+            Self::Text => "text",
+        }
+    }
+
+    fn parser(self) -> Box<dyn IMessageParser> {
+        tokenrail_parser::parser(self.name(), &JsonlMapping::default()).expect("each format has a parser")
+    }
+
+    /// All that is said of some lines.
+    fn parse<'a>(self, lines: impl IntoIterator<Item = &'a [u8]>) -> Vec<Said> {
+        pump::read(&mut *self.parser(), lines)
+    }
+
+    /// What the agent is doing after the lines.
+    fn activity<'a>(self, lines: impl IntoIterator<Item = &'a [u8]>) -> Activity {
+        let mut parser = self.parser();
+        pump::read(&mut *parser, lines);
+        parser.activity()
+    }
+
+    /// All that is said of the lines must be this, in the words of [`Rendering`].
+    #[track_caller]
+    fn check<L: AsRef<str>>(self, lines: &[L], expected: &[&str]) {
+        let said = self.parse(lines.iter().map(|line| line.as_ref().as_bytes()));
+        assert_eq!(Rendering { text_max: 1000 }.each(&said), expected);
+        pump::pump(&said);
+    }
+}
+
+#[test]
+fn every_format_has_a_name_and_these_tests_or_those_of_claude() {
+    let mut names: Vec<&str> = Format::ALL.iter().map(|format| format.name()).collect();
+    names.push("claude");
+    names.sort_unstable();
+    assert_eq!(tokenrail_parser::formats().collect::<Vec<_>>(), names);
+    assert!(tokenrail_parser::parser("no such format", &JsonlMapping::default()).is_none());
+}

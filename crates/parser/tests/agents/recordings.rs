@@ -1,0 +1,114 @@
+//! Every recording, and what is said of it.
+
+use std::fmt::Write;
+
+use insta::{Settings, assert_snapshot};
+use serde_json::Value;
+use tokenrail_domain::Said;
+
+use crate::Format;
+use crate::fixtures::{Recording, recordings};
+use crate::rendering::Rendering;
+
+/// Each thing said after the number of its line; a run of deltas after the number of its first one.
+fn account(recording: &Recording) -> String {
+    let mut parser = recording.format.parser();
+    let (mut said, mut line_of) = (Vec::new(), Vec::new());
+    for (number, line) in recording.lines().enumerate() {
+        parser.parse(line, &mut said);
+        line_of.resize(said.len(), number + 1);
+    }
+    let rendering = Rendering { text_max: 120 };
+    let mut out = String::new();
+    for (place, text) in rendering.runs(&said) {
+        writeln!(out, "{:>4} {text}", line_of[place]).unwrap();
+    }
+    let activity = parser.activity();
+    if activity.tool_running || activity.background {
+        writeln!(out, "     {activity:?}").unwrap();
+    }
+    out
+}
+
+#[test]
+fn every_recording_says_what_it_said_before() {
+    let mut settings = Settings::clone_current();
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(|| {
+        for recording in recordings() {
+            assert_snapshot!(recording.name.replace('/', "__"), account(recording));
+        }
+    });
+}
+
+#[test]
+fn the_same_lines_say_the_same_twice() {
+    for recording in recordings() {
+        let parse = || recording.format.parse(recording.lines());
+        assert_eq!(parse(), parse(), "{}", recording.name);
+    }
+}
+
+/// Whether this line ends a turn, as the agent's format has it.
+fn ends_turn(format: Format, line: &Value) -> bool {
+    let kind = line["type"].as_str().or(line["method"].as_str());
+    match (format, kind) {
+        (Format::Codex, Some("turn.completed" | "turn.failed" | "turn/completed"))
+        | (Format::Gemini, Some("result"))
+        | (Format::Opencode, Some("error")) => true,
+        (Format::Opencode, Some("step_finish")) => line["part"]["reason"] == "stop",
+        _ => false,
+    }
+}
+
+#[test]
+fn every_end_of_a_turn_is_said_and_no_other() {
+    let mut ends = 0;
+    for recording in recordings() {
+        let lines = recording.lines().filter_map(|line| serde_json::from_slice::<Value>(line).ok());
+        let expected = lines.filter(|line| ends_turn(recording.format, line)).count();
+        let said = recording.format.parse(recording.lines());
+        let closed = said.iter().filter(|said| matches!(said, Said::Close(_))).count();
+        assert_eq!(closed, expected, "{}", recording.name);
+        ends += closed;
+    }
+    assert!(60 < ends);
+}
+
+/// Lines that display nothing, by type or method, as the tables of the parsers name them.
+const SILENT: [&str; 12] = [
+    "thread.started",
+    "turn.started",
+    "thread/started",
+    "turn/started",
+    "thread/status/changed",
+    "account/rateLimits/updated",
+    "remoteControl/status/changed",
+    "turn/diff/updated",
+    "item/reasoning/summaryPartAdded",
+    "item/started",
+    "item/completed",
+    "step_start",
+];
+
+#[test]
+fn only_lines_that_the_tables_name_say_nothing() {
+    for recording in recordings() {
+        let mut parser = recording.format.parser();
+        for line in recording.lines() {
+            let mut said = Vec::new();
+            parser.parse(line, &mut said);
+            if !said.is_empty() {
+                continue;
+            }
+            let read: Value = serde_json::from_slice(line).unwrap();
+            let kind = read["type"].as_str().or(read["method"].as_str());
+            let is_answer = read["result"].is_object() && kind.is_none();
+            let is_echo = read["role"] == "user";
+            let is_empty = read["item"]["text"] == "";
+            let named = kind.is_some_and(|kind| SILENT.contains(&kind));
+            assert!(is_answer || is_echo || is_empty || named, "{}: {read}", recording.name);
+        }
+    }
+}
