@@ -254,7 +254,7 @@ impl Pump {
     fn begin_save(&self, append: Append) -> InFlight {
         #[cfg(planted_bugs)]
         if is_planted(Bug::AnnounceBeforeCommit) {
-            announce(&self.core, &self.tail, append.clone());
+            announce(&self.core, &self.tail, &append);
         }
         let core = Arc::clone(&self.core);
         Box::pin(async move { core.save(append).await })
