@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Output, Stdio};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::harness::{TestServer, assert_dense, fake_config, program};
 
@@ -49,13 +49,29 @@ async fn lines_of_json_are_the_events() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_a_server_run_has_one_of_its_own_and_the_others_say_so() {
     let mut server = TestServer::start_with(&fake_config());
+    let gate = server.folder.path().join("gate");
+    let other = server.launch(&json!({ "deltas": 10, "gate": gate, "gate_after": 5 })).await;
+    server.wait_until(&other, |agent| 5 < agent["head"].as_u64().unwrap()).await;
     server.stop();
-    let (code, shown, said) = run(&server, &["run", "--type", "fake", r#"{"deltas":3}"#]);
-    assert_eq!(code, 0, "{said}");
+    let run_fake = ["run", "--type", "fake", r#"{"deltas":3}"#];
+    let mut unnamed = std::process::Command::new(crate::harness::program());
+    unnamed.args(run_fake).arg("--data-dir").arg(server.data_dir());
+    unnamed.arg("--config").arg(server.folder.path().join("tokenrail.toml"));
+    let done = unnamed.current_dir(server.folder.path()).output().unwrap();
+    let (shown, said) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
+    assert_eq!(done.status.code(), Some(0), "{said}");
     assert!(shown.contains("0 1 2 "), "{shown}");
+    // Where an address is named, there and nowhere else.
+    let (code, _, said) = run(&server, &run_fake);
+    assert_eq!(code, 3, "{said}");
     let (code, _, said) = run(&server, &["ls"]);
     assert_eq!(code, 3);
     assert!(said.contains("tokenrail serve"), "{said}");
+    // What an earlier server had left running has nothing to do with that run.
+    server.start_again();
+    assert_eq!(server.get(&format!("/api/agents/{other}")).await["status"], "running");
+    std::fs::write(&gate, "").unwrap();
+    server.wait_for_status(&other, "completed").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -37,6 +37,17 @@ async fn an_exit_without_result_is_a_failure_whatever_the_exit_code() {
 }
 
 #[tokio::test]
+async fn an_agent_that_stops_its_supervisor_is_cancelled_all_the_same() {
+    let agent = "[agents.fake]\nprogram = \"/bin/sh\"\nargs = [\"-c\", \"kill -STOP $PPID; sleep 600 & sleep 600\"]\n";
+    let server = TestServer::start_with(&format!("{agent}{QUICK}"));
+    let id = server.launch(&json!("hello")).await;
+    server.wait_for_status(&id, "running").await;
+    server.post(&format!("/api/agents/{id}/cancel"), &json!({})).await;
+    server.wait_for_status(&id, "cancelled").await;
+    assert_eq!(processes_of_agent(&id), [""; 0]);
+}
+
+#[tokio::test]
 async fn an_agent_that_hangs_after_its_result_has_completed_and_is_ended() {
     let (agent, events) = run(json!({ "mode": "result_then_hang", "deltas": 3 })).await;
     assert_eq!((&agent["status"], text_of(&events).as_str()), (&json!("completed"), "0 1 2 "));

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use actix_web::HttpServer;
 use actix_web::dev::ServerHandle;
-use tokenrail_application::{AgentService, Refusal};
+use tokenrail_application::{AgentService, Next, Refusal};
 use tokenrail_persistence::{OpenError, Store};
 use tokenrail_presentation::{Api, PresentationConfig, SocketLimits, app, on_connect};
 use tokio::runtime::Handle;
@@ -26,6 +26,9 @@ use crate::token::{self, TokenError};
 const WORKERS: usize = 2;
 /// How long a client may take to send the head of a request.
 const REQUEST_HEAD_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long connections may take to end when all that they wait for has ended. One that is not read must not keep the
+/// server from stopping.
+const CLOSE_TIMEOUT_S: u64 = 2;
 const KEEP_ALIVE: Duration = Duration::from_secs(75);
 
 /// A running server.
@@ -114,6 +117,21 @@ impl Server {
         self.token.clone()
     }
 
+    /// Cancels one agent, and waits until it has ended; at most `limits.shutdown_timeout_s`.
+    pub(crate) async fn end_agent(&self, id: &str) {
+        let Ok(id) = id.parse() else { return };
+        let ended = async {
+            self.service.cancel(id).await?;
+            let (_, mut follower) = self.service.follow(id, None, false).await?;
+            while let Next::Page(_) = follower.next().await? {}
+            Ok::<_, Refusal>(())
+        };
+        let patience = Duration::from_secs(self.config.limits.shutdown_timeout_s);
+        if !matches!(tokio::time::timeout(patience, ended).await, Ok(Ok(()))) {
+            tracing::warn!(agent = %id, "it has not ended yet");
+        }
+    }
+
     /// Ends the streams and the server. The agents live on, unless `stop_agents`. Gives false where not all of it
     /// was done within `limits.shutdown_timeout_s`.
     pub async fn stop(self, stop_agents: bool) -> bool {
@@ -149,7 +167,7 @@ fn listen(listener: TcpListener, api: Api, limits: &LimitsConfig) -> io::Result<
         .max_connections(limits.connections.div_ceil(WORKERS))
         .client_request_timeout(REQUEST_HEAD_TIMEOUT)
         .keep_alive(KEEP_ALIVE)
-        .shutdown_timeout(limits.shutdown_timeout_s)
+        .shutdown_timeout(CLOSE_TIMEOUT_S)
         .tcp_nodelay(true)
         // Who has gone is noticed when he goes, and not when something is written to him.
         .h1_allow_half_closed(false)

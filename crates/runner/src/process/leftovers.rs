@@ -5,7 +5,6 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
-use rustix::process::{Signal, pidfd_send_signal};
 use tokenrail_domain::{AgentId, TurnNumber};
 
 use super::proc::kill_marked;
@@ -73,16 +72,13 @@ fn remove_where(runs: &Path, kill_grace_ms: u64, chosen: impl Fn(&Leftover) -> b
     Ok(removed)
 }
 
-/// Kills the supervisor, with which the kernel kills the agent, and then whatever the agent has started.
+/// Kills the supervisor with all that descends from it, and then whatever else the agent has started.
 fn end(folder: &RunFolder, run: &Leftover, kill_grace_ms: u64) -> io::Result<()> {
     // A supervisor that is only slow starts no agent any more.
     folder.forget_order()?;
     let supervisor: Option<SupervisorRecord> = folder.read(RunFolder::SUPERVISOR)?;
-    if let Some(pidfd) = supervisor.as_ref().map(SupervisorRecord::open).transpose()?.flatten() {
-        match pidfd_send_signal(&pidfd, Signal::KILL) {
-            Err(error) if error != rustix::io::Errno::SRCH => return Err(error.into()),
-            _ => {}
-        }
+    if let Some(supervisor) = supervisor {
+        supervisor.kill_with_descendants()?;
     }
     let (_, left) = kill_marked(&format!("{MARKER}={}-{}", run.agent, run.turn), kill_grace_ms)?;
     if 0 < left {

@@ -73,6 +73,22 @@ impl SupervisorRecord {
     }
 }
 
+impl SupervisorRecord {
+    /// Kills the supervisor with all that descends from it; when it is gone, nobody can tell whose they were. It blocks.
+    pub(super) fn kill_with_descendants(&self) -> io::Result<()> {
+        let (Some(pidfd), Some(pid)) = (self.open()?, Pid::from_raw(self.pid)) else { return Ok(()) };
+        let family = descendants(pid)?;
+        match pidfd_send_signal(&pidfd, Signal::KILL) {
+            Err(error) if error != rustix::io::Errno::SRCH => return Err(error.into()),
+            _ => {}
+        }
+        for process in family {
+            process.signal(Signal::KILL);
+        }
+        Ok(())
+    }
+}
+
 /// All processes that descend from this one.
 pub(crate) fn descendants(ancestor: Pid) -> io::Result<Vec<Process>> {
     let mut children: HashMap<i32, Vec<Process>> = HashMap::new();

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -11,11 +12,15 @@ use tokenrail_domain::{AgentError, ErrorClass};
 use tokenrail_ports::{ExitStatus, IAgentRun, Line, OutputLine, RunEnd, RunOutput, RunnerError};
 use tokio::net::unix::pipe;
 use tokio::task::spawn_blocking;
+use tokio::time::{Instant, sleep_until};
 
 use super::proc::kill_marked;
 use super::watch::FolderWatch;
 use super::{ExecFailure, ExitRecord, ProcessLimits, RunFolder, SupervisorRecord};
 use crate::LineFramer;
+
+/// What a supervisor gets beyond the graces of its agent.
+const SUPERVISOR_PATIENCE: Duration = Duration::from_secs(3);
 
 /// One turn of a process agent: reads the spool as it grows.
 pub(super) struct ProcessRun {
@@ -35,6 +40,8 @@ pub(super) struct ProcessRun {
     /// The framer has given all, the unfinished line too.
     finished: bool,
     cancelled: bool,
+    /// When the supervisor, which was asked to stop the agent, has had its time.
+    force_at: Option<Instant>,
     /// A line was too long to be given.
     keep_spool: bool,
 }
@@ -90,6 +97,7 @@ impl ProcessRun {
             next_look: NextLook::Now,
             finished: false,
             cancelled: false,
+            force_at: None,
             keep_spool: false,
         })
     }
@@ -124,6 +132,12 @@ impl ProcessRun {
         };
         tokio::select! {
             () = self.watch.changed() => {}
+            () = due(self.force_at) => {
+                self.force_at = None;
+                let supervisor = record.clone();
+                tracing::warn!(folder = %self.folder.path().display(), "a supervisor does not stop its agent, and is killed");
+                blocking(move || supervisor.kill_with_descendants()).await?;
+            }
             gone = pidfd.readable() => {
                 gone?;
                 if record.open()?.is_none() {
@@ -160,6 +174,13 @@ impl ProcessRun {
         let (stderr, (reaped, left)) =
             blocking(move || Ok((folder.stderr()?, kill_marked(&marker, limits.kill_grace_ms)?))).await?;
         Ok(RunEnd { status: ExitStatus::Lost, stderr, reaped, error: left_over(left), disk_full: None })
+    }
+
+    /// How long a supervisor may take to stop its agent and to write down how it ended. An agent may have stopped its
+    /// supervisor, for both are processes of the same user.
+    fn patience(&self) -> Duration {
+        let ProcessLimits { cancel_grace_ms, leftover_grace_ms, kill_grace_ms, .. } = self.limits;
+        Duration::from_millis(cancel_grace_ms + leftover_grace_ms + kill_grace_ms) + SUPERVISOR_PATIENCE
     }
 
     async fn ask_to_stop(&self) -> io::Result<()> {
@@ -221,7 +242,10 @@ impl IAgentRun for ProcessRun {
             return Ok(());
         }
         match self.ask_to_stop().await {
-            Ok(()) => self.cancelled = true,
+            Ok(()) => {
+                self.cancelled = true;
+                self.force_at = Instant::now().checked_add(self.patience());
+            }
             // Nobody listens: the supervisor is gone, and `next` ends what it has left behind.
             Err(error) if is_unread(&error) => self.supervisor = Supervisor::Gone,
             Err(error) => return Err(error.into()),
@@ -236,6 +260,14 @@ impl IAgentRun for ProcessRun {
             let error = &error as &dyn std::error::Error;
             tracing::warn!(folder = %self.folder.path().display(), error, "a run folder cannot be removed");
         }
+    }
+}
+
+/// Waits for a moment that may never come.
+async fn due(at: Option<Instant>) {
+    match at {
+        Some(at) => sleep_until(at).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -70,6 +70,7 @@ pub(crate) async fn follow(
             Err(error) => {
                 failures = if last == before { failures + 1 } else { 1 };
                 if RECONNECTS < failures {
+                    screen.remark(&format!("to go on: tokenrail tail {id} --since {last}"));
                     return Err(error);
                 }
                 screen.status("the server is away; trying again");

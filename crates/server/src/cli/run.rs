@@ -2,6 +2,7 @@
 
 use std::io::Read as _;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
 
 use clap::Args;
 use serde_json::{Map, Value, json};
@@ -43,7 +44,8 @@ pub(crate) async fn run(config: Config, args: RunArgs, screen: &mut Screen) -> R
     let mut stop = StopSignal::listen()?;
     match Client::reach(&config).await {
         Ok(client) => launch_and_follow(&client, &body, &mut stop, screen).await,
-        Err(error) if error.exit == Exit::Unreachable => {
+        // Where an address is named, there and nowhere else.
+        Err(error) if error.exit == Exit::Unreachable && config.named.is_none() => {
             screen.remark("no server is running; this run gets one of its own");
             warn_of_root(screen);
             let mut private = config;
@@ -51,8 +53,15 @@ pub(crate) async fn run(config: Config, args: RunArgs, screen: &mut Screen) -> R
             private.listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
             let server = Server::start(private).await?;
             let client = Client::new(&server.url(), server.token())?;
-            let done = launch_and_follow(&client, &body, &mut stop, screen).await;
-            server.stop(true).await;
+            let (id, done) = match launch(&client, &body, screen).await {
+                Ok(id) => (Some(id.clone()), follow_until_stopped(&client, &id, &mut stop, screen).await),
+                Err(error) => (None, Err(error)),
+            };
+            // Others that this server has taken up live on; this run must not, for nobody else knows of it.
+            if let Some(id) = id {
+                server.end_agent(&id).await;
+            }
+            server.stop(false).await;
             done
         }
         Err(error) => Err(error),
@@ -66,15 +75,29 @@ pub(crate) async fn launch_and_follow(
     stop: &mut StopSignal,
     screen: &mut Screen,
 ) -> Result<Exit, Failure> {
+    let id = launch(client, body, screen).await?;
+    follow_until_stopped(client, &id, stop, screen).await
+}
+
+async fn launch(client: &Client, body: &Value, screen: &mut Screen) -> Result<String, Failure> {
     let launched = client.post(&["api", "agents"], body).await?;
     let id = launched.get("agentId").and_then(Value::as_str).unwrap_or_default().to_owned();
     if screen.is_live() {
         screen.line(Style::Dim, &format!("agent {id}"));
     }
+    Ok(id)
+}
+
+async fn follow_until_stopped(
+    client: &Client,
+    id: &str,
+    stop: &mut StopSignal,
+    screen: &mut Screen,
+) -> Result<Exit, Failure> {
     tokio::select! {
-        done = follow(client, &id, 0, false, screen) => done,
+        done = follow(client, id, 0, false, screen) => done,
         () = stop.recv() => {
-            client.post(&["api", "agents", &id, "cancel"], &json!({})).await?;
+            client.post(&["api", "agents", id, "cancel"], &json!({})).await?;
             screen.remark("cancelled");
             Ok(Exit::Interrupted)
         }
@@ -84,12 +107,17 @@ pub(crate) async fn launch_and_follow(
 fn body(args: RunArgs) -> Result<Value, Failure> {
     let RunArgs { kind, model, cwd, name, session, prompt } = args;
     let prompt = if prompt == "-" {
-        let mut text = String::new();
-        std::io::stdin().take(PROMPT_BYTES).read_to_string(&mut text)?;
-        text
+        let mut text = Vec::new();
+        std::io::stdin().take(PROMPT_BYTES + 1).read_to_end(&mut text)?;
+        if PROMPT_BYTES < text.len() as u64 {
+            let hint = format!("the prompt on standard input is longer than {PROMPT_BYTES} bytes");
+            return Err(Failure::new(Exit::Usage, hint));
+        }
+        String::from_utf8(text).map_err(|error| Failure::new(Exit::Usage, error))?
     } else {
         prompt
     };
+    let cwd = cwd.map(|cwd| absolute(&cwd)).transpose()?;
     let mut body = Map::from_iter([("prompt".to_owned(), Value::String(prompt))]);
     let fields = [("type", kind), ("model", model), ("cwd", cwd), ("name", name), ("sessionId", session)];
     for (key, value) in fields {
@@ -98,4 +126,16 @@ fn body(args: RunArgs) -> Result<Value, Failure> {
         }
     }
     Ok(Value::Object(body))
+}
+
+/// The folder as the server needs it, which works in another one. An absolute path may be of another machine.
+fn absolute(cwd: &str) -> Result<String, Failure> {
+    if Path::new(cwd).is_absolute() {
+        return Ok(cwd.to_owned());
+    }
+    let failed = |error| Failure::new(Exit::Usage, format!("--cwd {cwd}: {error}"));
+    let path = std::fs::canonicalize(cwd).map_err(failed)?;
+    path.into_os_string()
+        .into_string()
+        .map_err(|_| Failure::new(Exit::Usage, format!("--cwd {cwd}: is no text")))
 }

@@ -60,7 +60,11 @@ pub(crate) async fn serve(mut config: Config, args: ServeArgs, screen: &mut Scre
     }
     stop.recv().await;
     tracing::info!("stopping");
-    let in_time = server.stop(args.stop_agents).await;
+    let in_time = tokio::select! {
+        in_time = server.stop(args.stop_agents) => in_time,
+        // Nothing that is saved needs an orderly end.
+        () = stop.recv() => return Ok(Exit::Interrupted),
+    };
     if !in_time {
         tracing::warn!("not everything ended within limits.shutdown_timeout_s");
     }
@@ -107,6 +111,8 @@ pub(crate) fn warn_of_root(screen: &mut Screen) {
 pub(crate) struct StopSignal {
     interrupt: Signal,
     terminate: Signal,
+    /// The terminal was closed; none where whoever started this program has said that this means nothing.
+    hangup: Option<Signal>,
 }
 
 impl StopSignal {
@@ -116,7 +122,8 @@ impl StopSignal {
     /// Where the kernel refuses.
     pub(crate) fn listen() -> io::Result<Self> {
         let (interrupt, terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
-        Ok(Self { interrupt, terminate })
+        let hangup = if ignores_hangup() { None } else { Some(signal(SignalKind::hangup())?) };
+        Ok(Self { interrupt, terminate, hangup })
     }
 
     /// Waits until one has come.
@@ -124,8 +131,25 @@ impl StopSignal {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
+            () = hung_up(&mut self.hangup) => {}
         }
     }
+}
+
+async fn hung_up(hangup: &mut Option<Signal>) {
+    match hangup {
+        Some(hangup) => _ = hangup.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// As `nohup` has it.
+fn ignores_hangup() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default();
+    // The mask begins with signal 1.
+    ignored & (1 << (rustix::process::Signal::HUP.as_raw() - 1)) != 0
 }
 
 fn start_log(args: &ServeArgs) -> Result<(), Failure> {
