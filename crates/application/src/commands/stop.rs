@@ -1,7 +1,7 @@
 //! The use cases that end something: cancel, delete, purge. What they promise is saved before they do it, so that a
 //! server that dies meanwhile leaves it to its next life.
 
-use tokenrail_domain::{Agent, AgentId};
+use tokenrail_domain::{Agent, AgentId, StopReason, TurnNumber, TurnState};
 use tokenrail_ports::StoreError;
 #[cfg(planted_bugs)]
 use tokenrail_ports::planted::{Bug, is_planted};
@@ -21,16 +21,46 @@ impl AgentService {
         self.undisturbed(async move { service.do_cancel(id).await }).await
     }
 
-    /// As [`AgentService::cancel`], without waiting: for where nobody is left who could wait.
-    pub fn cancel_in_background(&self, id: AgentId) {
+    /// Cancels one turn, waiting or running; the agent's others go on. One that has ended, or is not there, stays as
+    /// it is. One that waits ends when those before it have.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`], [`Refusal::Store`].
+    pub async fn cancel_turn(&self, id: AgentId, turn: TurnNumber) -> Result<(), Refusal> {
+        let service = self.clone();
+        self.undisturbed(async move { service.do_cancel_turn(id, turn).await }).await
+    }
+
+    /// As [`AgentService::cancel_turn`], without waiting: for where nobody is left who could wait.
+    pub fn cancel_turn_in_background(&self, id: AgentId, turn: TurnNumber) {
         let service = self.clone();
         let cancel = async move {
-            if let Err(error) = service.do_cancel(id).await {
+            if let Err(error) = service.do_cancel_turn(id, turn).await {
                 let error = &error as &dyn std::error::Error;
                 tracing::warn!(agent = %id, error, "an agent runs on without its client");
             }
         };
         self.core.tracker.spawn_on(cancel, &self.core.runtime);
+    }
+
+    async fn do_cancel_turn(&self, id: AgentId, number: TurnNumber) -> Result<(), Refusal> {
+        let agent = self.get(id).await?;
+        let control = self.core.control(id);
+        let _queue = match &control {
+            Some(control) => Some(control.queue.lock().await),
+            None => None,
+        };
+        let agents = &self.core.outside.agents;
+        let open = agents.open_turns(id).await?;
+        let Some(turn) = open.iter().find(|turn| turn.number == number) else { return Ok(()) };
+        agents.stop_turn(id, number, StopReason::Cancelled).await?;
+        self.ensure_task(&agent);
+        if turn.state == TurnState::Running
+            && let Some(control) = self.core.control(id)
+        {
+            control.cancel();
+        }
+        Ok(())
     }
 
     async fn do_cancel(&self, id: AgentId) -> Result<(), Refusal> {

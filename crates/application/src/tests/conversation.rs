@@ -72,7 +72,7 @@ async fn a_cancel_that_nobody_waits_for_is_done_too() {
     let h = harness(ScriptedRunner::new([vec![Step::Hang]]));
     let id = h.launch("hi").await;
     h.wait_for(id, |_| true).await;
-    h.service.cancel_in_background(id);
+    h.service.cancel_turn_in_background(id, TurnNumber(1));
     assert_eq!(words(&h.watch(id).await).last().unwrap(), "result cancelled -");
 }
 

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use tokenrail_domain::{AgentStatus, EventBody};
+use tokenrail_domain::{AgentStatus, EventBody, TurnNumber, TurnOutcome, TurnState};
 use tokenrail_ports::testing::{AppendFault, ScriptedRunner, Step};
 use tokenrail_ports::{ExitStatus, RunEnd, StoreError};
 use tokio::sync::Notify;
@@ -317,4 +317,33 @@ async fn a_store_that_fails_delays_and_loses_nothing() {
         assert_eq!(words(&h.watch(id).await), expected);
         assert_eq!(h.service.stats().write_retries, 1);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_turn_is_cancelled_and_the_others_go_on() {
+    let hang = || {
+        let mut steps = script(&["say x"]);
+        steps.push(Step::Hang);
+        steps
+    };
+    let h = harness(ScriptedRunner::new([hang(), script(&["say y", "end", "close y"])]));
+    let id = h.launch("one").await;
+    h.wait_for(id, |event| matches!(event.body, EventBody::TextDelta { .. })).await;
+    for prompt in ["two", "three"] {
+        h.service.send(id, prompt.to_owned(), None).await.unwrap();
+    }
+    // One that waits: what runs goes on.
+    h.service.cancel_turn(id, TurnNumber(2)).await.unwrap();
+    assert_eq!(h.service.get(id).await.unwrap().status, AgentStatus::Running);
+    // One that is not there, then the one that runs, then it once more.
+    for turn in [9, 1, 1] {
+        h.service.cancel_turn(id, TurnNumber(turn)).await.unwrap();
+    }
+    h.watch(id).await;
+    h.service.cancel_turn(id, TurnNumber(3)).await.unwrap();
+    let turns = h.service.turns(id, TurnNumber(0), 10).await.unwrap();
+    let ends: Vec<_> = turns.iter().map(|turn| turn.state).collect();
+    let ended = TurnState::Ended;
+    let cancelled = ended(TurnOutcome::Cancelled);
+    assert_eq!(ends, [cancelled, cancelled, ended(TurnOutcome::Completed)]);
 }

@@ -239,23 +239,23 @@ impl Connection {
     async fn tell(&mut self, request: &str, answer: &Answer, from: u64) -> Result<(), Problem> {
         let out = ChunkWriter::frames(request.to_owned(), from);
         let stream = ChatStream::open(&self.api, answer, out).await?;
-        self.requests.wait(request.to_owned(), answer.turn.agent, stream);
+        self.requests.wait(request.to_owned(), (answer.turn.agent, answer.turn.number), stream);
         Ok(())
     }
 
     /// The protocol's stop: it ends the turn. (A connection that ends does not.)
     async fn abort(&mut self, request: &str) {
-        let Some(agent) = self.requests.remove(request) else { return };
-        if let Err(refusal) = self.api.service().cancel(agent).await {
+        let Some((agent, turn)) = self.requests.remove(request) else { return };
+        if let Err(refusal) = self.api.service().cancel_turn(agent, turn).await {
             self.problem(request, &refusal.into());
         }
     }
 
-    fn told(&mut self, Waited { request, agent, stream, next }: Waited) {
+    fn told(&mut self, Waited { request, turn, stream, next }: Waited) {
         match next {
             ChatNext::Chunks(bytes) => {
                 self.out.push_back(bytes);
-                self.requests.wait(request, agent, stream);
+                self.requests.wait(request, turn, stream);
             }
             ChatNext::Over => {
                 self.requests.remove(&request);

@@ -95,11 +95,16 @@ pub(crate) async fn chat_stream(
     responses((status = 202, body = AgentRefDto)))]
 pub(crate) async fn chat_stop(api: web::Data<Api>, id: web::Path<String>) -> Result<HttpResponse, Problem> {
     let agent: AgentId = match chat::find(&api, &id).await? {
-        Some(Found::Chat(agent)) => agent.id,
-        Some(Found::Run(run)) => run.agent,
+        Some(Found::Chat(agent)) => {
+            api.service().cancel(agent.id).await?;
+            agent.id
+        }
+        Some(Found::Run(run)) => {
+            api.service().cancel_turn(run.agent, run.turn).await?;
+            run.agent
+        }
         None => return Err(unknown()),
     };
-    api.service().cancel(agent).await?;
     Ok(HttpResponse::Accepted().json(AgentRefDto { agent_id: agent.into() }))
 }
 

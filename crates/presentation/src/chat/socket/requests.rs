@@ -5,33 +5,36 @@ use std::collections::HashMap;
 use futures_util::FutureExt;
 use futures_util::future::{AbortHandle, Abortable, BoxFuture};
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use tokenrail_domain::AgentId;
+use tokenrail_domain::{AgentId, TurnNumber};
 
 use crate::chat::{ChatNext, ChatStream};
+
+/// The turn that answers a request.
+pub(super) type TurnId = (AgentId, TurnNumber);
 
 /// The requests that are being answered.
 #[derive(Default)]
 pub(super) struct Requests {
-    known: HashMap<String, (AgentId, AbortHandle)>,
+    known: HashMap<String, (TurnId, AbortHandle)>,
     waiting: FuturesUnordered<Abortable<BoxFuture<'static, Waited>>>,
 }
 
 /// What came of waiting for more of an answer.
 pub(super) struct Waited {
     pub(super) request: String,
-    pub(super) agent: AgentId,
+    pub(super) turn: TurnId,
     pub(super) stream: ChatStream,
     pub(super) next: ChatNext,
 }
 
 impl Requests {
     /// Waits for more of an answer.
-    pub(super) fn wait(&mut self, request: String, agent: AgentId, mut stream: ChatStream) {
+    pub(super) fn wait(&mut self, request: String, turn: TurnId, mut stream: ChatStream) {
         let (abort, registration) = AbortHandle::new_pair();
-        self.known.insert(request.clone(), (agent, abort));
+        self.known.insert(request.clone(), (turn, abort));
         let waited = async move {
             let next = stream.next().await;
-            Waited { request, agent, stream, next }
+            Waited { request, turn, stream, next }
         };
         self.waiting.push(Abortable::new(waited.boxed(), registration));
     }
@@ -56,10 +59,10 @@ impl Requests {
         self.known.len()
     }
 
-    /// Waits for no more of an answer; gives the agent that was to say it.
-    pub(super) fn remove(&mut self, request: &str) -> Option<AgentId> {
-        let (agent, abort) = self.known.remove(request)?;
+    /// Waits for no more of an answer; gives the turn that was to say it.
+    pub(super) fn remove(&mut self, request: &str) -> Option<TurnId> {
+        let (turn, abort) = self.known.remove(request)?;
         abort.abort();
-        Some(agent)
+        Some(turn)
     }
 }

@@ -100,8 +100,8 @@ pub(crate) async fn cancel(
     answer(cancelled.await)
 }
 
-/// Cancels the runs of an agent: all that are open, or none where those that are named have ended. Answers with
-/// what became of each.
+/// Cancels the runs of an agent: those that are named and open, or all that are open. Answers with what became of
+/// each.
 pub(super) async fn cancelled(
     api: &Api,
     agent: AgentId,
@@ -118,10 +118,18 @@ pub(super) async fn cancelled(
         id.parse::<RunId>()
             .is_ok_and(|run| open.iter().any(|open| (open.agent, open.turn) == (run.agent, run.turn)))
     };
-    let named = named.unwrap_or_else(|| open.iter().map(RunId::to_string).collect());
-    if named.iter().any(|id| is_open(id)) {
-        api.service().cancel(agent).await?;
-    }
+    let named = match named {
+        Some(named) => {
+            for run in named.iter().filter(|id| is_open(id)).filter_map(|id| id.parse::<RunId>().ok()) {
+                api.service().cancel_turn(run.agent, run.turn).await?;
+            }
+            named
+        }
+        None => {
+            api.service().cancel(agent).await?;
+            open.iter().map(RunId::to_string).collect()
+        }
+    };
     let outcome = |id: String| {
         let outcome = if is_open(&id) { "cancelled" } else { "failed" };
         (id, outcome)

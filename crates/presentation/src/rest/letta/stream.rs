@@ -7,7 +7,7 @@ use actix_web::{HttpRequest, HttpResponse};
 use bytes::Bytes;
 use futures_util::stream::{self, Stream};
 use tokenrail_application::{AgentService, StreamEnd};
-use tokenrail_domain::{AgentId, Event, EventBody, Sequence, Turn};
+use tokenrail_domain::{AgentId, Event, EventBody, Sequence, Turn, TurnNumber};
 use tokio::time::Interval;
 
 use crate::api::{Api, StreamPlace};
@@ -62,9 +62,10 @@ pub(super) async fn open(
     turn: &Turn,
     wanted: Wanted,
 ) -> Result<HttpResponse, Problem> {
-    let leaving = wanted.cancel_on_disconnect.then(|| CancelOnLeave::new(api, turn.agent));
     let place = api.open_stream(peer(request.peer_addr()))?;
     let events = TurnEvents::follow(api, turn.agent, turn).await?;
+    // Who was refused has not left.
+    let leaving = wanted.cancel_on_disconnect.then(|| CancelOnLeave::new(api, turn));
     let config = api.config();
     // The comment at the beginning is the first sign of life.
     let beat = every(if wanted.pings { config.ping } else { config.heartbeat });
@@ -94,13 +95,13 @@ pub(super) async fn whole(
     turn: &Turn,
     wanted: Wanted,
 ) -> Result<HttpResponse, Problem> {
-    let mut leaving = wanted.cancel_on_disconnect.then(|| CancelOnLeave::new(api, turn.agent));
     let _place = api.open_stream(peer(request.peer_addr()))?;
-    let response = whole_response(api, turn).await?;
+    let mut leaving = wanted.cancel_on_disconnect.then(|| CancelOnLeave::new(api, turn));
+    let response = whole_response(api, turn).await;
     if let Some(leaving) = &mut leaving {
         leaving.armed = false;
     }
-    Ok(HttpResponse::Ok().json(response))
+    Ok(HttpResponse::Ok().json(response?))
 }
 
 /// All of a turn, once it has ended.
@@ -196,6 +197,7 @@ impl LettaStream {
                 Ok(TurnNext::Cut(StreamEnd::AgentDeleted)) => Err("the agent has been deleted"),
                 Ok(TurnNext::Cut(_)) => Err("the server is shutting down"),
                 Err(error) => {
+                    self.leaving = None;
                     // The client comes again with its cursor, and is told then if it is still so.
                     let run = self.fold.run();
                     tracing::error!(run, error = &error as &dyn std::error::Error, "the stream of a run has broken");
@@ -232,23 +234,25 @@ impl LettaStream {
     }
 }
 
-/// Cancels the agent when the client goes before the end.
+/// Cancels the turn when the client goes before its end.
 struct CancelOnLeave {
     service: AgentService,
     agent: AgentId,
+    turn: TurnNumber,
     armed: bool,
 }
 
 impl CancelOnLeave {
-    fn new(api: &Api, agent: AgentId) -> Self {
-        Self { service: api.service().clone(), agent, armed: true }
+    fn new(api: &Api, turn: &Turn) -> Self {
+        Self { service: api.service().clone(), agent: turn.agent, turn: turn.number, armed: true }
     }
 }
 
 impl Drop for CancelOnLeave {
     fn drop(&mut self) {
-        if self.armed {
-            self.service.cancel_in_background(self.agent);
+        // A server that is stopped sends its clients away: they have not left.
+        if self.armed && !self.service.closing().is_cancelled() {
+            self.service.cancel_turn_in_background(self.agent, self.turn);
         }
     }
 }
