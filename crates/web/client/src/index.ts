@@ -6,3 +6,4 @@ export { hasEnded } from "./hub.js";
 export type { ConnectionSnapshot, ConnectionState, WebSocketConstructor, WebSocketLike } from "./socket.js";
 export type { BackoffOptions } from "./backoff.js";
 export type { Token } from "./rest.js";
+export * from "./transcript/index.js";
