@@ -1,0 +1,109 @@
+import { type KeyboardEvent, type RefObject, useEffect, useImperativeHandle, useRef, useState } from "react";
+import { Virtualizer, type VirtualizerHandle } from "virtua";
+
+import { counted } from "../ui/format.ts";
+import { Icon } from "../ui/Icon.tsx";
+import type { Row } from "./row.ts";
+import { RowView } from "./RowView.tsx";
+import { useStickToEnd } from "./stick.ts";
+
+/** Drawn beyond what is seen, in pixels: a turn of the wheel shows no gap. */
+const drawnBeyond = 600;
+
+export interface ListHandle {
+  /** Shows a row, and puts the keyboard on it. */
+  readonly show: (index: number, focus?: boolean) => void;
+  /** The row that the keyboard is on, or the first one that is seen. */
+  readonly at: () => number;
+  readonly toEnd: () => void;
+}
+
+interface Props {
+  readonly rows: readonly Row[];
+  readonly plain: boolean;
+  readonly found: number | undefined;
+  readonly handle: RefObject<ListHandle | null>;
+  readonly onRetry?: ((row: Row) => void) | undefined;
+}
+
+/** The conversation. Only the rows that are seen, and some around them, are in the document. */
+export function MessageList({ rows, plain, found, handle, onRetry }: Props) {
+  const scroller = useRef<HTMLDivElement>(null);
+  const list = useRef<VirtualizerHandle>(null);
+  const stick = useStickToEnd(scroller, rows);
+  const seen = useSeen(rows.length, stick.following);
+  const focused = useRef<number | undefined>(undefined);
+  const show = (index: number, focus = false) => {
+    stick.release();
+    list.current?.scrollToIndex(index, { align: "nearest" });
+    if (focus) focusRow(scroller.current, index);
+  };
+  useImperativeHandle(handle, () => ({
+    show,
+    toEnd: stick.toEnd,
+    at: () => focused.current ?? list.current?.findItemIndex(list.current.scrollOffset) ?? 0,
+  }));
+  return (
+    <div className="messages-frame">
+      <div
+        className="messages"
+        ref={scroller}
+        id="events"
+        data-testid="messages"
+        role="region"
+        aria-label="Conversation"
+        tabIndex={0}
+        onKeyDown={(event) => moveByKey(event, scroller.current, stick.toEnd)}
+        onFocus={(event) => {
+          focused.current = indexOf(event.target);
+        }}
+      >
+        <div className="messages-content" role="list">
+          <Virtualizer ref={list} data={rows} scrollRef={scroller} bufferSize={drawnBeyond}>
+            {(row, index) => (
+              <div key={row.key} role="listitem" className="item" tabIndex={-1} data-index={index} data-found={index === found || undefined} aria-setsize={rows.length} aria-posinset={index + 1}>
+                <RowView row={row} plain={plain} onRetry={onRetry} />
+              </div>
+            )}
+          </Virtualizer>
+        </div>
+      </div>
+      {!stick.following && (
+        <button type="button" className="button to-end" data-testid="to-end" onClick={stick.toEnd}>
+          <Icon name="arrowDown" /> {seen.more > 0 ? counted(seen.more, "new message") : "To the end"}
+        </button>
+      )}
+    </div>
+  );
+}
+
+/** How many rows have come since the reader left the end. */
+function useSeen(length: number, following: boolean): { more: number } {
+  const [left, setLeft] = useState(length);
+  useEffect(() => {
+    if (following) setLeft(length);
+  }, [following, length]);
+  return { more: Math.max(0, length - left) };
+}
+
+function moveByKey(event: KeyboardEvent, scroller: HTMLElement | null, toEnd: () => void): void {
+  if (event.target !== event.currentTarget) return;
+  if (event.key === "End") {
+    event.preventDefault();
+    toEnd();
+  } else if (event.key === "Home" && scroller) {
+    scroller.scrollTop = 0;
+  }
+}
+
+function indexOf(element: EventTarget & Element): number | undefined {
+  const item = element.closest<HTMLElement>("[data-index]");
+  return item ? Number(item.dataset.index) : undefined;
+}
+
+/** A row that has to be drawn first is there some frames later. */
+function focusRow(scroller: HTMLElement | null, index: number, frames = 10): void {
+  const row = scroller?.querySelector<HTMLElement>(`[data-index="${index}"]`);
+  if (row) row.focus({ preventScroll: true });
+  else if (frames > 0) requestAnimationFrame(() => focusRow(scroller, index, frames - 1));
+}
