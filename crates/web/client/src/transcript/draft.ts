@@ -15,6 +15,8 @@ export class Index {
   readonly places = new Map<string, Place>();
   /** By the id of a call: the item that it is in. */
   readonly owners = new Map<string, string>();
+  /** By the id of a call that is not known: the items that belong under it. */
+  readonly orphans = new Map<string, Set<string>>();
   /** Calls that wait for a result. */
   readonly open = new Set<string>();
 }
@@ -24,7 +26,10 @@ export function indexOf(items: readonly Item[]): Index {
   const pending: { items: readonly Item[]; parent: string | undefined }[] = [{ items, parent: undefined }];
   for (let list = pending.pop(); list; list = pending.pop()) {
     for (const item of list.items) {
-      if (item.kind === "assistant" || item.kind === "tool") index.places.set(item.id, { parent: list.parent, sequence: item.sequence });
+      if (item.kind === "assistant" || item.kind === "tool") {
+        index.places.set(item.id, { parent: list.parent, sequence: item.sequence });
+        if (list.parent === undefined) markOrphan(index, item);
+      }
       for (const call of callsOf(item)) {
         index.owners.set(call.id, item.id);
         if (call.state === "running") index.open.add(call.id);
@@ -33,6 +38,13 @@ export function indexOf(items: readonly Item[]): Index {
     }
   }
   return index;
+}
+
+function markOrphan({ orphans }: Index, { id, parentToolCallId }: Item): void {
+  if (parentToolCallId === undefined) return;
+  const ids = orphans.get(parentToolCallId);
+  if (ids) ids.add(id);
+  else orphans.set(parentToolCallId, new Set([id]));
 }
 
 export function callsOf(item: Item): ToolCall[] {
@@ -58,14 +70,29 @@ export class Draft {
     return this.#items;
   }
 
-  /** Puts an item in its place: under the call that its sub-agent has begun with, where that is known. */
+  /** Puts an item in its place: under the call that its sub-agent has begun with, once that is known. */
   insert(item: Item): void {
     const parent = this.#parentOf(item);
-    if (item.kind === "assistant" || item.kind === "tool") {
-      this.index.places.set(item.id, { parent, sequence: item.sequence });
-      for (const call of callsOf(item)) this.index.owners.set(call.id, item.id);
-    }
     this.#edit(parent, (items) => items.splice(placeOf(items, item.sequence), 0, item));
+    if (item.kind !== "assistant" && item.kind !== "tool") return;
+    this.index.places.set(item.id, { parent, sequence: item.sequence });
+    if (parent === undefined) markOrphan(this.index, item);
+    for (const call of callsOf(item)) this.own(call.id, item.id);
+  }
+
+  /** The call is in that item; what waits for it comes under it. */
+  own(call: string, item: string): void {
+    this.index.owners.set(call, item);
+    const orphans = this.index.orphans.get(call);
+    if (!orphans) return;
+    this.index.orphans.delete(call);
+    for (const id of orphans) {
+      const orphan = this.find(id);
+      // What would be inside of itself stays where it is.
+      if (!orphan || this.#parentOf(orphan) === undefined) continue;
+      this.take(id);
+      this.insert(orphan);
+    }
   }
 
   /** The item of that id, out of its place. */

@@ -62,7 +62,7 @@ function delta(draft: Draft, event: AgentEvent): void {
     parts: withDelta(message.parts, event),
   }));
   const { toolCallId } = event.metadata;
-  if (toolCallId !== undefined && !draft.index.owners.has(toolCallId)) draft.index.owners.set(toolCallId, messageId);
+  if (toolCallId !== undefined && !draft.index.owners.has(toolCallId)) draft.own(toolCallId, messageId);
 }
 
 function withDelta(parts: readonly Part[], event: AgentEvent): Part[] {
@@ -144,10 +144,13 @@ function takeCall(draft: Draft, calls: Map<string, ToolCall>, id: string): ToolC
   return item.call;
 }
 
-/** A call whose message does not have it is an event of its own; one that was never told is void. */
+/** A call whose message does not have it is an event of its own; one that was never told is void, not what is in it. */
 function standAlone(draft: Draft, call: ToolCall): void {
   draft.index.open.delete(call.id);
-  if (!call.event) return;
+  if (!call.event) {
+    for (const child of call.children) draft.insert(child);
+    return;
+  }
   draft.insert({ kind: "tool", ...call.event, changed: call.event.sequence, call });
   if (call.state === "running") draft.index.open.add(call.id);
 }
