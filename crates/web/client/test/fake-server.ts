@@ -8,6 +8,8 @@ interface Hosted {
   journal: Journal;
   status: AgentStatus;
   agent: Agent;
+  /** What pages of `messages` have, and of how many events. */
+  fold: { of: number; events: AgentEvent[] };
 }
 
 export class FakeServer {
@@ -31,7 +33,7 @@ export class FakeServer {
     const at = new Date(1_795_299_000_000).toISOString();
     const { agentId } = journal;
     const agent: Agent = { id: agentId, agentId, type: "demo", status, prompt: "hi", cwd: "/", turn: 1, queued: 0, head: 0, createdAt: at, updatedAt: at, cancelOnDisconnect: false };
-    this.agents.set(agentId, { journal, status, agent });
+    this.agents.set(agentId, { journal, status, agent, fold: { of: 0, events: [] } });
   }
 
   options() {
@@ -94,18 +96,21 @@ export class FakeServer {
     const hosted = this.agents.get(id ?? "");
     if (!hosted) return problem(404, "not_found");
     if (form === undefined) return Response.json(this.#agent(hosted));
-    return this.#page(hosted.journal.events, Number(url.searchParams.get("since")), form === "messages");
+    const { events } = hosted.journal;
+    if (hosted.fold.of !== events.length) hosted.fold = { of: events.length, events: folded(events) };
+    return this.#page(form === "messages" ? hosted.fold.events : events, Number(url.searchParams.get("since")), events.length);
   }
 
   #agent({ agent, journal, status }: Hosted): Agent {
     return { ...agent, status, head: journal.events.length };
   }
 
-  #page(events: readonly AgentEvent[], since: number, fold: boolean): Response {
-    const rest = (fold ? folded(events) : [...events]).filter((event) => event.sequenceNumber > since);
-    const page = rest.slice(0, this.pageSize);
-    const upTo = page.length < rest.length ? (page.at(-1)?.sequenceNumber ?? since) : Math.max(since, events.length);
-    return Response.json(page, { headers: { "Tokenrail-Up-To": String(upTo), "Tokenrail-Head": String(events.length) } });
+  #page(events: readonly AgentEvent[], since: number, head: number): Response {
+    const first = events.findIndex((event) => event.sequenceNumber > since);
+    const page = first < 0 ? [] : events.slice(first, first + this.pageSize);
+    const isLast = first < 0 || first + page.length === events.length;
+    const upTo = isLast ? Math.max(since, head) : (page.at(-1)?.sequenceNumber ?? since);
+    return Response.json(page, { headers: { "Tokenrail-Up-To": String(upTo), "Tokenrail-Head": String(head) } });
   }
 }
 
