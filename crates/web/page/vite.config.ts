@@ -1,4 +1,7 @@
+import { fileURLToPath } from "node:url";
+
 import react from "@vitejs/plugin-react";
+import { defaultClientConditions } from "vite";
 import { defineConfig } from "vitest/config";
 
 import { writeSourceHash } from "./source-hash.ts";
@@ -6,10 +9,16 @@ import { writeSourceHash } from "./source-hash.ts";
 // Where `npm run dev` finds a server: it answers only those who call it by its own name.
 const server = process.env.TOKENRAIL_URL ?? "http://127.0.0.1:7117";
 
+const characters = "decode-named-character-reference";
+
 export default defineConfig({
   plugins: [react(), writeSourceHash()],
-  // The client is built from its sources, so that the two never differ.
-  resolve: { conditions: ["@tokenrail/source", "module", "browser", "development|production"] },
+  resolve: {
+    // The client is built from its sources, so that the two never differ.
+    conditions: ["@tokenrail/source", ...defaultClientConditions],
+    // Its edition for browsers decodes `&amp;` by writing HTML, which Trusted Types forbid; this one has a table.
+    alias: { [characters]: fileURLToPath(import.meta.resolve(characters)) },
+  },
   build: {
     target: "es2022",
     assetsInlineLimit: 0,

@@ -1,6 +1,6 @@
 use actix_web::dev::ServiceResponse;
 use actix_web::http::{StatusCode, header};
-use actix_web::{App, test, web};
+use actix_web::{App, test as harness, web};
 
 use crate::{OPEN_PATHS, PATHS, serve};
 
@@ -10,12 +10,12 @@ async fn get(path: &str, known: Option<&str>) -> ServiceResponse {
             config.service(web::resource(path).to(serve));
         }
     };
-    let server = test::init_service(App::new().configure(routes)).await;
-    let mut request = test::TestRequest::with_uri(path);
+    let server = harness::init_service(App::new().configure(routes)).await;
+    let mut request = harness::TestRequest::with_uri(path);
     if let Some(known) = known {
         request = request.insert_header((header::IF_NONE_MATCH, known));
     }
-    test::call_service(&server, request.to_request()).await
+    harness::call_service(&server, request.to_request()).await
 }
 
 fn header_of(answer: &ServiceResponse, name: header::HeaderName) -> &str {
@@ -39,7 +39,7 @@ async fn each_file_says_what_it_is_and_what_it_may_do() {
             policy.contains("require-trusted-types-for 'script'; trusted-types 'none'"),
             "{path}: {policy}"
         );
-        assert!(!test::read_body(answer).await.is_empty(), "{path}");
+        assert!(!harness::read_body(answer).await.is_empty(), "{path}");
     }
 }
 
@@ -51,7 +51,7 @@ async fn a_browser_that_has_the_file_hears_so_and_no_more() {
         let answer = get("/app.js", Some(&known)).await;
         assert_eq!(answer.status(), StatusCode::NOT_MODIFIED, "{known}");
         assert_eq!(header_of(&answer, header::ETAG), tag, "{known}");
-        assert!(test::read_body(answer).await.is_empty(), "{known}");
+        assert!(harness::read_body(answer).await.is_empty(), "{known}");
     }
     for known in ["\"other\"", "nonsense"] {
         assert_eq!(get("/app.js", Some(known)).await.status(), StatusCode::OK, "{known}");

@@ -2,7 +2,7 @@ import type { Agent } from "@tokenrail/client";
 import { memo, useDeferredValue, useMemo, useState } from "react";
 
 import { useNow } from "../app/now.ts";
-import { compact, counted, since } from "../ui/format.ts";
+import { compact, counted, sentence, since } from "../ui/format.ts";
 import { Icon } from "../ui/Icon.tsx";
 import { isActive, StatusBadge } from "./StatusBadge.tsx";
 
@@ -38,7 +38,7 @@ export function AgentList({ agents, loading, error, current, onOpen }: Props) {
           <input type="search" placeholder="Filter by name, type or status" aria-label="Filter agents" value={filter} onChange={(event) => setFilter(event.target.value)} />
         </label>
       )}
-      {error && <p className="problem" role="alert">{error.message}</p>}
+      {error && <p className="problem" role="alert">{sentence(error.message)}</p>}
       {loading && agents.length === 0 && <AgentSkeleton />}
       {!loading && !error && agents.length === 0 && <p className="hint">No agent yet. Launch one, and it appears here.</p>}
       {agents.length > 0 && shown.length === 0 && <p className="hint">No agent matches.</p>}

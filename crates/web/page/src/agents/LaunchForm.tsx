@@ -1,6 +1,7 @@
 import { type AgentType, type Client, type Launch, TokenrailError } from "@tokenrail/client";
 import { type FormEvent, type KeyboardEvent, useState } from "react";
 
+import { sentence } from "../ui/format.ts";
 import { Icon } from "../ui/Icon.tsx";
 import { submitOnEnter } from "../ui/keys.ts";
 
@@ -76,7 +77,7 @@ export function Failure({ error }: { readonly error: Error }) {
   return (
     <p className="problem" role="alert">
       <Icon name="alert" />
-      <span>{error.message}{code && <code>{code}</code>}</span>
+      <span>{sentence(error.message)}{code && <code>{code}</code>}</span>
     </p>
   );
 }

@@ -50,7 +50,7 @@ export function Shortcuts() {
             </div>
           ))}
         </dl>
-        <form method="dialog"><button type="submit" className="button">Close</button></form>
+        <button type="button" className="button" onClick={toggle}>Close</button>
       </dialog>
     </>
   );

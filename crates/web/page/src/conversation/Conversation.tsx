@@ -1,11 +1,12 @@
-import type { Agent, Item } from "@tokenrail/client";
+import { type Agent, type Item, TokenrailError } from "@tokenrail/client";
 import { useAgentMessages, useTokenrail } from "@tokenrail/client/react";
-import { type ReactNode, type RefObject, useEffect, useMemo, useRef, useState } from "react";
+import { type ReactNode, type RefObject, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 
 import { isActive } from "../agents/StatusBadge.tsx";
 import { useShortcut } from "../app/shortcuts.tsx";
 import { ReplayBar } from "../replay/ReplayBar.tsx";
 import { useTranscriptAt, usePlaying, useRecording } from "../replay/useReplay.ts";
+import { sentence } from "../ui/format.ts";
 import { Icon } from "../ui/Icon.tsx";
 import { AgentId } from "./agent-id.ts";
 import { Composer } from "./Composer.tsx";
@@ -67,22 +68,30 @@ function Pane({ agent, items, head, loading = false, error, onRefetch, onOpen, o
   useMoves(list, rows.length);
   const live = !replay;
   const canAsk = live && !agent.readOnly && !agent.deletedAt;
+  const [refusal, setRefusal] = useState<Error>();
   const ask = async (content: string) => {
+    setRefusal(undefined);
     await client.send(agent.id, { content });
     list.current?.toEnd();
   };
-  const retry = (row: Row) => {
-    const prompt = promptBefore(rows, row);
-    if (prompt) void ask(prompt);
-  };
+  // The same function each time, or every row would be drawn again with each token.
+  const latest = useRef({ rows, ask });
+  useLayoutEffect(() => {
+    latest.current = { rows, ask };
+  });
+  const onRetry = useCallback((row: Row) => {
+    const prompt = promptBefore(latest.current.rows, row);
+    if (prompt) latest.current.ask(prompt).catch(setRefusal);
+  }, []);
   return (
     <div className="conversation">
       <Header agent={agent} head={head} plain={plain} notices={notices} onPlain={setPlain} onNotices={setNotices} onSearch={search.open} onReplay={onReplay} onOpen={onOpen} />
       {search.bar}
       {live && isActive(agent.status) && <Pulse items={items} />}
       {error && <Trouble error={error} onRetry={onRefetch} />}
+      {refusal && <Trouble error={refusal} />}
       {rows.length === 0 && <p className="waiting-for">{loading ? "Loading the conversation…" : "Nothing has been said yet."}</p>}
-      <MessageList rows={rows} plain={plain} found={search.found} handle={list} onRetry={canAsk ? retry : undefined} />
+      <MessageList rows={rows} plain={plain} found={search.found} handle={list} busy={live && isActive(agent.status)} onRetry={canAsk ? onRetry : undefined} />
       {replay ?? <Composer agent={agent} send={ask} />}
     </div>
   );
@@ -133,10 +142,11 @@ function useSearch(rows: readonly Row[], list: RefObject<ListHandle | null>) {
 
 function Nothing({ error, loading, onRetry }: { error?: Error | undefined; loading: boolean; onRetry: () => void }) {
   if (loading && !error) return <p className="waiting-for">Loading the conversation…</p>;
+  const gone = error instanceof TokenrailError && error.code === "not_found";
   return (
     <div className="nothing" data-testid="no-agent">
-      <h2>This agent cannot be shown</h2>
-      {error && <Trouble error={error} onRetry={onRetry} />}
+      <h2>{gone ? "There is no such agent" : "This agent cannot be shown"}</h2>
+      {gone ? <p>It may have been deleted, or it lives on another server.</p> : error && <Trouble error={error} onRetry={onRetry} />}
     </div>
   );
 }
@@ -145,7 +155,7 @@ function Trouble({ error, onRetry }: { error: Error; onRetry?: (() => void) | un
   return (
     <div className="trouble" role="alert" data-testid="trouble">
       <Icon name="alert" />
-      <span>{error.message}</span>
+      <span>{sentence(error.message)}</span>
       {onRetry && <button type="button" className="button" onClick={onRetry}>Try again</button>}
     </div>
   );

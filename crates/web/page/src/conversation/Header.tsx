@@ -6,7 +6,7 @@ import { titleOf } from "../agents/AgentList.tsx";
 import { Failure } from "../agents/LaunchForm.tsx";
 import { isActive, StatusBadge } from "../agents/StatusBadge.tsx";
 import { useNow } from "../app/now.ts";
-import { compact, cost, count, dateOf, duration } from "../ui/format.ts";
+import { compact, cost, count, dateOf, duration, shortDateOf } from "../ui/format.ts";
 import { Icon, type IconName } from "../ui/Icon.tsx";
 import { save } from "../ui/save.ts";
 import { tokensOf } from "./usage.ts";
@@ -108,7 +108,7 @@ function Facts({ agent, head }: { readonly agent: Agent; readonly head: number }
     <dl className="facts" data-testid="facts">
       <Fact name="Type">{agent.type}</Fact>
       {agent.model && <Fact name="Model">{agent.model}</Fact>}
-      <Fact name="Started" title={dateOf(agent.createdAt)}><time dateTime={agent.createdAt}>{dateOf(agent.createdAt)}</time></Fact>
+      <Fact name="Started" title={dateOf(agent.createdAt)}><time dateTime={agent.createdAt}>{shortDateOf(agent.createdAt)}</time></Fact>
       <Fact name={active ? "Running for" : "Took"}>{duration(until - Date.parse(agent.createdAt))}</Fact>
       <Fact name="Turn">{count(agent.turn)}{agent.queued > 0 ? `, ${count(agent.queued)} in the queue` : ""}</Fact>
       <Fact name="Events">{count(head)}</Fact>

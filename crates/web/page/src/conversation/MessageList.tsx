@@ -22,12 +22,14 @@ interface Props {
   readonly rows: readonly Row[];
   readonly plain: boolean;
   readonly found: number | undefined;
+  /** A turn is on its way. */
+  readonly busy: boolean;
   readonly handle: RefObject<ListHandle | null>;
   readonly onRetry?: ((row: Row) => void) | undefined;
 }
 
 /** The conversation. Only the rows that are seen, and some around them, are in the document. */
-export function MessageList({ rows, plain, found, handle, onRetry }: Props) {
+export function MessageList({ rows, plain, found, busy, handle, onRetry }: Props) {
   const scroller = useRef<HTMLDivElement>(null);
   const list = useRef<VirtualizerHandle>(null);
   const stick = useStickToEnd(scroller, rows);
@@ -67,6 +69,7 @@ export function MessageList({ rows, plain, found, handle, onRetry }: Props) {
             )}
           </Virtualizer>
         </div>
+        {busy && !isTalking(rows.at(-1)) && <Working />}
       </div>
       {!stick.following && (
         <button type="button" className="button to-end" data-testid="to-end" onClick={stick.toEnd}>
@@ -74,6 +77,20 @@ export function MessageList({ rows, plain, found, handle, onRetry }: Props) {
         </button>
       )}
     </div>
+  );
+}
+
+/** The row shows by itself that more is coming. */
+function isTalking(row: Row | undefined): boolean {
+  if (!row) return false;
+  return row.kind === "tool" ? row.state === "writing" || row.state === "running" : "streaming" in row && row.streaming;
+}
+
+function Working() {
+  return (
+    <p className="working" data-testid="working">
+      <span className="spinner" aria-hidden="true" /> Working…
+    </p>
   );
 }
 

@@ -27,7 +27,7 @@ export const RowView = memo(function RowView({ row, plain, onRetry }: RowProps) 
     <article className="row" data-kind={row.kind} data-testid={`row-${row.kind}`} data-sequence={row.sequence} data-type={row.type} aria-label={labelOf(row)}>
       <div className="row-meta">
         <span className="row-kind">{labelOf(row)}</span>
-        <time dateTime={row.time} title={`${row.time}, event ${row.sequence}, ${row.type}`}>{timeOf(row.time)}</time>
+        <time className="row-time" dateTime={row.time} title={`${row.time}, event ${row.sequence}, ${row.type}`}>{timeOf(row.time)}</time>
         <span className="row-number">#{row.sequence}</span>
         <span className="row-actions">
           <CopyButton text={() => textOf(row)} what="text" />

@@ -4,7 +4,6 @@ import { memo, type ReactNode } from "react";
  * What a terminal would do on hearing an escape, and not print: colours (`CSI … m`), other control sequences, titles
  * and links (`OSC … BEL`), strings for devices, and two-byte escapes. One that is cut off at the end is left out too.
  */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 const escapes =
   /\u001b\[([0-9;:]*)m|(?:\u001b\[|\u009b)[0-?]*[ -/]*(?:[@-~]|$)|\u001b\][^\u0007\u001b]*(?:\u0007|\u001b\\|$)|\u001b[PX^_][^\u001b]*(?:\u001b\\|$)|\u001b[ -/]*(?:[0-~]|$)|[\u0000-\u0008\u000b-\u001a\u001c-\u001f\u007f]/g;
 
@@ -32,8 +31,7 @@ export const Ansi = memo(function Ansi({ text }: { readonly text: string }): Rea
 });
 
 function hasControls(text: string): boolean {
-  escapes.lastIndex = 0;
-  return escapes.test(text);
+  return text.search(escapes) >= 0;
 }
 
 export function spansOf(text: string): Span[] {

@@ -1,5 +1,6 @@
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false });
 const day = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+const shortDay = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", hour12: false });
 const whole = new Intl.NumberFormat(undefined);
 const short = new Intl.NumberFormat(undefined, { notation: "compact", maximumFractionDigits: 1 });
 
@@ -10,6 +11,17 @@ export function timeOf(iso: string): string {
 
 export function dateOf(iso: string): string {
   return day.format(new Date(iso));
+}
+
+/** Nov 22, 14:03 */
+export function shortDateOf(iso: string): string {
+  return shortDay.format(new Date(iso));
+}
+
+/** The server says its sentences without a capital, to be put after a colon. */
+export function sentence(text: string): string {
+  const end = /[.!?…]$/.test(text) ? "" : ".";
+  return text.charAt(0).toUpperCase() + text.slice(1) + end;
 }
 
 /** 12,345 */
@@ -40,10 +52,10 @@ function two(number: number): string {
   return String(Math.floor(number)).padStart(2, "0");
 }
 
-/** How long ago that was: 5 s, 3 min, 2 h, 4 d. */
+/** How long ago that was: now, 3 min, 2 h, 4 d. */
 export function since(iso: string, now: number): string {
   const seconds = Math.max(0, now - Date.parse(iso)) / 1000;
-  if (seconds < 60) return `${Math.floor(seconds)} s`;
+  if (seconds < 60) return "now";
   if (seconds < 3_600) return `${Math.floor(seconds / 60)} min`;
   if (seconds < 86_400) return `${Math.floor(seconds / 3_600)} h`;
   return `${Math.floor(seconds / 86_400)} d`;
