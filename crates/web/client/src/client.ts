@@ -1,5 +1,6 @@
 // The client: REST calls with the server's own types, and the events of agents over one shared connection.
 import type { BackoffOptions } from "./backoff.js";
+import type { TokenrailError } from "./errors.js";
 import { Following } from "./following.js";
 import type { AgentEvent, AgentNews } from "./frames.js";
 import type {
@@ -18,7 +19,7 @@ import type {
 } from "./generated/wire.js";
 import { Hub } from "./hub.js";
 import { Queue } from "./queue.js";
-import { type Request, Rest, type Token, freshKey, nextPage } from "./rest.js";
+import { type Request, Rest, type Token, body, freshKey, nextPage } from "./rest.js";
 import type { ConnectionSnapshot, ConnectionState, WebSocketConstructor } from "./socket.js";
 
 export interface ClientOptions {
@@ -70,7 +71,12 @@ export interface Page {
   head: number;
 }
 
-export interface Connection extends ConnectionSnapshot {
+export interface Connection {
+  readonly state: ConnectionState;
+  /** While it waits: how long, when it began to wait. */
+  readonly retryInMs: number | undefined;
+  /** Why it was lost, or cannot be made. */
+  readonly error: TokenrailError | undefined;
   /** The state as one value, which is the same object until it changes. */
   snapshot(): ConnectionSnapshot;
   subscribe(listener: () => void): () => void;
@@ -224,7 +230,7 @@ class TokenrailClient implements Client {
 
   async #page(path: string, { since = 0, limit, raw, signal }: EventsQuery): Promise<Page> {
     const response = await this.#rest.send(path, { query: { since, limit, raw }, signal });
-    const messages = (await response.json()) as AgentMessage[];
+    const messages = await body<AgentMessage[]>(response, signal);
     const upTo = Number(response.headers.get("Tokenrail-Up-To") ?? since);
     return { messages, upTo, head: Number(response.headers.get("Tokenrail-Head") ?? upTo) };
   }
@@ -234,7 +240,7 @@ class TokenrailClient implements Client {
     let query = request.query;
     while (next !== undefined) {
       const response: Response = await this.#rest.send(next, { ...request, query });
-      yield* (await response.json()) as T[];
+      yield* await body<T[]>(response, request.signal);
       next = nextPage(response);
       query = undefined;
     }
@@ -251,9 +257,11 @@ class SharedConnection implements Connection {
   get state(): ConnectionState {
     return this.snapshot().state;
   }
-  // The two below are absent, not undefined, in a snapshot; here they are getters.
-  get retryInMs(): number {
-    return this.snapshot().retryInMs ?? 0;
+  get retryInMs(): number | undefined {
+    return this.snapshot().retryInMs;
+  }
+  get error(): TokenrailError | undefined {
+    return this.snapshot().error;
   }
 
   snapshot = (): ConnectionSnapshot => this.#hub.socket.snapshot();

@@ -1,8 +1,10 @@
 // Requests: the token, problems as errors, and the few that may be sent again.
 import { Backoff } from "./backoff.js";
 import { TokenrailError, refusal, unreachable } from "./errors.js";
-import { pause } from "./timers.js";
+import { after, pause } from "./timers.js";
 
+/** How long an answer may take to begin; a file may take as long as it takes. */
+const ANSWER_MS = 30_000;
 /** How often a request that is safe to send again is sent. */
 const ATTEMPTS = 4;
 
@@ -41,13 +43,7 @@ export class Rest {
 
   /** The JSON of an answer. */
   async json<T>(path: string, request: Request = {}): Promise<T> {
-    const response = await this.send(path, request);
-    try {
-      return (await response.json()) as T;
-    } catch (cause) {
-      if (request.signal?.aborted) throw request.signal.reason;
-      throw unreachable(cause);
-    }
+    return body(await this.send(path, request), request.signal);
   }
 
   /** An answer that is a success. A request with an `Idempotency-Key` happens once, so it is sent until it is answered. */
@@ -71,18 +67,33 @@ export class Rest {
     if (idempotencyKey !== undefined) headers["Idempotency-Key"] = idempotencyKey;
     const content = file ?? (body === undefined ? undefined : JSON.stringify(body));
     if (content !== undefined) headers["Content-Type"] = "application/json";
-    const init: RequestInit = { method, headers };
-    if (content !== undefined) init.body = content;
-    if (signal) init.signal = signal;
-    let response: Response;
-    try {
-      response = await this.#fetch(`${this.baseUrl}${path}${queryOf(query)}`, init);
-    } catch (cause) {
-      if (signal?.aborted) throw signal.reason;
-      throw unreachable(cause);
-    }
+    const response = await this.#answer(`${this.baseUrl}${path}${queryOf(query)}`, { method, headers, body: content ?? null }, signal);
     if (!response.ok) throw await refusal(response);
     return response;
+  }
+
+  async #answer(address: string, init: RequestInit, signal: AbortSignal | undefined): Promise<Response> {
+    signal?.throwIfAborted();
+    const silent = new AbortController();
+    const cancelTimer = init.body instanceof Blob ? () => {} : after(ANSWER_MS, () => silent.abort());
+    try {
+      return await this.#fetch(address, { ...init, signal: signal ? AbortSignal.any([signal, silent.signal]) : silent.signal });
+    } catch (cause) {
+      signal?.throwIfAborted();
+      throw unreachable(cause);
+    } finally {
+      cancelTimer();
+    }
+  }
+}
+
+/** The JSON of an answer; one that breaks off is no answer. */
+export async function body<T>(response: Response, signal: AbortSignal | undefined): Promise<T> {
+  try {
+    return (await response.json()) as T;
+  } catch (cause) {
+    signal?.throwIfAborted();
+    throw unreachable(cause);
   }
 }
 

@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { TokenrailError, createClient } from "../src/index.js";
 import { FakeServer, problem } from "./fake-server.js";
 import { Journal } from "./journal.js";
@@ -67,6 +67,22 @@ describe("a call", () => {
   it("that something else than Tokenrail answers is an error too", async () => {
     const { client } = recording(new Response("<h1>Bad gateway</h1>", { status: 502 }));
     await expect(client.agents()).rejects.toMatchObject({ code: "protocol", status: 502, retryable: true });
+  });
+
+  it("whose answer does not begin is given up", async () => {
+    vi.useFakeTimers();
+    const fetch = (_: RequestInfo | URL, init: RequestInit = {}) =>
+      new Promise<Response>((_, reject) => init.signal?.addEventListener("abort", () => reject(init.signal?.reason)));
+    const agents = createClient({ baseUrl: "http://tokenrail.test", fetch }).agents();
+    const refused = expect(agents).rejects.toMatchObject({ code: "network", retryable: true });
+    await vi.advanceTimersByTimeAsync(31_000);
+    await refused;
+    vi.useRealTimers();
+  });
+
+  it("whose answer breaks off may be made again", async () => {
+    const { client } = recording(new Response('[{"id":'));
+    await expect(client.events("a")).rejects.toMatchObject({ code: "network", retryable: true });
   });
 
   it("that is aborted throws the signal's reason", async () => {
