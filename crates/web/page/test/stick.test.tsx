@@ -58,9 +58,20 @@ test("a reader who scrolls back to the end follows again", () => {
 });
 
 test("rows that move by themselves do not end it", () => {
-  render(<List rows={20} />);
+  const { rerender } = render(<List rows={20} />);
+  fireEvent.scroll(list());
+  list().dataset.rows = "15";
   scrollTo(1000, false);
   expect(screen.getByText("following")).toBeTruthy();
+  rerender(<List rows={15} />);
+  expect(list().scrollTop).toBe(1500);
+});
+
+test("a search of the browser that moves up is the reader's", () => {
+  render(<List rows={20} />);
+  fireEvent.scroll(list());
+  scrollTo(1000, false);
+  expect(screen.getByText("away")).toBeTruthy();
 });
 
 test("only the reader ends it, and the end begins it", () => {

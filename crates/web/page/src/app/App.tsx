@@ -3,6 +3,7 @@ import { useAgents, useConnection, useTokenrail } from "@tokenrail/client/react"
 import { useEffect, useRef, useState } from "react";
 
 import { AgentList } from "../agents/AgentList.tsx";
+import { useCounted } from "../agents/counts.ts";
 import { Home } from "../agents/Home.tsx";
 import { isActive } from "../agents/StatusBadge.tsx";
 import { Conversation } from "../conversation/Conversation.tsx";
@@ -16,7 +17,8 @@ import { ThemeButton } from "./theme.tsx";
 export function App() {
   const client = useTokenrail();
   const [agentId, go] = useRoute();
-  const { agents, loading, error } = useAgents();
+  const { agents: listed, loading, error } = useAgents();
+  const agents = useCounted(listed);
   const types = useAgentTypes();
   const small = useMedia(phone);
   const [drawer, setDrawer] = useState(false);

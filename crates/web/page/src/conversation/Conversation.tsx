@@ -1,4 +1,4 @@
-import { type Agent, type Item, TokenrailError } from "@tokenrail/client";
+import { type Agent, emptyTranscript, type Item, TokenrailError } from "@tokenrail/client";
 import { useAgentMessages, useTokenrail } from "@tokenrail/client/react";
 import { type ReactNode, type RefObject, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 
@@ -29,6 +29,7 @@ export function Conversation({ agentId, onOpen }: Props) {
   const { transcript, agent, loading, error, refetch } = useAgentMessages(agentId);
   const [replaying, setReplaying] = useState(false);
   useTitle(agent);
+  const patient = usePatience(loading);
   if (!agent) return <Nothing error={error} loading={loading} onRetry={refetch} />;
   return (
     <AgentId value={agentId}>
@@ -36,7 +37,7 @@ export function Conversation({ agentId, onOpen }: Props) {
         {replaying ? (
           <Replayed agent={agent} onOpen={onOpen} onClose={() => setReplaying(false)} />
         ) : (
-          <Pane agent={agent} items={transcript.items} head={transcript.last} loading={loading} error={error} onRefetch={refetch} onOpen={onOpen} onReplay={() => setReplaying(true)} />
+          <Pane agent={agent} items={patient ? emptyTranscript.items : transcript.items} head={transcript.last} loading={loading} error={error} onRefetch={refetch} onOpen={onOpen} onReplay={() => setReplaying(true)} />
         )}
       </KeepOpen>
     </AgentId>
@@ -159,6 +160,18 @@ function Trouble({ error, onRetry }: { error: Error; onRetry?: (() => void) | un
       {onRetry && <button type="button" className="button" onClick={onRetry}>Try again</button>}
     </div>
   );
+}
+
+/** So long nothing is drawn of a history that is being read: most are there by then, and are drawn once. */
+const patienceMs = 400;
+
+function usePatience(loading: boolean): boolean {
+  const [spent, setSpent] = useState(false);
+  useEffect(() => {
+    const timer = setTimeout(() => setSpent(true), patienceMs);
+    return () => clearTimeout(timer);
+  }, []);
+  return loading && !spent;
 }
 
 /** What was asked in the turn of a row. */

@@ -10,6 +10,9 @@ import { useStickToEnd } from "./stick.ts";
 /** Drawn beyond what is seen, in pixels: a turn of the wheel shows no gap. */
 const drawnBeyond = 600;
 
+/** The list begins with its last rows, which are those that are seen; the others come when these have been painted. */
+const firstRows = 10;
+
 export interface ListHandle {
   /** Shows a row, and puts the keyboard on it. */
   readonly show: (index: number, focus?: boolean) => void;
@@ -32,18 +35,19 @@ interface Props {
 export function MessageList({ rows, plain, found, busy, handle, onRetry }: Props) {
   const scroller = useRef<HTMLDivElement>(null);
   const list = useRef<VirtualizerHandle>(null);
+  const { drawn, before, shift } = useFirstTheLast(rows);
   const stick = useStickToEnd(scroller, rows);
   const seen = useSeen(rows.length, stick.following);
   const focused = useRef<number | undefined>(undefined);
   const show = (index: number, focus = false) => {
     stick.release();
-    list.current?.scrollToIndex(index, { align: "nearest" });
+    list.current?.scrollToIndex(index - before, { align: "nearest" });
     if (focus) focusRow(scroller.current, index);
   };
   useImperativeHandle(handle, () => ({
     show,
     toEnd: stick.toEnd,
-    at: () => focused.current ?? list.current?.findItemIndex(list.current.scrollOffset) ?? 0,
+    at: () => focused.current ?? before + (list.current?.findItemIndex(list.current.scrollOffset) ?? 0),
   }));
   return (
     <div className="messages-frame">
@@ -61,9 +65,9 @@ export function MessageList({ rows, plain, found, busy, handle, onRetry }: Props
         }}
       >
         <div className="messages-content" role="list">
-          <Virtualizer ref={list} data={rows} scrollRef={scroller} bufferSize={drawnBeyond}>
+          <Virtualizer ref={list} data={drawn} scrollRef={scroller} bufferSize={drawnBeyond} shift={shift}>
             {(row, index) => (
-              <div key={row.key} role="listitem" className="item" tabIndex={-1} data-index={index} data-found={index === found || undefined} aria-setsize={rows.length} aria-posinset={index + 1}>
+              <div key={row.key} role="listitem" className="item" tabIndex={-1} data-index={before + index} data-found={before + index === found || undefined} aria-setsize={rows.length} aria-posinset={before + index + 1}>
                 <RowView row={row} plain={plain} onRetry={onRetry} />
               </div>
             )}
@@ -78,6 +82,24 @@ export function MessageList({ rows, plain, found, busy, handle, onRetry }: Props
       )}
     </div>
   );
+}
+
+type Phase = "last" | "adding" | "all";
+
+function useFirstTheLast(rows: readonly Row[]): { drawn: readonly Row[]; before: number; shift: boolean } {
+  const [phase, setPhase] = useState<Phase>("last");
+  const isThere = rows.length > 0;
+  useEffect(() => {
+    if (!isThere || phase === "all") return;
+    const next = () => setPhase(phase === "last" ? "adding" : "all");
+    // The frame after the next one: that is when these rows have been painted.
+    let frame = requestAnimationFrame(() => {
+      frame = requestAnimationFrame(next);
+    });
+    return () => cancelAnimationFrame(frame);
+  }, [isThere, phase]);
+  const before = phase === "last" ? Math.max(0, rows.length - firstRows) : 0;
+  return { drawn: before > 0 ? rows.slice(before) : rows, before, shift: phase === "adding" };
 }
 
 /** The row shows by itself that more is coming. */

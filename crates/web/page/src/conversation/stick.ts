@@ -16,6 +16,20 @@ export function nextFollowing(following: boolean, { distance, byReader }: Scroll
   return byReader ? false : following;
 }
 
+/** Where a list stands. */
+interface Place {
+  readonly top: number;
+  readonly height: number;
+}
+
+/**
+ * Up, in a list that is as high as before: nobody but a reader does that, be it by a search of the browser's. When rows
+ * above become known to be lower, the list moves up too, but its height has changed as well.
+ */
+export function isMovedUp(before: Place, now: Place): boolean {
+  return now.top < before.top - 1 && now.height === before.height;
+}
+
 /** How long after a turn of the wheel or a key a scroll is still the reader's. */
 const gestureMs = 400;
 
@@ -59,6 +73,10 @@ export function useStickToEnd(list: RefObject<HTMLElement | null>, content: unkn
   return { following, toEnd, release };
 }
 
+function placeOf({ scrollTop, scrollHeight }: HTMLElement): Place {
+  return { top: scrollTop, height: scrollHeight };
+}
+
 /** Tells of each scroll, and whether a gesture of the reader was behind it. */
 function listen(element: HTMLElement, tell: (scrolled: Scrolled) => void): () => void {
   let gestureAt = Number.NEGATIVE_INFINITY;
@@ -73,9 +91,12 @@ function listen(element: HTMLElement, tell: (scrolled: Scrolled) => void): () =>
     if (held) gesture();
     held = false;
   };
+  let before = placeOf(element);
   const scroll = () => {
-    const distance = element.scrollHeight - element.scrollTop - element.clientHeight;
-    tell({ distance, byReader: held || performance.now() - gestureAt < gestureMs });
+    const now = placeOf(element);
+    const byReader = held || performance.now() - gestureAt < gestureMs || isMovedUp(before, now);
+    before = now;
+    tell({ distance: now.height - now.top - element.clientHeight, byReader });
   };
   const gestures = ["wheel", "touchmove", "keydown"] as const;
   for (const name of gestures) element.addEventListener(name, gesture, { passive: true });
