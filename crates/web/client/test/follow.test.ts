@@ -113,6 +113,33 @@ describe("follow", () => {
     expect(server.requests.some((request) => request.endsWith("/events"))).toBe(true);
   });
 
+  it("leaves nothing out when there is room again before all was read", async () => {
+    const journal = spoken(1);
+    const events = connect().follow(journal.agentId);
+    await take(events, 1);
+    const said = journal.message();
+    for (let word = 0; word < 6_000; word += 1) journal.say(said, "word ");
+    server.announce(journal, 6_000);
+    expect(await take(events, 100)).toEqual(upTo(101, 2));
+    journal.notice("status");
+    server.announce(journal);
+    expect(await take(events, 5_901)).toEqual(upTo(6_002, 102));
+  });
+
+  it("asks once for each gap, and for nothing where there is none", async () => {
+    const journal = spoken(5);
+    const events = connect().follow(journal.agentId);
+    await take(events, 5);
+    server.announce(journal, 5);
+    journal.notice("status");
+    server.announce(journal);
+    expect(await take(events, 1)).toEqual([6]);
+    server.announce(journal, 6);
+    server.heartbeat();
+    await Promise.resolve();
+    expect(said("subscribe")).toHaveLength(1);
+  });
+
   it("ends quietly when it is aborted, left, or closed", async () => {
     const journal = spoken(1);
     connect();
@@ -191,6 +218,8 @@ describe("the connection", () => {
     server.isDown = false;
     await vi.advanceTimersByTimeAsync(8_000);
     expect((await next).value?.sequenceNumber).toBe(1);
+    server.drop();
+    expect(pauses.at(-1)).toBe(1_000);
   });
 
   it("does not trust one that is silent", async () => {

@@ -129,6 +129,18 @@ describe("a tool call", () => {
     expect(calls(call?.children ?? [])).toMatchObject([{ id: read, result: "alpha" }]);
   });
 
+  it("that is void leaves what its sub-agent has said", () => {
+    const journal = new Journal();
+    const said = journal.message();
+    const task = journal.call(said, "Task", {}, { told: false });
+    const inner = journal.message();
+    journal.say(inner, "found it");
+    journal.complete(inner, { parent: task });
+    expect(messagesOf(of(journal))).toHaveLength(1);
+    journal.abandon(said);
+    expect(messagesOf(of(journal)).map(textOf)).toEqual(["found it"]);
+  });
+
   it("that would be inside of itself does no harm", () => {
     const journal = new Journal();
     journal.toolUse("a", "Task", {}, "a");
