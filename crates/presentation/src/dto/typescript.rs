@@ -48,10 +48,8 @@ fn short_comments(text: &str) -> String {
     while let Some((before, comment)) = rest.split_once("/**\n * ") {
         let Some((inside, after)) = comment.split_once("\n */") else { break };
         out.push_str(before);
-        match inside.contains('\n') {
-            true => out.extend(["/**\n * ", inside, "\n */"]),
-            false => out.extend(["/** ", inside, " */"]),
-        }
+        let (open, close) = if inside.contains('\n') { ("/**\n * ", "\n */") } else { ("/** ", " */") };
+        out.extend([open, inside, close]);
         rest = after;
     }
     out + rest
