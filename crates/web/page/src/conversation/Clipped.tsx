@@ -22,7 +22,8 @@ interface Props {
 /** The beginning of a long text, and a button for all of it. */
 export function Clipped({ id, label, text, lines, children }: Props) {
   const [all, setAll] = useKept(`${id} all`, false);
-  const short = beginningOf(text, lines);
+  // A button for a few lines more would be in the way more than they are.
+  const short = beginningOf(text, 2 * lines) === text ? text : beginningOf(text, lines);
   const shown = all ? text.slice(0, longestText) : short;
   const rest = text.length - short.length;
   return (

@@ -10,6 +10,9 @@ import { useStickToEnd } from "./stick.ts";
 /** Drawn beyond what is seen, in pixels: a turn of the wheel shows no gap. */
 const drawnBeyond = 600;
 
+/** A row that is shown has so many pixels of the one before it above it. */
+const aboveShown = 24;
+
 /** The list begins with its last rows, which are those that are seen; the others come when these have been painted. */
 const firstRows = 10;
 
@@ -41,7 +44,7 @@ export function MessageList({ rows, plain, found, busy, handle, onRetry }: Props
   const focused = useRef<number | undefined>(undefined);
   const show = (index: number, focus = false) => {
     stick.release();
-    list.current?.scrollToIndex(index - before, { align: "nearest" });
+    list.current?.scrollToIndex(index - before, { align: "start", offset: -aboveShown });
     if (focus) focusRow(scroller.current, index);
   };
   useImperativeHandle(handle, () => ({

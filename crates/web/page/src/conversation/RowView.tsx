@@ -36,8 +36,8 @@ export const RowView = memo(function RowView({ row, plain, onRetry }: RowProps) 
           </button>
         </span>
       </div>
-      <RowBody row={row} plain={plain} onRetry={onRetry} />
       {raw && <RawJson sequence={row.sequence} />}
+      <RowBody row={row} plain={plain} onRetry={onRetry} />
     </article>
   );
 });

@@ -36,7 +36,7 @@ function rowOf(item: Exclude<Item, AssistantMessage>): Row {
     case "user":
       return { ...common, kind: "prompt", type: "user / user_message", text: item.text };
     case "tool":
-      return toolRow(item.call, item);
+      return toolRow(item.call, item, item.id);
     case "error": {
       const { error } = item;
       const { code, retryAfter, recoverable = false } = error ?? {};
@@ -67,7 +67,7 @@ function partRow(message: AssistantMessage, part: Part, streaming: boolean): Row
   const before = rowsOfParts.get(part);
   const common = { key, sequence: message.changed, time: message.createdAt };
   let row: Row | undefined;
-  if (part.type === "tool") row = toolRow(part.call, message);
+  if (part.type === "tool") row = toolRow(part.call, message, key);
   else if (part.type === "other") row = { ...common, kind: "notice", type: "assistant / message", name: "content", data: part.value };
   else row = wordsRow(message, part, { key, streaming });
   // A message that grows in its last part leaves the rows of the others as they are.
@@ -95,11 +95,12 @@ function streamingOf(row: Row): boolean {
   return "streaming" in row && row.streaming;
 }
 
-function toolRow(call: ToolCall, item: Item): ToolRow {
+/** The id of a call is no key: an agent may use it again in a later turn. */
+function toolRow(call: ToolCall, item: Item, key: string): ToolRow {
   const { event } = call;
   const began = event?.createdAt ?? item.createdAt;
   return {
-    key: `call:${call.id}`,
+    key,
     kind: "tool",
     type: "tool / tool_use",
     sequence: event?.sequence ?? item.changed,

@@ -53,7 +53,7 @@ function shown(node: Nodes, context: Context): ReactNode {
       return <p>{children(node, context)}</p>;
     case "heading": {
       // The page has a heading of its own above the conversation, and each message is below that.
-      const Heading = (["h3", "h4", "h5", "h6", "h6", "h6"] as const)[node.depth - 1] ?? "h6";
+      const Heading = (["h3", "h3", "h4", "h5", "h6", "h6"] as const)[node.depth - 1] ?? "h6";
       return <Heading data-depth={node.depth}>{children(node, context)}</Heading>;
     }
     case "text":
