@@ -24,6 +24,8 @@ export default defineConfig({
     assetsInlineLimit: 0,
     cssCodeSplit: false,
     modulePreload: false,
+    // In kB: all of it is needed for the first message, and it comes from the server that the reader runs.
+    chunkSizeWarningLimit: 700,
     // Stable names: the built files are in the repository, and a browser asks for them by ETag.
     rolldownOptions: {
       output: { codeSplitting: false, entryFileNames: "app.js", assetFileNames: "app[extname]" },

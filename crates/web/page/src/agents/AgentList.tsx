@@ -12,15 +12,19 @@ const ageEveryMs = 10_000;
 /** The list is drawn whole: beyond this, whoever looks for an agent filters. */
 const shownAgents = 300;
 
+/** The library reads so many at a time: with fewer there are no others. */
+const pageOfAgents = 100;
+
 interface Props {
   readonly agents: readonly Agent[];
   readonly loading: boolean;
   readonly error?: Error | undefined;
   readonly current: string | null;
   readonly onOpen: (id: string) => void;
+  readonly onMore: () => void;
 }
 
-export function AgentList({ agents, loading, error, current, onOpen }: Props) {
+export function AgentList({ agents, loading, error, current, onOpen, onMore }: Props) {
   const [filter, setFilter] = useState("");
   const wanted = useDeferredValue(filter.trim().toLowerCase());
   const now = useNow(ageEveryMs);
@@ -46,6 +50,9 @@ export function AgentList({ agents, loading, error, current, onOpen }: Props) {
         {shown.slice(0, shownAgents).map((agent) => (
           <AgentItem key={agent.id} agent={agent} age={since(agent.createdAt, now)} current={agent.id === current} onOpen={onOpen} />
         ))}
+        {agents.length > 0 && agents.length % pageOfAgents === 0 && (
+          <li><button type="button" className="button wide" onClick={onMore}>Older agents</button></li>
+        )}
       </ol>
       {shown.length > shownAgents && <p className="hint">{counted(shown.length - shownAgents, "more agent")}: filter to find them.</p>}
     </nav>

@@ -3,6 +3,7 @@ import { useTokenrail } from "@tokenrail/client/react";
 import { useState } from "react";
 
 import { Icon } from "../ui/Icon.tsx";
+import { ImportButton } from "./ImportButton.tsx";
 import { Failure, LaunchForm } from "./LaunchForm.tsx";
 
 const demo = "demo";
@@ -26,6 +27,7 @@ export function Home({ types, empty, onLaunched }: Props) {
         <section className="card" aria-label="Launch">
           <LaunchForm client={useTokenrail()} types={types} onLaunched={onLaunched} />
         </section>
+        <ImportButton onImported={onLaunched} />
       </div>
     </div>
   );

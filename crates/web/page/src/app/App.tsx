@@ -17,7 +17,7 @@ import { ThemeButton } from "./theme.tsx";
 export function App() {
   const client = useTokenrail();
   const [agentId, go] = useRoute();
-  const { agents: listed, loading, error } = useAgents();
+  const { agents: listed, loading, error, loadMore } = useAgents();
   const agents = useCounted(listed);
   const types = useAgentTypes();
   const small = useMedia(phone);
@@ -56,7 +56,7 @@ export function App() {
         <button type="button" className="button primary wide" data-testid="new-agent" aria-keyshortcuts="n" onClick={() => open(null)}>
           <Icon name="plus" /> New agent
         </button>
-        <AgentList agents={agents} loading={loading} error={error} current={agentId} onOpen={open} />
+        <AgentList agents={agents} loading={loading} error={error} current={agentId} onOpen={open} onMore={loadMore} />
       </aside>
       <main id="main" className="main" inert={small && drawer} tabIndex={-1}>
         {agentId ? (

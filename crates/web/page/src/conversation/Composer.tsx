@@ -6,6 +6,7 @@ import { isActive } from "../agents/StatusBadge.tsx";
 import { counted } from "../ui/format.ts";
 import { Icon } from "../ui/Icon.tsx";
 import { submitOnEnter } from "../ui/keys.ts";
+import { useQueue } from "./queue.ts";
 
 interface Props {
   readonly agent: Agent;
@@ -17,6 +18,7 @@ export function Composer({ agent, send }: Props) {
   const [text, setText] = useState("");
   const [failure, setFailure] = useState<Error>();
   const [busy, setBusy] = useState(false);
+  const queue = useQueue(agent);
   const refusal = whyNot(agent);
   const submit = async (event: FormEvent) => {
     event.preventDefault();
@@ -35,7 +37,12 @@ export function Composer({ agent, send }: Props) {
   if (refusal) return <p className="composer-closed" data-testid="composer-closed">{refusal}</p>;
   return (
     <form className="composer" onSubmit={submit} aria-label="Follow-up" data-testid="composer">
-      {agent.queued > 0 && <p className="queue" data-testid="queue">{counted(agent.queued, "message")} in the queue</p>}
+      {agent.queued > 0 && (
+        <div className="queue" data-testid="queue">
+          <p>{counted(agent.queued, "message")} in the queue</p>
+          <ol>{queue.map((turn) => <li key={turn.number} title={turn.prompt}>{turn.prompt}</li>)}</ol>
+        </div>
+      )}
       {failure && <Failure error={failure} />}
       <div className="composer-box">
         <textarea

@@ -6,12 +6,16 @@ import { duration, timeOf } from "../ui/format.ts";
 import { Icon } from "../ui/Icon.tsx";
 import { ErrorCard } from "./ErrorCard.tsx";
 import { useKept } from "./kept.tsx";
+import { LongText } from "./LongText.tsx";
 import { NoticeLine } from "./NoticeLine.tsx";
 import { RawJson } from "./RawJson.tsx";
 import { ResultLine } from "./ResultLine.tsx";
 import type { Row, TextRow } from "./row.ts";
 import { textOf } from "./text.ts";
 import { ToolCard } from "./ToolCard.tsx";
+
+/** A longer text is shown as it was written: to parse it would hold up the page. */
+const longestMarkdown = 100_000;
 
 export interface RowProps {
   readonly row: Row;
@@ -45,7 +49,7 @@ export const RowView = memo(function RowView({ row, plain, onRetry }: RowProps) 
 function RowBody({ row, plain, onRetry }: RowProps): ReactNode {
   switch (row.kind) {
     case "prompt":
-      return <div className="prompt" dir="auto">{row.text}</div>;
+      return <div className="prompt" dir="auto"><LongText id={row.key} text={row.text} /></div>;
     case "text":
       return <Words row={row} plain={plain} />;
     case "thinking":
@@ -64,7 +68,7 @@ function RowBody({ row, plain, onRetry }: RowProps): ReactNode {
 function Words({ row, plain }: { row: TextRow; plain: boolean }) {
   return (
     <div className="words" dir="auto" data-streaming={row.streaming || undefined}>
-      {plain ? <div className="plain">{row.text}</div> : <Markdown text={row.text} streaming={row.streaming} />}
+      {plain || longestMarkdown < row.text.length ? <div className="plain"><LongText id={row.key} text={row.text} /></div> : <Markdown text={row.text} streaming={row.streaming} />}
       {row.outcome && <p className="cut-short">This message was cut short: {row.outcome}.</p>}
     </div>
   );

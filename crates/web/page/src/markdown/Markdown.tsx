@@ -26,7 +26,7 @@ export const Markdown = memo(function Markdown({ text, streaming = false }: Prop
 /** What was parsed at the last look is the beginning of what is parsed now. */
 function useParsed(text: string, streaming: boolean) {
   const before = useRef(nothing);
-  const parsed = streaming ? parseMore(before.current, text) : parse(text);
+  const parsed = streaming ? parseMore(before.current, text) : parse(text, before.current);
   before.current = parsed;
   return parsed;
 }

@@ -30,11 +30,11 @@ const unsettledBlocks = 2;
 const keptTexts = 256;
 const kept = new Map<string, Parsed>();
 
-/** Parses a text that has all of its words. */
-export function parse(text: string): Parsed {
+/** Parses a text that has all of its words; `before` may be the beginning of it, which was parsed as it came. */
+export function parse(text: string, before = nothing): Parsed {
   const known = kept.get(text);
   if (known) return known;
-  const parsed = { text, blocks: blocksOf(text, 0) };
+  const parsed = parseMore(before, text);
   kept.set(text, parsed);
   if (kept.size > keptTexts) {
     for (const oldest of kept.keys()) {
