@@ -14,7 +14,7 @@ const drawnBeyond = 600;
 const aboveShown = 24;
 
 /** The list begins with its last rows, which are those that are seen; the others come when these have been painted. */
-const firstRows = 10;
+const firstPixels = 1_400;
 
 export interface ListHandle {
   /** Shows a row, and puts the keyboard on it. */
@@ -101,8 +101,26 @@ function useFirstTheLast(rows: readonly Row[]): { drawn: readonly Row[]; before:
     });
     return () => cancelAnimationFrame(frame);
   }, [isThere, phase]);
-  const before = phase === "last" ? Math.max(0, rows.length - firstRows) : 0;
+  const before = phase === "last" ? firstOfTheLast(rows) : 0;
   return { drawn: before > 0 ? rows.slice(before) : rows, before, shift: phase === "adding" };
+}
+
+/** From where on the rows are at least as high as a screen. */
+function firstOfTheLast(rows: readonly Row[]): number {
+  let pixels = 0;
+  for (let index = rows.length - 1; index > 0; index--) {
+    const row = rows[index];
+    pixels += row ? roughHeight(row) : 0;
+    if (pixels > firstPixels) return index;
+  }
+  return 0;
+}
+
+/** At least so high it will be. */
+function roughHeight(row: Row): number {
+  if (row.kind === "tool") return 120;
+  if (row.kind !== "text" && row.kind !== "prompt") return 50;
+  return 40 + Math.min(firstPixels, (row.text.length / 120) * 22);
 }
 
 /** The row shows by itself that more is coming. */
