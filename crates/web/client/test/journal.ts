@@ -57,8 +57,7 @@ export class Journal {
   }
 
   /** A call within a message: pieces of its input, and the event that tells it. */
-  call(message: OpenMessage, name: string, input: unknown, { streamed = true, told = true, parent }: { streamed?: boolean; told?: boolean; parent?: string | undefined } = {}): string {
-    const id = `call-${this.freshId()}`;
+  call(message: OpenMessage, name: string, input: unknown, { id = `call-${this.freshId()}`, streamed = true, told = true, parent }: { id?: string; streamed?: boolean; told?: boolean; parent?: string | undefined } = {}): string {
     message.blocks.push({ type: "tool_use", id, name, input });
     if (streamed) {
       const text = JSON.stringify(input);

@@ -112,6 +112,24 @@ describe("a tool call", () => {
     expect(calls(of(journal).items)).toMatchObject([{ state: "unanswered" }]);
   });
 
+  it("whose id was used in an earlier turn is a call of its own", () => {
+    const journal = new Journal();
+    for (const turn of [1, 2]) {
+      journal.user("read it", turn);
+      const said = journal.message();
+      const id = journal.call(said, "Read", { turn }, { id: "again" });
+      journal.complete(said);
+      journal.result(id, `result ${turn}`);
+      journal.end("", turn);
+    }
+    const transcript = of(journal);
+    expect(calls(transcript.items)).toMatchObject([
+      { id: "again", input: { turn: 1 }, state: "completed", result: "result 1" },
+      { id: "again", input: { turn: 2 }, state: "completed", result: "result 2" },
+    ]);
+    expect(transcript.items).toEqual(applyEvents(emptyTranscript, folded(journal.events)).items);
+  });
+
   it("of a sub-agent, and all it says, is under the call that started it", () => {
     const journal = new Journal();
     const said = journal.message();

@@ -62,7 +62,13 @@ function delta(draft: Draft, event: AgentEvent): void {
     parts: withDelta(message.parts, event),
   }));
   const { toolCallId } = event.metadata;
-  if (toolCallId !== undefined && !draft.index.owners.has(toolCallId)) draft.own(toolCallId, messageId);
+  if (toolCallId !== undefined && isFree(draft, toolCallId)) draft.own(toolCallId, messageId);
+}
+
+/** Whether the id stands for no call, or for one that is over: an agent may use it again. */
+function isFree(draft: Draft, callId: string): boolean {
+  const state = draft.call(callId)?.state;
+  return state !== "preparing" && state !== "running";
 }
 
 function withDelta(parts: readonly Part[], event: AgentEvent): Part[] {
