@@ -219,7 +219,11 @@ fn check_harmless(shown: &Value) {
 async fn shown_when(page: &mut Page, expected: &str) -> Value {
     let started = tokio::time::Instant::now();
     loop {
-        let shown = page.evaluate(&format!("(() => {{ const shown = {SHOWN}; return {{ ...shown, there: {expected} }}; }})()")).await;
+        let shown = page
+            .evaluate(&format!(
+                "(() => {{ const shown = {SHOWN}; return {{ ...shown, there: {expected} }}; }})()"
+            ))
+            .await;
         if shown["there"] == json!(true) {
             return shown;
         }

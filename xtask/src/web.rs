@@ -12,7 +12,7 @@ use crate::{Failure, process, tools, workspace};
 const STEP_LIMIT: Duration = Duration::from_mins(10);
 
 /// What a browser gets, and of which sources it is made.
-const BUILT: [&str; 4] = ["index.html", "app.js", "app.css", ".source-sha256"];
+const BUILT: [&str; 5] = ["index.html", "app.js", "app.css", "icon.svg", ".source-sha256"];
 
 /// Fetches what the page needs, checks its types, and builds it.
 pub(crate) fn build() -> Result<(), Failure> {

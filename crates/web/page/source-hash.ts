@@ -14,6 +14,7 @@ const sources = [
   "package.json",
   "page/index.html",
   "page/package.json",
+  "page/public",
   "page/source-hash.ts",
   "page/src",
   "page/vite.config.ts",

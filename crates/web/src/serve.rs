@@ -5,17 +5,18 @@ use actix_web::{HttpRequest, HttpResponse};
 use rust_embed::{EmbeddedFile, RustEmbed};
 
 /// Only its own files, only its own server; nothing that is said becomes HTML.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; \
-                      form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; \
+                      base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
+                      require-trusted-types-for 'script'; trusted-types 'none'";
 
 /// A new server has new files under the same names: a browser asks each time, and mostly hears 304.
 const ASK_EACH_TIME: &str = "no-cache";
 
 /// Where the page is, as patterns of routes. What is no file of its own is one view of the page.
-pub const PATHS: [&str; 4] = ["/", "/agents/{id}", "/app.js", "/app.css"];
+pub const PATHS: [&str; 5] = ["/", "/agents/{id}", "/app.js", "/app.css", "/icon.svg"];
 
 /// The same paths, as they come; a `*` at the end stands for anything. They hold no secret, so they need no token.
-pub const OPEN_PATHS: [&str; 4] = ["/", "/agents/*", "/app.js", "/app.css"];
+pub const OPEN_PATHS: [&str; 5] = ["/", "/agents/*", "/app.js", "/app.css", "/icon.svg"];
 
 #[derive(RustEmbed)]
 #[folder = "page/dist/"]
@@ -28,6 +29,7 @@ pub async fn serve(request: HttpRequest) -> HttpResponse {
     let name = match request.path() {
         "/app.js" => "app.js",
         "/app.css" => "app.css",
+        "/icon.svg" => "icon.svg",
         _ => "index.html",
     };
     match Built::get(name) {
@@ -69,6 +71,7 @@ fn content_type(name: &str) -> &'static str {
     match name {
         "app.js" => "text/javascript; charset=utf-8",
         "app.css" => "text/css; charset=utf-8",
+        "icon.svg" => "image/svg+xml",
         _ => "text/html; charset=utf-8",
     }
 }

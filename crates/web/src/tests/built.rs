@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest as _, Sha256};
 
 /// What the build reads: whole folders, and single files. `page/source-hash.ts` has the same list.
-const SOURCES: [&str; 9] = [
+const SOURCES: [&str; 10] = [
     "client/package.json",
     "client/src",
     "package-lock.json",
     "package.json",
     "page/index.html",
     "page/package.json",
+    "page/public",
     "page/source-hash.ts",
     "page/src",
     "page/vite.config.ts",
@@ -30,11 +31,11 @@ fn the_built_page_is_as_new_as_its_sources() {
 }
 
 #[test]
-fn the_page_loads_its_own_two_files_and_nothing_else() {
+fn the_page_loads_its_own_files_and_nothing_else() {
     let html = fs::read_to_string(root().join("page/dist/index.html")).unwrap();
     let mut loaded: Vec<&str> = html.split('"').filter(|part| part.starts_with('/')).collect();
     loaded.sort_unstable();
-    assert_eq!(loaded, ["/app.css", "/app.js"], "{html}");
+    assert_eq!(loaded, ["/app.css", "/app.js", "/icon.svg"], "{html}");
 }
 
 fn root() -> PathBuf {
