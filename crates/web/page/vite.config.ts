@@ -38,5 +38,11 @@ export default defineConfig({
       "/ws": { target: server, changeOrigin: true, headers: { origin: server }, ws: true },
     },
   },
-  test: { environment: "jsdom", include: ["test/**/*.test.{ts,tsx}"], setupFiles: ["test/setup.ts"] },
+  test: {
+    environment: "jsdom",
+    include: ["test/**/*.test.{ts,tsx}"],
+    setupFiles: ["test/setup.ts"],
+    // None takes a second, but the machine may have other things to do.
+    testTimeout: 60_000,
+  },
 });

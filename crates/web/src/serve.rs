@@ -63,8 +63,8 @@ fn is_known(request: &HttpRequest, tag: &EntityTag) -> bool {
 }
 
 fn tag(file: &EmbeddedFile) -> EntityTag {
-    let hash = file.metadata.sha256_hash();
-    EntityTag::new_strong(hash.iter().map(|byte| format!("{byte:02x}")).collect())
+    let digits = file.metadata.sha256_hash().into_iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    EntityTag::new_strong(digits.filter_map(|digit| char::from_digit(digit.into(), 16)).collect())
 }
 
 fn content_type(name: &str) -> &'static str {

@@ -36,4 +36,9 @@ function Page() {
 }
 
 const root = document.getElementById("root");
-if (root) createRoot(root).render(<StrictMode><Page /></StrictMode>);
+if (root)
+  createRoot(root).render(
+    <StrictMode>
+      <Page />
+    </StrictMode>,
+  );

@@ -24,7 +24,12 @@ export class Told {
   }
 
   call(toolCallId: string, toolName: string, input: unknown, more: object = {}): this {
-    return this.#tell("tool", "tool_use", { type: "tool_use", id: toolCallId, name: toolName, input }, { toolCallId, toolName, ...more });
+    return this.#tell(
+      "tool",
+      "tool_use",
+      { type: "tool_use", id: toolCallId, name: toolName, input },
+      { toolCallId, toolName, ...more },
+    );
   }
 
   gave(toolCallId: string, content: unknown, more: object = {}): this {
@@ -36,13 +41,28 @@ export class Told {
   }
 
   result(more: object = {}): this {
-    return this.#tell("response", "result", "", { outcome: "completed", turn: 1, durationMs: 1234, messageCount: 1, ...more });
+    return this.#tell("response", "result", "", {
+      outcome: "completed",
+      turn: 1,
+      durationMs: 1234,
+      messageCount: 1,
+      ...more,
+    });
   }
 
   #tell(type: string, eventType: string, content: unknown, metadata: object): this {
     const sequenceNumber = this.events.length + 1;
     const createdAt = new Date(start + (sequenceNumber - 1) * this.#stepMs).toISOString();
-    this.events.push({ id: `event-${sequenceNumber}`, agentId: "agent", sequenceNumber, type, role: "system", content, metadata: { eventType, ...metadata }, createdAt } as AgentMessage);
+    this.events.push({
+      id: `event-${sequenceNumber}`,
+      agentId: "agent",
+      sequenceNumber,
+      type,
+      role: "system",
+      content,
+      metadata: { eventType, ...metadata },
+      createdAt,
+    } as AgentMessage);
     return this;
   }
 }

@@ -48,7 +48,7 @@ test("Markdown becomes elements", () => {
 });
 
 test("a text parsed as it grows is the text parsed at once, wherever it is cut", () => {
-  for (let step = 1; step <= 7; step++) {
+  for (const step of [1, 3, 7]) {
     let parsed = nothing;
     for (let length = 0; length < text.length + step; length += step) parsed = parseMore(parsed, text.slice(0, length));
     expect(shape(parsed)).toEqual(shape(parse(text)));
@@ -83,9 +83,18 @@ test("a fence that is still open is code already", () => {
 });
 
 test("terminal colours become styles, and all other escapes nothing", () => {
-  const escaped = "\u001b[1;31mred\u001b[0m plain\u001b]0;title\u0007 \u001b]8;;javascript:x\u001b\\link\u001b]8;;\u001b\\\u001b[2J\u001b[38;5;200m.\u001b[";
-  expect(spansOf(escaped).map((span) => span.text).join("")).toBe("red plain link.");
+  const escaped =
+    "\u001b[1;31mred\u001b[0m plain\u001b]0;title\u0007 \u001b]8;;javascript:x\u001b\\link\u001b]8;;\u001b\\\u001b[2J\u001b[38;5;200m.\u001b[";
+  expect(
+    spansOf(escaped)
+      .map((span) => span.text)
+      .join(""),
+  ).toBe("red plain link.");
   expect(spansOf(escaped)[0]).toMatchObject({ text: "red", colour: "red", bold: true });
   expect(spansOf("\u001b[32").map((span) => span.text)).toEqual([]);
-  expect(spansOf("a\r\nb\tc\n").map((span) => span.text).join("")).toBe("a\nb\tc\n");
+  expect(
+    spansOf("a\r\nb\tc\n")
+      .map((span) => span.text)
+      .join(""),
+  ).toBe("a\nb\tc\n");
 });

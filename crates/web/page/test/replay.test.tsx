@@ -13,7 +13,13 @@ function at(ms: number, eventType = "content_delta") {
 }
 
 test("the line of time has the pauses of the events, but not those between turns", () => {
-  const timeline = timelineOf([at(5_000, "user_message"), at(5_200), at(6_000), at(3_600_000, "user_message"), at(3_600_100)]);
+  const timeline = timelineOf([
+    at(5_000, "user_message"),
+    at(5_200),
+    at(6_000),
+    at(3_600_000, "user_message"),
+    at(3_600_100),
+  ]);
   expect(timeline.at).toEqual([0, 200, 1_000, 1_000 + breathMs, 1_100 + breathMs]);
   expect(timeline.length).toBe(1_100 + breathMs);
 });
@@ -47,7 +53,11 @@ test("the transcript of any moment is that of its first events, wherever the rea
 });
 
 test("the rates add up to what was said", () => {
-  const told = new Told(1_000).prompt("go").text("m", "x".repeat(40)).text("m", "x".repeat(80)).message("m", "x".repeat(120));
+  const told = new Told(1_000)
+    .prompt("go")
+    .text("m", "x".repeat(40))
+    .text("m", "x".repeat(80))
+    .message("m", "x".repeat(120));
   const timeline = timelineOf(told.events);
   const rates = ratesOf(told.events, timeline, 3);
   expect(rates).toEqual([0, 10, 20]);

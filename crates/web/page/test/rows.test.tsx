@@ -14,7 +14,13 @@ function rowsAfter(told: Told) {
 }
 
 function show(told: Told, onRetry?: () => void) {
-  return render(<KeepOpen>{rowsAfter(told).map((row) => <RowView key={row.key} row={row} plain={false} onRetry={onRetry} />)}</KeepOpen>);
+  return render(
+    <KeepOpen>
+      {rowsAfter(told).map((row) => (
+        <RowView key={row.key} row={row} plain={false} onRetry={onRetry} />
+      ))}
+    </KeepOpen>,
+  );
 }
 
 test("a tool card tells the call, its state, what was given and what came of it", () => {
@@ -32,7 +38,13 @@ test("a tool card tells the call, its state, what was given and what came of it"
 });
 
 test("a call that fails, and one that gets no result, say so", () => {
-  show(new Told().call("a", "Read", {}).gave("a", "no such file", { isError: true }).call("b", "Read", {}).result({ outcome: "cancelled" }));
+  show(
+    new Told()
+      .call("a", "Read", {})
+      .gave("a", "no such file", { isError: true })
+      .call("b", "Read", {})
+      .result({ outcome: "cancelled" }),
+  );
   expect(screen.getByRole("region", { name: "Tool Read: failed" }).textContent).toContain("no such file");
   expect(screen.getByRole("region", { name: "Tool Read: without a result" })).toBeTruthy();
   expect(screen.getByTestId("result").textContent).toContain("cancelled in 1.2 s");
@@ -45,7 +57,11 @@ test("a replacement is shown as the lines that go and those that come", () => {
 
 test("what a sub-agent says and does is inside the call that started it", () => {
   const inner = { parentToolCallId: "c" };
-  const told = new Told().call("c", "Agent", { prompt: "look" }).message("m", "Looking.", inner).call("d", "Read", { file_path: "x" }, inner).gave("d", "alpha", inner);
+  const told = new Told()
+    .call("c", "Agent", { prompt: "look" })
+    .message("m", "Looking.", inner)
+    .call("d", "Read", { file_path: "x" }, inner)
+    .gave("d", "alpha", inner);
   show(told.gave("c", "It says alpha."));
   const inside = screen.getByTestId("sub-agent");
   expect(within(inside).getByText("Looking.")).toBeTruthy();
@@ -54,7 +70,12 @@ test("what a sub-agent says and does is inside the call that started it", () => 
 });
 
 test("thinking is folded until somebody asks for it", () => {
-  show(new Told().message("m", [{ type: "reasoning", text: `Let me see. ${"x".repeat(200)} The end.` }, { type: "text", text: "391" }]));
+  show(
+    new Told().message("m", [
+      { type: "reasoning", text: `Let me see. ${"x".repeat(200)} The end.` },
+      { type: "text", text: "391" },
+    ]),
+  );
   const thought = screen.getByRole("button", { name: /^Thought/ });
   expect(thought.getAttribute("aria-expanded")).toBe("false");
   expect(document.body.textContent).not.toContain("The end.");
@@ -64,7 +85,12 @@ test("thinking is folded until somebody asks for it", () => {
 
 test("an error says its class and code, and can be asked again", () => {
   const retry = vi.fn();
-  show(new Told().prompt("go").failed("Too many requests", { class: "rate_limit", code: "429", retryAfter: 3, recoverable: true }), retry);
+  show(
+    new Told()
+      .prompt("go")
+      .failed("Too many requests", { class: "rate_limit", code: "429", retryAfter: 3, recoverable: true }),
+    retry,
+  );
   const card = screen.getByTestId("error-card");
   for (const words of ["Rate limit", "429", "Too many requests", "3 s"]) expect(card.textContent).toContain(words);
   fireEvent.click(within(card).getByRole("button", { name: "Ask again" }));
@@ -84,7 +110,13 @@ test("a token leaves every row but its own as it was", () => {
 
 test("a part that is finished keeps its row while the next part grows", () => {
   const events = new Told().text("m", "first").events;
-  const next = { ...events[0], id: "event-2", sequenceNumber: 2, metadata: { eventType: "thinking_delta", messageId: "m", part: 1 }, content: "hm" };
+  const next = {
+    ...events[0],
+    id: "event-2",
+    sequenceNumber: 2,
+    metadata: { eventType: "thinking_delta", messageId: "m", part: 1 },
+    content: "hm",
+  };
   const last = { ...next, id: "event-3", sequenceNumber: 3 };
   const before = applyEvents(emptyTranscript, [...events, next] as never);
   const after = applyEvents(before, [last] as never);
@@ -93,7 +125,13 @@ test("a part that is finished keeps its row while the next part grows", () => {
 });
 
 test("the search finds words in what is said and done, in any case", () => {
-  const rows = rowsAfter(new Told().prompt("Find the RAIL").message("m", "nothing").call("c", "Bash", { command: "grep rail" }).gave("c", "track"));
+  const rows = rowsAfter(
+    new Told()
+      .prompt("Find the RAIL")
+      .message("m", "nothing")
+      .call("c", "Bash", { command: "grep rail" })
+      .gave("c", "track"),
+  );
   expect(matchesOf(rows, "rail")).toEqual([0, 2]);
   expect(matchesOf(rows, "Track")).toEqual([2]);
   expect(matchesOf(rows, "  ")).toEqual([]);

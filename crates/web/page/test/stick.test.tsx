@@ -10,9 +10,13 @@ function List({ rows }: { rows: number }) {
   const stick = useStickToEnd(list, rows);
   return (
     <>
-      <div ref={list} data-testid="list" data-rows={rows}><div /></div>
+      <div ref={list} data-testid="list" data-rows={rows}>
+        <div />
+      </div>
       <output>{stick.following ? "following" : "away"}</output>
-      <button type="button" onClick={stick.toEnd}>To the end</button>
+      <button type="button" onClick={stick.toEnd}>
+        To the end
+      </button>
     </>
   );
 }
@@ -20,7 +24,12 @@ function List({ rows }: { rows: number }) {
 beforeEach(() => {
   Object.defineProperties(HTMLElement.prototype, {
     clientHeight: { configurable: true, get: () => 400 },
-    scrollHeight: { configurable: true, get(this: HTMLElement) { return Number(this.dataset.rows ?? 0) * 100; } },
+    scrollHeight: {
+      configurable: true,
+      get(this: HTMLElement) {
+        return Number(this.dataset.rows ?? 0) * 100;
+      },
+    },
   });
 });
 

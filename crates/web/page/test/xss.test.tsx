@@ -9,13 +9,16 @@ import { corpus } from "./corpus.ts";
 import { Told } from "./events.ts";
 
 /** Elements that Markdown has words for. Whatever else is made was made by the corpus. */
-const own = "div,p,span,code,pre,figure,figcaption,button,em,strong,del,ul,ol,li,table,thead,tbody,tr,th,td,hr,br,sup,a,article,section,time,h3";
+const own =
+  "div,p,span,code,pre,figure,figcaption,button,em,strong,del,ul,ol,li,table,thead,tbody,tr,th,td,hr,br,sup,a,article,section,time,h3";
 const drawn = "svg.icon,svg.icon *";
 
 function checkHarmless(container: HTMLElement): void {
   const strange = [...container.querySelectorAll("*")].filter((element) => !element.matches(`${own},${drawn}`));
   expect(strange.map((element) => element.outerHTML)).toEqual([]);
-  const handlers = [...container.querySelectorAll("*")].flatMap((element) => element.getAttributeNames().filter((name) => name.startsWith("on") || name === "src" || name === "srcset"));
+  const handlers = [...container.querySelectorAll("*")].flatMap((element) =>
+    element.getAttributeNames().filter((name) => name.startsWith("on") || name === "src" || name === "srcset"),
+  );
   expect(handlers).toEqual([]);
   for (const link of container.querySelectorAll("a")) {
     expect(link.protocol).toMatch(/^(https?|mailto):$/);
@@ -49,7 +52,11 @@ test("HTML is shown as it was written", () => {
 test.each(corpus)("in every other place too, %j is text", (text) => {
   const told = new Told()
     .prompt(text)
-    .message("m", [{ type: "reasoning", text }, { type: text, text }, { type: "tool_use", id: "c", name: text, input: { [text]: text } }])
+    .message("m", [
+      { type: "reasoning", text },
+      { type: text, text },
+      { type: "tool_use", id: "c", name: text, input: { [text]: text } },
+    ])
     .call("c", text, { [text]: text })
     .gave("c", [{ type: "text", text }])
     .call("d", "Bash", { command: text })

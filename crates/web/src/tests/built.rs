@@ -49,12 +49,9 @@ fn hash_of(root: &Path) -> String {
         collect(root, source.to_owned(), &mut files);
     }
     files.sort();
-    let mut list = String::new();
-    for file in files {
-        let bytes = fs::read(root.join(&file)).unwrap();
-        list += &format!("{}  {file}\n", hex(&bytes));
-    }
-    hex(list.as_bytes())
+    let lines: Vec<String> =
+        files.iter().map(|file| format!("{}  {file}\n", hex(&fs::read(root.join(file)).unwrap()))).collect();
+    hex(lines.concat().as_bytes())
 }
 
 fn collect(root: &Path, path: String, files: &mut Vec<String>) {
@@ -68,5 +65,6 @@ fn collect(root: &Path, path: String, files: &mut Vec<String>) {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    let digits = Sha256::digest(bytes).into_iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    digits.filter_map(|digit| char::from_digit(digit.into(), 16)).collect()
 }

@@ -34,27 +34,54 @@ export function AgentList({ agents, loading, error, current, onOpen, onMore }: P
     <nav className="agents" aria-label="Agents">
       <div className="agents-head">
         <h2>Agents</h2>
-        <span className="muted" data-testid="agent-counts">{active ? `${active} active · ` : ""}{agents.length} in all</span>
+        <span className="muted" data-testid="agent-counts">
+          {active ? `${active} active · ` : ""}
+          {agents.length} in all
+        </span>
       </div>
       {agents.length > 4 && (
         <label className="field-with-icon">
           <Icon name="search" />
-          <input type="search" placeholder="Filter by name, type or status" aria-label="Filter agents" value={filter} onChange={(event) => setFilter(event.target.value)} />
+          <input
+            type="search"
+            placeholder="Filter by name, type or status"
+            aria-label="Filter agents"
+            value={filter}
+            onChange={(event) => setFilter(event.target.value)}
+          />
         </label>
       )}
-      {error && <p className="problem" role="alert">{sentence(error.message)}</p>}
+      {error && (
+        <p className="problem" role="alert">
+          {sentence(error.message)}
+        </p>
+      )}
       {loading && agents.length === 0 && <AgentSkeleton />}
-      {!loading && !error && agents.length === 0 && <p className="hint">No agent yet. Launch one, and it appears here.</p>}
+      {!loading && !error && agents.length === 0 && (
+        <p className="hint">No agent yet. Launch one, and it appears here.</p>
+      )}
       {agents.length > 0 && shown.length === 0 && <p className="hint">No agent matches.</p>}
       <ol className="agent-list" data-testid="agents">
         {shown.slice(0, shownAgents).map((agent) => (
-          <AgentItem key={agent.id} agent={agent} age={since(agent.createdAt, now)} current={agent.id === current} onOpen={onOpen} />
+          <AgentItem
+            key={agent.id}
+            agent={agent}
+            age={since(agent.createdAt, now)}
+            current={agent.id === current}
+            onOpen={onOpen}
+          />
         ))}
         {agents.length > 0 && agents.length % pageOfAgents === 0 && (
-          <li><button type="button" className="button wide" onClick={onMore}>Older agents</button></li>
+          <li>
+            <button type="button" className="button wide" onClick={onMore}>
+              Older agents
+            </button>
+          </li>
         )}
       </ol>
-      {shown.length > shownAgents && <p className="hint">{counted(shown.length - shownAgents, "more agent")}: filter to find them.</p>}
+      {shown.length > shownAgents && (
+        <p className="hint">{counted(shown.length - shownAgents, "more agent")}: filter to find them.</p>
+      )}
     </nav>
   );
 }
@@ -97,7 +124,9 @@ const AgentItem = memo(function AgentItem({ agent, age, current, onOpen }: ItemP
 function AgentSkeleton() {
   return (
     <div className="skeleton" aria-hidden="true">
-      <span /><span /><span />
+      <span />
+      <span />
+      <span />
     </div>
   );
 }
@@ -109,5 +138,7 @@ export function titleOf(agent: Agent): string {
 
 function matches(agent: Agent, wanted: string): boolean {
   if (!wanted) return true;
-  return [agent.name, agent.type, agent.status, agent.prompt, agent.id].some((text) => text?.toLowerCase().includes(wanted));
+  return [agent.name, agent.type, agent.status, agent.prompt, agent.id].some((text) =>
+    text?.toLowerCase().includes(wanted),
+  );
 }

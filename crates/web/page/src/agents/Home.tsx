@@ -22,7 +22,10 @@ export function Home({ types, empty, onLaunched }: Props) {
     <div className="home">
       <div className="home-inner">
         <h2 className="home-title">{empty ? "No agent has run here yet" : "New agent"}</h2>
-        <p className="lead">Every token is saved before it is shown. Close the tab, restart the server: the conversation goes on where it was.</p>
+        <p className="lead">
+          Every token is saved before it is shown. Close the tab, restart the server: the conversation goes on where it
+          was.
+        </p>
         {hasDemo && <Demo onLaunched={onLaunched} />}
         <section className="card" aria-label="Launch">
           <LaunchForm client={useTokenrail()} types={types} onLaunched={onLaunched} />

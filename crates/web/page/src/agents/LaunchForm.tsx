@@ -33,7 +33,14 @@ export function LaunchForm({ client, types, onLaunched }: Props) {
     <form className="launch" onSubmit={submit} aria-label="Launch an agent" data-testid="launch-form">
       <label className="field">
         <span>Prompt</span>
-        <textarea name="prompt" required rows={4} placeholder="What shall the agent do?" onKeyDown={(event: KeyboardEvent<HTMLTextAreaElement>) => submitOnEnter(event)} aria-describedby="launch-failure" />
+        <textarea
+          name="prompt"
+          required
+          rows={4}
+          placeholder="What shall the agent do?"
+          onKeyDown={(event: KeyboardEvent<HTMLTextAreaElement>) => submitOnEnter(event)}
+          aria-describedby="launch-failure"
+        />
       </label>
       <div className="fields">
         <label className="field">
@@ -41,26 +48,36 @@ export function LaunchForm({ client, types, onLaunched }: Props) {
           <select name="type" value={chosen?.type ?? ""} onChange={(event) => setType(event.target.value)}>
             {types.map((known) => (
               <option key={known.type} value={known.type} disabled={!known.available}>
-                {known.type}{known.default ? " (default)" : ""}{known.available ? "" : " — not available"}
+                {known.type}
+                {known.default ? " (default)" : ""}
+                {known.available ? "" : " — not available"}
               </option>
             ))}
           </select>
         </label>
         <label className="field">
-          <span>Model <em>optional</em></span>
+          <span>
+            Model <em>optional</em>
+          </span>
           <input name="model" placeholder="the type's own" autoComplete="off" spellCheck={false} />
         </label>
         <label className="field">
-          <span>Folder <em>optional</em></span>
+          <span>
+            Folder <em>optional</em>
+          </span>
           <input name="cwd" placeholder="a new one" autoComplete="off" spellCheck={false} />
         </label>
         <label className="field">
-          <span>Name <em>optional</em></span>
+          <span>
+            Name <em>optional</em>
+          </span>
           <input name="name" placeholder="from the prompt" autoComplete="off" maxLength={200} />
         </label>
       </div>
       {chosen?.problem && <p className="hint">{chosen.problem}</p>}
-      <div id="launch-failure" aria-live="polite">{failure && <Failure error={failure} />}</div>
+      <div id="launch-failure" aria-live="polite">
+        {failure && <Failure error={failure} />}
+      </div>
       <div className="form-actions">
         <button type="submit" className="button primary" disabled={busy || !chosen}>
           <Icon name="send" /> {busy ? "Launching…" : "Launch"}
@@ -77,7 +94,10 @@ export function Failure({ error }: { readonly error: Error }) {
   return (
     <p className="problem" role="alert">
       <Icon name="alert" />
-      <span>{sentence(error.message)}{code && <code>{code}</code>}</span>
+      <span>
+        {sentence(error.message)}
+        {code && <code>{code}</code>}
+      </span>
     </p>
   );
 }

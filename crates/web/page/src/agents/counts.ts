@@ -19,7 +19,10 @@ export function useCounted(agents: readonly Agent[]): readonly Agent[] {
       if (document.hidden) return;
       const asked = client.activeAgents({ signal: leaving.signal });
       // One that fails is followed by another.
-      asked.then((active) => setHeads(new Map(active.map(({ id, head }) => [id, head]))), () => undefined);
+      asked.then(
+        (active) => setHeads(new Map(active.map(({ id, head }) => [id, head]))),
+        () => undefined,
+      );
     };
     const timer = setInterval(look, lookEveryMs);
     return () => {

@@ -36,14 +36,35 @@ export function App() {
   useShortcut("Escape", close, drawer && small);
   return (
     <div className="app" data-drawer={drawer || undefined}>
-      <a className="skip" href="#main">To the conversation</a>
+      <a className="skip" href="#main">
+        To the conversation
+      </a>
       <header className="bar">
         {small && (
-          <button type="button" ref={menu} className="icon-button" aria-label="Agents" aria-expanded={drawer} aria-controls="agents" data-testid="menu" onClick={() => setDrawer(!drawer)}>
+          <button
+            type="button"
+            ref={menu}
+            className="icon-button"
+            aria-label="Agents"
+            aria-expanded={drawer}
+            aria-controls="agents"
+            data-testid="menu"
+            onClick={() => setDrawer(!drawer)}
+          >
             <Icon name={drawer ? "close" : "menu"} />
           </button>
         )}
-        <h1 className="brand"><a href="/" onClick={(event) => { event.preventDefault(); open(null); }}><Rails /> Tokenrail</a></h1>
+        <h1 className="brand">
+          <a
+            href="/"
+            onClick={(event) => {
+              event.preventDefault();
+              open(null);
+            }}
+          >
+            <Rails /> Tokenrail
+          </a>
+        </h1>
         <ConnectionState connection={client.connection} state={useConnection()} />
         <AgentNews agents={agents} />
         <span className="bar-end">
@@ -53,7 +74,13 @@ export function App() {
       </header>
       {drawer && small && <div className="backdrop" aria-hidden="true" onClick={close} />}
       <aside id="agents" className="side" inert={hidden}>
-        <button type="button" className="button primary wide" data-testid="new-agent" aria-keyshortcuts="n" onClick={() => open(null)}>
+        <button
+          type="button"
+          className="button primary wide"
+          data-testid="new-agent"
+          aria-keyshortcuts="n"
+          onClick={() => open(null)}
+        >
           <Icon name="plus" /> New agent
         </button>
         <AgentList agents={agents} loading={loading} error={error} current={agentId} onOpen={open} onMore={loadMore} />
@@ -87,11 +114,16 @@ function AgentNews({ agents }: { readonly agents: readonly Agent[] }) {
   useEffect(() => {
     for (const agent of agents) {
       const old = before.current.get(agent.id);
-      if (old && isActive(old.status) && !isActive(agent.status)) setNews(`Agent ${agent.name ?? agent.type} ${agent.status}`);
+      if (old && isActive(old.status) && !isActive(agent.status))
+        setNews(`Agent ${agent.name ?? agent.type} ${agent.status}`);
     }
     before.current = new Map(agents.map((agent) => [agent.id, agent]));
   }, [agents]);
-  return <span className="unseen" role="status" data-testid="news">{news}</span>;
+  return (
+    <span className="unseen" role="status" data-testid="news">
+      {news}
+    </span>
+  );
 }
 
 function Rails() {

@@ -16,7 +16,9 @@ export function ConnectionState({ connection, state }: Props) {
         {words[state.state]}
       </span>
       {state.state === "waiting" && (
-        <button type="button" className="link" onClick={connection.retryNow}>Try now</button>
+        <button type="button" className="link" onClick={connection.retryNow}>
+          Try now
+        </button>
       )}
     </span>
   );

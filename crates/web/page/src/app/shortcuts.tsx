@@ -37,7 +37,13 @@ export function Shortcuts() {
   useShortcut("?", toggle);
   return (
     <>
-      <button type="button" className="icon-button not-on-phone" aria-label="Keyboard shortcuts" title="Keyboard shortcuts (?)" onClick={toggle}>
+      <button
+        type="button"
+        className="icon-button not-on-phone"
+        aria-label="Keyboard shortcuts"
+        title="Keyboard shortcuts (?)"
+        onClick={toggle}
+      >
         <Icon name="keyboard" />
       </button>
       <dialog ref={dialog} className="dialog" aria-labelledby="keys-title">
@@ -45,12 +51,18 @@ export function Shortcuts() {
         <dl className="keys">
           {keys.map(([key, what]) => (
             <div key={key}>
-              <dt>{key.split(", ").map((each) => <kbd key={each}>{each}</kbd>)}</dt>
+              <dt>
+                {key.split(", ").map((each) => (
+                  <kbd key={each}>{each}</kbd>
+                ))}
+              </dt>
               <dd>{what}</dd>
             </div>
           ))}
         </dl>
-        <button type="button" className="button" onClick={toggle}>Close</button>
+        <button type="button" className="button" onClick={toggle}>
+          Close
+        </button>
       </dialog>
     </>
   );

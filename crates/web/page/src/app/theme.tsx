@@ -19,7 +19,14 @@ export function ThemeButton() {
   const next = themes[(themes.indexOf(theme) + 1) % themes.length] ?? "system";
   const label = `Colours: ${theme}. Change to ${next}`;
   return (
-    <button type="button" className="icon-button" data-testid="theme" aria-label={label} title={label} onClick={() => setTheme(next)}>
+    <button
+      type="button"
+      className="icon-button"
+      data-testid="theme"
+      aria-label={label}
+      title={label}
+      onClick={() => setTheme(next)}
+    >
       <Icon name={icons[theme]} />
     </button>
   );

@@ -32,13 +32,17 @@ export function Clipped({ id, label, text, lines, children }: Props) {
         <span>{label}</span>
         <CopyButton text={text} what={label.toLowerCase()} />
       </figcaption>
-      <pre tabIndex={0} aria-label={label}><code>{children(shown)}</code></pre>
+      <pre tabIndex={0} aria-label={label}>
+        <code>{children(shown)}</code>
+      </pre>
       {rest > 0 && (
         <button type="button" className="more" aria-expanded={all} onClick={() => setAll(!all)}>
           {all ? "Show less" : `Show all: ${counted(lineCount(text), "line")}, ${counted(text.length, "character")}`}
         </button>
       )}
-      {all && text.length > longestText && <p className="hint">{counted(text.length - longestText, "more character")}: copy it to see them.</p>}
+      {all && text.length > longestText && (
+        <p className="hint">{counted(text.length - longestText, "more character")}: copy it to see them.</p>
+      )}
     </figure>
   );
 }

@@ -34,13 +34,24 @@ export function Composer({ agent, send }: Props) {
       setBusy(false);
     }
   };
-  if (refusal) return <p className="composer-closed" data-testid="composer-closed">{refusal}</p>;
+  if (refusal)
+    return (
+      <p className="composer-closed" data-testid="composer-closed">
+        {refusal}
+      </p>
+    );
   return (
     <form className="composer" onSubmit={submit} aria-label="Follow-up" data-testid="composer">
       {agent.queued > 0 && (
         <div className="queue" data-testid="queue">
           <p>{counted(agent.queued, "message")} in the queue</p>
-          <ol>{queue.map((turn) => <li key={turn.number} title={turn.prompt}>{turn.prompt}</li>)}</ol>
+          <ol>
+            {queue.map((turn) => (
+              <li key={turn.number} title={turn.prompt}>
+                {turn.prompt}
+              </li>
+            ))}
+          </ol>
         </div>
       )}
       {failure && <Failure error={failure} />}
@@ -50,11 +61,19 @@ export function Composer({ agent, send }: Props) {
           rows={1}
           value={text}
           aria-label="Message to the agent"
-          placeholder={isActive(agent.status) ? "Write the next message: it waits until this turn has ended" : "Ask something else"}
+          placeholder={
+            isActive(agent.status) ? "Write the next message: it waits until this turn has ended" : "Ask something else"
+          }
           onChange={(event) => setText(event.target.value)}
           onKeyDown={submitOnEnter}
         />
-        <button type="submit" className="button primary" disabled={busy || !text.trim()} aria-label={isActive(agent.status) ? "Add to the queue" : "Send"} data-testid="send">
+        <button
+          type="submit"
+          className="button primary"
+          disabled={busy || !text.trim()}
+          aria-label={isActive(agent.status) ? "Add to the queue" : "Send"}
+          data-testid="send"
+        >
           <Icon name="send" />
         </button>
       </div>

@@ -1,6 +1,15 @@
 import { type Agent, emptyTranscript, type Item, TokenrailError } from "@tokenrail/client";
 import { useAgentMessages, useTokenrail } from "@tokenrail/client/react";
-import { type ReactNode, type RefObject, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
+import {
+  type ReactNode,
+  type RefObject,
+  useCallback,
+  useEffect,
+  useLayoutEffect,
+  useMemo,
+  useRef,
+  useState,
+} from "react";
 
 import { isActive } from "../agents/StatusBadge.tsx";
 import { useShortcut } from "../app/shortcuts.tsx";
@@ -37,7 +46,16 @@ export function Conversation({ agentId, onOpen }: Props) {
         {replaying ? (
           <Replayed agent={agent} onOpen={onOpen} onClose={() => setReplaying(false)} />
         ) : (
-          <Pane agent={agent} items={patient ? emptyTranscript.items : transcript.items} head={transcript.last} loading={loading} error={error} onRefetch={refetch} onOpen={onOpen} onReplay={() => setReplaying(true)} />
+          <Pane
+            agent={agent}
+            items={patient ? emptyTranscript.items : transcript.items}
+            head={transcript.last}
+            loading={loading}
+            error={error}
+            onRefetch={refetch}
+            onOpen={onOpen}
+            onReplay={() => setReplaying(true)}
+          />
         )}
       </KeepOpen>
     </AgentId>
@@ -86,13 +104,32 @@ function Pane({ agent, items, head, loading = false, error, onRefetch, onOpen, o
   }, []);
   return (
     <div className="conversation">
-      <Header agent={agent} head={head} plain={plain} notices={notices} onPlain={setPlain} onNotices={setNotices} onSearch={search.open} onReplay={onReplay} onOpen={onOpen} />
+      <Header
+        agent={agent}
+        head={head}
+        plain={plain}
+        notices={notices}
+        onPlain={setPlain}
+        onNotices={setNotices}
+        onSearch={search.open}
+        onReplay={onReplay}
+        onOpen={onOpen}
+      />
       {search.bar}
       {live && isActive(agent.status) && <Pulse items={items} />}
       {error && <Trouble error={error} onRetry={onRefetch} />}
       {refusal && <Trouble error={refusal} />}
-      {rows.length === 0 && <p className="waiting-for">{loading ? "Loading the conversation…" : "Nothing has been said yet."}</p>}
-      <MessageList rows={rows} plain={plain} found={search.found} handle={list} busy={live && isActive(agent.status)} onRetry={canAsk ? onRetry : undefined} />
+      {rows.length === 0 && (
+        <p className="waiting-for">{loading ? "Loading the conversation…" : "Nothing has been said yet."}</p>
+      )}
+      <MessageList
+        rows={rows}
+        plain={plain}
+        found={search.found}
+        handle={list}
+        busy={live && isActive(agent.status)}
+        onRetry={canAsk ? onRetry : undefined}
+      />
       {replay ?? <Composer agent={agent} send={ask} />}
     </div>
   );
@@ -108,7 +145,9 @@ function Replayed({ agent, onOpen, onClose }: { agent: Agent; onOpen: PaneProps[
   const bar = recording ? (
     <ReplayBar recording={recording} playing={playing} onClose={onClose} />
   ) : (
-    <p className="replay" role="status">Reading {loaded || "the"} events…</p>
+    <p className="replay" role="status">
+      Reading {loaded || "the"} events…
+    </p>
   );
   return <Pane agent={agent} items={items} head={last} error={error} onOpen={onOpen} replay={bar} />;
 }
@@ -147,7 +186,11 @@ function Nothing({ error, loading, onRetry }: { error?: Error | undefined; loadi
   return (
     <div className="nothing" data-testid="no-agent">
       <h2>{gone ? "There is no such agent" : "This agent cannot be shown"}</h2>
-      {gone ? <p>It may have been deleted, or it lives on another server.</p> : error && <Trouble error={error} onRetry={onRetry} />}
+      {gone ? (
+        <p>It may have been deleted, or it lives on another server.</p>
+      ) : (
+        error && <Trouble error={error} onRetry={onRetry} />
+      )}
     </div>
   );
 }
@@ -157,7 +200,11 @@ function Trouble({ error, onRetry }: { error: Error; onRetry?: (() => void) | un
     <div className="trouble" role="alert" data-testid="trouble">
       <Icon name="alert" />
       <span>{sentence(error.message)}</span>
-      {onRetry && <button type="button" className="button" onClick={onRetry}>Try again</button>}
+      {onRetry && (
+        <button type="button" className="button" onClick={onRetry}>
+          Try again
+        </button>
+      )}
     </div>
   );
 }

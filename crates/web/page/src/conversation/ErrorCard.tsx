@@ -27,7 +27,9 @@ export function ErrorCard({ row, onRetry }: Props) {
         {row.code && <code>{row.code}</code>}
         {row.recoverable && <span className="tag">may pass</span>}
       </h3>
-      <p className="plain" dir="auto">{row.text}</p>
+      <p className="plain" dir="auto">
+        {row.text}
+      </p>
       {row.retryAfter !== undefined && <p className="hint">It asks to wait {row.retryAfter} s.</p>}
       {onRetry && (
         <button type="button" className="button" data-testid="retry" onClick={onRetry}>

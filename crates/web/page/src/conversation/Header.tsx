@@ -37,16 +37,25 @@ export function Header(props: Props) {
   return (
     <header className="head">
       <div className="head-line">
-        <h2 className="head-title" title={agent.prompt} dir="auto">{titleOf(agent)}</h2>
+        <h2 className="head-title" title={agent.prompt} dir="auto">
+          {titleOf(agent)}
+        </h2>
         <StatusBadge status={agent.status} />
         <div className="head-actions" role="group" aria-label="Actions">
           {active && (
-            <button type="button" className="button danger" data-testid="cancel" onClick={attempt(() => client.cancel(agent.id))}>
+            <button
+              type="button"
+              className="button danger"
+              data-testid="cancel"
+              onClick={attempt(() => client.cancel(agent.id))}
+            >
               <Icon name="stop" /> Cancel
             </button>
           )}
           <Action icon="search" name="Search" hint="Search (/)" onClick={onSearch} />
-          {!active && onReplay && <Action icon="replay" name="Replay" hint="Replay: move through its time" onClick={onReplay} />}
+          {!active && onReplay && (
+            <Action icon="replay" name="Replay" hint="Replay: move through its time" onClick={onReplay} />
+          )}
           {!active && <Action icon="download" name="Export" hint="Export as a file" onClick={attempt(exported)} />}
           <Toggle icon="text" name="Plain text" on={props.plain} set={props.onPlain} />
           <Toggle icon="terminal" name="Notices of the program" on={props.notices} set={props.onNotices} />
@@ -68,7 +77,14 @@ interface ActionProps {
 
 function Action({ icon, name, hint = name, onClick }: ActionProps) {
   return (
-    <button type="button" className="icon-button" aria-label={name} title={hint} data-testid={`action-${icon}`} onClick={onClick}>
+    <button
+      type="button"
+      className="icon-button"
+      aria-label={name}
+      title={hint}
+      data-testid={`action-${icon}`}
+      onClick={onClick}
+    >
       <Icon name={icon} />
     </button>
   );
@@ -76,14 +92,30 @@ function Action({ icon, name, hint = name, onClick }: ActionProps) {
 
 function Toggle({ icon, name, on, set }: { icon: IconName; name: string; on: boolean; set: (on: boolean) => void }) {
   return (
-    <button type="button" className="icon-button" aria-label={name} title={name} aria-pressed={on} data-testid={`toggle-${icon}`} onClick={() => set(!on)}>
+    <button
+      type="button"
+      className="icon-button"
+      aria-label={name}
+      title={name}
+      aria-pressed={on}
+      data-testid={`toggle-${icon}`}
+      onClick={() => set(!on)}
+    >
       <Icon name={icon} />
     </button>
   );
 }
 
 /** Asks once more: the second click is the one that counts. */
-function Remove({ agent, onRemoved, attempt }: { agent: Agent; onRemoved: () => void; attempt: (action: () => Promise<unknown>) => () => void }) {
+function Remove({
+  agent,
+  onRemoved,
+  attempt,
+}: {
+  agent: Agent;
+  onRemoved: () => void;
+  attempt: (action: () => Promise<unknown>) => () => void;
+}) {
   const client = useTokenrail();
   const [asked, setAsked] = useState(false);
   const remove = attempt(async () => {
@@ -108,13 +140,24 @@ function Facts({ agent, head }: { readonly agent: Agent; readonly head: number }
     <dl className="facts" data-testid="facts">
       <Fact name="Type">{agent.type}</Fact>
       {agent.model && <Fact name="Model">{agent.model}</Fact>}
-      <Fact name="Started" title={dateOf(agent.createdAt)}><time dateTime={agent.createdAt}>{shortDateOf(agent.createdAt)}</time></Fact>
+      <Fact name="Started" title={dateOf(agent.createdAt)}>
+        <time dateTime={agent.createdAt}>{shortDateOf(agent.createdAt)}</time>
+      </Fact>
       <Fact name={active ? "Running for" : "Took"}>{duration(until - Date.parse(agent.createdAt))}</Fact>
-      <Fact name="Turn">{count(agent.turn)}{agent.queued > 0 ? `, ${count(agent.queued)} in the queue` : ""}</Fact>
+      <Fact name="Turn">
+        {count(agent.turn)}
+        {agent.queued > 0 ? `, ${count(agent.queued)} in the queue` : ""}
+      </Fact>
       <Fact name="Events">{count(head)}</Fact>
-      {tokens && <Fact name="Tokens">{compact(tokens.input)} in, {compact(tokens.output)} out</Fact>}
+      {tokens && (
+        <Fact name="Tokens">
+          {compact(tokens.input)} in, {compact(tokens.output)} out
+        </Fact>
+      )}
       {agent.costUsd !== undefined && agent.costUsd > 0 && <Fact name="Cost">{cost(agent.costUsd)}</Fact>}
-      <Fact name="Folder" title={agent.cwd} long><bdi>{agent.cwd}</bdi></Fact>
+      <Fact name="Folder" title={agent.cwd} long>
+        <bdi>{agent.cwd}</bdi>
+      </Fact>
     </dl>
   );
 }

@@ -70,7 +70,16 @@ export function MessageList({ rows, plain, found, busy, handle, onRetry }: Props
         <div className="messages-content" role="list">
           <Virtualizer ref={list} data={drawn} scrollRef={scroller} bufferSize={drawnBeyond} shift={shift}>
             {(row, index) => (
-              <div key={row.key} role="listitem" className="item" tabIndex={-1} data-index={before + index} data-found={before + index === found || undefined} aria-setsize={rows.length} aria-posinset={before + index + 1}>
+              <div
+                key={row.key}
+                role="listitem"
+                className="item"
+                tabIndex={-1}
+                data-index={before + index}
+                data-found={before + index === found || undefined}
+                aria-setsize={rows.length}
+                aria-posinset={before + index + 1}
+              >
                 <RowView row={row} plain={plain} onRetry={onRetry} />
               </div>
             )}

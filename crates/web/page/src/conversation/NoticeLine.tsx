@@ -13,7 +13,13 @@ export function NoticeLine({ row }: { readonly row: NoticeRow }) {
         <code>{row.name}</code>
         <span className="notice-preview">{previewOf(row.data)}</span>
       </button>
-      {open && <pre tabIndex={0} aria-label={row.name}><code><Highlighted text={JSON.stringify(row.data, null, 2) ?? ""} language="json" /></code></pre>}
+      {open && (
+        <pre tabIndex={0} aria-label={row.name}>
+          <code>
+            <Highlighted text={JSON.stringify(row.data, null, 2) ?? ""} language="json" />
+          </code>
+        </pre>
+      )}
     </div>
   );
 }

@@ -24,7 +24,9 @@ export function Pulse({ items }: { readonly items: readonly Item[] }) {
   return (
     <div className="pulse" data-testid="pulse">
       <RateChart rates={shown.rates} label={`About ${Math.round(shown.current)} tokens per second`} />
-      <span className="pulse-now">{shown.current.toFixed(0)} <small>tokens/s</small></span>
+      <span className="pulse-now">
+        {shown.current.toFixed(0)} <small>tokens/s</small>
+      </span>
     </div>
   );
 }

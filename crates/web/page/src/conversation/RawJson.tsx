@@ -28,7 +28,11 @@ export function RawJson({ sequence }: { readonly sequence: number }) {
         <span>Event {sequence}</span>
         <CopyButton text={text} what="JSON" />
       </figcaption>
-      <pre tabIndex={0} aria-label="Raw JSON"><code><Highlighted text={text} language="json" /></code></pre>
+      <pre tabIndex={0} aria-label="Raw JSON">
+        <code>
+          <Highlighted text={text} language="json" />
+        </code>
+      </pre>
     </figure>
   );
 }

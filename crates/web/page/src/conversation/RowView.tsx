@@ -28,14 +28,31 @@ export interface RowProps {
 export const RowView = memo(function RowView({ row, plain, onRetry }: RowProps) {
   const [raw, setRaw] = useKept(`${row.key} raw`, false);
   return (
-    <article className="row" data-kind={row.kind} data-testid={`row-${row.kind}`} data-sequence={row.sequence} data-type={row.type} aria-label={labelOf(row)}>
+    <article
+      className="row"
+      data-kind={row.kind}
+      data-testid={`row-${row.kind}`}
+      data-sequence={row.sequence}
+      data-type={row.type}
+      aria-label={labelOf(row)}
+    >
       <div className="row-meta">
         <span className="row-kind">{labelOf(row)}</span>
-        <time className="row-time" dateTime={row.time} title={`${row.time}, event ${row.sequence}, ${row.type}`}>{timeOf(row.time)}</time>
+        <time className="row-time" dateTime={row.time} title={`${row.time}, event ${row.sequence}, ${row.type}`}>
+          {timeOf(row.time)}
+        </time>
         <span className="row-number">#{row.sequence}</span>
         <span className="row-actions">
           <CopyButton text={() => textOf(row)} what="text" />
-          <button type="button" className="icon-button small" data-testid="raw-toggle" aria-pressed={raw} aria-label="Raw JSON" title="Raw JSON (R)" onClick={() => setRaw(!raw)}>
+          <button
+            type="button"
+            className="icon-button small"
+            data-testid="raw-toggle"
+            aria-pressed={raw}
+            aria-label="Raw JSON"
+            title="Raw JSON (R)"
+            onClick={() => setRaw(!raw)}
+          >
             <Icon name="braces" />
           </button>
         </span>
@@ -49,7 +66,11 @@ export const RowView = memo(function RowView({ row, plain, onRetry }: RowProps) 
 function RowBody({ row, plain, onRetry }: RowProps): ReactNode {
   switch (row.kind) {
     case "prompt":
-      return <div className="prompt" dir="auto"><LongText id={row.key} text={row.text} /></div>;
+      return (
+        <div className="prompt" dir="auto">
+          <LongText id={row.key} text={row.text} />
+        </div>
+      );
     case "text":
       return <Words row={row} plain={plain} />;
     case "thinking":
@@ -68,7 +89,13 @@ function RowBody({ row, plain, onRetry }: RowProps): ReactNode {
 function Words({ row, plain }: { row: TextRow; plain: boolean }) {
   return (
     <div className="words" dir="auto" data-streaming={row.streaming || undefined}>
-      {plain || longestMarkdown < row.text.length ? <div className="plain"><LongText id={row.key} text={row.text} /></div> : <Markdown text={row.text} streaming={row.streaming} />}
+      {plain || longestMarkdown < row.text.length ? (
+        <div className="plain">
+          <LongText id={row.key} text={row.text} />
+        </div>
+      ) : (
+        <Markdown text={row.text} streaming={row.streaming} />
+      )}
       {row.outcome && <p className="cut-short">This message was cut short: {row.outcome}.</p>}
     </div>
   );
@@ -81,7 +108,9 @@ function Thinking({ row, plain }: { row: TextRow; plain: boolean }) {
       <button type="button" className="disclosure" aria-expanded={open} onClick={() => setOpen(!open)}>
         <Icon name="chevron" />
         <span className="thinking-title">{row.streaming ? "Thinking…" : "Thought"}</span>
-        {!open && <span className="thinking-preview">{row.streaming ? row.text.slice(-120) : row.text.slice(0, 120)}</span>}
+        {!open && (
+          <span className="thinking-preview">{row.streaming ? row.text.slice(-120) : row.text.slice(0, 120)}</span>
+        )}
       </button>
       {open && <Words row={row} plain={plain} />}
     </div>

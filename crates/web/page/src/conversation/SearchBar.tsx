@@ -24,11 +24,40 @@ export function SearchBar({ words, at, places, onWords, onMove, onClose }: Props
   return (
     <search className="search">
       <Icon name="search" />
-      <input ref={input} type="search" aria-label="Search in the conversation" placeholder="Search in the conversation" data-testid="search" value={words} onChange={(event) => onWords(event.target.value)} onKeyDown={key} />
-      <span className="muted" role="status" data-testid="search-count">{words.trim() ? `${places ? at + 1 : 0} of ${places}` : ""}</span>
-      <button type="button" className="icon-button small" aria-label="Previous" disabled={!places} onClick={() => onMove(-1)}><Icon name="arrowUp" /></button>
-      <button type="button" className="icon-button small" aria-label="Next" disabled={!places} onClick={() => onMove(1)}><Icon name="arrowDown" /></button>
-      <button type="button" className="icon-button small" aria-label="Close the search" onClick={onClose}><Icon name="close" /></button>
+      <input
+        ref={input}
+        type="search"
+        aria-label="Search in the conversation"
+        placeholder="Search in the conversation"
+        data-testid="search"
+        value={words}
+        onChange={(event) => onWords(event.target.value)}
+        onKeyDown={key}
+      />
+      <span className="muted" role="status" data-testid="search-count">
+        {words.trim() ? `${places ? at + 1 : 0} of ${places}` : ""}
+      </span>
+      <button
+        type="button"
+        className="icon-button small"
+        aria-label="Previous"
+        disabled={!places}
+        onClick={() => onMove(-1)}
+      >
+        <Icon name="arrowUp" />
+      </button>
+      <button
+        type="button"
+        className="icon-button small"
+        aria-label="Next"
+        disabled={!places}
+        onClick={() => onMove(1)}
+      >
+        <Icon name="arrowDown" />
+      </button>
+      <button type="button" className="icon-button small" aria-label="Close the search" onClick={onClose}>
+        <Icon name="close" />
+      </button>
     </search>
   );
 }

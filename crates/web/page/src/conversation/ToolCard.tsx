@@ -23,7 +23,12 @@ interface Props {
 export function ToolCard({ row, renderInner }: Props) {
   const [open, setOpen] = useKept(`${row.key} open`, true);
   return (
-    <section className="tool" data-state={row.state} data-testid="tool-card" aria-label={`Tool ${row.name}: ${states[row.state]}`}>
+    <section
+      className="tool"
+      data-state={row.state}
+      data-testid="tool-card"
+      aria-label={`Tool ${row.name}: ${states[row.state]}`}
+    >
       <button type="button" className="tool-head disclosure" aria-expanded={open} onClick={() => setOpen(!open)}>
         <Icon name="chevron" />
         <span className="tool-name">{row.name}</span>

@@ -31,7 +31,11 @@ export function summaryOf(input: unknown): string {
   const named = ["description", "file_path", "path", "command", "pattern", "query", "url"];
   const first = named.map((name) => field(input, name)).find(Boolean);
   const any = first ?? Object.values(input).find((value) => typeof value === "string" && value);
-  return String(any ?? "").split("\n", 1)[0]?.slice(0, summaryLength) ?? "";
+  return (
+    String(any ?? "")
+      .split("\n", 1)[0]
+      ?.slice(0, summaryLength) ?? ""
+  );
 }
 
 function field(input: unknown, name: string): string | undefined {

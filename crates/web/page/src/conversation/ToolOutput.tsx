@@ -11,7 +11,12 @@ export function ToolOutput({ row }: { readonly row: ToolRow }) {
   if (row.output === undefined) return null;
   if (!text) return <p className="hint">No output.</p>;
   return (
-    <Clipped id={`${row.key} output`} label={row.state === "failed" ? "Error output" : "Output"} text={text} lines={outputLines}>
+    <Clipped
+      id={`${row.key} output`}
+      label={row.state === "failed" ? "Error output" : "Output"}
+      text={text}
+      lines={outputLines}
+    >
       {(shown) => <Ansi text={shown} />}
     </Clipped>
   );

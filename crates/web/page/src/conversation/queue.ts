@@ -13,7 +13,10 @@ export function useQueue({ id, turn, queued }: Agent): readonly Turn[] {
     const leaving = new AbortController();
     const asked = client.turns(id, { signal: leaving.signal });
     // Without the words there is still their number.
-    asked.then((all) => setTurns(all.filter((each) => each.status === "queued")), () => undefined);
+    asked.then(
+      (all) => setTurns(all.filter((each) => each.status === "queued")),
+      () => undefined,
+    );
     return () => leaving.abort();
   }, [client, id, turn, queued]);
   return queued === 0 ? none : turns;

@@ -40,11 +40,29 @@ function rowOf(item: Exclude<Item, AssistantMessage>): Row {
     case "error": {
       const { error } = item;
       const { code, retryAfter, recoverable = false } = error ?? {};
-      return { ...common, kind: "error", type: "error / error", text: item.text, class: error?.class ?? "unknown", code, retryAfter, recoverable };
+      return {
+        ...common,
+        kind: "error",
+        type: "error / error",
+        text: item.text,
+        class: error?.class ?? "unknown",
+        code,
+        retryAfter,
+        recoverable,
+      };
     }
     case "result": {
       const { outcome, durationMs = 0, costUsd, usage, numTurns } = item;
-      return { ...common, kind: "result", type: "response / result", outcome, durationMs, costUsd, usage, requests: numTurns };
+      return {
+        ...common,
+        kind: "result",
+        type: "response / result",
+        outcome,
+        durationMs,
+        costUsd,
+        usage,
+        requests: numTurns,
+      };
     }
     case "notice": {
       const data = item.data ?? { ...(item.stopReason && { stopReason: item.stopReason }), usage: item.usage };
@@ -68,7 +86,8 @@ function partRow(message: AssistantMessage, part: Part, streaming: boolean): Row
   const common = { key, sequence: message.changed, time: message.createdAt };
   let row: Row | undefined;
   if (part.type === "tool") row = toolRow(part.call, message, key);
-  else if (part.type === "other") row = { ...common, kind: "notice", type: "assistant / message", name: "content", data: part.value };
+  else if (part.type === "other")
+    row = { ...common, kind: "notice", type: "assistant / message", name: "content", data: part.value };
   else row = wordsRow(message, part, { key, streaming });
   // A message that grows in its last part leaves the rows of the others as they are.
   if (before && isSame(before, row)) return before;
@@ -76,13 +95,26 @@ function partRow(message: AssistantMessage, part: Part, streaming: boolean): Row
   return row;
 }
 
-function wordsRow(message: AssistantMessage, part: Extract<Part, { text: string }>, { key, streaming }: { key: string; streaming: boolean }): TextRow | undefined {
+function wordsRow(
+  message: AssistantMessage,
+  part: Extract<Part, { text: string }>,
+  { key, streaming }: { key: string; streaming: boolean },
+): TextRow | undefined {
   if (!part.text) return undefined;
   const thinking = part.type === "reasoning";
   const open = message.state === "streaming";
   const type = open ? (thinking ? "assistant / thinking_delta" : "assistant / content_delta") : "assistant / message";
   const outcome = open || message.state === "complete" ? undefined : message.state;
-  return { key, kind: thinking ? "thinking" : "text", type, sequence: message.changed, time: message.createdAt, text: part.text, streaming, outcome };
+  return {
+    key,
+    kind: thinking ? "thinking" : "text",
+    type,
+    sequence: message.changed,
+    time: message.createdAt,
+    text: part.text,
+    streaming,
+    outcome,
+  };
 }
 
 /** Whether the one says nothing that the other does not: the number of the newest event may have gone on. */

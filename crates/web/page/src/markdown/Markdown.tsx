@@ -77,7 +77,12 @@ function shown(node: Nodes, context: Context): ReactNode {
         <ul>{children(node, context)}</ul>
       );
     case "listItem":
-      return <li className={node.checked == null ? undefined : "task"}>{taskMark(node.checked)}{children(node, context)}</li>;
+      return (
+        <li className={node.checked == null ? undefined : "task"}>
+          {taskMark(node.checked)}
+          {children(node, context)}
+        </li>
+      );
     case "table":
       return <TableView table={node} context={context} />;
     case "thematicBreak":
@@ -92,7 +97,12 @@ function shown(node: Nodes, context: Context): ReactNode {
     case "footnoteReference":
       return <sup>{node.label ?? node.identifier}</sup>;
     case "footnoteDefinition":
-      return <div className="footnote"><sup>{node.label ?? node.identifier}</sup>{children(node, context)}</div>;
+      return (
+        <div className="footnote">
+          <sup>{node.label ?? node.identifier}</sup>
+          {children(node, context)}
+        </div>
+      );
     // HTML is what somebody wrote; so are references and definitions whose other half may be in another block.
     default:
       return sourceOf(node, context);
@@ -101,7 +111,11 @@ function shown(node: Nodes, context: Context): ReactNode {
 
 function taskMark(checked: boolean | null | undefined): ReactNode {
   if (checked == null) return null;
-  return <span className="task-mark" role="img" aria-label={checked ? "done" : "to do"}>{checked ? "☑" : "☐"}</span>;
+  return (
+    <span className="task-mark" role="img" aria-label={checked ? "done" : "to do"}>
+      {checked ? "☑" : "☐"}
+    </span>
+  );
 }
 
 /** As it was written. */
@@ -112,7 +126,11 @@ function sourceOf(node: Nodes, { source }: Context): ReactNode {
 /** A link to a place that a browser opens without running anything. */
 function linked(url: string, text: ReactNode): ReactNode {
   if (!/^(https?:|mailto:)/i.test(url)) return undefined;
-  return <a href={url} title={url} target="_blank" rel="noopener noreferrer nofollow">{text}</a>;
+  return (
+    <a href={url} title={url} target="_blank" rel="noopener noreferrer nofollow">
+      {text}
+    </a>
+  );
 }
 
 function TableView({ table, context }: { table: Table; context: Context }) {
@@ -122,12 +140,22 @@ function TableView({ table, context }: { table: Table; context: Context }) {
     <div className="table" tabIndex={0} role="region" aria-label="Table">
       <table>
         <thead>
-          <tr>{head?.children.map((cell, column) => <th key={column} data-align={align(column)}>{children(cell, context)}</th>)}</tr>
+          <tr>
+            {head?.children.map((cell, column) => (
+              <th key={column} data-align={align(column)}>
+                {children(cell, context)}
+              </th>
+            ))}
+          </tr>
         </thead>
         <tbody>
           {rows.map((row, index) => (
             <tr key={index}>
-              {row.children.map((cell, column) => <td key={column} data-align={align(column)}>{children(cell, context)}</td>)}
+              {row.children.map((cell, column) => (
+                <td key={column} data-align={align(column)}>
+                  {children(cell, context)}
+                </td>
+              ))}
             </tr>
           ))}
         </tbody>

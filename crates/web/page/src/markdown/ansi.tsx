@@ -24,9 +24,20 @@ export interface Span extends Style {
 export const Ansi = memo(function Ansi({ text }: { readonly text: string }): ReactNode {
   if (!hasControls(text)) return text;
   return spansOf(text).map((span, index) => {
-    const names = [span.colour && `ansi-${span.colour}`, span.bold && "ansi-bold", span.dim && "ansi-dim", span.underlined && "ansi-underlined"];
+    const names = [
+      span.colour && `ansi-${span.colour}`,
+      span.bold && "ansi-bold",
+      span.dim && "ansi-dim",
+      span.underlined && "ansi-underlined",
+    ];
     const className = names.filter(Boolean).join(" ");
-    return className ? <span key={index} className={className}>{span.text}</span> : span.text;
+    return className ? (
+      <span key={index} className={className}>
+        {span.text}
+      </span>
+    ) : (
+      span.text
+    );
   });
 });
 

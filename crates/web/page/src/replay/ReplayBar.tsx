@@ -20,7 +20,13 @@ export function ReplayBar({ recording, playing, onClose }: Props) {
   const said = saidAt(timeline, moment);
   return (
     <section className="replay" aria-label="Replay" data-testid="replay">
-      <button type="button" className="icon-button" data-testid="replay-play" aria-label={playing.playing ? "Pause" : "Play"} onClick={() => playing.setPlaying(!playing.playing)}>
+      <button
+        type="button"
+        className="icon-button"
+        data-testid="replay-play"
+        aria-label={playing.playing ? "Pause" : "Play"}
+        onClick={() => playing.setPlaying(!playing.playing)}
+      >
         <Icon name={playing.playing ? "pause" : "play"} />
       </button>
       <div className="replay-track">
@@ -39,12 +45,29 @@ export function ReplayBar({ recording, playing, onClose }: Props) {
       </div>
       <span className="replay-time" data-testid="replay-time">
         {duration(moment)} / {duration(timeline.length)}
-        <small>{said} of {counted(events.length, "event")}</small>
+        <small>
+          {said} of {counted(events.length, "event")}
+        </small>
       </span>
-      <select aria-label="Speed" data-testid="replay-speed" value={playing.speed} onChange={(event) => playing.setSpeed(Number(event.target.value))}>
-        {speeds.map((speed) => <option key={speed} value={speed}>{speed}×</option>)}
+      <select
+        aria-label="Speed"
+        data-testid="replay-speed"
+        value={playing.speed}
+        onChange={(event) => playing.setSpeed(Number(event.target.value))}
+      >
+        {speeds.map((speed) => (
+          <option key={speed} value={speed}>
+            {speed}×
+          </option>
+        ))}
       </select>
-      <button type="button" className="icon-button" aria-label="End the replay" title="End the replay" onClick={onClose}>
+      <button
+        type="button"
+        className="icon-button"
+        aria-label="End the replay"
+        title="End the replay"
+        onClick={onClose}
+      >
         <Icon name="close" />
       </button>
     </section>

@@ -17,7 +17,10 @@ export interface Recording {
 }
 
 /** Every event of an agent, read page by page. */
-export function useRecording(client: Client, agentId: string): { recording?: Recording; loaded: number; error?: Error } {
+export function useRecording(
+  client: Client,
+  agentId: string,
+): { recording?: Recording; loaded: number; error?: Error } {
   const [loaded, setLoaded] = useState(0);
   const [error, setError] = useState<Error>();
   const [recording, setRecording] = useState<Recording>();
@@ -25,7 +28,7 @@ export function useRecording(client: Client, agentId: string): { recording?: Rec
     const leaving = new AbortController();
     const read = async () => {
       const events: AgentMessage[] = [];
-      for (let since = 0, head = 1; since < head; ) {
+      for (let since = 0, head = 1; since < head;) {
         const page = await client.events(agentId, { since, signal: leaving.signal });
         events.push(...page.messages);
         [since, head] = [page.upTo, page.head];

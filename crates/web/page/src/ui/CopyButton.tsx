@@ -22,7 +22,13 @@ export function CopyButton({ text, what }: Props) {
     setCopied(true);
   };
   return (
-    <button type="button" className="icon-button small" onClick={copy} aria-label={copied ? "Copied" : `Copy ${what}`} title={`Copy ${what}`}>
+    <button
+      type="button"
+      className="icon-button small"
+      onClick={copy}
+      aria-label={copied ? "Copied" : `Copy ${what}`}
+      title={`Copy ${what}`}
+    >
       <Icon name={copied ? "check" : "copy"} />
     </button>
   );

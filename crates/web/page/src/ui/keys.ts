@@ -9,5 +9,7 @@ export function submitOnEnter(event: KeyboardEvent<HTMLTextAreaElement>): void {
 
 /** Whether a key is a letter of what is being written. */
 export function isWriting(target: EventTarget | null): boolean {
-  return target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
+  return (
+    target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName))
+  );
 }
