@@ -11,7 +11,8 @@ import { type Door, knock } from "./app/door.ts";
 
 function Page() {
   const [token, setToken] = useState(takeToken);
-  const [door, setDoor] = useState<Door>("open");
+  // A token is taken for good until the server says otherwise. Without one each request might be a failed login.
+  const [door, setDoor] = useState<Door>(token ? "open" : "unknown");
   const client = useMemo(() => createClient({ token }), [token]);
   useEffect(() => {
     let gone = false;
@@ -20,6 +21,7 @@ function Page() {
       gone = true;
     };
   }, [client, token]);
+  if (door === "unknown") return null;
   if (door !== "open") {
     const onToken = (given: string) => {
       keepToken(given);

@@ -1,7 +1,7 @@
 import { type Client, TokenrailError } from "@tokenrail/client";
 
-/** Whether the token opens: `asked` where there is none and the server wants one. */
-export type Door = "open" | "asked" | "wrong";
+/** Whether the token opens: `asked` where there is none and the server wants one; `unknown` until it has said so. */
+export type Door = "open" | "unknown" | "asked" | "wrong";
 
 export async function knock(client: Client, token: string): Promise<Door> {
   try {
