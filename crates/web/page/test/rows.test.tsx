@@ -26,10 +26,10 @@ function show(told: Told, onRetry?: () => void) {
 test("a tool card tells the call, its state, what was given and what came of it", () => {
   const told = new Told().prompt("go").call("c", "Bash", { command: "echo hi", description: "Print hi" });
   const running = show(told);
-  expect(screen.getByRole("region", { name: "Tool Bash: running" })).toBeTruthy();
+  expect(screen.getByRole("group", { name: "Tool Bash: running" })).toBeTruthy();
   running.unmount();
   show(told.gave("c", "\u001b[32mhi\u001b[0m"));
-  const card = screen.getByRole("region", { name: "Tool Bash: done" });
+  const card = screen.getByRole("group", { name: "Tool Bash: done" });
   expect(within(card).getByText("Print hi")).toBeTruthy();
   expect(within(card).getByLabelText("Input").textContent).toBe("echo hi");
   expect(within(card).getByLabelText("Output").textContent).toBe("hi");
@@ -45,8 +45,8 @@ test("a call that fails, and one that gets no result, say so", () => {
       .call("b", "Read", {})
       .result({ outcome: "cancelled" }),
   );
-  expect(screen.getByRole("region", { name: "Tool Read: failed" }).textContent).toContain("no such file");
-  expect(screen.getByRole("region", { name: "Tool Read: without a result" })).toBeTruthy();
+  expect(screen.getByRole("group", { name: "Tool Read: failed" }).textContent).toContain("no such file");
+  expect(screen.getByRole("group", { name: "Tool Read: without a result" })).toBeTruthy();
   expect(screen.getByTestId("result").textContent).toContain("cancelled in 1.2 s");
 });
 
@@ -65,7 +65,7 @@ test("what a sub-agent says and does is inside the call that started it", () => 
   show(told.gave("c", "It says alpha."));
   const inside = screen.getByTestId("sub-agent");
   expect(within(inside).getByText("Looking.")).toBeTruthy();
-  expect(within(inside).getByRole("region", { name: "Tool Read: done" })).toBeTruthy();
+  expect(within(inside).getByRole("group", { name: "Tool Read: done" })).toBeTruthy();
   expect(rowsAfter(told)).toHaveLength(1);
 });
 

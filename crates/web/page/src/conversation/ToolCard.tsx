@@ -23,8 +23,9 @@ interface Props {
 export function ToolCard({ row, renderInner }: Props) {
   const [open, setOpen] = useKept(`${row.key} open`, true);
   return (
-    <section
+    <div
       className="tool"
+      role="group"
       data-state={row.state}
       data-testid="tool-card"
       aria-label={`Tool ${row.name}: ${states[row.state]}`}
@@ -46,7 +47,7 @@ export function ToolCard({ row, renderInner }: Props) {
           <ToolOutput row={row} />
         </div>
       )}
-    </section>
+    </div>
   );
 }
 

@@ -137,7 +137,7 @@ function TableView({ table, context }: { table: Table; context: Context }) {
   const [head, ...rows] = table.children;
   const align = (column: number): AlignType | undefined => table.align?.[column];
   return (
-    <div className="table" tabIndex={0} role="region" aria-label="Table">
+    <div className="table" tabIndex={0} role="group" aria-label="Table">
       <table>
         <thead>
           <tr>
