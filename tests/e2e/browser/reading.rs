@@ -17,15 +17,15 @@ async fn who_scrolls_up_is_left_alone_until_he_goes_back() {
     let server = TestServer::start();
     let browser = Browser::start().await;
     let hurry = server.folder.path().join("hurry");
-    let id = server.launch(&json!({ "deltas": 60_000, "pace_us": 1000, "hurry": hurry })).await;
+    let id = server.launch(&json!({ "deltas": 20_000, "pace_us": 4000, "hurry": hurry })).await;
     let tab = tab_on(&browser, &server, &id).await;
     // So much that there is something to scroll.
-    tab.until(&format!("{LENGTH} > 12000 && {DISTANCE} < 48")).await;
+    tab.until(&format!("{LENGTH} > 6000 && {DISTANCE} < 48")).await;
     tab.wheel(-400).await;
     tab.until_there("[data-testid=to-end]").await;
     let before = tab.evaluate("window.top_ = document.querySelector('#events').scrollTop").await;
     tab.until(&format!("window.length_ = {LENGTH}, true")).await;
-    tab.until(&format!("{LENGTH} > window.length_ + 2000")).await;
+    tab.until(&format!("{LENGTH} > window.length_ + 500")).await;
     assert_eq!(
         tab.evaluate("document.querySelector('#events').scrollTop").await,
         before,
@@ -34,7 +34,7 @@ async fn who_scrolls_up_is_left_alone_until_he_goes_back() {
     tab.click("[data-testid=to-end]").await;
     tab.until(&format!("window.length_ = {LENGTH}, document.querySelector('[data-testid=to-end]') === null"))
         .await;
-    tab.until(&format!("{LENGTH} > window.length_ + 1000 && {DISTANCE} < 48")).await;
+    tab.until(&format!("{LENGTH} > window.length_ + 300 && {DISTANCE} < 48")).await;
     // And by scrolling down again.
     tab.wheel(-400).await;
     tab.until_there("[data-testid=to-end]").await;
@@ -155,12 +155,13 @@ async fn all_of_it_can_be_done_by_keys() {
     tab.press("Enter").await;
     tab.until(&format!("{} && {}", ended(2), says(&numbers(2)))).await;
     tab.evaluate("document.activeElement.blur()").await;
-    tab.press("k").await;
+    // The first one goes to what is seen, the others from row to row.
+    tab.press("j").await;
     tab.until(&focused("[data-index]")).await;
     let at = tab.evaluate("Number(document.activeElement.dataset.index)").await.as_u64().unwrap();
-    tab.press("k").await;
-    tab.until(&focused(&format!("[data-index='{}']", at - 1))).await;
     tab.press("j").await;
+    tab.until(&focused(&format!("[data-index='{}']", at + 1))).await;
+    tab.press("k").await;
     tab.until(&focused(&format!("[data-index='{at}']"))).await;
     tab.press("r").await;
     tab.until(&format!("document.querySelector('[data-index=\"{at}\"] [data-testid=raw-json]')?.textContent.includes('sequenceNumber')"))
