@@ -44,8 +44,10 @@ cargo xtask COMMAND
   ci                  lint, then test: what the continuous integration runs
   crash [--kills N]   build, kill a server under load N times (150), and judge what its readers have seen
   soak [--minutes N]  build, and have everything at once with light faults, for N minutes (10): nothing may grow
-  web [check | test]  build the page into crates/web/page/dist, for which Node is needed; check: and fail if it was
-                      another one before; test: and run the tests of the page and of the client library
+  web [check | test | screenshots | measure]
+                      build the page into crates/web/page/dist, for which Node is needed; check: and fail if it was
+                      another one before; test: and run the tests of the page and of the client library;
+                      screenshots: take the pictures of docs/screenshots again; measure: how quick the page is
   planted-bugs        build with known bugs, and see that the simulation finds each of them
   fuzz [TARGET] [--seconds N]
                       let cargo-fuzz try one target, or each of them, for N seconds (60)
@@ -134,7 +136,9 @@ fn web(args: &[String]) -> Result<(), Failure> {
         None => web::build(),
         Some("check") => web::check(),
         Some("test") => web::test(),
-        Some(_) => Err(Failure::new("usage: cargo xtask web [check | test]")),
+        Some("screenshots") => web::screenshots(),
+        Some("measure") => web::measure(),
+        Some(_) => Err(Failure::new("usage: cargo xtask web [check | test | screenshots | measure]")),
     }
 }
 

@@ -1,11 +1,12 @@
 //! Runs every test of the project, and says at the end what has run and what has not.
 
-use std::path::{Path, PathBuf};
+mod foreign;
+
+use std::path::Path;
 use std::process::Command;
 
-use crate::clients::{self, CLIENTS};
-use crate::tools::{self, TOOLS};
-use crate::{Failure, claude, process};
+use crate::{Failure, claude, process, tools, web};
+use foreign::{BROWSER_TESTS, Foreign, foreign};
 
 /// In the path of each test that mounts a file system.
 const MOUNT_TESTS: &str = "with_a_small_disk";
@@ -46,11 +47,13 @@ struct Row {
 pub(crate) fn run(which: &Which) -> Result<(), Failure> {
     need_a_c_compiler()?;
     let foreign = foreign();
+    let npm = web::fetch();
     // All targets in one go: the tests start the server's program too, and `cargo test` alone would not build it.
     let build = ["build", "--workspace", "--all-targets", "--locked"];
     process::step("building everything", process::cargo().args(build))?;
+    let mut settings = foreign.iter().filter_map(|it| it.ready.as_ref().ok()).flatten();
     let program =
-        foreign.iter().find(|it| it.variable == claude::VARIABLE).and_then(|it| it.ready.as_deref().ok());
+        settings.find(|(variable, _)| *variable == claude::VARIABLE).map(|(_, path)| path.as_path());
     let mut rows = Vec::new();
     match which {
         Which::All => {
@@ -61,6 +64,9 @@ pub(crate) fn run(which: &Which) -> Result<(), Failure> {
             }
             for program in &foreign {
                 rows.push(Row { what: program.what, outcome: foreign_tests(program)? });
+            }
+            for package in web::PACKAGES {
+                rows.push(Row { what: package.what, outcome: package_tests(&package, &npm)? });
             }
         }
         Which::Only(name) => {
@@ -104,6 +110,26 @@ pub(crate) fn longer(which: &Longer, amount: Option<u64>) -> Result<(), Failure>
     process::step(which.test, &mut tests)
 }
 
+/// Runs some of the tests in a browser, with what they print, and with one more variable.
+pub(crate) fn in_the_browser(tests: &str, setting: Option<(&str, &Path)>) -> Result<(), Failure> {
+    need_a_c_compiler()?;
+    let settings = foreign::browser()?;
+    let build = ["build", "--workspace", "--all-targets", "--locked"];
+    process::step("building everything", process::cargo().args(build))?;
+    let mut command = cargo_test(None);
+    command.envs(settings).envs(setting);
+    command.args([
+        "--test",
+        "e2e",
+        "--",
+        &format!("{BROWSER_TESTS}{tests}"),
+        "--nocapture",
+        "--test-threads",
+        "1",
+    ]);
+    process::step(tests, &mut command)
+}
+
 /// Tests that mount a small disk of their own, to fill it.
 fn mount_tests(program: Option<&Path>) -> Result<Outcome, Failure> {
     let allowed = Command::new("unshare").args(["--mount", "true"]).output();
@@ -115,49 +141,30 @@ fn mount_tests(program: Option<&Path>) -> Result<Outcome, Failure> {
     counted("tests with a small disk", &mut tests)
 }
 
-/// A program of others: tests find it by a variable, and those that need it have a name in their path.
-struct Foreign {
-    /// Its row of the table.
-    what: &'static str,
-    tests: &'static str,
-    variable: &'static str,
-    /// Where it is, or why it can't be had.
-    ready: Result<PathBuf, Failure>,
-}
-
-/// All of them, fetched if they are not there yet.
-fn foreign() -> Vec<Foreign> {
-    let tools = TOOLS.iter().map(|tool| Foreign {
-        what: tool.what,
-        tests: tool.tests,
-        variable: tool.variable,
-        ready: tool.ready(),
-    });
-    let claude = Foreign {
-        what: "claude CLI",
-        tests: claude::TESTS,
-        variable: claude::VARIABLE,
-        ready: claude::ready(),
-    };
-    let clients = CLIENTS.iter().map(|client| Foreign {
-        what: client.what,
-        tests: client.tests,
-        variable: clients::VARIABLE,
-        ready: client.ready().map(|()| clients::target()),
-    });
-    tools.chain([claude]).chain(clients).collect()
-}
-
 /// In a run of their own, when nothing else uses the machine: some take seconds of processor time to start.
 fn foreign_tests(program: &Foreign) -> Result<Outcome, Failure> {
     match &program.ready {
-        Ok(path) => {
+        Ok(settings) => {
             let mut tests = cargo_test(None);
-            tests.env(program.variable, path).args(["--", program.tests, "--test-threads", "2"]);
+            tests.envs(settings.iter().cloned()).args(["--", program.tests, "--test-threads", "2"]);
             counted(&format!("tests with {}", program.what), &mut tests)
         }
         Err(reason) => Ok(not_run(reason)),
     }
+}
+
+/// Tests in TypeScript, with the types, and that what is built is what is in the repository.
+fn package_tests(package: &web::Package, npm: &Result<(), Failure>) -> Result<Outcome, Failure> {
+    if let Err(reason) = npm {
+        return Ok(not_run(reason));
+    }
+    if let Err(failure) = package.check() {
+        return Ok(Outcome::Failed { reason: failure.to_string() });
+    }
+    let mut tally = Tally::default();
+    let what = format!("tests of the {}", package.what);
+    let status = process::watched(&what, &mut package.tests(), |line| tally.see_vitest(line))?;
+    Ok(tally.outcome(status.success()))
 }
 
 fn named_tests(name: &str, program: Option<&Path>, foreign: &[Foreign]) -> Result<Outcome, Failure> {
@@ -165,7 +172,7 @@ fn named_tests(name: &str, program: Option<&Path>, foreign: &[Foreign]) -> Resul
     tests.args(["--", name]);
     for program in foreign {
         match &program.ready {
-            Ok(path) => tests.env(program.variable, path),
+            Ok(settings) => tests.envs(settings.iter().cloned()),
             Err(_) => tests.args(["--skip", program.tests]),
         };
     }
@@ -211,6 +218,20 @@ impl Tally {
         }
     }
 
+    /// The same of vitest: a line like `Tests  1 failed | 57 passed | 1 skipped (59)`.
+    fn see_vitest(&mut self, line: &str) {
+        let Some(rest) = line.trim_start().strip_prefix("Tests ") else { return };
+        let counts = rest.split_once('(').map_or(rest, |(counts, _)| counts);
+        for count in counts.split('|') {
+            match count.trim().split_once(' ') {
+                Some((number, "passed")) => self.passed += number.parse().unwrap_or(0),
+                Some((number, "failed")) => self.failed += number.parse().unwrap_or(0),
+                Some((number, "skipped" | "todo")) => self.ignored += number.parse().unwrap_or(0),
+                _ => {}
+            }
+        }
+    }
+
     /// No test at all is no success: a filter that fits nothing would look like one.
     fn outcome(&self, success: bool) -> Outcome {
         let Self { passed, failed, ignored } = *self;
@@ -230,14 +251,14 @@ fn not_run(reason: &Failure) -> Outcome {
 }
 
 fn table(rows: &[Row]) -> String {
-    let heading = format!("{:<12} | result", "what");
+    let heading = format!("{:<14} | result", "what");
     let lines = rows.iter().map(|Row { what, outcome }| {
         let result = match outcome {
             Outcome::Passed { tests } => format!("passed ({tests})"),
             Outcome::Failed { reason } => format!("FAILED ({reason})"),
             Outcome::NotRun { reason } => format!("NOT RUN ({reason})"),
         };
-        format!("{what:<12} | {result}")
+        format!("{what:<14} | {result}")
     });
     std::iter::once(heading).chain(lines).collect::<Vec<_>>().join("\n")
 }
