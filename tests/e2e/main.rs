@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test ends where its own tools fail")]
 
 mod bad_input;
+mod browser;
 mod cancel_an_agent;
 mod command_line;
 mod copies;

@@ -193,32 +193,54 @@ async fn s20_what_agents_say_is_text_on_the_page_and_nothing_else() {
     }
 }
 
-/// Waits until the page shows the end of the turn, and looks at what it has made of it.
+/// Waits until the page shows the end of the turn, and looks at what it has made of it: as Markdown, and as it was.
 async fn check_shown(page: &mut Page, said: &str) {
-    let started = tokio::time::Instant::now();
-    let shown = loop {
-        let shown = page.evaluate(SHOWN).await;
-        if shown["text"].as_str().is_some_and(|text| text.contains("completed in")) {
-            break shown;
-        }
-        assert!(started.elapsed() < PATIENCE, "{shown}");
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    };
-    let text = shown["text"].as_str().unwrap();
-    assert_eq!(text.matches(said.trim_end()).count(), 2, "the prompt and the answer, as they were: {text}");
-    assert_eq!(shown["elements"], json!(["DIV"]), "only the page's own elements hold it");
+    let ended = "shown.text.includes('completed in') && document.querySelector('.head [data-status=completed]') !== null";
+    let shown = shown_when(page, ended).await;
+    check_harmless(&shown);
+    page.evaluate("document.querySelector('[data-testid=toggle-text]').click()").await;
+    let said = serde_json::to_string(said.trim_end()).unwrap();
+    let shown = shown_when(page, &format!("shown.answer.includes({said})")).await;
+    check_harmless(&shown);
+    // Only what is seen is in the document.
+    page.evaluate("document.querySelector('#events').scrollTop = 0").await;
+    let shown = shown_when(page, &format!("shown.prompt.includes({said})")).await;
+    check_harmless(&shown);
+    page.evaluate("document.querySelector('[data-testid=toggle-text]').click()").await;
+}
+
+fn check_harmless(shown: &Value) {
     assert_eq!((&shown["hit"], &shown["title"]), (&Value::Null, &json!("Tokenrail")));
     assert_eq!(shown["strange"], json!([]), "no element of the corpus was made anywhere");
     assert!(!shown["address"].as_str().unwrap().contains("token"), "the token is not in the address bar");
 }
 
+/// What is shown, as soon as it is as expected.
+async fn shown_when(page: &mut Page, expected: &str) -> Value {
+    let started = tokio::time::Instant::now();
+    loop {
+        let shown = page
+            .evaluate(&format!(
+                "(() => {{ const shown = {SHOWN}; return {{ ...shown, there: {expected} }}; }})()"
+            ))
+            .await;
+        if shown["there"] == json!(true) {
+            return shown;
+        }
+        assert!(started.elapsed() < PATIENCE, "{expected}: {shown}");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+}
+
+/// Elements that the page never makes; those that it makes of its own are known by their marks. A link leads to a web
+/// page or a mailbox and nowhere else.
 const SHOWN: &str = r##"(() => {
-  const all = [...document.querySelectorAll("#events *")];
-  const strange = "img,svg,iframe,object,embed,math,form,base,meta[http-equiv],a,style,template,video,audio,[onerror],[onload]";
+  const strange = "img,svg:not(.icon,.rates,.rails),iframe,object,embed,math,form:not([data-testid]),base,meta[http-equiv],style,template,video,audio,marquee,details,[onerror],[onload]";
+  const harmful = (link) => !/^(https?|mailto):$/.test(link.protocol);
+  const texts = (selector) => [...document.querySelectorAll(selector)].map((element) => element.textContent).join("\n");
   return {
-    text: document.querySelector("#events")?.textContent,
-    elements: [...new Set(all.map((element) => element.tagName))],
-    strange: [...document.querySelectorAll(strange)].map((element) => element.outerHTML),
+    text: texts("#events"), answer: texts("#events [data-testid=row-text]"), prompt: texts("#events [data-testid=row-prompt]"),
+    strange: [...document.querySelectorAll(strange), ...[...document.links].filter(harmful)].map((element) => element.outerHTML),
     hit: window.hit ?? null, title: document.title, address: location.href,
   };
 })()"##;
@@ -229,12 +251,9 @@ async fn s32_the_page_keeps_its_own_policy_while_it_is_used() {
     let browser = Browser::start();
     let mut page = browser.page().await;
     page.open(&format!("http://{}/#token={}", server.authority(), server.token())).await;
+    shown_when(&mut page, "document.querySelector('#demo') !== null").await;
     page.evaluate("document.querySelector('#demo').click()").await;
-    let started = tokio::time::Instant::now();
-    while !page.evaluate(SHOWN).await["text"].as_str().is_some_and(|text| text.contains("completed in")) {
-        assert!(started.elapsed() < PATIENCE);
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
+    shown_when(&mut page, "shown.text.includes('completed in')").await;
     assert_eq!(page.violations(), [""; 0]);
     // The policy is there, and this test can fail: what the page must not do ends in a violation.
     let tried = page.evaluate("(() => { try { document.body.innerHTML = '<b>x</b>'; return 'done'; } catch { return 'refused'; } })()");

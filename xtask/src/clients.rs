@@ -31,6 +31,9 @@ pub(crate) const CLIENTS: [Client; 5] = [
     Client { what: "letta PyPI", folder: "letta-py", tests: "real_clients::letta::python" },
 ];
 
+/// What drives the browser in which the page is tried.
+pub(crate) const BROWSER_DRIVER: Client = Client { what: "browser", folder: "page", tests: "browser::" };
+
 impl Client {
     /// Fetches the client, and the Node that runs it, if they are not there yet. The error is the reason why they
     /// can't be had.
@@ -43,6 +46,16 @@ impl Client {
         fetch(NODE)?;
         fetch(self.folder)
     }
+}
+
+/// The folder of the Node at the known version, fetched if it is not there yet: there is a package for each kind of
+/// machine, and npm picks the one that fits.
+pub(crate) fn node() -> Result<PathBuf, Failure> {
+    fetch(NODE)?;
+    let packages = target().join(NODE).join("node_modules").read_dir().ok().into_iter().flatten().flatten();
+    let mut folders = packages.map(|entry| entry.path().join("bin"));
+    let found = folders.find(|folder| folder.join("node").is_file());
+    found.ok_or_else(|| Failure::new("there is no Node for this machine"))
 }
 
 /// Where the clients are.

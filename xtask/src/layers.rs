@@ -6,7 +6,7 @@ use crate::{Failure, tidy};
 const PREFIX: &str = "tokenrail-";
 
 /// Each crate, and the crates of the project that its product code may use.
-const MAY_USE: [(&str, &[&str]); 8] = [
+const MAY_USE: [(&str, &[&str]); 9] = [
     ("domain", &[]),
     ("ports", &["domain"]),
     ("parser", &["domain", "ports"]),
@@ -14,18 +14,20 @@ const MAY_USE: [(&str, &[&str]); 8] = [
     ("persistence", &["domain", "ports"]),
     ("application", &["domain", "ports"]),
     ("presentation", &["domain", "application"]),
-    ("server", &["domain", "ports", "parser", "runner", "persistence", "application", "presentation"]),
+    ("web", &[]),
+    ("server", &["domain", "ports", "parser", "runner", "persistence", "application", "presentation", "web"]),
 ];
 
 /// What any crate may use in its tests besides: the fakes and the contract suites.
 const TESTS_MAY_USE: &str = "ports";
 
 /// What must stay out of a crate, whoever it is made by, so that the layer cannot even name it.
-const STAYS_OUT: [(&str, &[&str]); 4] = [
+const STAYS_OUT: [(&str, &[&str]); 5] = [
     ("domain", &["tokio", "actix-web", "rusqlite", "reqwest", "async-trait", "tracing"]),
     ("ports", &["actix-web", "rusqlite", "reqwest"]),
     ("application", &["actix-web", "rusqlite", "reqwest"]),
     ("presentation", &["rusqlite", "reqwest"]),
+    ("web", &["tokio", "rusqlite", "reqwest"]),
 ];
 
 pub(crate) fn run() -> Result<(), Failure> {

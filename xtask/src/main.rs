@@ -10,6 +10,7 @@
 //! * [`tools`]: the browser and other programs of others that tests are tried with
 //! * [`claude`], [`clients`]: the real programs that the tests talk to, fetched by [`npm`]
 //! * [`bench`]: the measurements
+//! * [`web`]: the page, built into the repository
 //! * [`workspace`], [`process`]: the files of the project, and the programs that are run on them
 #![expect(clippy::print_stdout, reason = "a command line program speaks on standard output")]
 #![expect(clippy::print_stderr, reason = "and complains on standard error")]
@@ -26,6 +27,7 @@ mod python;
 mod test;
 mod tidy;
 mod tools;
+mod web;
 mod workspace;
 
 use std::fmt;
@@ -42,6 +44,10 @@ cargo xtask COMMAND
   ci                  lint, then test: what the continuous integration runs
   crash [--kills N]   build, kill a server under load N times (150), and judge what its readers have seen
   soak [--minutes N]  build, and have everything at once with light faults, for N minutes (10): nothing may grow
+  web [check | test | screenshots | measure]
+                      build the page into crates/web/page/dist, for which Node is needed; check: and fail if it was
+                      another one before; test: and run the tests of the page and of the client library;
+                      screenshots: take the pictures of docs/screenshots again; measure: how quick the page is
   planted-bugs        build with known bugs, and see that the simulation finds each of them
   fuzz [TARGET] [--seconds N]
                       let cargo-fuzz try one target, or each of them, for N seconds (60)
@@ -97,6 +103,7 @@ fn run(command: &str, args: &[String]) -> Result<(), Failure> {
             let minutes = amount(command, "--minutes", args)?.unwrap_or(SOAK_MINUTES);
             return test::longer(&test::SOAK, Some(minutes.saturating_mul(60)));
         }
+        "web" => return web(args),
         _ => no_arguments(command, args)?,
     }
     match command {
@@ -121,6 +128,17 @@ fn only(args: &[String]) -> Result<test::Which, Failure> {
         [] => Ok(test::Which::All),
         [flag, name] if flag == "--only" => Ok(test::Which::Only(name.clone())),
         _ => Err(Failure::new("usage: cargo xtask test [--only NAME]")),
+    }
+}
+
+fn web(args: &[String]) -> Result<(), Failure> {
+    match args.first().map(String::as_str) {
+        None => web::build(),
+        Some("check") => web::check(),
+        Some("test") => web::test(),
+        Some("screenshots") => web::screenshots(),
+        Some("measure") => web::measure(),
+        Some(_) => Err(Failure::new("usage: cargo xtask web [check | test | screenshots | measure]")),
     }
 }
 

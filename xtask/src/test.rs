@@ -1,12 +1,13 @@
 //! Runs every test of the project, and says at the end what has run and what has not.
 
-use std::path::{Path, PathBuf};
+mod foreign;
+
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::clients::{self, CLIENTS};
-use crate::tools::{self, TOOLS, Tool};
-use crate::{Failure, claude, process};
+use crate::{Failure, claude, process, tools, web};
+use foreign::{BROWSER_TESTS, Foreign, foreign};
 
 /// In the path of each test that mounts a file system.
 const MOUNT_TESTS: &str = "with_a_small_disk";
@@ -59,6 +60,7 @@ pub(crate) fn run(which: &Which) -> Result<(), Failure> {
 
 fn every_part() -> Vec<Row> {
     let foreign = foreign(|_| true);
+    let npm = web::fetch();
     let program = claude_of(&foreign);
     let mut rows = vec![
         Row { what: "rust tests", outcome: rust_tests(program, &foreign) },
@@ -69,6 +71,9 @@ fn every_part() -> Vec<Row> {
     }
     for program in &foreign {
         rows.push(Row { what: program.what, outcome: foreign_tests(program) });
+    }
+    for package in web::PACKAGES {
+        rows.push(Row { what: package.what, outcome: package_tests(&package, &npm) });
     }
     rows
 }
@@ -81,6 +86,12 @@ fn only_named(name: &str) -> Result<Vec<Row>, Failure> {
     let missing = foreign.iter().filter_map(|it| Some((it.what, it.ready.as_ref().err()?)));
     let missing = missing.map(|(what, reason)| Row { what, outcome: not_run(reason) });
     Ok(std::iter::once(tests).chain(missing).collect())
+}
+
+/// The real agent, which ordinary tests use too.
+fn claude_of(foreign: &[Foreign]) -> Option<&Path> {
+    let mut settings = foreign.iter().filter_map(|it| it.ready.as_ref().ok()).flatten();
+    settings.find(|(variable, _)| *variable == claude::VARIABLE).map(|(_, path)| path.as_path())
 }
 
 fn rust_tests(program: Option<&Path>, foreign: &[Foreign]) -> Outcome {
@@ -114,6 +125,26 @@ pub(crate) fn longer(which: &Longer, amount: Option<u64>) -> Result<(), Failure>
     process::step(which.test, &mut tests)
 }
 
+/// Runs some of the tests in a browser, with what they print, and with one more variable.
+pub(crate) fn in_the_browser(tests: &str, setting: Option<(&str, &Path)>) -> Result<(), Failure> {
+    need_a_c_compiler()?;
+    let settings = foreign::browser()?;
+    let build = ["build", "--workspace", "--all-targets", "--locked"];
+    process::step("building everything", process::cargo().args(build))?;
+    let mut command = cargo_test(None);
+    command.envs(settings).envs(setting);
+    command.args([
+        "--test",
+        "e2e",
+        "--",
+        &format!("{BROWSER_TESTS}{tests}"),
+        "--nocapture",
+        "--test-threads",
+        "1",
+    ]);
+    process::step(tests, &mut command)
+}
+
 /// Tests that mount a small disk of their own, to fill it.
 fn mount_tests(program: Option<&Path>) -> Outcome {
     let allowed = Command::new("unshare").args(["--mount", "true"]).output();
@@ -125,48 +156,31 @@ fn mount_tests(program: Option<&Path>) -> Outcome {
     counted("tests with a small disk", &mut tests)
 }
 
-/// A program of others: tests find it by a variable, and those that need it have a name in their path.
-struct Foreign {
-    /// Its row of the table.
-    what: &'static str,
-    tests: &'static str,
-    variable: &'static str,
-    /// Where it is, or why it can't be had.
-    ready: Result<PathBuf, Failure>,
-}
-
-/// Those whose tests are wanted, fetched if they are not there yet.
-fn foreign(is_wanted: impl Fn(&str) -> bool) -> Vec<Foreign> {
-    let mut all = Vec::new();
-    for tool in TOOLS.iter().filter(|tool| is_wanted(tool.tests)) {
-        let Tool { what, tests, variable, .. } = *tool;
-        all.push(Foreign { what, tests, variable, ready: tool.ready() });
-    }
-    if is_wanted(claude::TESTS) {
-        let (tests, variable) = (claude::TESTS, claude::VARIABLE);
-        all.push(Foreign { what: "claude CLI", tests, variable, ready: claude::ready() });
-    }
-    for client in CLIENTS.iter().filter(|client| is_wanted(client.tests)) {
-        let ready = client.ready().map(|()| clients::target());
-        all.push(Foreign { what: client.what, tests: client.tests, variable: clients::VARIABLE, ready });
-    }
-    all
-}
-
-/// The real agent, which ordinary tests use too.
-fn claude_of(foreign: &[Foreign]) -> Option<&Path> {
-    foreign.iter().find(|it| it.variable == claude::VARIABLE).and_then(|it| it.ready.as_deref().ok())
-}
-
 /// In a run of their own, when nothing else uses the machine: some take seconds of processor time to start.
 fn foreign_tests(program: &Foreign) -> Outcome {
     match &program.ready {
-        Ok(path) => {
+        Ok(settings) => {
             let mut tests = cargo_test(None);
-            tests.env(program.variable, path).args(["--", program.tests, "--test-threads", "2"]);
+            tests.envs(settings.iter().cloned()).args(["--", program.tests, "--test-threads", "2"]);
             counted(&format!("tests with {}", program.what), &mut tests)
         }
         Err(reason) => not_run(reason),
+    }
+}
+
+/// Tests in TypeScript, with the types, and that what is built is what is in the repository.
+fn package_tests(package: &web::Package, npm: &Result<(), Failure>) -> Outcome {
+    if let Err(reason) = npm {
+        return not_run(reason);
+    }
+    if let Err(failure) = package.check() {
+        return Outcome::Failed { reason: failure.to_string() };
+    }
+    let mut tally = Tally::default();
+    let what = format!("tests of the {}", package.what);
+    match process::watched(PART_LIMIT, &what, &mut package.tests(), |line| tally.see_vitest(line)) {
+        Ok(status) => tally.outcome(status.success()),
+        Err(failure) => Outcome::Failed { reason: failure.to_string() },
     }
 }
 
@@ -175,7 +189,7 @@ fn named_tests(name: &str, program: Option<&Path>, foreign: &[Foreign]) -> Outco
     tests.args(["--", name]);
     for program in foreign {
         match &program.ready {
-            Ok(path) => tests.env(program.variable, path),
+            Ok(settings) => tests.envs(settings.iter().cloned()),
             Err(_) => tests.args(["--skip", program.tests]),
         };
     }
@@ -226,6 +240,20 @@ impl Tally {
         }
     }
 
+    /// The same of vitest: a line like `Tests  1 failed | 57 passed | 1 skipped (59)`.
+    fn see_vitest(&mut self, line: &str) {
+        let Some(rest) = line.trim_start().strip_prefix("Tests ") else { return };
+        let counts = rest.split_once('(').map_or(rest, |(counts, _)| counts);
+        for count in counts.split('|') {
+            match count.trim().split_once(' ') {
+                Some((number, "passed")) => self.passed += number.parse().unwrap_or(0),
+                Some((number, "failed")) => self.failed += number.parse().unwrap_or(0),
+                Some((number, "skipped" | "todo")) => self.ignored += number.parse().unwrap_or(0),
+                _ => {}
+            }
+        }
+    }
+
     /// No test at all is no success: a filter that fits nothing would look like one.
     fn outcome(&self, success: bool) -> Outcome {
         let Self { passed, failed, ignored } = *self;
@@ -245,14 +273,14 @@ fn not_run(reason: &Failure) -> Outcome {
 }
 
 fn table(rows: &[Row]) -> String {
-    let heading = format!("{:<12} | result", "what");
+    let heading = format!("{:<14} | result", "what");
     let lines = rows.iter().map(|Row { what, outcome }| {
         let result = match outcome {
             Outcome::Passed { tests } => format!("passed ({tests})"),
             Outcome::Failed { reason } => format!("FAILED ({reason})"),
             Outcome::NotRun { reason } => format!("NOT RUN ({reason})"),
         };
-        format!("{what:<12} | {result}")
+        format!("{what:<14} | {result}")
     });
     std::iter::once(heading).chain(lines).collect::<Vec<_>>().join("\n")
 }

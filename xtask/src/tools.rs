@@ -24,8 +24,11 @@ pub(crate) struct Tool {
 /// In the path of each test that runs the server under strace.
 pub(crate) const STRACE_TESTS: &str = "_strace";
 
+pub(crate) const CHROMIUM: Tool =
+    Tool { what: "chromium", tests: "in_chromium", variable: "TOKENRAIL_TEST_CHROMIUM", ready: chromium };
+
 pub(crate) const TOOLS: [Tool; 5] = [
-    Tool { what: "chromium", tests: "in_chromium", variable: "TOKENRAIL_TEST_CHROMIUM", ready: chromium },
+    CHROMIUM,
     Tool {
         what: "schemathesis",
         tests: "with_schemathesis",

@@ -15,6 +15,8 @@ mod requests;
 mod stream_frames;
 mod text;
 mod turn;
+#[cfg(test)]
+mod typescript;
 
 use tokenrail_domain::{AgentId, Event};
 

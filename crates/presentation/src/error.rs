@@ -33,6 +33,7 @@ pub(crate) struct Problem {
 
 /// What is wrong with one part of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub(crate) struct FieldProblem {
     /// Into the body: a JSON pointer.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -49,6 +50,7 @@ pub(crate) struct FieldProblem {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Problem)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "Problem", optional_fields))]
 pub(crate) struct ProblemDto<'a> {
     /// `/problems/<code>`.
     #[serde(rename = "type")]
@@ -56,12 +58,14 @@ pub(crate) struct ProblemDto<'a> {
     title: &'static str,
     status: u16,
     detail: &'a str,
+    #[cfg_attr(test, ts(type = "ProblemCode"))]
     code: &'static str,
     request_id: &'a str,
     /// Whether the same request may succeed later.
     retryable: bool,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     #[schema(value_type = Vec<FieldProblem>, required = false)]
+    #[cfg_attr(test, ts(optional, as = "Option<&[FieldProblem]>"))]
     errors: &'a [FieldProblem],
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]

@@ -10,7 +10,6 @@ mod cli;
 mod clock;
 mod compose;
 mod config;
-mod page;
 mod server;
 mod token;
 

@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use actix_web::HttpServer;
 use actix_web::dev::ServerHandle;
+use actix_web::web::ServiceConfig;
 use tokenrail_application::{AgentService, Next, Refusal};
 use tokenrail_persistence::{OpenError, Store};
-use tokenrail_presentation::{Api, PresentationConfig, SocketLimits, app, on_connect};
+use tokenrail_presentation::{Api, PresentationConfig, SocketLimits, app, on_connect, page};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
@@ -19,7 +20,6 @@ use crate::address;
 use crate::clock::SystemRandom;
 use crate::compose::{self, ComposeError};
 use crate::config::{Config, LimitsConfig};
-use crate::page;
 use crate::token::{self, TokenError};
 
 /// How many threads carry connections. Each is cheap; the work of one token is done once for all of them.
@@ -161,7 +161,7 @@ fn listen(listener: TcpListener, api: Api, limits: &LimitsConfig) -> io::Result<
     // The standard library lets 128 wait. When everybody comes back at once, those beyond would be dropped by the kernel,
     // and some would hear of it only after a minute.
     rustix::net::listen(&listener, i32::try_from(limits.connections).unwrap_or(i32::MAX))?;
-    let http = HttpServer::new(move || app(api.clone()).configure(page::routes));
+    let http = HttpServer::new(move || app(api.clone()).configure(the_page));
     let http = http
         .workers(WORKERS)
         .max_connections(limits.connections.div_ceil(WORKERS))
@@ -177,11 +177,18 @@ fn listen(listener: TcpListener, api: Api, limits: &LimitsConfig) -> io::Result<
     Ok(http.run())
 }
 
+/// The page stands beside the API, behind the same guard.
+fn the_page(routes: &mut ServiceConfig) {
+    for path in tokenrail_web::PATHS {
+        routes.service(page(path, tokenrail_web::serve));
+    }
+}
+
 fn presentation_config(config: &Config, address: SocketAddr, token: Option<String>) -> PresentationConfig {
     let mut presentation = PresentationConfig::new(address.port());
     let limits = &config.limits;
     presentation.token = token.map(Into::into);
-    presentation.open_paths = page::PATHS.map(str::to_owned).to_vec();
+    presentation.open_paths = tokenrail_web::OPEN_PATHS.map(str::to_owned).to_vec();
     if !address.ip().is_unspecified() {
         presentation.allowed_hosts.push(address.to_string());
     }

@@ -24,6 +24,17 @@ fn the_counts_of_all_test_programs_are_added() {
 }
 
 #[test]
+fn the_counts_of_vitest_are_read_too() {
+    let mut tally = Tally::default();
+    tally.see_vitest(" Test Files  7 passed (7)");
+    tally.see_vitest("      Tests  58 passed (58)");
+    assert_eq!(tally.outcome(true), Outcome::Passed { tests: 58 });
+    tally.see_vitest("      Tests  1 failed | 2 passed | 1 skipped (4)");
+    assert_eq!(tally.outcome(false), Outcome::Failed { reason: "1 of 61".into() });
+    assert!(matches!(tally.outcome(true), Outcome::Failed { .. }), "one is skipped");
+}
+
+#[test]
 fn a_failure_is_never_a_success() {
     let failed = tally(&["test result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured"]);
     assert_eq!(failed.outcome(false), Outcome::Failed { reason: "1 of 3".into() });
@@ -49,7 +60,7 @@ fn what_did_not_run_is_a_failure_where_everything_must_run() {
     assert_eq!(verdict(&rows, true).unwrap_err().to_string(), "claude CLI did not run");
     assert_eq!(
         table(&rows),
-        "what         | result\nrust tests   | passed (1)\nclaude CLI   | NOT RUN (npm is missing)"
+        "what           | result\nrust tests     | passed (1)\nclaude CLI     | NOT RUN (npm is missing)"
     );
 }
 

@@ -11,6 +11,7 @@ use crate::dto::{IdText, IsoTime, Json};
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Agent)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "Agent", optional_fields))]
 pub(crate) struct AgentDto<'a> {
     #[schema(value_type = String, format = "uuid")]
     id: IdText,
@@ -28,6 +29,7 @@ pub(crate) struct AgentDto<'a> {
     #[schema(nullable = false)]
     chat_id: Option<&'a str>,
     /// `initializing`, `running`, `completed`, `failed`, `cancelled` or `interrupted`.
+    #[cfg_attr(test, ts(type = "AgentStatus"))]
     status: &'static str,
     /// The prompt of the first turn.
     prompt: &'a str,
@@ -150,9 +152,11 @@ impl<'a> From<&'a Agent> for AgentDto<'a> {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = AgentError)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "AgentError", optional_fields))]
 pub(crate) struct AgentErrorDto<'a> {
     /// `rate_limit`, `overloaded`, `authentication`, `invalid_request`, `network`, `timeout`, `process`, `protocol`
     /// or `unknown`.
+    #[cfg_attr(test, ts(type = "ErrorClass"))]
     pub(crate) class: &'static str,
     /// Tokenrail's own code, where the error is not the agent's.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -187,9 +191,11 @@ impl<'a> From<&'a AgentError> for AgentErrorDto<'a> {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = AgentState)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "AgentState"))]
 pub(crate) struct AgentStatusDto {
     #[schema(value_type = String, format = "uuid")]
     agent_id: IdText,
+    #[cfg_attr(test, ts(type = "AgentStatus"))]
     status: &'static str,
 }
 
@@ -203,6 +209,7 @@ impl AgentStatusDto {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = AgentRef)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "AgentRef"))]
 pub(crate) struct AgentRefDto {
     #[schema(value_type = String, format = "uuid")]
     pub(crate) agent_id: IdText,
@@ -212,6 +219,7 @@ pub(crate) struct AgentRefDto {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Accepted)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "Accepted"))]
 pub(crate) struct AcceptedDto {
     turn: u32,
     /// How many turns wait, this one included.
@@ -229,6 +237,7 @@ impl From<Accepted> for AcceptedDto {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = AgentType)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "AgentType", optional_fields))]
 pub(crate) struct AgentTypeDto<'a> {
     #[serde(rename = "type")]
     kind: &'a str,
@@ -271,6 +280,7 @@ impl<'a> From<&'a TypeInfo> for AgentTypeDto<'a> {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Ticket)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "Ticket"))]
 pub(crate) struct TicketDto<'a> {
     pub(crate) ticket: &'a str,
     #[schema(value_type = String, format = DateTime)]

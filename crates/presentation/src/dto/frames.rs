@@ -23,6 +23,7 @@ pub(crate) struct Envelope<P> {
 /// `agent:message`.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct StreamMessage<'a> {
     pub(crate) agent_id: IdText,
     pub(crate) sequence: u64,
@@ -33,9 +34,11 @@ pub(crate) struct StreamMessage<'a> {
 /// `agent:status`.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct StreamStatus {
     pub(crate) agent_id: IdText,
     pub(crate) sequence: u64,
+    #[cfg_attr(test, ts(type = "AgentStatus"))]
     pub(crate) status: &'static str,
     pub(crate) timestamp: IsoTime,
 }
@@ -43,11 +46,13 @@ pub(crate) struct StreamStatus {
 /// `agent:error`.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub(crate) struct StreamError<'a> {
     pub(crate) agent_id: IdText,
     pub(crate) sequence: u64,
     /// The sentence.
     pub(crate) error: &'a str,
+    #[cfg_attr(test, ts(type = "ErrorClass"))]
     pub(crate) class: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) code: Option<&'a str>,
@@ -61,6 +66,7 @@ pub(crate) struct StreamError<'a> {
 /// `agent:complete`.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct StreamComplete<'a> {
     pub(crate) agent_id: IdText,
     pub(crate) sequence: u64,
@@ -71,7 +77,9 @@ pub(crate) struct StreamComplete<'a> {
 /// How a turn ended.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "TurnResult", optional_fields))]
 pub(crate) struct ResultDto<'a> {
+    #[cfg_attr(test, ts(type = "TurnOutcome"))]
     status: &'static str,
     /// Milliseconds.
     duration: u64,
@@ -120,6 +128,7 @@ impl<'a> ResultDto<'a> {
 
 /// `agent:created`.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct AgentCreated<'a> {
     pub(crate) agent: AgentDto<'a>,
     pub(crate) timestamp: IsoTime,
@@ -128,8 +137,10 @@ pub(crate) struct AgentCreated<'a> {
 /// `agent:updated`.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct AgentUpdated {
     pub(crate) agent_id: IdText,
+    #[cfg_attr(test, ts(type = "AgentStatus"))]
     pub(crate) status: &'static str,
     pub(crate) timestamp: IsoTime,
 }
@@ -137,6 +148,7 @@ pub(crate) struct AgentUpdated {
 /// `agent:deleted`.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct AgentDeleted {
     pub(crate) agent_id: IdText,
     pub(crate) timestamp: IsoTime,
@@ -145,24 +157,29 @@ pub(crate) struct AgentDeleted {
 /// `subscribed`.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct Subscribed {
     pub(crate) agent_id: IdText,
     /// The newest event.
     pub(crate) head: u64,
+    #[cfg_attr(test, ts(type = "AgentStatus"))]
     pub(crate) status: &'static str,
 }
 
 /// `unsubscribed`.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct Unsubscribed {
     pub(crate) agent_id: IdText,
 }
 
 /// `heartbeat`: for each agent that is followed, the number up to which its events have been sent.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct Heads {
     #[serde(serialize_with = "heads")]
+    #[cfg_attr(test, ts(type = "Record<Id, number>"))]
     pub(crate) heads: BTreeMap<AgentId, u64>,
 }
 
@@ -173,7 +190,9 @@ fn heads<S: serde::Serializer>(heads: &BTreeMap<AgentId, u64>, serializer: S) ->
 /// `error`: a problem with what the client has asked for, or with a subscription.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub(crate) struct ErrorFrame<'a> {
+    #[cfg_attr(test, ts(type = "ProblemCode"))]
     pub(crate) code: &'static str,
     pub(crate) message: &'a str,
     pub(crate) retryable: bool,

@@ -16,6 +16,7 @@ use crate::dto::{AgentErrorDto, IdText, IsoTime, Json};
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = AgentMessage)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "AgentMessage", optional_fields))]
 pub(crate) struct AgentMessageDto<'a> {
     /// Unique per row; of a complete message, its `messageId`.
     #[schema(value_type = String, format = "uuid")]
@@ -30,9 +31,14 @@ pub(crate) struct AgentMessageDto<'a> {
     first_sequence: Option<u64>,
     /// `assistant`, `user`, `system`, `error`, `tool` or `response`.
     #[serde(rename = "type")]
+    #[cfg_attr(
+        test,
+        ts(type = "\"assistant\" | \"user\" | \"system\" | \"error\" | \"tool\" | \"response\"")
+    )]
     kind: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
+    #[cfg_attr(test, ts(optional, type = "\"assistant\" | \"user\" | \"system\" | \"tool\""))]
     role: Option<&'static str>,
     #[schema(value_type = serde_json::Value)]
     content: ContentDto<'a>,
@@ -48,6 +54,7 @@ pub(crate) struct AgentMessageDto<'a> {
 /// What an event says: text, blocks, or JSON as the agent gave it.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "Content"))]
 pub(crate) enum ContentDto<'a> {
     Text(Cow<'a, str>),
     Block(BlockDto<'a>),
@@ -58,6 +65,7 @@ pub(crate) enum ContentDto<'a> {
 /// One block of a message that is more than text.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "ContentBlock"))]
 pub(crate) enum BlockDto<'a> {
     Text {
         text: &'a str,
@@ -78,6 +86,7 @@ pub(crate) enum BlockDto<'a> {
 #[derive(Debug, Default, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = AgentMessageMetadata)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "AgentMessageMetadata", optional_fields))]
 pub(crate) struct MetadataDto<'a> {
     pub(crate) event_type: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -89,6 +98,7 @@ pub(crate) struct MetadataDto<'a> {
     part: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
+    #[cfg_attr(test, ts(optional, type = "MessageOutcome | TurnOutcome"))]
     outcome: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]

@@ -22,15 +22,20 @@ const SPEED_MAX: f64 = 1000.0;
     dead_code,
     reason = "it describes the body in the OpenAPI document; the reading is done piece by piece"
 )]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "Archive"))]
 pub(crate) struct ImportBody {
     /// The version of the file's form: 1.
     #[schema(minimum = 1, maximum = 1)]
+    #[cfg_attr(test, ts(type = "1"))]
     tokenrail: u8,
     #[schema(value_type = Object)]
+    #[cfg_attr(test, ts(type = "Json"))]
     agent: (),
     #[schema(value_type = Vec<Object>)]
+    #[cfg_attr(test, ts(type = "Json[]"))]
     turns: (),
     #[schema(value_type = Vec<Object>)]
+    #[cfg_attr(test, ts(type = "Json[]"))]
     events: (),
 }
 
@@ -38,9 +43,11 @@ pub(crate) struct ImportBody {
 #[derive(ToSchema)]
 #[schema(as = Launch, rename_all = "camelCase")]
 #[expect(dead_code, reason = "it describes the body in the OpenAPI document; the reading is done by hand")]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "Launch", rename_all = "camelCase", optional_fields))]
 pub(crate) struct LaunchBody {
     /// The agent type; without it the configured default.
     #[schema(rename = "type", nullable = false)]
+    #[cfg_attr(test, ts(rename = "type"))]
     kind: Option<String>,
     #[schema(min_length = 1, pattern = r"\S")]
     prompt: String,
@@ -55,8 +62,10 @@ pub(crate) struct LaunchBody {
     #[schema(max_length = 200, nullable = false)]
     name: Option<String>,
     #[schema(value_type = Object, required = false)]
+    #[cfg_attr(test, ts(optional, type = "Record<string, unknown>"))]
     metadata: Option<()>,
     #[schema(value_type = Object, required = false)]
+    #[cfg_attr(test, ts(optional, type = "Record<string, unknown>"))]
     options: Option<()>,
     /// Cancel the agent when its last follower leaves.
     #[schema(nullable = false)]
@@ -67,6 +76,7 @@ pub(crate) struct LaunchBody {
 #[derive(ToSchema)]
 #[schema(as = Message)]
 #[expect(dead_code, reason = "it describes the body in the OpenAPI document; the reading is done by hand")]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "NewMessage"))]
 pub(crate) struct SendBody {
     #[schema(min_length = 1, pattern = r"\S")]
     content: String,
@@ -76,6 +86,7 @@ pub(crate) struct SendBody {
 #[derive(ToSchema)]
 #[schema(as = ReplayRequest)]
 #[expect(dead_code, reason = "it describes the body in the OpenAPI document; the reading is done by hand")]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "ReplayRequest", optional_fields))]
 pub(crate) struct ReplayBody {
     /// 1 is as it was, 2 twice as fast; 0 is as fast as it goes.
     #[schema(minimum = 0, maximum = 1000, nullable = false)]
@@ -86,6 +97,7 @@ pub(crate) struct ReplayBody {
 #[derive(ToSchema)]
 #[schema(as = TicketRequest)]
 #[expect(dead_code, reason = "it describes the body in the OpenAPI document; the reading is done by hand")]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "TicketRequest", optional_fields))]
 pub(crate) struct TicketBody {
     /// The only path that the ticket opens: `/ws`, or an agent's events.
     #[schema(

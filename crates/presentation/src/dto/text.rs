@@ -11,6 +11,7 @@ use crate::dto::readable::stumble;
 
 /// An id: 36 characters, hyphenated lower-case hexadecimal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "Id", type = "string"))]
 pub(crate) struct IdText(pub(crate) Uuid);
 
 impl From<AgentId> for IdText {
@@ -27,6 +28,7 @@ impl Serialize for IdText {
 
 /// A time: ISO 8601, UTC, with milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(type = "string"))]
 pub(crate) struct IsoTime(pub(crate) Timestamp);
 
 /// In the last days of the year 9999, after which a year has five digits.
@@ -66,6 +68,7 @@ impl Serialize for IsoTime {
 /// Foreign JSON, embedded as it came; what common readers of JSON cannot read, as a string that holds it: one such
 /// value must not keep a client from all that stands around it.
 #[derive(Debug, Clone, Copy)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(type = "unknown"))]
 pub(crate) struct Json<'a>(pub(crate) &'a JsonText);
 
 impl Serialize for Json<'_> {

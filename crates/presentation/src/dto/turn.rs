@@ -13,6 +13,7 @@ use crate::guard::hex;
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Turn)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "Turn", optional_fields))]
 pub(crate) struct TurnDto<'a> {
     #[schema(value_type = String, format = "uuid")]
     agent_id: IdText,
@@ -20,10 +21,12 @@ pub(crate) struct TurnDto<'a> {
     /// The turn that started the process in which this one ran: itself, unless the agent began it by itself.
     run: u32,
     /// `queued`, `running`, or its outcome.
+    #[cfg_attr(test, ts(type = "\"queued\" | \"running\" | TurnOutcome"))]
     status: &'static str,
     /// `completed`, `failed`, `cancelled` or `interrupted`, once it has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
+    #[cfg_attr(test, ts(optional, type = "TurnOutcome"))]
     outcome: Option<&'static str>,
     prompt: &'a str,
     #[schema(value_type = String, format = DateTime)]
@@ -96,6 +99,7 @@ impl<'a> TurnRecordDto<'a> {
 #[derive(ToSchema)]
 #[schema(as = TurnRecord, rename_all = "camelCase")]
 #[expect(dead_code, reason = "it describes an answer in the OpenAPI document; the writing is done by hand")]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "TurnRecord", rename_all = "camelCase", optional_fields))]
 pub(crate) struct TurnRecordSchema {
     #[serde(flatten)]
     turn: TurnDto<'static>,
@@ -103,24 +107,30 @@ pub(crate) struct TurnRecordSchema {
     session_id: Option<String>,
     agent_type: String,
     #[schema(value_type = Object, required = false)]
+    #[cfg_attr(test, ts(optional, as = "Option<AgentResultDto>"))]
     agent_result: (),
     /// Whatever is no delta, each with its `metadata.parentId`.
     #[schema(value_type = Vec<Object>)]
+    #[cfg_attr(test, ts(type = "AgentMessage[]"))]
     messages: (),
     /// The lines as printed: JSON as it is, other text as a string, bytes that are no UTF-8 as `{"hex": …}`.
     #[schema(value_type = Vec<serde_json::Value>)]
+    #[cfg_attr(test, ts(type = "Json[]"))]
     raw_agent_messages: (),
     /// The turn as the AI SDK's UI message chunks.
     #[schema(rename = "aiSDKChunks", value_type = Vec<Object>)]
+    #[cfg_attr(test, ts(rename = "aiSDKChunks", type = "Json[]"))]
     ai_sdk_chunks: (),
 }
 
 /// What the agent gave at the end of its turn.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "AgentResult", optional_fields))]
 pub(crate) struct AgentResultDto<'a> {
     agent_type: &'a str,
     turn: u32,
+    #[cfg_attr(test, ts(type = "TurnOutcome"))]
     outcome: &'static str,
     text: &'a str,
     duration_ms: u64,

@@ -1,0 +1,284 @@
+// The client: REST calls with the server's own types, and the events of agents over one shared connection.
+import type { BackoffOptions } from "./backoff.js";
+import type { TokenrailError } from "./errors.js";
+import { Following } from "./following.js";
+import type { AgentEvent, AgentNews } from "./frames.js";
+import type {
+  Accepted,
+  Agent,
+  AgentMessage,
+  AgentRef,
+  AgentState,
+  AgentStatus,
+  AgentType,
+  Launch,
+  NewMessage,
+  ReplayRequest,
+  Turn,
+  TurnRecord,
+} from "./generated/wire.js";
+import { Hub } from "./hub.js";
+import { Queue } from "./queue.js";
+import { type Request, Rest, type Token, body, freshKey, nextPage } from "./rest.js";
+import type { ConnectionSnapshot, ConnectionState, WebSocketConstructor } from "./socket.js";
+
+export interface ClientOptions {
+  /** Where the server is; the page's own origin, or `http://127.0.0.1:7117` where there is no page. */
+  baseUrl?: string;
+  /** The server's token, or a function that gives it for each request. */
+  token?: Token;
+  fetch?: typeof globalThis.fetch;
+  /** Needed where there is none, as in Node 20: `import { WebSocket } from "ws"`. */
+  WebSocket?: unknown;
+  /** How long to wait between attempts to connect. */
+  backoff?: BackoffOptions;
+  /** Have the server collect frames for so many milliseconds, 1 to 1000: fewer wake-ups, a little later. */
+  batchMs?: number;
+}
+
+export interface Abortable {
+  signal?: AbortSignal | undefined;
+}
+export interface Keyed extends Abortable {
+  /** The same key with the same body happens once, for 24 hours. Without one the call has a key of its own. */
+  idempotencyKey?: string | undefined;
+}
+export interface AgentsQuery extends Abortable {
+  status?: AgentStatus | readonly AgentStatus[] | undefined;
+  type?: string | undefined;
+  limit?: number | undefined;
+  /** The id of an agent: those that are older. */
+  before?: string | undefined;
+  deleted?: boolean | undefined;
+}
+export interface EventsQuery extends Abortable {
+  /** Everything after this number; 0 where it is left out. */
+  since?: number | undefined;
+  limit?: number | undefined;
+  /** With the lines as the agent printed them. */
+  raw?: boolean | undefined;
+}
+export interface FollowOptions extends Abortable {
+  since?: number | undefined;
+  /** End when the agent has ended and all that it said was given; otherwise later turns are waited for. */
+  untilEnded?: boolean | undefined;
+}
+
+/** A page of a journal: it is complete up to `upTo`, and goes on while that is below `head`. */
+export interface Page {
+  messages: AgentMessage[];
+  upTo: number;
+  head: number;
+}
+
+export interface Connection {
+  readonly state: ConnectionState;
+  /** While it waits: how long, when it began to wait. */
+  readonly retryInMs: number | undefined;
+  /** Why it was lost, or cannot be made. */
+  readonly error: TokenrailError | undefined;
+  /** The state as one value, which is the same object until it changes. */
+  snapshot(): ConnectionSnapshot;
+  subscribe(listener: () => void): () => void;
+  /** Do not wait any longer. */
+  retryNow(): void;
+}
+
+export interface Client {
+  /** One page of agents, newest first. */
+  agents(query?: AgentsQuery): Promise<Agent[]>;
+  /** All agents, newest first, read page by page. */
+  eachAgent(query?: AgentsQuery): AsyncIterable<Agent>;
+  activeAgents(options?: Abortable): Promise<Agent[]>;
+  launch(body: Launch, options?: Keyed): Promise<Agent>;
+  agent(id: string, options?: Abortable): Promise<Agent>;
+  status(id: string, options?: Abortable): Promise<AgentState>;
+  cancel(id: string, options?: Abortable): Promise<AgentRef>;
+  /** Stops the agent and takes it out of the lists; with `purge` its history goes too. */
+  remove(id: string, options?: Abortable & { purge?: boolean }): Promise<void>;
+  send(id: string, body: NewMessage, options?: Keyed): Promise<Accepted>;
+  turns(id: string, options?: Abortable): Promise<Turn[]>;
+  turn(id: string, number: number, options?: Abortable): Promise<TurnRecord>;
+  /** Folded: deltas of a message that is complete by now are left out. */
+  messages(id: string, query?: EventsQuery): Promise<Page>;
+  /** Dense: every event, deltas too. */
+  events(id: string, query?: EventsQuery): Promise<Page>;
+  exportAgent(id: string, options?: Abortable): Promise<Blob>;
+  importAgent(file: Blob | string, options?: Abortable): Promise<Agent>;
+  replay(id: string, body?: ReplayRequest, options?: Abortable): Promise<Agent>;
+  agentTypes(options?: Abortable): Promise<AgentType[]>;
+  /**
+   * Every event after `since`, once and in order, through every lost connection. Ends quietly when `signal` is aborted,
+   * the agent is deleted, or, with `untilEnded`, the agent has ended.
+   */
+  follow(id: string, options?: FollowOptions): AsyncIterableIterator<AgentEvent, undefined>;
+  /** News of all agents. Ends quietly when `signal` is aborted. */
+  watch(options?: Abortable): AsyncIterableIterator<AgentNews, undefined>;
+  readonly connection: Connection;
+  /** Ends every `follow` and `watch`. REST calls still work. */
+  close(): void;
+}
+
+export function createClient(options: ClientOptions = {}): Client {
+  return new TokenrailClient(options);
+}
+
+class TokenrailClient implements Client {
+  readonly connection: Connection;
+  readonly #rest: Rest;
+  readonly #hub: Hub;
+  readonly #watches = new Set<Queue<AgentNews>>();
+
+  constructor({ baseUrl, token, fetch, WebSocket, backoff, batchMs }: ClientOptions) {
+    // `fetch` must be called without an object before it.
+    const send = fetch ?? ((...request: Parameters<typeof globalThis.fetch>) => globalThis.fetch(...request));
+    this.#rest = new Rest({ baseUrl: baseUrl ?? defaultBase(), token, fetch: send });
+    const constructor = (WebSocket ?? globalThis.WebSocket) as WebSocketConstructor | undefined;
+    this.#hub = new Hub({ rest: this.#rest, WebSocket: constructor, backoff, batchMs }, (id) => async (since, signal) => {
+      const page = await this.events(id, { since, signal });
+      return page.messages;
+    });
+    this.connection = new SharedConnection(this.#hub);
+  }
+
+  agents(query: AgentsQuery = {}): Promise<Agent[]> {
+    return this.#rest.json("/api/agents", agentsRequest(query));
+  }
+
+  async *eachAgent(query: AgentsQuery = {}): AsyncGenerator<Agent, void> {
+    yield* this.#listed<Agent>("/api/agents", agentsRequest(query));
+  }
+
+  activeAgents({ signal }: Abortable = {}): Promise<Agent[]> {
+    return this.#rest.json("/api/agents/active", { signal });
+  }
+
+  launch(body: Launch, { idempotencyKey = freshKey(), signal }: Keyed = {}): Promise<Agent> {
+    return this.#rest.json("/api/agents", { method: "POST", body, idempotencyKey, signal });
+  }
+
+  agent(id: string, { signal }: Abortable = {}): Promise<Agent> {
+    return this.#rest.json(pathOf(id), { signal });
+  }
+
+  status(id: string, { signal }: Abortable = {}): Promise<AgentState> {
+    return this.#rest.json(`${pathOf(id)}/status`, { signal });
+  }
+
+  cancel(id: string, { signal }: Abortable = {}): Promise<AgentRef> {
+    return this.#rest.json(`${pathOf(id)}/cancel`, { method: "POST", signal });
+  }
+
+  async remove(id: string, { purge, signal }: Abortable & { purge?: boolean } = {}): Promise<void> {
+    await this.#rest.send(pathOf(id), { method: "DELETE", query: { purge }, signal });
+  }
+
+  send(id: string, body: NewMessage, { idempotencyKey = freshKey(), signal }: Keyed = {}): Promise<Accepted> {
+    return this.#rest.json(`${pathOf(id)}/messages`, { method: "POST", body, idempotencyKey, signal });
+  }
+
+  async turns(id: string, { signal }: Abortable = {}): Promise<Turn[]> {
+    const turns: Turn[] = [];
+    for await (const turn of this.#listed<Turn>(`${pathOf(id)}/turns`, { signal })) turns.push(turn);
+    return turns;
+  }
+
+  turn(id: string, number: number, { signal }: Abortable = {}): Promise<TurnRecord> {
+    return this.#rest.json(`${pathOf(id)}/turns/${number}`, { signal });
+  }
+
+  messages(id: string, query: EventsQuery = {}): Promise<Page> {
+    return this.#page(`${pathOf(id)}/messages`, query);
+  }
+
+  events(id: string, query: EventsQuery = {}): Promise<Page> {
+    return this.#page(`${pathOf(id)}/events`, query);
+  }
+
+  async exportAgent(id: string, { signal }: Abortable = {}): Promise<Blob> {
+    const response = await this.#rest.send(`${pathOf(id)}/export`, { signal });
+    return response.blob();
+  }
+
+  importAgent(file: Blob | string, { signal }: Abortable = {}): Promise<Agent> {
+    return this.#rest.json("/api/agents/import", { method: "POST", file, signal });
+  }
+
+  replay(id: string, body: ReplayRequest = {}, { signal }: Abortable = {}): Promise<Agent> {
+    return this.#rest.json(`${pathOf(id)}/replay`, { method: "POST", body, signal });
+  }
+
+  agentTypes({ signal }: Abortable = {}): Promise<AgentType[]> {
+    return this.#rest.json("/api/agent-types", { signal });
+  }
+
+  follow(id: string, options: FollowOptions = {}): AsyncIterableIterator<AgentEvent, undefined> {
+    return new Following(this.#hub, (signal) => this.agent(id, { signal }), id, options);
+  }
+
+  watch({ signal }: Abortable = {}): AsyncIterableIterator<AgentNews, undefined> {
+    const queue = new Queue<AgentNews>((push) => this.#hub.watch(push), signal);
+    this.#watches.add(queue);
+    void queue.ended.then(() => this.#watches.delete(queue));
+    return queue;
+  }
+
+  close(): void {
+    for (const watch of this.#watches) watch.end();
+    this.#hub.end();
+  }
+
+  async #page(path: string, { since = 0, limit, raw, signal }: EventsQuery): Promise<Page> {
+    const response = await this.#rest.send(path, { query: { since, limit, raw }, signal });
+    const messages = await body<AgentMessage[]>(response, signal);
+    const upTo = Number(response.headers.get("Tokenrail-Up-To") ?? since);
+    return { messages, upTo, head: Number(response.headers.get("Tokenrail-Head") ?? upTo) };
+  }
+
+  async *#listed<T>(path: string, request: Request): AsyncGenerator<T, void> {
+    let next: string | undefined = path;
+    let query = request.query;
+    while (next !== undefined) {
+      const response: Response = await this.#rest.send(next, { ...request, query });
+      yield* await body<T[]>(response, request.signal);
+      next = nextPage(response);
+      query = undefined;
+    }
+  }
+}
+
+class SharedConnection implements Connection {
+  readonly #hub: Hub;
+
+  constructor(hub: Hub) {
+    this.#hub = hub;
+  }
+
+  get state(): ConnectionState {
+    return this.snapshot().state;
+  }
+  get retryInMs(): number | undefined {
+    return this.snapshot().retryInMs;
+  }
+  get error(): TokenrailError | undefined {
+    return this.snapshot().error;
+  }
+
+  snapshot = (): ConnectionSnapshot => this.#hub.socket.snapshot();
+  subscribe = (listener: () => void): (() => void) => this.#hub.socket.subscribe(listener);
+  retryNow = (): void => this.#hub.socket.wake();
+}
+
+function pathOf(id: string): string {
+  return `/api/agents/${encodeURIComponent(id)}`;
+}
+
+function agentsRequest({ status, type, limit, before, deleted, signal }: AgentsQuery): Request {
+  const states = typeof status === "string" ? status : status?.join(",");
+  return { query: { status: states, type, limit, before, deleted }, signal };
+}
+
+function defaultBase(): string {
+  const origin = globalThis.location?.origin;
+  return origin && origin !== "null" ? origin : "http://127.0.0.1:7117";
+}

@@ -1,0 +1,157 @@
+// One agent's conversation as it stands, for any view: history by pages, then live, told once per frame.
+import { Backoff } from "./backoff.js";
+import type { Client } from "./client.js";
+import { type TokenrailError, asError } from "./errors.js";
+import type { AgentEvent } from "./frames.js";
+import type { Agent } from "./generated/wire.js";
+import { type Scheduler, nextFrame } from "./schedule.js";
+import { pause } from "./timers.js";
+import { type Transcript, advance, applyEvents, emptyTranscript } from "./transcript/index.js";
+
+export interface ConversationSnapshot {
+  readonly transcript: Transcript;
+  /** Its history is not here yet. */
+  readonly loading: boolean;
+  readonly error: TokenrailError | undefined;
+  readonly agent: Agent | undefined;
+}
+
+/** The events after which the agent itself has changed. */
+const CHANGES: ReadonlySet<string> = new Set(["user_message", "result", "error", "init"]);
+const EMPTY: ConversationSnapshot = { transcript: emptyTranscript, loading: true, error: undefined, agent: undefined };
+
+export class Conversation {
+  readonly #client: Client;
+  readonly #id: string;
+  readonly #schedule: Scheduler;
+  readonly #listeners = new Set<() => void>();
+  #snapshot = EMPTY;
+  #pending: AgentEvent[] = [];
+  #cancelFlush: (() => void) | undefined;
+  #run: AbortController | undefined;
+  /** The agent is being asked for; and asked for again, where it has changed meanwhile. */
+  #asking = false;
+  #askAgain = false;
+
+  constructor(client: Client, id: string, schedule: Scheduler = nextFrame) {
+    this.#client = client;
+    this.#id = id;
+    this.#schedule = schedule;
+  }
+
+  /** The same object until something changes. */
+  snapshot = (): ConversationSnapshot => this.#snapshot;
+
+  /** Goes on from where it was, if it was stopped. */
+  start(): void {
+    if (this.#run) return;
+    const run = new AbortController();
+    this.#run = run;
+    void this.#follow(run.signal);
+    void this.#watch(run.signal);
+  }
+
+  stop(): void {
+    this.#run?.abort();
+    this.#run = undefined;
+    this.#cancelFlush?.();
+    this.#cancelFlush = undefined;
+    this.#pending = [];
+  }
+
+  /** From the beginning. */
+  refetch = (): void => {
+    this.stop();
+    this.#become({ ...EMPTY, agent: this.#snapshot.agent });
+    this.start();
+  };
+
+  subscribe = (listener: () => void): (() => void) => {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  };
+
+  async #follow(signal: AbortSignal): Promise<void> {
+    try {
+      void this.#askForAgent(signal);
+      await this.#wholeHistory(signal);
+      const since = this.#snapshot.transcript.last;
+      for await (const event of this.#client.follow(this.#id, { since, signal })) {
+        this.#pending.push(event);
+        this.#cancelFlush ??= this.#schedule(this.#flush);
+      }
+      if (!signal.aborted) void this.#askForAgent(signal);
+    } catch (thrown) {
+      if (signal.aborted) return;
+      this.#flush();
+      this.stop();
+      this.#become({ ...this.#snapshot, loading: false, error: asError(thrown) });
+    }
+  }
+
+  /** What may succeed later is tried again, and told meanwhile. */
+  async #wholeHistory(signal: AbortSignal): Promise<void> {
+    const backoff = new Backoff();
+    for (;;) {
+      try {
+        return await this.#history(signal);
+      } catch (thrown) {
+        const error = asError(thrown);
+        if (signal.aborted || !error.retryable) throw thrown;
+        this.#become({ ...this.#snapshot, error });
+        await pause(backoff.next(error.retryAfterMs), signal);
+      }
+    }
+  }
+
+  async #history(signal: AbortSignal): Promise<void> {
+    for (;;) {
+      const since = this.#snapshot.transcript.last;
+      const page = await this.#client.messages(this.#id, { since, signal });
+      signal.throwIfAborted();
+      const transcript = advance(applyEvents(this.#snapshot.transcript, page.messages), page.upTo);
+      const isWhole = page.upTo >= page.head || page.upTo <= since;
+      this.#become({ ...this.#snapshot, transcript, loading: !isWhole, error: undefined });
+      if (isWhole) return;
+    }
+  }
+
+  #flush = (): void => {
+    this.#cancelFlush?.();
+    this.#cancelFlush = undefined;
+    const events = this.#pending;
+    this.#pending = [];
+    const transcript = applyEvents(this.#snapshot.transcript, events);
+    if (transcript !== this.#snapshot.transcript) this.#become({ ...this.#snapshot, transcript });
+    const signal = this.#run?.signal;
+    if (signal && events.some((event) => CHANGES.has(event.metadata.eventType))) void this.#askForAgent(signal);
+  };
+
+  /** What changes without an event: a message that waits, a turn that begins, an end. */
+  async #watch(signal: AbortSignal): Promise<void> {
+    for await (const news of this.#client.watch({ signal })) {
+      const isOurs = news.type === "reset" || (news.type !== "created" && news.agentId === this.#id);
+      if (isOurs) void this.#askForAgent(signal);
+    }
+  }
+
+  async #askForAgent(signal: AbortSignal): Promise<void> {
+    this.#askAgain = this.#asking;
+    if (this.#asking) return;
+    this.#asking = true;
+    try {
+      const agent = await this.#client.agent(this.#id, { signal });
+      if (!signal.aborted) this.#become({ ...this.#snapshot, agent });
+    } catch {
+      // The history is asked for as well, and tells what is wrong.
+    } finally {
+      this.#asking = false;
+    }
+    if (this.#askAgain && !signal.aborted) void this.#askForAgent(signal);
+  }
+
+  #become(snapshot: ConversationSnapshot): void {
+    this.#snapshot = snapshot;
+    for (const listener of [...this.#listeners]) listener();
+  }
+}

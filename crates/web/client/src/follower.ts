@@ -1,0 +1,141 @@
+// One reader of one agent: its own cursor, a queue of bounded length, and the pages that fill what it has missed.
+import { Backoff } from "./backoff.js";
+import { TokenrailError, asError } from "./errors.js";
+import type { AgentEvent } from "./frames.js";
+import { pause } from "./timers.js";
+
+/** How many events wait for a slow reader; what is beyond is read again from the server when there is room. */
+const QUEUE = 4096;
+
+/** A dense page of events. */
+export type EventsAfter = (since: number, signal: AbortSignal) => Promise<AgentEvent[]>;
+
+/** Where the live frames are: everything up to here has been offered. */
+export interface Live {
+  readonly last: number;
+}
+
+export class Follower {
+  /** The newest event that is in the queue or was taken. */
+  #last: number;
+  #queue: AgentEvent[] = [];
+  #taken = 0;
+  #waiting: { resolve(event: AgentEvent | undefined): void; reject(error: unknown): void } | undefined;
+  #error: TokenrailError | undefined;
+  #ended = false;
+  #filling = false;
+  readonly #leaving = new AbortController();
+  readonly #live: Live;
+  readonly #page: EventsAfter;
+
+  constructor(since: number, live: Live, page: EventsAfter) {
+    this.#last = since;
+    this.#live = live;
+    this.#page = page;
+  }
+
+  get last(): number {
+    return this.#last;
+  }
+
+  /** Takes a live event: a known one is dropped, the next one is queued, and before any other the gap is filled. */
+  offer(event: AgentEvent): void {
+    if (this.#ended || this.#filling || event.sequenceNumber <= this.#last) return;
+    if (event.sequenceNumber === this.#last + 1 && this.#waits < QUEUE) this.#push(event);
+    else this.catchUp();
+  }
+
+  /** Reads pages until nothing is missing up to where the live frames are. */
+  catchUp(): void {
+    if (this.#ended || this.#filling || this.#last >= this.#live.last || this.#waits >= QUEUE) return;
+    this.#filling = true;
+    this.#fill(this.#leaving.signal).then(
+      () => {
+        this.#filling = false;
+      },
+      (error) => {
+        this.#filling = false;
+        if (!this.#leaving.signal.aborted) this.fail(asError(error));
+      },
+    );
+  }
+
+  /** The next event; undefined at the end. */
+  next(): Promise<AgentEvent | undefined> {
+    const event = this.#take();
+    if (event) return Promise.resolve(event);
+    if (this.#error) return Promise.reject(this.#error);
+    if (this.#ended) return Promise.resolve(undefined);
+    return new Promise((resolve, reject) => {
+      this.#waiting = { resolve, reject };
+    });
+  }
+
+  /** Nothing comes any more; what waits can still be taken. */
+  end(): void {
+    this.#ended = true;
+    this.#leaving.abort();
+    this.#waiting?.resolve(undefined);
+    this.#waiting = undefined;
+  }
+
+  fail(error: TokenrailError): void {
+    if (this.#ended) return;
+    this.#error = error;
+    this.#ended = true;
+    this.#leaving.abort();
+    this.#waiting?.reject(error);
+    this.#waiting = undefined;
+  }
+
+  /** The reader goes: what waits is not wanted any more. */
+  leave(): void {
+    this.#queue = [];
+    this.#taken = 0;
+    this.end();
+  }
+
+  get #waits(): number {
+    return this.#queue.length - this.#taken;
+  }
+
+  async #fill(signal: AbortSignal): Promise<void> {
+    const backoff = new Backoff();
+    while (this.#last < this.#live.last && this.#waits < QUEUE) {
+      try {
+        const events = await this.#page(this.#last, signal);
+        if (signal.aborted) return;
+        const before = this.#last;
+        for (const event of events) if (event.sequenceNumber === this.#last + 1) this.#push(event);
+        if (this.#last === before) throw new TokenrailError("protocol", "a page of events does not go on where it should", { retryable: true });
+        backoff.reset();
+      } catch (thrown) {
+        if (signal.aborted) return;
+        const error = asError(thrown);
+        if (!error.retryable) throw error;
+        await pause(backoff.next(error.retryAfterMs), signal);
+      }
+    }
+  }
+
+  #push(event: AgentEvent): void {
+    this.#last = event.sequenceNumber;
+    const waiting = this.#waiting;
+    this.#waiting = undefined;
+    if (waiting) waiting.resolve(event);
+    else this.#queue.push(event);
+  }
+
+  #take(): AgentEvent | undefined {
+    if (this.#waits === 0) return undefined;
+    const event = this.#queue[this.#taken];
+    this.#taken += 1;
+    if (this.#taken === this.#queue.length) {
+      this.#queue = [];
+      this.#taken = 0;
+      // What was left out for want of room.
+      this.catchUp();
+    }
+    return event;
+  }
+}

@@ -1,0 +1,71 @@
+// The frames of the WebSocket, in the dialect `agent`: payloads are generated, their names stand here.
+import type {
+  AgentCreated,
+  AgentDeleted,
+  AgentMessage,
+  AgentUpdated,
+  ErrorFrame,
+  Heads,
+  StreamComplete,
+  StreamError,
+  StreamMessage,
+  StreamStatus,
+  Subscribed,
+  Unsubscribed,
+} from "./generated/wire.js";
+
+/** One event of an agent's journal: its numbers are 1, 2, 3 … without a hole. */
+export type AgentEvent = AgentMessage;
+
+export interface Frame<Type extends string, Payload> {
+  type: Type;
+  payload: Payload;
+  /** Milliseconds since the epoch. */
+  timestamp: number;
+}
+
+export type PlainFrame =
+  | Frame<"agent:message", StreamMessage>
+  | Frame<"agent:status", StreamStatus>
+  | Frame<"agent:error", StreamError>
+  | Frame<"agent:complete", StreamComplete>
+  | Frame<"agent:created", AgentCreated>
+  | Frame<"agent:updated", AgentUpdated>
+  | Frame<"agent:deleted", AgentDeleted>
+  | Frame<"subscribed", Subscribed>
+  | Frame<"unsubscribed", Unsubscribed>
+  | Frame<"heartbeat", Heads>
+  | Frame<"pong", unknown>
+  | Frame<"error", ErrorFrame>;
+
+export type ServerFrame = PlainFrame | { type: "batch"; messages: PlainFrame[] };
+
+/** What the client says. */
+export type ClientFrame =
+  | { type: "subscribe"; payload: { agentId: string; since: number } }
+  | { type: "unsubscribe"; payload: { agentId: string } }
+  | { type: "ping" };
+
+/**
+ * News of all agents. `reset` comes when the connection is made, and whenever news may have been missed: load the
+ * list of agents then.
+ */
+export type AgentNews =
+  | { type: "reset" }
+  | ({ type: "created" } & AgentCreated)
+  | ({ type: "updated" } & AgentUpdated)
+  | ({ type: "deleted" } & AgentDeleted);
+
+/** The frames in a text of the socket. What cannot be read, or is of a type not known here, is not for us. */
+export function readFrames(text: unknown): PlainFrame[] {
+  if (typeof text !== "string") return [];
+  let frame: ServerFrame;
+  try {
+    frame = JSON.parse(text) as ServerFrame;
+  } catch {
+    return [];
+  }
+  if (typeof frame !== "object" || frame === null) return [];
+  const frames = frame.type === "batch" ? frame.messages : [frame];
+  return frames.filter((each) => typeof each?.type === "string" && typeof each.payload === "object");
+}

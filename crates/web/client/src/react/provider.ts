@@ -1,0 +1,21 @@
+import { type ReactNode, createContext, createElement, useContext } from "react";
+import type { Client } from "../client.js";
+
+const Context = createContext<Client | undefined>(undefined);
+
+export interface TokenrailProviderProps {
+  client: Client;
+  children?: ReactNode;
+}
+
+/** Gives the client to the hooks below it. */
+export function TokenrailProvider({ client, children }: TokenrailProviderProps): ReactNode {
+  return createElement(Context.Provider, { value: client }, children);
+}
+
+/** The client of the nearest provider. */
+export function useTokenrail(): Client {
+  const client = useContext(Context);
+  if (!client) throw new Error("there is no <TokenrailProvider> around this component");
+  return client;
+}

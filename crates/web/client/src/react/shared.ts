@@ -1,0 +1,76 @@
+// What several components show is followed once, and stays for a moment when the last of them goes: a component that is
+// mounted again, as StrictMode does it with each, finds it as it was.
+import type { Client } from "../client.js";
+import { after } from "../timers.js";
+
+const LINGER_MS = 2_000;
+
+export interface Startable {
+  start(): void;
+  stop(): void;
+}
+
+export interface Shared<T> {
+  readonly value: T;
+  /** Starts it, and keeps it until the answer is called. */
+  use(): () => void;
+}
+
+export class SharedStores<T extends Startable> {
+  readonly #clients = new WeakMap<Client, Map<string, Shared<T>>>();
+  readonly #make: (client: Client, key: string) => T;
+
+  constructor(make: (client: Client, key: string) => T) {
+    this.#make = make;
+  }
+
+  /** The store, not started: a render that is thrown away must leave nothing behind that runs. */
+  get(client: Client, key: string): Shared<T> {
+    let stores = this.#clients.get(client);
+    if (!stores) this.#clients.set(client, (stores = new Map()));
+    const known = stores.get(key);
+    if (known) return known;
+    const shared = new Counted(this.#make(client, key), (kept) => {
+      if (kept) stores.set(key, shared);
+      else if (stores.get(key) === shared) stores.delete(key);
+    });
+    stores.set(key, shared);
+    return shared;
+  }
+}
+
+class Counted<T extends Startable> implements Shared<T> {
+  readonly value: T;
+  readonly #keep: (kept: boolean) => void;
+  #uses = 0;
+  #cancelStop: () => void;
+
+  constructor(value: T, keep: (kept: boolean) => void) {
+    this.value = value;
+    this.#keep = keep;
+    this.#cancelStop = () => {};
+    this.#linger();
+  }
+
+  use(): () => void {
+    this.#uses += 1;
+    this.#cancelStop();
+    this.#keep(true);
+    this.value.start();
+    let used = true;
+    return () => {
+      if (!used) return;
+      used = false;
+      this.#uses -= 1;
+      if (this.#uses === 0) this.#linger();
+    };
+  }
+
+  #linger(): void {
+    this.#cancelStop();
+    this.#cancelStop = after(LINGER_MS, () => {
+      this.value.stop();
+      this.#keep(false);
+    });
+  }
+}

@@ -1,0 +1,52 @@
+import { useCallback, useSyncExternalStore } from "react";
+import { Conversation, type ConversationSnapshot } from "../conversation.js";
+import type { TokenrailError } from "../errors.js";
+import type { Agent } from "../generated/wire.js";
+import type { ConnectionSnapshot } from "../socket.js";
+import { type Message, type Transcript, emptyTranscript, messagesOf } from "../transcript/index.js";
+import { useTokenrail } from "./provider.js";
+import { SharedStores } from "./shared.js";
+import { useConnection } from "./useConnection.js";
+
+const conversations = new SharedStores((client, id) => new Conversation(client, id));
+const NOTHING: ConversationSnapshot = { transcript: emptyTranscript, loading: false, error: undefined, agent: undefined };
+const nothing = () => NOTHING;
+const noRefetch = () => {};
+
+export interface UseAgentMessages {
+  /** What was said, in order. A message that has not changed is the same object as before: wrap its view in `memo`. */
+  messages: readonly Message[];
+  /** The same with notices and usage, for `transcript.items`. */
+  transcript: Transcript;
+  /** The history is not here yet. */
+  loading: boolean;
+  /** Why there is nothing, or nothing more; `refetch` tries again. */
+  error: TokenrailError | undefined;
+  /** Reads everything from the beginning. */
+  refetch(): void;
+  connection: ConnectionSnapshot;
+  agent: Agent | undefined;
+}
+
+/** The conversation of an agent: its history, and then live, through every lost connection. */
+export function useAgentMessages(agentId: string | null | undefined): UseAgentMessages {
+  const client = useTokenrail();
+  const connection = useConnection();
+  const shared = agentId ? conversations.get(client, agentId) : undefined;
+  const subscribe = useCallback(
+    (listener: () => void) => {
+      if (!shared) return () => {};
+      const release = shared.use();
+      const unsubscribe = shared.value.subscribe(listener);
+      return () => {
+        unsubscribe();
+        release();
+      };
+    },
+    [shared],
+  );
+  const read = shared?.value.snapshot ?? nothing;
+  const { transcript, loading, error, agent } = useSyncExternalStore(subscribe, read, read);
+  const refetch = shared?.value.refetch ?? noRefetch;
+  return { messages: messagesOf(transcript), transcript, loading, error, refetch, connection, agent };
+}

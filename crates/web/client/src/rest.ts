@@ -1,0 +1,122 @@
+// Requests: the token, problems as errors, and the few that may be sent again.
+import { Backoff } from "./backoff.js";
+import { TokenrailError, refusal, unreachable } from "./errors.js";
+import { after, pause } from "./timers.js";
+
+/** How long an answer may take to begin; a file may take as long as it takes. */
+const ANSWER_MS = 30_000;
+/** How often a request that is safe to send again is sent. */
+const ATTEMPTS = 4;
+
+export type Token = string | (() => string | Promise<string>);
+
+export interface RestOptions {
+  baseUrl: string;
+  token?: Token | undefined;
+  fetch: typeof globalThis.fetch;
+}
+
+export interface Request {
+  method?: "GET" | "POST" | "DELETE";
+  query?: Record<string, string | number | boolean | undefined> | undefined;
+  body?: unknown;
+  /** A body that is JSON already. */
+  file?: Blob | string | undefined;
+  idempotencyKey?: string | undefined;
+  signal?: AbortSignal | undefined;
+}
+
+export class Rest {
+  readonly baseUrl: string;
+  readonly #token: Token | undefined;
+  readonly #fetch: typeof globalThis.fetch;
+
+  constructor({ baseUrl, token, fetch }: RestOptions) {
+    this.baseUrl = baseUrl.replace(/\/+$/, "");
+    this.#token = token;
+    this.#fetch = fetch;
+  }
+
+  get hasToken(): boolean {
+    return this.#token !== undefined && this.#token !== "";
+  }
+
+  /** The JSON of an answer. */
+  async json<T>(path: string, request: Request = {}): Promise<T> {
+    return body(await this.send(path, request), request.signal);
+  }
+
+  /** An answer that is a success. A request with an `Idempotency-Key` happens once, so it is sent until it is answered. */
+  async send(path: string, request: Request = {}): Promise<Response> {
+    const backoff = new Backoff({ firstMs: 300, maxMs: 5_000 });
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await this.#once(path, request);
+      } catch (error) {
+        const again = request.idempotencyKey !== undefined && attempt < ATTEMPTS && isUnknown(error);
+        if (!again) throw error;
+        await pause(backoff.next(error.retryAfterMs), request.signal);
+      }
+    }
+  }
+
+  async #once(path: string, { method = "GET", query, body, file, idempotencyKey, signal }: Request): Promise<Response> {
+    const headers: Record<string, string> = {};
+    const token = typeof this.#token === "function" ? await this.#token() : this.#token;
+    if (token) headers["Authorization"] = `Bearer ${token}`;
+    if (idempotencyKey !== undefined) headers["Idempotency-Key"] = idempotencyKey;
+    const content = file ?? (body === undefined ? undefined : JSON.stringify(body));
+    if (content !== undefined) headers["Content-Type"] = "application/json";
+    const response = await this.#answer(`${this.baseUrl}${path}${queryOf(query)}`, { method, headers, body: content ?? null }, signal);
+    if (!response.ok) throw await refusal(response);
+    return response;
+  }
+
+  async #answer(address: string, init: RequestInit, signal: AbortSignal | undefined): Promise<Response> {
+    signal?.throwIfAborted();
+    const silent = new AbortController();
+    const cancelTimer = init.body instanceof Blob ? () => {} : after(ANSWER_MS, () => silent.abort());
+    try {
+      return await this.#fetch(address, { ...init, signal: signal ? AbortSignal.any([signal, silent.signal]) : silent.signal });
+    } catch (cause) {
+      signal?.throwIfAborted();
+      throw unreachable(cause);
+    } finally {
+      cancelTimer();
+    }
+  }
+}
+
+/** The JSON of an answer; one that breaks off is no answer. */
+export async function body<T>(response: Response, signal: AbortSignal | undefined): Promise<T> {
+  try {
+    return (await response.json()) as T;
+  } catch (cause) {
+    signal?.throwIfAborted();
+    throw unreachable(cause);
+  }
+}
+
+/** It is not known whether the request has happened, or the server was too busy to look at it. */
+function isUnknown(error: unknown): error is TokenrailError {
+  if (!(error instanceof TokenrailError)) return false;
+  return error.code === "network" || error.code === "outcome_unknown" || error.code === "store_busy";
+}
+
+function queryOf(query: Request["query"]): string {
+  const pairs = new URLSearchParams();
+  for (const [name, value] of Object.entries(query ?? {})) if (value !== undefined) pairs.set(name, String(value));
+  const text = pairs.toString();
+  return text && `?${text}`;
+}
+
+/** The address of the next page, from `Link`: path and query. */
+export function nextPage(response: Response): string | undefined {
+  return /<([^>]+)>;\s*rel="next"/.exec(response.headers.get("Link") ?? "")?.[1];
+}
+
+/** A key for a request that must happen once. `randomUUID` is missing where a page came without TLS. */
+export function freshKey(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}

@@ -1,0 +1,22 @@
+/** A timer that does not keep a Node process alive. */
+export function after(ms: number, then: () => void): () => void {
+  const timer: unknown = setTimeout(then, ms);
+  if (typeof timer === "object" && timer !== null && "unref" in timer) (timer as { unref(): void }).unref();
+  return () => clearTimeout(timer as Parameters<typeof clearTimeout>[0]);
+}
+
+/** Waits; an abort ends the wait at once, with the signal's reason. */
+export function pause(ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted) return reject(signal.reason);
+    const abort = () => {
+      clearTimeout(timer);
+      reject(signal?.reason);
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener("abort", abort);
+      resolve();
+    }, ms);
+    signal?.addEventListener("abort", abort, { once: true });
+  });
+}

@@ -1,0 +1,115 @@
+// Journals to test with: what a server would have saved, event by event.
+import type { AgentEvent } from "../src/frames.js";
+import type { AgentMessageMetadata, Content, MessageOutcome } from "../src/generated/wire.js";
+
+export const AGENT = "01900000-0000-7000-8000-000000000001";
+
+export interface OpenMessage {
+  id: string;
+  first: number | undefined;
+  blocks: { type: "text" | "reasoning" | "tool_use"; text?: string; id?: string; name?: string; input?: unknown }[];
+}
+
+export class Journal {
+  readonly events: AgentEvent[] = [];
+  readonly agentId: string;
+  #ids = 0;
+
+  constructor(agentId = AGENT) {
+    this.agentId = agentId;
+  }
+
+  freshId(): string {
+    this.#ids += 1;
+    return `${this.agentId.slice(0, 24)}${String(this.#ids).padStart(12, "0")}`;
+  }
+
+  add(type: AgentEvent["type"], content: Content, metadata: AgentMessageMetadata, more: Partial<AgentEvent> = {}): AgentEvent {
+    const sequenceNumber = this.events.length + 1;
+    const event: AgentEvent = {
+      id: this.freshId(),
+      agentId: this.agentId,
+      sequenceNumber,
+      type,
+      content,
+      metadata,
+      createdAt: new Date(1_795_299_000_000 + sequenceNumber).toISOString(),
+      ...more,
+    };
+    this.events.push(event);
+    return event;
+  }
+
+  user(text: string, turn = 1): void {
+    this.add("user", text, { eventType: "user_message", turn }, { role: "user" });
+  }
+
+  message(): OpenMessage {
+    return { id: this.freshId(), first: undefined, blocks: [] };
+  }
+
+  /** More of a message: of its newest block, if that is of the same kind. */
+  say(message: OpenMessage, text: string, type: "text" | "reasoning" = "text"): void {
+    let block = message.blocks.at(-1);
+    if (block?.type !== type) message.blocks.push((block = { type, text: "" }));
+    block.text += text;
+    this.#delta(message, text, { eventType: type === "text" ? "content_delta" : "thinking_delta" });
+  }
+
+  /** A call within a message: pieces of its input, and the event that tells it. */
+  call(message: OpenMessage, name: string, input: unknown, { id = `call-${this.freshId()}`, streamed = true, told = true, parent }: { id?: string; streamed?: boolean; told?: boolean; parent?: string | undefined } = {}): string {
+    message.blocks.push({ type: "tool_use", id, name, input });
+    if (streamed) {
+      const text = JSON.stringify(input);
+      this.#delta(message, text.slice(0, 3), { eventType: "tool_input_delta", toolCallId: id, toolName: name });
+      this.#delta(message, text.slice(3), { eventType: "tool_input_delta", toolCallId: id });
+    }
+    if (told) this.toolUse(id, name, input, parent);
+    return id;
+  }
+
+  toolUse(id: string, name: string, input: unknown, parent?: string): void {
+    const metadata = { eventType: "tool_use", toolCallId: id, toolName: name, ...(parent && { parentToolCallId: parent }) };
+    this.add("tool", { type: "tool_use", id, name, input }, metadata, { role: "tool" });
+  }
+
+  result(callId: string, content: Content, isError = false): void {
+    this.add("user", content, { eventType: "tool_result", toolCallId: callId, isError }, { role: "user" });
+  }
+
+  complete(message: OpenMessage, { outcome = "complete" as MessageOutcome, parent }: { outcome?: MessageOutcome; parent?: string | undefined } = {}): void {
+    const { id, first, blocks } = message;
+    const isText = blocks.every((block) => block.type === "text");
+    const content = isText ? blocks.map((block) => block.text).join("") : blocks;
+    const metadata = { eventType: "message", messageId: id, outcome, ...(parent && { parentToolCallId: parent }) };
+    this.add("assistant", content, metadata, { id, role: "assistant", ...(first !== undefined && { firstSequence: first }) });
+  }
+
+  abandon(message: OpenMessage): void {
+    this.add("system", "", { eventType: "abandoned", messageId: message.id }, { role: "system" });
+  }
+
+  notice(eventType: string, data: unknown = {}): void {
+    this.add("system", "", { eventType, data }, { role: "system" });
+  }
+
+  error(text: string): void {
+    this.add("error", text, { eventType: "error", error: { class: "overloaded", recoverable: true } });
+  }
+
+  end(text = "", turn = 1): void {
+    this.add("response", text, { eventType: "result", outcome: "completed", turn, durationMs: 5, messageCount: 1 });
+  }
+
+  #delta(message: OpenMessage, text: string, metadata: AgentMessageMetadata): void {
+    const part = message.blocks.length - 1;
+    const event = this.add("assistant", text, { ...metadata, messageId: message.id, part }, { role: "assistant" });
+    message.first ??= event.sequenceNumber;
+  }
+}
+
+/** What a page of `messages` has: no delta of a message that is complete, or void, by now. */
+export function folded(events: readonly AgentEvent[]): AgentEvent[] {
+  const over = new Set(events.filter(({ metadata }) => metadata.eventType === "message" || metadata.eventType === "abandoned").map(({ metadata }) => metadata.messageId));
+  return events.filter(({ metadata }) => !(metadata.eventType.endsWith("_delta") && metadata.messageId !== undefined && over.has(metadata.messageId)));
+}

@@ -1,0 +1,118 @@
+import { describe, expect, it, vi } from "vitest";
+import { TokenrailError, createClient } from "../src/index.js";
+import { FakeServer, problem } from "./fake-server.js";
+import { Journal } from "./journal.js";
+
+interface Seen {
+  address: string;
+  init: RequestInit;
+}
+
+/** A client whose requests are kept, and answered one after the other. */
+function recording(...answers: (Response | Error)[]) {
+  const seen: Seen[] = [];
+  const fetch = async (address: RequestInfo | URL, init: RequestInit = {}) => {
+    seen.push({ address: String(address), init });
+    const answer = answers.shift() ?? Response.json({});
+    if (answer instanceof Error) throw answer;
+    return answer;
+  };
+  return { seen, client: createClient({ baseUrl: "http://tokenrail.test/", token: "secret", fetch }) };
+}
+
+const header = (seen: Seen | undefined, name: string) => (seen?.init.headers as Record<string, string>)[name];
+
+describe("a call", () => {
+  it("carries the token, and its query without what is not given", async () => {
+    const { client, seen } = recording(Response.json([]));
+    await client.agents({ status: ["running", "failed"], limit: 5 });
+    expect(seen[0]?.address).toBe("http://tokenrail.test/api/agents?status=running%2Cfailed&limit=5");
+    expect(header(seen[0], "Authorization")).toBe("Bearer secret");
+  });
+
+  it("asks for the token each time, where it is a function", async () => {
+    const tokens = ["one", "two"];
+    const { fetch } = new FakeServer();
+    const given: unknown[] = [];
+    const spy = (address: RequestInfo | URL, init: RequestInit = {}) => {
+      given.push((init.headers as Record<string, string>)["Authorization"]);
+      return fetch(address, init);
+    };
+    const client = createClient({ baseUrl: "http://tokenrail.test", token: async () => tokens.shift() ?? "", fetch: spy });
+    await client.agents().catch(() => {});
+    await client.agents().catch(() => {});
+    expect(given).toEqual(["Bearer one", "Bearer two"]);
+  });
+
+  it("that launches is sent again with the same key until it is answered", async () => {
+    const { client, seen } = recording(new TypeError("reset"), problem(503, "outcome_unknown"), Response.json({ id: "a" }, { status: 201 }));
+    expect(await client.launch({ prompt: "hi" })).toEqual({ id: "a" });
+    const keys = new Set(seen.map((each) => header(each, "Idempotency-Key")));
+    expect([seen.length, keys.size]).toEqual([3, 1]);
+  });
+
+  it("without a key is sent once", async () => {
+    const { client, seen } = recording(new TypeError("reset"));
+    await expect(client.cancel("a")).rejects.toMatchObject({ code: "network", retryable: true });
+    expect(seen).toHaveLength(1);
+  });
+
+  it("that is refused says why", async () => {
+    const { client } = recording(problem(429, "rate_limited", { "Retry-After": "7" }));
+    const error = await client.agents().catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(TokenrailError);
+    expect(error).toMatchObject({ code: "rate_limited", status: 429, retryable: true, retryAfterMs: 7_000, problem: { requestId: "r" } });
+  });
+
+  it("that something else than Tokenrail answers is an error too", async () => {
+    const { client } = recording(new Response("<h1>Bad gateway</h1>", { status: 502 }));
+    await expect(client.agents()).rejects.toMatchObject({ code: "protocol", status: 502, retryable: true });
+  });
+
+  it("whose answer does not begin is given up", async () => {
+    vi.useFakeTimers();
+    const fetch = (_: RequestInfo | URL, init: RequestInit = {}) =>
+      new Promise<Response>((_, reject) => init.signal?.addEventListener("abort", () => reject(init.signal?.reason)));
+    const agents = createClient({ baseUrl: "http://tokenrail.test", fetch }).agents();
+    const refused = expect(agents).rejects.toMatchObject({ code: "network", retryable: true });
+    await vi.advanceTimersByTimeAsync(31_000);
+    await refused;
+    vi.useRealTimers();
+  });
+
+  it("whose answer breaks off may be made again", async () => {
+    const { client } = recording(new Response('[{"id":'));
+    await expect(client.events("a")).rejects.toMatchObject({ code: "network", retryable: true });
+  });
+
+  it("that is aborted throws the signal's reason", async () => {
+    const server = new FakeServer();
+    server.host(new Journal());
+    const client = createClient(server.options());
+    await expect(client.agents({ signal: AbortSignal.abort(new Error("enough")) })).rejects.toThrow("enough");
+  });
+
+  it("of a list follows its pages", async () => {
+    const link = { Link: '</api/agents?before=b&limit=2>; rel="next"' };
+    const { client, seen } = recording(Response.json([{ id: "a" }, { id: "b" }], { headers: link }), Response.json([{ id: "c" }]));
+    const ids: string[] = [];
+    for await (const agent of client.eachAgent({ limit: 2 })) ids.push(agent.id);
+    expect(ids).toEqual(["a", "b", "c"]);
+    expect(seen[1]?.address).toBe("http://tokenrail.test/api/agents?before=b&limit=2");
+  });
+
+  it("of a journal says how far the page goes", async () => {
+    const server = new FakeServer();
+    const journal = new Journal();
+    const said = journal.message();
+    for (let word = 0; word < 5; word += 1) journal.say(said, "word ");
+    journal.complete(said);
+    journal.notice("status");
+    server.host(journal);
+    const client = createClient(server.options());
+    const page = await client.messages(journal.agentId);
+    expect(page.messages.map((message) => message.sequenceNumber)).toEqual([6, 7]);
+    expect(page).toMatchObject({ upTo: 7, head: 7 });
+    expect((await client.events(journal.agentId)).messages).toHaveLength(7);
+  });
+});

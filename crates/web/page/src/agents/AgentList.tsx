@@ -1,0 +1,144 @@
+import type { Agent } from "@tokenrail/client";
+import { memo, useDeferredValue, useMemo, useState } from "react";
+
+import { useNow } from "../app/now.ts";
+import { compact, counted, sentence, since } from "../ui/format.ts";
+import { Icon } from "../ui/Icon.tsx";
+import { isActive, StatusBadge } from "./StatusBadge.tsx";
+
+/** Ages are told in seconds at first: often enough to be right, seldom enough to be quiet. */
+const ageEveryMs = 10_000;
+
+/** The list is drawn whole: beyond this, whoever looks for an agent filters. */
+const shownAgents = 300;
+
+/** The library reads so many at a time: with fewer there are no others. */
+const pageOfAgents = 100;
+
+interface Props {
+  readonly agents: readonly Agent[];
+  readonly loading: boolean;
+  readonly error?: Error | undefined;
+  readonly current: string | null;
+  readonly onOpen: (id: string) => void;
+  readonly onMore: () => void;
+}
+
+export function AgentList({ agents, loading, error, current, onOpen, onMore }: Props) {
+  const [filter, setFilter] = useState("");
+  const wanted = useDeferredValue(filter.trim().toLowerCase());
+  const now = useNow(ageEveryMs);
+  const shown = useMemo(() => agents.filter((agent) => matches(agent, wanted)), [agents, wanted]);
+  const active = agents.filter((agent) => isActive(agent.status)).length;
+  return (
+    <nav className="agents" aria-label="Agents">
+      <div className="agents-head">
+        <h2>Agents</h2>
+        <span className="muted" data-testid="agent-counts">
+          {active ? `${active} active · ` : ""}
+          {agents.length} in all
+        </span>
+      </div>
+      {agents.length > 4 && (
+        <label className="field-with-icon">
+          <Icon name="search" />
+          <input
+            type="search"
+            placeholder="Filter by name, type or status"
+            aria-label="Filter agents"
+            value={filter}
+            onChange={(event) => setFilter(event.target.value)}
+          />
+        </label>
+      )}
+      {error && (
+        <p className="problem" role="alert">
+          {sentence(error.message)}
+        </p>
+      )}
+      {loading && agents.length === 0 && <AgentSkeleton />}
+      {!loading && !error && agents.length === 0 && (
+        <p className="hint">No agent yet. Launch one, and it appears here.</p>
+      )}
+      {agents.length > 0 && shown.length === 0 && <p className="hint">No agent matches.</p>}
+      <ol className="agent-list" data-testid="agents">
+        {shown.slice(0, shownAgents).map((agent) => (
+          <AgentItem
+            key={agent.id}
+            agent={agent}
+            age={since(agent.createdAt, now)}
+            current={agent.id === current}
+            onOpen={onOpen}
+          />
+        ))}
+        {agents.length > 0 && agents.length % pageOfAgents === 0 && (
+          <li>
+            <button type="button" className="button wide" onClick={onMore}>
+              Older agents
+            </button>
+          </li>
+        )}
+      </ol>
+      {shown.length > shownAgents && (
+        <p className="hint">{counted(shown.length - shownAgents, "more agent")}: filter to find them.</p>
+      )}
+    </nav>
+  );
+}
+
+interface ItemProps {
+  readonly agent: Agent;
+  readonly age: string;
+  readonly current: boolean;
+  readonly onOpen: (id: string) => void;
+}
+
+const AgentItem = memo(function AgentItem({ agent, age, current, onOpen }: ItemProps) {
+  return (
+    <li>
+      <a
+        href={`/agents/${agent.id}`}
+        className="agent"
+        data-testid="agent"
+        data-agent-id={agent.id}
+        aria-current={current ? "page" : undefined}
+        onClick={(event) => {
+          if (event.metaKey || event.ctrlKey || event.shiftKey) return;
+          event.preventDefault();
+          onOpen(agent.id);
+        }}
+      >
+        <span className="agent-title">{titleOf(agent)}</span>
+        <span className="agent-meta">
+          <StatusBadge status={agent.status} />
+          <span>{agent.type}</span>
+          <span className="agent-counts">
+            {compact(agent.head)} ev · {age}
+          </span>
+        </span>
+      </a>
+    </li>
+  );
+});
+
+function AgentSkeleton() {
+  return (
+    <div className="skeleton" aria-hidden="true">
+      <span />
+      <span />
+      <span />
+    </div>
+  );
+}
+
+/** Its name, or else the first line of what it was asked. */
+export function titleOf(agent: Agent): string {
+  return agent.name || agent.prompt.trim().split("\n", 1)[0] || agent.id;
+}
+
+function matches(agent: Agent, wanted: string): boolean {
+  if (!wanted) return true;
+  return [agent.name, agent.type, agent.status, agent.prompt, agent.id].some((text) =>
+    text?.toLowerCase().includes(wanted),
+  );
+}

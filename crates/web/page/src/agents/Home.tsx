@@ -1,0 +1,66 @@
+import type { AgentType } from "@tokenrail/client";
+import { useTokenrail } from "@tokenrail/client/react";
+import { useState } from "react";
+
+import { Icon } from "../ui/Icon.tsx";
+import { ImportButton } from "./ImportButton.tsx";
+import { Failure, LaunchForm } from "./LaunchForm.tsx";
+
+const demo = "demo";
+
+interface Props {
+  readonly types: readonly AgentType[];
+  /** Nothing was ever launched here. */
+  readonly empty: boolean;
+  readonly onLaunched: (id: string) => void;
+}
+
+/** The first page: one click for the curious, and the form for whoever knows what to ask. */
+export function Home({ types, empty, onLaunched }: Props) {
+  const hasDemo = types.some((type) => type.type === demo && type.available);
+  return (
+    <div className="home">
+      <div className="home-inner">
+        <h2 className="home-title">{empty ? "No agent has run here yet" : "New agent"}</h2>
+        <p className="lead">
+          Every token is saved before it is shown. Close the tab, restart the server: the conversation goes on where it
+          was.
+        </p>
+        {hasDemo && <Demo onLaunched={onLaunched} />}
+        <section className="card" aria-label="Launch">
+          <LaunchForm client={useTokenrail()} types={types} onLaunched={onLaunched} />
+        </section>
+        <ImportButton onImported={onLaunched} />
+      </div>
+    </div>
+  );
+}
+
+function Demo({ onLaunched }: { readonly onLaunched: (id: string) => void }) {
+  const client = useTokenrail();
+  const [busy, setBusy] = useState(false);
+  const [failure, setFailure] = useState<Error>();
+  const launch = async () => {
+    setBusy(true);
+    try {
+      const agent = await client.launch({ type: demo, prompt: "Show me what Tokenrail does." });
+      onLaunched(agent.id);
+    } catch (error) {
+      setFailure(error as Error);
+      setBusy(false);
+    }
+  };
+  return (
+    <section className="card demo" aria-label="Demo">
+      <Icon name="spark" />
+      <div>
+        <h3>See it at work</h3>
+        <p>A recorded session of a coding agent: reasoning, tools, an answer. It needs no account and costs nothing.</p>
+        {failure && <Failure error={failure} />}
+      </div>
+      <button type="button" id="demo" className="button" data-testid="launch-demo" disabled={busy} onClick={launch}>
+        <Icon name="play" /> Launch the demo
+      </button>
+    </section>
+  );
+}

@@ -1,0 +1,29 @@
+import { useTokenrail } from "@tokenrail/client/react";
+import { type ChangeEvent, useState } from "react";
+
+import { Failure } from "./LaunchForm.tsx";
+
+/** Takes in an agent that was exported, here or elsewhere. */
+export function ImportButton({ onImported }: { readonly onImported: (id: string) => void }) {
+  const client = useTokenrail();
+  const [failure, setFailure] = useState<Error>();
+  const take = async (event: ChangeEvent<HTMLInputElement>) => {
+    const file = event.target.files?.[0];
+    if (!file) return;
+    setFailure(undefined);
+    try {
+      onImported((await client.importAgent(file)).id);
+    } catch (error) {
+      setFailure(error as Error);
+    }
+  };
+  return (
+    <div className="import">
+      <label className="import-label">
+        Or open an agent that was exported
+        <input type="file" accept=".json,application/json" data-testid="import" onChange={take} />
+      </label>
+      {failure && <Failure error={failure} />}
+    </div>
+  );
+}

@@ -1,0 +1,118 @@
+import { type AgentType, type Client, type Launch, TokenrailError } from "@tokenrail/client";
+import { type FormEvent, type KeyboardEvent, useState } from "react";
+
+import { sentence } from "../ui/format.ts";
+import { Icon } from "../ui/Icon.tsx";
+import { submitOnEnter } from "../ui/keys.ts";
+
+interface Props {
+  readonly client: Client;
+  readonly types: readonly AgentType[];
+  readonly onLaunched: (id: string) => void;
+}
+
+export function LaunchForm({ client, types, onLaunched }: Props) {
+  const [failure, setFailure] = useState<Error>();
+  const [busy, setBusy] = useState(false);
+  const [type, setType] = useState<string>();
+  const preferred = types.find((known) => known.default && known.available) ?? types.find((known) => known.available);
+  const chosen = types.find((known) => known.type === type) ?? preferred ?? types[0];
+  const submit = async (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault();
+    setBusy(true);
+    setFailure(undefined);
+    try {
+      const agent = await client.launch(launchOf(new FormData(event.currentTarget)));
+      onLaunched(agent.id);
+    } catch (error) {
+      setFailure(error as Error);
+      setBusy(false);
+    }
+  };
+  return (
+    <form className="launch" onSubmit={submit} aria-label="Launch an agent" data-testid="launch-form">
+      <label className="field">
+        <span>Prompt</span>
+        <textarea
+          name="prompt"
+          required
+          rows={4}
+          placeholder="What shall the agent do?"
+          onKeyDown={(event: KeyboardEvent<HTMLTextAreaElement>) => submitOnEnter(event)}
+          aria-describedby="launch-failure"
+        />
+      </label>
+      <div className="fields">
+        <label className="field">
+          <span>Type</span>
+          <select name="type" value={chosen?.type ?? ""} onChange={(event) => setType(event.target.value)}>
+            {types.map((known) => (
+              <option key={known.type} value={known.type} disabled={!known.available}>
+                {known.type}
+                {known.default ? " (default)" : ""}
+                {known.available ? "" : " — not available"}
+              </option>
+            ))}
+          </select>
+        </label>
+        <label className="field">
+          <span>
+            Model <em>optional</em>
+          </span>
+          <input name="model" placeholder="the type's own" autoComplete="off" spellCheck={false} />
+        </label>
+        <label className="field">
+          <span>
+            Folder <em>optional</em>
+          </span>
+          <input name="cwd" placeholder="a new one" autoComplete="off" spellCheck={false} />
+        </label>
+        <label className="field">
+          <span>
+            Name <em>optional</em>
+          </span>
+          <input name="name" placeholder="from the prompt" autoComplete="off" maxLength={200} />
+        </label>
+      </div>
+      {chosen?.problem && <p className="hint">{chosen.problem}</p>}
+      <div id="launch-failure" aria-live="polite">
+        {failure && <Failure error={failure} />}
+      </div>
+      <div className="form-actions">
+        <button type="submit" className="button primary" disabled={busy || !chosen}>
+          <Icon name="send" /> {busy ? "Launching…" : "Launch"}
+        </button>
+        <span className="hint">{chosen ? whatItIs(chosen) : ""}</span>
+      </div>
+    </form>
+  );
+}
+
+/** What a refusal says, with the fields that are wrong. */
+export function Failure({ error }: { readonly error: Error }) {
+  const code = error instanceof TokenrailError ? error.code : undefined;
+  return (
+    <p className="problem" role="alert">
+      <Icon name="alert" />
+      <span>
+        {sentence(error.message)}
+        {code && <code>{code}</code>}
+      </span>
+    </p>
+  );
+}
+
+/** Fields that were left empty are not sent: the server has its own values for them. */
+function launchOf(form: FormData): Launch {
+  const field = (name: string) => String(form.get(name) ?? "").trim();
+  const launch: Launch = { prompt: String(form.get("prompt") ?? "") };
+  for (const name of ["type", "model", "cwd", "name"] as const) {
+    const value = field(name);
+    if (value) launch[name] = value;
+  }
+  return launch;
+}
+
+function whatItIs(type: AgentType): string {
+  return [`${type.runner} runner`, type.format && `${type.format} format`, type.version].filter(Boolean).join(" · ");
+}

@@ -1,0 +1,135 @@
+import type { Agent, AgentType } from "@tokenrail/client";
+import { useAgents, useConnection, useTokenrail } from "@tokenrail/client/react";
+import { useEffect, useRef, useState } from "react";
+
+import { AgentList } from "../agents/AgentList.tsx";
+import { useCounted } from "../agents/counts.ts";
+import { Home } from "../agents/Home.tsx";
+import { isActive } from "../agents/StatusBadge.tsx";
+import { Conversation } from "../conversation/Conversation.tsx";
+import { Icon } from "../ui/Icon.tsx";
+import { ConnectionState } from "./ConnectionState.tsx";
+import { phone, useMedia } from "./media.ts";
+import { useRoute } from "./route.ts";
+import { Shortcuts, useShortcut } from "./shortcuts.tsx";
+import { ThemeButton } from "./theme.tsx";
+
+export function App() {
+  const client = useTokenrail();
+  const [agentId, go] = useRoute();
+  const { agents: listed, loading, error, loadMore } = useAgents();
+  const agents = useCounted(listed);
+  const types = useAgentTypes();
+  const small = useMedia(phone);
+  const [drawer, setDrawer] = useState(false);
+  const menu = useRef<HTMLButtonElement>(null);
+  const hidden = small && !drawer;
+  const open = (id: string | null) => {
+    go(id);
+    setDrawer(false);
+  };
+  const close = () => {
+    setDrawer(false);
+    menu.current?.focus();
+  };
+  useShortcut("n", () => open(null));
+  useShortcut("Escape", close, drawer && small);
+  return (
+    <div className="app" data-drawer={drawer || undefined}>
+      <a className="skip" href="#main">
+        To the conversation
+      </a>
+      <header className="bar">
+        {small && (
+          <button
+            type="button"
+            ref={menu}
+            className="icon-button"
+            aria-label="Agents"
+            aria-expanded={drawer}
+            aria-controls="agents"
+            data-testid="menu"
+            onClick={() => setDrawer(!drawer)}
+          >
+            <Icon name={drawer ? "close" : "menu"} />
+          </button>
+        )}
+        <h1 className="brand">
+          <a
+            href="/"
+            onClick={(event) => {
+              event.preventDefault();
+              open(null);
+            }}
+          >
+            <Rails /> Tokenrail
+          </a>
+        </h1>
+        <ConnectionState connection={client.connection} state={useConnection()} />
+        <AgentNews agents={agents} />
+        <span className="bar-end">
+          <Shortcuts />
+          <ThemeButton />
+        </span>
+      </header>
+      {drawer && small && <div className="backdrop" aria-hidden="true" onClick={close} />}
+      <aside id="agents" className="side" inert={hidden}>
+        <button
+          type="button"
+          className="button primary wide"
+          data-testid="new-agent"
+          aria-keyshortcuts="n"
+          onClick={() => open(null)}
+        >
+          <Icon name="plus" /> New agent
+        </button>
+        <AgentList agents={agents} loading={loading} error={error} current={agentId} onOpen={open} onMore={loadMore} />
+      </aside>
+      <main id="main" className="main" inert={small && drawer} tabIndex={-1}>
+        {agentId ? (
+          <Conversation key={agentId} agentId={agentId} onOpen={open} />
+        ) : (
+          <Home types={types} empty={!loading && agents.length === 0} onLaunched={open} />
+        )}
+      </main>
+    </div>
+  );
+}
+
+function useAgentTypes(): readonly AgentType[] {
+  const client = useTokenrail();
+  const [types, setTypes] = useState<readonly AgentType[]>([]);
+  useEffect(() => {
+    const leaving = new AbortController();
+    client.agentTypes({ signal: leaving.signal }).then(setTypes, () => undefined);
+    return () => leaving.abort();
+  }, [client]);
+  return types;
+}
+
+/** Tells those who do not see it that an agent has ended, and nothing of what it says. */
+function AgentNews({ agents }: { readonly agents: readonly Agent[] }) {
+  const before = useRef(new Map<string, Agent>());
+  const [news, setNews] = useState("");
+  useEffect(() => {
+    for (const agent of agents) {
+      const old = before.current.get(agent.id);
+      if (old && isActive(old.status) && !isActive(agent.status))
+        setNews(`Agent ${agent.name ?? agent.type} ${agent.status}`);
+    }
+    before.current = new Map(agents.map((agent) => [agent.id, agent]));
+  }, [agents]);
+  return (
+    <span className="unseen" role="status" data-testid="news">
+      {news}
+    </span>
+  );
+}
+
+function Rails() {
+  return (
+    <svg className="rails" viewBox="0 0 20 20" aria-hidden="true" focusable="false">
+      <path d="M5 18 8.5 2M15 18 11.5 2M6.2 13.5h7.6M7.2 9h5.6M8 5h4" />
+    </svg>
+  );
+}

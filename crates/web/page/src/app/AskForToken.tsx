@@ -1,0 +1,45 @@
+import { type FormEvent, useState } from "react";
+
+import { tokenIn } from "./token.ts";
+
+interface Props {
+  /** The token that was given did not open the door. */
+  readonly wrong: boolean;
+  readonly onToken: (token: string) => void;
+}
+
+export function AskForToken({ wrong, onToken }: Props) {
+  const [text, setText] = useState("");
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    const token = tokenIn(text);
+    if (token) onToken(token);
+  };
+  return (
+    <main className="door">
+      <form className="card" onSubmit={submit} data-testid="ask-for-token">
+        <h1>{wrong ? "This token is not the server’s" : "Which token?"}</h1>
+        <p>
+          The server prints the address of this page with its token when it starts. Open that one, or paste it here.{" "}
+          <code>tokenrail token</code> tells it too.
+        </p>
+        <label className="field">
+          <span>Address or token</span>
+          <input
+            type="password"
+            value={text}
+            autoFocus
+            autoComplete="off"
+            spellCheck={false}
+            onChange={(event) => setText(event.target.value)}
+          />
+        </label>
+        <div className="form-actions">
+          <button type="submit" className="button primary">
+            Open
+          </button>
+        </div>
+      </form>
+    </main>
+  );
+}

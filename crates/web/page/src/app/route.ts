@@ -1,0 +1,28 @@
+import { useCallback, useSyncExternalStore } from "react";
+
+const moved = "tokenrail:moved";
+
+/** Which agent the address names; null on the first page. */
+export function useRoute(): [agentId: string | null, go: (agentId: string | null) => void] {
+  const path = useSyncExternalStore(subscribe, () => location.pathname);
+  const go = useCallback((agentId: string | null) => {
+    const next = agentId ? `/agents/${encodeURIComponent(agentId)}` : "/";
+    if (next === location.pathname) return;
+    history.pushState(null, "", next);
+    window.dispatchEvent(new Event(moved));
+  }, []);
+  return [agentIn(path), go];
+}
+
+export function agentIn(path: string): string | null {
+  return /^\/agents\/([\w-]+)\/?$/.exec(path)?.[1] ?? null;
+}
+
+function subscribe(listener: () => void): () => void {
+  window.addEventListener("popstate", listener);
+  window.addEventListener(moved, listener);
+  return () => {
+    window.removeEventListener("popstate", listener);
+    window.removeEventListener(moved, listener);
+  };
+}

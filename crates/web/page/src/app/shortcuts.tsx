@@ -1,0 +1,69 @@
+import { useEffect, useEffectEvent, useRef } from "react";
+
+import { Icon } from "../ui/Icon.tsx";
+import { isWriting } from "../ui/keys.ts";
+
+/** Calls on a key that nobody is writing with. */
+export function useShortcut(key: string, action: () => void, active = true): void {
+  const act = useEffectEvent(action);
+  useEffect(() => {
+    if (!active) return;
+    const listen = (event: KeyboardEvent) => {
+      if (event.key !== key || event.ctrlKey || event.metaKey || event.altKey) return;
+      if ((key !== "Escape" && isWriting(event.target)) || event.defaultPrevented) return;
+      event.preventDefault();
+      act();
+    };
+    window.addEventListener("keydown", listen);
+    return () => window.removeEventListener("keydown", listen);
+  }, [key, active]);
+}
+
+const keys = [
+  ["N", "New agent"],
+  ["/", "Search in the conversation"],
+  ["J, K", "Next and previous message"],
+  ["R", "Raw JSON of the message"],
+  ["C", "Write to the agent"],
+  ["End", "To the end, and stay there"],
+  ["?", "This list"],
+  ["Esc", "Close"],
+] as const;
+
+/** The list of keys, and the button for those who do not know the key for it. */
+export function Shortcuts() {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const toggle = () => (dialog.current?.open ? dialog.current.close() : dialog.current?.showModal());
+  useShortcut("?", toggle);
+  return (
+    <>
+      <button
+        type="button"
+        className="icon-button not-on-phone"
+        aria-label="Keyboard shortcuts"
+        title="Keyboard shortcuts (?)"
+        onClick={toggle}
+      >
+        <Icon name="keyboard" />
+      </button>
+      <dialog ref={dialog} className="dialog" aria-labelledby="keys-title">
+        <h2 id="keys-title">Keyboard</h2>
+        <dl className="keys">
+          {keys.map(([key, what]) => (
+            <div key={key}>
+              <dt>
+                {key.split(", ").map((each) => (
+                  <kbd key={each}>{each}</kbd>
+                ))}
+              </dt>
+              <dd>{what}</dd>
+            </div>
+          ))}
+        </dl>
+        <button type="button" className="button" onClick={toggle}>
+          Close
+        </button>
+      </dialog>
+    </>
+  );
+}

@@ -1,0 +1,23 @@
+// The token comes behind the `#` of the address, which browsers send to nobody. It leaves the address bar at once, and
+// is kept for this tab only.
+
+const key = "tokenrail-token";
+
+export function takeToken(): string {
+  const given = new URLSearchParams(location.hash.slice(1)).get("token");
+  if (given) {
+    keepToken(given);
+    history.replaceState(null, "", location.pathname);
+  }
+  return sessionStorage.getItem(key) ?? "";
+}
+
+export function keepToken(token: string): void {
+  sessionStorage.setItem(key, token);
+}
+
+/** What somebody has pasted: the token, or the whole address with it. */
+export function tokenIn(pasted: string): string {
+  const text = pasted.trim();
+  return new URLSearchParams(text.slice(text.indexOf("#") + 1)).get("token") ?? text;
+}

@@ -1,0 +1,69 @@
+import type { ReactNode } from "react";
+
+import { CopyButton } from "../ui/CopyButton.tsx";
+import { counted } from "../ui/format.ts";
+import { useKept } from "./kept.tsx";
+
+/** Of a text without line ends, too, only so much is drawn at first. */
+const charactersOfLine = 240;
+
+/** More than this is not drawn at all: it would hold up the page. It can be copied. */
+const longestText = 400_000;
+
+interface Props {
+  readonly id: string;
+  readonly label: string;
+  readonly text: string;
+  /** How many lines are shown at first. */
+  readonly lines: number;
+  readonly children: (shown: string) => ReactNode;
+}
+
+/** The beginning of a long text, and a button for all of it. */
+export function Clipped({ id, label, text, lines, children }: Props) {
+  const [all, setAll] = useKept(`${id} all`, false);
+  // A button for a few lines more would be in the way more than they are.
+  const short = beginningOf(text, 2 * lines) === text ? text : beginningOf(text, lines);
+  const shown = all ? text.slice(0, longestText) : short;
+  const rest = text.length - short.length;
+  return (
+    <figure className="io">
+      <figcaption>
+        <span>{label}</span>
+        <CopyButton text={text} what={label.toLowerCase()} />
+      </figcaption>
+      <pre tabIndex={0} aria-label={label}>
+        <code>{children(shown)}</code>
+      </pre>
+      {rest > 0 && (
+        <button type="button" className="more" aria-expanded={all} onClick={() => setAll(!all)}>
+          {all ? "Show less" : `Show all: ${counted(lineCount(text), "line")}, ${counted(text.length, "character")}`}
+        </button>
+      )}
+      {all && text.length > longestText && (
+        <p className="hint">{counted(text.length - longestText, "more character")}: copy it to see them.</p>
+      )}
+    </figure>
+  );
+}
+
+/** At most so many lines, and of each a reasonable length. */
+export function beginningOf(text: string, lines: number): string {
+  let end = 0;
+  for (let line = 0; line < lines; line++) {
+    const next = text.indexOf("\n", end);
+    if (next < 0) {
+      end = text.length;
+      break;
+    }
+    end = next + 1;
+  }
+  const longest = lines * charactersOfLine;
+  return end < text.length ? text.slice(0, Math.min(end - 1, longest)) : text.slice(0, longest);
+}
+
+function lineCount(text: string): number {
+  let lines = 1;
+  for (let at = text.indexOf("\n"); at >= 0; at = text.indexOf("\n", at + 1)) lines++;
+  return lines;
+}

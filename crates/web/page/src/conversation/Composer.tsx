@@ -1,0 +1,89 @@
+import type { Agent } from "@tokenrail/client";
+import { type FormEvent, useState } from "react";
+
+import { Failure } from "../agents/LaunchForm.tsx";
+import { isActive } from "../agents/StatusBadge.tsx";
+import { counted } from "../ui/format.ts";
+import { Icon } from "../ui/Icon.tsx";
+import { submitOnEnter } from "../ui/keys.ts";
+import { useQueue } from "./queue.ts";
+
+interface Props {
+  readonly agent: Agent;
+  readonly send: (content: string) => Promise<void>;
+}
+
+/** What the agent is asked next. While it is busy, it waits in the queue. */
+export function Composer({ agent, send }: Props) {
+  const [text, setText] = useState("");
+  const [failure, setFailure] = useState<Error>();
+  const [busy, setBusy] = useState(false);
+  const queue = useQueue(agent);
+  const refusal = whyNot(agent);
+  const submit = async (event: FormEvent) => {
+    event.preventDefault();
+    if (!text.trim() || busy) return;
+    setBusy(true);
+    setFailure(undefined);
+    try {
+      await send(text);
+      setText("");
+    } catch (error) {
+      setFailure(error as Error);
+    } finally {
+      setBusy(false);
+    }
+  };
+  if (refusal)
+    return (
+      <p className="composer-closed" data-testid="composer-closed">
+        {refusal}
+      </p>
+    );
+  return (
+    <form className="composer" onSubmit={submit} aria-label="Follow-up" data-testid="composer">
+      {agent.queued > 0 && (
+        <div className="queue" data-testid="queue">
+          <p>{counted(agent.queued, "message")} in the queue</p>
+          <ol>
+            {queue.map((turn) => (
+              <li key={turn.number} title={turn.prompt}>
+                {turn.prompt}
+              </li>
+            ))}
+          </ol>
+        </div>
+      )}
+      {failure && <Failure error={failure} />}
+      <div className="composer-box">
+        <textarea
+          id="composer-text"
+          rows={1}
+          value={text}
+          aria-label="Message to the agent"
+          placeholder={
+            isActive(agent.status) ? "Write the next message: it waits until this turn has ended" : "Ask something else"
+          }
+          onChange={(event) => setText(event.target.value)}
+          onKeyDown={submitOnEnter}
+        />
+        <button
+          type="submit"
+          className="button primary"
+          disabled={busy || !text.trim()}
+          aria-label={isActive(agent.status) ? "Add to the queue" : "Send"}
+          data-testid="send"
+        >
+          <Icon name="send" />
+        </button>
+      </div>
+    </form>
+  );
+}
+
+function whyNot(agent: Agent): string | undefined {
+  if (agent.deletedAt) return "This agent was deleted.";
+  if (agent.replayOf) return "This is a replay: it can be read, and not answered.";
+  if (agent.readOnly) return "This agent was imported: it can be read, and not answered.";
+  return undefined;
+}

@@ -1,0 +1,241 @@
+import { type Agent, emptyTranscript, type Item, TokenrailError } from "@tokenrail/client";
+import { useAgentMessages, useTokenrail } from "@tokenrail/client/react";
+import {
+  type ReactNode,
+  type RefObject,
+  useCallback,
+  useEffect,
+  useLayoutEffect,
+  useMemo,
+  useRef,
+  useState,
+} from "react";
+
+import { isActive } from "../agents/StatusBadge.tsx";
+import { useShortcut } from "../app/shortcuts.tsx";
+import { ReplayBar } from "../replay/ReplayBar.tsx";
+import { useTranscriptAt, usePlaying, useRecording } from "../replay/useReplay.ts";
+import { sentence } from "../ui/format.ts";
+import { Icon } from "../ui/Icon.tsx";
+import { AgentId } from "./agent-id.ts";
+import { Composer } from "./Composer.tsx";
+import { Header } from "./Header.tsx";
+import { KeepOpen } from "./kept.tsx";
+import { type ListHandle, MessageList } from "./MessageList.tsx";
+import { Pulse } from "./Pulse.tsx";
+import type { Row } from "./row.ts";
+import { rowsOf } from "./rows.ts";
+import { SearchBar } from "./SearchBar.tsx";
+import { useMarks, useMatches } from "./search.ts";
+import { useMoves } from "./moves.ts";
+
+interface Props {
+  readonly agentId: string;
+  readonly onOpen: (id: string | null) => void;
+}
+
+export function Conversation({ agentId, onOpen }: Props) {
+  const { transcript, agent, loading, error, refetch } = useAgentMessages(agentId);
+  const [replaying, setReplaying] = useState(false);
+  useTitle(agent);
+  const patient = usePatience(loading);
+  if (!agent) return <Nothing error={error} loading={loading} onRetry={refetch} />;
+  return (
+    <AgentId value={agentId}>
+      <KeepOpen>
+        {replaying ? (
+          <Replayed agent={agent} onOpen={onOpen} onClose={() => setReplaying(false)} />
+        ) : (
+          <Pane
+            agent={agent}
+            items={patient ? emptyTranscript.items : transcript.items}
+            head={transcript.last}
+            loading={loading}
+            error={error}
+            onRefetch={refetch}
+            onOpen={onOpen}
+            onReplay={() => setReplaying(true)}
+          />
+        )}
+      </KeepOpen>
+    </AgentId>
+  );
+}
+
+interface PaneProps {
+  readonly agent: Agent;
+  readonly items: readonly Item[];
+  /** How many events are shown. */
+  readonly head: number;
+  readonly loading?: boolean;
+  readonly error?: Error | undefined;
+  readonly onRefetch?: () => void;
+  readonly onOpen: (id: string | null) => void;
+  /** Absent while the replay is what is shown. */
+  readonly onReplay?: (() => void) | undefined;
+  readonly replay?: ReactNode;
+}
+
+function Pane({ agent, items, head, loading = false, error, onRefetch, onOpen, onReplay, replay }: PaneProps) {
+  const client = useTokenrail();
+  const [plain, setPlain] = useState(false);
+  const [notices, setNotices] = useState(false);
+  const all = useMemo(() => rowsOf(items), [items]);
+  const rows = useMemo(() => (notices ? all : all.filter((row) => row.kind !== "notice")), [all, notices]);
+  const list = useRef<ListHandle>(null);
+  const search = useSearch(rows, list);
+  useMoves(list, rows.length);
+  const live = !replay;
+  const canAsk = live && !agent.readOnly && !agent.deletedAt;
+  const [refusal, setRefusal] = useState<Error>();
+  const ask = async (content: string) => {
+    setRefusal(undefined);
+    await client.send(agent.id, { content });
+    list.current?.toEnd();
+  };
+  // The same function each time, or every row would be drawn again with each token.
+  const latest = useRef({ rows, ask });
+  useLayoutEffect(() => {
+    latest.current = { rows, ask };
+  });
+  const onRetry = useCallback((row: Row) => {
+    const prompt = promptBefore(latest.current.rows, row);
+    if (prompt) latest.current.ask(prompt).catch(setRefusal);
+  }, []);
+  return (
+    <div className="conversation">
+      <Header
+        agent={agent}
+        head={head}
+        plain={plain}
+        notices={notices}
+        onPlain={setPlain}
+        onNotices={setNotices}
+        onSearch={search.open}
+        onReplay={onReplay}
+        onOpen={onOpen}
+      />
+      {search.bar}
+      {live && isActive(agent.status) && <Pulse items={items} />}
+      {error && <Trouble error={error} onRetry={onRefetch} />}
+      {refusal && <Trouble error={refusal} />}
+      {rows.length === 0 && (
+        <p className="waiting-for">{loading ? "Loading the conversation…" : "Nothing has been said yet."}</p>
+      )}
+      <MessageList
+        rows={rows}
+        plain={plain}
+        found={search.found}
+        handle={list}
+        busy={live && isActive(agent.status)}
+        onRetry={canAsk ? onRetry : undefined}
+      />
+      {replay ?? <Composer agent={agent} send={ask} />}
+    </div>
+  );
+}
+
+/** The same pane, with the messages of a moment that can be chosen. */
+function Replayed({ agent, onOpen, onClose }: { agent: Agent; onOpen: PaneProps["onOpen"]; onClose: () => void }) {
+  const { recording, loaded, error } = useRecording(useTokenrail(), agent.id);
+  const playing = usePlaying(recording?.timeline);
+  const { items, last } = useTranscriptAt(recording, playing.moment);
+  useShortcut("Escape", onClose);
+  useShortcut(" ", () => playing.setPlaying(!playing.playing));
+  const bar = recording ? (
+    <ReplayBar recording={recording} playing={playing} onClose={onClose} />
+  ) : (
+    <p className="replay" role="status">
+      Reading {loaded || "the"} events…
+    </p>
+  );
+  return <Pane agent={agent} items={items} head={last} error={error} onOpen={onOpen} replay={bar} />;
+}
+
+function useSearch(rows: readonly Row[], list: RefObject<ListHandle | null>) {
+  const [words, setWords] = useState("");
+  const [isOpen, setOpen] = useState(false);
+  const [at, setAt] = useState(0);
+  const matches = useMatches(rows, isOpen ? words : "");
+  const found = matches[Math.min(at, matches.length - 1)];
+  useMarks(isOpen ? words : "", matches);
+  useEffect(() => {
+    if (found !== undefined) list.current?.show(found);
+  }, [found, list]);
+  const open = () => setOpen(true);
+  useShortcut("/", open);
+  const bar = isOpen && (
+    <SearchBar
+      words={words}
+      at={Math.min(at, matches.length - 1)}
+      places={matches.length}
+      onWords={(next) => {
+        setWords(next);
+        setAt(0);
+      }}
+      onMove={(by) => matches.length && setAt((now) => (now + by + matches.length) % matches.length)}
+      onClose={() => setOpen(false)}
+    />
+  );
+  return { open, bar, found };
+}
+
+function Nothing({ error, loading, onRetry }: { error?: Error | undefined; loading: boolean; onRetry: () => void }) {
+  if (loading && !error) return <p className="waiting-for">Loading the conversation…</p>;
+  const gone = error instanceof TokenrailError && error.code === "not_found";
+  return (
+    <div className="nothing" data-testid="no-agent">
+      <h2>{gone ? "There is no such agent" : "This agent cannot be shown"}</h2>
+      {gone ? (
+        <p>It may have been deleted, or it lives on another server.</p>
+      ) : (
+        error && <Trouble error={error} onRetry={onRetry} />
+      )}
+    </div>
+  );
+}
+
+function Trouble({ error, onRetry }: { error: Error; onRetry?: (() => void) | undefined }) {
+  return (
+    <div className="trouble" role="alert" data-testid="trouble">
+      <Icon name="alert" />
+      <span>{sentence(error.message)}</span>
+      {onRetry && (
+        <button type="button" className="button" onClick={onRetry}>
+          Try again
+        </button>
+      )}
+    </div>
+  );
+}
+
+/** So long nothing is drawn of a history that is being read: most are there by then, and are drawn once. */
+const patienceMs = 400;
+
+function usePatience(loading: boolean): boolean {
+  const [spent, setSpent] = useState(false);
+  useEffect(() => {
+    const timer = setTimeout(() => setSpent(true), patienceMs);
+    return () => clearTimeout(timer);
+  }, []);
+  return loading && !spent;
+}
+
+/** What was asked in the turn of a row. */
+function promptBefore(rows: readonly Row[], row: Row): string | undefined {
+  for (let index = rows.indexOf(row); index >= 0; index--) {
+    const before = rows[index];
+    if (before?.kind === "prompt") return before.text;
+  }
+  return undefined;
+}
+
+function useTitle(agent: Agent | undefined): void {
+  const title = agent && isActive(agent.status) ? "● Tokenrail" : "Tokenrail";
+  useEffect(() => {
+    document.title = title;
+    return () => {
+      document.title = "Tokenrail";
+    };
+  }, [title]);
+}

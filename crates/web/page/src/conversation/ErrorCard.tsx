@@ -1,0 +1,41 @@
+import { Icon } from "../ui/Icon.tsx";
+import type { ErrorRow } from "./row.ts";
+
+const classes: Record<string, string> = {
+  rate_limit: "Rate limit",
+  overloaded: "Overloaded",
+  authentication: "Authentication",
+  invalid_request: "Invalid request",
+  network: "Network",
+  timeout: "Timeout",
+  process: "Process",
+  protocol: "Protocol",
+  unknown: "Error",
+};
+
+interface Props {
+  readonly row: ErrorRow;
+  readonly onRetry?: (() => void) | undefined;
+}
+
+export function ErrorCard({ row, onRetry }: Props) {
+  return (
+    <section className="error-card" data-testid="error-card" data-class={row.class}>
+      <h3>
+        <Icon name="alert" />
+        {classes[row.class] ?? row.class}
+        {row.code && <code>{row.code}</code>}
+        {row.recoverable && <span className="tag">may pass</span>}
+      </h3>
+      <p className="plain" dir="auto">
+        {row.text}
+      </p>
+      {row.retryAfter !== undefined && <p className="hint">It asks to wait {row.retryAfter} s.</p>}
+      {onRetry && (
+        <button type="button" className="button" data-testid="retry" onClick={onRetry}>
+          <Icon name="replay" /> Ask again
+        </button>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,178 @@
+import { type KeyboardEvent, type RefObject, useEffect, useImperativeHandle, useRef, useState } from "react";
+import { Virtualizer, type VirtualizerHandle } from "virtua";
+
+import { counted } from "../ui/format.ts";
+import { Icon } from "../ui/Icon.tsx";
+import type { Row } from "./row.ts";
+import { RowView } from "./RowView.tsx";
+import { useStickToEnd } from "./stick.ts";
+
+/** Drawn beyond what is seen, in pixels: a turn of the wheel shows no gap. */
+const drawnBeyond = 600;
+
+/** A row that is shown has so many pixels of the one before it above it. */
+const aboveShown = 24;
+
+/** The list begins with its last rows, which are those that are seen; the others come when these have been painted. */
+const firstPixels = 1_400;
+
+export interface ListHandle {
+  /** Shows a row, and puts the keyboard on it. */
+  readonly show: (index: number, focus?: boolean) => void;
+  /** The row that the keyboard is on, or the first one that is seen. */
+  readonly at: () => number;
+  readonly toEnd: () => void;
+}
+
+interface Props {
+  readonly rows: readonly Row[];
+  readonly plain: boolean;
+  readonly found: number | undefined;
+  /** A turn is on its way. */
+  readonly busy: boolean;
+  readonly handle: RefObject<ListHandle | null>;
+  readonly onRetry?: ((row: Row) => void) | undefined;
+}
+
+/** The conversation. Only the rows that are seen, and some around them, are in the document. */
+export function MessageList({ rows, plain, found, busy, handle, onRetry }: Props) {
+  const scroller = useRef<HTMLDivElement>(null);
+  const list = useRef<VirtualizerHandle>(null);
+  const { drawn, before, shift } = useFirstTheLast(rows);
+  const stick = useStickToEnd(scroller, rows);
+  const seen = useSeen(rows.length, stick.following);
+  const focused = useRef<number | undefined>(undefined);
+  const show = (index: number, focus = false) => {
+    stick.release();
+    list.current?.scrollToIndex(index - before, { align: "start", offset: -aboveShown });
+    if (focus) focusRow(scroller.current, index);
+  };
+  useImperativeHandle(handle, () => ({
+    show,
+    toEnd: stick.toEnd,
+    at: () => focused.current ?? before + (list.current?.findItemIndex(list.current.scrollOffset) ?? 0),
+  }));
+  return (
+    <div className="messages-frame">
+      <div
+        className="messages"
+        ref={scroller}
+        id="events"
+        data-testid="messages"
+        role="region"
+        aria-label="Conversation"
+        tabIndex={0}
+        onKeyDown={(event) => moveByKey(event, scroller.current, stick.toEnd)}
+        onFocus={(event) => {
+          focused.current = indexOf(event.target);
+        }}
+      >
+        <div className="messages-content" role="list">
+          <Virtualizer ref={list} data={drawn} scrollRef={scroller} bufferSize={drawnBeyond} shift={shift}>
+            {(row, index) => (
+              <div
+                key={row.key}
+                role="listitem"
+                className="item"
+                tabIndex={-1}
+                data-index={before + index}
+                data-found={before + index === found || undefined}
+                aria-setsize={rows.length}
+                aria-posinset={before + index + 1}
+              >
+                <RowView row={row} plain={plain} onRetry={onRetry} />
+              </div>
+            )}
+          </Virtualizer>
+        </div>
+        {busy && !isTalking(rows.at(-1)) && <Working />}
+      </div>
+      {!stick.following && (
+        <button type="button" className="button to-end" data-testid="to-end" onClick={stick.toEnd}>
+          <Icon name="arrowDown" /> {seen.more > 0 ? counted(seen.more, "new message") : "To the end"}
+        </button>
+      )}
+    </div>
+  );
+}
+
+type Phase = "last" | "adding" | "all";
+
+function useFirstTheLast(rows: readonly Row[]): { drawn: readonly Row[]; before: number; shift: boolean } {
+  const [phase, setPhase] = useState<Phase>("last");
+  const isThere = rows.length > 0;
+  useEffect(() => {
+    if (!isThere || phase === "all") return;
+    const next = () => setPhase(phase === "last" ? "adding" : "all");
+    // The frame after the next one: that is when these rows have been painted.
+    let frame = requestAnimationFrame(() => {
+      frame = requestAnimationFrame(next);
+    });
+    return () => cancelAnimationFrame(frame);
+  }, [isThere, phase]);
+  const before = phase === "last" ? firstOfTheLast(rows) : 0;
+  return { drawn: before > 0 ? rows.slice(before) : rows, before, shift: phase === "adding" };
+}
+
+/** From where on the rows are at least as high as a screen. */
+function firstOfTheLast(rows: readonly Row[]): number {
+  let pixels = 0;
+  for (let index = rows.length - 1; index > 0; index--) {
+    const row = rows[index];
+    pixels += row ? roughHeight(row) : 0;
+    if (pixels > firstPixels) return index;
+  }
+  return 0;
+}
+
+/** At least so high it will be. */
+function roughHeight(row: Row): number {
+  if (row.kind === "tool") return 120;
+  if (row.kind !== "text" && row.kind !== "prompt") return 50;
+  return 40 + Math.min(firstPixels, (row.text.length / 120) * 22);
+}
+
+/** The row shows by itself that more is coming. */
+function isTalking(row: Row | undefined): boolean {
+  if (!row) return false;
+  return row.kind === "tool" ? row.state === "writing" || row.state === "running" : "streaming" in row && row.streaming;
+}
+
+function Working() {
+  return (
+    <p className="working" data-testid="working">
+      <span className="spinner" aria-hidden="true" /> Working…
+    </p>
+  );
+}
+
+/** How many rows have come since the reader left the end. */
+function useSeen(length: number, following: boolean): { more: number } {
+  const [left, setLeft] = useState(length);
+  useEffect(() => {
+    if (following) setLeft(length);
+  }, [following, length]);
+  return { more: Math.max(0, length - left) };
+}
+
+function moveByKey(event: KeyboardEvent, scroller: HTMLElement | null, toEnd: () => void): void {
+  if (event.target !== event.currentTarget) return;
+  if (event.key === "End") {
+    event.preventDefault();
+    toEnd();
+  } else if (event.key === "Home" && scroller) {
+    scroller.scrollTop = 0;
+  }
+}
+
+function indexOf(element: EventTarget & Element): number | undefined {
+  const item = element.closest<HTMLElement>("[data-index]");
+  return item ? Number(item.dataset.index) : undefined;
+}
+
+/** A row that has to be drawn first is there some frames later. */
+function focusRow(scroller: HTMLElement | null, index: number, frames = 10): void {
+  const row = scroller?.querySelector<HTMLElement>(`[data-index="${index}"]`);
+  if (row) row.focus({ preventScroll: true });
+  else if (frames > 0) requestAnimationFrame(() => focusRow(scroller, index, frames - 1));
+}

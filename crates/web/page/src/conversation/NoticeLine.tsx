@@ -1,0 +1,37 @@
+import { Highlighted } from "../markdown/highlight.tsx";
+import { Icon } from "../ui/Icon.tsx";
+import { useKept } from "./kept.tsx";
+import type { NoticeRow } from "./row.ts";
+
+/** What the agent program says of itself: one line, and the rest of it for whoever asks. */
+export function NoticeLine({ row }: { readonly row: NoticeRow }) {
+  const [open, setOpen] = useKept(`${row.key} open`, false);
+  return (
+    <div className="notice">
+      <button type="button" className="disclosure" aria-expanded={open} onClick={() => setOpen(!open)}>
+        <Icon name="chevron" />
+        <code>{row.name}</code>
+        <span className="notice-preview">{previewOf(row.data)}</span>
+      </button>
+      {open && (
+        <pre tabIndex={0} aria-label={row.name}>
+          <code>
+            <Highlighted text={JSON.stringify(row.data, null, 2) ?? ""} language="json" />
+          </code>
+        </pre>
+      )}
+    </div>
+  );
+}
+
+/** The fields that people look for. */
+function previewOf(data: unknown): string {
+  if (typeof data !== "object" || data === null) return "";
+  const names = ["status", "model", "description", "attempt", "error", "error_status", "permissionMode"];
+  const fields = data as Record<string, unknown>;
+  return names.flatMap((name) => (isSimple(fields[name]) ? [`${name} ${String(fields[name])}`] : [])).join(" · ");
+}
+
+function isSimple(value: unknown): boolean {
+  return typeof value === "string" || typeof value === "number";
+}

@@ -1,0 +1,27 @@
+import { compact, cost, counted, duration } from "../ui/format.ts";
+import { Icon } from "../ui/Icon.tsx";
+import type { ResultRow } from "./row.ts";
+import { tokensOf } from "./usage.ts";
+
+/** How a turn has ended, and what it took. */
+export function ResultLine({ row }: { readonly row: ResultRow }) {
+  const good = row.outcome === "completed";
+  const tokens = tokensOf(row.usage);
+  return (
+    <div className="result" data-outcome={row.outcome} data-testid="result">
+      <Icon name={good ? "check" : row.outcome === "cancelled" ? "stop" : "cross"} />
+      <strong>
+        {row.outcome} in {duration(row.durationMs)}
+      </strong>
+      {row.requests !== undefined && <span>{counted(row.requests, "request")}</span>}
+      {tokens && (
+        <span
+          title={`${counted(tokens.input, "token")} in, of them ${counted(tokens.cached, "token")} from the cache; ${counted(tokens.output, "token")} out`}
+        >
+          {compact(tokens.input)} in · {compact(tokens.output)} out
+        </span>
+      )}
+      {row.costUsd !== undefined && row.costUsd > 0 && <span>{cost(row.costUsd)}</span>}
+    </div>
+  );
+}

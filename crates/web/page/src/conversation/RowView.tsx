@@ -1,0 +1,137 @@
+import { memo, type ReactNode } from "react";
+
+import { Markdown } from "../markdown/Markdown.tsx";
+import { CopyButton } from "../ui/CopyButton.tsx";
+import { duration, timeOf } from "../ui/format.ts";
+import { Icon } from "../ui/Icon.tsx";
+import { ErrorCard } from "./ErrorCard.tsx";
+import { useKept } from "./kept.tsx";
+import { LongText } from "./LongText.tsx";
+import { NoticeLine } from "./NoticeLine.tsx";
+import { RawJson } from "./RawJson.tsx";
+import { ResultLine } from "./ResultLine.tsx";
+import type { Row, TextRow } from "./row.ts";
+import { textOf } from "./text.ts";
+import { ToolCard } from "./ToolCard.tsx";
+
+/** A longer text is shown as it was written: to parse it would hold up the page. */
+const longestMarkdown = 100_000;
+
+export interface RowProps {
+  readonly row: Row;
+  /** Shown as it was written, and not as Markdown. */
+  readonly plain: boolean;
+  /** Asks again what the turn of an error was asked; absent where nobody may. */
+  readonly onRetry?: ((row: Row) => void) | undefined;
+}
+
+export const RowView = memo(function RowView({ row, plain, onRetry }: RowProps) {
+  const [raw, setRaw] = useKept(`${row.key} raw`, false);
+  return (
+    <article
+      className="row"
+      data-kind={row.kind}
+      data-testid={`row-${row.kind}`}
+      data-sequence={row.sequence}
+      data-type={row.type}
+      aria-label={labelOf(row)}
+    >
+      <div className="row-meta">
+        <span className="row-kind">{labelOf(row)}</span>
+        <time className="row-time" dateTime={row.time} title={`${row.time}, event ${row.sequence}, ${row.type}`}>
+          {timeOf(row.time)}
+        </time>
+        <span className="row-number">#{row.sequence}</span>
+        <span className="row-actions">
+          <CopyButton text={() => textOf(row)} what="text" />
+          <button
+            type="button"
+            className="icon-button small"
+            data-testid="raw-toggle"
+            aria-pressed={raw}
+            aria-label="Raw JSON"
+            title="Raw JSON (R)"
+            onClick={() => setRaw(!raw)}
+          >
+            <Icon name="braces" />
+          </button>
+        </span>
+      </div>
+      {raw && <RawJson sequence={row.sequence} />}
+      <RowBody row={row} plain={plain} onRetry={onRetry} />
+    </article>
+  );
+});
+
+function RowBody({ row, plain, onRetry }: RowProps): ReactNode {
+  switch (row.kind) {
+    case "prompt":
+      return (
+        <div className="prompt" dir="auto">
+          <LongText id={row.key} text={row.text} />
+        </div>
+      );
+    case "text":
+      return <Words row={row} plain={plain} />;
+    case "thinking":
+      return <Thinking row={row} plain={plain} />;
+    case "tool":
+      return <ToolCard row={row} renderInner={(inner) => <RowView key={inner.key} row={inner} plain={plain} />} />;
+    case "error":
+      return <ErrorCard row={row} onRetry={onRetry && (() => onRetry(row))} />;
+    case "result":
+      return <ResultLine row={row} />;
+    case "notice":
+      return <NoticeLine row={row} />;
+  }
+}
+
+function Words({ row, plain }: { row: TextRow; plain: boolean }) {
+  return (
+    <div className="words" dir="auto" data-streaming={row.streaming || undefined}>
+      {plain || longestMarkdown < row.text.length ? (
+        <div className="plain">
+          <LongText id={row.key} text={row.text} />
+        </div>
+      ) : (
+        <Markdown text={row.text} streaming={row.streaming} />
+      )}
+      {row.outcome && <p className="cut-short">This message was cut short: {row.outcome}.</p>}
+    </div>
+  );
+}
+
+function Thinking({ row, plain }: { row: TextRow; plain: boolean }) {
+  const [open, setOpen] = useKept(`${row.key} open`, false);
+  return (
+    <div className="thinking">
+      <button type="button" className="disclosure" aria-expanded={open} onClick={() => setOpen(!open)}>
+        <Icon name="chevron" />
+        <span className="thinking-title">{row.streaming ? "Thinking…" : "Thought"}</span>
+        {!open && (
+          <span className="thinking-preview">{row.streaming ? row.text.slice(-120) : row.text.slice(0, 120)}</span>
+        )}
+      </button>
+      {open && <Words row={row} plain={plain} />}
+    </div>
+  );
+}
+
+function labelOf(row: Row): string {
+  switch (row.kind) {
+    case "prompt":
+      return "You";
+    case "text":
+      return "Agent";
+    case "thinking":
+      return "Reasoning";
+    case "tool":
+      return row.took === undefined ? "Tool" : `Tool · ${duration(row.took)}`;
+    case "error":
+      return "Error";
+    case "result":
+      return "End of turn";
+    case "notice":
+      return "Notice";
+  }
+}

@@ -1,0 +1,63 @@
+import { type KeyboardEvent, useEffect, useRef } from "react";
+
+import { Icon } from "../ui/Icon.tsx";
+
+interface Props {
+  readonly words: string;
+  /** Which of the places is shown, and how many there are. */
+  readonly at: number;
+  readonly places: number;
+  readonly onWords: (words: string) => void;
+  readonly onMove: (by: 1 | -1) => void;
+  readonly onClose: () => void;
+}
+
+export function SearchBar({ words, at, places, onWords, onMove, onClose }: Props) {
+  const input = useRef<HTMLInputElement>(null);
+  useEffect(() => input.current?.focus(), []);
+  const key = (event: KeyboardEvent) => {
+    if (event.key === "Escape") onClose();
+    else if (event.key === "Enter") onMove(event.shiftKey ? -1 : 1);
+    else return;
+    event.preventDefault();
+  };
+  return (
+    <search className="search">
+      <Icon name="search" />
+      <input
+        ref={input}
+        type="search"
+        aria-label="Search in the conversation"
+        placeholder="Search in the conversation"
+        data-testid="search"
+        value={words}
+        onChange={(event) => onWords(event.target.value)}
+        onKeyDown={key}
+      />
+      <span className="muted" role="status" data-testid="search-count">
+        {words.trim() ? `${places ? at + 1 : 0} of ${places}` : ""}
+      </span>
+      <button
+        type="button"
+        className="icon-button small"
+        aria-label="Previous"
+        disabled={!places}
+        onClick={() => onMove(-1)}
+      >
+        <Icon name="arrowUp" />
+      </button>
+      <button
+        type="button"
+        className="icon-button small"
+        aria-label="Next"
+        disabled={!places}
+        onClick={() => onMove(1)}
+      >
+        <Icon name="arrowDown" />
+      </button>
+      <button type="button" className="icon-button small" aria-label="Close the search" onClick={onClose}>
+        <Icon name="close" />
+      </button>
+    </search>
+  );
+}

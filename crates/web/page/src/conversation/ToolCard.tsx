@@ -1,0 +1,62 @@
+import type { ReactNode } from "react";
+
+import { Icon } from "../ui/Icon.tsx";
+import { useKept } from "./kept.tsx";
+import type { Row, ToolRow, ToolState } from "./row.ts";
+import { ToolInput, summaryOf } from "./ToolInput.tsx";
+import { ToolOutput } from "./ToolOutput.tsx";
+
+const states: Record<ToolState, string> = {
+  writing: "being called",
+  running: "running",
+  done: "done",
+  failed: "failed",
+  stopped: "without a result",
+};
+
+interface Props {
+  readonly row: ToolRow;
+  readonly renderInner: (row: Row) => ReactNode;
+}
+
+/** A call of a tool: what it was given, what it gave, and what a sub-agent did for it. */
+export function ToolCard({ row, renderInner }: Props) {
+  const [open, setOpen] = useKept(`${row.key} open`, true);
+  return (
+    <div
+      className="tool"
+      role="group"
+      data-state={row.state}
+      data-testid="tool-card"
+      aria-label={`Tool ${row.name}: ${states[row.state]}`}
+    >
+      <button type="button" className="tool-head disclosure" aria-expanded={open} onClick={() => setOpen(!open)}>
+        <Icon name="chevron" />
+        <span className="tool-name">{row.name}</span>
+        <span className="tool-summary">{summaryOf(row.input)}</span>
+        <ToolStateMark state={row.state} />
+      </button>
+      {open && (
+        <div className="tool-body">
+          <ToolInput row={row} />
+          {row.inner.length > 0 && (
+            <div className="tool-inner" role="group" aria-label="Sub-agent" data-testid="sub-agent">
+              {row.inner.map(renderInner)}
+            </div>
+          )}
+          <ToolOutput row={row} />
+        </div>
+      )}
+    </div>
+  );
+}
+
+function ToolStateMark({ state }: { readonly state: ToolState }) {
+  const busy = state === "writing" || state === "running";
+  return (
+    <span className="tool-state" data-state={state}>
+      {busy ? <span className="spinner" aria-hidden="true" /> : <Icon name={state === "done" ? "check" : "cross"} />}
+      {states[state]}
+    </span>
+  );
+}

@@ -1,0 +1,23 @@
+import { Ansi } from "../markdown/ansi.tsx";
+import { Clipped } from "./Clipped.tsx";
+import type { ToolRow } from "./row.ts";
+import { asText } from "./text.ts";
+
+/** Lines of an output that are shown until somebody asks for the rest. */
+const outputLines = 12;
+
+export function ToolOutput({ row }: { readonly row: ToolRow }) {
+  const text = asText(row.output);
+  if (row.output === undefined) return null;
+  if (!text) return <p className="hint">No output.</p>;
+  return (
+    <Clipped
+      id={`${row.key} output`}
+      label={row.state === "failed" ? "Error output" : "Output"}
+      text={text}
+      lines={outputLines}
+    >
+      {(shown) => <Ansi text={shown} />}
+    </Clipped>
+  );
+}

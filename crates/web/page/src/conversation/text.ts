@@ -1,0 +1,36 @@
+import type { Row } from "./row.ts";
+
+/** What a row says, as text: for the search and the clipboard. */
+export function textOf(row: Row): string {
+  switch (row.kind) {
+    case "prompt":
+    case "text":
+    case "thinking":
+    case "error":
+      return row.text;
+    case "tool":
+      return [row.name, asText(row.input), asText(row.output), ...row.inner.map(textOf)].filter(Boolean).join("\n");
+    case "result":
+      return row.outcome;
+    case "notice":
+      return `${row.name} ${asText(row.data)}`;
+  }
+}
+
+/** What a tool was given or has given, as text: JSON where it is nothing simpler. */
+export function asText(value: unknown): string {
+  if (value === undefined || value === null) return "";
+  if (typeof value === "string") return value;
+  if (Array.isArray(value)) {
+    const texts = value.map(textBlock);
+    if (texts.every((text) => text !== undefined)) return texts.join("\n");
+  }
+  return JSON.stringify(value, null, 2);
+}
+
+/** The text of a block of content that has nothing but text. */
+function textBlock(block: unknown): string | undefined {
+  if (typeof block === "string") return block;
+  if (typeof block !== "object" || block === null || !("text" in block)) return undefined;
+  return typeof block.text === "string" ? block.text : undefined;
+}

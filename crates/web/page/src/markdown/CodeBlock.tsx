@@ -1,0 +1,28 @@
+import { memo } from "react";
+
+import { CopyButton } from "../ui/CopyButton.tsx";
+import { Highlighted } from "./highlight.tsx";
+
+/** While code is coming it is coloured anew each time: so only as long as that takes a small part of a frame. */
+const longestGrowingCode = 4_000;
+
+interface Props {
+  readonly text: string;
+  readonly language?: string | undefined;
+  readonly growing?: boolean;
+}
+
+export const CodeBlock = memo(function CodeBlock({ text, language, growing = false }: Props) {
+  const plain = growing && text.length > longestGrowingCode;
+  return (
+    <figure className="code">
+      <figcaption>
+        <span>{language ?? "text"}</span>
+        <CopyButton text={text} what="code" />
+      </figcaption>
+      <pre tabIndex={0}>
+        <code>{plain ? text : <Highlighted text={text} language={language?.toLowerCase()} />}</code>
+      </pre>
+    </figure>
+  );
+});

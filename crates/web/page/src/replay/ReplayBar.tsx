@@ -1,0 +1,75 @@
+import { counted, duration } from "../ui/format.ts";
+import { Icon } from "../ui/Icon.tsx";
+import { RateChart } from "./RateChart.tsx";
+import { saidAt } from "./timing.ts";
+import { type Playing, type Recording, speeds } from "./useReplay.ts";
+
+/** The arrow keys move by so much. */
+const stepMs = 100;
+
+interface Props {
+  readonly recording: Recording;
+  readonly playing: Playing;
+  readonly onClose: () => void;
+}
+
+/** The time of an agent, to be moved through: its tokens per second are the track of the slider. */
+export function ReplayBar({ recording, playing, onClose }: Props) {
+  const { timeline, events, rates } = recording;
+  const { moment } = playing;
+  const said = saidAt(timeline, moment);
+  return (
+    <section className="replay" aria-label="Replay" data-testid="replay">
+      <button
+        type="button"
+        className="icon-button"
+        data-testid="replay-play"
+        aria-label={playing.playing ? "Pause" : "Play"}
+        onClick={() => playing.setPlaying(!playing.playing)}
+      >
+        <Icon name={playing.playing ? "pause" : "play"} />
+      </button>
+      <div className="replay-track">
+        <RateChart rates={rates} label={`Tokens per second, at most about ${Math.round(Math.max(0, ...rates))}`} />
+        <input
+          type="range"
+          min={0}
+          max={Math.max(1, timeline.length)}
+          step={Math.min(stepMs, Math.max(1, timeline.length / 100))}
+          value={moment}
+          data-testid="scrubber"
+          aria-label="Moment"
+          aria-valuetext={`${duration(moment)} of ${duration(timeline.length)}`}
+          onChange={(event) => playing.seek(Number(event.target.value))}
+        />
+      </div>
+      <span className="replay-time" data-testid="replay-time">
+        {duration(moment)} / {duration(timeline.length)}
+        <small>
+          {said} of {counted(events.length, "event")}
+        </small>
+      </span>
+      <select
+        aria-label="Speed"
+        data-testid="replay-speed"
+        value={playing.speed}
+        onChange={(event) => playing.setSpeed(Number(event.target.value))}
+      >
+        {speeds.map((speed) => (
+          <option key={speed} value={speed}>
+            {speed}×
+          </option>
+        ))}
+      </select>
+      <button
+        type="button"
+        className="icon-button"
+        aria-label="End the replay"
+        title="End the replay"
+        onClick={onClose}
+      >
+        <Icon name="close" />
+      </button>
+    </section>
+  );
+}

@@ -1,0 +1,61 @@
+import type { AgentMessage } from "@tokenrail/client";
+
+import type { Timeline } from "./timing.ts";
+
+/** Characters of a token, about: what is common for English and code. */
+const charactersOfToken = 4;
+
+/** What a delta adds to the stream, in tokens, about. Other events add nothing. */
+export function tokensIn(event: AgentMessage): number {
+  if (!event.metadata.eventType.endsWith("_delta") || typeof event.content !== "string") return 0;
+  return event.content.length / charactersOfToken;
+}
+
+/** Tokens per second, in so many equal parts of the line of time. */
+export function ratesOf(events: readonly AgentMessage[], timeline: Timeline, parts: number): number[] {
+  const sums = new Array<number>(parts).fill(0);
+  const partMs = Math.max(1, timeline.length) / parts;
+  events.forEach((event, index) => {
+    const part = Math.min(parts - 1, Math.floor((timeline.at[index] ?? 0) / partMs));
+    sums[part] = (sums[part] ?? 0) + tokensIn(event);
+  });
+  return sums.map((sum) => sum / (partMs / 1000));
+}
+
+/** The newest seconds of a stream that runs: how much was said in each. */
+export class LiveRate {
+  readonly #seconds: number;
+  #counts: number[] = [];
+  #second = 0;
+  #total: number | undefined;
+
+  constructor(seconds: number) {
+    this.#seconds = seconds;
+  }
+
+  /** All that has been said until now, in characters. What was there at the first look is old. */
+  see(total: number, nowMs: number): void {
+    this.#moveTo(Math.floor(nowMs / 1000));
+    const more = this.#total === undefined ? 0 : Math.max(0, total - this.#total);
+    this.#total = total;
+    const last = this.#counts.length - 1;
+    this.#counts[last] = (this.#counts[last] ?? 0) + more / charactersOfToken;
+  }
+
+  /** Tokens per second, oldest first, always as many. */
+  rates(): number[] {
+    return [...new Array<number>(this.#seconds - this.#counts.length).fill(0), ...this.#counts];
+  }
+
+  /** Of the last whole second. */
+  current(): number {
+    return this.#counts.at(-2) ?? this.#counts.at(-1) ?? 0;
+  }
+
+  #moveTo(second: number): void {
+    if (this.#counts.length === 0) this.#counts = [0];
+    else for (let quiet = Math.min(second - this.#second, this.#seconds); quiet > 0; quiet--) this.#counts.push(0);
+    this.#counts = this.#counts.slice(-this.#seconds);
+    this.#second = second;
+  }
+}

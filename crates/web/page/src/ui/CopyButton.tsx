@@ -1,0 +1,35 @@
+import { useEffect, useState } from "react";
+
+import { Icon } from "./Icon.tsx";
+
+/** How long it says that it has worked. */
+const saidFor = 1_500;
+
+interface Props {
+  readonly text: string | (() => string);
+  readonly what: string;
+}
+
+export function CopyButton({ text, what }: Props) {
+  const [copied, setCopied] = useState(false);
+  useEffect(() => {
+    if (!copied) return;
+    const timer = setTimeout(() => setCopied(false), saidFor);
+    return () => clearTimeout(timer);
+  }, [copied]);
+  const copy = async () => {
+    await navigator.clipboard?.writeText(typeof text === "string" ? text : text());
+    setCopied(true);
+  };
+  return (
+    <button
+      type="button"
+      className="icon-button small"
+      onClick={copy}
+      aria-label={copied ? "Copied" : `Copy ${what}`}
+      title={`Copy ${what}`}
+    >
+      <Icon name={copied ? "check" : "copy"} />
+    </button>
+  );
+}

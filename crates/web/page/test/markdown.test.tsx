@@ -1,0 +1,100 @@
+import { render, screen } from "@testing-library/react";
+import { expect, test } from "vitest";
+
+import { spansOf } from "../src/markdown/ansi.tsx";
+import { Markdown } from "../src/markdown/Markdown.tsx";
+import { nothing, parse, parseMore, type Parsed } from "../src/markdown/parse.ts";
+
+const text = [
+  "# Title",
+  "",
+  "A paragraph with **bold**, `code` & a [link](https://example.org/x).",
+  "",
+  "1. one",
+  "",
+  "2. two",
+  "   - nested",
+  "",
+  "```rust",
+  "fn main() {}",
+  "```",
+  "",
+  "| a | b |",
+  "| --- | --: |",
+  "| 1 | 2 |",
+  "",
+  "- [x] done",
+  "- [ ] to do",
+  "",
+  "Setext",
+  "======",
+  "",
+  "> quote",
+  "lazy",
+].join("\n");
+
+function shape(parsed: Parsed) {
+  return parsed.blocks.map(({ start, node }) => [start, node.type]);
+}
+
+test("Markdown becomes elements", () => {
+  const { container } = render(<Markdown text={text} />);
+  expect(screen.getByRole("heading", { name: "Title", level: 3 })).toBeTruthy();
+  expect(screen.getByRole("link", { name: "link" }).getAttribute("href")).toBe("https://example.org/x");
+  expect(screen.getAllByRole("cell").map((cell) => cell.dataset.align)).toEqual([undefined, "right"]);
+  expect(screen.getByRole("img", { name: "done" })).toBeTruthy();
+  expect(container.querySelector("figure.code .hljs-keyword")?.textContent).toBe("fn");
+  expect(container.querySelectorAll("ol > li")).toHaveLength(2);
+});
+
+test("a text parsed as it grows is the text parsed at once, wherever it is cut", () => {
+  for (const step of [1, 3, 7]) {
+    let parsed = nothing;
+    for (let length = 0; length < text.length + step; length += step) parsed = parseMore(parsed, text.slice(0, length));
+    expect(shape(parsed)).toEqual(shape(parse(text)));
+  }
+});
+
+test("what is settled is not parsed again", () => {
+  const before = parseMore(nothing, "one\n\ntwo\n\nthree\n\nfour");
+  const after = parseMore(before, "one\n\ntwo\n\nthree\n\nfour and more");
+  expect(after.blocks.slice(0, 2)).toEqual(before.blocks.slice(0, 2));
+  expect(after.blocks[0]?.node).toBe(before.blocks[0]?.node);
+  expect(after.blocks[1]?.node).toBe(before.blocks[1]?.node);
+  expect(after.blocks.at(-1)?.start).toBe("one\n\ntwo\n\nthree\n\n".length);
+});
+
+test("another text begins anew", () => {
+  const before = parseMore(nothing, "one\n\ntwo\n\nthree");
+  expect(shape(parseMore(before, "1\n\n2"))).toEqual(shape(parse("1\n\n2")));
+});
+
+test("finished blocks keep their elements while the last one grows", () => {
+  const { container, rerender } = render(<Markdown text={"one\n\ntwo\n\nthree\n\nfo"} streaming />);
+  const first = container.querySelector("p");
+  rerender(<Markdown text={"one\n\ntwo\n\nthree\n\nfour"} streaming />);
+  expect(container.querySelector("p")).toBe(first);
+  expect(container.textContent).toBe("onetwothreefour");
+});
+
+test("a fence that is still open is code already", () => {
+  const { container } = render(<Markdown text={"```js\nconst a = 1;\n"} streaming />);
+  expect(container.querySelector("pre code")?.textContent).toBe("const a = 1;");
+});
+
+test("terminal colours become styles, and all other escapes nothing", () => {
+  const escaped =
+    "\u001b[1;31mred\u001b[0m plain\u001b]0;title\u0007 \u001b]8;;javascript:x\u001b\\link\u001b]8;;\u001b\\\u001b[2J\u001b[38;5;200m.\u001b[";
+  expect(
+    spansOf(escaped)
+      .map((span) => span.text)
+      .join(""),
+  ).toBe("red plain link.");
+  expect(spansOf(escaped)[0]).toMatchObject({ text: "red", colour: "red", bold: true });
+  expect(spansOf("\u001b[32").map((span) => span.text)).toEqual([]);
+  expect(
+    spansOf("a\r\nb\tc\n")
+      .map((span) => span.text)
+      .join(""),
+  ).toBe("a\nb\tc\n");
+});

@@ -1,0 +1,48 @@
+import { fileURLToPath } from "node:url";
+
+import react from "@vitejs/plugin-react";
+import { defaultClientConditions } from "vite";
+import { defineConfig } from "vitest/config";
+
+import { writeSourceHash } from "./source-hash.ts";
+
+// Where `npm run dev` finds a server: it answers only those who call it by its own name.
+const server = process.env.TOKENRAIL_URL ?? "http://127.0.0.1:7117";
+
+const characters = "decode-named-character-reference";
+
+export default defineConfig({
+  plugins: [react(), writeSourceHash()],
+  resolve: {
+    // The client is built from its sources, so that the two never differ.
+    conditions: ["@tokenrail/source", ...defaultClientConditions],
+    // Its edition for browsers decodes `&amp;` by writing HTML, which Trusted Types forbid; this one has a table.
+    alias: { [characters]: fileURLToPath(import.meta.resolve(characters)) },
+  },
+  build: {
+    target: "es2022",
+    assetsInlineLimit: 0,
+    cssCodeSplit: false,
+    modulePreload: false,
+    // In kB: all of it is needed for the first message, and it comes from the server that the reader runs.
+    chunkSizeWarningLimit: 700,
+    // Stable names: the built files are in the repository, and a browser asks for them by ETag.
+    rolldownOptions: {
+      output: { codeSplitting: false, entryFileNames: "app.js", assetFileNames: "app[extname]" },
+    },
+  },
+  server: {
+    host: "127.0.0.1",
+    proxy: {
+      "/api": { target: server, changeOrigin: true, headers: { origin: server } },
+      "/ws": { target: server, changeOrigin: true, headers: { origin: server }, ws: true },
+    },
+  },
+  test: {
+    environment: "jsdom",
+    include: ["test/**/*.test.{ts,tsx}"],
+    setupFiles: ["test/setup.ts"],
+    // None takes a second, but the machine may have other things to do.
+    testTimeout: 60_000,
+  },
+});

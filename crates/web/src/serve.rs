@@ -1,0 +1,77 @@
+//! One file of the page as an answer.
+
+use actix_web::http::header::{self, EntityTag, Header, IfNoneMatch};
+use actix_web::{HttpRequest, HttpResponse};
+use rust_embed::{EmbeddedFile, RustEmbed};
+
+/// Only its own files, only its own server; nothing that is said becomes HTML.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; \
+                      base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
+                      require-trusted-types-for 'script'; trusted-types 'none'";
+
+/// A new server has new files under the same names: a browser asks each time, and mostly hears 304.
+const ASK_EACH_TIME: &str = "no-cache";
+
+/// Where the page is, as patterns of routes. What is no file of its own is one view of the page.
+pub const PATHS: [&str; 5] = ["/", "/agents/{id}", "/app.js", "/app.css", "/icon.svg"];
+
+/// The same paths, as they come; a `*` at the end stands for anything. They hold no secret, so they need no token.
+pub const OPEN_PATHS: [&str; 5] = ["/", "/agents/*", "/app.js", "/app.css", "/icon.svg"];
+
+#[derive(RustEmbed)]
+#[folder = "page/dist/"]
+struct Built;
+
+/// Answers a request for one of [`PATHS`].
+///
+/// The body is there for `HEAD` too: the server leaves it out, and knows its length by it.
+pub async fn serve(request: HttpRequest) -> HttpResponse {
+    let name = match request.path() {
+        "/app.js" => "app.js",
+        "/app.css" => "app.css",
+        "/icon.svg" => "icon.svg",
+        _ => "index.html",
+    };
+    match Built::get(name) {
+        Some(file) => answer(&request, name, file),
+        None => HttpResponse::NotFound().finish(),
+    }
+}
+
+fn answer(request: &HttpRequest, name: &str, file: EmbeddedFile) -> HttpResponse {
+    let tag = tag(&file);
+    let known = is_known(request, &tag);
+    let mut answer = if known { HttpResponse::NotModified() } else { HttpResponse::Ok() };
+    answer
+        .insert_header((header::ETAG, tag.to_string()))
+        .insert_header((header::CACHE_CONTROL, ASK_EACH_TIME))
+        .insert_header((header::CONTENT_SECURITY_POLICY, POLICY));
+    if known {
+        return answer.finish();
+    }
+    answer.insert_header((header::CONTENT_TYPE, content_type(name))).body(file.data.into_owned())
+}
+
+/// Whether the browser has these very bytes already.
+fn is_known(request: &HttpRequest, tag: &EntityTag) -> bool {
+    match IfNoneMatch::parse(request) {
+        Ok(IfNoneMatch::Items(known)) => known.iter().any(|known| known.weak_eq(tag)),
+        // `*`: any version will do. A header that is not there reads as an empty list.
+        Ok(IfNoneMatch::Any) => true,
+        Err(_) => false,
+    }
+}
+
+fn tag(file: &EmbeddedFile) -> EntityTag {
+    let digits = file.metadata.sha256_hash().into_iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    EntityTag::new_strong(digits.filter_map(|digit| char::from_digit(digit.into(), 16)).collect())
+}
+
+fn content_type(name: &str) -> &'static str {
+    match name {
+        "app.js" => "text/javascript; charset=utf-8",
+        "app.css" => "text/css; charset=utf-8",
+        "icon.svg" => "image/svg+xml",
+        _ => "text/html; charset=utf-8",
+    }
+}

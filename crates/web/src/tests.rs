@@ -1,0 +1,2 @@
+mod built;
+mod served;

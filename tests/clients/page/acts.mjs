@@ -1,0 +1,69 @@
+// What a user does in a tab, and what one sees there.
+import { readFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+
+import { readRows } from "./rows.mjs";
+
+const axe = createRequire(`${process.cwd()}/`).resolve("axe-core/axe.min.js");
+
+/** Far more than anything ever takes. */
+const patienceMs = 50_000;
+
+export const acts = {
+  visit: ({ page }, { url }) => page.goto(url).then(() => undefined),
+  reload: ({ page }) => page.reload().then(() => undefined),
+  address: ({ page }) => page.url(),
+  click: ({ page }, { on }) => page.locator(on).first().click({ timeout: patienceMs }),
+  fill: ({ page }, { on, text }) => page.locator(on).fill(text, { timeout: patienceMs }),
+  choose: ({ page }, { on, value }) => page.locator(on).selectOption(value, { timeout: patienceMs }).then(() => undefined),
+  press: ({ page }, { key }) => page.keyboard.press(key),
+  type: ({ page }, { text }) => page.keyboard.type(text),
+  evaluate: ({ page }, { script }) => page.evaluate(script),
+  until,
+  rows: ({ page }) => page.evaluate(readRows),
+
+  /** Turns the wheel over the conversation. */
+  async wheel({ page }, { down }) {
+    await page.locator("#events").hover();
+    await page.mouse.wheel(0, down);
+  },
+
+  /** What has happened that nobody may have seen. */
+  async heard({ page, heard }) {
+    const { violations } = await page.evaluate("window.noted");
+    return { ...heard, violations };
+  },
+
+  /** Makes the tab's processor so many times as slow. */
+  slow: ({ devtools }, { times }) => devtools.send("Emulation.setCPUThrottlingRate", { rate: times }).then(() => undefined),
+
+  /** Clicks, and gives the file that comes of it. */
+  async download({ page }, { on }) {
+    const [file] = await Promise.all([page.waitForEvent("download", { timeout: patienceMs }), page.locator(on).click()]);
+    return { name: file.suggestedFilename(), text: await readFile(await file.path(), "utf8") };
+  },
+
+  /** What axe calls serious or worse, and where. */
+  async faults({ page }) {
+    await page.evaluate(await readFile(axe, "utf8"));
+    const { violations } = await page.evaluate("axe.run(document, { resultTypes: ['violations'] })");
+    const serious = violations.filter(({ impact }) => impact === "serious" || impact === "critical");
+    return serious.map(({ id, help, nodes }) => `${id}: ${help}: ${nodes.map(({ html }) => html).join(" ")}`);
+  },
+
+  picture: ({ page }, { file }) => page.screenshot({ path: file, animations: "disabled", caret: "hide" }).then(() => undefined),
+};
+
+/** Waits until an expression holds, and gives what it comes to. Playwright's own way of waiting would need `eval`. */
+async function until({ page }, { script }) {
+  for (const started = Date.now(); ; await new Promise((done) => setTimeout(done, 10))) {
+    // A page that is just being left has nothing to say.
+    const value = await page.evaluate(script).catch(() => undefined);
+    if (value) return value;
+    if (Date.now() - started > patienceMs) {
+      // Its beginning will do: a conversation may be long.
+      const shown = await page.evaluate("document.body.innerText.slice(0, 1500)");
+      throw new Error(`it never came to that: ${script}\nat ${page.url()}:\n${shown}`);
+    }
+  }
+}

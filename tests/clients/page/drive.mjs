@@ -1,0 +1,29 @@
+// A browser, driven line by line. Usage: CHROMIUM PROFILE, run in the folder that has playwright-core and axe-core.
+// Standard input has calls, `{tab, act, …}`; each is answered by one line, `{value}` or `{error}`.
+import { createRequire } from "node:module";
+import { createInterface } from "node:readline";
+
+import { acts } from "./acts.mjs";
+import { openTab } from "./tab.mjs";
+
+const { chromium } = createRequire(`${process.cwd()}/`)("playwright-core");
+const [executablePath, profile] = process.argv.slice(2);
+
+// The pages are ours, and a build container is a sandbox itself.
+const args = ["--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
+const browser = await chromium.launch({ executablePath, args, chromiumSandbox: false, env: { ...process.env, HOME: profile } });
+const tabs = [];
+
+async function answer({ tab, act, ...wish }) {
+  if (act === "open") return tabs.push(await openTab(browser, wish)) - 1;
+  return acts[act](tabs[tab], wish);
+}
+
+for await (const line of createInterface({ input: process.stdin })) {
+  const told = await answer(JSON.parse(line)).then(
+    (value) => ({ value: value ?? null }),
+    (error) => ({ error: String(error.message) }),
+  );
+  process.stdout.write(`${JSON.stringify(told)}\n`);
+}
+await browser.close();

@@ -1,0 +1,46 @@
+// Reads a conversation from its beginning to its end, as somebody does who scrolls: only what is seen is in the document.
+
+/** Runs in the page. The texts are whole: what is folded is opened on the way. */
+export async function readRows() {
+  const list = document.querySelector("#events");
+  const frames = async (count = 2) => {
+    for (let frame = 0; frame < count; frame++) await new Promise((done) => requestAnimationFrame(done));
+  };
+  const textOf = (element) => element?.textContent ?? "";
+  const wordsIn = (row) => textOf(row.querySelector(".words > :first-child"));
+  const read = {
+    prompt: (row) => textOf(row.querySelector(".prompt")),
+    text: wordsIn,
+    thinking: wordsIn,
+    tool: (row) => textOf(row.querySelector(".tool-name")),
+    error: (row) => textOf(row.querySelector(".plain")),
+    result: (row) => row.querySelector("[data-outcome]").dataset.outcome,
+    notice: textOf,
+  };
+  const rows = new Map();
+  const look = async () => {
+    for (const folded of list.querySelectorAll(".thinking > [aria-expanded=false]")) folded.click();
+    await frames();
+    for (const item of list.querySelectorAll("[data-index]")) {
+      const row = item.querySelector("[data-testid^=row-]");
+      const { kind, sequence } = row.dataset;
+      const state = row.querySelector("[data-testid=tool-card]")?.dataset.state;
+      const output = textOf(row.querySelector('pre[aria-label=Output], pre[aria-label="Error output"]'));
+      rows.set(Number(item.dataset.index), { kind, sequence: Number(sequence), text: read[kind](row), state, output });
+    }
+    return Number(list.querySelector("[data-index]")?.getAttribute("aria-setsize") ?? 0);
+  };
+  list.dispatchEvent(new WheelEvent("wheel"));
+  list.scrollTop = 0;
+  await frames(4);
+  let size = await look();
+  while (list.scrollTop + list.clientHeight < list.scrollHeight - 1) {
+    list.scrollTop += list.clientHeight / 2;
+    await frames();
+    size = await look();
+  }
+  const holes = Array.from({ length: size }, (_, index) => index).filter((index) => !rows.has(index));
+  if (holes.length > 0) throw new Error(`no row is drawn for ${holes} of ${size}`);
+  document.querySelector("[data-testid=to-end]")?.click();
+  return [...rows].sort(([left], [right]) => left - right).map(([, row]) => row);
+}

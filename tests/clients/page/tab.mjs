@@ -1,0 +1,51 @@
+// A tab, and what it does that nobody may see: dialogs, requests to others, violations of the policy.
+
+/** What runs in a page before its own scripts: it notes what the page does while nobody looks. */
+function watch() {
+  window.noted = { violations: [], longTasks: [], firstRow: null, streamed: false };
+  addEventListener("securitypolicyviolation", ({ violatedDirective, blockedURI, sample }) => {
+    window.noted.violations.push(`${violatedDirective} ${blockedURI} ${sample}`);
+  });
+  new PerformanceObserver((list) => {
+    for (const { startTime, duration } of list.getEntries()) window.noted.longTasks.push({ startTime, duration });
+  }).observe({ type: "longtask", buffered: true });
+  const look = () => {
+    requestAnimationFrame(look);
+    if (document.querySelector("[data-streaming]")) window.noted.streamed = true;
+    if (window.noted.firstRow !== null || !document.querySelector("[data-index]")) return;
+    window.noted.firstRow = 0;
+    // The frame after this one: by then it has been painted.
+    requestAnimationFrame(() => {
+      window.noted.firstRow = performance.now();
+    });
+  };
+  requestAnimationFrame(look);
+}
+
+/** A tab with a session of its own: it knows nothing of what others have been given. */
+export async function openTab(browser, { width = 1280, height = 800, dark = false, phone = false }) {
+  const size = phone ? { width: 390, height: 844 } : { width, height };
+  const context = await browser.newContext({
+    viewport: size,
+    colorScheme: dark ? "dark" : "light",
+    isMobile: phone,
+    hasTouch: phone,
+    deviceScaleFactor: 1,
+    acceptDownloads: true,
+    timezoneId: "UTC",
+    locale: "en-GB",
+    permissions: ["clipboard-read", "clipboard-write"],
+  });
+  await context.addInitScript(watch);
+  const page = await context.newPage();
+  const heard = { dialogs: [], requests: [], errors: [] };
+  page.on("dialog", (dialog) => {
+    heard.dialogs.push(dialog.message());
+    return dialog.dismiss();
+  });
+  page.on("request", (request) => heard.requests.push(request.url()));
+  page.on("websocket", (socket) => heard.requests.push(socket.url()));
+  page.on("pageerror", (error) => heard.errors.push(String(error.stack)));
+  context.on("page", (other) => other !== page && heard.dialogs.push(`a new tab: ${other.url()}`));
+  return { page, heard, devtools: await context.newCDPSession(page) };
+}

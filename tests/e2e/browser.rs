@@ -1,0 +1,102 @@
+//! The page in a real browser, on a real server. `tests/clients/page` has the browser's driver, for which
+//! `TOKENRAIL_TEST_CHROMIUM` is the browser and `TOKENRAIL_TEST_CLIENTS` the folder of what drives it; `cargo xtask test`
+//! sets both.
+
+mod accessible;
+mod asking;
+mod hostile;
+mod pictures;
+mod reading;
+mod recording;
+mod speed;
+mod streaming;
+mod tab;
+
+use serde_json::Value;
+
+use crate::harness::{TestServer, fake_config};
+use tab::{Browser, Look, Row, Tab};
+
+/// The recorded session that the first page offers, so many times as fast.
+fn demo_config(speed: u32) -> String {
+    format!("{}\n[agents.demo]\nrunner = \"replay\"\nspeed = {speed}\n", fake_config())
+}
+
+/// The address that a server prints: with the token where browsers tell it to nobody.
+fn address(server: &TestServer, path: &str) -> String {
+    format!("http://{}{path}#token={}", server.authority(), server.token())
+}
+
+/// A tab that shows an agent.
+async fn tab_on(browser: &Browser, server: &TestServer, id: &str) -> Tab {
+    let tab = browser.tab(Look::default()).await;
+    tab.visit(&address(server, &format!("/agents/{id}"))).await;
+    tab.until("document.querySelector('[data-index]')").await;
+    tab
+}
+
+/// The id of the agent that a tab shows.
+async fn agent_in(tab: &Tab) -> String {
+    let path = tab.until("location.pathname.startsWith('/agents/') && location.pathname").await;
+    path.as_str().unwrap().rsplit('/').next().unwrap().to_owned()
+}
+
+/// An expression: the tab shows the end of so many turns. The newest rows are always in the document.
+fn ended(turns: usize) -> String {
+    format!(
+        "document.querySelectorAll('#events [data-testid=result]').length >= {turns} && !document.querySelector('.head [data-status=running], .head [data-status=initializing]')"
+    )
+}
+
+/// An expression: this text is the last that the agent has said.
+fn says(text: &str) -> String {
+    let text = serde_json::to_string(text.trim_end()).unwrap();
+    format!(
+        "[...document.querySelectorAll('#events [data-testid=row-text]')].at(-1)?.querySelector('.words')?.textContent.trim() === {text}"
+    )
+}
+
+/// What the page has to show of an agent, by its stored events: the rows from the first to the last.
+fn rows_of(events: &[Value]) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for event in events {
+        let (content, metadata) = (&event["content"], &event["metadata"]);
+        match metadata["eventType"].as_str().unwrap() {
+            "user_message" => rows.push(Row::new("prompt", content.as_str().unwrap())),
+            "error" => rows.push(Row::new("error", content.as_str().unwrap())),
+            "result" => rows.push(Row::new("result", metadata["outcome"].as_str().unwrap())),
+            "message" => match content {
+                Value::Array(blocks) => rows.extend(blocks.iter().filter_map(|block| row_of(block, events))),
+                text => rows.push(Row::new("text", text.as_str().unwrap())),
+            },
+            _ => {}
+        }
+    }
+    rows
+}
+
+fn row_of(block: &Value, events: &[Value]) -> Option<Row> {
+    let text = |name: &str| block[name].as_str().unwrap_or_default();
+    match text("type") {
+        "text" => Some(Row::new("text", text("text"))).filter(|row| !row.text.is_empty()),
+        "reasoning" => Some(Row::new("thinking", text("text"))).filter(|row| !row.text.is_empty()),
+        "tool_use" => {
+            let answers = |event: &&Value| {
+                event["metadata"]["eventType"] == "tool_result"
+                    && event["metadata"]["toolCallId"] == block["id"]
+            };
+            let result =
+                events.iter().find(answers).map(|event| event["content"].as_str().unwrap().to_owned());
+            Some(Row { output: result.unwrap_or_default(), ..Row::new("tool", text("name")) })
+        }
+        other => panic!("{other} is nothing that these agents say"),
+    }
+}
+
+/// Checks that a tab shows what is stored, whole and once, as it was written.
+async fn assert_as_stored(tab: &Tab, server: &TestServer, id: &str) {
+    tab.click("[data-testid=toggle-text]").await;
+    let shown = tab.rows().await;
+    tab.click("[data-testid=toggle-text]").await;
+    assert_eq!(shown, rows_of(&server.events(id).await));
+}

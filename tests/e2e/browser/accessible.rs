@@ -1,0 +1,66 @@
+//! What axe finds on the page: nothing serious, in any light and at any width.
+
+use serde_json::json;
+
+use super::{Browser, Look, address, demo_config, ended};
+use crate::harness::TestServer;
+
+const LOOKS: [(&str, Look); 4] = [
+    ("light", Look { dark: false, phone: false }),
+    ("dark", Look { dark: true, phone: false }),
+    ("phone", Look { dark: false, phone: true }),
+    ("dark phone", Look { dark: true, phone: true }),
+];
+
+#[tokio::test]
+async fn axe_finds_nothing_serious_before_the_first_agent() {
+    let server = TestServer::start_with(&demo_config(0));
+    let browser = Browser::start().await;
+    for (name, look) in LOOKS {
+        let tab = browser.tab(look).await;
+        tab.visit(&format!("http://{}/", server.authority())).await;
+        tab.until_there("[data-testid=ask-for-token]").await;
+        assert_eq!(tab.faults().await, [""; 0], "{name}, the form for the token");
+        tab.visit(&address(&server, "/?")).await;
+        tab.until_there("[data-testid=launch-demo]").await;
+        assert_eq!(tab.faults().await, [""; 0], "{name}, the empty state");
+    }
+}
+
+#[tokio::test]
+async fn axe_finds_nothing_serious_in_conversations_and_forms() {
+    let server = TestServer::start_with(&demo_config(0));
+    let demo = server.launch_as("demo", "Show me").await;
+    let failed = server.launch(&json!({ "mode": "crash", "deltas": 3 })).await;
+    let running = server.launch(&json!({ "mode": "tool", "gate": server.folder.path().join("never") })).await;
+    server.wait_for_status(&demo, "completed").await;
+    server.wait_for_status(&failed, "failed").await;
+    let browser = Browser::start().await;
+    for (name, look) in LOOKS {
+        let tab = browser.tab(look).await;
+        tab.visit(&address(&server, &format!("/agents/{demo}"))).await;
+        tab.until(&ended(1)).await;
+        assert_eq!(tab.faults().await, [""; 0], "{name}, a conversation");
+        tab.press("/").await;
+        tab.type_in("report").await;
+        tab.until_there("[data-found]").await;
+        assert_eq!(tab.faults().await, [""; 0], "{name}, a search");
+        tab.press("Escape").await;
+        tab.click("[data-testid=action-replay]").await;
+        tab.until_there("[data-testid=scrubber]").await;
+        assert_eq!(tab.faults().await, [""; 0], "{name}, a replay");
+        tab.visit(&address(&server, &format!("/agents/{failed}?"))).await;
+        tab.until_there("[data-testid=error-card]").await;
+        assert_eq!(tab.faults().await, [""; 0], "{name}, an error");
+        tab.visit(&address(&server, &format!("/agents/{running}?"))).await;
+        tab.until_there("[data-testid=tool-card][data-state=running]").await;
+        assert_eq!(tab.faults().await, [""; 0], "{name}, a tool that runs");
+        if look.phone {
+            tab.click("[data-testid=menu]").await;
+            assert_eq!(tab.faults().await, [""; 0], "{name}, the list of agents");
+        }
+        tab.visit(&address(&server, "/?")).await;
+        tab.until_there("[data-testid=launch-form]").await;
+        assert_eq!(tab.faults().await, [""; 0], "{name}, the launch form");
+    }
+}

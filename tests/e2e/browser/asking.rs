@@ -1,0 +1,100 @@
+//! What a user asks of agents: launch, follow up, wait in the queue, cancel, try again.
+
+use serde_json::json;
+
+use super::{Browser, Look, address, agent_in, assert_as_stored, ended, says, tab_on};
+use crate::harness::{TestServer, numbers, processes_of_agent};
+
+#[tokio::test]
+async fn an_agent_is_launched_and_asked_again() {
+    let server = TestServer::start();
+    let browser = Browser::start().await;
+    let tab = browser.tab(Look::default()).await;
+    tab.visit(&address(&server, "/")).await;
+    tab.fill("[name=prompt]", &json!({ "deltas": 12 }).to_string()).await;
+    tab.choose("[name=type]", "fake").await;
+    tab.fill("[name=name]", "The counter").await;
+    tab.click("[data-testid=launch-form] [type=submit]").await;
+    let id = agent_in(&tab).await;
+    tab.until(&ended(1)).await;
+    tab.until(&says(&numbers(12))).await;
+    assert!(tab.text("[data-testid=agents]").await.contains("The counter"));
+    tab.fill("[aria-label='Message to the agent']", &json!({ "deltas": 4 }).to_string()).await;
+    tab.click("[data-testid=send]").await;
+    tab.until(&format!("{} && {}", ended(2), says(&numbers(4)))).await;
+    assert_as_stored(&tab, &server, &id).await;
+    assert_eq!(server.get(&format!("/api/agents/{id}")).await["turn"], 2);
+}
+
+#[tokio::test]
+async fn what_is_asked_meanwhile_waits_in_the_queue() {
+    let server = TestServer::start();
+    let browser = Browser::start().await;
+    let gate = server.folder.path().join("gate");
+    let id = server.launch(&json!({ "deltas": 9, "gate": gate, "gate_after": 2 })).await;
+    let tab = tab_on(&browser, &server, &id).await;
+    tab.until(&says(&numbers(2))).await;
+    tab.fill("#composer-text", &json!({ "deltas": 6 }).to_string()).await;
+    tab.press("Enter").await;
+    tab.until(
+        "document.querySelector('[data-testid=queue]')?.textContent.includes('1 message in the queue')",
+    )
+    .await;
+    std::fs::write(gate, "").unwrap();
+    tab.until(&format!("{} && {}", ended(2), says(&numbers(6)))).await;
+    tab.until("document.querySelector('[data-testid=queue]') === null").await;
+    assert_as_stored(&tab, &server, &id).await;
+}
+
+#[tokio::test]
+async fn a_cancel_ends_the_agent_and_every_process_of_it() {
+    let server = TestServer::start();
+    let browser = Browser::start().await;
+    let id = server.launch(&json!({ "mode": "hang", "deltas": 5 })).await;
+    let tab = tab_on(&browser, &server, &id).await;
+    tab.until(&says(&numbers(5))).await;
+    tab.click("[data-testid=cancel]").await;
+    tab.until_there(".head [data-status=cancelled]").await;
+    tab.until_there("[data-testid=agents] [data-status=cancelled]").await;
+    assert_eq!(processes_of_agent(&id), [""; 0]);
+    assert_eq!(
+        tab.text("#events [data-testid=row-text] .words").await.matches('4').count(),
+        1,
+        "what it had said stays"
+    );
+    tab.until("document.querySelector('[data-testid=cancel]') === null").await;
+}
+
+#[tokio::test]
+async fn an_agent_that_fails_says_why_and_can_be_asked_again() {
+    let server = TestServer::start();
+    let browser = Browser::start().await;
+    let id = server.launch(&json!({ "mode": "crash", "deltas": 3, "code": 7 })).await;
+    let tab = tab_on(&browser, &server, &id).await;
+    tab.until_there("[data-testid=error-card]").await;
+    let class = tab.evaluate("document.querySelector('[data-testid=error-card]').dataset.class").await;
+    let events = server.events(&id).await;
+    let error = events.iter().find(|event| event["metadata"]["eventType"] == "error").expect("an error");
+    assert_eq!(class, error["metadata"]["error"]["class"], "{error}");
+    tab.click("[data-testid=retry]").await;
+    server.wait_until(&id, |agent| agent["turn"] == 2 && agent["status"] == "failed").await;
+    tab.until("document.querySelectorAll('[data-testid=error-card]').length === 2").await;
+}
+
+#[tokio::test]
+async fn a_launch_that_is_refused_says_why() {
+    let server = TestServer::start();
+    let browser = Browser::start().await;
+    let tab = browser.tab(Look::default()).await;
+    tab.visit(&address(&server, "/")).await;
+    tab.fill("[name=prompt]", "{}").await;
+    tab.fill("[name=cwd]", "/etc").await;
+    tab.press("Enter").await;
+    tab.until("document.querySelector('#launch-failure')?.textContent.length > 10").await;
+    assert_eq!(server.get("/api/agents").await, json!([]));
+    assert_eq!(
+        tab.evaluate("document.querySelector('[name=prompt]').value").await,
+        "{}",
+        "nothing is to be written twice"
+    );
+}

@@ -1,0 +1,63 @@
+//! The pictures of the docs: the demo, as a user sees it. `cargo xtask web screenshots` keeps them.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use super::{Browser, Look, address, demo_config, ended};
+use crate::harness::TestServer;
+
+/// Where they are kept; without it they are only taken and looked at.
+const VARIABLE: &str = "TOKENRAIL_SCREENSHOTS";
+
+/// Nobody waits long for a picture, and the repository keeps each of them for ever.
+const BYTES_MAX: usize = 150_000;
+
+/// A folder that is on every machine: the pictures show no other.
+const FOLDER: &str = "/usr";
+
+#[tokio::test]
+async fn the_pictures_of_the_docs_can_be_taken() {
+    let server = TestServer::start_with(&format!("{}cwd_roots = [\"{FOLDER}\"]\n", demo_config(0)));
+    let kept = std::env::var_os(VARIABLE).map(PathBuf::from);
+    let folder = kept.unwrap_or_else(|| server.folder.path().to_owned());
+    let browser = Browser::start().await;
+    let empty = browser.tab(Look::default()).await;
+    empty.visit(&address(&server, "/")).await;
+    empty.until_there("[data-testid=launch-demo]").await;
+    take(&empty, &folder, "empty").await;
+    let mut id = String::new();
+    for (name, prompt) in [
+        ("Weekly report", "Write the weekly report into out/report.md."),
+        ("Tidy the notes", "Tidy notes.txt."),
+        ("Demo", "Run the command, read notes.txt, and write a short report of both."),
+    ] {
+        let launch = json!({ "type": "demo", "name": name, "prompt": prompt, "cwd": FOLDER });
+        let (status, agent) = server.post("/api/agents", &launch).await;
+        assert_eq!(status, 201, "{agent}");
+        agent["agentId"].as_str().unwrap().clone_into(&mut id);
+        server.wait_for_status(&id, "completed").await;
+    }
+    let looks = [
+        ("light", Look::default()),
+        ("dark", Look { dark: true, phone: false }),
+        ("phone", Look { dark: false, phone: true }),
+    ];
+    for (name, look) in looks {
+        let tab = browser.tab(look).await;
+        tab.visit(&address(&server, &format!("/agents/{id}"))).await;
+        tab.until(&ended(1)).await;
+        let seen = tab.text("body").await;
+        let own = server.folder.path().display().to_string();
+        assert!(seen.contains(FOLDER) && !seen.contains(&own), "no path of this machine: {seen}");
+        take(&tab, &folder, name).await;
+    }
+}
+
+async fn take(tab: &super::Tab, folder: &Path, name: &str) {
+    let file = folder.join(format!("{name}.png"));
+    tab.picture(file.clone()).await;
+    let picture = std::fs::read(file).unwrap();
+    assert!(picture.starts_with(b"\x89PNG"));
+    assert!((5_000..BYTES_MAX).contains(&picture.len()), "{name}: {} bytes", picture.len());
+}

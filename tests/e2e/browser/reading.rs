@@ -1,0 +1,179 @@
+//! How a user reads: scrolling, searching, replaying, exporting, and all of it by keys.
+
+use serde_json::{Value, json};
+
+use super::recording::server_with;
+use super::{Browser, ended, rows_of, says, tab_on};
+use crate::harness::{TestServer, numbers};
+
+/// An expression: pixels between what is seen and the end.
+const DISTANCE: &str = "(({ scrollTop, scrollHeight, clientHeight }) => scrollHeight - scrollTop - clientHeight)(document.querySelector('#events'))";
+
+/// How much has been said so far.
+const LENGTH: &str = "document.querySelector('#events [data-testid=row-text]').textContent.length";
+
+#[tokio::test]
+async fn who_scrolls_up_is_left_alone_until_he_goes_back() {
+    let server = TestServer::start();
+    let browser = Browser::start().await;
+    let hurry = server.folder.path().join("hurry");
+    let id = server.launch(&json!({ "deltas": 20_000, "pace_us": 4000, "hurry": hurry })).await;
+    let tab = tab_on(&browser, &server, &id).await;
+    // So much that there is something to scroll.
+    tab.until(&format!("{LENGTH} > 6000 && {DISTANCE} < 48")).await;
+    tab.wheel(-400).await;
+    tab.until_there("[data-testid=to-end]").await;
+    let before = tab.evaluate("window.top_ = document.querySelector('#events').scrollTop").await;
+    tab.until(&format!("window.length_ = {LENGTH}, true")).await;
+    tab.until(&format!("{LENGTH} > window.length_ + 500")).await;
+    assert_eq!(
+        tab.evaluate("document.querySelector('#events').scrollTop").await,
+        before,
+        "nothing moves under him"
+    );
+    tab.click("[data-testid=to-end]").await;
+    tab.until(&format!("window.length_ = {LENGTH}, document.querySelector('[data-testid=to-end]') === null"))
+        .await;
+    tab.until(&format!("{LENGTH} > window.length_ + 300 && {DISTANCE} < 48")).await;
+    // And by scrolling down again.
+    tab.wheel(-400).await;
+    tab.until_there("[data-testid=to-end]").await;
+    tab.wheel(100_000).await;
+    tab.until("document.querySelector('[data-testid=to-end]') === null").await;
+    std::fs::write(hurry, "").unwrap();
+    tab.until(&format!("{} && {DISTANCE} < 48", ended(1))).await;
+}
+
+#[tokio::test]
+async fn words_are_found_wherever_they_are() {
+    let (server, id) = server_with(120).await;
+    let browser = Browser::start().await;
+    let tab = tab_on(&browser, &server, &id).await;
+    tab.press("/").await;
+    tab.type_in("fn part_1").await;
+    let expected: Vec<usize> = (0..120).filter(|n| n % 3 == 0 && n.to_string().starts_with('1')).collect();
+    for (at, number) in expected.iter().enumerate() {
+        let count = format!("{} of {}", at + 1, expected.len());
+        tab.until(&format!(
+            "document.querySelector('[data-testid=search-count]').textContent === {}",
+            json!(count)
+        ))
+        .await;
+        let found = tab.until("document.querySelector('[data-found]')?.textContent").await;
+        assert!(found.as_str().unwrap().contains(&format!("Message {number} ")), "{found}");
+        let seen = "(([list, found]) => list.top <= found.top && found.top < list.bottom)(['#events', '[data-found]'].map((it) => document.querySelector(it).getBoundingClientRect()))";
+        tab.until(seen).await;
+        tab.press("Enter").await;
+    }
+    tab.until("document.querySelector('[data-testid=search-count]').textContent.startsWith('1 of')").await;
+    tab.fill("[data-testid=search]", "of this nobody has spoken").await;
+    tab.until("document.querySelector('[data-testid=search-count]').textContent.startsWith('0 of 0')").await;
+    tab.press("Escape").await;
+    tab.until("document.querySelector('[data-testid=search]') === null").await;
+}
+
+#[tokio::test]
+async fn a_long_conversation_is_there_from_the_first_row_to_the_last() {
+    let (server, id) = server_with(300).await;
+    let browser = Browser::start().await;
+    let tab = tab_on(&browser, &server, &id).await;
+    tab.until(&ended(1)).await;
+    let drawn = tab.evaluate("document.querySelectorAll('[data-index]').length").await;
+    assert!(drawn.as_u64().unwrap() < 100, "{drawn} of them are in the document");
+    super::assert_as_stored(&tab, &server, &id).await;
+}
+
+#[tokio::test]
+async fn a_replay_goes_through_the_time_of_an_agent() {
+    let server = TestServer::start();
+    let browser = Browser::start().await;
+    let id = server.launch(&json!({ "deltas": 100, "pace_us": 10_000 })).await;
+    server.wait_for_status(&id, "completed").await;
+    let events = server.events(&id).await;
+    let tab = tab_on(&browser, &server, &id).await;
+    tab.until(&ended(1)).await;
+    tab.click("[data-testid=action-replay]").await;
+    // It plays by itself to the end, with its real timing.
+    let whole = format!("{} of {} events", events.len(), events.len());
+    let at_the_end = format!(
+        "document.querySelector('[data-testid=replay-time]')?.textContent.includes({})",
+        json!(whole)
+    );
+    tab.until_there("[data-testid=replay] [aria-label=Pause]").await;
+    tab.choose("[data-testid=replay-speed]", "4").await;
+    tab.until(&at_the_end).await;
+    tab.until_there("[data-testid=replay] [aria-label=Play]").await;
+    // By the slider to the middle, and there is a beginning of what was said, and no result.
+    tab.evaluate("document.querySelector('[data-testid=scrubber]').focus()").await;
+    tab.press("Home").await;
+    tab.until("document.querySelector('[data-testid=result]') === null").await;
+    for _ in 0..5 {
+        tab.press("PageUp").await;
+    }
+    tab.until("document.querySelector('#events [data-testid=row-text]')").await;
+    let middle = tab.text("#events [data-testid=row-text] .words").await;
+    let middle = middle.trim_end();
+    assert!(!middle.is_empty() && numbers(100).starts_with(middle) && middle.len() < 280, "{middle}");
+    tab.press("End").await;
+    tab.until(&at_the_end).await;
+    assert_eq!(tab.rows().await.len(), rows_of(&events).len());
+    tab.click("[aria-label='End the replay']").await;
+    tab.until_there("[data-testid=composer]").await;
+    assert_eq!(server.events(&id).await, events, "nothing has changed");
+}
+
+#[tokio::test]
+async fn an_export_is_the_file_that_the_server_gives() {
+    let server = TestServer::start();
+    let browser = Browser::start().await;
+    let id = server.launch(&json!({ "mode": "tool", "deltas": 7 })).await;
+    server.wait_for_status(&id, "completed").await;
+    let tab = tab_on(&browser, &server, &id).await;
+    tab.until(&ended(1)).await;
+    let (name, text) = tab.download("[data-testid=action-download]").await;
+    assert_eq!(name, format!("tokenrail-{id}.json"));
+    let saved: Value = serde_json::from_str(&text).unwrap();
+    let given = server.get(&format!("/api/agents/{id}/export")).await;
+    // When it was exported is another moment.
+    let names = |file: &Value| file.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    assert_eq!(names(&saved), names(&given));
+    assert_eq!((&saved["agent"], &saved["events"]), (&given["agent"], &given["events"]));
+}
+
+#[tokio::test]
+async fn all_of_it_can_be_done_by_keys() {
+    let server = TestServer::start();
+    let browser = Browser::start().await;
+    let id = server.launch(&json!({ "mode": "tool", "deltas": 5 })).await;
+    server.wait_for_status(&id, "completed").await;
+    let tab = tab_on(&browser, &server, &id).await;
+    tab.until(&ended(1)).await;
+    let focused = |what: &str| format!("document.activeElement?.matches({})", json!(what));
+    tab.press("c").await;
+    tab.until(&focused("#composer-text")).await;
+    tab.type_in(&json!({ "deltas": 2 }).to_string()).await;
+    tab.press("Enter").await;
+    tab.until(&format!("{} && {}", ended(2), says(&numbers(2)))).await;
+    tab.evaluate("document.activeElement.blur()").await;
+    // The first one goes to what is seen, the others from row to row.
+    tab.press("j").await;
+    tab.until(&focused("[data-index]")).await;
+    let at = tab.evaluate("Number(document.activeElement.dataset.index)").await.as_u64().unwrap();
+    tab.press("j").await;
+    tab.until(&focused(&format!("[data-index='{}']", at + 1))).await;
+    tab.press("k").await;
+    tab.until(&focused(&format!("[data-index='{at}']"))).await;
+    tab.press("r").await;
+    tab.until(&format!("document.querySelector('[data-index=\"{at}\"] [data-testid=raw-json]')?.textContent.includes('sequenceNumber')"))
+        .await;
+    tab.press("?").await;
+    tab.until_there("dialog[open]").await;
+    tab.press("Escape").await;
+    tab.until("document.querySelector('dialog[open]') === null").await;
+    tab.press("/").await;
+    tab.until(&focused("[data-testid=search]")).await;
+    tab.press("Escape").await;
+    tab.press("n").await;
+    tab.until_there("[data-testid=launch-form]").await;
+    assert_eq!(tab.address().await, format!("http://{}/", server.authority()));
+}

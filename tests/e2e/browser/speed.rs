@@ -1,0 +1,81 @@
+//! How quick the page is. The figures are printed, and are in docs/PERFORMANCE.md; what is asserted is far above them,
+//! since a test shares its machine. `cargo xtask web measure` runs this alone.
+#![expect(clippy::print_stdout, reason = "figures are for whoever measures")]
+
+use serde_json::{Value, json};
+
+use super::recording::server_with;
+use super::{Browser, Look, address, ended, tab_on};
+use crate::harness::TestServer;
+
+/// Nothing may hold the page up for longer, in milliseconds.
+const LONG_TASK_MS: f64 = 50.0;
+/// From the click to the conversation.
+const FIRST_PAINT_MS: f64 = 300.0;
+/// How far above that it may be on a machine that does something else.
+const GENEROUS: f64 = 20.0;
+
+const OPENED: usize = 5;
+const MESSAGES: usize = 1000;
+const TOKENS: u64 = 1600;
+const TOKEN_US: u64 = 5000;
+
+#[tokio::test]
+async fn a_stream_of_200_tokens_a_second_holds_nothing_up() {
+    let server = TestServer::start();
+    let browser = Browser::start().await;
+    let gate = server.folder.path().join("gate");
+    let say: Vec<String> = (0..TOKENS).map(token).collect();
+    let script = json!({ "say": say, "pace_us": TOKEN_US, "gate": gate, "gate_after": 20 });
+    let id = server.launch(&script).await;
+    let tab = tab_on(&browser, &server, &id).await;
+    tab.until("document.querySelector('[data-streaming]')").await;
+    // What it took to load the page is another matter.
+    tab.evaluate("window.from = performance.now()").await;
+    std::fs::write(gate, "").unwrap();
+    tab.until(&format!(
+        "document.querySelectorAll('#events [data-testid=result]').length === 1 || {}",
+        ended(1)
+    ))
+    .await;
+    let tasks = tab.evaluate("window.noted.longTasks.filter((task) => task.startTime > window.from).map((task) => task.duration)").await;
+    let tasks: Vec<f64> = serde_json::from_value(tasks).unwrap();
+    let longest = tasks.iter().copied().fold(0.0, f64::max);
+    println!(
+        "{TOKENS} tokens at {} tokens/s: {} tasks over {LONG_TASK_MS} ms, the longest of {longest} ms",
+        1_000_000 / TOKEN_US,
+        tasks.len(),
+    );
+    assert!(longest < LONG_TASK_MS * GENEROUS, "{tasks:?}");
+}
+
+#[tokio::test]
+async fn a_conversation_of_a_thousand_messages_is_there_at_once() {
+    let (server, id) = server_with(MESSAGES).await;
+    let browser = Browser::start().await;
+    let mut times = Vec::new();
+    for _ in 0..OPENED {
+        let tab = browser.tab(Look::default()).await;
+        tab.visit(&address(&server, &format!("/agents/{id}"))).await;
+        let noted = tab.until("window.noted.firstRow && window.noted").await;
+        times.push(noted["firstRow"].as_f64().unwrap());
+        tab.until(&ended(1)).await;
+    }
+    times.sort_by(f64::total_cmp);
+    let median = times[OPENED / 2];
+    let rounded: Vec<Value> = times.iter().map(|time| json!(time.round())).collect();
+    println!("first paint of {MESSAGES} messages: {median:.0} ms, the median of {}", json!(rounded));
+    assert!(median < FIRST_PAINT_MS * GENEROUS, "{times:?}");
+}
+
+/// A piece of an answer in Markdown: paragraphs, lists and code take turns.
+fn token(number: u64) -> String {
+    match number % 80 {
+        0 => format!("\n\n## Part {}\n\n", number / 80),
+        30 => "\n\n- a point\n- another, with `code`\n\n".to_owned(),
+        50 => "\n\n```rust\n".to_owned(),
+        70 => "\n```\n\n".to_owned(),
+        within @ 51..70 => format!("let value_{within} = {number}; "),
+        _ => format!("word{number} "),
+    }
+}

@@ -1,0 +1,214 @@
+//! A browser and its tabs, driven by `tests/clients/page/drive.mjs`: a line for each call and for its answer.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::sync::Mutex;
+use tokio::time::timeout;
+
+use crate::real_clients::{clients, node};
+
+/// The browser's path; set by `cargo xtask test`.
+const CHROMIUM: &str = "TOKENRAIL_TEST_CHROMIUM";
+
+/// How long a call may take. The driver gives up before, and says what it has seen.
+const CALL_LIMIT: Duration = Duration::from_secs(60);
+
+/// A browser with a profile of its own; it ends with this.
+pub(super) struct Browser {
+    driver: Arc<Mutex<Driver>>,
+    _profile: TempDir,
+}
+
+/// The driver's process: it answers each call before it reads the next one.
+struct Driver {
+    calls: ChildStdin,
+    answers: Lines<BufReader<ChildStdout>>,
+    _process: Child,
+}
+
+/// A tab, with a session of its own.
+pub(super) struct Tab {
+    driver: Arc<Mutex<Driver>>,
+    number: u64,
+}
+
+/// How a tab looks at the page.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub(super) struct Look {
+    pub(super) dark: bool,
+    pub(super) phone: bool,
+}
+
+/// One row of a conversation, as it is shown.
+#[derive(Debug, PartialEq, Eq, Deserialize)]
+pub(super) struct Row {
+    pub(super) kind: String,
+    pub(super) text: String,
+    /// Of a tool.
+    #[serde(default)]
+    pub(super) output: String,
+}
+
+/// What has happened in a tab that nobody may have seen.
+#[derive(Debug, Deserialize)]
+pub(super) struct Heard {
+    pub(super) dialogs: Vec<String>,
+    pub(super) errors: Vec<String>,
+    pub(super) violations: Vec<String>,
+    /// Where it has asked for anything.
+    pub(super) requests: Vec<String>,
+}
+
+impl Row {
+    pub(super) fn new(kind: &str, text: &str) -> Self {
+        Self { kind: kind.to_owned(), text: text.to_owned(), output: String::new() }
+    }
+}
+
+impl Browser {
+    pub(super) async fn start() -> Self {
+        let chromium = std::env::var_os(CHROMIUM)
+            .unwrap_or_else(|| panic!("{CHROMIUM} is not set: cargo xtask test sets it"));
+        let profile = tempfile::tempdir().unwrap();
+        let mut process = Command::new(node(&clients()))
+            .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("clients/page/drive.mjs"))
+            .args([chromium, profile.path().into()])
+            .current_dir(clients().join("page"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let calls = process.stdin.take().unwrap();
+        let answers = BufReader::new(process.stdout.take().unwrap()).lines();
+        let driver = Driver { calls, answers, _process: process };
+        Self { driver: Arc::new(Mutex::new(driver)), _profile: profile }
+    }
+
+    /// A new tab.
+    pub(super) async fn tab(&self, look: Look) -> Tab {
+        let mut call = serde_json::to_value(look).unwrap();
+        call["act"] = json!("open");
+        let number = self.driver.lock().await.call(&call).await.as_u64().unwrap();
+        Tab { driver: Arc::clone(&self.driver), number }
+    }
+}
+
+impl Driver {
+    async fn call(&mut self, call: &Value) -> Value {
+        self.calls.write_all(format!("{call}\n").as_bytes()).await.expect("the driver runs");
+        let line = timeout(CALL_LIMIT, self.answers.next_line()).await;
+        let line = line.unwrap_or_else(|_| panic!("no answer to {call}")).unwrap().expect("an answer");
+        let mut answer: Value = serde_json::from_str(&line).unwrap();
+        assert!(answer["error"].is_null(), "{call}: {}", answer["error"].as_str().unwrap_or_default());
+        answer["value"].take()
+    }
+}
+
+impl Tab {
+    async fn call(&self, act: &str, wish: Value) -> Value {
+        let mut call = wish;
+        (call["act"], call["tab"]) = (json!(act), json!(self.number));
+        self.driver.lock().await.call(&call).await
+    }
+
+    /// Opens an address.
+    pub(super) async fn visit(&self, url: &str) {
+        self.call("visit", json!({ "url": url })).await;
+    }
+
+    pub(super) async fn reload(&self) {
+        self.call("reload", json!({})).await;
+    }
+
+    /// What is in the address bar.
+    pub(super) async fn address(&self) -> String {
+        self.call("address", json!({})).await.as_str().unwrap().to_owned()
+    }
+
+    pub(super) async fn click(&self, on: &str) {
+        self.call("click", json!({ "on": on })).await;
+    }
+
+    pub(super) async fn fill(&self, on: &str, text: &str) {
+        self.call("fill", json!({ "on": on, "text": text })).await;
+    }
+
+    pub(super) async fn choose(&self, on: &str, value: &str) {
+        self.call("choose", json!({ "on": on, "value": value })).await;
+    }
+
+    pub(super) async fn press(&self, key: &str) {
+        self.call("press", json!({ "key": key })).await;
+    }
+
+    pub(super) async fn type_in(&self, text: &str) {
+        self.call("type", json!({ "text": text })).await;
+    }
+
+    /// Turns the wheel over the conversation, by so many pixels.
+    pub(super) async fn wheel(&self, down: i32) {
+        self.call("wheel", json!({ "down": down })).await;
+    }
+
+    /// What an expression, or its promise, comes to in the page.
+    pub(super) async fn evaluate(&self, script: &str) -> Value {
+        self.call("evaluate", json!({ "script": script })).await
+    }
+
+    /// Waits until an expression is true, and gives what it comes to.
+    pub(super) async fn until(&self, script: &str) -> Value {
+        self.call("until", json!({ "script": script })).await
+    }
+
+    /// Waits until there is such an element.
+    pub(super) async fn until_there(&self, selector: &str) {
+        self.until(&format!("document.querySelector({}) !== null", json!(selector))).await;
+    }
+
+    /// The text of the first such element.
+    pub(super) async fn text(&self, selector: &str) -> String {
+        let text =
+            self.evaluate(&format!("document.querySelector({})?.textContent ?? ''", json!(selector))).await;
+        text.as_str().unwrap().to_owned()
+    }
+
+    /// The conversation, from its first row to its last.
+    pub(super) async fn rows(&self) -> Vec<Row> {
+        serde_json::from_value(self.call("rows", json!({})).await).unwrap()
+    }
+
+    pub(super) async fn heard(&self) -> Heard {
+        serde_json::from_value(self.call("heard", json!({})).await).unwrap()
+    }
+
+    /// Makes its processor so many times as slow.
+    pub(super) async fn slow_down(&self, times: u32) {
+        self.call("slow", json!({ "times": times })).await;
+    }
+
+    /// Clicks, and gives the name and the text of the file that is saved.
+    pub(super) async fn download(&self, on: &str) -> (String, String) {
+        let file = self.call("download", json!({ "on": on })).await;
+        let part = |name: &str| file[name].as_str().unwrap().to_owned();
+        (part("name"), part("text"))
+    }
+
+    /// What axe calls serious or critical.
+    pub(super) async fn faults(&self) -> Vec<String> {
+        serde_json::from_value(self.call("faults", json!({})).await).unwrap()
+    }
+
+    /// Takes a picture of what is seen.
+    pub(super) async fn picture(&self, file: PathBuf) {
+        self.call("picture", json!({ "file": file })).await;
+    }
+}
