@@ -17,6 +17,7 @@ mod kelpie_and_letta;
 mod many_followers;
 mod misbehaving_agents;
 mod model_server;
+mod own_program;
 mod promises;
 mod proxy;
 mod real_claude_agent;
