@@ -19,9 +19,12 @@ fn check_wrong(file: &str, expected: &str) {
 }
 
 #[test]
-fn without_a_file_there_is_claude_and_the_demo() {
+fn without_a_file_there_are_the_known_agents_and_the_demo() {
     let config = load(None, &[]).unwrap();
-    assert_eq!(config.agents.keys().collect::<Vec<_>>(), ["claude-code", "demo"]);
+    assert_eq!(
+        config.agents.keys().collect::<Vec<_>>(),
+        ["claude-code", "codex", "demo", "gemini", "opencode"]
+    );
     assert_eq!(config.listen.to_string(), DEFAULT_LISTEN);
     assert_eq!(config.limits.running_agents, 64);
     assert!(config.data_dir.ends_with(".local/share/tokenrail"), "{:?}", config.data_dir);
