@@ -81,14 +81,14 @@ impl Drop for Driver {
 }
 
 /// Where the clients are.
-fn clients() -> PathBuf {
+pub(crate) fn clients() -> PathBuf {
     std::env::var_os("TOKENRAIL_TEST_CLIENTS").map(PathBuf::from).expect(
         "TOKENRAIL_TEST_CLIENTS is the folder of the clients; `cargo xtask test` fetches them and sets this",
     )
 }
 
 /// The Node that was fetched: there is a package for each kind of machine, and npm picks the one that fits.
-fn node(clients: &Path) -> PathBuf {
+pub(crate) fn node(clients: &Path) -> PathBuf {
     let packages = clients.join("node/node_modules").read_dir().expect("a Node").flatten();
     let mut programs = packages.map(|entry| entry.path().join("bin/node"));
     programs.find(|program| program.exists()).expect("a Node that runs on this machine")
