@@ -1,5 +1,5 @@
-//! A model that says what a test wants: the Messages API of Anthropic, the Responses API of OpenAI and the Gemini API on
-//! 127.0.0.1, far enough for the real programs, and without an account.
+//! A model that says what a test wants: the Messages API of Anthropic, the Responses API of `OpenAI` and the Gemini API
+//! on 127.0.0.1, far enough for the real programs, and without an account.
 //!
 //! * [`script`]: what the model replies ([`Reply`]), and [`Gate`], which holds a reply until the test lets it go on
 //! * [`wire`]: replies as server-sent events and as JSON; [`responses`], [`generate`]: in the words of the other APIs

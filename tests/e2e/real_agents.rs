@@ -52,10 +52,10 @@ impl Agent {
             std::fs::write(file, text).unwrap();
         }
         let mut config = format!(
-            "[agents.{0}]\nformat = \"{0}\"\nprogram = {1:?}\npass_env = [\"PATH\"]\n[agents.{0}.env]\nHOME = {2:?}\n",
+            "[agents.{0}]\nformat = \"{0}\"\nprogram = \"{1}\"\npass_env = [\"PATH\"]\n[agents.{0}.env]\nHOME = \"{2}\"\n",
             self.kind,
-            self.start_script(home.path()),
-            home.path(),
+            self.start_script(home.path()).display(),
+            home.path().display(),
         );
         for (name, value) in (self.environment)(model.url()) {
             writeln!(config, "{name} = {value:?}").unwrap();

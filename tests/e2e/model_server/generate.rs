@@ -15,32 +15,32 @@ pub(super) fn respond(reply: Reply, in_pieces: bool) -> HttpResponse {
         Reply::Message(message) if in_pieces => stream(pieces(&message)),
         Reply::Message(message) => {
             let parts: Vec<Value> = message.text.iter().map(|text| json!({ "text": text })).collect();
-            HttpResponse::Ok().json(candidate(&message, json!(parts), Some("STOP")))
+            HttpResponse::Ok().json(candidate(&message, &json!(parts), Some("STOP")))
         }
     }
 }
 
 fn pieces(message: &Message) -> Vec<Step> {
     let send =
-        |parts: Value, finish| Step::Send(format!("data: {}\n\n", candidate(message, parts, finish)).into());
+        |parts: &Value, finish| Step::Send(format!("data: {}\n\n", candidate(message, parts, finish)).into());
     let mut steps = Vec::new();
     for piece in &message.thinking {
-        steps.push(send(json!([{ "text": piece, "thought": true }]), None));
+        steps.push(send(&json!([{ "text": piece, "thought": true }]), None));
     }
     for piece in &message.text {
         steps.extend(waiting(message));
-        steps.push(send(json!([{ "text": piece }]), None));
+        steps.push(send(&json!([{ "text": piece }]), None));
     }
     steps.extend(ending(message));
     if let Some(tool) = &message.tool {
         let call = json!({ "name": tool.name, "args": tool.input });
-        steps.push(send(json!([{ "functionCall": call, "thoughtSignature": "c2lnbmVk" }]), None));
+        steps.push(send(&json!([{ "functionCall": call, "thoughtSignature": "c2lnbmVk" }]), None));
     }
-    steps.push(send(json!([{ "text": "" }]), Some("STOP")));
+    steps.push(send(&json!([{ "text": "" }]), Some("STOP")));
     steps
 }
 
-fn candidate(message: &Message, parts: Value, finish: Option<&str>) -> Value {
+fn candidate(message: &Message, parts: &Value, finish: Option<&str>) -> Value {
     let tokens = output_tokens(message.text.len());
     let mut candidate = json!({ "content": { "parts": parts, "role": "model" }, "index": 0 });
     if let Some(finish) = finish {

@@ -1,4 +1,4 @@
-//! Replies as the Responses API of OpenAI streams them.
+//! Replies as the Responses API of `OpenAI` streams them.
 
 use actix_web::HttpResponse;
 use serde_json::{Value, json};
