@@ -185,13 +185,23 @@ impl TestServer {
 
     /// Waits until this holds for the agent.
     pub(crate) async fn wait_until(&self, id: &str, holds: impl Fn(&Value) -> bool) -> Value {
+        self.wait_within(PATIENCE, id, holds).await
+    }
+
+    /// The same of a program that takes its time.
+    pub(crate) async fn wait_within(
+        &self,
+        patience: Duration,
+        id: &str,
+        holds: impl Fn(&Value) -> bool,
+    ) -> Value {
         let started = tokio::time::Instant::now();
         loop {
             let agent = self.get(&format!("/api/agents/{id}")).await;
             if holds(&agent) {
                 return agent;
             }
-            assert!(started.elapsed() < PATIENCE, "it never came to that: {agent}");
+            assert!(started.elapsed() < patience, "it never came to that: {agent}");
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }

@@ -1,8 +1,8 @@
-//! A model that says what a test wants: the Messages API of Anthropic on 127.0.0.1, far enough for the real
-//! `claude` program, and without an account.
+//! A model that says what a test wants: the Messages API of Anthropic, the Responses API of `OpenAI` and the Gemini API
+//! on 127.0.0.1, far enough for the real programs, and without an account.
 //!
 //! * [`script`]: what the model replies ([`Reply`]), and [`Gate`], which holds a reply until the test lets it go on
-//! * [`wire`]: replies as server-sent events and as JSON
+//! * [`wire`]: replies as server-sent events and as JSON; [`responses`], [`generate`]: in the words of the other APIs
 //! * [`request`]: what the program asked
 //! * [`claude`]: how the real program is started so that it talks to this server, and to nobody else
 //!
@@ -11,9 +11,11 @@
 #![expect(clippy::expect_used, reason = "a test ends where its own tools fail")]
 
 pub(crate) mod claude;
+mod generate;
 #[cfg(test)]
 mod real_claude;
 mod request;
+mod responses;
 mod script;
 #[cfg(test)]
 mod tests;
@@ -68,7 +70,7 @@ impl ModelServer {
         Self { url: format!("http://{address}"), seen, stop }
     }
 
-    /// What goes into `ANTHROPIC_BASE_URL`.
+    /// What goes into `ANTHROPIC_BASE_URL` and its like.
     pub(crate) fn url(&self) -> &str {
         &self.url
     }
@@ -103,6 +105,8 @@ fn serve(listener: TcpListener, seen: Data<Seen>) -> actix_web::dev::Server {
             .route("/", web::head().to(HttpResponse::Ok))
             .route("/v1/messages", web::post().to(messages))
             .route("/v1/messages/count_tokens", web::post().to(count_tokens))
+            .route("/v1/responses", web::post().to(answer_of_openai))
+            .route("/v1beta/models/{call}", web::post().to(answer_of_gemini))
             .default_service(web::to(not_found))
     };
     let server = HttpServer::new(app).workers(1).disable_signals().listen(listener);
@@ -111,19 +115,37 @@ fn serve(listener: TcpListener, seen: Data<Seen>) -> actix_web::dev::Server {
 
 async fn messages(body: web::Json<Value>, seen: Data<Seen>) -> HttpResponse {
     let request = Request::new(body.into_inner());
-    let stream = request.wants_stream();
-    if !request.offers_tools() {
-        return wire::respond(Reply::text(["Beside the conversation"]), 0, &request, stream);
+    let (reply, number) = seen.reply_to(&request);
+    wire::respond(reply, number, &request, request.wants_stream())
+}
+
+async fn answer_of_openai(body: web::Json<Value>, seen: Data<Seen>) -> HttpResponse {
+    let (reply, number) = seen.reply_to(&Request::new(body.into_inner()));
+    responses::respond(reply, number)
+}
+
+async fn answer_of_gemini(call: web::Path<String>, body: web::Json<Value>, seen: Data<Seen>) -> HttpResponse {
+    let (reply, _) = seen.reply_to(&Request::new(body.into_inner()));
+    generate::respond(reply, call.ends_with(":streamGenerateContent"))
+}
+
+impl Seen {
+    /// The next reply of the script, and the number of the request; a plain answer where it is none of the
+    /// conversation.
+    fn reply_to(&self, request: &Request) -> (Reply, usize) {
+        if !request.offers_tools() {
+            return (Reply::text(["Beside the conversation"]), 0);
+        }
+        let reply = self.script.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        let mut number = 0;
+        self.requests.send_modify(|requests| {
+            requests.push(request.clone());
+            number = requests.len();
+        });
+        // A status that no client tries again, so that a script that is too short is seen at once.
+        let too_short = || Reply::error(400, "invalid_request_error", "the script of the test has ended");
+        (reply.unwrap_or_else(too_short), number)
     }
-    let reply = seen.script.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
-    let mut number = 0;
-    seen.requests.send_modify(|requests| {
-        requests.push(request.clone());
-        number = requests.len();
-    });
-    // A status that no client tries again, so that a script that is too short is seen at once.
-    let too_short = || Reply::error(400, "invalid_request_error", "the script of the test has ended");
-    wire::respond(reply.unwrap_or_else(too_short), number, &request, stream)
 }
 
 async fn count_tokens(body: Bytes) -> HttpResponse {

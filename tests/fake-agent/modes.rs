@@ -51,6 +51,7 @@ fn print(script: &Script, out: &mut Printer) -> io::Result<u8> {
     io::stderr().write_all(script.complain.as_bytes())?;
     match script.mode {
         Mode::NoNewline => return fill(out, script.mib).map(|()| 0),
+        Mode::Print => return lines(script, out).map(|()| script.code),
         Mode::StderrFlood => flood_stderr(script.mib)?,
         Mode::IgnoreTerm | Mode::Daemon => escape()?,
         _ => {}
@@ -125,6 +126,17 @@ fn deltas(script: &Script, out: &mut Printer) -> io::Result<String> {
         index += 1;
     }
     Ok(text)
+}
+
+/// Prints lines that are nobody's format.
+fn lines(script: &Script, out: &mut Printer) -> io::Result<()> {
+    for (index, line) in (0..).zip(&script.say) {
+        if index == script.gate_after {
+            wait_for(script.gate.as_deref());
+        }
+        out.raw(format!("{line}\n").as_bytes())?;
+    }
+    Ok(())
 }
 
 fn tool(script: &Script, out: &mut Printer) -> io::Result<()> {

@@ -34,7 +34,7 @@ pub(crate) struct Script {
     pub(crate) mib: usize,
     /// How many bytes of its character `half_utf8` prints: 1 to 3.
     pub(crate) cut: usize,
-    /// The exit code of `crash`.
+    /// The exit code of `crash` and `print`.
     pub(crate) code: u8,
     /// The signal that `crash` kills itself with, instead of the exit code.
     pub(crate) signal: Option<i32>,
@@ -73,6 +73,8 @@ impl Default for Script {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Mode {
+    /// No agent of any known kind: prints what it is to `say`, a line each, and ends with `code`.
+    Print,
     /// A good one: deltas, the whole message, the result.
     #[default]
     Stream,

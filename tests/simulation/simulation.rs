@@ -145,7 +145,7 @@ fn outside(world: &Arc<World>) -> Outside {
     let kind = AgentType {
         runner: Arc::new(SimRunner(Arc::clone(world))),
         workspace: Arc::new(PretendWorkspace),
-        parser: || Box::new(ClaudeParser::new()),
+        parser: Arc::new(|| Box::new(ClaudeParser::new())),
         runner_name: "simulated".into(),
         format: "claude".into(),
     };

@@ -1,6 +1,6 @@
-//! Clients of other people's making, with which the tests talk to the server: each at one known version, in a folder
-//! of its own under the target folder. What they need is pinned in `tests/clients/<folder>`, by `package-lock.json` or
-//! `requirements.txt`.
+//! Programs of other people's making: clients with which the tests talk to the server, and agents that it runs. Each
+//! is at one known version, in a folder of its own under the target folder. What they need is pinned in
+//! `tests/clients/<folder>`, by `package-lock.json` or `requirements.txt`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,14 +21,32 @@ pub(crate) struct Client {
     folder: &'static str,
     /// In the path of each test that needs it.
     pub(crate) tests: &'static str,
+    /// A native program of it, on any of the machines for which there is one; none is for all machines.
+    programs: &'static [&'static str],
 }
 
-pub(crate) const CLIENTS: [Client; 5] = [
-    Client { what: "ai 7", folder: "ai-7", tests: "real_clients::ai_sdk::ai_7" },
-    Client { what: "ai 6", folder: "ai-6", tests: "real_clients::ai_sdk::ai_6" },
-    Client { what: "ai 5", folder: "ai-5", tests: "real_clients::ai_sdk::ai_5" },
-    Client { what: "letta npm", folder: "letta", tests: "real_clients::letta::typescript" },
-    Client { what: "letta PyPI", folder: "letta-py", tests: "real_clients::letta::python" },
+const fn client(what: &'static str, folder: &'static str, tests: &'static str) -> Client {
+    Client { what, folder, tests, programs: &[] }
+}
+
+pub(crate) const CLIENTS: [Client; 8] = [
+    client("ai 7", "ai-7", "real_clients::ai_sdk::ai_7"),
+    client("ai 6", "ai-6", "real_clients::ai_sdk::ai_6"),
+    client("ai 5", "ai-5", "real_clients::ai_sdk::ai_5"),
+    client("letta npm", "letta", "real_clients::letta::typescript"),
+    client("letta PyPI", "letta-py", "real_clients::letta::python"),
+    Client {
+        programs: &[
+            "@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex",
+            "@openai/codex-linux-arm64/vendor/aarch64-unknown-linux-musl/bin/codex",
+        ],
+        ..client("codex CLI", "codex", "real_codex::")
+    },
+    client("gemini CLI", "gemini", "real_gemini::"),
+    Client {
+        programs: &["opencode-linux-x64/bin/opencode"],
+        ..client("opencode", "opencode", "real_opencode::")
+    },
 ];
 
 /// What drives the browser in which the page is tried.
@@ -43,8 +61,15 @@ impl Client {
             let packages = String::from_utf8_lossy(&read(&requirements)?).into_owned();
             return python::environment(&target().join(self.folder), &packages);
         }
-        fetch(NODE)?;
-        fetch(self.folder)
+        if self.programs.is_empty() {
+            fetch(NODE)?;
+        }
+        fetch(self.folder)?;
+        let modules = target().join(self.folder).join("node_modules");
+        if self.programs.is_empty() || self.programs.iter().any(|program| modules.join(program).exists()) {
+            return Ok(());
+        }
+        Err(Failure::new(format!("{} has no program that runs on this machine", self.what)))
     }
 }
 

@@ -51,7 +51,7 @@ pub use import::{Import, ImportError, Imported};
 pub use limits::Limits;
 pub use message_status::MessageStatus;
 pub use news::News;
-pub use outside::{AgentType, Outside};
+pub use outside::{AgentType, MakeParser, Outside};
 pub use reparse::{Finding, Reparsed};
 pub use service::{AgentService, TypeInfo};
 pub use stats::Stats;

@@ -21,13 +21,15 @@ pub struct Outside {
     pub default_type: Option<String>,
 }
 
+/// Gives a parser for one run.
+pub type MakeParser = Arc<dyn Fn() -> Box<dyn IMessageParser> + Send + Sync>;
+
 /// One configured kind of agent.
 #[derive(Clone)]
 pub struct AgentType {
     pub runner: Arc<dyn IAgentRunner>,
     pub workspace: Arc<dyn IWorkspace>,
-    /// Gives a parser for one run.
-    pub parser: fn() -> Box<dyn IMessageParser>,
+    pub parser: MakeParser,
     /// The words for runner and format, as in the configuration.
     pub runner_name: String,
     pub format: String,

@@ -213,6 +213,10 @@ impl Pump {
     async fn finish(&mut self, end: RunEnd, in_flight: Option<InFlight>) -> Result<(), SaveError> {
         self.flush(in_flight).await?;
         let now = self.core.now();
+        if self.stop.is_none() && end.disk_full.is_none() {
+            // Of an agent that was stopped, or whose output may be cut, the exit code says nothing.
+            self.recorder.output_ended(end.status, now);
+        }
         if 0 < end.reaped || matches!(self.stop, Some(Stop::Cancelled)) {
             let data = format!("{{\"processes\":{}}}", end.reaped);
             self.recorder.note(notice("reaped", &data), now);

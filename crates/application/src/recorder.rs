@@ -10,7 +10,7 @@ use tokenrail_domain::{
 };
 #[cfg(planted_bugs)]
 use tokenrail_ports::planted::{Bug, is_planted};
-use tokenrail_ports::{Append, IMessageParser, Line, OutputLine, TurnStep};
+use tokenrail_ports::{Append, ExitStatus, IMessageParser, Line, OutputLine, TurnStep};
 
 /// How many bytes of an overlong line are shown in its error.
 const SHOWN_BYTES: usize = 200;
@@ -103,14 +103,15 @@ impl Recorder {
             }
         };
         let raw_before = self.raw.len();
-        if self.committed < line.end_offset {
+        let fresh = self.committed < line.end_offset;
+        if fresh {
             if self.unshown_bytes() > 0 {
                 self.raw.extend_from_slice(b"\n");
             }
             self.raw.extend_from_slice(raw);
             self.read = line.end_offset;
         }
-        let recorded = self.hear(&mut said, line.end_offset, now);
+        let recorded = self.hear(&mut said, fresh, line.end_offset, now);
         self.said = said;
         if recorded == Recorded::NextTurn && self.attached_bytes() <= raw_before {
             self.raw_of_next_turn.clear();
@@ -120,9 +121,19 @@ impl Recorder {
         recorded
     }
 
-    fn hear(&mut self, said: &mut Vec<Said>, end_offset: u64, now: Timestamp) -> Recorded {
-        // Of what is in the journal already, only the parser's state matters, and whether the agent has closed.
-        let fresh = self.committed < end_offset;
+    /// The process has ended. What its parser says to that is saved together with the end of the turn: where this is
+    /// asked, also after a restart, none of it is in the journal yet.
+    pub(crate) fn output_ended(&mut self, status: ExitStatus, now: Timestamp) {
+        let mut said = mem::take(&mut self.said);
+        self.parser.end(status, &mut said);
+        // No turn begins in a process that has ended.
+        said.retain(|said| *said != Said::NextTurn);
+        self.hear(&mut said, true, self.read, now);
+        self.said = said;
+    }
+
+    /// Of what is not `fresh`, only whether the agent has closed matters: it is in the journal already.
+    fn hear(&mut self, said: &mut Vec<Said>, fresh: bool, end_offset: u64, now: Timestamp) -> Recorded {
         let mut heard = said.drain(..);
         while let Some(said) = heard.next() {
             match said {
@@ -189,7 +200,7 @@ impl Recorder {
         self.raw.extend_from_slice(&self.raw_of_next_turn);
         self.raw_of_next_turn.clear();
         let mut said = mem::take(&mut self.of_next_turn);
-        self.hear(&mut said, end_offset, now)
+        self.hear(&mut said, true, end_offset, now)
     }
 
     /// Takes what is pending, to be saved in one transaction; none where nothing is.

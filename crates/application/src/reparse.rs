@@ -5,10 +5,10 @@ mod rereading;
 use std::sync::Arc;
 
 use tokenrail_domain::{Agent, AgentId, Event, Sequence, Turn, TurnNumber, TurnState};
-use tokenrail_ports::IMessageParser;
 
 use self::rereading::{Misfit, Rereading};
 use crate::error::Refusal;
+use crate::outside::MakeParser;
 use crate::service::AgentService;
 
 /// What reading an agent's lines again has found.
@@ -68,10 +68,10 @@ impl AgentService {
         let mut reparsed = Reparsed::default();
         let mut cursor = Sequence::START;
         while cursor < agent.head {
-            let mut look = Reading::new(self, &agent, kind.parser, cursor);
+            let mut look = Reading::new(self, &agent, &kind.parser, cursor);
             let run = look.run(Pass::Look, tell, &mut reparsed).await?;
             if apply && 0 < run.changed {
-                let mut write = Reading::new(self, &agent, kind.parser, cursor);
+                let mut write = Reading::new(self, &agent, &kind.parser, cursor);
                 let mut quiet = |_| {};
                 write.run(Pass::Write(run.good), &mut quiet, &mut Reparsed::default()).await?;
             }
@@ -89,7 +89,7 @@ impl AgentService {
 struct Reading<'a> {
     service: &'a AgentService,
     agent: &'a Agent,
-    parser: fn() -> Box<dyn IMessageParser>,
+    parser: &'a MakeParser,
     cursor: Sequence,
     turn: Option<Turn>,
     rereading: Option<Rereading>,
@@ -99,12 +99,7 @@ struct Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
-    fn new(
-        service: &'a AgentService,
-        agent: &'a Agent,
-        parser: fn() -> Box<dyn IMessageParser>,
-        cursor: Sequence,
-    ) -> Self {
+    fn new(service: &'a AgentService, agent: &'a Agent, parser: &'a MakeParser, cursor: Sequence) -> Self {
         Self { service, agent, parser, cursor, turn: None, rereading: None, refused: false, open: false }
     }
 

@@ -14,7 +14,7 @@
 //! | an object without a kind | what its fields say, the first of: `result`, `error`, `text` as a delta |
 //! | anything else | error `line_invalid` |
 //!
-//! A program that has no results says by how it exits whether it has succeeded, see [`JsonlParser::end`].
+//! A program that has no results says by how it exits whether it has succeeded, see [`IMessageParser::end`].
 
 mod mapping;
 mod path;
@@ -62,19 +62,6 @@ impl JsonlParser {
     pub fn new(mapping: JsonlMapping) -> Self {
         Self { mapping, conversation: Conversation::default(), open: None }
     }
-
-    /// The program has ended. Where it has no results and exited with 0, that is its result; any other end is no
-    /// result, and whoever sees the process knows more of it.
-    pub fn end(&mut self, status: ExitStatus, said: &mut Vec<Said>) {
-        if status != ExitStatus::Code(0) || !self.mapping.results.is_empty() {
-            return;
-        }
-        // A line without a kind may have been a result all the same.
-        if !self.conversation.is_closed() {
-            self.end_message(said);
-            self.conversation.close(TurnClose::default(), said);
-        }
-    }
 }
 
 impl IMessageParser for JsonlParser {
@@ -96,6 +83,19 @@ impl IMessageParser for JsonlParser {
             }
             Kind::Result => self.result(&line, said),
             Kind::Other(kind) => said.push(notice(&kind, JsonText::new_unchecked(text))),
+        }
+    }
+
+    /// Where the program has no results and exited with 0, that is its result; any other end is no result, and
+    /// whoever sees the process knows more of it.
+    fn end(&mut self, status: ExitStatus, said: &mut Vec<Said>) {
+        if status != ExitStatus::Code(0) || !self.mapping.results.is_empty() {
+            return;
+        }
+        // A line without a kind may have been a result all the same.
+        if !self.conversation.is_closed() {
+            self.end_message(said);
+            self.conversation.close(TurnClose::default(), said);
         }
     }
 

@@ -4,7 +4,7 @@
 //! deterministic, without I/O. Nothing here knows of servers, stores or clients, so the crate works alone.
 //! Read in this order:
 //!
-//! 1. [`formats()`], [`parser()`]: the formats by name;
+//! 1. [`formats()`], [`Format`]: the formats by name;
 //! 2. [`GeminiParser`]: a small one, to see how a parser is made;
 //! 3. [`ClaudeParser`]: the stream-json of Claude Code, versions 1.0 to 2.1, with or without partial messages;
 //! 4. [`CodexParser`], [`OpencodeParser`]: two more agents; [`JsonlParser`], [`PlainTextParser`]: programs of your own;
@@ -56,7 +56,7 @@ mod voice;
 
 pub use claude::ClaudeParser;
 pub use codex::CodexParser;
-pub use formats::{formats, parser};
+pub use formats::{Format, formats};
 pub use gemini::GeminiParser;
 pub use jsonl::{JsonlMapping, JsonlParser};
 pub use opencode::OpencodeParser;

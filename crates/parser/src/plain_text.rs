@@ -5,7 +5,7 @@
 //! | any | a delta of text: the line, after the end of the line before it |
 //!
 //! All of it is one message. There is no session, there are no tools, and there is no result: how the program exits
-//! says whether it has succeeded, see [`PlainTextParser::end`].
+//! says whether it has succeeded, see [`IMessageParser::end`].
 
 use tokenrail_domain::{EventBody, MessageOrdinal, MessageOutcome, Part, Said, TurnClose};
 use tokenrail_ports::{Activity, ExitStatus, IMessageParser};
@@ -27,19 +27,6 @@ impl PlainTextParser {
     pub fn new() -> Self {
         Self::default()
     }
-
-    /// The program has ended. Where it exited with 0 that is its result; any other end is no result, and whoever sees
-    /// the process knows more of it.
-    pub fn end(&mut self, status: ExitStatus, said: &mut Vec<Said>) {
-        if status != ExitStatus::Code(0) {
-            return;
-        }
-        let text = std::mem::take(&mut self.text);
-        if !text.is_empty() {
-            said.push(Said::End { message: MESSAGE, outcome: MessageOutcome::Complete, rest: Vec::new() });
-        }
-        said.push(Said::Close(Box::new(TurnClose { text, ..TurnClose::default() })));
-    }
 }
 
 impl IMessageParser for PlainTextParser {
@@ -52,6 +39,19 @@ impl IMessageParser for PlainTextParser {
         }
         self.text.push_str(&text);
         said.push(Said::Event(EventBody::TextDelta { message: MESSAGE, part: Part(0), text }));
+    }
+
+    /// Where the program exited with 0 that is its result; any other end is no result, and whoever sees the process
+    /// knows more of it.
+    fn end(&mut self, status: ExitStatus, said: &mut Vec<Said>) {
+        if status != ExitStatus::Code(0) {
+            return;
+        }
+        let text = std::mem::take(&mut self.text);
+        if !text.is_empty() {
+            said.push(Said::End { message: MESSAGE, outcome: MessageOutcome::Complete, rest: Vec::new() });
+        }
+        said.push(Said::Close(Box::new(TurnClose { text, ..TurnClose::default() })));
     }
 
     fn activity(&self) -> Activity {

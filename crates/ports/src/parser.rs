@@ -2,6 +2,8 @@
 
 use tokenrail_domain::Said;
 
+use crate::ExitStatus;
+
 /// Reads the output of one run of an agent, line by line, and keeps what it must remember between lines.
 ///
 /// Promise:
@@ -10,10 +12,22 @@ use tokenrail_domain::Said;
 ///   where it was.
 /// * *No content, then nothing.* A line that displays nothing gives nothing; the pump keeps its raw bytes.
 /// * *Each text once.* Text that the agent prints both in pieces and whole is said once.
+/// * *No success by exit code where there are results.* Only a format whose lines cannot tell the end of a turn says
+///   anything in [`IMessageParser::end`], and only where the process exited with 0.
 #[cfg_attr(any(test, feature = "testing"), mockall::automock)]
 pub trait IMessageParser: Send {
     /// Reads one line, without its line end, and appends what it says to `said`.
     fn parse(&mut self, line: &[u8], said: &mut Vec<Said>);
+
+    /// The process has ended, and there are no more lines: appends what that alone tells. Called at most once, and not
+    /// where somebody has stopped the turn.
+    ///
+    /// Most formats have results, and say nothing here. One that has none says the result, which exit code 0 is, and
+    /// before it the end of what is open. Any other end is not the parser's to judge, so it says nothing then. Nothing
+    /// else of how a process ended is in the journal: by this, reading stored lines again comes to the same events.
+    fn end(&mut self, status: ExitStatus, said: &mut Vec<Said>) {
+        let _ = (status, said);
+    }
 
     /// What the agent is doing, as far as its output so far tells.
     fn activity(&self) -> Activity;

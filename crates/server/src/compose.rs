@@ -6,10 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokenrail_application::{AgentType, Limits, Outside};
-use tokenrail_parser::ClaudeParser;
+use tokenrail_application::{AgentType, Limits, MakeParser, Outside};
 use tokenrail_persistence::{Store, StoreConfig, Synchronous as CommitWaits};
-use tokenrail_ports::{IAgentRunner, IMessageParser, RunnerError};
+use tokenrail_ports::{IAgentRunner, RunnerError};
 use tokenrail_runner::{
     ProcessConfig, ProcessLimits, ProcessRunner, ProxyConfig, ProxyLimits, ProxyRunner, ReplayRunner,
     Transcript, Workspaces,
@@ -73,15 +72,16 @@ pub(crate) fn agent_type(config: &Config, agent: &AgentConfig) -> Result<AgentTy
     Ok(AgentType {
         runner,
         workspace: Arc::new(Workspaces::new(own, agent.cwd_roots.clone())),
-        // The configuration has checked the format: there is one.
-        parser: claude_parser,
+        parser: parsers(agent),
         runner_name: runner_name.to_owned(),
-        format: agent.format.clone(),
+        format: agent.format.name.to_owned(),
     })
 }
 
-fn claude_parser() -> Box<dyn IMessageParser> {
-    Box::new(ClaudeParser::new())
+/// Makes a parser for each run.
+fn parsers(agent: &AgentConfig) -> MakeParser {
+    let (format, mapping) = (agent.format, agent.jsonl.clone());
+    Arc::new(move || format.parser(&mapping))
 }
 
 fn process_runner(config: &Config, process: &config::ProcessConfig) -> Result<ProcessRunner, RunnerError> {

@@ -5,6 +5,7 @@ mod layers;
 mod limits;
 mod problem;
 mod source;
+mod usual;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -70,7 +71,7 @@ impl Config {
         let home = env.get("HOME").map(PathBuf::from);
         let file = layers::find_file(flags.config.as_deref(), env);
         let (tables, source) = layers::read(file.as_deref(), env)?;
-        let mut agents = agents::built_in();
+        let mut agents = usual::built_in();
         for (name, agent) in tables.agents {
             let wrong = |(key, message): (&str, String)| {
                 source.wrong(&["agents", &name, key], format!("agents.{name}: {message}"))

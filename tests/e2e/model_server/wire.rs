@@ -19,13 +19,8 @@ const INPUT_PIECE_CHARS: usize = 7;
 pub(super) fn respond(reply: Reply, number: usize, request: &Request, stream: bool) -> HttpResponse {
     match reply {
         Reply::Error { status, kind, message, retry_after_s } => {
-            let status = StatusCode::from_u16(status).expect("a status of HTTP");
-            let mut response = HttpResponse::build(status);
-            if let Some(seconds) = retry_after_s {
-                response.insert_header((header::RETRY_AFTER, seconds.to_string()));
-            }
-            response.insert_header(("request-id", format!("req_{number}")));
-            response.json(json!({ "type": "error", "error": { "type": kind, "message": message } }))
+            let error = json!({ "type": "error", "error": { "type": kind, "message": message } });
+            refuse(status, retry_after_s, &error)
         }
         Reply::Message(message) => {
             let head = head(number, request.model());
@@ -39,7 +34,22 @@ pub(super) fn respond(reply: Reply, number: usize, request: &Request, stream: bo
     }
 }
 
-enum Step {
+/// Refuses with an error in the words of the API.
+pub(super) fn refuse(status: u16, retry_after_s: Option<u32>, error: &Value) -> HttpResponse {
+    let status = StatusCode::from_u16(status).expect("a status of HTTP");
+    let mut response = HttpResponse::build(status);
+    if let Some(seconds) = retry_after_s {
+        response.insert_header((header::RETRY_AFTER, seconds.to_string()));
+    }
+    response.json(error)
+}
+
+/// Answers with server-sent events, step by step.
+pub(super) fn stream(steps: Vec<Step>) -> HttpResponse {
+    HttpResponse::Ok().content_type("text/event-stream; charset=utf-8").streaming(play(steps))
+}
+
+pub(super) enum Step {
     Send(Bytes),
     Wait(Gate),
     Silence,
@@ -104,7 +114,7 @@ fn events(message: &Message, number: usize, head: &Value) -> Vec<Step> {
             }
         });
     }
-    let usage = json!({ "output_tokens": output_tokens(message) });
+    let usage = json!({ "output_tokens": output_tokens(pieces(message)) });
     let end = json!({ "stop_reason": stop_reason(message), "stop_sequence": null });
     out.send(&json!({ "type": "message_delta", "delta": end, "usage": usage }));
     out.send(&json!({ "type": "message_stop" }));
@@ -152,18 +162,18 @@ fn whole(message: &Message, number: usize, mut head: Value) -> Vec<Step> {
     }
     head["content"] = content.into();
     head["stop_reason"] = stop_reason(message).into();
-    head["usage"]["output_tokens"] = output_tokens(message).into();
+    head["usage"]["output_tokens"] = output_tokens(pieces(message)).into();
     let mut steps: Vec<Step> = message.text.iter().filter_map(|_| waiting(message)).collect();
     steps.extend(ending(message));
     steps.push(Step::Send(head.to_string().into()));
     steps
 }
 
-fn waiting(message: &Message) -> Option<Step> {
+pub(super) fn waiting(message: &Message) -> Option<Step> {
     message.gate.clone().map(Step::Wait)
 }
 
-fn ending(message: &Message) -> Vec<Step> {
+pub(super) fn ending(message: &Message) -> Vec<Step> {
     match message.end {
         End::Proper => Vec::new(),
         End::Silence => vec![Step::Silence],
@@ -175,7 +185,11 @@ fn stop_reason(message: &Message) -> &'static str {
     if message.tool.is_some() { "tool_use" } else { "end_turn" }
 }
 
-/// A token a piece: enough for a number that a test can expect.
-fn output_tokens(message: &Message) -> usize {
+fn pieces(message: &Message) -> usize {
     message.thinking.len() + message.text.len() + usize::from(message.tool.is_some())
+}
+
+/// A token a piece: enough for a number that a test can expect.
+pub(super) fn output_tokens(pieces: usize) -> usize {
+    pieces.max(1)
 }

@@ -121,7 +121,7 @@ pub(crate) fn api() -> (Api, AgentService, Arc<MemoryStore>) {
     let printer = AgentType {
         runner: Arc::new(Printer),
         workspace: Arc::new(Anywhere),
-        parser: || Box::new(ClaudeParser::new()),
+        parser: Arc::new(|| Box::new(ClaudeParser::new())),
         runner_name: "process".into(),
         format: "claude".into(),
     };

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use tokenrail_domain::{
-    AgentError, Event, EventBody, MessageOutcome, Sequence, Turn, TurnNumber, TurnOutcome,
+    AgentError, Event, EventBody, MessageOutcome, Sequence, Turn, TurnNumber, TurnOutcome, TurnResult,
 };
-use tokenrail_ports::{IMessageParser, Line, OutputLine, TurnStep};
+use tokenrail_ports::{ExitStatus, IMessageParser, Line, OutputLine, TurnStep};
 
 use crate::recorder::{Recorded, Recorder, RecorderStart};
 
@@ -37,6 +37,8 @@ struct End {
     outcome: TurnOutcome,
     error: Option<AgentError>,
     duration_ms: u64,
+    /// The parser has been told that the process has ended.
+    told: bool,
     reached: bool,
 }
 
@@ -44,9 +46,10 @@ impl End {
     fn of(outcome: TurnOutcome, result: Option<Event>) -> Self {
         match result.map(|event| event.body) {
             Some(EventBody::TurnResult(result)) => {
-                Self { outcome, error: result.error, duration_ms: result.duration_ms, reached: false }
+                let TurnResult { error, duration_ms, .. } = *result;
+                Self { outcome, error, duration_ms, told: false, reached: false }
             }
-            _ => Self { outcome, error: None, duration_ms: 0, reached: false },
+            _ => Self { outcome, error: None, duration_ms: 0, told: false, reached: false },
         }
     }
 }
@@ -144,6 +147,16 @@ impl Rereading {
 
     /// The agent has said all that it has to say in this turn: what is open ends, and the turn with it.
     fn conclude(&mut self, stored: &Event) {
+        // How a process ended is not stored, but a turn without a result of the agent's completes in one way only: by
+        // an exit code of 0. To any other end, and where it was stopped, a parser has nothing to say.
+        let by_exit_code = self.end.outcome == TurnOutcome::Completed && self.recorder.close().is_none();
+        if by_exit_code && !std::mem::replace(&mut self.end.told, true) {
+            self.recorder.output_ended(ExitStatus::Code(0), stored.at);
+            if 0 < self.recorder.pending_events() {
+                // The server may have written something of itself between this and the end.
+                return;
+            }
+        }
         if std::mem::replace(&mut self.end.reached, true) {
             return;
         }

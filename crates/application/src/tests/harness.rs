@@ -63,7 +63,7 @@ pub(super) fn outside(
     let kind = AgentType {
         runner: runner.clone(),
         workspace: workspace.clone(),
-        parser: || Box::new(WordParser::default()),
+        parser: Arc::new(|| Box::new(WordParser::default())),
         runner_name: "scripted".into(),
         format: "words".into(),
     };

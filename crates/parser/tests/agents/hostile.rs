@@ -2,10 +2,11 @@
 
 use proptest::prelude::*;
 use tokenrail_domain::{ErrorClass, EventBody, Said};
+use tokenrail_ports::ExitStatus;
 
 use crate::Format;
 use crate::fixtures::{Recording, recordings};
-use crate::pump::{Seen, pump};
+use crate::pump::{self, Seen, pump};
 
 /// Lines that are nearly right, in any order.
 const WORDS: [&str; 30] = [
@@ -184,6 +185,19 @@ fn what_is_no_object_is_one_error() {
             assert_eq!(error.code.as_deref(), Some("line_invalid"));
         }
         assert_eq!(format.parse([b"".as_slice(), b" \r"]), []);
+    }
+}
+
+#[test]
+fn how_a_process_ends_says_nothing_where_a_format_has_results() {
+    let ends = [ExitStatus::Code(0), ExitStatus::Code(1), ExitStatus::Signal(9), ExitStatus::Lost];
+    for recording in recordings() {
+        for status in ends {
+            let (mut parser, mut said) = (recording.format.parser(), Vec::new());
+            pump::read(&mut *parser, recording.lines());
+            parser.end(status, &mut said);
+            assert_eq!(said, [], "{}: {status:?}", recording.name);
+        }
     }
 }
 

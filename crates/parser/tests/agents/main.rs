@@ -49,7 +49,8 @@ impl Format {
     }
 
     fn parser(self) -> Box<dyn IMessageParser> {
-        tokenrail_parser::parser(self.name(), &JsonlMapping::default()).expect("each format has a parser")
+        let format = tokenrail_parser::Format::named(self.name()).expect("each format has a parser");
+        format.parser(&JsonlMapping::default())
     }
 
     /// All that is said of some lines.
@@ -78,6 +79,6 @@ fn every_format_has_a_name_and_these_tests_or_those_of_claude() {
     let mut names: Vec<&str> = Format::ALL.iter().map(|format| format.name()).collect();
     names.push("claude");
     names.sort_unstable();
-    assert_eq!(tokenrail_parser::formats().collect::<Vec<_>>(), names);
-    assert!(tokenrail_parser::parser("no such format", &JsonlMapping::default()).is_none());
+    assert_eq!(tokenrail_parser::formats().map(|format| format.name).collect::<Vec<_>>(), names);
+    assert!(tokenrail_parser::Format::named("no such format").is_none());
 }

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use tokenrail_domain::{CompleteMessage, Said};
 use tokenrail_parser::PlainTextParser;
-use tokenrail_ports::ExitStatus;
+use tokenrail_ports::{ExitStatus, IMessageParser as _};
 
 use crate::Format::Text;
 use crate::pump::{pump, read};

@@ -91,7 +91,7 @@ impl Harness {
         let script = AgentType {
             runner: Arc::new(ScriptRunner),
             workspace: Arc::new(Anywhere),
-            parser: || Box::new(ScriptParser),
+            parser: Arc::new(|| Box::new(ScriptParser)),
             runner_name: "process".into(),
             format: "script".into(),
         };

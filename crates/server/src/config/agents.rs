@@ -5,15 +5,18 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use tokenrail_parser::{Format, JsonlMapping, formats};
 
 use super::problem::with_suggestion;
-use super::{absolute, expand_home};
+use super::{absolute, expand_home, usual};
 
 /// One configured agent type.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct AgentConfig {
     /// Which parser reads its output.
-    pub format: String,
+    pub format: Format,
+    /// Which field is what, where the format is `jsonl`.
+    pub jsonl: JsonlMapping,
     pub runner: RunnerConfig,
     /// Folders inside which a launch may choose its working directory.
     pub cwd_roots: Vec<PathBuf>,
@@ -65,15 +68,13 @@ pub enum Transcript {
     File(PathBuf),
 }
 
-/// The formats that have a parser.
-pub(crate) const FORMATS: [&str; 1] = ["claude"];
-
 /// The keys of `[agents.NAME]`; which of them are allowed depends on the runner.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct AgentTable {
     runner: Option<String>,
     format: Option<String>,
+    jsonl: Option<JsonlMapping>,
     program: Option<String>,
     args: Option<Vec<String>>,
     resume_args: Option<Vec<String>>,
@@ -130,11 +131,17 @@ impl AgentTable {
     /// # Errors
     /// The key that is wrong, and why.
     pub(super) fn check(self, home: Option<&Path>) -> Result<AgentConfig, Wrong> {
-        let format = self.format.clone().unwrap_or_else(|| "claude".to_owned());
-        if !FORMATS.contains(&format.as_str()) {
-            let what = with_suggestion(&format, FORMATS.into_iter());
-            return Err(("format", format!("format is {what}; known are {}", FORMATS.join(", "))));
+        let format = self.format.as_deref().unwrap_or("claude");
+        let Some(format) = Format::named(format) else {
+            let names = || formats().map(|format| format.name);
+            let (what, known) = (with_suggestion(format, names()), names().collect::<Vec<_>>().join(", "));
+            return Err(("format", format!("format is {what}; known are {known}")));
+        };
+        if self.jsonl.is_some() && format.name != "jsonl" {
+            let what = format!("jsonl means nothing to format = {:?}, but to \"jsonl\" alone", format.name);
+            return Err(("jsonl", what));
         }
+        let jsonl = self.jsonl.clone().unwrap_or_default();
         let roots = self.cwd_roots.clone().unwrap_or_default();
         let cwd_roots = roots.iter().map(|root| absolute(&expand_home(root, home))).collect();
         let runner = self.runner.clone().unwrap_or_else(|| "process".to_owned());
@@ -146,9 +153,9 @@ impl AgentTable {
         let runner = match runner.as_str() {
             "proxy" => RunnerConfig::Proxy(self.proxy()?),
             "replay" => RunnerConfig::Replay(self.replay(home)?),
-            _ => RunnerConfig::Process(self.process(home)?),
+            _ => RunnerConfig::Process(self.process(format, home)?),
         };
-        Ok(AgentConfig { format, runner, cwd_roots })
+        Ok(AgentConfig { format, jsonl, runner, cwd_roots })
     }
 
     /// A key that the runner does not look at is a mistake: whoever has written it expects something of it.
@@ -173,11 +180,13 @@ impl AgentTable {
         let keys = keys.join(", ");
         Err((
             key,
-            format!("{key} means nothing to runner = {runner:?}; it has runner, format, cwd_roots, {keys}"),
+            format!(
+                "{key} means nothing to runner = {runner:?}; it has runner, format, jsonl, cwd_roots, {keys}"
+            ),
         ))
     }
 
-    fn process(self, home: Option<&Path>) -> Result<ProcessConfig, Wrong> {
+    fn process(self, format: Format, home: Option<&Path>) -> Result<ProcessConfig, Wrong> {
         let program = self.program.ok_or_else(|| missing("program", "the name or path of what to run"))?;
         check_program(&program, home)?;
         if self.prompt.as_deref().is_some_and(|prompt| prompt != "stdin") {
@@ -186,15 +195,15 @@ impl AgentTable {
                 "prompt is \"stdin\" and nothing else: a prompt never goes into argv".to_owned(),
             ));
         }
-        let claude = default_process();
+        let usual = usual::process(format.name);
         Ok(ProcessConfig {
             program,
-            args: self.args.unwrap_or(claude.args),
-            resume_args: self.resume_args.unwrap_or(claude.resume_args),
-            model_args: self.model_args.unwrap_or(claude.model_args),
-            env: self.env.unwrap_or_default(),
-            pass_env: self.pass_env.unwrap_or(claude.pass_env),
-            interrupt: self.interrupt.unwrap_or(claude.interrupt),
+            args: self.args.unwrap_or(usual.args),
+            resume_args: self.resume_args.unwrap_or(usual.resume_args),
+            model_args: self.model_args.unwrap_or(usual.model_args),
+            env: self.env.unwrap_or(usual.env),
+            pass_env: self.pass_env.unwrap_or(usual.pass_env),
+            interrupt: self.interrupt.unwrap_or(usual.interrupt),
         })
     }
 
@@ -218,33 +227,5 @@ impl AgentTable {
         } else {
             Err(("speed", "speed is a number from 0 on: 1 is real time, 0 as fast as it goes".to_owned()))
         }
-    }
-}
-
-/// The types that are there without any configuration.
-pub(super) fn built_in() -> BTreeMap<String, AgentConfig> {
-    let claude = AgentConfig {
-        format: "claude".to_owned(),
-        runner: RunnerConfig::Process(default_process()),
-        cwd_roots: Vec::new(),
-    };
-    let demo = AgentConfig {
-        format: "claude".to_owned(),
-        runner: RunnerConfig::Replay(ReplayConfig { transcript: Transcript::BuiltIn, speed: 1.0 }),
-        cwd_roots: Vec::new(),
-    };
-    BTreeMap::from([("claude-code".to_owned(), claude), ("demo".to_owned(), demo)])
-}
-
-fn default_process() -> ProcessConfig {
-    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
-    ProcessConfig {
-        program: "claude".to_owned(),
-        args: words(&["-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages"]),
-        resume_args: words(&["--resume", "{session}"]),
-        model_args: words(&["--model", "{model}"]),
-        env: BTreeMap::new(),
-        pass_env: words(&["ANTHROPIC_API_KEY", "HOME", "PATH"]),
-        interrupt: true,
     }
 }

@@ -19,9 +19,12 @@ fn check_wrong(file: &str, expected: &str) {
 }
 
 #[test]
-fn without_a_file_there_is_claude_and_the_demo() {
+fn without_a_file_there_are_the_known_agents_and_the_demo() {
     let config = load(None, &[]).unwrap();
-    assert_eq!(config.agents.keys().collect::<Vec<_>>(), ["claude-code", "demo"]);
+    assert_eq!(
+        config.agents.keys().collect::<Vec<_>>(),
+        ["claude-code", "codex", "demo", "gemini", "opencode"]
+    );
     assert_eq!(config.listen.to_string(), DEFAULT_LISTEN);
     assert_eq!(config.limits.running_agents, 64);
     assert!(config.data_dir.ends_with(".local/share/tokenrail"), "{:?}", config.data_dir);
@@ -54,11 +57,19 @@ fn a_wrong_value_is_told_with_its_line_too() {
             "[agents.x]\nprogram = \"p\"\nprompt = \"argv\"\n",
             "toml:3: agents.x: prompt is \"stdin\" and nothing else",
         ),
+        (
+            "[agents.x]\nprogram = \"p\"\nformat = \"jsonl\"\n[agents.x.jsonl]\n\ntexts = \"t\"\n",
+            "toml:6: unknown field `texts`, expected one of",
+        ),
+        (
+            "[agents.x]\nprogram = \"p\"\n[agents.x.jsonl]\ntext = \"t\"\n",
+            "toml:3: agents.x: jsonl means nothing to format = \"claude\", but to \"jsonl\" alone",
+        ),
         ("\n[agents.x]\nargs = []\n", "toml:2: agents.x: program is missing"),
         ("[agents.x]\nrunner = \"proxy\"\nurl = \"ftp://x\"\n", "toml:3: agents.x: url is"),
         (
             "[agents.x]\nrunner = \"replay\"\nspeed = 2.0\nprogram = \"p\"\n",
-            "toml:4: agents.x: program means nothing to runner = \"replay\"; it has runner, format, cwd_roots, transcript, speed",
+            "toml:4: agents.x: program means nothing to runner = \"replay\"; it has runner, format, jsonl, cwd_roots, transcript, speed",
         ),
         (
             "[agents.x]\nprogram = \"p\"\nurl = \"http://x\"\n",
@@ -124,6 +135,22 @@ fn a_wrong_value_is_told_with_its_line_too() {
     let flags = Flags { listen: Some("here".into()), ..Flags::default() };
     let error = Config::load(&flags, &BTreeMap::new()).unwrap_err().to_string();
     assert!(error.starts_with("--listen: \"here\" is no address"), "{error}");
+}
+
+#[test]
+fn what_a_block_leaves_out_is_what_its_format_needs() {
+    let file = "[agents.a]\nprogram = \"p\"\n[agents.b]\nprogram = \"p\"\nformat = \"jsonl\"\n\
+                [agents.b.jsonl]\ntext = \"said.text\"\nresults = []\n";
+    let config = load(Some(file), &[]).unwrap();
+    let process = |name: &str| match &config.agents[name].runner {
+        RunnerConfig::Process(process) => process.clone(),
+        other => panic!("{other:?}"),
+    };
+    let claude = process("claude-code");
+    assert_eq!(process("a"), ProcessConfig { program: "p".to_owned(), ..claude });
+    assert_eq!((process("b").args, process("b").interrupt), (Vec::new(), false));
+    let mapping = &config.agents["b"].jsonl;
+    assert_eq!((&*mapping.text, &*mapping.kind, mapping.results.len()), ("said.text", "type", 0));
 }
 
 #[test]

@@ -1,0 +1,74 @@
+//! How the known programs are run: the types that are there without any configuration, and what a block leaves out.
+
+use std::collections::BTreeMap;
+
+use tokenrail_parser::{Format, JsonlMapping};
+
+use super::agents::{AgentConfig, ProcessConfig, ReplayConfig, RunnerConfig, Transcript};
+
+/// The types that are there without any configuration.
+pub(super) fn built_in() -> BTreeMap<String, AgentConfig> {
+    let replay = ReplayConfig { transcript: Transcript::BuiltIn, speed: 1.0 };
+    let types = [
+        ("claude-code", "claude", RunnerConfig::Process(process("claude"))),
+        ("codex", "codex", RunnerConfig::Process(process("codex"))),
+        ("demo", "claude", RunnerConfig::Replay(replay)),
+        ("gemini", "gemini", RunnerConfig::Process(process("gemini"))),
+        ("opencode", "opencode", RunnerConfig::Process(process("opencode"))),
+    ];
+    let types = types.into_iter().filter_map(|(name, format, runner)| {
+        let (jsonl, cwd_roots) = (JsonlMapping::default(), Vec::new());
+        Some((name.to_owned(), AgentConfig { format: Format::named(format)?, jsonl, runner, cwd_roots }))
+    });
+    types.collect()
+}
+
+/// How a program of that format is run; of a format that is anybody's, only what fits any program.
+pub(super) fn process(format: &str) -> ProcessConfig {
+    let any = ProcessConfig {
+        program: format.to_owned(),
+        args: Vec::new(),
+        resume_args: Vec::new(),
+        model_args: words(&["--model", "{model}"]),
+        env: BTreeMap::new(),
+        pass_env: words(&["HOME", "PATH"]),
+        interrupt: true,
+    };
+    match format {
+        "claude" => ProcessConfig {
+            args: words(&["-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages"]),
+            resume_args: words(&["--resume", "{session}"]),
+            pass_env: words(&["ANTHROPIC_API_KEY", "HOME", "PATH"]),
+            ..any
+        },
+        "codex" => ProcessConfig {
+            args: words(&["exec", "--json", "--skip-git-repo-check", "--sandbox", "workspace-write"]),
+            // A subcommand, so that it comes after all that belongs to `exec`.
+            resume_args: words(&["resume", "{session}"]),
+            pass_env: words(&["CODEX_HOME", "HOME", "OPENAI_API_KEY", "PATH"]),
+            ..any
+        },
+        "gemini" => ProcessConfig {
+            args: words(&["--output-format", "stream-json"]),
+            resume_args: words(&["--resume", "{session}"]),
+            // Otherwise it is a launcher that listens to no signal.
+            env: BTreeMap::from([("GEMINI_CLI_NO_RELAUNCH".to_owned(), "true".to_owned())]),
+            pass_env: words(&["GEMINI_API_KEY", "HOME", "PATH"]),
+            ..any
+        },
+        "opencode" => ProcessConfig {
+            args: words(&["run", "--format", "json", "--thinking"]),
+            resume_args: words(&["--session", "{session}"]),
+            pass_env: words(&["ANTHROPIC_API_KEY", "HOME", "OPENAI_API_KEY", "PATH"]),
+            // It may go on after a SIGINT.
+            interrupt: false,
+            ..any
+        },
+        // Anybody's program: nothing is known of it.
+        _ => ProcessConfig { model_args: Vec::new(), interrupt: false, ..any },
+    }
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}

@@ -1,0 +1,185 @@
+//! What every agent must do under the real server, whoever has made it: the stories. The programs are real ones, each
+//! at a known version, and a scripted model is behind them; `cargo xtask test` fetches them.
+//!
+//! Each program runs with the arguments that its type has without any configuration, in a home of its own.
+
+use std::fmt::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::harness::{TestServer, processes_of_agent, text_of};
+use crate::model_server::{Gate, ModelServer, Reply};
+use crate::real_clients::clients;
+
+/// How long a program may take over something: some take most of a minute of processor time to start.
+const SLOW: Duration = Duration::from_mins(5);
+
+const HARD_TEXT: [&str; 5] =
+    ["Grüße 👩‍👩‍👧‍👦, ", "世界! ", "a\ttab, ", "e\u{301} ", "🙂\n```rust\nfn main() {}\n```"];
+
+/// One agent program.
+pub(crate) struct Agent {
+    /// Its type, which is its format too.
+    pub(crate) kind: &'static str,
+    /// What is run.
+    pub(crate) program: fn() -> Vec<PathBuf>,
+    /// The files of its home that make it talk to the model at this address, and to nobody else.
+    pub(crate) files: fn(url: &str) -> Vec<(&'static str, String)>,
+    /// Its environment, beside home and path.
+    pub(crate) environment: fn(url: &str) -> Vec<(&'static str, String)>,
+    /// A call of its shell: the tool's name, and the input.
+    pub(crate) shell: fn(command: &str) -> (&'static str, Value),
+    /// It says each piece at once, and not whole messages.
+    pub(crate) in_pieces: bool,
+}
+
+/// The first of these files of a fetched package that is there.
+pub(crate) fn fetched(folder: &str, candidates: &[&str]) -> PathBuf {
+    let folder = clients().join(folder).join("node_modules");
+    let mut files = candidates.iter().map(|candidate| folder.join(candidate));
+    files.find(|file| file.exists()).expect("a program that runs on this machine")
+}
+
+impl Agent {
+    fn start(&self, model: &ModelServer) -> (TestServer, tempfile::TempDir) {
+        let home = tempfile::tempdir().unwrap();
+        for (file, text) in (self.files)(model.url()) {
+            let file = home.path().join(file);
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(file, text).unwrap();
+        }
+        let mut config = format!(
+            "[agents.{0}]\nformat = \"{0}\"\nprogram = \"{1}\"\npass_env = [\"PATH\"]\n[agents.{0}.env]\nHOME = \"{2}\"\n",
+            self.kind,
+            self.start_script(home.path()).display(),
+            home.path().display(),
+        );
+        for (name, value) in (self.environment)(model.url()) {
+            writeln!(config, "{name} = {value:?}").unwrap();
+        }
+        (TestServer::start_with(&config), home)
+    }
+
+    /// One program, whatever has to be run for it: the configuration names one, and the arguments are the type's own.
+    fn start_script(&self, home: &Path) -> PathBuf {
+        let words: Vec<String> =
+            (self.program)().iter().map(|word| format!("{:?}", word.display())).collect();
+        let script = home.join("start");
+        std::fs::write(&script, format!("#!/bin/sh\nexec {} \"$@\"\n", words.join(" "))).unwrap();
+        std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+        script
+    }
+
+    pub(crate) async fn resumes_its_session_and_says_what_the_model_said_byte_for_byte(&self) {
+        let model = ModelServer::start([Reply::text(HARD_TEXT), Reply::text(["Second."])]);
+        let (server, _home) = self.start(&model);
+        let id = server.launch_as(self.kind, "Say something hard: 世界 🙂").await;
+        let agent = ended(&server, &id).await;
+        assert_eq!(agent["status"], "completed", "{agent}");
+        let events = server.events(&id).await;
+        assert_eq!(text_of(&events), HARD_TEXT.concat());
+        if self.in_pieces {
+            assert_eq!(pieces(&events), HARD_TEXT);
+        }
+        let path = format!("/api/agents/{id}/messages");
+        server.post(&path, &json!({ "content": "And now?" })).await;
+        let done = |agent: &Value| agent["turn"] == 2 && agent["endedAt"].is_string();
+        let agent = server.wait_within(SLOW, &id, done).await;
+        assert_eq!(agent["status"], "completed", "{agent}");
+        let asked = model.requests().last().unwrap().body().to_string();
+        assert!(asked.contains("Say something hard: 世界 🙂"), "turn two knows turn one: {asked}");
+        assert!(asked.contains("And now?"), "{asked}");
+        assert_eq!(text_of(&server.events(&id).await), HARD_TEXT.concat() + "Second.");
+    }
+
+    pub(crate) async fn shows_a_tool_call_with_its_result(&self) {
+        let (tool, input) = (self.shell)("echo 'hällo 👋'");
+        let call = Reply::tool_call(tool, input).saying(["Let me see."]);
+        let model = ModelServer::start([call, Reply::text(["Done."])]);
+        let (server, _home) = self.start(&model);
+        let id = server.launch_as(self.kind, "Greet me").await;
+        let agent = ended(&server, &id).await;
+        assert_eq!(agent["status"], "completed", "{agent}");
+        let events = server.events(&id).await;
+        let of = |kind: &str| events.iter().find(|event| event["metadata"]["eventType"] == kind).unwrap();
+        assert!(of("tool_use")["content"]["input"].to_string().contains("echo 'hällo 👋'"), "{events:?}");
+        assert_eq!(of("tool_use")["metadata"]["toolCallId"], of("tool_result")["metadata"]["toolCallId"]);
+        assert!(of("tool_result")["content"].to_string().contains("hällo 👋"), "{events:?}");
+        assert_eq!(text_of(&events), "Let me see.Done.");
+    }
+
+    pub(crate) async fn is_cancelled_in_mid_answer_and_leaves_no_process(&self) {
+        let model = ModelServer::start([Reply::text(["One ", "two "]).then_silence()]);
+        let (server, _home) = self.start(&model);
+        let id = server.launch_as(self.kind, "Count").await;
+        tokio::time::timeout(SLOW, model.request(1)).await.expect("the model is asked");
+        while self.in_pieces && pieces(&server.events(&id).await).len() < 2 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        server.post(&format!("/api/agents/{id}/cancel"), &json!({})).await;
+        assert_eq!(ended(&server, &id).await["status"], "cancelled");
+        assert_eq!(processes_of_agent(&id), [""; 0]);
+        let expected = if self.in_pieces { "One two " } else { "" };
+        assert_eq!(text_of(&server.events(&id).await), expected);
+    }
+
+    pub(crate) async fn outlives_a_server_that_is_killed_in_mid_answer(&self) {
+        let gate = Gate::new();
+        let words: Vec<String> = (0..30).map(|number| format!("w{number} 🙂 世")).collect();
+        let model = ModelServer::start([Reply::text(words.clone()).gated(&gate)]);
+        let (mut server, _home) = self.start(&model);
+        let id = server.launch_as(self.kind, "Go").await;
+        tokio::time::timeout(SLOW, model.request(1)).await.expect("the model is asked");
+        for _ in 0..2 {
+            let head = server.get(&format!("/api/agents/{id}")).await["head"].as_u64().unwrap();
+            gate.pass(10);
+            if self.in_pieces {
+                let more = |agent: &Value| head < agent["head"].as_u64().unwrap();
+                server.wait_within(SLOW, &id, more).await;
+            }
+            server.kill_9();
+            server.start_again();
+            assert_eq!(server.get(&format!("/api/agents/{id}")).await["status"], "running");
+        }
+        gate.open();
+        let agent = ended(&server, &id).await;
+        assert_eq!(agent["status"], "completed", "{agent}");
+        assert_eq!(text_of(&server.events(&id).await), words.concat());
+        assert_eq!((model.requests().len(), processes_of_agent(&id)), (1, Vec::new()));
+    }
+}
+
+/// The deltas, one by one.
+fn pieces(events: &[Value]) -> Vec<&str> {
+    let deltas = events.iter().filter(|event| event["metadata"]["eventType"] == "content_delta");
+    deltas.map(|event| event["content"].as_str().unwrap()).collect()
+}
+
+async fn ended(server: &TestServer, id: &str) -> Value {
+    let ended = |agent: &Value| agent["endedAt"].is_string() && agent["status"] != "running";
+    server.wait_within(SLOW, id, ended).await
+}
+
+/// The stories of one agent, a test each.
+macro_rules! stories {
+    ($agent:ident) => {
+        $crate::real_agents::stories! { $agent,
+            resumes_its_session_and_says_what_the_model_said_byte_for_byte
+            shows_a_tool_call_with_its_result
+            is_cancelled_in_mid_answer_and_leaves_no_process
+            outlives_a_server_that_is_killed_in_mid_answer
+        }
+    };
+    ($agent:ident, $($story:ident)*) => {
+        $(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $story() {
+                $agent.$story().await;
+            }
+        )*
+    };
+}
+pub(crate) use stories;

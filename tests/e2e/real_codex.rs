@@ -1,0 +1,29 @@
+//! The real `codex` program, `exec --json`.
+
+use serde_json::json;
+
+use crate::real_agents::{Agent, fetched, stories};
+
+const CODEX: Agent = Agent {
+    kind: "codex",
+    // The native program: the launcher beside it needs Node, and does nothing but start it.
+    program: || {
+        let of = |cpu: &str, triple: &str| format!("@openai/codex-linux-{cpu}/vendor/{triple}/bin/codex");
+        let programs = [of("x64", "x86_64-unknown-linux-musl"), of("arm64", "aarch64-unknown-linux-musl")];
+        vec![fetched("codex", &programs.each_ref().map(String::as_str))]
+    },
+    files: |url| {
+        let config = format!(
+            "model = \"a-model\"\nmodel_provider = \"scripted\"\ncheck_for_update_on_startup = false\n\
+             [analytics]\nenabled = false\n\
+             [model_providers.scripted]\nname = \"scripted\"\nbase_url = \"{url}/v1\"\n\
+             env_key = \"SCRIPTED_KEY\"\nwire_api = \"responses\"\n"
+        );
+        vec![(".codex/config.toml", config)]
+    },
+    environment: |_| vec![("SCRIPTED_KEY", "dummy".to_owned())],
+    shell: |command| ("exec_command", json!({ "cmd": command })),
+    in_pieces: false,
+};
+
+stories!(CODEX);
