@@ -50,7 +50,7 @@ pub(crate) const CLIENTS: [Client; 8] = [
 ];
 
 /// What drives the browser in which the page is tried.
-pub(crate) const BROWSER_DRIVER: Client = Client { what: "browser", folder: "page", tests: "browser::" };
+pub(crate) const BROWSER_DRIVER: Client = client("browser", "page", "browser::");
 
 impl Client {
     /// Fetches the client, and the Node that runs it, if they are not there yet. The error is the reason why they

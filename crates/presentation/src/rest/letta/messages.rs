@@ -118,17 +118,14 @@ pub(super) async fn cancelled(
         id.parse::<RunId>()
             .is_ok_and(|run| open.iter().any(|open| (open.agent, open.turn) == (run.agent, run.turn)))
     };
-    let named = match named {
-        Some(named) => {
-            for run in named.iter().filter(|id| is_open(id)).filter_map(|id| id.parse::<RunId>().ok()) {
-                api.service().cancel_turn(run.agent, run.turn).await?;
-            }
-            named
+    let named = if let Some(named) = named {
+        for run in named.iter().filter(|id| is_open(id)).filter_map(|id| id.parse::<RunId>().ok()) {
+            api.service().cancel_turn(run.agent, run.turn).await?;
         }
-        None => {
-            api.service().cancel(agent).await?;
-            open.iter().map(RunId::to_string).collect()
-        }
+        named
+    } else {
+        api.service().cancel(agent).await?;
+        open.iter().map(RunId::to_string).collect()
     };
     let outcome = |id: String| {
         let outcome = if is_open(&id) { "cancelled" } else { "failed" };
