@@ -75,7 +75,7 @@ pub(crate) fn screenshots() -> Result<(), Failure> {
     let folder = workspace::root().join("docs/screenshots");
     fs::create_dir_all(&folder)
         .map_err(|error| Failure::new(format!("cannot create {}: {error}", folder.display())))?;
-    test::in_the_browser("pictures::", Some(("TOKENRAIL_SCREENSHOTS", &folder)))
+    test::in_the_browser("pictures::", Some(("TOKENRAIL_TEST_SCREENSHOTS", &folder)))
 }
 
 /// Measures how quick the page is.

@@ -8,7 +8,7 @@ use super::{Browser, Look, address, demo_config, ended};
 use crate::harness::TestServer;
 
 /// Where they are kept; without it they are only taken and looked at.
-const VARIABLE: &str = "TOKENRAIL_SCREENSHOTS";
+const VARIABLE: &str = "TOKENRAIL_TEST_SCREENSHOTS";
 
 /// Nobody waits long for a picture, and the repository keeps each of them for ever.
 const BYTES_MAX: usize = 150_000;
