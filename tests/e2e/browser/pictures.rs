@@ -21,7 +21,7 @@ async fn the_pictures_of_the_docs_can_be_taken() {
     let server = TestServer::start_with(&format!("{}cwd_roots = [\"{FOLDER}\"]\n", demo_config(1)));
     let kept = std::env::var_os(VARIABLE).map(PathBuf::from);
     let folder = kept.unwrap_or_else(|| server.folder.path().to_owned());
-    let browser = Browser::start().await;
+    let browser = Browser::start();
     let empty = browser.tab(Look::default()).await;
     empty.visit(&address(&server, "/")).await;
     empty.until_there("[data-testid=launch-demo]").await;

@@ -1,6 +1,5 @@
 //! How quick the page is. The figures are printed, and are in docs/PERFORMANCE.md; what is asserted is far above them,
 //! since a test shares its machine. `cargo xtask web measure` runs this alone.
-#![expect(clippy::print_stdout, reason = "figures are for whoever measures")]
 
 use serde_json::{Value, json};
 
@@ -26,7 +25,7 @@ const TOKEN_US: u64 = 5000;
 #[tokio::test]
 async fn a_stream_of_200_tokens_a_second_holds_nothing_up() {
     let server = TestServer::start();
-    let browser = Browser::start().await;
+    let browser = Browser::start();
     let gate = server.folder.path().join("gate");
     let say: Vec<String> = (0..TOKENS).map(token).collect();
     let script = json!({ "say": say, "pace_us": TOKEN_US, "gate": gate, "gate_after": 20 });
@@ -55,7 +54,7 @@ async fn a_stream_of_200_tokens_a_second_holds_nothing_up() {
 #[tokio::test]
 async fn a_conversation_of_a_thousand_messages_is_there_at_once() {
     let (server, id) = server_with(MESSAGES).await;
-    let browser = Browser::start().await;
+    let browser = Browser::start();
     let (mut times, mut history) = (Vec::new(), Vec::new());
     for _ in 0..OPENED {
         let tab = browser.tab(Look::default()).await;
