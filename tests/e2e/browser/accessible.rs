@@ -15,7 +15,7 @@ const LOOKS: [(&str, Look); 4] = [
 #[tokio::test]
 async fn axe_finds_nothing_serious_before_the_first_agent() {
     let server = TestServer::start_with(&demo_config(0));
-    let browser = Browser::start().await;
+    let browser = Browser::start();
     for (name, look) in LOOKS {
         let tab = browser.tab(look).await;
         tab.visit(&format!("http://{}/", server.authority())).await;
@@ -35,7 +35,7 @@ async fn axe_finds_nothing_serious_in_conversations_and_forms() {
     let running = server.launch(&json!({ "mode": "tool", "gate": server.folder.path().join("never") })).await;
     server.wait_for_status(&demo, "completed").await;
     server.wait_for_status(&failed, "failed").await;
-    let browser = Browser::start().await;
+    let browser = Browser::start();
     for (name, look) in LOOKS {
         let tab = browser.tab(look).await;
         tab.visit(&address(&server, &format!("/agents/{demo}"))).await;

@@ -8,7 +8,7 @@ use crate::harness::{TestServer, numbers, processes_of_agent};
 #[tokio::test]
 async fn an_agent_is_launched_and_asked_again() {
     let server = TestServer::start();
-    let browser = Browser::start().await;
+    let browser = Browser::start();
     let tab = browser.tab(Look::default()).await;
     tab.visit(&address(&server, "/")).await;
     tab.fill("[name=prompt]", &json!({ "deltas": 12 }).to_string()).await;
@@ -29,7 +29,7 @@ async fn an_agent_is_launched_and_asked_again() {
 #[tokio::test]
 async fn what_is_asked_meanwhile_waits_in_the_queue() {
     let server = TestServer::start();
-    let browser = Browser::start().await;
+    let browser = Browser::start();
     let gate = server.folder.path().join("gate");
     let id = server.launch(&json!({ "deltas": 9, "gate": gate, "gate_after": 2 })).await;
     let tab = tab_on(&browser, &server, &id).await;
@@ -49,7 +49,7 @@ async fn what_is_asked_meanwhile_waits_in_the_queue() {
 #[tokio::test]
 async fn a_cancel_ends_the_agent_and_every_process_of_it() {
     let server = TestServer::start();
-    let browser = Browser::start().await;
+    let browser = Browser::start();
     let id = server.launch(&json!({ "mode": "hang", "deltas": 5 })).await;
     let tab = tab_on(&browser, &server, &id).await;
     tab.until(&says(&numbers(5))).await;
@@ -68,7 +68,7 @@ async fn a_cancel_ends_the_agent_and_every_process_of_it() {
 #[tokio::test]
 async fn an_agent_that_fails_says_why_and_can_be_asked_again() {
     let server = TestServer::start();
-    let browser = Browser::start().await;
+    let browser = Browser::start();
     let id = server.launch(&json!({ "mode": "crash", "deltas": 3, "code": 7 })).await;
     let tab = tab_on(&browser, &server, &id).await;
     tab.until_there("[data-testid=error-card]").await;
@@ -84,7 +84,7 @@ async fn an_agent_that_fails_says_why_and_can_be_asked_again() {
 #[tokio::test]
 async fn a_launch_that_is_refused_says_why() {
     let server = TestServer::start();
-    let browser = Browser::start().await;
+    let browser = Browser::start();
     let tab = browser.tab(Look::default()).await;
     tab.visit(&address(&server, "/")).await;
     tab.fill("[name=prompt]", "{}").await;

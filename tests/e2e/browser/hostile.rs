@@ -36,7 +36,7 @@ const STRANGE: &str = r"[
 #[tokio::test]
 async fn nothing_that_an_agent_says_does_anything() {
     let server = TestServer::start();
-    let browser = Browser::start().await;
+    let browser = Browser::start();
     let all: Vec<String> = SCRIPTS.iter().chain(&CODES).map(|script| format!("{script}\n\n")).collect();
     let letters: Vec<String> = all.iter().flat_map(|script| script.chars()).map(String::from).collect();
     // Pieces of three bytes or more, so that most are cut somewhere in a tag or a code.
@@ -72,7 +72,7 @@ async fn nothing_that_a_tool_prints_does_anything() {
     super::recording::add(&mut server, &super::recording::with_tool_output(&output));
     let id = server.launch_as("long", "Run it").await;
     server.wait_for_status(&id, "completed").await;
-    let browser = Browser::start().await;
+    let browser = Browser::start();
     let tab = tab_on(&browser, &server, &id).await;
     tab.until(&ended(1)).await;
     tab.click("#events .more").await;

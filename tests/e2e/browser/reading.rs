@@ -15,7 +15,7 @@ const LENGTH: &str = "document.querySelector('#events [data-testid=row-text]').t
 #[tokio::test]
 async fn who_scrolls_up_is_left_alone_until_he_goes_back() {
     let server = TestServer::start();
-    let browser = Browser::start().await;
+    let browser = Browser::start();
     let hurry = server.folder.path().join("hurry");
     let id = server.launch(&json!({ "deltas": 20_000, "pace_us": 4000, "hurry": hurry })).await;
     let tab = tab_on(&browser, &server, &id).await;
@@ -47,7 +47,7 @@ async fn who_scrolls_up_is_left_alone_until_he_goes_back() {
 #[tokio::test]
 async fn words_are_found_wherever_they_are() {
     let (server, id) = server_with(120).await;
-    let browser = Browser::start().await;
+    let browser = Browser::start();
     let tab = tab_on(&browser, &server, &id).await;
     tab.press("/").await;
     tab.type_in("fn part_1").await;
@@ -75,7 +75,7 @@ async fn words_are_found_wherever_they_are() {
 #[tokio::test]
 async fn a_long_conversation_is_there_from_the_first_row_to_the_last() {
     let (server, id) = server_with(300).await;
-    let browser = Browser::start().await;
+    let browser = Browser::start();
     let tab = tab_on(&browser, &server, &id).await;
     tab.until(&ended(1)).await;
     let drawn = tab.evaluate("document.querySelectorAll('[data-index]').length").await;
@@ -86,7 +86,7 @@ async fn a_long_conversation_is_there_from_the_first_row_to_the_last() {
 #[tokio::test]
 async fn a_replay_goes_through_the_time_of_an_agent() {
     let server = TestServer::start();
-    let browser = Browser::start().await;
+    let browser = Browser::start();
     let id = server.launch(&json!({ "deltas": 100, "pace_us": 10_000 })).await;
     server.wait_for_status(&id, "completed").await;
     let events = server.events(&id).await;
@@ -125,7 +125,7 @@ async fn a_replay_goes_through_the_time_of_an_agent() {
 #[tokio::test]
 async fn an_export_is_the_file_that_the_server_gives() {
     let server = TestServer::start();
-    let browser = Browser::start().await;
+    let browser = Browser::start();
     let id = server.launch(&json!({ "mode": "tool", "deltas": 7 })).await;
     server.wait_for_status(&id, "completed").await;
     let tab = tab_on(&browser, &server, &id).await;
@@ -143,7 +143,7 @@ async fn an_export_is_the_file_that_the_server_gives() {
 #[tokio::test]
 async fn all_of_it_can_be_done_by_keys() {
     let server = TestServer::start();
-    let browser = Browser::start().await;
+    let browser = Browser::start();
     let id = server.launch(&json!({ "mode": "tool", "deltas": 5 })).await;
     server.wait_for_status(&id, "completed").await;
     let tab = tab_on(&browser, &server, &id).await;

@@ -20,8 +20,8 @@ pub(super) async fn server_with(messages: usize) -> (TestServer, String) {
 pub(super) fn add(server: &mut TestServer, said: &[Value]) {
     let file = server.folder.path().join("long.jsonl");
     let lines = [opening()].into_iter().chain(said.iter().cloned()).chain([result()]).enumerate();
-    let lines: String = lines.map(|(number, line)| format!("{}\n", with_ids(line, number))).collect();
-    std::fs::write(&file, lines).unwrap();
+    let lines: Vec<String> = lines.map(|(number, line)| with_ids(line, number).to_string()).collect();
+    std::fs::write(&file, lines.join("\n") + "\n").unwrap();
     server.stop();
     server.config = format!(
         "{}\n[agents.long]\nrunner = \"replay\"\nspeed = 0\ntranscript = \"{}\"\n",

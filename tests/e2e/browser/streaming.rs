@@ -24,7 +24,7 @@ const WATCH_THE_ANSWER: &str = r##"(() => {
 #[tokio::test]
 async fn the_token_comes_by_the_fragment_and_leaves_the_address_bar() {
     let server = TestServer::start();
-    let browser = Browser::start().await;
+    let browser = Browser::start();
     let tab = browser.tab(Look::default()).await;
     tab.visit(&address(&server, "/")).await;
     tab.until("document.querySelector('[data-testid=connection]')?.textContent === 'Live'").await;
@@ -38,7 +38,7 @@ async fn the_token_comes_by_the_fragment_and_leaves_the_address_bar() {
 #[tokio::test]
 async fn without_a_token_it_says_which_one_it_needs() {
     let server = TestServer::start();
-    let browser = Browser::start().await;
+    let browser = Browser::start();
     let tab = browser.tab(Look::default()).await;
     tab.visit(&format!("http://{}/", server.authority())).await;
     tab.until_there("[data-testid=ask-for-token]").await;
@@ -56,7 +56,7 @@ async fn without_a_token_it_says_which_one_it_needs() {
 #[tokio::test]
 async fn the_demo_streams_after_one_click_and_ends_as_the_stored_rows() {
     let server = TestServer::start_with(&demo_config(4));
-    let browser = Browser::start().await;
+    let browser = Browser::start();
     let tab = browser.tab(Look::default()).await;
     tab.visit(&address(&server, "/")).await;
     tab.click("[data-testid=launch-demo]").await;
@@ -73,7 +73,7 @@ async fn the_demo_streams_after_one_click_and_ends_as_the_stored_rows() {
 #[tokio::test]
 async fn a_reload_in_mid_stream_shows_the_same() {
     let server = TestServer::start();
-    let browser = Browser::start().await;
+    let browser = Browser::start();
     let gate = server.folder.path().join("gate");
     let id = server.launch(&json!({ "deltas": 60, "gate": gate, "gate_after": 25 })).await;
     let tab = tab_on(&browser, &server, &id).await;
@@ -90,7 +90,7 @@ async fn a_reload_in_mid_stream_shows_the_same() {
 #[tokio::test]
 async fn a_server_that_is_killed_in_mid_stream_leaves_no_gap_and_no_double() {
     let mut server = TestServer::start();
-    let browser = Browser::start().await;
+    let browser = Browser::start();
     let hurry = server.folder.path().join("hurry");
     let deltas = 3000;
     let id = server.launch(&json!({ "deltas": deltas, "pace_us": 10_000, "hurry": hurry })).await;
@@ -115,7 +115,7 @@ async fn a_server_that_is_killed_in_mid_stream_leaves_no_gap_and_no_double() {
 #[tokio::test]
 async fn two_tabs_show_the_same() {
     let server = TestServer::start();
-    let browser = Browser::start().await;
+    let browser = Browser::start();
     let gate = server.folder.path().join("gate");
     let id = server.launch(&json!({ "mode": "tool", "deltas": 40, "gate": gate })).await;
     let first = tab_on(&browser, &server, &id).await;
@@ -139,7 +139,7 @@ async fn two_tabs_show_the_same() {
 #[tokio::test]
 async fn a_slow_tab_costs_nobody_anything_and_catches_up() {
     let server = TestServer::start();
-    let browser = Browser::start().await;
+    let browser = Browser::start();
     let gate = server.folder.path().join("gate");
     let deltas = 2000;
     let id = server.launch(&json!({ "deltas": deltas, "gate": gate, "gate_after": 5 })).await;

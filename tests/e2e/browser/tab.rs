@@ -19,7 +19,7 @@ use crate::real_clients::{clients, node};
 const CHROMIUM: &str = "TOKENRAIL_TEST_CHROMIUM";
 
 /// How long a call may take. The driver gives up before, and says what it has seen.
-const CALL_LIMIT: Duration = Duration::from_secs(60);
+const CALL_LIMIT: Duration = Duration::from_mins(1);
 
 /// A browser with a profile of its own; it ends with this.
 pub(super) struct Browser {
@@ -74,7 +74,7 @@ impl Row {
 }
 
 impl Browser {
-    pub(super) async fn start() -> Self {
+    pub(super) fn start() -> Self {
         let chromium = std::env::var_os(CHROMIUM)
             .unwrap_or_else(|| panic!("{CHROMIUM} is not set: cargo xtask test sets it"));
         let profile = tempfile::tempdir().unwrap();
