@@ -89,6 +89,7 @@ async fn the_demo_needs_nothing() {
     let (code, shown, _) = run(&server, &["doctor"]);
     assert_eq!(code, 1, "claude is the default and is not there");
     assert!(shown.contains("ok      database: 2 agents, 212 events"), "{shown}");
+    assert!(shown.contains("can: deltas\n"), "what the demo can do: {shown}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

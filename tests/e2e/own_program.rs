@@ -48,6 +48,8 @@ async fn text_of_a_program_that_exits_with_zero_is_an_answer() {
     assert_eq!(agent["status"], "completed", "{agent}");
     assert_eq!(text_of(&events), lines.join("\n"));
     assert_eq!(outline(&events), ["user_message", "content_delta", "message", "result"]);
+    let (_, events) = ended(&server, "text", &printing(&["", "", "late"], 0)).await;
+    assert_eq!(text_of(&events), "\n\nlate");
     let (agent, events) = ended(&server, "text", &printing(&[], 0)).await;
     assert_eq!((&agent["status"], text_of(&events)), (&json!("completed"), String::new()));
     let (code, found) = reparse(&mut server);

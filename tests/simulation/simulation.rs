@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokenrail_application::{AgentService, AgentType, Outside};
 use tokenrail_parser::ClaudeParser;
+use tokenrail_ports::Abilities;
 use tokenrail_ports::testing::{MemoryStore, PretendWorkspace};
 use tokio::runtime::{Builder, Handle};
 use tokio::time::{sleep, timeout};
@@ -147,6 +148,7 @@ fn outside(world: &Arc<World>) -> Outside {
         workspace: Arc::new(PretendWorkspace),
         parser: Arc::new(|| Box::new(ClaudeParser::new())),
         runner_name: "simulated".into(),
+        abilities: Abilities::default(),
         format: "claude".into(),
     };
     Outside {

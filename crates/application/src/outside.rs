@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tokenrail_ports::{
-    IAgentRepository, IAgentRunner, IArchive, IClock, IJournal, IMessageParser, IRandom, IWorkspace,
+    Abilities, IAgentRepository, IAgentRunner, IArchive, IClock, IJournal, IMessageParser, IRandom,
+    IWorkspace,
 };
 
 /// What the application needs from outside: one field per port.
@@ -30,6 +31,7 @@ pub struct AgentType {
     pub runner: Arc<dyn IAgentRunner>,
     pub workspace: Arc<dyn IWorkspace>,
     pub parser: MakeParser,
+    pub abilities: Abilities,
     /// The words for runner and format, as in the configuration.
     pub runner_name: String,
     pub format: String,

@@ -24,6 +24,8 @@ pub(crate) struct Recorder {
     assembler: Assembler,
     parser: Box<dyn IMessageParser>,
     said: Vec<Said>,
+    /// A line has been read since the last event: it waits for the next one, also where it is empty.
+    line_waits: bool,
     /// What the line that began another turn says after that.
     of_next_turn: Vec<Said>,
     pending: Vec<Event>,
@@ -70,6 +72,7 @@ impl Recorder {
             assembler,
             parser,
             said: Vec::new(),
+            line_waits: false,
             of_next_turn: Vec::new(),
             pending: Vec::new(),
             raw: BytesMut::new(),
@@ -105,7 +108,7 @@ impl Recorder {
         let raw_before = self.raw.len();
         let fresh = self.committed < line.end_offset;
         if fresh {
-            if self.unshown_bytes() > 0 {
+            if mem::replace(&mut self.line_waits, true) {
                 self.raw.extend_from_slice(b"\n");
             }
             self.raw.extend_from_slice(raw);
@@ -282,6 +285,7 @@ impl Recorder {
         if matches!(body, EventBody::Message(_)) {
             self.message_count += 1;
         }
+        self.line_waits = false;
         self.raw_ends.push(self.raw.len());
         self.text_bytes += body.text_bytes();
         self.offset = self.offset.max(offset);

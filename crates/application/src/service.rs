@@ -9,7 +9,7 @@ use tokenrail_domain::AgentStatus;
 use tokenrail_domain::{Agent, AgentId, Event, Sequence, Timestamp, TurnState};
 #[cfg(planted_bugs)]
 use tokenrail_ports::planted::{Bug, is_planted};
-use tokenrail_ports::{AgentFilter, MessagePage, PageLimit, Probe};
+use tokenrail_ports::{Abilities, AgentFilter, MessagePage, PageLimit, Probe};
 use tokio::runtime::Handle;
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
@@ -35,6 +35,7 @@ pub struct TypeInfo {
     pub name: String,
     pub runner: String,
     pub format: String,
+    pub abilities: Abilities,
     pub default: bool,
     pub probe: Probe,
 }
@@ -184,6 +185,7 @@ impl AgentService {
                 name: name.clone(),
                 runner: kind.runner_name.clone(),
                 format: kind.format.clone(),
+                abilities: kind.abilities,
                 default: self.core.outside.default_type.as_ref() == Some(name),
                 probe: kind.runner.probe().await,
             });

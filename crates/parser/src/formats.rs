@@ -1,27 +1,57 @@
 //! The formats by name: the only place that knows all parsers.
 
-use tokenrail_ports::IMessageParser;
+use tokenrail_ports::{Abilities, IMessageParser};
 
 use crate::{
     ClaudeParser, CodexParser, GeminiParser, JsonlMapping, JsonlParser, OpencodeParser, PlainTextParser,
 };
 
-/// One agent format: a name, and who reads it.
+/// One agent format: a name, what agents of it can do, and who reads it.
 #[derive(Debug, Clone, Copy)]
 pub struct Format {
     pub name: &'static str,
+    pub abilities: Abilities,
     make: fn(&JsonlMapping) -> Box<dyn IMessageParser>,
 }
 
 /// Each format with its parser, in alphabetical order: a new one is one more row.
 const FORMATS: [Format; 6] = [
-    Format { name: "claude", make: |_| Box::new(ClaudeParser::new()) },
-    Format { name: "codex", make: |_| Box::new(CodexParser::new()) },
-    Format { name: "gemini", make: |_| Box::new(GeminiParser::new()) },
-    Format { name: "jsonl", make: |mapping| Box::new(JsonlParser::new(mapping.clone())) },
-    Format { name: "opencode", make: |_| Box::new(OpencodeParser::new()) },
-    Format { name: "text", make: |_| Box::new(PlainTextParser::new()) },
+    Format {
+        name: "claude",
+        abilities: abilities(true, true, true),
+        make: |_| Box::new(ClaudeParser::new()),
+    },
+    // Of `exec`, as it is run; `app-server` can do all.
+    Format {
+        name: "codex",
+        abilities: abilities(false, true, false),
+        make: |_| Box::new(CodexParser::new()),
+    },
+    Format {
+        name: "gemini",
+        abilities: abilities(true, true, false),
+        make: |_| Box::new(GeminiParser::new()),
+    },
+    Format {
+        name: "jsonl",
+        abilities: abilities(true, true, false),
+        make: |mapping| Box::new(JsonlParser::new(mapping.clone())),
+    },
+    Format {
+        name: "opencode",
+        abilities: abilities(false, true, false),
+        make: |_| Box::new(OpencodeParser::new()),
+    },
+    Format {
+        name: "text",
+        abilities: abilities(true, false, false),
+        make: |_| Box::new(PlainTextParser::new()),
+    },
 ];
+
+const fn abilities(deltas: bool, resume: bool, interrupt: bool) -> Abilities {
+    Abilities { deltas, resume, interrupt }
+}
 
 impl Format {
     /// The format of that name; none where there is no such format.

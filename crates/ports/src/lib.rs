@@ -25,7 +25,7 @@ mod workspace;
 
 pub use archive::IArchive;
 pub use clock::{IClock, IRandom};
-pub use parser::{Activity, IMessageParser};
+pub use parser::{Abilities, Activity, IMessageParser};
 pub use runner::{
     Adoption, ExitStatus, IAgentRun, IAgentRunner, Line, OutputLine, Probe, RunEnd, RunOutput, RunnerError,
     TurnOrder, is_disk_full,

@@ -41,3 +41,15 @@ pub struct Activity {
     /// Something of the agent goes on after its result: a background task.
     pub background: bool,
 }
+
+/// What agents of a format can do, beyond what all can.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Abilities {
+    /// They speak in pieces, and not in whole messages.
+    pub deltas: bool,
+    /// They go on with a session: a later turn knows of the earlier ones.
+    pub resume: bool,
+    /// An interrupt lets them end their turn by themselves, with a result. All agents can be cancelled; of the others,
+    /// that ends the process.
+    pub interrupt: bool,
+}

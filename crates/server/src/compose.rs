@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokenrail_application::{AgentType, Limits, MakeParser, Outside};
 use tokenrail_persistence::{Store, StoreConfig, Synchronous as CommitWaits};
-use tokenrail_ports::{IAgentRunner, RunnerError};
+use tokenrail_ports::{Abilities, IAgentRunner, RunnerError};
 use tokenrail_runner::{
     ProcessConfig, ProcessLimits, ProcessRunner, ProxyConfig, ProxyLimits, ProxyRunner, ReplayRunner,
     Transcript, Workspaces,
@@ -73,9 +73,25 @@ pub(crate) fn agent_type(config: &Config, agent: &AgentConfig) -> Result<AgentTy
         runner,
         workspace: Arc::new(Workspaces::new(own, agent.cwd_roots.clone())),
         parser: parsers(agent),
+        abilities: abilities(agent),
         runner_name: runner_name.to_owned(),
         format: agent.format.name.to_owned(),
     })
+}
+
+/// What its agents can do: what their format can, as far as they are run in such a way.
+fn abilities(agent: &AgentConfig) -> Abilities {
+    let can = agent.format.abilities;
+    match &agent.runner {
+        RunnerConfig::Process(process) => Abilities {
+            resume: can.resume && !process.resume_args.is_empty(),
+            interrupt: can.interrupt && process.interrupt,
+            ..can
+        },
+        // A connection has no signals.
+        RunnerConfig::Proxy(_) => Abilities { interrupt: false, ..can },
+        RunnerConfig::Replay(_) => Abilities { resume: false, interrupt: false, ..can },
+    }
 }
 
 /// Makes a parser for each run.

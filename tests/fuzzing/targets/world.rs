@@ -21,7 +21,7 @@ use tokenrail_parser::ClaudeParser;
 use tokenrail_ports::testing::MemoryStore;
 use tokenrail_ports::testing::samples::WHOLE;
 use tokenrail_ports::{
-    Adoption, CwdNotAllowed, FolderError, IAgentRun, IAgentRunner, IClock, IJournal as _, IRandom,
+    Abilities, Adoption, CwdNotAllowed, FolderError, IAgentRun, IAgentRunner, IClock, IJournal as _, IRandom,
     IWorkspace, Probe, RunEnd, RunOutput, RunnerError, TurnOrder,
 };
 use tokenrail_presentation::{Api, PresentationConfig, app};
@@ -123,6 +123,7 @@ pub(crate) fn api() -> (Api, AgentService, Arc<MemoryStore>) {
         workspace: Arc::new(Anywhere),
         parser: Arc::new(|| Box::new(ClaudeParser::new())),
         runner_name: "process".into(),
+        abilities: Abilities::default(),
         format: "claude".into(),
     };
     let outside = Outside {

@@ -95,6 +95,11 @@ impl Rereading {
         if self.expected.is_some() {
             return Err(Misfit(format!("turn {} would not begin", stored.turn)));
         }
+        if self.made.is_empty() && stored.raw.is_none() && stored.body.delta_of().is_some() {
+            // No end of anything is a delta: an empty line has said it, and of such a line no byte is stored.
+            self.read_line(Bytes::new(), stored)?;
+            self.collect();
+        }
         if self.made.is_empty() {
             if is_own(&stored.body) {
                 self.recorder.note(stored.body.clone(), stored.at);
@@ -122,15 +127,20 @@ impl Rereading {
             lines.pop();
         }
         for line in lines {
-            if self.waits {
-                return Err(Misfit(format!("a turn would begin before event {}", stored.sequence)));
-            }
-            self.lines += 1;
-            let line = OutputLine { line: Line::Whole(line), end_offset: self.lines };
-            self.waits = self.recorder.line(&line, stored.at) == Recorded::NextTurn;
-            self.begin_expected(stored);
+            self.read_line(line, stored)?;
         }
         self.collect();
+        Ok(())
+    }
+
+    fn read_line(&mut self, line: Bytes, stored: &Event) -> Result<(), Misfit> {
+        if self.waits {
+            return Err(Misfit(format!("a turn would begin before event {}", stored.sequence)));
+        }
+        self.lines += 1;
+        let line = OutputLine { line: Line::Whole(line), end_offset: self.lines };
+        self.waits = self.recorder.line(&line, stored.at) == Recorded::NextTurn;
+        self.begin_expected(stored);
         Ok(())
     }
 

@@ -9,7 +9,7 @@ use tokenrail_domain::{
     Part, Said, Sequence, Timestamp, ToolCall, ToolResult, TurnClose,
 };
 use tokenrail_ports::testing::{CountingRandom, MemoryStore, NotedWorkspace, ScriptedRunner, StoppedClock};
-use tokenrail_ports::{Activity, IMessageParser};
+use tokenrail_ports::{Abilities, Activity, IMessageParser};
 use tokio::runtime::Handle;
 
 use crate::{AgentService, AgentType, Launch, Limits, Next, Outside};
@@ -65,6 +65,7 @@ pub(super) fn outside(
         workspace: workspace.clone(),
         parser: Arc::new(|| Box::new(WordParser::default())),
         runner_name: "scripted".into(),
+        abilities: Abilities::default(),
         format: "words".into(),
     };
     Outside {

@@ -1,7 +1,7 @@
 //! Agents, their types, and the short answers.
 
 use serde::Serialize;
-use tokenrail_application::{Accepted, Probe, TypeInfo};
+use tokenrail_application::{Abilities, Accepted, Probe, TypeInfo};
 use tokenrail_domain::{Agent, AgentError, AgentId, AgentStatus, Copied};
 use utoipa::ToSchema;
 
@@ -243,6 +243,7 @@ pub(crate) struct AgentTypeDto<'a> {
     kind: &'a str,
     runner: &'a str,
     format: &'a str,
+    can: AbilitiesDto,
     /// It is launched where a launch names no type.
     default: bool,
     /// Whether it could be started now.
@@ -259,14 +260,29 @@ pub(crate) struct AgentTypeDto<'a> {
     problem: Option<&'a str>,
 }
 
+/// What agents of a type can do, beyond what all can.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Abilities)]
+struct AbilitiesDto {
+    /// They speak in pieces, and not in whole messages.
+    deltas: bool,
+    /// A later turn knows of the earlier ones.
+    resume: bool,
+    /// When cancelled, they end their turn by themselves, with a result.
+    interrupt: bool,
+}
+
 impl<'a> From<&'a TypeInfo> for AgentTypeDto<'a> {
     fn from(info: &'a TypeInfo) -> Self {
-        let TypeInfo { name, runner, format, default, probe } = info;
+        let TypeInfo { name, runner, format, abilities, default, probe } = info;
+        let Abilities { deltas, resume, interrupt } = *abilities;
         let Probe { program, version, problem } = probe;
         Self {
             kind: name,
             runner,
             format,
+            can: AbilitiesDto { deltas, resume, interrupt },
             default: *default,
             available: problem.is_none(),
             program: program.as_deref(),

@@ -139,6 +139,7 @@ async fn the_server_tells_about_itself() {
     assert_eq!(
         types,
         json!([{"type": "script", "runner": "process", "format": "script", "default": false, "available": true,
+            "can": {"deltas": true, "resume": false, "interrupt": false},
             "program": "/bin/script", "version": "1.0"}])
     );
     let probe =

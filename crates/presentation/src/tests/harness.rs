@@ -19,8 +19,8 @@ use tokenrail_domain::{
 };
 use tokenrail_ports::testing::MemoryStore;
 use tokenrail_ports::{
-    Activity, Adoption, CwdNotAllowed, FolderError, IAgentRun, IAgentRunner, IClock, IMessageParser, IRandom,
-    IWorkspace, Line, OutputLine, Probe, RunEnd, RunOutput, RunnerError, TurnOrder,
+    Abilities, Activity, Adoption, CwdNotAllowed, FolderError, IAgentRun, IAgentRunner, IClock,
+    IMessageParser, IRandom, IWorkspace, Line, OutputLine, Probe, RunEnd, RunOutput, RunnerError, TurnOrder,
 };
 use tokio::runtime::Handle;
 
@@ -93,6 +93,7 @@ impl Harness {
             workspace: Arc::new(Anywhere),
             parser: Arc::new(|| Box::new(ScriptParser)),
             runner_name: "process".into(),
+            abilities: Abilities { deltas: true, ..Abilities::default() },
             format: "script".into(),
         };
         let outside = Outside {

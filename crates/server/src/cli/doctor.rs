@@ -4,6 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use tokenrail_persistence::{OpenError, is_in_use};
+use tokenrail_ports::Abilities;
 
 use super::client::Client;
 use super::screen::{Screen, Style};
@@ -139,6 +140,17 @@ async fn server(config: &Config) -> Finding {
     }
 }
 
+/// What agents of a type can do, as a list of words.
+fn abilities(abilities: Abilities) -> String {
+    let Abilities { deltas, resume, interrupt } = abilities;
+    let words = [(deltas, "deltas"), (resume, "resume"), (interrupt, "interrupt")];
+    let words: Vec<&str> = words.into_iter().filter(|(can, _)| *can).map(|(_, word)| word).collect();
+    format!(
+        "can: {}",
+        if words.is_empty() { "none of deltas, resume, interrupt".to_owned() } else { words.join(", ") }
+    )
+}
+
 async fn programs(config: &Config) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (name, agent) in &config.agents {
@@ -151,8 +163,8 @@ async fn programs(config: &Config) -> Vec<Finding> {
             }
         };
         let probe = kind.runner.probe().await;
-        let what =
-            [probe.program.clone(), probe.version].into_iter().flatten().collect::<Vec<_>>().join(", ");
+        let what = [probe.program.clone(), probe.version, Some(abilities(kind.abilities))];
+        let what = what.into_iter().flatten().collect::<Vec<_>>().join(", ");
         let needed = config.default_agent.as_deref() == name.strip_prefix("agents.");
         findings.push(match probe.problem {
             None => finding(&name, Verdict::Good, what),
