@@ -264,7 +264,8 @@ pub(crate) struct AgentTypeDto<'a> {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Abilities)]
-struct AbilitiesDto {
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "Abilities"))]
+pub(crate) struct AbilitiesDto {
     /// They speak in pieces, and not in whole messages.
     deltas: bool,
     /// A later turn knows of the earlier ones.

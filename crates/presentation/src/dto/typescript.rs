@@ -7,6 +7,7 @@ use std::{env, fs};
 use tokenrail_domain::{AgentStatus, ErrorClass, MessageOutcome, TurnOutcome};
 use ts_rs::{Config, TS};
 
+use super::agent::AbilitiesDto;
 use super::message::{BlockDto, ContentDto};
 use super::turn::AgentResultDto;
 use super::*;
@@ -124,6 +125,7 @@ fn answers(out: &mut Declarations) {
     out.of::<AgentStatusDto>();
     out.of::<AgentRefDto>();
     out.of::<AcceptedDto>();
+    out.of::<AbilitiesDto>();
     out.of::<AgentTypeDto<'_>>();
     out.of::<TicketDto<'_>>();
     out.of::<AgentMessageDto<'_>>();

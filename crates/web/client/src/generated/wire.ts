@@ -164,11 +164,22 @@ export type Accepted = {
   queued: number;
 };
 
+/** What agents of a type can do, beyond what all can. */
+export type Abilities = {
+  /** They speak in pieces, and not in whole messages. */
+  deltas: boolean;
+  /** A later turn knows of the earlier ones. */
+  resume: boolean;
+  /** When cancelled, they end their turn by themselves, with a result. */
+  interrupt: boolean;
+};
+
 /** One configured agent type, as it stands. */
 export type AgentType = {
   type: string;
   runner: string;
   format: string;
+  can: Abilities;
   /** It is launched where a launch names no type. */
   default: boolean;
   /** Whether it could be started now. */
