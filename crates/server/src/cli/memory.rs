@@ -10,7 +10,7 @@ use std::time::Duration;
 /// glibc gives a heap to each thread, and raises by itself the size from which freed memory goes back to the system: after
 /// a flood a server would keep several times of what it uses. With these settings it keeps what it uses.
 const SETTINGS: [(&str, &str); 3] =
-    [("MALLOC_ARENA_MAX", "2"), ("MALLOC_MMAP_THRESHOLD_", "262144"), ("MALLOC_TRIM_THRESHOLD_", "262144")];
+    [("MALLOC_ARENA_MAX", "2"), ("MALLOC_MMAP_THRESHOLD_", "2097152"), ("MALLOC_TRIM_THRESHOLD_", "2097152")];
 
 /// Whoever sets one of these knows what it is for.
 const OTHERS: [&str; 2] = ["GLIBC_TUNABLES", "LD_PRELOAD"];
