@@ -8,6 +8,7 @@ use tokenrail_domain::{
 use tokenrail_ports::Activity;
 
 use crate::errors;
+use crate::open_message::OpenMessage;
 use crate::voice::Voice;
 
 /// The session, and the turn in which its agent is.
@@ -76,6 +77,25 @@ impl Conversation {
         if !text.is_empty() {
             self.last_text = text;
         }
+    }
+
+    /// Says the end of the message that is open, if one is.
+    pub(crate) fn end(&mut self, open: &mut Option<OpenMessage>, said: &mut Vec<Said>) {
+        if let Some(mut open) = self.break_off(open, said) {
+            open.finish(None, &mut self.voice(said));
+        }
+    }
+
+    /// Says what is held back of the open message, and leaves it open for whoever ends the turn.
+    pub(crate) fn break_off(
+        &mut self,
+        open: &mut Option<OpenMessage>,
+        said: &mut Vec<Said>,
+    ) -> Option<OpenMessage> {
+        let mut open = open.take()?;
+        open.flush(&mut self.voice(said));
+        self.heard(open.text());
+        Some(open)
     }
 
     /// Whether the turn has a message with text.

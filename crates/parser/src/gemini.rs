@@ -117,17 +117,17 @@ impl GeminiParser {
                 open.say(0, Piece::Text, content.get(), &mut self.conversation.voice(said));
             }
             (Some("assistant"), content) => {
-                self.end_message(said);
+                self.conversation.end(&mut self.open, said);
                 let whole = fields::text(content).unwrap_or_default().into_owned();
                 self.conversation.whole(vec![ContentBlock::Text(whole)], said);
             }
-            (Some("user"), _) => self.end_message(said),
+            (Some("user"), _) => self.conversation.end(&mut self.open, said),
             _ => said.push(notice("message", JsonText::new_unchecked(text))),
         }
     }
 
     fn tool_use(&mut self, line: &GeminiLine<'_>, said: &mut Vec<Said>) {
-        self.end_message(said);
+        self.conversation.end(&mut self.open, said);
         let call = ToolCall {
             call: fields::text(line.tool_id).unwrap_or_default().into_owned(),
             tool: fields::text(line.tool_name).unwrap_or_default().into_owned(),
@@ -138,7 +138,7 @@ impl GeminiParser {
     }
 
     fn tool_result(&mut self, line: &GeminiLine<'_>, said: &mut Vec<Said>) {
-        self.end_message(said);
+        self.conversation.end(&mut self.open, said);
         let failure: Failure<'_> = fields::read(line.error);
         let result = ToolResult {
             call: fields::text(line.tool_id).unwrap_or_default().into_owned(),
@@ -165,25 +165,11 @@ impl GeminiParser {
             None => self.conversation.last_error(),
         });
         if failed {
-            self.break_off(said);
+            self.conversation.break_off(&mut self.open, said);
         } else {
-            self.end_message(said);
+            self.conversation.end(&mut self.open, said);
         }
         let usage = fields::object(line.stats);
         self.conversation.close(TurnClose { error, usage, ..TurnClose::default() }, said);
-    }
-
-    fn end_message(&mut self, said: &mut Vec<Said>) {
-        if let Some(mut open) = self.break_off(said) {
-            open.finish(None, &mut self.conversation.voice(said));
-        }
-    }
-
-    /// Says what is held back of the open message, and leaves it open for whoever ends the turn.
-    fn break_off(&mut self, said: &mut Vec<Said>) -> Option<OpenMessage> {
-        let mut open = self.open.take()?;
-        open.flush(&mut self.conversation.voice(said));
-        self.conversation.heard(open.text());
-        Some(open)
     }
 }

@@ -94,7 +94,7 @@ impl IMessageParser for JsonlParser {
         }
         // A line without a kind may have been a result all the same.
         if !self.conversation.is_closed() {
-            self.end_message(said);
+            self.conversation.end(&mut self.open, said);
             self.conversation.close(TurnClose::default(), said);
         }
     }
@@ -117,7 +117,7 @@ impl JsonlParser {
         match &mut self.open {
             Some(open) => {
                 open.repeat(block, &mut self.conversation.voice(said));
-                self.end_message(said);
+                self.conversation.end(&mut self.open, said);
                 self.conversation.heard(text);
             }
             None => self.conversation.whole(vec![block], said),
@@ -125,7 +125,7 @@ impl JsonlParser {
     }
 
     fn tool_call(&mut self, line: &Fields<'_>, said: &mut Vec<Said>) {
-        self.end_message(said);
+        self.conversation.end(&mut self.open, said);
         let mapping = &self.mapping;
         let input = line.at(&mapping.input).map_or("{}", RawValue::get);
         let call = ToolCall {
@@ -138,7 +138,7 @@ impl JsonlParser {
     }
 
     fn tool_result(&mut self, line: &Fields<'_>, said: &mut Vec<Said>) {
-        self.end_message(said);
+        self.conversation.end(&mut self.open, said);
         let mapping = &self.mapping;
         let result = ToolResult {
             call: owned(line.at(&mapping.call)),
@@ -161,29 +161,15 @@ impl JsonlParser {
         });
         let text = owned(line.at(&mapping.result));
         if error.is_some() {
-            self.break_off(said);
+            self.conversation.break_off(&mut self.open, said);
         } else {
             self.conversation.begin_turn(said);
-            self.end_message(said);
+            self.conversation.end(&mut self.open, said);
             if !self.conversation.has_spoken() {
                 self.conversation.whole(vec![ContentBlock::Text(text.clone())], said);
             }
         }
         self.conversation.close(TurnClose { error, text, usage, ..TurnClose::default() }, said);
-    }
-
-    fn end_message(&mut self, said: &mut Vec<Said>) {
-        if let Some(mut open) = self.break_off(said) {
-            open.finish(None, &mut self.conversation.voice(said));
-        }
-    }
-
-    /// Says what is held back of the open message, and leaves it open for whoever ends the turn.
-    fn break_off(&mut self, said: &mut Vec<Said>) -> Option<OpenMessage> {
-        let mut open = self.open.take()?;
-        open.flush(&mut self.conversation.voice(said));
-        self.conversation.heard(open.text());
-        Some(open)
     }
 }
 
