@@ -1,6 +1,9 @@
 //! One file of the page as an answer.
 
+use std::borrow::Cow;
+
 use actix_web::http::header::{self, EntityTag, Header, IfNoneMatch};
+use actix_web::web::Bytes;
 use actix_web::{HttpRequest, HttpResponse};
 use rust_embed::{EmbeddedFile, RustEmbed};
 
@@ -49,7 +52,15 @@ fn answer(request: &HttpRequest, name: &str, file: EmbeddedFile) -> HttpResponse
     if known {
         return answer.finish();
     }
-    answer.insert_header((header::CONTENT_TYPE, content_type(name))).body(file.data.into_owned())
+    answer.insert_header((header::CONTENT_TYPE, content_type(name))).body(body(file.data))
+}
+
+/// The bytes as they are in the program: nothing is copied.
+fn body(data: Cow<'static, [u8]>) -> Bytes {
+    match data {
+        Cow::Borrowed(bytes) => Bytes::from_static(bytes),
+        Cow::Owned(bytes) => bytes.into(),
+    }
 }
 
 /// Whether the browser has these very bytes already.

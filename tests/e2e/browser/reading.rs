@@ -17,7 +17,7 @@ async fn who_scrolls_up_is_left_alone_until_he_goes_back() {
     let server = TestServer::start();
     let browser = Browser::start();
     let hurry = server.folder.path().join("hurry");
-    let id = server.launch(&json!({ "deltas": 20_000, "pace_us": 4000, "hurry": hurry })).await;
+    let id = server.launch(&json!({ "deltas": 40_000, "pace_us": 1000, "hurry": hurry })).await;
     let tab = tab_on(&browser, &server, &id).await;
     // So much that there is something to scroll.
     tab.until(&format!("{LENGTH} > 6000 && {DISTANCE} < 48")).await;

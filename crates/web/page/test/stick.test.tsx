@@ -59,6 +59,21 @@ test("it stays where the reader has scrolled up to, and offers the way back", ()
   expect(screen.getByText("following")).toBeTruthy();
 });
 
+test("a turn of the wheel up ends it before the list has scrolled, however quick the output is", () => {
+  const { rerender } = render(<List rows={20} />);
+  fireEvent.wheel(list(), { deltaY: -100 });
+  list().scrollTop = 1900;
+  rerender(<List rows={25} />);
+  expect(list().scrollTop).toBe(1900);
+  expect(screen.getByText("away")).toBeTruthy();
+});
+
+test("what fits into the list is not scrolled", () => {
+  render(<List rows={4} />);
+  fireEvent.wheel(list(), { deltaY: -100 });
+  expect(screen.getByText("following")).toBeTruthy();
+});
+
 test("a reader who scrolls back to the end follows again", () => {
   render(<List rows={20} />);
   scrollTo(300, true);

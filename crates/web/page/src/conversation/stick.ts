@@ -60,9 +60,15 @@ export function useStickToEnd(list: RefObject<HTMLElement | null>, content: unkn
     observer?.observe(element);
     if (element.firstElementChild) observer?.observe(element.firstElementChild);
     const stop = listen(element, (scrolled) => follow(nextFollowing(now.current, scrolled)));
+    // Released at once: by the time the list has scrolled, quick output has pinned it to its end again.
+    const turned = ({ deltaY }: WheelEvent) => {
+      if (deltaY < 0 && element.clientHeight < element.scrollHeight) follow(false);
+    };
+    element.addEventListener("wheel", turned, { passive: true });
     return () => {
       observer?.disconnect();
       stop();
+      element.removeEventListener("wheel", turned);
     };
   }, [list, pin, follow]);
   const toEnd = useCallback(() => {
