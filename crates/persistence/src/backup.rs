@@ -1,6 +1,7 @@
 //! A copy of a database that is in use.
 
 use std::fs::File;
+use std::io;
 use std::path::Path;
 
 use rusqlite::named_params;
@@ -27,10 +28,10 @@ pub fn backup(folder: &Path, to: &Path) -> Result<Diagnosis, OpenError> {
     }
     let target = Folder::claim(to)?;
     let unfinished = target.private_file(UNFINISHED)?;
-    let copied = copy(&source, &unfinished);
-    if let Err(error) = copied {
-        // What went wrong first is what has to be said.
+    if let Err(error) = copy(&source, &unfinished) {
+        // The folder is as empty as it was, for the next try. What went wrong first is what has to be said.
         let _ = std::fs::remove_file(&unfinished);
+        target.leave_empty();
         return Err(error);
     }
     let finished = database_path(to);
@@ -42,7 +43,7 @@ pub fn backup(folder: &Path, to: &Path) -> Result<Diagnosis, OpenError> {
 fn copy(source: &Path, to: &Path) -> Result<(), OpenError> {
     let failed = |error| OpenError::sqlite(source, error);
     let db = open_source(source, StoreLimits::default().busy_timeout_ms).map_err(failed)?;
-    let name = to.to_string_lossy();
+    let name = to.to_str().ok_or_else(|| OpenError::io(to, io::ErrorKind::InvalidFilename.into()))?;
     db.execute("VACUUM INTO :to", named_params! { ":to": name }).map_err(failed)?;
     sync(to)
 }
@@ -50,4 +51,20 @@ fn copy(source: &Path, to: &Path) -> Result<(), OpenError> {
 /// What was written survives a power loss.
 fn sync(path: &Path) -> Result<(), OpenError> {
     File::open(path).and_then(|file| file.sync_all()).map_err(|error| OpenError::io(path, error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_backup_of_what_is_no_database_leaves_nothing_behind() {
+        let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        std::fs::write(database_path(from.path()), "this is no database".repeat(100)).unwrap();
+        for _ in 0..2 {
+            let refused = backup(from.path(), to.path());
+            assert!(matches!(refused, Err(OpenError::Corrupt { .. })), "{refused:?}");
+            assert_eq!(std::fs::read_dir(to.path()).unwrap().count(), 0);
+        }
+    }
 }

@@ -58,14 +58,18 @@ impl Folder {
         private_file(&path).map_err(|error| OpenError::io(&path, error))?;
         Ok(path)
     }
-}
 
-impl Folder {
     /// Makes an empty file that its owner alone can read.
     pub(crate) fn private_file(&self, name: &str) -> Result<PathBuf, OpenError> {
         let path = self.path.join(name);
         private_file(&path).map_err(|error| OpenError::io(&path, error))?;
         Ok(path)
+    }
+
+    /// Gives the folder back without a trace, where nothing came of what it was claimed for.
+    pub(crate) fn leave_empty(self) {
+        // What cannot be removed is an empty file.
+        let _ = std::fs::remove_file(self.path.join(LOCK));
     }
 
     /// Remembers that the folder has a database.
