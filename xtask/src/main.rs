@@ -162,6 +162,7 @@ fn lint() -> Result<(), Failure> {
     process::step("formatting", process::cargo().args(["fmt", "--all", "--", "--check"]))?;
     let clippy = ["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"];
     process::step("clippy", process::cargo().args(clippy))?;
+    planted::check()?;
     layers::run()?;
     tidy::run()
 }

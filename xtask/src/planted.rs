@@ -1,5 +1,7 @@
 //! Proves that the simulation finds bugs: builds it with bugs in the application, and hunts for each.
 
+use std::process::Command;
+
 use crate::{Failure, process, workspace};
 
 /// Adds `--cfg planted_bugs` for the crates of this workspace only, so that nothing else is built again, and what is
@@ -7,9 +9,20 @@ use crate::{Failure, process, workspace};
 const WRAPPER: &str = "tests/simulation/rustc-with-planted-bugs";
 const TEST: &str = "planted::each_planted_bug_is_found";
 
+/// Whether it can be built with the bugs: no other build sees that code.
+pub(crate) fn check() -> Result<(), Failure> {
+    let check = ["check", "--workspace", "--locked", "--test", "simulation"];
+    process::step("the planted bugs", cargo().args(check))
+}
+
+fn cargo() -> Command {
+    let mut cargo = process::cargo();
+    cargo.env("RUSTC_WORKSPACE_WRAPPER", workspace::root().join(WRAPPER));
+    cargo
+}
+
 pub(crate) fn run() -> Result<(), Failure> {
-    let mut tests = process::cargo();
-    tests.env("RUSTC_WORKSPACE_WRAPPER", workspace::root().join(WRAPPER));
+    let mut tests = cargo();
     tests.args([
         "test",
         "--workspace",
