@@ -116,6 +116,11 @@ impl TestServer {
         process.wait().expect("an end")
     }
 
+    /// Waits for the end of a server that has been told to stop.
+    pub(crate) fn wait(&mut self) -> std::process::ExitStatus {
+        self.process.take().expect("it runs").wait().expect("an end")
+    }
+
     pub(crate) fn pid(&self) -> u32 {
         self.process.as_ref().expect("it runs").id()
     }

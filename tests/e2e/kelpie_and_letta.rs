@@ -110,3 +110,63 @@ async fn an_agent_runs_on_when_its_client_goes_and_did_not_ask() {
     let history = server.get(&format!("/v1/agents/{id}/messages?order=asc")).await;
     assert_eq!(history[1]["content"], numbers(6));
 }
+
+/// A run that waits for its gate in the middle: its id, and the gate.
+async fn gated(server: &TestServer, bare: &str, number: u32) -> (String, std::path::PathBuf) {
+    let gate = server.folder.path().join(format!("gate-{number}"));
+    let script = json!({ "deltas": 6, "gate": gate, "gate_after": 3 });
+    let (status, sent) =
+        server.post(&format!("/api/agents/{bare}/messages"), &json!({ "content": script.to_string() })).await;
+    assert_eq!((status.as_u16(), &sent["turn"]), (202, &json!(number)), "{sent}");
+    (format!("run-{bare}-{number}"), gate)
+}
+
+async fn outcomes(server: &TestServer, bare: &str) -> Vec<String> {
+    let turns = server.get(&format!("/api/agents/{bare}/turns")).await;
+    turns.as_array().unwrap().iter().map(|turn| turn["status"].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn who_cancels_one_run_cancels_no_other() {
+    let server = start();
+    let (id, bare) = made(&server).await;
+    let (one, first_gate) = gated(&server, &bare, 1).await;
+    server.wait_until(&bare, |agent| 3 < agent["head"].as_u64().unwrap()).await;
+    let (two, _) = gated(&server, &bare, 2).await;
+    let (three, _) = gated(&server, &bare, 3).await;
+    let (four, last_gate) = gated(&server, &bare, 4).await;
+    // Those that wait, by each of the ways that there are.
+    let named = json!({ "run_ids": [two] });
+    let (_, cancelled) = server.post(&format!("/v1/agents/{id}/messages/cancel"), &named).await;
+    assert_eq!(cancelled, json!({ two: "cancelled" }));
+    let (status, _) = server.post(&format!("/v1/runs/{three}/cancel"), &json!({})).await;
+    assert_eq!(status.as_u16(), 200);
+    std::fs::write(first_gate, "").unwrap();
+    server.wait_until(&bare, |agent| agent["turn"] == 4 && agent["status"] == "running").await;
+    // One that has ended.
+    let (status, _) = server.post(&format!("/api/chat/{one}/stop"), &json!({})).await;
+    assert_eq!(status.as_u16(), 202);
+    std::fs::write(last_gate, "").unwrap();
+    server.wait_until(&bare, |agent| agent["turn"] == 4 && agent["endedAt"].is_string()).await;
+    assert_eq!(
+        outcomes(&server, &bare).await,
+        ["completed", "cancelled", "cancelled", "completed"],
+        "{four}"
+    );
+}
+
+#[tokio::test]
+async fn a_server_that_is_stopped_has_not_been_left_by_its_clients() {
+    let mut server = start();
+    let (id, bare) = made(&server).await;
+    let gate = server.folder.path().join("gate");
+    let script = json!({ "deltas": 6, "gate": gate, "gate_after": 3 });
+    let mut answer = say(&server, &id, "?cancelOnDisconnect=true", &script).await;
+    read_until(&mut answer, "\"content\":\"2 \"").await;
+    assert!(server.stop().success());
+    drop(answer);
+    server.start_again();
+    std::fs::write(gate, "").unwrap();
+    server.wait_until(&bare, |agent| agent["endedAt"].is_string()).await;
+    assert_eq!(outcomes(&server, &bare).await, ["completed"]);
+}

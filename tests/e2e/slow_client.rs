@@ -2,6 +2,7 @@
 
 use futures_util::SinkExt as _;
 use futures_util::future::join_all;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
@@ -48,6 +49,36 @@ async fn clients_that_stop_reading_are_cut_and_miss_nothing_when_they_resume() {
     assert!(resumed.read(Way::Sse, 100).await);
     assert!(resumed.read(Way::WebSocket, usize::MAX >> 1).await);
     assert!(resumed.bytes() == new.reader.bytes(), "the same bytes");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_stops_reading_does_not_keep_the_server_from_stopping() {
+    // Nothing but the stop itself ends a connection.
+    let limits = "[limits]\nsend_timeout_s = 3600\nshutdown_timeout_s = 3600\n";
+    let server = TestServer::start_with(&(fake_config() + limits));
+    let place = Place::of(&server);
+    let id = server.launch(&json!({ "deltas": DELTAS })).await;
+    server.wait_for_status(&id, "completed").await;
+    let path = format!("/api/agents/{id}/events?keep=true&since=0");
+    let stalled = ask(&place, &path, "text/event-stream").await;
+    let started = tokio::time::Instant::now();
+    while connections(&place) == 0 {
+        assert!(started.elapsed() < PATIENCE, "it is never taken");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    let pid = Pid::from_raw(server.pid().cast_signed()).unwrap();
+    kill_process(pid, Signal::TERM).unwrap();
+    while !has_ended(server.pid()) {
+        assert!(started.elapsed() < PATIENCE, "it waits for a client that does not read");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    drop(stalled);
+}
+
+/// Whether a process has ended, though nobody may have asked yet how.
+fn has_ended(pid: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    !status.lines().any(|line| line.starts_with("State:") && !line.contains('Z'))
 }
 
 /// What was streamed, and one of those who have read it.

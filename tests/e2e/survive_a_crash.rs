@@ -135,6 +135,27 @@ async fn a_graceful_stop_leaves_the_agents_unless_told_otherwise() {
 }
 
 #[tokio::test]
+async fn a_terminal_that_is_closed_stops_the_server_in_good_order_unless_it_was_told_to_stay() {
+    let mut server = TestServer::start_with(&fake_config());
+    for (how, stays) in [("--default-signal=HUP", false), ("--ignore-signal=HUP", true)] {
+        assert!(server.stop().success());
+        let plain = server.command(&["serve", "--log", "warn"]);
+        let mut command = Command::new("env");
+        command.arg(how).arg(plain.get_program()).args(plain.get_args());
+        server.start_by(command).unwrap();
+        let pid = Pid::from_raw(server.pid().cast_signed()).unwrap();
+        kill_process(pid, Signal::HUP).unwrap();
+        if stays {
+            let id = server.launch(&json!({ "deltas": 3 })).await;
+            server.wait_for_status(&id, "completed").await;
+        } else {
+            assert!(server.wait().success());
+            server.start_again();
+        }
+    }
+}
+
+#[tokio::test]
 async fn an_agent_whose_type_is_gone_from_the_configuration_runs_on_until_it_is_back() {
     let mut server = TestServer::start();
     let path = |name: &str| server.folder.path().join(name);

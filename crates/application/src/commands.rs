@@ -192,13 +192,17 @@ impl AgentService {
         let accepted = self.core.outside.agents.enqueue(turn, self.core.limits.queued_turns, key).await;
         drop(queue);
         match accepted {
-            // The first answer to the same key may have been that the outcome is unknown: then nobody runs it yet.
-            Ok(Enqueued::New { turn, queued } | Enqueued::Again { turn, queued }) => {
+            Ok(Enqueued::New { turn, queued }) => {
                 self.ensure_task(&agent);
                 if control.is_some() {
                     // It waits: nothing else tells those who look on that the queue is longer.
                     self.core.tell_status(id, agent.status, now);
                 }
+                Ok(Accepted { turn, queued })
+            }
+            // The first answer to the same key may have been that the outcome is unknown: then nobody runs it yet.
+            Ok(Enqueued::Again { turn, queued }) => {
+                self.ensure_task(&agent);
                 Ok(Accepted { turn, queued })
             }
             Ok(Enqueued::KeyReused) => Err(Refusal::KeyReused),

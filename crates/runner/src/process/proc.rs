@@ -71,9 +71,7 @@ impl SupervisorRecord {
         }
         found.open()
     }
-}
 
-impl SupervisorRecord {
     /// Kills the supervisor with all that descends from it; when it is gone, nobody can tell whose they were. It blocks.
     pub(super) fn kill_with_descendants(&self) -> io::Result<()> {
         let (Some(pidfd), Some(pid)) = (self.open()?, Pid::from_raw(self.pid)) else { return Ok(()) };
