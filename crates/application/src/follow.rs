@@ -106,10 +106,8 @@ impl Follower {
             }
             if self.cursor < bell.head {
                 let page = match self.page().await {
-                    // Purged while it was followed: there is no more to give.
-                    Err(StoreError::UnknownAgent(_)) if bell.gone => {
-                        return Ok(Next::End(StreamEnd::AgentDeleted));
-                    }
+                    // Purged while it was followed: there is no more to give. The bell may ring a little later.
+                    Err(StoreError::UnknownAgent(_)) => return Ok(Next::End(StreamEnd::AgentDeleted)),
                     page => page?,
                 };
                 return Ok(Next::Page(page));

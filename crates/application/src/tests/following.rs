@@ -1,10 +1,10 @@
 use std::sync::Arc;
 
 use tokenrail_domain::{Event, EventBody, Sequence};
-use tokenrail_ports::testing::{ScriptedRunner, Step};
+use tokenrail_ports::testing::{MemoryStore, ScriptedRunner, Step};
 use tokio::sync::Notify;
 
-use super::harness::{Harness, assert_dense, harness, words};
+use super::harness::{Harness, assert_dense, harness, harness_with, tiny_limits, words};
 use crate::{Launch, Next, StreamEnd};
 
 fn chatter(words: usize) -> Vec<Step> {
@@ -89,6 +89,30 @@ async fn a_delete_ends_the_streams() {
     deleted.unwrap();
     assert!(matches!(end, Ok(Next::End(StreamEnd::AgentDeleted))), "{end:?}");
     assert!(matches!(h.service.get(id).await, Err(crate::Refusal::NotFound(_))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_reads_history_while_it_is_purged_hears_that_it_was_deleted() {
+    for seed in 1..=300 {
+        let store = Arc::new(MemoryStore::new(seed));
+        let runner = Arc::new(ScriptedRunner::new([chatter(40)]));
+        let h = harness_with(store, runner, tiny_limits());
+        let id = h.launch("hi").await;
+        h.watch(id).await;
+        let (_, mut follower) = h.service.follow(id, Some(Sequence::START), false).await.unwrap();
+        let read = async {
+            loop {
+                match follower.next().await {
+                    Ok(Next::Page(_)) => {}
+                    other => return other,
+                }
+            }
+        };
+        let (deleted, end) = tokio::join!(h.service.delete(id, true), read);
+        deleted.unwrap();
+        let ends = [StreamEnd::AgentDeleted, StreamEnd::AgentEnded];
+        assert!(matches!(&end, Ok(Next::End(end)) if ends.contains(end)), "seed {seed}: {end:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

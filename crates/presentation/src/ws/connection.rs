@@ -211,7 +211,12 @@ impl Connection {
             Told::End { agent, end: StreamEnd::AgentEnded | StreamEnd::AgentDeleted, deleted } => {
                 self.unsubscribed(agent, deleted);
             }
-            Told::Broken { agent, error } => self.problem(&error.into(), Some(agent)),
+            Told::Broken { agent, error, deleted } => {
+                self.problem(&error.into(), Some(agent));
+                if let Some(at) = deleted {
+                    self.deleted(agent, at);
+                }
+            }
         }
     }
 

@@ -43,7 +43,12 @@ pub(crate) enum Told {
         deleted: Option<Timestamp>,
     },
     /// Its history cannot be read; it is followed no longer.
-    Broken { agent: AgentId, error: StoreError },
+    Broken {
+        agent: AgentId,
+        error: StoreError,
+        /// When it was deleted, where that was heard of already.
+        deleted: Option<Timestamp>,
+    },
 }
 
 impl Subscriptions {
@@ -118,8 +123,8 @@ impl Subscriptions {
                 Some(Told::End { agent, end, deleted })
             }
             Err(error) => {
-                self.known.remove(&agent);
-                Some(Told::Broken { agent, error })
+                let deleted = self.known.remove(&agent).and_then(|gone| gone.deleted);
+                Some(Told::Broken { agent, error, deleted })
             }
         }
     }
