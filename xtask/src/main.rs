@@ -159,10 +159,13 @@ fn no_arguments(command: &str, args: &[String]) -> Result<(), Failure> {
 }
 
 fn lint() -> Result<(), Failure> {
+    let begun = std::time::Instant::now();
     process::step("formatting", process::cargo().args(["fmt", "--all", "--", "--check"]))?;
     let clippy = ["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"];
     process::step("clippy", process::cargo().args(clippy))?;
     planted::check()?;
     layers::run()?;
-    tidy::run()
+    tidy::run()?;
+    println!("==> linted in {} s", begun.elapsed().as_secs());
+    Ok(())
 }

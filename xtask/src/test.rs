@@ -4,7 +4,7 @@ mod foreign;
 
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::{Failure, claude, process, tools, web};
 use foreign::{BROWSER_TESTS, Foreign, foreign};
@@ -12,9 +12,14 @@ use foreign::{BROWSER_TESTS, Foreign, foreign};
 /// In the path of each test that mounts a file system.
 const MOUNT_TESTS: &str = "with_a_small_disk";
 
-/// In the paths of the tests that take minutes. Each part has a run of its own, so that nothing else uses the machine.
-const LONG_TESTS: [(&str, &str); 4] =
-    [("real crashes", "real_crashes::"), ("torture", "torture::"), ("load", "load::"), ("soak", "soak::")];
+/// The tests that take minutes, by what is in their paths, and how many of them at once. Each part has a run of its
+/// own, so that nothing else uses the machine: a thousand clients need both of its processors.
+const LONG_TESTS: [(&str, &str, &str); 4] = [
+    ("real crashes", "real_crashes::", "2"),
+    ("torture", "torture::", "2"),
+    ("load", "load::", "1"),
+    ("soak", "soak::", "1"),
+];
 
 /// Tests that can be made longer, each by a variable.
 pub(crate) const KILLS: Longer = Longer { test: "real_crashes::kill_loop", variable: "TOKENRAIL_TEST_KILLS" };
@@ -43,48 +48,68 @@ enum Outcome {
 struct Row {
     what: &'static str,
     outcome: Outcome,
+    took: Duration,
+}
+
+impl Row {
+    fn of(what: &'static str, part: impl FnOnce() -> Outcome) -> Self {
+        let begun = Instant::now();
+        let outcome = part();
+        Self { what, outcome, took: begun.elapsed() }
+    }
 }
 
 pub(crate) fn run(which: &Which) -> Result<(), Failure> {
     need_a_c_compiler()?;
-    // All targets in one go: the tests start the server's program too, and `cargo test` alone would not build it.
-    let build = ["build", "--workspace", "--all-targets", "--locked"];
-    process::step("building everything", process::cargo().args(build))?;
     let rows = match which {
-        Which::All => every_part(),
+        Which::All => every_part()?,
         Which::Only(name) => only_named(name)?,
     };
     println!("\n{}", table(&rows));
     verdict(&rows, is_set("CI"))
 }
 
-fn every_part() -> Vec<Row> {
-    let foreign = foreign(|_| true);
-    let npm = web::fetch();
+/// All targets in one go: the tests start the server's program too, and `cargo test` alone would not build it.
+fn build() -> Result<(), Failure> {
+    let build = ["build", "--workspace", "--all-targets", "--locked"];
+    process::step("building everything", process::cargo().args(build))
+}
+
+fn every_part() -> Result<Vec<Row>, Failure> {
+    let begun = Instant::now();
+    // What is fetched is waited for, and what is built is worked for.
+    let (built, foreign, npm) = std::thread::scope(|scope| {
+        let built = scope.spawn(build);
+        let (foreign, npm) = (foreign(|_| true), web::fetch());
+        (built.join(), foreign, npm)
+    });
+    built.map_err(|_| Failure::new("the build has panicked"))??;
+    println!("==> built and fetched in {} s", begun.elapsed().as_secs());
     let program = claude_of(&foreign);
     let mut rows = vec![
-        Row { what: "rust tests", outcome: rust_tests(program, &foreign) },
-        Row { what: "small disk", outcome: mount_tests(program) },
+        Row::of("rust tests", || rust_tests(program, &foreign)),
+        Row::of("small disk", || mount_tests(program)),
     ];
-    for (what, tests) in LONG_TESTS {
-        rows.push(Row { what, outcome: long_tests(what, tests) });
+    for (what, tests, at_once) in LONG_TESTS {
+        rows.push(Row::of(what, || long_tests(what, tests, at_once)));
     }
     for program in &foreign {
-        rows.push(Row { what: program.what, outcome: foreign_tests(program) });
+        rows.push(Row::of(program.what, || foreign_tests(program)));
     }
     for package in web::PACKAGES {
-        rows.push(Row { what: package.what, outcome: package_tests(&package, &npm) });
+        rows.push(Row::of(package.what, || package_tests(&package, &npm)));
     }
-    rows
+    Ok(rows)
 }
 
 fn only_named(name: &str) -> Result<Vec<Row>, Failure> {
+    build()?;
     let named = process::output("looking for tests", cargo_test(None).args(["--", name, "--list"]))?;
     // What no test of that name needs is not fetched.
     let foreign = foreign(|tests| named.lines().any(|test| test.contains(tests)));
-    let tests = Row { what: "rust tests", outcome: named_tests(name, claude_of(&foreign), &foreign) };
+    let tests = Row::of("rust tests", || named_tests(name, claude_of(&foreign), &foreign));
     let missing = foreign.iter().filter_map(|it| Some((it.what, it.ready.as_ref().err()?)));
-    let missing = missing.map(|(what, reason)| Row { what, outcome: not_run(reason) });
+    let missing = missing.map(|(what, reason)| Row::of(what, || not_run(reason)));
     Ok(std::iter::once(tests).chain(missing).collect())
 }
 
@@ -97,7 +122,7 @@ fn claude_of(foreign: &[Foreign]) -> Option<&Path> {
 fn rust_tests(program: Option<&Path>, foreign: &[Foreign]) -> Outcome {
     let mut tests = cargo_test(program);
     tests.args(["--", "--skip", MOUNT_TESTS]);
-    for (_, long) in LONG_TESTS {
+    for (_, long, _) in LONG_TESTS {
         tests.args(["--skip", long]);
     }
     for program in foreign {
@@ -106,17 +131,16 @@ fn rust_tests(program: Option<&Path>, foreign: &[Foreign]) -> Outcome {
     counted("rust tests", &mut tests)
 }
 
-fn long_tests(what: &str, path: &str) -> Outcome {
+fn long_tests(what: &str, path: &str, at_once: &str) -> Outcome {
     let mut tests = cargo_test(None);
     tests.args(["--test", "crashes", "--", path, "--skip", tools::STRACE_TESTS, "--skip", MOUNT_TESTS]);
-    counted(what, tests.args(["--test-threads", "2"]))
+    counted(what, tests.args(["--test-threads", at_once]))
 }
 
 /// Runs one of the long tests, as long as asked.
 pub(crate) fn longer(which: &Longer, amount: Option<u64>) -> Result<(), Failure> {
     need_a_c_compiler()?;
-    let build = ["build", "--workspace", "--all-targets", "--locked"];
-    process::step("building everything", process::cargo().args(build))?;
+    build()?;
     let mut tests = cargo_test(None);
     tests.args(["--test", "crashes", "--", which.test, "--nocapture", "--test-threads", "1"]);
     if let Some(amount) = amount {
@@ -129,8 +153,7 @@ pub(crate) fn longer(which: &Longer, amount: Option<u64>) -> Result<(), Failure>
 pub(crate) fn in_the_browser(tests: &str, setting: Option<(&str, &Path)>) -> Result<(), Failure> {
     need_a_c_compiler()?;
     let settings = foreign::browser()?;
-    let build = ["build", "--workspace", "--all-targets", "--locked"];
-    process::step("building everything", process::cargo().args(build))?;
+    build()?;
     let mut command = cargo_test(None);
     command.envs(settings).envs(setting);
     command.args([
@@ -273,14 +296,14 @@ fn not_run(reason: &Failure) -> Outcome {
 }
 
 fn table(rows: &[Row]) -> String {
-    let heading = format!("{:<14} | result", "what");
-    let lines = rows.iter().map(|Row { what, outcome }| {
+    let heading = format!("{:<14} | {:>7} | result", "what", "seconds");
+    let lines = rows.iter().map(|Row { what, outcome, took }| {
         let result = match outcome {
             Outcome::Passed { tests } => format!("passed ({tests})"),
             Outcome::Failed { reason } => format!("FAILED ({reason})"),
             Outcome::NotRun { reason } => format!("NOT RUN ({reason})"),
         };
-        format!("{what:<14} | {result}")
+        format!("{what:<14} | {:>7} | {result}", took.as_secs())
     });
     std::iter::once(heading).chain(lines).collect::<Vec<_>>().join("\n")
 }
@@ -288,7 +311,7 @@ fn table(rows: &[Row]) -> String {
 /// A part that did not run may be all right at a desk, where somebody reads the table. Nobody reads it in CI.
 fn verdict(rows: &[Row], everything_must_run: bool) -> Result<(), Failure> {
     let mut faults = Vec::new();
-    for Row { what, outcome } in rows {
+    for Row { what, outcome, took: _ } in rows {
         match outcome {
             Outcome::Failed { .. } => faults.push(format!("{what} failed")),
             Outcome::NotRun { .. } if everything_must_run => faults.push(format!("{what} did not run")),

@@ -9,7 +9,7 @@ fn tally(lines: &[&str]) -> Tally {
 }
 
 fn row(outcome: Outcome) -> Row {
-    Row { what: "rust tests", outcome }
+    Row { what: "rust tests", outcome, took: Duration::from_secs(12) }
 }
 
 #[test]
@@ -54,13 +54,18 @@ fn a_filter_that_fits_nothing_and_an_ignored_test_are_no_success() {
 fn what_did_not_run_is_a_failure_where_everything_must_run() {
     let rows = [
         row(Outcome::Passed { tests: 1 }),
-        Row { what: "claude CLI", outcome: Outcome::NotRun { reason: "npm is missing".into() } },
+        Row {
+            what: "claude CLI",
+            outcome: Outcome::NotRun { reason: "npm is missing".into() },
+            took: Duration::ZERO,
+        },
     ];
     assert!(verdict(&rows, false).is_ok());
     assert_eq!(verdict(&rows, true).unwrap_err().to_string(), "claude CLI did not run");
     assert_eq!(
         table(&rows),
-        "what           | result\nrust tests     | passed (1)\nclaude CLI     | NOT RUN (npm is missing)"
+        "what           | seconds | result\nrust tests     |      12 | passed (1)\n\
+         claude CLI     |       0 | NOT RUN (npm is missing)"
     );
 }
 
