@@ -96,6 +96,7 @@ fuzz! {
     bad_output_is_cut_into_the_same_lines: "line_framer", 600_000;
     bad_event_streams_are_read_as_the_standard_says: "sse_decoder", 600_000;
     bad_lines_of_agents_keep_the_rules_of_messages: "agent_parser", 150_000;
+    bad_lines_of_any_format_keep_the_rules_of_messages: "format_parsers", 60_000;
     bad_deltas_lose_no_text: "message_assembler", 300_000;
     bad_batches_are_refused: "packed_batch", 300_000;
     bad_configurations_are_refused_with_their_place: "config", 40_000;

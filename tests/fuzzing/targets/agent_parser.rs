@@ -2,7 +2,7 @@
 
 use tokenrail_domain::{EventBody, Said};
 use tokenrail_parser::ClaudeParser;
-use tokenrail_ports::IMessageParser as _;
+use tokenrail_ports::IMessageParser;
 
 use super::said_messages;
 
@@ -67,18 +67,22 @@ const LONGER: usize = 40;
 const MORE_PER_LINE: usize = 4096;
 
 pub(crate) fn run(data: &[u8]) {
+    check(data, || Box::new(ClaudeParser::new()));
+}
+
+/// Checks what a parser makes of these lines.
+pub(crate) fn check(data: &[u8], parser: impl Fn() -> Box<dyn IMessageParser>) {
     let lines: Vec<&[u8]> = data.split(|byte| *byte == b'\n').collect();
-    let said = parsed(&lines);
+    let said = parsed(&lines, parser());
     // A cost that is no number is not equal to itself.
-    assert_eq!(format!("{said:?}"), format!("{:?}", parsed(&lines)), "the same lines say the same");
+    assert_eq!(format!("{said:?}"), format!("{:?}", parsed(&lines, parser())), "the same lines say the same");
     said_messages::check(&said);
     let bytes: usize = said.iter().map(size).sum();
     let bound = LONGER * data.len() + MORE_PER_LINE * lines.len();
     assert!(bytes <= bound, "{} bytes say {bytes}", data.len());
 }
 
-fn parsed(lines: &[&[u8]]) -> Vec<Said> {
-    let mut parser = ClaudeParser::new();
+fn parsed(lines: &[&[u8]], mut parser: Box<dyn IMessageParser>) -> Vec<Said> {
     let mut said = Vec::new();
     for line in lines {
         parser.parse(line, &mut said);

@@ -7,6 +7,7 @@ mod agent_parser;
 mod config;
 mod cursor;
 mod event_stream;
+mod format_parsers;
 mod line_framer;
 mod message_assembler;
 mod packed_batch;
@@ -28,10 +29,11 @@ pub(crate) struct Target {
     pub(crate) words: &'static [&'static str],
 }
 
-pub(crate) const TARGETS: [Target; 10] = [
+pub(crate) const TARGETS: [Target; 11] = [
     Target { name: "line_framer", run: line_framer::run, words: line_framer::WORDS },
     Target { name: "sse_decoder", run: sse_decoder::run, words: sse_decoder::WORDS },
     Target { name: "agent_parser", run: agent_parser::run, words: agent_parser::WORDS },
+    Target { name: "format_parsers", run: format_parsers::run, words: format_parsers::WORDS },
     Target { name: "message_assembler", run: message_assembler::run, words: &[] },
     Target { name: "packed_batch", run: packed_batch::run, words: &[] },
     Target { name: "config", run: config::run, words: config::WORDS },
