@@ -1,5 +1,6 @@
 //! Conversations with the AI SDK: which agent and turn a request is about, and the stream that answers it.
 
+mod intake;
 mod run;
 mod socket;
 mod stream;
@@ -13,6 +14,7 @@ use crate::dto::{ChatRequest, Saying};
 use crate::error::Problem;
 use crate::guard::hex;
 
+pub(crate) use intake::receive;
 pub(crate) use run::RunId;
 pub(crate) use socket::{__path_chat_socket, chat_socket};
 pub(crate) use stream::{ChatNext, ChatStream};
