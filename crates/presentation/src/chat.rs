@@ -42,9 +42,9 @@ pub(crate) async fn say(api: &Api, request: ChatRequest, version: SdkVersion) ->
     let (agent, turn) = match (chat, agent) {
         (Some(chat), _) => converse(api, chat, saying).await?,
         (None, Some(agent)) => {
-            let known = api.service().send(agent, saying.prompt.clone(), key(&saying)).await;
+            let known = api.service().say(agent, saying.prompt.clone(), key(&saying)).await;
             match known {
-                Ok(accepted) => (agent, accepted.turn),
+                Ok(said) => (said.agent, said.turn),
                 // It was said elsewhere.
                 Err(Refusal::NotFound(_)) => converse(api, mint(api), saying).await?,
                 Err(refusal) => return Err(refusal.into()),
@@ -71,8 +71,9 @@ fn mint(api: &Api) -> String {
     hex(&api.random()[..16])
 }
 
-/// What makes a message be answered once. A client that edits a message keeps its id, so the text is a part of it.
-/// Asking for an answer again is a new turn each time, unless the client says which answer it means.
+/// What makes a message be answered once, while it is the newest. A client that edits a message keeps its id, so the
+/// text is a part of it. Asking for an answer again is a new turn each time, unless the client says which answer it
+/// means.
 fn key(saying: &Saying) -> Option<CommandKey> {
     let id = saying.id.as_ref()?;
     let key = match &saying.regenerate {

@@ -30,17 +30,39 @@ async fn a_conversation_is_one_agent_and_each_message_a_turn_of_it() {
 }
 
 #[tokio::test]
-async fn a_message_that_is_sent_again_is_said_once() {
+async fn the_newest_message_that_is_sent_again_is_said_once() {
     let h = harness(ScriptedRunner::new([line(1), line(2), line(3)]));
     let first = say(&h, "chat", "one").await;
     assert_eq!(say(&h, "chat", "one").await, first);
     let second = say(&h, "chat", "two").await;
     assert_eq!(say(&h, "chat", "two").await, second);
-    assert_eq!(say(&h, "chat", "one").await, first);
     h.watch(first.agent).await;
     let other = say(&h, "another chat", "one").await;
     assert_ne!(other.agent, first.agent, "another chat may use the same key");
     assert_eq!(h.service.turns(first.agent, TurnNumber(0), 9).await.unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn what_was_said_before_the_newest_and_is_said_again_is_a_new_turn() {
+    let h = harness(ScriptedRunner::new([line(1), line(2), line(3), line(4)]));
+    let mut said = Vec::new();
+    for message in ["one", "two", "one", "one", "two", "two"] {
+        said.push(say(&h, "chat", message).await);
+    }
+    assert!(said.iter().all(|later| later.agent == said[0].agent));
+    let turns: Vec<_> = said.iter().map(|said| said.turn.0).collect();
+    assert_eq!(turns, [1, 2, 3, 3, 4, 4]);
+}
+
+#[tokio::test]
+async fn a_conversation_that_was_deleted_begins_anew_with_the_same_message() {
+    let h = harness(ScriptedRunner::new([line(1), line(2)]));
+    let first = say(&h, "chat", "one").await;
+    h.watch(first.agent).await;
+    h.service.delete(first.agent, false).await.unwrap();
+    let second = say(&h, "chat", "one").await;
+    assert_ne!(second.agent, first.agent);
+    assert_eq!(say(&h, "chat", "one").await, second);
 }
 
 #[tokio::test]

@@ -20,6 +20,8 @@ pub(super) struct History<'a> {
     pub(super) said: Option<(usize, &'a RawValue)>,
     /// The agent that the newest answer names, of those that name one.
     pub(super) agent: Option<AgentId>,
+    /// Whether the message that was asked about is one of the user.
+    pub(super) is_of_user: bool,
 }
 
 /// What the user says.
@@ -31,6 +33,8 @@ pub(super) struct Said {
 /// As much of a message as is needed to know what it is.
 #[derive(Deserialize)]
 struct Glimpse<'a> {
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
     #[serde(borrow)]
     role: &'a RawValue,
     #[serde(borrow)]
@@ -61,9 +65,9 @@ struct UiPart<'a> {
     text: Option<&'a RawValue>,
 }
 
-/// Reads a list of messages. After the newest of the user there must be none that cannot be read: it might be his.
-pub(super) fn read(messages: &RawValue) -> Result<History<'_>, Problem> {
-    let read = serde_json::Deserializer::from_str(messages.get()).deserialize_seq(Reader);
+/// Reads a list of messages, and looks for the one with the id `of`. After the newest of the user there must be none that cannot be read: it might be his.
+pub(super) fn read<'a>(messages: &'a RawValue, of: Option<&str>) -> Result<History<'a>, Problem> {
+    let read = serde_json::Deserializer::from_str(messages.get()).deserialize_seq(Reader { of });
     let no_list = |_| Problem::field("messages", "is not a list of what it should be");
     let (history, unreadable) = read.map_err(no_list)?;
     match unreadable {
@@ -76,9 +80,11 @@ fn no_message(index: usize) -> Problem {
     Problem::field(&format!("messages/{index}"), "is not a message")
 }
 
-struct Reader;
+struct Reader<'i> {
+    of: Option<&'i str>,
+}
 
-impl<'de> Visitor<'de> for Reader {
+impl<'de> Visitor<'de> for Reader<'_> {
     /// With the place of a message that cannot be read, after the newest of the user.
     type Value = (History<'de>, Option<usize>);
 
@@ -90,11 +96,12 @@ impl<'de> Visitor<'de> for Reader {
         let (mut history, mut unreadable, mut index) = (History::default(), None, 0);
         while let Some(message) = list.next_element::<&'de RawValue>()? {
             match glimpse(message) {
-                Some((role, _)) if role == "user" => {
+                Some((role, Glimpse { id, .. })) if role == "user" => {
                     history.said = Some((index, message));
+                    history.is_of_user |= self.of.is_some() && id.and_then(text).as_deref() == self.of;
                     unreadable = None;
                 }
-                Some((role, metadata)) if role == "assistant" => {
+                Some((role, Glimpse { metadata, .. })) if role == "assistant" => {
                     history.agent = metadata.and_then(agent).or(history.agent);
                 }
                 Some(_) => {}
@@ -106,14 +113,19 @@ impl<'de> Visitor<'de> for Reader {
     }
 }
 
-fn glimpse(message: &RawValue) -> Option<(String, Option<&RawValue>)> {
-    let Glimpse { role, metadata } = serde_json::from_str(message.get()).ok()?;
-    Some((serde_json::from_str(role.get()).ok()?, metadata))
+/// A message with its role.
+fn glimpse(message: &RawValue) -> Option<(String, Glimpse<'_>)> {
+    let glimpse: Glimpse = serde_json::from_str(message.get()).ok()?;
+    Some((text(glimpse.role)?, glimpse))
 }
 
 fn agent(metadata: &RawValue) -> Option<AgentId> {
     let Metadata { agent_id } = serde_json::from_str(metadata.get()).ok()?;
-    serde_json::from_str::<String>(agent_id.get()).ok()?.parse().ok()
+    text(agent_id)?.parse().ok()
+}
+
+fn text(value: &RawValue) -> Option<String> {
+    serde_json::from_str(value.get()).ok()
 }
 
 /// The text of a message. What is no text would be lost, so it is refused.

@@ -26,7 +26,7 @@ pub(crate) struct Saying {
     pub(crate) prompt: String,
     /// The client's id of the message.
     pub(crate) id: Option<String>,
-    /// The answer is asked for again; of this message, where the client says so.
+    /// The answer is asked for again; instead of this one, where the client says so.
     #[expect(clippy::option_option, reason = "again or not, and then of which message, if it is named")]
     pub(crate) regenerate: Option<Option<String>>,
 }
@@ -93,10 +93,13 @@ fn request(
         fields.refuse("messages", "is missing");
     }
     fields.check()?;
-    let History { said, agent } = messages.map(history::read).transpose()?.unwrap_or_default();
+    let history = messages.map(|messages| history::read(messages, of.as_deref())).transpose()?;
+    let History { said, agent, is_of_user } = history.unwrap_or_default();
     let Some((index, said)) = said else {
         return Err(Problem::field("messages", "must hold a message of the user"));
     };
+    // A client may say instead which message is to be answered again: that has as many answers as it asks for.
+    let of = of.filter(|_| !is_of_user);
     let regenerate = trigger.is_some_and(|trigger| trigger == "regenerate-message").then_some(of);
     let Said { id, prompt } = history::said(index, said, message_bytes)?;
     Ok(ChatRequest { chat, agent, saying: Saying { prompt, id, regenerate } })
