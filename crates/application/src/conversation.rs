@@ -46,6 +46,26 @@ impl AgentService {
         self.say(agent, launch.prompt, launch.idempotency).await
     }
 
+    /// Begins a conversation that has no id: each launches an agent as `launch` says. With a key, the same beginning
+    /// again is the same conversation, as long as nothing else was said in it.
+    ///
+    /// # Errors
+    /// [`Refusal`] where it was not begun.
+    pub async fn begin(&self, launch: Launch) -> Result<Said, Refusal> {
+        let idempotency = launch.idempotency.as_ref().map(without_chat);
+        let outcome = self.launch_with(Launch { idempotency, ..launch }, KeyLife::WhileNewest).await?;
+        Ok(Said { agent: outcome.agent.id, turn: TurnNumber::FIRST })
+    }
+
+    /// The conversation that was begun with this key, as [`AgentService::begin`] would find it.
+    ///
+    /// # Errors
+    /// [`Refusal::KeyReused`], [`Refusal::Store`].
+    pub async fn begun(&self, key: &CommandKey) -> Result<Option<Said>, Refusal> {
+        let outcome = self.launched_with(&without_chat(key), KeyLife::WhileNewest).await?;
+        Ok(outcome.map(|outcome| Said { agent: outcome.agent.id, turn: TurnNumber::FIRST }))
+    }
+
     /// Says something to an agent: its next turn. With a key, as [`AgentService::converse`] says it.
     ///
     /// # Errors
@@ -105,4 +125,9 @@ impl AgentService {
 fn in_chat(chat: &str, key: &CommandKey) -> CommandKey {
     // The length keeps what belongs to the one from being read as the other's.
     CommandKey { key: format!("chat:{}:{chat}:{}", chat.len(), key.key), body: key.body.clone() }
+}
+
+/// The key of the first message of a conversation that has no id.
+fn without_chat(key: &CommandKey) -> CommandKey {
+    CommandKey { key: format!("begin:{}", key.key), body: key.body.clone() }
 }

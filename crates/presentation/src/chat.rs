@@ -12,7 +12,6 @@ use crate::api::Api;
 use crate::dialect::ai_sdk::SdkVersion;
 use crate::dto::{ChatRequest, Saying};
 use crate::error::Problem;
-use crate::guard::hex;
 
 pub(crate) use intake::receive;
 pub(crate) use run::RunId;
@@ -46,11 +45,11 @@ pub(crate) async fn say(api: &Api, request: ChatRequest, version: SdkVersion) ->
             match known {
                 Ok(said) => (said.agent, said.turn),
                 // It was said elsewhere.
-                Err(Refusal::NotFound(_)) => converse(api, mint(api), saying).await?,
+                Err(Refusal::NotFound(_)) => begin(api, saying).await?,
                 Err(refusal) => return Err(refusal.into()),
             }
         }
-        (None, None) => converse(api, mint(api), saying).await?,
+        (None, None) => begin(api, saying).await?,
     };
     let turn = api.service().turn(agent, turn).await?.ok_or_else(Problem::not_found)?;
     Ok(Answer { turn, version })
@@ -66,9 +65,21 @@ async fn converse(api: &Api, chat: String, saying: Saying) -> Result<(AgentId, T
     Ok((said.agent, said.turn))
 }
 
-/// An id for a conversation whose client has none.
-fn mint(api: &Api) -> String {
-    hex(&api.random()[..16])
+/// Begins a conversation whose client has no id for it: the answer names the agent with which it goes on.
+async fn begin(api: &Api, saying: Saying) -> Result<(AgentId, TurnNumber), Problem> {
+    let idempotency = key(&saying);
+    let begun = match &idempotency {
+        Some(key) => api.service().begun(key).await?,
+        None => None,
+    };
+    let said = if let Some(said) = begun {
+        said
+    } else {
+        api.admit_launch()?;
+        let launch = Launch { prompt: saying.prompt, idempotency, ..Launch::default() };
+        api.service().begin(launch).await?
+    };
+    Ok((said.agent, said.turn))
 }
 
 /// What makes a message be answered once, while it is the newest. A client that edits a message keeps its id, so the

@@ -133,9 +133,12 @@ async fn a_client_without_a_chat_id_goes_on_by_its_own_messages() {
     let post = async |wish: &Value| {
         harness.call(TestRequest::post().uri("/api/chat").set_payload(wish.to_string())).await
     };
-    let first = chunks(&post(&wish).await);
+    let answer = post(&wish).await;
+    let first = chunks(&answer);
     let metadata = first[0]["messageMetadata"].clone();
     assert_eq!(metadata["turn"], 1);
+    assert_eq!(post(&wish).await.text, answer.text, "the same message again is answered once");
+    let beginning = wish.clone();
     wish["messages"] = json!([
         {"id": "u1", "role": "user", "parts": []},
         {"id": "a1", "role": "assistant", "parts": [], "metadata": metadata},
@@ -143,9 +146,15 @@ async fn a_client_without_a_chat_id_goes_on_by_its_own_messages() {
     ]);
     let second = chunks(&post(&wish).await);
     assert_eq!(second[0]["messageMetadata"], json!({"agentId": metadata["agentId"], "turn": 2}));
+    let anew = chunks(&post(&beginning).await);
+    assert_ne!(anew[0]["messageMetadata"]["agentId"], metadata["agentId"], "said again, and later: meant");
     wish["messages"][1]["metadata"]["agentId"] = "0195bd2f-0a00-7000-8000-000000000000".into();
     let third = chunks(&post(&wish).await);
     assert_eq!(third[0]["messageMetadata"]["turn"], 1, "said elsewhere: a new conversation");
+    let nameless = json!({"messages": [{"role": "user", "content": "say a"}]});
+    let agents = [chunks(&post(&nameless).await), chunks(&post(&nameless).await)];
+    let agents = agents.map(|told| told[0]["messageMetadata"]["agentId"].clone());
+    assert_ne!(agents[0], agents[1], "a message without an id is meant each time");
 }
 
 #[actix_web::test]
