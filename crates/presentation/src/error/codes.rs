@@ -82,7 +82,7 @@ codes! {
     RunnerUnknown "runner_unknown" UNPROCESSABLE_ENTITY false "The agent type is not configured"
         "See `GET /api/agent-types`.";
     DialectUnknown "dialect_unknown" UNPROCESSABLE_ENTITY false "The dialect is not known"
-        "`detail` lists those that are known.";
+        "`detail` names it and lists those that are known. Over HTTP, `/events` and `/messages` know `agent` alone.";
     IdempotencyMismatch "idempotency_mismatch" UNPROCESSABLE_ENTITY false "The idempotency key was used for something else"
         "The same `Idempotency-Key` came with another body.";
     UpgradeRequired "upgrade_required" UPGRADE_REQUIRED false "This is a WebSocket"
