@@ -212,9 +212,11 @@ impl Connection {
                 self.begun(&request, begun);
             }
             Ok(ChatFrame::Abort { request }) => self.abort(&request).await,
-            Err((Some(request), problem)) => self.problem(&request, &problem),
-            // An answer must name the request that it is for, so there is none to a frame that names none.
-            Err((None, _)) => self.close(close_code::INVALID_FRAME, "invalid frame"),
+            Err(refused) => match &refused.request {
+                Some(request) => self.problem(request, &refused.problem),
+                // An answer must name the request that it is for, so there is none to a frame that names none.
+                None => self.close(close_code::INVALID_FRAME, "invalid frame"),
+            },
         }
     }
 

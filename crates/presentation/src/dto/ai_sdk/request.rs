@@ -39,6 +39,14 @@ pub(crate) enum ChatFrame {
     Abort { request: String },
 }
 
+/// A frame that cannot be answered.
+#[derive(Debug)]
+pub(crate) struct RefusedFrame {
+    /// The id of its request, where it has one that can be read.
+    pub(crate) request: Option<String>,
+    pub(crate) problem: Problem,
+}
+
 /// Reads the body of a request for an answer. Names that are not known are ignored: clients add their own. The
 /// message that is said has at most `message_bytes`.
 pub(crate) fn chat_request(body: &[u8], message_bytes: usize) -> Result<ChatRequest, Problem> {
@@ -46,26 +54,23 @@ pub(crate) fn chat_request(body: &[u8], message_bytes: usize) -> Result<ChatRequ
     request(&mut fields, messages, message_bytes)
 }
 
-#[expect(
-    clippy::result_large_err,
-    reason = "a frame that is refused is rare, and nothing is done but to tell it"
-)]
-/// Reads a frame. The problem comes with the id of the request, where it has one that can be read.
-pub(crate) fn chat_frame(text: &[u8], message_bytes: usize) -> Result<ChatFrame, (Option<String>, Problem)> {
+/// Reads a frame.
+pub(crate) fn chat_frame(text: &[u8], message_bytes: usize) -> Result<ChatFrame, Box<RefusedFrame>> {
+    let refused = |request, problem| Box::new(RefusedFrame { request, problem });
     let wanted = ["type", "requestId", "id", "trigger", "messageId", "lastSequence"];
     let (mut fields, messages) =
-        Fields::pick(text, &wanted, "messages").map_err(|problem| (None, problem))?;
+        Fields::pick(text, &wanted, "messages").map_err(|problem| refused(None, problem))?;
     let kind = fields.required_text("type", |_| None);
     let id = fields.required_text("requestId", is_id);
-    fields.check().map_err(|problem| (None, problem))?;
+    fields.check().map_err(|problem| refused(None, problem))?;
     let frame = match kind.as_str() {
         "send" => request(&mut fields, messages, message_bytes)
             .map(|chat| ChatFrame::Send { request: id.clone(), chat: Box::new(chat) }),
         "resume" => resume(&mut fields, id.clone()),
         "abort" => return Ok(ChatFrame::Abort { request: id }),
-        _ => return Err((None, Problem::field("type", "one of: send, resume, abort"))),
+        _ => return Err(refused(None, Problem::field("type", "one of: send, resume, abort"))),
     };
-    frame.map_err(|problem| (Some(id), problem))
+    frame.map_err(|problem| refused(Some(id), problem))
 }
 
 fn resume(fields: &mut Fields, request: String) -> Result<ChatFrame, Problem> {
