@@ -62,7 +62,7 @@ codes! {
     AgentReadOnly "agent_read_only" CONFLICT false "The agent is a copy"
         "A message to an agent whose history was imported or is replayed.";
     AgentActive "agent_active" CONFLICT true "The agent has not ended"
-        "An export or a replay of an agent that runs, or has a turn that waits.";
+        "An export or a replay of an agent none of whose turns has ended.";
     QueueFull "queue_full" CONFLICT true "Too many turns wait"
         "As many turns of this agent wait as may (`limits.queued_turns`).";
     PayloadTooLarge "payload_too_large" PAYLOAD_TOO_LARGE false "The body is too large"
