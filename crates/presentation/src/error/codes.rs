@@ -61,7 +61,7 @@ codes! {
         "A message to a deleted agent.";
     AgentReadOnly "agent_read_only" CONFLICT false "The agent is a copy"
         "A message to an agent whose history was imported or is replayed.";
-    AgentActive "agent_active" CONFLICT true "The agent has not ended"
+    AgentActive "agent_active" CONFLICT true "No turn of the agent has ended"
         "An export or a replay of an agent none of whose turns has ended.";
     QueueFull "queue_full" CONFLICT true "Too many turns wait"
         "As many turns of this agent wait as may (`limits.queued_turns`).";
