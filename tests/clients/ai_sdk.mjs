@@ -85,8 +85,23 @@ const stories = {
     assert.equal(chat.messages.length, 4);
     assert.equal(answer(chat).metadata.turn, 3);
     assert.equal(text(answer(chat)), numbers(3));
+    const said = chat.messages.at(-2).id;
+    for (const turn of [4, 5]) {
+      await chat.regenerate({ messageId: said });
+      assert.equal(answer(chat).metadata.turn, turn, "by the message of the user, as often as it is asked for");
+    }
+    for (const [words, turn] of [[2, 6], [3, 7]]) {
+      await chat.sendMessage({ text: script({ deltas: words }), messageId: said });
+      assert.equal(text(answer(chat)), numbers(words));
+      assert.equal(answer(chat).metadata.turn, turn, "edited, and edited back");
+    }
+    const large = { id: newId("large"), role: "assistant", parts: [{ type: "text", text: `${"x".repeat(2 << 20)}\ud83d` }] };
+    chat.messages = [large, ...chat.messages];
+    await chat.sendMessage({ text: script({ deltas: 4 }) });
+    assert.deepEqual(chat.errors, []);
+    assert.equal(text(answer(chat)), numbers(4), "whatever is in the history");
     const agent = await (await fetch(`${base}/api/agents/${agentId}`, { headers })).json();
-    assert.equal(agent.turn, 3);
+    assert.equal(agent.turn, 8);
   },
 
   async error() {

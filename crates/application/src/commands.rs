@@ -12,7 +12,7 @@ use tokenrail_domain::{
 };
 #[cfg(planted_bugs)]
 use tokenrail_ports::planted::{Bug, is_planted};
-use tokenrail_ports::{Created, Enqueued, Idempotency, Recalled, StoreError};
+use tokenrail_ports::{Created, Enqueued, Idempotency, KeyLife, Recalled, StoreError};
 
 use crate::agent_task::AgentTask;
 use crate::error::Refusal;
@@ -73,13 +73,17 @@ impl AgentService {
     /// # Errors
     /// [`Refusal`] where it was not launched; nothing is left of it then.
     pub async fn launch(&self, launch: Launch) -> Result<LaunchOutcome, Refusal> {
-        let service = self.clone();
-        self.undisturbed(async move { service.do_launch(launch).await }).await
+        self.launch_with(launch, KeyLife::UntilForgotten).await
     }
 
-    async fn do_launch(&self, launch: Launch) -> Result<LaunchOutcome, Refusal> {
+    pub(crate) async fn launch_with(&self, launch: Launch, life: KeyLife) -> Result<LaunchOutcome, Refusal> {
+        let service = self.clone();
+        self.undisturbed(async move { service.do_launch(launch, life).await }).await
+    }
+
+    async fn do_launch(&self, launch: Launch, life: KeyLife) -> Result<LaunchOutcome, Refusal> {
         if let Some(key) = &launch.idempotency
-            && let Some(outcome) = self.launched_before(key).await?
+            && let Some(outcome) = self.launched_with(key, life).await?
         {
             return Ok(outcome);
         }
@@ -88,7 +92,7 @@ impl AgentService {
         let now = self.core.now();
         let id = AgentId::new(now, self.core.outside.random.bytes());
         let cwd = config.workspace.folder(id, launch.cwd.clone()).await?;
-        let key = launch.idempotency.clone().map(|key| self.idempotency(LAUNCH.to_owned(), key, now));
+        let key = launch.idempotency.clone().map(|key| self.idempotency(LAUNCH.to_owned(), key, now, life));
         let agent = new_agent(id, kind, launch, cwd.to_string_lossy().into_owned(), now);
         let turn = new_turn(id, agent.prompt.clone(), now);
 
@@ -114,7 +118,15 @@ impl AgentService {
     /// # Errors
     /// [`Refusal::KeyReused`], [`Refusal::Store`].
     pub async fn launched_before(&self, key: &CommandKey) -> Result<Option<LaunchOutcome>, Refusal> {
-        match self.recall(LAUNCH.to_owned(), key).await? {
+        self.launched_with(key, KeyLife::UntilForgotten).await
+    }
+
+    pub(crate) async fn launched_with(
+        &self,
+        key: &CommandKey,
+        life: KeyLife,
+    ) -> Result<Option<LaunchOutcome>, Refusal> {
+        match self.recall(LAUNCH.to_owned(), key, life).await? {
             Some(recalled) => Ok(Some(self.known(recalled.agent).await?)),
             None => Ok(None),
         }
@@ -133,8 +145,13 @@ impl AgentService {
     }
 
     /// What the key was used for, if it is known.
-    async fn recall(&self, scope: String, key: &CommandKey) -> Result<Option<Recalled>, Refusal> {
-        let key = self.idempotency(scope, key.clone(), self.core.now());
+    async fn recall(
+        &self,
+        scope: String,
+        key: &CommandKey,
+        life: KeyLife,
+    ) -> Result<Option<Recalled>, Refusal> {
+        let key = self.idempotency(scope, key.clone(), self.core.now(), life);
         match self.core.outside.agents.recall(key).await? {
             Some(recalled) if !recalled.same_body => Err(Refusal::KeyReused),
             recalled => Ok(recalled),
@@ -151,8 +168,18 @@ impl AgentService {
         content: String,
         key: Option<CommandKey>,
     ) -> Result<Accepted, Refusal> {
+        self.send_with(id, content, key, KeyLife::UntilForgotten).await
+    }
+
+    pub(crate) async fn send_with(
+        &self,
+        id: AgentId,
+        content: String,
+        key: Option<CommandKey>,
+        life: KeyLife,
+    ) -> Result<Accepted, Refusal> {
         let service = self.clone();
-        self.undisturbed(async move { service.do_send(id, content, key).await }).await
+        self.undisturbed(async move { service.do_send(id, content, key, life).await }).await
     }
 
     async fn do_send(
@@ -160,12 +187,13 @@ impl AgentService {
         id: AgentId,
         content: String,
         key: Option<CommandKey>,
+        life: KeyLife,
     ) -> Result<Accepted, Refusal> {
         #[cfg(planted_bugs)]
         let key = key.filter(|_| !is_planted(Bug::KeyForgotten));
         let scope = format!("message:{id}");
         if let Some(key) = &key
-            && let Some(Recalled { turn, queued, .. }) = self.recall(scope.clone(), key).await?
+            && let Some(Recalled { turn, queued, .. }) = self.recall(scope.clone(), key, life).await?
         {
             // As in `known`.
             self.ensure_task(&self.get(id).await?);
@@ -182,7 +210,7 @@ impl AgentService {
             return Err(Refusal::ReadOnly);
         }
         let now = self.core.now();
-        let key = key.map(|key| self.idempotency(scope, key, now));
+        let key = key.map(|key| self.idempotency(scope, key, now, life));
         let turn = new_turn(id, content, now);
         let control = self.core.control(id);
         let queue = match &control {
@@ -275,10 +303,10 @@ impl AgentService {
         Ok(())
     }
 
-    fn idempotency(&self, scope: String, key: CommandKey, now: Timestamp) -> Idempotency {
+    fn idempotency(&self, scope: String, key: CommandKey, now: Timestamp, life: KeyLife) -> Idempotency {
         let age_ms = self.core.limits.idempotency_age.as_millis() as i64;
         let forget_before = Timestamp(now.0.saturating_sub(age_ms));
-        Idempotency { scope, key: key.key, body: key.body, forget_before }
+        Idempotency { scope, key: key.key, body: key.body, forget_before, life }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Conversations that clients name by ids of their own, and their turns.
 
 use tokenrail_domain::{Agent, AgentId, Sequence, Turn, TurnNumber};
+use tokenrail_ports::KeyLife;
 
 use crate::commands::{CommandKey, Launch};
 use crate::error::Refusal;
@@ -17,7 +18,8 @@ pub struct Said {
 
 impl AgentService {
     /// Says something in the conversation `chat`: its first message launches an agent as `launch` says, each later
-    /// one is the agent's next turn. With a key, the same message again is said once, whichever of the two it was.
+    /// one is the agent's next turn. With a key, the same message again is said once, whichever of the two it was, as
+    /// long as it is the newest: what was said before that and is said again is meant.
     ///
     /// # Errors
     /// [`Refusal`] where it was not said.
@@ -28,7 +30,7 @@ impl AgentService {
             agent.id
         } else {
             let first = Launch { chat: Some(chat), idempotency: first_key.clone(), ..launch.clone() };
-            let outcome = self.launch(first).await?;
+            let outcome = self.launch_with(first, KeyLife::WhileNewest).await?;
             if !outcome.again {
                 return Ok(Said { agent: outcome.agent.id, turn: TurnNumber::FIRST });
             }
@@ -37,11 +39,44 @@ impl AgentService {
         // There is an agent: it may be this very message that has launched it, a moment ago or long since. That is
         // asked last, for whoever says the same at the same time may have been faster until here.
         if let Some(key) = &first_key
-            && let Some(outcome) = self.launched_before(key).await?
+            && let Some(outcome) = self.launched_with(key, KeyLife::WhileNewest).await?
         {
             return Ok(Said { agent: outcome.agent.id, turn: TurnNumber::FIRST });
         }
-        let accepted = self.send(agent, launch.prompt, launch.idempotency).await?;
+        self.say(agent, launch.prompt, launch.idempotency).await
+    }
+
+    /// Begins a conversation that has no id: each launches an agent as `launch` says. With a key, the same beginning
+    /// again is the same conversation, as long as nothing else was said in it.
+    ///
+    /// # Errors
+    /// [`Refusal`] where it was not begun.
+    pub async fn begin(&self, launch: Launch) -> Result<Said, Refusal> {
+        let idempotency = launch.idempotency.as_ref().map(without_chat);
+        let outcome = self.launch_with(Launch { idempotency, ..launch }, KeyLife::WhileNewest).await?;
+        Ok(Said { agent: outcome.agent.id, turn: TurnNumber::FIRST })
+    }
+
+    /// The conversation that was begun with this key, as [`AgentService::begin`] would find it.
+    ///
+    /// # Errors
+    /// [`Refusal::KeyReused`], [`Refusal::Store`].
+    pub async fn begun(&self, key: &CommandKey) -> Result<Option<Said>, Refusal> {
+        let outcome = self.launched_with(&without_chat(key), KeyLife::WhileNewest).await?;
+        Ok(outcome.map(|outcome| Said { agent: outcome.agent.id, turn: TurnNumber::FIRST }))
+    }
+
+    /// Says something to an agent: its next turn. With a key, as [`AgentService::converse`] says it.
+    ///
+    /// # Errors
+    /// [`Refusal`] where it was not said.
+    pub async fn say(
+        &self,
+        agent: AgentId,
+        content: String,
+        key: Option<CommandKey>,
+    ) -> Result<Said, Refusal> {
+        let accepted = self.send_with(agent, content, key, KeyLife::WhileNewest).await?;
         Ok(Said { agent, turn: accepted.turn })
     }
 
@@ -90,4 +125,9 @@ impl AgentService {
 fn in_chat(chat: &str, key: &CommandKey) -> CommandKey {
     // The length keeps what belongs to the one from being read as the other's.
     CommandKey { key: format!("chat:{}:{chat}:{}", chat.len(), key.key), body: key.body.clone() }
+}
+
+/// The key of the first message of a conversation that has no id.
+fn without_chat(key: &CommandKey) -> CommandKey {
+    CommandKey { key: format!("begin:{}", key.key), body: key.body.clone() }
 }

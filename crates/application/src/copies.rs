@@ -1,6 +1,8 @@
 //! Copies of an agent's history: what may be copied.
 
-use tokenrail_domain::{Agent, AgentId, AgentStatus, Copied, Replay, Sequence, Timestamp, Turn, TurnState};
+use tokenrail_domain::{
+    Agent, AgentId, AgentStatus, Copied, Replay, Sequence, Timestamp, Turn, TurnNumber, TurnState,
+};
 use tokenrail_ports::{Created, StoreError};
 
 use crate::error::Refusal;
@@ -8,17 +10,26 @@ use crate::news::News;
 use crate::service::AgentService;
 
 impl AgentService {
-    /// The agent, if its history is whole: no turn runs, and none waits.
+    /// The agent as far as its turns have ended: what is whole of it, and stays as it is, whatever runs or waits now.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`], [`Refusal::Active`], [`Refusal::Store`].
+    /// [`Refusal::NotFound`], [`Refusal::Active`] where none of its turns has ended, [`Refusal::Store`].
     pub async fn ended(&self, id: AgentId) -> Result<Agent, Refusal> {
         let agent = self.get(id).await?;
         let open = self.core.outside.agents.open_turns(id).await?;
-        if agent.status.is_active() || !open.is_empty() { Err(Refusal::Active) } else { Ok(agent) }
+        let Some(first_open) = open.iter().map(|turn| turn.number).min() else {
+            return if agent.status.is_active() { Err(Refusal::Active) } else { Ok(agent) };
+        };
+        let last = TurnNumber(first_open.0.saturating_sub(1));
+        match self.turn(id, last).await? {
+            Some(Turn { state: TurnState::Ended(outcome), last_sequence: Some(head), .. }) => {
+                Ok(Agent { status: outcome.status(), turn: last, queued: 0, head, ..agent })
+            }
+            _ => Err(Refusal::Active),
+        }
     }
 
-    /// Plays an agent that has ended again, with its timing, as a new agent: same numbers, new ids and times. Nobody
+    /// Plays an agent again, as far as its turns have ended, with its timing, as a new agent: same numbers, new ids and times. Nobody
     /// can talk with it. `speed` 1 is as it was, 2 twice as fast; 0 is as fast as it goes.
     ///
     /// # Errors

@@ -20,7 +20,7 @@ pub enum Refusal {
     Deleted,
     #[error("the agent is a copy, and nobody can talk with it")]
     ReadOnly,
-    #[error("the agent has not ended")]
+    #[error("none of the turns of the agent has ended")]
     Active,
     #[error("as many turns as may wait are waiting")]
     QueueFull,

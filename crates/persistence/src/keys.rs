@@ -2,27 +2,27 @@
 
 use rusqlite::{Connection, OptionalExtension, named_params};
 use tokenrail_domain::{AgentId, Turn, TurnNumber};
-use tokenrail_ports::{Idempotency, Recalled};
+use tokenrail_ports::{Idempotency, KeyLife, Recalled};
 
 use crate::columns::{agent_id_of, turn_of};
 
 const FORGET: &str = "DELETE FROM idempotency WHERE used_at < :forget_before";
 
+/// The newest turn is the newest that was asked for: an agent may have begun some by itself.
 const FIND: &str = "
     SELECT idempotency.body, agents.id, idempotency.turn, idempotency.queued
     FROM idempotency
     JOIN agents ON agents.key = idempotency.agent
-    WHERE idempotency.scope = :scope AND idempotency.key = :key";
+    WHERE idempotency.scope = :scope AND idempotency.key = :key AND :forget_before <= idempotency.used_at
+        AND (NOT :while_newest OR agents.deleted_at IS NULL AND idempotency.turn = (
+            SELECT number FROM turns WHERE agent = agents.key AND run = number ORDER BY number DESC LIMIT 1))";
 
-const RECALL: &str = "
-    SELECT idempotency.body, agents.id, idempotency.turn, idempotency.queued
-    FROM idempotency
-    JOIN agents ON agents.key = idempotency.agent
-    WHERE idempotency.scope = :scope AND idempotency.key = :key AND :forget_before <= idempotency.used_at";
-
+/// A key that is there already has outlived what it stood for.
 const REMEMBER: &str = "
     INSERT INTO idempotency (scope, key, body, agent, turn, queued, used_at)
-    VALUES (:scope, :key, :body, :agent, :turn, :queued, :used_at)";
+    VALUES (:scope, :key, :body, :agent, :turn, :queued, :used_at)
+    ON CONFLICT (scope, key) DO UPDATE
+    SET body = :body, agent = :agent, turn = :turn, queued = :queued, used_at = :used_at";
 
 /// What is known of a key.
 pub(crate) enum Known {
@@ -40,27 +40,26 @@ pub(crate) struct Used {
 
 /// Looks the key up, and forgets those that are too old.
 pub(crate) fn look_up(db: &Connection, key: Option<&Idempotency>) -> rusqlite::Result<Known> {
-    let Some(Idempotency { scope, key, body, forget_before }) = key else { return Ok(Known::No) };
-    db.prepare_cached(FORGET)?.execute(named_params! { ":forget_before": forget_before.0 })?;
-    let found: Option<(String, Used)> = db
-        .prepare_cached(FIND)?
-        .query_row(named_params! { ":scope": scope, ":key": key }, |row| {
-            let used = Used { agent: agent_id_of(row, 1)?, turn: turn_of(row, 2)?, queued: row.get(3)? };
-            Ok((row.get(0)?, used))
-        })
-        .optional()?;
-    Ok(match found {
+    let Some(key) = key else { return Ok(Known::No) };
+    db.prepare_cached(FORGET)?.execute(named_params! { ":forget_before": key.forget_before.0 })?;
+    Ok(match recall(db, key)? {
         None => Known::No,
-        Some((used_for, used)) if used_for == *body => Known::SameBody(used),
-        Some(_) => Known::OtherBody,
+        Some(Recalled { same_body: false, .. }) => Known::OtherBody,
+        Some(Recalled { agent, turn, queued, .. }) => Known::SameBody(Used { agent, turn, queued }),
     })
 }
 
 /// What a key was used for. It only reads: keys that are too old are as good as forgotten.
 pub(crate) fn recall(db: &Connection, key: &Idempotency) -> rusqlite::Result<Option<Recalled>> {
-    let Idempotency { scope, key, body, forget_before } = key;
-    db.prepare_cached(RECALL)?
-        .query_row(named_params! { ":scope": scope, ":key": key, ":forget_before": forget_before.0 }, |row| {
+    let Idempotency { scope, key, body, forget_before, life } = key;
+    let find = named_params! {
+        ":scope": scope,
+        ":key": key,
+        ":forget_before": forget_before.0,
+        ":while_newest": *life == KeyLife::WhileNewest,
+    };
+    db.prepare_cached(FIND)?
+        .query_row(find, |row| {
             let same_body = row.get_ref(0)?.as_str()? == body;
             let (agent, turn) = (agent_id_of(row, 1)?, turn_of(row, 2)?);
             Ok(Recalled { same_body, agent, turn, queued: row.get(3)? })
@@ -76,7 +75,7 @@ pub(crate) fn remember(
     turn: &Turn,
     (number, queued): (TurnNumber, u32),
 ) -> rusqlite::Result<()> {
-    let Some(Idempotency { scope, key, body, forget_before: _ }) = key else { return Ok(()) };
+    let Some(Idempotency { scope, key, body, .. }) = key else { return Ok(()) };
     db.prepare_cached(REMEMBER)?.execute(named_params! {
         ":scope": scope,
         ":key": key,

@@ -31,8 +31,8 @@ pub use runner::{
     TurnOrder, is_disk_full,
 };
 pub use store::{
-    AgentFilter, Append, Created, Enqueued, IAgentRepository, IJournal, Idempotency, MessagePage, PageLimit,
-    Recalled, StoreError, TurnStep,
+    AgentFilter, Append, Created, Enqueued, IAgentRepository, IJournal, Idempotency, KeyLife, MessagePage,
+    PageLimit, Recalled, StoreError, TurnStep,
 };
 pub use workspace::{CwdNotAllowed, FolderError, IWorkspace};
 #[cfg(any(test, feature = "testing"))]

@@ -199,6 +199,16 @@ pub struct Idempotency {
     pub body: String,
     /// Keys that are older than this are forgotten.
     pub forget_before: Timestamp,
+    pub life: KeyLife,
+}
+
+/// How long a key stands for what it gave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyLife {
+    /// Until it is forgotten.
+    UntilForgotten,
+    /// As long as nobody has asked anything newer of the agent, and it is not deleted: then the key is free again.
+    WhileNewest,
 }
 
 /// What a key was used for.

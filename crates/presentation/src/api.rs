@@ -29,10 +29,25 @@ struct Shared {
     failed_logins: PeerBuckets,
     peer_streams: PeerStreams,
     streams: Arc<Semaphore>,
+    /// Room for large requests of chats, in KiB.
+    chats: Arc<Semaphore>,
     metrics: Metrics,
     /// Tells the requests of this life of the server from those of another.
     life: String,
     requests: AtomicU64,
+}
+
+/// The unit in which room for large requests is counted.
+const KIB: usize = 1 << 10;
+
+/// Room for what comes of large requests; it is free again when this is dropped.
+pub(crate) struct ChatRoom(OwnedSemaphorePermit);
+
+impl ChatRoom {
+    /// Makes one of two.
+    pub(crate) fn grow(&mut self, more: Self) {
+        self.0.merge(more.0);
+    }
 }
 
 /// A place for one stream; it is free again when this is dropped.
@@ -49,6 +64,7 @@ impl Api {
             failed_logins: PeerBuckets::new(config.failed_logins_per_minute, config.peers),
             peer_streams: PeerStreams::new(config.streams_per_peer),
             streams: Arc::new(Semaphore::new(config.connections.min(Semaphore::MAX_PERMITS))),
+            chats: Arc::new(Semaphore::new(config.chats_bytes.div_ceil(KIB).min(Semaphore::MAX_PERMITS))),
             metrics: Metrics::new(),
             life: hex(&random()[..4]),
             requests: AtomicU64::new(0),
@@ -111,6 +127,17 @@ impl Api {
         let of_peer = self.0.peer_streams.open(peer);
         let of_peer = of_peer.ok_or_else(|| full("this peer has too many streams open"))?;
         Ok(StreamPlace { _permit: permit, _of_peer: of_peer })
+    }
+
+    /// Takes room for so many bytes of a large request of a chat.
+    ///
+    /// # Errors
+    /// [`Problem`] where there is none.
+    pub(crate) fn chat_room(&self, bytes: usize) -> Result<ChatRoom, Problem> {
+        let kib = u32::try_from(bytes.div_ceil(KIB)).unwrap_or(u32::MAX);
+        let permit = Arc::clone(&self.0.chats).try_acquire_many_owned(kib);
+        let full = |_| Problem::new(Code::CapacityExhausted, "too many large chats are being received");
+        Ok(ChatRoom(permit.map_err(full)?))
     }
 
     /// How many streams are open.

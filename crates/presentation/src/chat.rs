@@ -1,5 +1,6 @@
 //! Conversations with the AI SDK: which agent and turn a request is about, and the stream that answers it.
 
+mod intake;
 mod run;
 mod socket;
 mod stream;
@@ -11,8 +12,8 @@ use crate::api::Api;
 use crate::dialect::ai_sdk::SdkVersion;
 use crate::dto::{ChatRequest, Saying};
 use crate::error::Problem;
-use crate::guard::hex;
 
+pub(crate) use intake::receive;
 pub(crate) use run::RunId;
 pub(crate) use socket::{__path_chat_socket, chat_socket};
 pub(crate) use stream::{ChatNext, ChatStream};
@@ -40,15 +41,15 @@ pub(crate) async fn say(api: &Api, request: ChatRequest, version: SdkVersion) ->
     let (agent, turn) = match (chat, agent) {
         (Some(chat), _) => converse(api, chat, saying).await?,
         (None, Some(agent)) => {
-            let known = api.service().send(agent, saying.prompt.clone(), key(&saying)).await;
+            let known = api.service().say(agent, saying.prompt.clone(), key(&saying)).await;
             match known {
-                Ok(accepted) => (agent, accepted.turn),
+                Ok(said) => (said.agent, said.turn),
                 // It was said elsewhere.
-                Err(Refusal::NotFound(_)) => converse(api, mint(api), saying).await?,
+                Err(Refusal::NotFound(_)) => begin(api, saying).await?,
                 Err(refusal) => return Err(refusal.into()),
             }
         }
-        (None, None) => converse(api, mint(api), saying).await?,
+        (None, None) => begin(api, saying).await?,
     };
     let turn = api.service().turn(agent, turn).await?.ok_or_else(Problem::not_found)?;
     Ok(Answer { turn, version })
@@ -64,13 +65,26 @@ async fn converse(api: &Api, chat: String, saying: Saying) -> Result<(AgentId, T
     Ok((said.agent, said.turn))
 }
 
-/// An id for a conversation whose client has none.
-fn mint(api: &Api) -> String {
-    hex(&api.random()[..16])
+/// Begins a conversation whose client has no id for it: the answer names the agent with which it goes on.
+async fn begin(api: &Api, saying: Saying) -> Result<(AgentId, TurnNumber), Problem> {
+    let idempotency = key(&saying);
+    let begun = match &idempotency {
+        Some(key) => api.service().begun(key).await?,
+        None => None,
+    };
+    let said = if let Some(said) = begun {
+        said
+    } else {
+        api.admit_launch()?;
+        let launch = Launch { prompt: saying.prompt, idempotency, ..Launch::default() };
+        api.service().begin(launch).await?
+    };
+    Ok((said.agent, said.turn))
 }
 
-/// What makes a message be answered once. A client that edits a message keeps its id, so the text is a part of it.
-/// Asking for an answer again is a new turn each time, unless the client says which answer it means.
+/// What makes a message be answered once, while it is the newest. A client that edits a message keeps its id, so the
+/// text is a part of it. Asking for an answer again is a new turn each time, unless the client says which answer it
+/// means.
 fn key(saying: &Saying) -> Option<CommandKey> {
     let id = saying.id.as_ref()?;
     let key = match &saying.regenerate {

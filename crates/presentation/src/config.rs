@@ -38,6 +38,10 @@ pub struct PresentationConfig {
     pub open_paths: Vec<String>,
     /// Bytes of a request's body.
     pub request_bytes: usize,
+    /// Bytes of a request of a chat, which brings the whole conversation; a message in it has `request_bytes`.
+    pub chat_bytes: usize,
+    /// Bytes of large requests of chats, all together, that are being received.
+    pub chats_bytes: usize,
     /// Launches per minute; as many may come at once.
     pub launches_per_minute: u32,
     /// `WebSockets` and event streams that are open at the same time.
@@ -99,6 +103,8 @@ impl PresentationConfig {
             allowed_origins: Vec::new(),
             open_paths: Vec::new(),
             request_bytes: 1 << 20,
+            chat_bytes: 32 << 20,
+            chats_bytes: 256 << 20,
             launches_per_minute: 120,
             connections: 4096,
             streams_per_peer: 256,

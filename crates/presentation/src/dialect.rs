@@ -24,6 +24,7 @@ pub(crate) use letta_stream::{LettaFormat, LettaStreamFold};
 
 use crate::error::{Code, FieldProblem, Problem};
 use crate::frames::FrameWriter;
+use crate::query::Query;
 
 pub(crate) use fold::{Fold, Piece, TextPiece};
 pub(crate) use teller::{Folded, Teller, Words};
@@ -51,19 +52,40 @@ impl Dialect {
     /// The dialect of that name.
     ///
     /// # Errors
-    /// [`Problem`], with the names that are known.
+    /// [`Problem`], with the name and those that are known.
     pub(crate) fn named(name: &str) -> Result<Self, Problem> {
-        if let Some(dialect) = Self::ALL.into_iter().find(|dialect| dialect.as_str() == name) {
-            return Ok(dialect);
-        }
-        let known = Self::ALL.map(Self::as_str).join(", ");
-        let error =
-            FieldProblem { pointer: None, parameter: Some("dialect"), detail: format!("one of: {known}") };
-        Err(Problem {
-            errors: vec![error],
-            ..Problem::new(Code::DialectUnknown, format!("known dialects: {known}"))
-        })
+        let dialect = Self::ALL.into_iter().find(|dialect| dialect.as_str() == name);
+        dialect.ok_or_else(|| unknown(name, &Self::ALL.map(Self::as_str)))
     }
+
+    /// Events over HTTP are told in one dialect alone, which a client may name.
+    ///
+    /// # Errors
+    /// [`Problem`], with the name and the one that is known.
+    pub(crate) fn over_http(query: &Query) -> Result<(), Problem> {
+        match query.get("dialect") {
+            Some(name) if name != Self::Agent.as_str() => Err(unknown(name, &[Self::Agent.as_str()])),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Bytes of a name that is told to who has sent it.
+const NAME_BYTES: usize = 64;
+
+fn unknown(name: &str, known: &[&str]) -> Problem {
+    let known = known.join(", ");
+    let is_name = |byte| matches!(byte, b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.');
+    // What may be anything is not sent back.
+    let name = if (1..=NAME_BYTES).contains(&name.len()) && name.bytes().all(is_name) {
+        format!("\"{name}\"")
+    } else {
+        "this".to_owned()
+    };
+    let detail = format!("{name} is none of: {known}");
+    let error = FieldProblem { pointer: None, parameter: Some("dialect"), detail };
+    let sentence = format!("{name} is no dialect that is known here; known dialects: {known}");
+    Problem { errors: vec![error], ..Problem::new(Code::DialectUnknown, sentence) }
 }
 
 /// The ways in which a batch is written whatever came before it: one number each, below 4.

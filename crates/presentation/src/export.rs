@@ -28,7 +28,7 @@ enum Section {
 }
 
 impl Export {
-    /// The file of an agent that has ended.
+    /// The file of an agent, up to its head: the end of a turn.
     pub(crate) fn new(service: AgentService, agent: Agent) -> Self {
         Self { service, agent, next: Section::Agent }
     }

@@ -1,5 +1,7 @@
 //! Query strings, cursors and headers, as the handlers read them.
 
+use std::time::Duration;
+
 use actix_web::http::header::{self, HeaderMap};
 use actix_web::{HttpRequest, web};
 use tokenrail_application::CommandKey;
@@ -143,17 +145,13 @@ pub(crate) fn json_only(request: &HttpRequest) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Reads a JSON body of a client that may not say that it is one: what a browser says of any text, or nothing.
-pub(crate) async fn lenient_body(
-    request: &HttpRequest,
-    payload: web::Payload,
-    config: &PresentationConfig,
-) -> Result<web::Bytes, Problem> {
+/// Refuses a body that is said to be something else than JSON; what a browser says of any text, or nothing, is good.
+pub(crate) fn json_or_text(request: &HttpRequest) -> Result<(), Problem> {
     let kind = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let essence = kind.and_then(|kind| kind.split(';').next()).map(str::trim);
     match essence {
-        Some(essence) if !essence.eq_ignore_ascii_case("text/plain") => body(request, payload, config).await,
-        _ => read(request, payload, config).await,
+        Some(essence) if !essence.eq_ignore_ascii_case("text/plain") => json_only(request),
+        _ => Ok(()),
     }
 }
 
@@ -173,20 +171,32 @@ pub(crate) async fn optional_body(
     }
 }
 
+/// How many bytes a request says that it brings.
+pub(crate) fn content_length(request: &HttpRequest) -> Option<usize> {
+    request.headers().get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
 async fn read(
     request: &HttpRequest,
     payload: web::Payload,
     config: &PresentationConfig,
 ) -> Result<web::Bytes, Problem> {
-    let limit = config.request_bytes;
+    read_within(request, payload, config.request_bytes, config.body_timeout).await
+}
+
+/// Reads a body of so many bytes, that comes in time.
+pub(crate) async fn read_within(
+    request: &HttpRequest,
+    payload: web::Payload,
+    limit: usize,
+    time: Duration,
+) -> Result<web::Bytes, Problem> {
     let too_large = || Problem::new(Code::PayloadTooLarge, format!("at most {limit} bytes"));
-    let length =
-        request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
     // Who says that it will be too much need not send it first.
-    if length.is_some_and(|length: usize| limit < length) {
+    if content_length(request).is_some_and(|length| limit < length) {
         return Err(too_large());
     }
-    match timeout(config.body_timeout, payload.to_bytes_limited(limit)).await {
+    match timeout(time, payload.to_bytes_limited(limit)).await {
         Ok(Ok(Ok(body))) => Ok(body),
         Ok(Ok(Err(_))) => Err(Problem::new(Code::BadRequest, "the body could not be read")),
         Ok(Err(_)) => Err(too_large()),

@@ -3,6 +3,7 @@
 mod agents;
 mod bounds;
 mod chat;
+mod chat_history;
 mod chat_socket;
 mod client;
 mod copies;

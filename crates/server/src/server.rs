@@ -195,6 +195,8 @@ fn presentation_config(config: &Config, address: SocketAddr, token: Option<Strin
     presentation.allowed_hosts.extend(config.allowed_hosts.iter().cloned());
     presentation.allowed_origins.clone_from(&config.allowed_origins);
     presentation.request_bytes = limits.request_bytes;
+    presentation.chat_bytes = limits.chat_bytes;
+    presentation.chats_bytes = limits.chats_bytes;
     presentation.launches_per_minute = limits.launches_per_minute;
     presentation.connections = limits.connections;
     presentation.subscriptions_per_connection = limits.subscriptions_per_connection;

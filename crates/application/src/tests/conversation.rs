@@ -30,17 +30,39 @@ async fn a_conversation_is_one_agent_and_each_message_a_turn_of_it() {
 }
 
 #[tokio::test]
-async fn a_message_that_is_sent_again_is_said_once() {
+async fn the_newest_message_that_is_sent_again_is_said_once() {
     let h = harness(ScriptedRunner::new([line(1), line(2), line(3)]));
     let first = say(&h, "chat", "one").await;
     assert_eq!(say(&h, "chat", "one").await, first);
     let second = say(&h, "chat", "two").await;
     assert_eq!(say(&h, "chat", "two").await, second);
-    assert_eq!(say(&h, "chat", "one").await, first);
     h.watch(first.agent).await;
     let other = say(&h, "another chat", "one").await;
     assert_ne!(other.agent, first.agent, "another chat may use the same key");
     assert_eq!(h.service.turns(first.agent, TurnNumber(0), 9).await.unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn what_was_said_before_the_newest_and_is_said_again_is_a_new_turn() {
+    let h = harness(ScriptedRunner::new([line(1), line(2), line(3), line(4)]));
+    let mut said = Vec::new();
+    for message in ["one", "two", "one", "one", "two", "two"] {
+        said.push(say(&h, "chat", message).await);
+    }
+    assert!(said.iter().all(|later| later.agent == said[0].agent));
+    let turns: Vec<_> = said.iter().map(|said| said.turn.0).collect();
+    assert_eq!(turns, [1, 2, 3, 3, 4, 4]);
+}
+
+#[tokio::test]
+async fn a_conversation_that_was_deleted_begins_anew_with_the_same_message() {
+    let h = harness(ScriptedRunner::new([line(1), line(2)]));
+    let first = say(&h, "chat", "one").await;
+    h.watch(first.agent).await;
+    h.service.delete(first.agent, false).await.unwrap();
+    let second = say(&h, "chat", "one").await;
+    assert_ne!(second.agent, first.agent);
+    assert_eq!(say(&h, "chat", "one").await, second);
 }
 
 #[tokio::test]
@@ -85,4 +107,18 @@ async fn a_first_message_that_is_sent_again_at_once_is_said_once() {
         assert_eq!((&one, &one), (&two, &three));
         assert_eq!(h.service.turns(one.agent, TurnNumber(0), 9).await.unwrap().len(), 1);
     }
+}
+
+#[tokio::test]
+async fn a_conversation_without_an_id_is_begun_once_as_long_as_nothing_else_is_said_in_it() {
+    let h = harness(ScriptedRunner::new([line(1), line(2), line(3)]));
+    let key = CommandKey { key: "one".to_owned(), body: "one".to_owned() };
+    let launch = Launch { prompt: "one".into(), idempotency: Some(key.clone()), ..Launch::default() };
+    assert_eq!(h.service.begun(&key).await.unwrap(), None);
+    let first = h.service.begin(launch.clone()).await.unwrap();
+    assert_eq!(h.service.begun(&key).await.unwrap().as_ref(), Some(&first));
+    assert_eq!(h.service.begin(launch.clone()).await.unwrap(), first);
+    assert_eq!(h.service.say(first.agent, "two".into(), None).await.unwrap().turn, TurnNumber(2));
+    assert_eq!(h.service.begun(&key).await.unwrap(), None);
+    assert_ne!(h.service.begin(launch).await.unwrap().agent, first.agent);
 }

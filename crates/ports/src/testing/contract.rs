@@ -74,6 +74,7 @@ macro_rules! store_contract {
             a_key_launches_once
             a_key_enqueues_once
             a_key_is_forgotten_in_time
+            a_key_may_last_as_long_as_its_turn_is_the_newest
         }
     };
     ($fresh:path: $area:ident $($promise:ident)*) => {

@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use tokenrail_domain::{Agent, AgentId, Event, Sequence, Timestamp, Turn, TurnNumber};
 
 use self::shelf::Shelf;
-use crate::{Append, Created, Enqueued, IJournal, Idempotency, MessagePage, PageLimit, StoreError};
+use crate::{Append, Created, Enqueued, IJournal, Idempotency, KeyLife, MessagePage, PageLimit, StoreError};
 
 /// How many times one await gives the others a turn, at most.
 const HESITATIONS_MAX: u64 = 4;
@@ -163,7 +163,9 @@ impl State {
     fn used(&mut self, key: Option<&Idempotency>) -> Option<&UsedKey> {
         let key = key?;
         self.keys.retain(|_, used| key.forget_before <= used.used_at);
-        self.keys.get(&(key.scope.clone(), key.key.clone()))
+        let used = self.keys.get(&(key.scope.clone(), key.key.clone()))?;
+        let is_newest = || self.shelves.get(&used.agent).is_some_and(|of| of.newest_is(used.turn));
+        (key.life == KeyLife::UntilForgotten || is_newest()).then_some(used)
     }
 
     fn remember(&mut self, key: Option<Idempotency>, turn: &Turn, queued: u32) {

@@ -6,6 +6,7 @@
 mod requests;
 
 use std::collections::VecDeque;
+use std::rc::Rc;
 
 use actix_http::ws::ProtocolError;
 use actix_web::body::{BodyStream, BoxBody, MessageBody};
@@ -16,6 +17,7 @@ use futures_util::stream;
 use tokio::time::{Instant, Interval};
 use tokio_util::sync::CancellationToken;
 
+use super::intake::{Intake, parsed};
 use crate::api::{Api, StreamPlace};
 use crate::chat::{self, Answer, ChatNext, ChatStream};
 use crate::dialect::ai_sdk::{ChunkWriter, SdkVersion};
@@ -41,12 +43,13 @@ pub(crate) async fn chat_socket(
     let version = SdkVersion::named(Query::of(&request)?.get("v"))?;
     let place = api.open_stream(peer(request.peer_addr()))?;
     actix_http::ws::verify_handshake(request.head()).map_err(handshake_problem)?;
+    let (intake, payload) = Intake::of(&api, &request, payload).await?;
     let (response, _session, messages) =
         actix_ws::handle_with_protocols(&request, payload, &[SUBPROTOCOL])
             .map_err(|_| Problem::new(Code::BadRequest, "the handshake has failed"))?;
     let api = Api::clone(&api);
     Ok(response.map_body(|_, body| {
-        let connection = Connection::new(api, messages, version, place, body);
+        let connection = Connection::new(api, (messages, intake), version, place, body);
         let frames = stream::unfold(Box::new(connection), |mut connection| async move {
             let bytes = connection.next().await?;
             Some((Ok::<_, actix_web::Error>(bytes), connection))
@@ -59,6 +62,7 @@ struct Connection {
     api: Api,
     version: SdkVersion,
     messages: AggregatedMessageStream,
+    intake: Rc<Intake>,
     requests: Requests,
     closing: CancellationToken,
     ping: Interval,
@@ -84,7 +88,7 @@ enum Wake {
 impl Connection {
     fn new(
         api: Api,
-        messages: MessageStream,
+        (messages, intake): (MessageStream, Rc<Intake>),
         version: SdkVersion,
         place: StreamPlace,
         handshake: BoxBody,
@@ -92,12 +96,13 @@ impl Connection {
         let config = api.config();
         // A frame holds what a body holds over HTTP: the whole conversation.
         let messages = messages
-            .max_frame_size(config.request_bytes)
+            .max_frame_size(config.chat_bytes)
             .aggregate_continuations()
-            .max_continuation_size(config.request_bytes);
+            .max_continuation_size(config.chat_bytes);
         Self {
             version,
             messages,
+            intake,
             requests: Requests::default(),
             closing: api.service().closing(),
             ping: every(config.ping),
@@ -122,9 +127,14 @@ impl Connection {
             match self.wake().await {
                 Wake::Closing => self.close(close_code::SHUTTING_DOWN, "shutting down"),
                 Wake::Message(message) => self.message(message).await,
+                // A pong cannot overtake a large message that is on its way.
+                Wake::NoPong if self.intake.was_alive() => {
+                    self.pong_due = Some(Instant::now() + self.api.config().pong_timeout);
+                }
                 Wake::NoPong => self.close(close_code::NO_PONG, "no pong"),
                 Wake::Ping => {
                     self.out.push_back(frames::ping());
+                    self.intake.was_alive();
                     let due = Instant::now() + self.api.config().pong_timeout;
                     self.pong_due.get_or_insert(due);
                 }
@@ -160,14 +170,26 @@ impl Connection {
         // Whatever comes, the client lives.
         self.pong_due = None;
         match message {
-            Some(Ok(AggregatedMessage::Text(text))) => self.text(text.as_bytes()).await,
+            Some(Ok(AggregatedMessage::Text(text))) => {
+                self.text(text.into_bytes()).await;
+                self.intake.clear();
+            }
             Some(Ok(AggregatedMessage::Binary(_))) => self.close(close_code::NOT_TEXT, "send text"),
-            Some(Ok(AggregatedMessage::Ping(payload))) => self.out.push_back(frames::pong(&payload)),
-            Some(Ok(AggregatedMessage::Pong(_))) => {}
+            Some(Ok(AggregatedMessage::Ping(payload))) => {
+                self.intake.pass(&payload);
+                self.out.push_back(frames::pong(&payload));
+            }
+            Some(Ok(AggregatedMessage::Pong(payload))) => self.intake.pass(&payload),
             Some(Ok(AggregatedMessage::Close(_))) => self.close(close_code::NORMAL, ""),
             Some(Err(ProtocolError::Overflow)) => self.close(close_code::TOO_LARGE, "payload too large"),
             Some(Err(ProtocolError::Io(error))) if error.kind() == std::io::ErrorKind::InvalidData => {
                 self.close(close_code::NOT_UTF8, "not UTF-8");
+            }
+            Some(Err(ProtocolError::Io(_))) if self.intake.is_refused() => {
+                self.close(close_code::NO_ROOM, "too many large chats are being received");
+            }
+            Some(Err(ProtocolError::Io(_))) if self.intake.is_too_large() => {
+                self.close(close_code::TOO_LARGE, "payload too large");
             }
             // The connection has gone: there is nobody to tell.
             Some(Err(ProtocolError::Io(_))) | None => self.closed = true,
@@ -175,8 +197,12 @@ impl Connection {
         }
     }
 
-    async fn text(&mut self, text: &[u8]) {
-        match chat_frame(text, self.api.config().json_depth) {
+    async fn text(&mut self, text: Bytes) {
+        let message_bytes = self.api.config().request_bytes;
+        let Some(frame) = parsed(&self.api, text, move |text| chat_frame(text, message_bytes)).await else {
+            return self.close(close_code::SHUTTING_DOWN, "shutting down");
+        };
+        match frame {
             Ok(ChatFrame::Send { request, chat }) => {
                 let begun = self.send(&request, *chat).await;
                 self.begun(&request, begun);
@@ -186,9 +212,11 @@ impl Connection {
                 self.begun(&request, begun);
             }
             Ok(ChatFrame::Abort { request }) => self.abort(&request).await,
-            Err((Some(request), problem)) => self.problem(&request, &problem),
-            // An answer must name the request that it is for, so there is none to a frame that names none.
-            Err((None, _)) => self.close(close_code::INVALID_FRAME, "invalid frame"),
+            Err(refused) => match &refused.request {
+                Some(request) => self.problem(request, &refused.problem),
+                // An answer must name the request that it is for, so there is none to a frame that names none.
+                None => self.close(close_code::INVALID_FRAME, "invalid frame"),
+            },
         }
     }
 

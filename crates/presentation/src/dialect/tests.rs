@@ -1,3 +1,4 @@
+mod every_event;
 mod folds;
 
 use std::sync::Arc;

@@ -1,6 +1,7 @@
 //! The JSON names of the AI SDK: UI message chunks, the bodies of its requests, and the frames of its WebSocket.
 
 mod foreign;
+mod history;
 mod request;
 
 use serde::{Serialize, Serializer};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::Deserialize;
-use serde::de::{Deserializer, Error as _, MapAccess, Visitor};
+use serde::de::{Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use tokenrail_domain::{AgentId, JsonText};
 
@@ -28,15 +28,32 @@ impl Fields {
         }
         let value: &RawValue = serde_json::from_str(text).map_err(|_| malformed("it cannot be parsed"))?;
         if !value.get().starts_with('{') {
-            let error =
-                FieldProblem { pointer: Some(String::new()), ..FieldProblem::body("", "must be an object") };
-            return Err(Problem::fields(vec![error]));
+            return Err(not_an_object());
         }
         let Unique(fields) = serde_json::from_str(text).map_err(|_| match stumble(text) {
             Some(Stumble::HalfPair) => malformed("the name of a field holds half of a surrogate pair"),
             _ => malformed("a field stands in it twice"),
         })?;
         Ok(Self { fields, errors: Vec::new() })
+    }
+
+    /// Takes out of a JSON object the fields that are `wanted`, and gives the one called `large` as it stands, without
+    /// a copy. All the others are skipped, however large and however deeply nested they are.
+    pub(crate) fn pick<'a>(
+        body: &'a [u8],
+        wanted: &[&str],
+        large: &str,
+    ) -> Result<(Self, Option<&'a RawValue>), Problem> {
+        let malformed = |detail: &str| Problem::new(Code::MalformedJson, detail);
+        let Ok(text) = std::str::from_utf8(body) else { return Err(malformed("it is not UTF-8")) };
+        let mut json = serde_json::Deserializer::from_str(text);
+        let picked = json.deserialize_map(Picker { wanted, large });
+        match picked.and_then(|picked| json.end().map(|()| picked)) {
+            Ok((fields, large)) => Ok((Self { fields, errors: Vec::new() }, large)),
+            Err(error) if !error.is_data() => Err(malformed("it cannot be parsed")),
+            Err(_) if text.trim_start().starts_with('{') => Err(malformed("a field stands in it twice")),
+            Err(_) => Err(not_an_object()),
+        }
     }
 
     /// A text that may be left out; `check` says what is wrong with it.
@@ -134,14 +151,6 @@ impl Fields {
         self.fields.retain(|_, value| value.get() != "null");
     }
 
-    /// A list that must be there.
-    pub(crate) fn list<T: for<'de> Deserialize<'de>>(&mut self, name: &str) -> Option<Vec<T>> {
-        if !self.fields.contains_key(name) {
-            self.errors.push(FieldProblem::body(name, "is missing"));
-        }
-        self.take(name, "is not a list of what it should be")
-    }
-
     /// A whole number, 0 or more, that may be left out.
     pub(crate) fn number(&mut self, name: &str) -> Option<u64> {
         self.take(name, "must be a whole number, 0 or more")
@@ -171,6 +180,43 @@ impl Fields {
         let half = stumble(value.get()).filter(|_| value.get().starts_with('"'));
         self.errors.push(FieldProblem::body(name, half.map_or(expected.to_owned(), |half| half.to_string())));
         None
+    }
+}
+
+fn not_an_object() -> Problem {
+    let error = FieldProblem { pointer: Some(String::new()), ..FieldProblem::body("", "must be an object") };
+    Problem::fields(vec![error])
+}
+
+/// Picks some fields of an object; of these none may stand twice. What is skipped takes no stack.
+struct Picker<'n> {
+    wanted: &'n [&'n str],
+    large: &'n str,
+}
+
+impl<'de> Visitor<'de> for Picker<'_> {
+    type Value = (BTreeMap<String, Box<RawValue>>, Option<&'de RawValue>);
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let (mut fields, mut large) = (BTreeMap::new(), None);
+        while let Some(name) = map.next_key::<String>()? {
+            let twice = if name == self.large {
+                large.replace(map.next_value()?).is_some()
+            } else if self.wanted.contains(&&*name) {
+                fields.insert(name, map.next_value()?).is_some()
+            } else {
+                map.next_value::<IgnoredAny>()?;
+                false
+            };
+            if twice {
+                return Err(A::Error::custom("a field stands twice"));
+            }
+        }
+        Ok((fields, large))
     }
 }
 

@@ -54,19 +54,19 @@ codes! {
     NotAcceptable "not_acceptable" NOT_ACCEPTABLE false "No acceptable content type"
         "`Accept` names neither `application/json` nor `text/event-stream`: of `/events`, the one resource that has several forms. Elsewhere `Accept` is not looked at.";
     RequestTimeout "request_timeout" REQUEST_TIMEOUT true "The request took too long"
-        "The body did not come within `limits.body_timeout_s`; or nothing more of an imported file did.";
+        "The body did not come within `limits.body_timeout_s` (a chat's: within that for each `limits.request_bytes` of it); or nothing more of an imported file did.";
     CursorAhead "cursor_ahead" CONFLICT false "The cursor is ahead of the newest event"
         "With `head`: the newest event.";
     AgentDeleted "agent_deleted" CONFLICT false "The agent has been deleted"
         "A message to a deleted agent.";
     AgentReadOnly "agent_read_only" CONFLICT false "The agent is a copy"
         "A message to an agent whose history was imported or is replayed.";
-    AgentActive "agent_active" CONFLICT true "The agent has not ended"
-        "An export or a replay of an agent that runs, or has a turn that waits.";
+    AgentActive "agent_active" CONFLICT true "No turn of the agent has ended"
+        "An export or a replay of an agent none of whose turns has ended.";
     QueueFull "queue_full" CONFLICT true "Too many turns wait"
         "As many turns of this agent wait as may (`limits.queued_turns`).";
     PayloadTooLarge "payload_too_large" PAYLOAD_TOO_LARGE false "The body is too large"
-        "The body is larger than `limits.request_bytes`, or an imported file than `limits.import_bytes`. On a WebSocket: close code 4509.";
+        "The body is larger than `limits.request_bytes`, a request of a chat than `limits.chat_bytes`, or an imported file than `limits.import_bytes`. On a WebSocket: close code 4509.";
     UnsupportedMediaType "unsupported_media_type" UNSUPPORTED_MEDIA_TYPE false "The content type is not supported"
         "A body must be `application/json`.";
     NewsLagged "news_lagged" CONFLICT true "News were missed"
@@ -82,7 +82,7 @@ codes! {
     RunnerUnknown "runner_unknown" UNPROCESSABLE_ENTITY false "The agent type is not configured"
         "See `GET /api/agent-types`.";
     DialectUnknown "dialect_unknown" UNPROCESSABLE_ENTITY false "The dialect is not known"
-        "`detail` lists those that are known.";
+        "`detail` names it and lists those that are known. Over HTTP, `/events` and `/messages` know `agent` alone.";
     IdempotencyMismatch "idempotency_mismatch" UNPROCESSABLE_ENTITY false "The idempotency key was used for something else"
         "The same `Idempotency-Key` came with another body.";
     UpgradeRequired "upgrade_required" UPGRADE_REQUIRED false "This is a WebSocket"
@@ -94,7 +94,7 @@ codes! {
     StoreFailed "store_failed" INTERNAL_SERVER_ERROR false "The store has failed"
         "The store cannot be used, or holds what makes no sense. The cause is in the log.";
     CapacityExhausted "capacity_exhausted" SERVICE_UNAVAILABLE true "The server is at its capacity"
-        "Too many launches wait, too many files are being imported, too many streams are open (of all, or of one peer), too many tickets wait, or one WebSocket follows too many agents or has too many requests. With `Retry-After`.";
+        "Too many launches wait, too many files are being imported, too many large chats are being received, too many streams are open (of all, or of one peer), too many tickets wait, or one WebSocket follows too many agents or has too many requests. With `Retry-After`.";
     ShuttingDown "shutting_down" SERVICE_UNAVAILABLE true "The server is shutting down"
         "Come again, with the cursor. With `Retry-After`. On a WebSocket: close code 4401.";
     StoreBusy "store_busy" SERVICE_UNAVAILABLE true "The store is busy"

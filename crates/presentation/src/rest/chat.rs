@@ -14,7 +14,7 @@ use crate::dto::{self, AgentRefDto, ChatBody};
 use crate::error::Problem;
 use crate::frames::CHUNK_BYTES;
 use crate::guard::peer;
-use crate::query::{self, Query};
+use crate::query::Query;
 use crate::waits::every;
 
 /// Sent at once, so that the client knows that the stream is open.
@@ -42,8 +42,9 @@ pub(crate) async fn chat_say(
     payload: web::Payload,
 ) -> Result<HttpResponse, Problem> {
     let version = SdkVersion::named(Query::of(&request)?.get("v"))?;
-    let body = query::lenient_body(&request, payload, api.config()).await?;
-    let wish = dto::chat_request(&body, api.config().json_depth)?;
+    let message_bytes = api.config().request_bytes;
+    let wish =
+        chat::receive(&api, &request, payload, move |body| dto::chat_request(body, message_bytes)).await??;
     let place = api.open_stream(peer(request.peer_addr()))?;
     let answer = chat::say(&api, wish, version).await?;
     respond(&api, &answer, Start { from: 0, tail: None }, place).await

@@ -12,7 +12,8 @@ use crate::query;
 
 /// Export an agent as one file
 ///
-/// All there is of it: turns, events, and what the agent printed, to the last byte.
+/// All there is of it: turns, events, and what the agent printed, to the last byte. A turn that runs or waits is not
+/// in it yet.
 #[utoipa::path(get, path = "/api/agents/{id}/export", tag = "copies", params(("id" = String, Path)),
     responses((status = 200, body = ImportBody, description = "What an import takes",
         headers(("Content-Disposition" = String)))))]

@@ -5,6 +5,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use tokenrail_domain::{AgentId, Event, Sequence};
 
 use crate::api::Api;
+use crate::dialect::Dialect;
 use crate::dto::{self, AcceptedDto, AgentMessageDto, SendBody};
 use crate::error::Problem;
 use crate::query::{self, Form, Query};
@@ -25,6 +26,7 @@ pub(crate) async fn messages(
     request: HttpRequest,
 ) -> Result<HttpResponse, Problem> {
     let (id, query) = (query::agent_id(&id)?, Query::of(&request)?);
+    Dialect::over_http(&query)?;
     let since = query.since()?.unwrap_or(Sequence::START);
     let (limit, raw) = (query.limit(usize::MAX)?, query.flag("raw")?);
     let page = api.service().messages(id, since, limit).await?;
@@ -50,6 +52,7 @@ pub(crate) async fn events(
     request: HttpRequest,
 ) -> Result<HttpResponse, Problem> {
     let (id, query) = (query::agent_id(&id)?, Query::of(&request)?);
+    Dialect::over_http(&query)?;
     if query::form(request.headers())? == Form::EventStream {
         if request.method() == Method::HEAD {
             // To follow is to do something: an agent may be cancelled when its last follower goes.

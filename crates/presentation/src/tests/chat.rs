@@ -57,12 +57,12 @@ async fn a_chat_is_an_agent_and_each_message_a_turn_of_it() {
     assert_eq!(outline(&told), whole);
     let agent = told[0]["messageMetadata"]["agentId"].as_str().unwrap();
     assert_eq!(first.header("x-workflow-run-id"), format!("run-{agent}-1"));
+    assert_eq!(say(&harness, "c 1/ä", "u1", "say a b").await.text, first.text, "answered once");
 
     let second = chunks(&say(&harness, "c 1/ä", "u2", "say c").await);
     assert_eq!(second[0]["messageMetadata"], json!({"agentId": agent, "turn": 2}));
     assert_ne!(second[0]["messageId"], told[0]["messageId"]);
     assert_eq!(harness.get(&format!("/api/agents/{agent}")).await.json()["type"], "script", "the default");
-    assert_eq!(say(&harness, "c 1/ä", "u1", "say a b").await.text, first.text, "answered once");
     let other = chunks(&say(&harness, "c2", "u1", "say a b").await);
     assert_ne!(other[0]["messageMetadata"]["agentId"], agent);
 }
@@ -70,7 +70,6 @@ async fn a_chat_is_an_agent_and_each_message_a_turn_of_it() {
 #[actix_web::test]
 async fn an_edited_message_and_a_second_try_are_turns_of_their_own() {
     let harness = Harness::for_chats();
-    let turn = |answer: &Answer| chunks(answer)[0]["messageMetadata"]["turn"].clone();
     assert_eq!(turn(&say(&harness, "c", "u1", "say a").await), 1);
     assert_eq!(turn(&say(&harness, "c", "u1", "say b").await), 2, "edited: the same id, and another text");
     let mut again = body("c", "u1", "say b");
@@ -84,6 +83,47 @@ async fn an_edited_message_and_a_second_try_are_turns_of_their_own() {
     assert_eq!(turn(&harness.post("/api/chat", &again.to_string()).await), 5);
 }
 
+fn turn(answer: &Answer) -> u64 {
+    assert_eq!(answer.status, 200, "{answer:?}");
+    chunks(answer)[0]["messageMetadata"]["turn"].as_u64().unwrap()
+}
+
+#[actix_web::test]
+async fn a_message_of_the_user_is_answered_as_often_as_it_is_asked_for() {
+    let harness = Harness::for_chats();
+    assert_eq!(turn(&say(&harness, "c", "u1", "say a").await), 1);
+    let mut again = body("c", "u2", "say b");
+    again["trigger"] = "regenerate-message".into();
+    for (of, number) in [("u2", 2), ("u2", 3), ("u2", 4), ("m4", 5), ("m4", 5), ("u2", 6)] {
+        again["messageId"] = of.into();
+        assert_eq!(turn(&harness.post("/api/chat", &again.to_string()).await), number, "{of}");
+    }
+    let earlier = json!({"id": "u1", "role": "user", "parts": [{"type": "text", "text": "say a"}]});
+    again["messages"].as_array_mut().unwrap().insert(0, earlier);
+    again["messageId"] = "u1".into();
+    for number in 7..9 {
+        let answer = harness.post("/api/chat", &again.to_string()).await;
+        assert_eq!(
+            turn(&answer),
+            number,
+            "by an earlier message, of a client that sends what came after it too"
+        );
+    }
+}
+
+#[actix_web::test]
+async fn only_the_newest_message_is_the_same_when_it_comes_again() {
+    let harness = Harness::for_chats();
+    let versions = ["say a", "say b", "say b", "say a", "say a", "say b"];
+    let mut turns = Vec::new();
+    for text in versions {
+        let answer = say(&harness, "c", "u1", text).await;
+        assert_eq!(chunks(&answer)[3]["delta"], text[4..], "the answer to this text");
+        turns.push(turn(&answer));
+    }
+    assert_eq!(turns, [1, 2, 2, 3, 3, 4], "edited, and edited back");
+}
+
 #[actix_web::test]
 async fn a_client_without_a_chat_id_goes_on_by_its_own_messages() {
     let harness = Harness::for_chats();
@@ -93,9 +133,12 @@ async fn a_client_without_a_chat_id_goes_on_by_its_own_messages() {
     let post = async |wish: &Value| {
         harness.call(TestRequest::post().uri("/api/chat").set_payload(wish.to_string())).await
     };
-    let first = chunks(&post(&wish).await);
+    let answer = post(&wish).await;
+    let first = chunks(&answer);
     let metadata = first[0]["messageMetadata"].clone();
     assert_eq!(metadata["turn"], 1);
+    assert_eq!(post(&wish).await.text, answer.text, "the same message again is answered once");
+    let beginning = wish.clone();
     wish["messages"] = json!([
         {"id": "u1", "role": "user", "parts": []},
         {"id": "a1", "role": "assistant", "parts": [], "metadata": metadata},
@@ -103,9 +146,15 @@ async fn a_client_without_a_chat_id_goes_on_by_its_own_messages() {
     ]);
     let second = chunks(&post(&wish).await);
     assert_eq!(second[0]["messageMetadata"], json!({"agentId": metadata["agentId"], "turn": 2}));
+    let anew = chunks(&post(&beginning).await);
+    assert_ne!(anew[0]["messageMetadata"]["agentId"], metadata["agentId"], "said again, and later: meant");
     wish["messages"][1]["metadata"]["agentId"] = "0195bd2f-0a00-7000-8000-000000000000".into();
     let third = chunks(&post(&wish).await);
     assert_eq!(third[0]["messageMetadata"]["turn"], 1, "said elsewhere: a new conversation");
+    let nameless = json!({"messages": [{"role": "user", "content": "say a"}]});
+    let agents = [chunks(&post(&nameless).await), chunks(&post(&nameless).await)];
+    let agents = agents.map(|told| told[0]["messageMetadata"]["agentId"].clone());
+    assert_ne!(agents[0], agents[1], "a message without an id is meant each time");
 }
 
 #[actix_web::test]

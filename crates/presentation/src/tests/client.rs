@@ -86,7 +86,12 @@ impl Client {
     pub(crate) async fn send(&mut self, code: OpCode, payload: &[u8]) {
         let mut out = BytesMut::new();
         Parser::write_message(&mut out, payload, code, true, true);
-        self.socket.write_all(&out).await.unwrap();
+        self.send_bytes(&out).await;
+    }
+
+    /// Sends frames as they are.
+    pub(crate) async fn send_bytes(&mut self, frames: &[u8]) {
+        self.socket.write_all(frames).await.unwrap();
     }
 
     pub(crate) async fn say(&mut self, kind: &str, payload: Value) {

@@ -203,7 +203,31 @@ async fn an_agent_is_played_again() {
 }
 
 #[actix_web::test]
-async fn an_agent_that_has_not_ended_is_not_copied() {
+async fn of_an_agent_that_runs_the_turns_that_have_ended_are_copied() {
+    let harness = Harness::new();
+    let id = two_turns(&harness).await;
+    let path = format!("/api/agents/{id}/export");
+    let before = harness.get(&path).await;
+    for content in ["hang", "waits"] {
+        let sent = format!("{{\"content\":\"{content}\"}}");
+        assert_eq!(harness.post(&format!("/api/agents/{id}/messages"), &sent).await.status, 202);
+    }
+    // The turn that runs has an event.
+    while harness.get(&format!("/api/agents/{id}")).await.json()["head"].as_u64() < Some(10) {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(harness.get(&path).await.text, before.text, "the same file as before they were asked for");
+    let copy = import(&harness, &before.text).await.json();
+    assert_eq!((&copy["status"], &copy["head"]), (&json!("completed"), &json!(9)));
+    let replay = harness.post(&format!("/api/agents/{id}/replay"), "{\"speed\":0}").await.json();
+    let replay = replay["agentId"].as_str().unwrap();
+    harness.ended(replay).await;
+    let played = harness.get(&format!("/api/agents/{replay}")).await.json();
+    assert_eq!((&played["status"], &played["head"]), (&json!("completed"), &json!(9)));
+}
+
+#[actix_web::test]
+async fn an_agent_whose_first_turn_has_not_ended_is_not_copied() {
     let harness = Harness::new();
     let id = harness.launch("hang").await;
     assert_eq!(harness.get(&format!("/api/agents/{id}/export")).await.problem(), "agent_active");

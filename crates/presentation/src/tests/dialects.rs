@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use actix_http::ws::OpCode;
+use actix_web::test::TestRequest;
 use serde_json::{Value, json};
 use tokenrail_domain::AgentId;
 
@@ -272,8 +273,41 @@ async fn options_have_defaults_and_bounds() {
         let name = query.split('=').next().unwrap();
         assert_eq!(answer.json()["errors"][0]["parameter"], name);
     }
-    let answer = harness.get("/ws?dialect=morse").await;
-    assert_eq!(answer.problem(), "dialect_unknown");
-    assert_eq!(answer.json()["detail"], "known dialects: agent, message, stream");
+    served.handle.stop(false).await;
+}
+
+#[actix_web::test]
+async fn an_unknown_dialect_is_refused_by_name_wherever_it_is_asked_for() {
+    let harness = Harness::new();
+    let served = serve(&harness);
+    let (agent, appends) = written(STORIES[0].1);
+    keep(&harness.store, &agent, appends).await;
+    let events = format!("/api/agents/{}/events?dialect", agent.id);
+    let stream =
+        TestRequest::get().uri(&format!("{events}=morse")).insert_header(("accept", "text/event-stream"));
+    let messages = harness.get(&format!("/api/agents/{}/messages?dialect=morse", agent.id)).await;
+    for answer in [harness.get(&format!("{events}=morse")).await, harness.call(stream).await, messages] {
+        assert_eq!(answer.problem(), "dialect_unknown");
+        let problem = answer.json();
+        assert_eq!(problem["detail"], "\"morse\" is no dialect that is known here; known dialects: agent");
+        assert_eq!(problem["errors"][0]["detail"], "\"morse\" is none of: agent");
+    }
+    assert_eq!(harness.get(&format!("{events}=agent")).await.status, 200);
+
+    let refused = harness.get("/ws?dialect=morse").await;
+    assert_eq!(refused.problem(), "dialect_unknown");
+    let sentence = "\"morse\" is no dialect that is known here; known dialects: agent, message, stream";
+    assert_eq!(refused.json()["detail"], sentence);
+    let (mut client, _) = Client::connect(&served, "").await;
+    client.say("subscribe", json!({"agentId": agent.id.to_string(), "dialect": "morse"})).await;
+    let frame = client.frame().await;
+    assert_eq!(frame["payload"]["code"], "dialect_unknown");
+    assert_eq!(frame["payload"]["message"], "dialect: \"morse\" is none of: agent, message, stream");
+    let long = "x".repeat(65);
+    for wild in ["", "%3Cscript%3E", "a%0Ab", &long] {
+        let refused = harness.get(&format!("/ws?dialect={wild}")).await;
+        let detail = refused.json()["detail"].as_str().unwrap().to_owned();
+        assert!(detail.starts_with("this is no dialect"), "what is no name is not sent back: {detail}");
+    }
     served.handle.stop(false).await;
 }

@@ -16,6 +16,7 @@ pub(crate) mod close_code {
     pub(crate) const INVALID_FRAME: u16 = 1008;
     pub(crate) const SHUTTING_DOWN: u16 = 4401;
     pub(crate) const NO_PONG: u16 = 4410;
+    pub(crate) const NO_ROOM: u16 = 4411;
     pub(crate) const TOO_LARGE: u16 = 4509;
 }
 

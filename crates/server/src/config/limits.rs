@@ -82,6 +82,10 @@ limits! {
     connect_timeout_s: u64 = 10,
     /// Bytes of a request's body.
     request_bytes: usize = 1 << 20,
+    /// Bytes of a request of a chat, which brings the whole conversation.
+    chat_bytes: usize = 32 << 20,
+    /// Bytes of large requests of chats, all together, that are being received.
+    chats_bytes: usize = 256 << 20,
     /// Events of one page.
     page_events: usize = 500,
     /// Bytes of one page, about.

@@ -4,7 +4,9 @@ use tokenrail_domain::{Agent, AgentStatus, StopReason, Timestamp, Turn, TurnNumb
 
 use super::{agent_now, launched, running, saved};
 use crate::testing::samples::{LAUNCHED_AT, Scribe, launch, notice, queued_turn};
-use crate::{Append, Created, Enqueued, IAgentRepository, IJournal, Idempotency, Recalled, StoreError};
+use crate::{
+    Append, Created, Enqueued, IAgentRepository, IJournal, Idempotency, KeyLife, Recalled, StoreError,
+};
 
 fn asked(agent: tokenrail_domain::AgentId, prompt: &str) -> Turn {
     queued_turn(agent, TurnNumber(0), prompt)
@@ -16,7 +18,12 @@ fn key(scope: &str, key: &str, body: &str) -> Idempotency {
         key: key.into(),
         body: body.into(),
         forget_before: Timestamp(LAUNCHED_AT.0 - 1000),
+        life: KeyLife::UntilForgotten,
     }
+}
+
+fn newest(scope: &str, body: &str) -> Idempotency {
+    Idempotency { life: KeyLife::WhileNewest, ..key(scope, "k", body) }
 }
 
 fn new(turn: u32, queued: u32) -> Enqueued {
@@ -201,4 +208,40 @@ pub async fn a_key_is_forgotten_in_time<S: IJournal + IAgentRepository>(store: &
     let later = Idempotency { forget_before: Timestamp(LAUNCHED_AT.0 + 1_000_000), ..key("a", "k", "other") };
     assert_eq!(store.recall(later.clone()).await.unwrap(), None);
     assert_eq!(store.create(second, turn, Some(later)).await.unwrap(), Created::New);
+}
+
+pub async fn a_key_may_last_as_long_as_its_turn_is_the_newest<S: IJournal + IAgentRepository>(store: &S) {
+    let (agent, turn) = launch(1);
+    let (id, mut scribe) = (agent.id, Scribe::new(&agent));
+    let enqueue = |body: &'static str| store.enqueue(asked(id, body), 16, Some(newest("m", body)));
+    let recall = async |scope: &str, body| {
+        store.recall(newest(scope, body)).await.unwrap().map(|recalled| (recalled.turn.0, recalled.same_body))
+    };
+    assert_eq!(
+        store.create(agent.clone(), turn.clone(), Some(newest("l", "p"))).await.unwrap(),
+        Created::New
+    );
+    assert_eq!(recall("l", "p").await, Some((1, true)));
+    assert_eq!(recall("l", "q").await, Some((1, false)));
+    let (other, others_turn) = launch(2);
+    let again = store.create(other.clone(), others_turn.clone(), Some(newest("l", "p"))).await.unwrap();
+    assert_eq!(again, Created::Again(id));
+
+    saved(store, scribe.start(&turn)).await;
+    assert_eq!(enqueue("p").await.unwrap(), new(2, 1));
+    assert_eq!(enqueue("p").await.unwrap(), Enqueued::Again { turn: TurnNumber(2), queued: 1 });
+    assert_eq!(enqueue("q").await.unwrap(), Enqueued::KeyReused);
+    assert_eq!(recall("l", "p").await, None, "a newer one was asked for");
+    assert_eq!(store.enqueue(asked(id, "x"), 16, None).await.unwrap(), new(3, 2));
+    assert_eq!(recall("m", "p").await, None);
+    assert_eq!(enqueue("q").await.unwrap(), new(4, 3), "the key is free, for whatever it is");
+    assert_eq!((recall("m", "q").await, recall("m", "p").await), (Some((4, true)), Some((4, false))));
+    let lasting = store.recall(key("m", "k", "q")).await.unwrap().map(|recalled| recalled.turn);
+    assert_eq!(lasting, Some(TurnNumber(4)), "there is one of each key");
+
+    store.delete(id, Timestamp(10), false).await.unwrap();
+    assert_eq!(recall("m", "q").await, None);
+    let anew = store.create(other.clone(), others_turn, Some(newest("l", "p"))).await.unwrap();
+    assert_eq!(anew, Created::New);
+    assert_eq!(recall("l", "p").await, Some((1, true)));
 }

@@ -168,6 +168,12 @@ impl Shelf {
         self.turns.last_key_value().map_or(TurnNumber::default(), |(last, _)| *last)
     }
 
+    /// Whether the agent is there, and this turn is the newest of those that were asked for.
+    pub(super) fn newest_is(&self, turn: TurnNumber) -> bool {
+        let mut asked = self.turns.values().rev().filter(|turn| turn.run == turn.number);
+        self.agent.deleted_at.is_none() && asked.next().is_some_and(|newest| newest.number == turn)
+    }
+
     pub(super) fn turns(&self, after: TurnNumber, limit: usize) -> Vec<Turn> {
         self.turns.values().filter(|turn| after < turn.number).take(limit).cloned().collect()
     }

@@ -1,8 +1,9 @@
 //! What clients of the AI SDK send.
 
-use serde::Deserialize;
+use serde_json::value::RawValue;
 use tokenrail_domain::AgentId;
 
+use super::history::{self, History, Said};
 use crate::dto::fields::Fields;
 use crate::error::Problem;
 
@@ -25,7 +26,7 @@ pub(crate) struct Saying {
     pub(crate) prompt: String,
     /// The client's id of the message.
     pub(crate) id: Option<String>,
-    /// The answer is asked for again; of this message, where the client says so.
+    /// The answer is asked for again; instead of this one, where the client says so.
     #[expect(clippy::option_option, reason = "again or not, and then of which message, if it is named")]
     pub(crate) regenerate: Option<Option<String>>,
 }
@@ -38,48 +39,38 @@ pub(crate) enum ChatFrame {
     Abort { request: String },
 }
 
-#[derive(Deserialize)]
-struct UiMessage {
-    id: Option<String>,
-    role: String,
-    parts: Option<Vec<UiPart>>,
-    /// As older clients and people with `curl` write it.
-    content: Option<String>,
-    #[serde(default)]
-    metadata: Option<serde_json::Value>,
+/// A frame that cannot be answered.
+#[derive(Debug)]
+pub(crate) struct RefusedFrame {
+    /// The id of its request, where it has one that can be read.
+    pub(crate) request: Option<String>,
+    pub(crate) problem: Problem,
 }
 
-#[derive(Deserialize)]
-struct UiPart {
-    #[serde(rename = "type")]
-    kind: String,
-    text: Option<String>,
+/// Reads the body of a request for an answer. Names that are not known are ignored: clients add their own. The
+/// message that is said has at most `message_bytes`.
+pub(crate) fn chat_request(body: &[u8], message_bytes: usize) -> Result<ChatRequest, Problem> {
+    let (mut fields, messages) = Fields::pick(body, &["id", "trigger", "messageId"], "messages")?;
+    request(&mut fields, messages, message_bytes)
 }
 
-/// Reads the body of a request for an answer. Names that are not known are ignored: clients add their own.
-pub(crate) fn chat_request(body: &[u8], depth: usize) -> Result<ChatRequest, Problem> {
-    request(&mut Fields::read(body, depth)?)
-}
-
-#[expect(
-    clippy::result_large_err,
-    reason = "a frame that is refused is rare, and nothing is done but to tell it"
-)]
-/// Reads a frame. The problem comes with the id of the request, where it has one that can be read.
-pub(crate) fn chat_frame(text: &[u8], depth: usize) -> Result<ChatFrame, (Option<String>, Problem)> {
-    let mut fields = Fields::read(text, depth).map_err(|problem| (None, problem))?;
+/// Reads a frame.
+pub(crate) fn chat_frame(text: &[u8], message_bytes: usize) -> Result<ChatFrame, Box<RefusedFrame>> {
+    let refused = |request, problem| Box::new(RefusedFrame { request, problem });
+    let wanted = ["type", "requestId", "id", "trigger", "messageId", "lastSequence"];
+    let (mut fields, messages) =
+        Fields::pick(text, &wanted, "messages").map_err(|problem| refused(None, problem))?;
     let kind = fields.required_text("type", |_| None);
     let id = fields.required_text("requestId", is_id);
-    fields.check().map_err(|problem| (None, problem))?;
+    fields.check().map_err(|problem| refused(None, problem))?;
     let frame = match kind.as_str() {
-        "send" => {
-            request(&mut fields).map(|chat| ChatFrame::Send { request: id.clone(), chat: Box::new(chat) })
-        }
+        "send" => request(&mut fields, messages, message_bytes)
+            .map(|chat| ChatFrame::Send { request: id.clone(), chat: Box::new(chat) }),
         "resume" => resume(&mut fields, id.clone()),
         "abort" => return Ok(ChatFrame::Abort { request: id }),
-        _ => return Err((None, Problem::field("type", "one of: send, resume, abort"))),
+        _ => return Err(refused(None, Problem::field("type", "one of: send, resume, abort"))),
     };
-    frame.map_err(|problem| (Some(id), problem))
+    frame.map_err(|problem| refused(Some(id), problem))
 }
 
 fn resume(fields: &mut Fields, request: String) -> Result<ChatFrame, Problem> {
@@ -90,46 +81,36 @@ fn resume(fields: &mut Fields, request: String) -> Result<ChatFrame, Problem> {
     Ok(ChatFrame::Resume { request, chat, last_sequence })
 }
 
-fn request(fields: &mut Fields) -> Result<ChatRequest, Problem> {
+fn request(
+    fields: &mut Fields,
+    messages: Option<&RawValue>,
+    message_bytes: usize,
+) -> Result<ChatRequest, Problem> {
     fields.forget_nulls();
     let chat = fields.text("id", is_id);
     let trigger = fields.text("trigger", |trigger| {
         (!matches!(trigger, "submit-message" | "regenerate-message"))
             .then_some("one of: submit-message, regenerate-message")
     });
-    let of = fields.text("messageId", |_| None);
-    let messages: Vec<UiMessage> = fields.list("messages").unwrap_or_default();
+    let of = fields.text("messageId", is_id);
+    let messages = messages.filter(|messages| messages.get() != "null");
+    if messages.is_none() {
+        fields.refuse("messages", "is missing");
+    }
     fields.check()?;
-    let missing = || Problem::field("messages", "must hold a message of the user");
-    let said = messages.iter().rposition(|message| message.role == "user").ok_or_else(missing)?;
+    let history = messages.map(|messages| history::read(messages, of.as_deref())).transpose()?;
+    let History { said, agent, is_of_user } = history.unwrap_or_default();
+    let Some((index, said)) = said else {
+        return Err(Problem::field("messages", "must hold a message of the user"));
+    };
+    // A client may say instead which message is to be answered again: that has as many answers as it asks for.
+    let of = of.filter(|_| !is_of_user);
     let regenerate = trigger.is_some_and(|trigger| trigger == "regenerate-message").then_some(of);
-    let agent = messages.iter().rev().find_map(|message| {
-        let agent = message.metadata.as_ref()?.get("agentId")?.as_str()?;
-        (message.role == "assistant").then_some(agent)?.parse().ok()
-    });
-    let saying = Saying { prompt: prompt(said, &messages[said])?, id: messages[said].id.clone(), regenerate };
-    Ok(ChatRequest { chat, agent, saying })
+    let Said { id, prompt } = history::said(index, said, message_bytes)?;
+    Ok(ChatRequest { chat, agent, saying: Saying { prompt, id, regenerate } })
 }
 
-/// The text of a message. What is no text would be lost, so it is refused.
-fn prompt(index: usize, message: &UiMessage) -> Result<String, Problem> {
-    let wrong = |detail| Problem::field(&format!("messages/{index}"), detail);
-    if message.id.as_deref().is_some_and(|id| is_id(id).is_some()) {
-        return Err(wrong("its id must be 1 to 255 characters long"));
-    }
-    let mut texts: Vec<&str> = message.content.as_deref().into_iter().collect();
-    if let Some(parts) = &message.parts {
-        if parts.iter().any(|part| part.kind == "file") {
-            return Err(wrong("files are not taken: send text"));
-        }
-        let spoken = parts.iter().filter(|part| part.kind == "text");
-        texts = spoken.filter_map(|part| part.text.as_deref()).collect();
-    }
-    let prompt = texts.join("\n");
-    if prompt.trim().is_empty() { Err(wrong("must have a text that is not blank")) } else { Ok(prompt) }
-}
-
-fn is_id(id: &str) -> Option<&'static str> {
+pub(super) fn is_id(id: &str) -> Option<&'static str> {
     let good = (1..=ID_CHARS).contains(&id.chars().count());
     (!good).then_some("must be 1 to 255 characters long")
 }
