@@ -10,6 +10,7 @@ mod runs;
 mod stream;
 
 pub(crate) use agents::{agent, agents, create, delete_agent, health, models, no_list, update_agent};
+pub(crate) use answer::refused;
 pub(crate) use conversations::{
     begin, cancel_conversation, conversation, conversations, converse, converse_again, delete_conversation,
     update_conversation,
