@@ -5,9 +5,12 @@ mod agents;
 mod answer;
 mod conversations;
 mod history;
+mod journal;
 mod messages;
+mod retry;
 mod runs;
 mod stream;
+mod whole;
 
 pub(crate) use agents::{agent, agents, create, delete_agent, health, models, no_list, update_agent};
 pub(crate) use answer::refused;

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use tokenrail_application::TypeInfo;
-use tokenrail_domain::{Agent, Turn, TurnOutcome, TurnState};
+use tokenrail_domain::{Agent, Turn, TurnState};
 
 use crate::dto::{IsoTime, Json};
 
@@ -143,14 +143,14 @@ pub(crate) struct RunDto {
 }
 
 impl RunDto {
-    /// `ended_at`: when it ended, where that is known.
-    pub(crate) fn new(id: String, turn: &Turn, ended_at: Option<IsoTime>) -> Self {
-        let (status, stop_reason) = match turn.state {
-            TurnState::Queued => ("created", None),
-            TurnState::Running => ("running", None),
-            TurnState::Ended(TurnOutcome::Completed) => ("completed", Some("end_turn")),
-            TurnState::Ended(TurnOutcome::Cancelled) => ("cancelled", Some("cancelled")),
-            TurnState::Ended(TurnOutcome::Failed | TurnOutcome::Interrupted) => ("failed", Some("error")),
+    /// `end`: how it has ended, and when.
+    pub(crate) fn new(id: String, turn: &Turn, end: Option<(&'static str, IsoTime)>) -> Self {
+        let status = match (turn.state, end) {
+            (TurnState::Queued, _) => "created",
+            (TurnState::Running, _) => "running",
+            (TurnState::Ended(_), Some(("cancelled", _))) => "cancelled",
+            (TurnState::Ended(_), Some(("error", _))) => "failed",
+            (TurnState::Ended(_), _) => "completed",
         };
         Self {
             id,
@@ -159,9 +159,9 @@ impl RunDto {
             // A client that leaves ends no run, unless it has asked for that.
             background: true,
             status,
-            stop_reason,
+            stop_reason: end.map(|(stop_reason, _)| stop_reason),
             created_at: IsoTime(turn.asked_at),
-            completed_at: ended_at,
+            completed_at: end.map(|(_, at)| at),
         }
     }
 }

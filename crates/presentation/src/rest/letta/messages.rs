@@ -5,8 +5,10 @@ use tokenrail_application::CommandKey;
 use tokenrail_domain::{AgentId, Turn, TurnState};
 
 use super::answer::{agent_id, answer, body};
-use super::runs::dto;
-use super::stream::{Wanted, open, whole};
+use super::retry::begun_before;
+use super::runs::shown;
+use super::stream::{Wanted, open};
+use super::whole::whole;
 use crate::api::Api;
 use crate::dialect::RunId;
 use crate::dto::letta::{Message, message, named_runs};
@@ -45,7 +47,7 @@ pub(crate) async fn say_in_background(
         let tokens = message.tokens;
         let turn = send(&api, &request, agent_id(&id)?, message).await?;
         let run = RunId { agent: turn.agent, turn: turn.number, tokens };
-        Ok(HttpResponse::Ok().json(dto(run, &turn)))
+        Ok(HttpResponse::Ok().json(shown(&api, run, &turn).await?))
     };
     answer(begun.await)
 }
@@ -73,13 +75,19 @@ async fn read(api: &Api, request: &HttpRequest, payload: web::Payload) -> Result
     message(&body, api.config().json_depth)
 }
 
-/// Saves the message as a turn. One with a key or an id that is known is that turn.
+/// Saves the message as a turn. One with a key or an id that is known is that turn; one without, that a client says
+/// it tries again, is the turn of its first try.
 async fn send(api: &Api, request: &HttpRequest, agent: AgentId, message: Message) -> Result<Turn, Problem> {
     let Message { prompt, otid, .. } = message;
     let key = match query::idempotency(request.headers(), prompt.as_bytes())? {
         None => otid.map(|otid| CommandKey { key: format!("otid:{otid}"), body: prompt.clone() }),
         key => key,
     };
+    if key.is_none()
+        && let Some(turn) = begun_before(api, request.headers(), agent, &prompt).await?
+    {
+        return Ok(turn);
+    }
     let accepted = api.service().send(agent, prompt, key).await?;
     let turn = api.service().turn(agent, accepted.turn).await?;
     turn.ok_or_else(|| Problem::new(Code::NotFound, "there is no such agent"))

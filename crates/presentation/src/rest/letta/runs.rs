@@ -4,24 +4,28 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use tokenrail_domain::{Sequence, Turn, TurnNumber};
 
 use super::answer::{Range, agent_id, answer, body, run as find};
-use super::stream::{Wanted, open, whole_response};
+use super::journal;
+use super::stream::{Wanted, open};
 use crate::api::Api;
 use crate::dialect::RunId;
+use crate::dto::IsoTime;
 use crate::dto::letta::{RunDto, resume};
 use crate::error::Problem;
 use crate::query::Query;
 
-pub(super) fn dto(run: RunId, turn: &Turn) -> RunDto {
-    RunDto::new(run.to_string(), turn, None)
+/// A run as clients see it.
+pub(super) async fn shown(api: &Api, run: RunId, turn: &Turn) -> Result<RunDto, Problem> {
+    let end = journal::end(api, turn).await?;
+    Ok(RunDto::new(run.to_string(), turn, end.map(|end| (end.stop_reason, IsoTime(end.at)))))
 }
 
 pub(crate) async fn run(api: web::Data<Api>, id: web::Path<String>) -> HttpResponse {
-    answer(shown(&api, &id).await)
+    answer(found(&api, &id).await)
 }
 
-async fn shown(api: &Api, id: &str) -> Result<HttpResponse, Problem> {
+async fn found(api: &Api, id: &str) -> Result<HttpResponse, Problem> {
     let (run, turn) = find(api, id).await?;
-    Ok(HttpResponse::Ok().json(dto(run, &turn)))
+    Ok(HttpResponse::Ok().json(shown(api, run, &turn).await?))
 }
 
 /// The runs of one agent.
@@ -43,7 +47,11 @@ pub(crate) async fn runs(api: web::Data<Api>, request: HttpRequest) -> HttpRespo
         }
         let run = |turn: &Turn| RunId { agent, turn: turn.number, tokens: false };
         let turns = range.cut(turns, |turn| run(turn).to_string());
-        Ok(HttpResponse::Ok().json(turns.iter().map(|turn| dto(run(turn), turn)).collect::<Vec<_>>()))
+        let mut runs = Vec::with_capacity(turns.len());
+        for turn in &turns {
+            runs.push(shown(&api, run(turn), turn).await?);
+        }
+        Ok(HttpResponse::Ok().json(runs))
     };
     answer(listed.await)
 }
@@ -74,7 +82,7 @@ pub(crate) async fn cancel_run(api: web::Data<Api>, id: web::Path<String>) -> Ht
     let cancelled = async {
         let (run, _) = find(&api, &id).await?;
         super::messages::cancelled(&api, run.agent, Some(vec![id.to_string()])).await?;
-        shown(&api, &id).await
+        found(&api, &id).await
     };
     answer(cancelled.await)
 }
@@ -82,8 +90,8 @@ pub(crate) async fn cancel_run(api: web::Data<Api>, id: web::Path<String>) -> Ht
 /// What a run has cost so far.
 pub(crate) async fn run_usage(api: web::Data<Api>, id: web::Path<String>) -> HttpResponse {
     let used = async {
-        let (_, turn) = find(&api, &id).await?;
-        Ok(HttpResponse::Ok().json(whole_response(&api, &turn).await?.usage))
+        let (run, turn) = find(&api, &id).await?;
+        Ok(HttpResponse::Ok().json(journal::usage(&api, run, &turn).await?))
     };
     answer(used.await)
 }
