@@ -29,6 +29,11 @@ impl Query {
         self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
+    /// All parameters of that name, in their order.
+    pub(crate) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
     pub(crate) fn since(&self) -> Result<Option<Sequence>, Problem> {
         Ok(self.get("since").map(cursor).transpose()?.map(Sequence))
     }

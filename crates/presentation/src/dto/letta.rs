@@ -9,7 +9,7 @@ use tokenrail_domain::JsonText;
 use crate::dto::IsoTime;
 
 pub(crate) use requests::{Message, created, message, named_runs, resume};
-pub(crate) use resources::{ConversationDto, HealthDto, LettaAgentDto, ModelDto, RunDto};
+pub(crate) use resources::{ConversationDto, HealthDto, LettaAgentDto, ModelDto, RUN_STATUSES, RunDto};
 
 /// One frame of a stream, or one message of a history.
 #[derive(Debug, Clone, Serialize)]

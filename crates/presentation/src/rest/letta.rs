@@ -8,6 +8,7 @@ mod history;
 mod journal;
 mod messages;
 mod retry;
+mod run_list;
 mod runs;
 mod stream;
 mod whole;

@@ -187,3 +187,74 @@ async fn a_run_says_of_its_end_what_its_stream_has_said() {
         assert_eq!(shown["completed_at"], "2026-11-21T22:10:00.000Z");
     }
 }
+
+async fn listed(harness: &Harness, query: &str) -> Vec<String> {
+    let answer = harness.get(&format!("/v1/runs/?{query}")).await;
+    assert_eq!(answer.status, 200, "{query}: {answer:?}");
+    let runs = answer.json();
+    runs.as_array().unwrap().iter().map(|run| run["id"].as_str().unwrap().to_owned()).collect()
+}
+
+#[actix_web::test]
+async fn the_runs_of_all_agents_are_listed_and_sorted_out() {
+    let harness = Harness::new();
+    let (one, two) = (made(&harness).await, made(&harness).await);
+    let ended = begin(&harness, &one, "say a").await;
+    harness.post(&format!("/v1/runs/{ended}/stream"), "{}").await;
+    harness.clock.advance_ms(1);
+    let cancelled = begin(&harness, &two, "hang").await;
+    cancel(&harness, &two).await;
+    harness.post(&format!("/v1/runs/{cancelled}/stream"), "{}").await;
+    harness.clock.advance_ms(1);
+    let runs = begin(&harness, &one, "hang").await;
+    // What it says at its beginning has been saved: it runs.
+    let mut status = Value::Null;
+    while status != "running" {
+        status = shown(&harness, &runs).await["status"].take();
+    }
+    harness.clock.advance_ms(1);
+    let waits = begin(&harness, &one, "say b").await;
+    let all = [&waits, &runs, &cancelled, &ended];
+    let conversation = one.replace("agent-", "conv-");
+    let cases = [
+        (String::new(), vec![0, 1, 2, 3]),
+        ("order=asc".to_owned(), vec![3, 2, 1, 0]),
+        ("ascending=true".to_owned(), vec![3, 2, 1, 0]),
+        ("limit=2".to_owned(), vec![0, 1]),
+        (format!("limit=2&after={runs}&order_by=created_at"), vec![2, 3]),
+        (format!("limit=1&before={cancelled}"), vec![1]),
+        (format!("order=asc&limit=1&before={cancelled}"), vec![3]),
+        (format!("after={waits}&before={ended}"), vec![1, 2]),
+        (format!("after={ended}"), vec![]),
+        (format!("after=&agent_id={one}"), vec![0, 1, 3]),
+        (format!("agent_ids={one}&agent_ids={two}"), vec![0, 1, 2, 3]),
+        (format!("conversation_id={conversation}"), vec![0, 1, 3]),
+        (format!("conversation_id=default&agent_id={two}"), vec![2]),
+        ("active=true".to_owned(), vec![0, 1]),
+        ("active=false".to_owned(), vec![0, 1, 2, 3]),
+        ("background=true".to_owned(), vec![0, 1, 2, 3]),
+        ("background=false".to_owned(), vec![]),
+        ("statuses=created".to_owned(), vec![0]),
+        ("statuses=running&statuses=completed".to_owned(), vec![1, 3]),
+        ("statuses=failed".to_owned(), vec![]),
+        ("stop_reason=cancelled&limit=1".to_owned(), vec![2]),
+        ("stop_reason=end_turn&statuses=cancelled".to_owned(), vec![]),
+    ];
+    for (query, expected) in cases {
+        let expected: Vec<_> = expected.into_iter().map(|at: usize| all[at].clone()).collect();
+        assert_eq!(listed(&harness, &query).await, expected, "{query}");
+    }
+    for (query, detail) in [
+        ("after=run-x", "after: there is no such run"),
+        ("statuses=gone", "statuses: of: created, running, completed, failed, cancelled"),
+        ("active=1", "active: must be true or false"),
+        ("order_by=cost", "order_by: must be created_at"),
+    ] {
+        let answer = harness.get(&format!("/v1/runs?{query}")).await;
+        assert_eq!((answer.status.as_u16(), answer.json()), (422, json!({ "detail": detail })), "{query}");
+    }
+    assert_eq!(harness.get("/v1/runs?agent_id=agent-x").await.status, 404);
+    cancel(&harness, &one).await;
+    harness.call(TestRequest::delete().uri(&format!("/v1/agents/{two}"))).await;
+    assert!(!listed(&harness, "").await.contains(&cancelled), "its agent is out of the lists");
+}

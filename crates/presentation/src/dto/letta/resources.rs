@@ -129,6 +129,9 @@ impl<'a> From<&'a Agent> for ConversationDto<'a> {
     }
 }
 
+/// What the status of a run can be.
+pub(crate) const RUN_STATUSES: [&str; 5] = ["created", "running", "completed", "failed", "cancelled"];
+
 /// A run: a turn.
 #[derive(Debug, Serialize)]
 pub(crate) struct RunDto {
@@ -136,8 +139,8 @@ pub(crate) struct RunDto {
     agent_id: String,
     conversation_id: String,
     background: bool,
-    status: &'static str,
-    stop_reason: Option<&'static str>,
+    pub(crate) status: &'static str,
+    pub(crate) stop_reason: Option<&'static str>,
     created_at: IsoTime,
     completed_at: Option<IsoTime>,
 }

@@ -1,10 +1,11 @@
 //! Runs: the turns of an agent, waiting, running and ended, and their streams at any time.
 
 use actix_web::{HttpRequest, HttpResponse, web};
-use tokenrail_domain::{Sequence, Turn, TurnNumber};
+use tokenrail_domain::{Sequence, Turn};
 
-use super::answer::{Range, agent_id, answer, body, run as find};
+use super::answer::{answer, body, run as find};
 use super::journal;
+use super::run_list::list;
 use super::stream::{Wanted, open};
 use crate::api::Api;
 use crate::dialect::RunId;
@@ -19,6 +20,7 @@ pub(super) async fn shown(api: &Api, run: RunId, turn: &Turn) -> Result<RunDto, 
     Ok(RunDto::new(run.to_string(), turn, end.map(|end| (end.stop_reason, IsoTime(end.at)))))
 }
 
+/// Read how a run stands
 pub(crate) async fn run(api: web::Data<Api>, id: web::Path<String>) -> HttpResponse {
     answer(found(&api, &id).await)
 }
@@ -28,34 +30,19 @@ async fn found(api: &Api, id: &str) -> Result<HttpResponse, Problem> {
     Ok(HttpResponse::Ok().json(shown(api, run, &turn).await?))
 }
 
-/// The runs of one agent.
+/// List runs, over all agents
+///
+/// The runs of all agents, or of some.
 pub(crate) async fn runs(api: web::Data<Api>, request: HttpRequest) -> HttpResponse {
     let listed = async {
         let query = Query::of(&request)?;
-        let named = query.get("agent_id").or_else(|| query.get("conversation_id"));
-        let Some(named) = named.or_else(|| query.get("agent_ids")) else {
-            return Err(Problem::parameter("agent_id", "is missing"));
-        };
-        let (agent, range) = (agent_id(named)?, Range::of(&query, &api)?);
-        let newest = api.service().get(agent).await?;
-        let max = api.config().list_agents;
-        // The newest that there are: those that wait come after the newest that has started.
-        let begin = (newest.turn.0 + newest.queued).saturating_sub(max as u32);
-        let mut turns = api.service().turns(agent, TurnNumber(begin), max).await?;
-        if !range.ascending {
-            turns.reverse();
-        }
-        let run = |turn: &Turn| RunId { agent, turn: turn.number, tokens: false };
-        let turns = range.cut(turns, |turn| run(turn).to_string());
-        let mut runs = Vec::with_capacity(turns.len());
-        for turn in &turns {
-            runs.push(shown(&api, run(turn), turn).await?);
-        }
-        Ok(HttpResponse::Ok().json(runs))
+        Ok(HttpResponse::Ok().json(list(&api, &query).await?))
     };
     answer(listed.await)
 }
 
+/// Follow a run from where its stream was left
+///
 /// The rest of a run's stream: what comes after the cursor, then what comes live.
 pub(crate) async fn run_stream(
     api: web::Data<Api>,
@@ -78,6 +65,7 @@ pub(crate) async fn run_stream(
     answer(streamed.await)
 }
 
+/// Cancel a run
 pub(crate) async fn cancel_run(api: web::Data<Api>, id: web::Path<String>) -> HttpResponse {
     let cancelled = async {
         let (run, _) = find(&api, &id).await?;
@@ -87,6 +75,8 @@ pub(crate) async fn cancel_run(api: web::Data<Api>, id: web::Path<String>) -> Ht
     answer(cancelled.await)
 }
 
+/// Read what a run has cost so far
+///
 /// What a run has cost so far.
 pub(crate) async fn run_usage(api: web::Data<Api>, id: web::Path<String>) -> HttpResponse {
     let used = async {
