@@ -170,7 +170,7 @@ pub(crate) async fn optional_body(
 ) -> Result<Option<web::Bytes>, Problem> {
     if request.headers().contains_key(header::CONTENT_TYPE) {
         let body = body(request, payload, config).await?;
-        return Ok(Some(body).filter(|body| !matches!(body.trim_ascii(), b"" | b"null")));
+        return Ok(Some(body).filter(|body| !body.is_empty() && body.trim_ascii() != b"null"));
     }
     match read(request, payload, config).await? {
         body if body.is_empty() => Ok(None),

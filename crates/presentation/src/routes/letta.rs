@@ -57,9 +57,7 @@ fn agents(config: &mut web::ServiceConfig) {
             [post().to(letta::say_in_background)],
         ))
         .service(serving(both("/v1/agents/{id}/messages/cancel"), "POST", [post().to(letta::cancel)]));
-    // What an agent program keeps to itself.
-    for list in ["secrets", "mcp-servers", "repositories", "tools", "blocks", "core-memory/blocks", "folders"]
-    {
+    for list in letta::NO_LISTS {
         let address = format!("/v1/agents/{{id}}/{list}");
         config.service(serving(both(&address), "GET, HEAD", [get().to(letta::no_list)]));
     }

@@ -1,5 +1,7 @@
 //! What is said to an agent, and how its answer is wanted.
 
+use std::collections::BTreeMap;
+
 use actix_web::{HttpRequest, HttpResponse, web};
 use tokenrail_application::CommandKey;
 use tokenrail_domain::{AgentId, Turn, TurnState};
@@ -11,11 +13,24 @@ use super::stream::{Wanted, open};
 use super::whole::whole;
 use crate::api::Api;
 use crate::dialect::RunId;
-use crate::dto::letta::{Message, message, named_runs};
+use crate::dto::EventBlock;
+use crate::dto::letta::{
+    LettaCancelBody, LettaMessageBody, LettaResponse, Message, RunDto, message, named_runs,
+};
 use crate::error::{Code, Problem};
 use crate::query;
 
+/// Say something to an agent, and hear all of its answer
+///
 /// Says something, and answers with all that came of it, or with a stream of it where the body asks for that.
+#[utoipa::path(post, path = "/v1/agents/{id}/messages", tag = "letta", request_body = LettaMessageBody,
+    params(("id" = String, Path),
+        ("format" = Option<String>, Query, pattern = "^(letta|kelpie|both)$"),
+        ("cancelOnDisconnect" = Option<String>, Query, description = "`true` or `1`"),
+        ("Idempotency-Key" = Option<String>, Header, pattern = "^[!-~]{1,255}$"),
+        ("X-Stainless-Retry-Count" = Option<String>, Header, description = "Above 0: the message was sent before")),
+    responses((status = 200,
+        content((LettaResponse = "application/json"), (EventBlock = "text/event-stream")))))]
 pub(crate) async fn say(
     api: web::Data<Api>,
     id: web::Path<String>,
@@ -25,7 +40,17 @@ pub(crate) async fn say(
     answer(said(&api, &request, payload, false, |_| agent_id(&id)).await)
 }
 
+/// Say something to an agent, and follow its answer
+///
 /// Says something, and streams what comes of it.
+#[utoipa::path(post, path = "/v1/agents/{id}/messages/stream", tag = "letta", request_body = LettaMessageBody,
+    params(("id" = String, Path),
+        ("format" = Option<String>, Query, pattern = "^(letta|kelpie|both)$"),
+        ("cancelOnDisconnect" = Option<String>, Query, description = "`true` or `1`"),
+        ("Idempotency-Key" = Option<String>, Header, pattern = "^[!-~]{1,255}$"),
+        ("X-Stainless-Retry-Count" = Option<String>, Header, description = "Above 0: the message was sent before")),
+    responses((status = 200,
+        content((LettaResponse = "application/json"), (EventBlock = "text/event-stream")))))]
 pub(crate) async fn say_streaming(
     api: web::Data<Api>,
     id: web::Path<String>,
@@ -35,7 +60,12 @@ pub(crate) async fn say_streaming(
     answer(said(&api, &request, payload, true, |_| agent_id(&id)).await)
 }
 
+/// Say something to an agent, and come back for its answer
+///
 /// Says something, and answers with the run that it began.
+#[utoipa::path(post, path = "/v1/agents/{id}/messages/async", tag = "letta", request_body = LettaMessageBody,
+    params(("id" = String, Path)),
+    responses((status = 200, body = RunDto)))]
 pub(crate) async fn say_in_background(
     api: web::Data<Api>,
     id: web::Path<String>,
@@ -93,7 +123,12 @@ async fn send(api: &Api, request: &HttpRequest, agent: AgentId, message: Message
     turn.ok_or_else(|| Problem::new(Code::NotFound, "there is no such agent"))
 }
 
+/// Cancel runs of an agent
+///
 /// Cancels what runs and what waits.
+#[utoipa::path(post, path = "/v1/agents/{id}/messages/cancel", tag = "letta", request_body = Option<LettaCancelBody>,
+    params(("id" = String, Path)),
+    responses((status = 200, body = BTreeMap<String, String>)))]
 pub(crate) async fn cancel(
     api: web::Data<Api>,
     id: web::Path<String>,
@@ -139,6 +174,6 @@ pub(super) async fn cancelled(
         let outcome = if is_open(&id) { "cancelled" } else { "failed" };
         (id, outcome)
     };
-    let outcomes: std::collections::BTreeMap<_, _> = named.into_iter().map(outcome).collect();
+    let outcomes: BTreeMap<_, _> = named.into_iter().map(outcome).collect();
     Ok(HttpResponse::Ok().json(outcomes))
 }

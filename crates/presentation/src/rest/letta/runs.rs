@@ -9,8 +9,8 @@ use super::run_list::list;
 use super::stream::{Wanted, open};
 use crate::api::Api;
 use crate::dialect::RunId;
-use crate::dto::IsoTime;
-use crate::dto::letta::{RunDto, resume};
+use crate::dto::letta::{LettaResumeBody, RunDto, UsageStatistics, resume};
+use crate::dto::{EventBlock, IsoTime};
 use crate::error::Problem;
 use crate::query::Query;
 
@@ -21,6 +21,9 @@ pub(super) async fn shown(api: &Api, run: RunId, turn: &Turn) -> Result<RunDto, 
 }
 
 /// Read how a run stands
+#[utoipa::path(get, path = "/v1/runs/{id}", tag = "letta",
+    params(("id" = String, Path)),
+    responses((status = 200, body = RunDto)))]
 pub(crate) async fn run(api: web::Data<Api>, id: web::Path<String>) -> HttpResponse {
     answer(found(&api, &id).await)
 }
@@ -30,9 +33,16 @@ async fn found(api: &Api, id: &str) -> Result<HttpResponse, Problem> {
     Ok(HttpResponse::Ok().json(shown(api, run, &turn).await?))
 }
 
-/// List runs, over all agents
-///
-/// The runs of all agents, or of some.
+/// List runs, of all agents or of some
+#[utoipa::path(get, path = "/v1/runs", tag = "letta",
+    params(("limit" = Option<u64>, Query, minimum = 1), ("after" = Option<String>, Query),
+        ("before" = Option<String>, Query), ("order" = Option<String>, Query, pattern = "^(asc|desc)$"),
+        ("order_by" = Option<String>, Query, pattern = "^created_at$"), ("ascending" = Option<bool>, Query),
+        ("agent_id" = Option<String>, Query), ("agent_ids" = Option<Vec<String>>, Query),
+        ("conversation_id" = Option<String>, Query), ("active" = Option<bool>, Query),
+        ("background" = Option<bool>, Query), ("statuses" = Option<Vec<String>>, Query),
+        ("stop_reason" = Option<String>, Query)),
+    responses((status = 200, body = [RunDto])))]
 pub(crate) async fn runs(api: web::Data<Api>, request: HttpRequest) -> HttpResponse {
     let listed = async {
         let query = Query::of(&request)?;
@@ -44,6 +54,9 @@ pub(crate) async fn runs(api: web::Data<Api>, request: HttpRequest) -> HttpRespo
 /// Follow a run from where its stream was left
 ///
 /// The rest of a run's stream: what comes after the cursor, then what comes live.
+#[utoipa::path(post, path = "/v1/runs/{id}/stream", tag = "letta", request_body = Option<LettaResumeBody>,
+    params(("id" = String, Path), ("format" = Option<String>, Query, pattern = "^(letta|kelpie|both)$")),
+    responses((status = 200, body = EventBlock, content_type = "text/event-stream")))]
 pub(crate) async fn run_stream(
     api: web::Data<Api>,
     id: web::Path<String>,
@@ -66,6 +79,9 @@ pub(crate) async fn run_stream(
 }
 
 /// Cancel a run
+#[utoipa::path(post, path = "/v1/runs/{id}/cancel", tag = "letta",
+    params(("id" = String, Path)),
+    responses((status = 200, body = RunDto)))]
 pub(crate) async fn cancel_run(api: web::Data<Api>, id: web::Path<String>) -> HttpResponse {
     let cancelled = async {
         let (run, _) = find(&api, &id).await?;
@@ -76,8 +92,9 @@ pub(crate) async fn cancel_run(api: web::Data<Api>, id: web::Path<String>) -> Ht
 }
 
 /// Read what a run has cost so far
-///
-/// What a run has cost so far.
+#[utoipa::path(get, path = "/v1/runs/{id}/usage", tag = "letta",
+    params(("id" = String, Path)),
+    responses((status = 200, body = UsageStatistics)))]
 pub(crate) async fn run_usage(api: web::Data<Api>, id: web::Path<String>) -> HttpResponse {
     let used = async {
         let (run, turn) = find(&api, &id).await?;
