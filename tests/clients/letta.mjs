@@ -82,6 +82,14 @@ const stories = {
     const ids = [];
     for await (const agent of client.agents.list({ limit: 1 })) ids.push(agent.id);
     assert.deepEqual(ids, [thinker.id, agent.id]);
+
+    const runs = [];
+    for await (const run of client.runs.list({ limit: 2 })) runs.push(run);
+    assert.equal(runs.length, 5, "each run once, over pages and agents");
+    assert.ok(runs.every((run) => run.status === "completed" && run.stop_reason && run.completed_at));
+    const count = async (query) => (await client.runs.list(query)).items.length;
+    assert.equal(await count({ agent_id: agent.id, statuses: ["completed", "failed"] }), 3);
+    assert.deepEqual([await count({ active: true }), await count({ stop_reason: "error" })], [0, 0]);
     await client.agents.delete(agent.id);
     await assert.rejects(client.agents.retrieve(agent.id), NotFoundError);
   },
@@ -100,6 +108,38 @@ const stories = {
     assert.equal(text(answer.messages), numbers(3));
     await assert.rejects(client.agents.messages.create("agent-none", { input: "x" }), NotFoundError);
     await assert.rejects(client.agents.messages.create(agent.id, { messages: [] }), (error) => error.status === 422);
+  },
+
+  // A client that loses patience, or its connection, says what it has said again: to the agent that is one message.
+  async retry() {
+    const agent = await made("fake");
+    const gate = file("gate");
+    const hasty = new Letta({ baseURL: base, apiKey: token, timeout: 300, maxRetries: 2 });
+    const script = JSON.stringify({ deltas: 6, gate, gate_after: 3 });
+    const answer = hasty.agents.messages.create(agent.id, { input: script });
+    // Longer than its patience: but it has heard that the answer has begun.
+    await sleep(600);
+    let tries = 0;
+    const lossy = new Letta({
+      baseURL: base,
+      apiKey: token,
+      fetch: async (url, options) => {
+        tries += 1;
+        if (tries < 3) throw new TypeError("the connection is lost");
+        return fetch(url, options);
+      },
+    });
+    const again = lossy.agents.messages.create(agent.id, { input: script });
+    while (tries < 3) await sleep(5);
+    writeFileSync(gate, "");
+    assert.equal(text((await answer).messages), numbers(6));
+    assert.deepEqual(await again, await answer);
+    assert.equal((await client.runs.list({ agent_id: agent.id })).items.length, 1, "said once");
+    const run = answer.then((answer) => answer.messages[0].run_id);
+    const ahead = new Letta({ baseURL: base, apiKey: token, fetch: (...args) => (tries += 1, fetch(...args)) });
+    tries = 0;
+    await assert.rejects(ahead.runs.messages.stream(await run, { starting_after: 9999 }), (error) => error.status === 409);
+    assert.equal(tries, 1, "it is told that trying again is no use");
   },
 
   async cancel() {

@@ -5,7 +5,7 @@ import os
 import sys
 import time
 
-from letta_client import APIError, Letta, NotFoundError
+from letta_client import APIError, APITimeoutError, Letta, NotFoundError
 
 base, token, folder, story = sys.argv[1:5]
 client = Letta(base_url=base, api_key=token, max_retries=0)
@@ -87,6 +87,24 @@ def error():
     assert seen[-1].stop_reason == "error"
 
 
+def retry():
+    """A client that loses patience says what it has said again: to the agent that is one message."""
+    agent = made("fake")
+    gate = os.path.join(folder, "gate")
+    script = json.dumps({"deltas": 6, "gate": gate, "gate_after": 3})
+    impatient = Letta(base_url=base, api_key=token, timeout=0.5, max_retries=2)
+    try:
+        impatient.agents.messages.create(agent.id, input=script)
+        raise AssertionError("the gate is closed")
+    except APITimeoutError:
+        pass
+    open(gate, "w").close()
+    again = {"x-stainless-retry-count": "3"}
+    answer = client.agents.messages.create(agent.id, input=script, extra_headers=again)
+    assert text(answer.messages) == numbers(6)
+    assert len(list(client.runs.list(agent_id=agent.id, limit=1))) == 1, "said once"
+
+
 def cancel():
     agent = made("fake")
     seen, asked = [], None
@@ -137,4 +155,4 @@ def restart():
     ends(rest, "end_turn")
 
 
-{"talk": talk, "error": error, "cancel": cancel, "resume": resume, "restart": restart}[story]()
+{"talk": talk, "error": error, "retry": retry, "cancel": cancel, "resume": resume, "restart": restart}[story]()

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use tokenrail_domain::{Agent, AgentId, Event, Sequence, StopReason, Timestamp, Turn, TurnNumber};
 use tokenrail_ports::{
     AgentFilter, Append, Created, Enqueued, IAgentRepository, IJournal, Idempotency, MessagePage, PageLimit,
-    Recalled, StoreError,
+    Recalled, StoreError, TurnFilter,
 };
 
 use crate::world::World;
@@ -156,6 +156,10 @@ impl IAgentRepository for SimStore {
 
     async fn turns(&self, agent: AgentId, after: TurnNumber, limit: usize) -> Result<Vec<Turn>, StoreError> {
         SimStore::read(self, "turns", self.0.disk.turns(agent, after, limit)).await
+    }
+
+    async fn all_turns(&self, filter: TurnFilter) -> Result<Vec<Turn>, StoreError> {
+        SimStore::read(self, "all turns", self.0.disk.all_turns(filter)).await
     }
 
     async fn turn_at(&self, agent: AgentId, sequence: Sequence) -> Result<Option<Turn>, StoreError> {

@@ -1,7 +1,7 @@
 //! Conversations that clients name by ids of their own, and their turns.
 
 use tokenrail_domain::{Agent, AgentId, Sequence, Turn, TurnNumber};
-use tokenrail_ports::KeyLife;
+use tokenrail_ports::{KeyLife, TurnFilter};
 
 use crate::commands::{CommandKey, Launch};
 use crate::error::Refusal;
@@ -100,6 +100,15 @@ impl AgentService {
             self.get(id).await?;
         }
         Ok(turns)
+    }
+
+    /// Turns of all agents that are not deleted, newest first; at most `limits.list_agents` at once.
+    ///
+    /// # Errors
+    /// [`Refusal::Store`].
+    pub async fn all_turns(&self, mut filter: TurnFilter) -> Result<Vec<Turn>, Refusal> {
+        filter.limit = filter.limit.min(self.core.limits.list_agents);
+        Ok(self.core.outside.agents.all_turns(filter).await?)
     }
 
     /// One turn; none where the agent has no such turn.

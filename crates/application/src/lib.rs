@@ -58,4 +58,4 @@ pub use stats::Stats;
 pub use tails::{Batch, Rendering, RenderingKey};
 
 // What callers need of the ports, so that presentation need not see them.
-pub use tokenrail_ports::{Abilities, AgentFilter, MessagePage, Probe, StoreError};
+pub use tokenrail_ports::{Abilities, AgentFilter, MessagePage, Probe, StoreError, TurnFilter};

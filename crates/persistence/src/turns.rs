@@ -1,26 +1,31 @@
 //! The table `turns`, read.
 
-use rusqlite::{Connection, OptionalExtension, Row, named_params};
+use rusqlite::{Connection, OptionalExtension, Row, ToSql, named_params, params_from_iter};
 use tokenrail_domain::{AgentId, Sequence, StopReason, Timestamp, Turn, TurnNumber, TurnOutcome, TurnState};
-use tokenrail_ports::StoreError;
+use tokenrail_ports::{StoreError, TurnFilter};
 
-use crate::columns::{maybe, parsed, turn_of, unsigned};
+use crate::columns::{agent_id_of, maybe, parsed, turn_of, unsigned};
 use crate::error::store_error;
 
-/// The columns that [`turn_row`] reads, in its order.
-macro_rules! turns {
-    ($which:literal) => {
-        concat!(
-            "
+/// The columns that [`turn_row`] reads, in its order, and the agent's id behind them.
+macro_rules! columns {
+    () => {
+        "
     SELECT turns.number, turns.run, turns.prompt, turns.state, turns.outcome, turns.asked_at,
         turns.first_sequence, turns.last_sequence,
-        CASE turns.state WHEN 'running' THEN heads.spool_offset ELSE turns.spool_offset END, turns.stop
+        CASE turns.state WHEN 'running' THEN heads.spool_offset ELSE turns.spool_offset END, turns.stop,
+        agents.id
     FROM turns
     JOIN agents ON agents.key = turns.agent
     JOIN heads ON heads.agent = turns.agent
-    WHERE agents.id = :id AND ",
-            $which
-        )
+    WHERE "
+    };
+}
+
+/// Turns of one agent.
+macro_rules! turns {
+    ($which:literal) => {
+        concat!(columns!(), "agents.id = :id AND ", $which)
     };
 }
 
@@ -60,6 +65,57 @@ pub(crate) fn list(
         })
         .map_err(store_error)?;
     turns.collect::<Result<_, _>>().map_err(store_error)
+}
+
+/// Turns of all agents that are not deleted, in the order in which they were saved: that of their keys.
+pub(crate) fn all(db: &Connection, filter: &TurnFilter) -> Result<Vec<Turn>, StoreError> {
+    let limit = i64::try_from(filter.limit).unwrap_or(i64::MAX);
+    let ids: Vec<String> = filter.agents.iter().map(AgentId::to_string).collect();
+    let behind = filter.behind.map(|(agent, number)| (agent.to_string(), number.0));
+    let mut values: Vec<&dyn ToSql> = vec![&limit];
+    values.extend(ids.iter().map(|id| id as &dyn ToSql));
+    if let Some((agent, number)) = &behind {
+        values.extend([agent as &dyn ToSql, number]);
+    }
+    let mut statement = db.prepare_cached(&all_in(filter)).map_err(store_error)?;
+    let turns = statement
+        .query_map(params_from_iter(values), |row| turn_row(row, agent_id_of(row, 10)?))
+        .map_err(store_error)?;
+    turns.collect::<Result<_, _>>().map_err(store_error)
+}
+
+/// A cross join is done in the order in which it stands. Of all agents, the turns are walked by their keys, no further
+/// than to the limit, or those that are open by their own index; of some agents, only their turns are looked at.
+fn all_in(filter: &TurnFilter) -> String {
+    let some = filter.agents.len();
+    let joined = if some == 0 {
+        let index = if filter.open { "INDEXED BY turns_open" } else { "" };
+        format!(
+            "turns AS found {index} CROSS JOIN agents AS of ON of.key = found.agent
+            WHERE of.deleted_at IS NULL"
+        )
+    } else {
+        let places: Vec<String> = (2..2 + some).map(|place| format!("?{place}")).collect();
+        let places = places.join(", ");
+        format!(
+            "agents AS of CROSS JOIN turns AS found ON found.agent = of.key
+            WHERE of.deleted_at IS NULL AND of.id IN ({places})"
+        )
+    };
+    let open = if filter.open { "AND found.state <> 'ended'" } else { "" };
+    let (order, after) = if filter.oldest_first { ("ASC", '>') } else { ("DESC", '<') };
+    let behind = filter.behind.map_or_else(String::new, |_| {
+        let (agent, number) = (2 + some, 3 + some);
+        format!(
+            "AND found.key {after} (SELECT turns.key FROM turns JOIN agents ON agents.key = turns.agent
+                WHERE agents.id = ?{agent} AND turns.number = ?{number})"
+        )
+    });
+    let columns = columns!();
+    format!(
+        "{columns} turns.key IN (SELECT found.key FROM {joined} {open} {behind} ORDER BY found.key {order} LIMIT ?1)
+        ORDER BY turns.key {order}"
+    )
 }
 
 /// The turn of an event.

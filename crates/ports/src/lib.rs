@@ -32,7 +32,7 @@ pub use runner::{
 };
 pub use store::{
     AgentFilter, Append, Created, Enqueued, IAgentRepository, IJournal, Idempotency, KeyLife, MessagePage,
-    PageLimit, Recalled, StoreError, TurnStep,
+    PageLimit, Recalled, StoreError, TurnFilter, TurnStep,
 };
 pub use workspace::{CwdNotAllowed, FolderError, IWorkspace};
 #[cfg(any(test, feature = "testing"))]

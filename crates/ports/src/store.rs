@@ -82,6 +82,10 @@ pub trait IAgentRepository: Send + Sync {
     /// Turns of any state after `after`, by number, at most `limit`.
     async fn turns(&self, agent: AgentId, after: TurnNumber, limit: usize) -> Result<Vec<Turn>, StoreError>;
 
+    /// Turns of all agents that are not deleted, or of some of them, in the order in which they were saved: the newest
+    /// first, unless the filter says otherwise.
+    async fn all_turns(&self, filter: TurnFilter) -> Result<Vec<Turn>, StoreError>;
+
     /// The turn to which the event `sequence` belongs; none where there is no such event.
     async fn turn_at(&self, agent: AgentId, sequence: Sequence) -> Result<Option<Turn>, StoreError>;
 
@@ -186,6 +190,20 @@ pub struct AgentFilter {
     pub before: Option<AgentId>,
     /// Deleted agents instead of the others.
     pub deleted: bool,
+    pub limit: usize,
+}
+
+/// Which turns to list.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TurnFilter {
+    /// Only those of these agents; empty: of all.
+    pub agents: Vec<AgentId>,
+    /// Only those that wait or run.
+    pub open: bool,
+    /// Only what comes behind this turn in the order of the list; nothing where there is no such turn.
+    pub behind: Option<(AgentId, TurnNumber)>,
+    /// The oldest first.
+    pub oldest_first: bool,
     pub limit: usize,
 }
 

@@ -66,6 +66,8 @@ pub struct PresentationConfig {
     pub ws_batch_bytes: usize,
     /// Silence on a stream before a sign of life; at the same time the period of a WebSocket's `heartbeat`.
     pub heartbeat: Duration,
+    /// How long after a turn has ended a client of Letta's may still try its message again, and be given that turn.
+    pub retry_window: Duration,
     /// The period of a WebSocket's ping.
     pub ping: Duration,
     /// How long a WebSocket client may take to answer a ping.
@@ -117,6 +119,7 @@ impl PresentationConfig {
             ws_message_bytes: 64 << 10,
             ws_batch_bytes: 256 << 10,
             heartbeat: Duration::from_secs(15),
+            retry_window: Duration::from_secs(10),
             ping: Duration::from_secs(25),
             pong_timeout: Duration::from_secs(10),
             list_agents: 500,

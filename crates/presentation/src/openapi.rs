@@ -1,5 +1,7 @@
 //! `/openapi.json`: the REST API for machines.
 
+mod letta;
+
 use std::sync::OnceLock;
 
 use actix_web::HttpResponse;
@@ -39,7 +41,11 @@ struct Document;
 /// The document, made once.
 pub(crate) async fn document() -> HttpResponse {
     static TEXT: OnceLock<String> = OnceLock::new();
-    let text = TEXT.get_or_init(|| Document::openapi().to_json().unwrap_or_default());
+    let text = TEXT.get_or_init(|| {
+        let mut document = Document::openapi();
+        document.merge(letta::Letta::openapi());
+        document.to_json().unwrap_or_default()
+    });
     HttpResponse::Ok().content_type("application/json").body(text.as_str())
 }
 

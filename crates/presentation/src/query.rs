@@ -31,6 +31,11 @@ impl Query {
         self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
+    /// All parameters of that name, in their order.
+    pub(crate) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
     pub(crate) fn since(&self) -> Result<Option<Sequence>, Problem> {
         Ok(self.get("since").map(cursor).transpose()?.map(Sequence))
     }
@@ -163,7 +168,7 @@ pub(crate) async fn optional_body(
 ) -> Result<Option<web::Bytes>, Problem> {
     if request.headers().contains_key(header::CONTENT_TYPE) {
         let body = body(request, payload, config).await?;
-        return Ok(Some(body).filter(|body| !matches!(body.trim_ascii(), b"" | b"null")));
+        return Ok(Some(body).filter(|body| !body.is_empty() && body.trim_ascii() != b"null"));
     }
     match read(request, payload, config).await? {
         body if body.is_empty() => Ok(None),

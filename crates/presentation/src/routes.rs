@@ -92,11 +92,11 @@ fn get_or_head() -> Route {
 }
 
 fn resource<const N: usize>(path: &str, allow: &'static str, routes: [Route; N]) -> Resource {
-    serving(web::resource(path), allow, routes)
+    let refuse = move || async move { Err::<HttpResponse, _>(Problem::method_not_allowed(allow)) };
+    serving_or(web::resource(path), web::to(refuse), routes)
 }
 
-fn serving<const N: usize>(resource: Resource, allow: &'static str, routes: [Route; N]) -> Resource {
-    let refuse = move || async move { Err::<HttpResponse, _>(Problem::method_not_allowed(allow)) };
-    let resource = resource.default_service(web::to(refuse));
-    routes.into_iter().fold(resource, Resource::route)
+/// `refuse` answers the methods of no route.
+fn serving_or<const N: usize>(resource: Resource, refuse: Route, routes: [Route; N]) -> Resource {
+    routes.into_iter().fold(resource.default_service(refuse), Resource::route)
 }

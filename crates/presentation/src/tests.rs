@@ -13,5 +13,6 @@ mod guards;
 pub(crate) mod harness;
 pub(crate) mod journals;
 mod letta;
+mod letta_runs;
 mod problems;
 mod socket;

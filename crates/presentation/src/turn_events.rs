@@ -54,6 +54,11 @@ impl TurnEvents {
         Ok(Self { follower, turn: turn.number, over: false })
     }
 
+    /// The number of the newest event that is known, of this turn or of one before it.
+    pub(crate) fn head(&self) -> Sequence {
+        self.follower.head()
+    }
+
     /// Waits for more of the turn. May be dropped at any await.
     ///
     /// # Errors

@@ -58,6 +58,11 @@ macro_rules! with_each_client {
             }
 
             #[tokio::test]
+            async fn a_message_that_is_tried_again_is_said_once() {
+                super::play($start, "retry").await;
+            }
+
+            #[tokio::test]
             async fn a_cancel_ends_the_run() {
                 super::play($start, "cancel").await;
             }

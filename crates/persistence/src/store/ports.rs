@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use tokenrail_domain::{Agent, AgentId, Event, Sequence, StopReason, Timestamp, Turn, TurnNumber};
 use tokenrail_ports::{
     AgentFilter, Append, Created, Enqueued, IAgentRepository, IArchive, IJournal, Idempotency, MessagePage,
-    PageLimit, Recalled, StoreError,
+    PageLimit, Recalled, StoreError, TurnFilter,
 };
 
 use super::Store;
@@ -101,6 +101,10 @@ impl IAgentRepository for Store {
 
     async fn turns(&self, agent: AgentId, after: TurnNumber, limit: usize) -> Result<Vec<Turn>, StoreError> {
         self.read_with(move |db| turns::list(db, agent, after, limit)).await
+    }
+
+    async fn all_turns(&self, filter: TurnFilter) -> Result<Vec<Turn>, StoreError> {
+        self.read_with(move |db| turns::all(db, &filter)).await
     }
 
     async fn turn_at(&self, agent: AgentId, sequence: Sequence) -> Result<Option<Turn>, StoreError> {

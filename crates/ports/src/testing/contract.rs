@@ -53,6 +53,7 @@ macro_rules! store_contract {
             a_purged_agent_is_gone_for_good
             a_healthy_store_says_so
             turns_are_read_by_number_and_by_event
+            turns_of_all_agents_are_listed_as_they_were_saved
             a_conversation_has_one_agent
         }
         $crate::store_contract! { $fresh: archive

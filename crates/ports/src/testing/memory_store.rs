@@ -8,10 +8,12 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use tokenrail_domain::{Agent, AgentId, Event, Sequence, Timestamp, Turn, TurnNumber};
+use tokenrail_domain::{Agent, AgentId, Event, Sequence, Timestamp, Turn, TurnNumber, TurnState};
 
 use self::shelf::Shelf;
-use crate::{Append, Created, Enqueued, IJournal, Idempotency, KeyLife, MessagePage, PageLimit, StoreError};
+use crate::{
+    Append, Created, Enqueued, IJournal, Idempotency, KeyLife, MessagePage, PageLimit, StoreError, TurnFilter,
+};
 
 /// How many times one await gives the others a turn, at most.
 const HESITATIONS_MAX: u64 = 4;
@@ -227,6 +229,26 @@ impl State {
     fn by_chat(&self, chat: &str) -> Option<&Agent> {
         let mut agents = self.shelves.values().map(|shelf| &shelf.agent);
         agents.find(|agent| agent.deleted_at.is_none() && agent.chat.as_deref() == Some(chat))
+    }
+
+    /// It remembers no order but that of the times at which turns were asked for.
+    fn all_turns(&self, filter: &TurnFilter) -> Vec<Turn> {
+        let TurnFilter { agents, open, behind, oldest_first, limit } = filter;
+        let mut turns: Vec<&Turn> = self.shelves.values().flat_map(|shelf| shelf.turns.values()).collect();
+        turns.sort_by_key(|turn| (turn.asked_at, turn.agent, turn.number));
+        if !oldest_first {
+            turns.reverse();
+        }
+        if let Some(behind) = behind {
+            let found = turns.iter().position(|turn| (turn.agent, turn.number) == *behind);
+            turns.drain(..found.map_or(turns.len(), |at| at + 1));
+        }
+        turns.retain(|turn| {
+            let listed = self.shelves[&turn.agent].agent.deleted_at.is_none();
+            let wanted = agents.is_empty() || agents.contains(&turn.agent);
+            listed && wanted && !(*open && matches!(turn.state, TurnState::Ended(_)))
+        });
+        turns.into_iter().take(*limit).cloned().collect()
     }
 
     fn enqueue(&mut self, mut turn: Turn, queue_max: u32, key: Option<Idempotency>) -> Enqueued {

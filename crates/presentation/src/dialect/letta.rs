@@ -1,5 +1,6 @@
 //! The Letta vocabulary: frames without a name, told apart by `message_type`. A fold of the events of one turn.
 
+mod ending;
 mod message;
 mod run_id;
 
@@ -7,7 +8,7 @@ use std::collections::BTreeMap;
 
 use tokenrail_domain::{
     AgentId, CompleteMessage, ContentBlock, Event, EventBody, MessageOrdinal, Part, ToolCall, ToolResult,
-    TurnNumber, TurnOutcome, TurnResult, Usage, event_id, message_id,
+    TurnNumber, TurnOutcome, TurnResult, event_id, message_id,
 };
 
 use self::message::{Kind, OpenMessage};
@@ -16,6 +17,7 @@ use crate::dto::letta::{
 };
 use crate::dto::{IsoTime, plain_text};
 
+pub(crate) use self::ending::{Ending, REASON_EVENTS};
 pub(crate) use self::run_id::RunId;
 
 /// What a turn comes to.
@@ -45,7 +47,7 @@ pub(crate) struct LettaFold {
     /// Calls whose input is known in part, or that their message has told of.
     calls: BTreeMap<String, Call>,
     steps: u32,
-    stop_reason: Option<String>,
+    ending: Ending,
     usage: UsageStatistics,
 }
 
@@ -63,7 +65,7 @@ impl LettaFold {
         let run = RunId { agent, turn, tokens }.to_string();
         let usage = UsageStatistics::nothing(run.clone());
         let (open, calls) = (BTreeMap::new(), BTreeMap::new());
-        Self { agent, run, tokens, open, calls, steps: 0, stop_reason: None, usage }
+        Self { agent, run, tokens, open, calls, steps: 0, ending: Ending::default(), usage }
     }
 
     /// The id of the run.
@@ -74,6 +76,7 @@ impl LettaFold {
     /// Takes in the next event of the turn, and appends its frames.
     pub(crate) fn event(&mut self, event: &Event, out: &mut Vec<LettaFrame>) {
         let before = out.len();
+        let stop_reason = self.ending.event(event);
         match &event.body {
             EventBody::TextDelta { message, part, text } => {
                 self.delta(event, (*message, *part), Kind::Text, text, out);
@@ -98,8 +101,11 @@ impl LettaFold {
                 self.open.remove(message);
                 self.calls.retain(|_, call| call.message != *message);
             }
-            EventBody::Usage(usage) => self.usage(usage),
-            EventBody::TurnResult(result) => self.end(result, out),
+            EventBody::Usage(usage) => self.usage.add(&usage.usage),
+            EventBody::TurnResult(result) => {
+                out.extend(stop_reason.map(|reason| LettaFrame::Stop(StopReasonDto::new(reason))));
+                self.end(result, out);
+            }
             EventBody::UserMessage { .. }
             | EventBody::Message(_)
             | EventBody::ToolCall(_)
@@ -216,21 +222,7 @@ impl LettaFold {
         out.push(LettaFrame::Message(Box::new(self.of_event(event, said))));
     }
 
-    fn usage(&mut self, usage: &Usage) {
-        self.usage.add(&usage.usage);
-        if usage.stop_reason.is_some() {
-            self.stop_reason.clone_from(&usage.stop_reason);
-        }
-    }
-
-    fn end(&mut self, result: &TurnResult, out: &mut Vec<LettaFrame>) {
-        let stop_reason = match (result.outcome, self.stop_reason.as_deref()) {
-            (TurnOutcome::Cancelled, _) => "cancelled",
-            (TurnOutcome::Failed | TurnOutcome::Interrupted, _) | (_, Some("refusal")) => "error",
-            (TurnOutcome::Completed, Some("max_tokens")) => "max_tokens_exceeded",
-            (TurnOutcome::Completed, _) => "end_turn",
-        };
-        out.push(LettaFrame::Stop(StopReasonDto::new(stop_reason)));
+    fn end(&self, result: &TurnResult, out: &mut Vec<LettaFrame>) {
         if let Some((kind, message, detail)) = failure(result) {
             out.push(LettaFrame::Error {
                 kind: kind.to_owned(),
@@ -240,6 +232,11 @@ impl LettaFold {
             return;
         }
         out.push(LettaFrame::Usage(self.usage_of(result)));
+    }
+
+    /// What the turn has cost so far, as its messages say.
+    pub(crate) fn usage_so_far(&self) -> UsageStatistics {
+        UsageStatistics { step_count: self.steps, ..self.usage.clone() }
     }
 
     /// What the turn has cost: as its result says, or what its messages have said together.

@@ -5,16 +5,21 @@ mod resources;
 
 use serde::{Deserialize, Serialize};
 use tokenrail_domain::JsonText;
+use utoipa::ToSchema;
 
 use crate::dto::IsoTime;
 
-pub(crate) use requests::{Message, created, message, named_runs, resume};
-pub(crate) use resources::{ConversationDto, HealthDto, LettaAgentDto, ModelDto, RunDto};
+pub(crate) use requests::{
+    LettaAgentBody, LettaCancelBody, LettaMessageBody, LettaResumeBody, Message, created, message,
+    named_runs, resume,
+};
+pub(crate) use resources::{ConversationDto, HealthDto, LettaAgentDto, ModelDto, RUN_STATUSES, RunDto};
 
 /// One frame of a stream, or one message of a history.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub(crate) struct LettaMessage {
     pub(crate) id: String,
+    #[schema(value_type = String, format = DateTime)]
     pub(crate) date: IsoTime,
     #[serde(flatten)]
     pub(crate) said: LettaSaid,
@@ -24,11 +29,12 @@ pub(crate) struct LettaMessage {
     pub(crate) step_id: Option<String>,
     /// The cursor with which a client comes again.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub(crate) seq_id: Option<u64>,
 }
 
 /// What a message says.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(tag = "message_type", rename_all = "snake_case")]
 pub(crate) enum LettaSaid {
     #[serde(rename = "user_message")]
@@ -46,17 +52,19 @@ pub(crate) enum LettaSaid {
 }
 
 /// A tool call, or a piece of one: what a piece does not say is absent.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub(crate) struct LettaToolCall {
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub(crate) name: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub(crate) arguments: Option<String>,
     pub(crate) tool_call_id: String,
 }
 
 /// The same call again, in the newer of the two fields: a piece stands alone, a whole call in a list.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(untagged)]
 pub(crate) enum LettaToolCalls {
     Piece(LettaToolCall),
@@ -64,7 +72,8 @@ pub(crate) enum LettaToolCalls {
 }
 
 /// What a tool call gave.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = LettaToolReturn)]
 #[expect(clippy::struct_field_names, reason = "the names are those of the protocol")]
 pub(crate) struct ToolReturn {
     pub(crate) tool_return: String,
@@ -75,7 +84,8 @@ pub(crate) struct ToolReturn {
     pub(crate) tool_returns: [OneToolReturn; 1],
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = LettaOneToolReturn)]
 pub(crate) struct OneToolReturn {
     #[serde(rename = "type")]
     pub(crate) kind: &'static str,
@@ -102,7 +112,8 @@ impl ToolReturn {
 }
 
 /// How a run has ended.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = LettaStopReason)]
 pub(crate) struct StopReasonDto {
     pub(crate) message_type: &'static str,
     pub(crate) stop_reason: &'static str,
@@ -115,7 +126,8 @@ impl StopReasonDto {
 }
 
 /// What a run has cost in tokens.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = LettaUsage)]
 pub(crate) struct UsageStatistics {
     pub(crate) message_type: &'static str,
     pub(crate) completion_tokens: u64,
@@ -222,7 +234,7 @@ impl<'a> Ping<'a> {
 }
 
 /// The answer to a message that was not to be streamed.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub(crate) struct LettaResponse {
     pub(crate) messages: Vec<LettaMessage>,
     pub(crate) stop_reason: StopReasonDto,
@@ -230,7 +242,7 @@ pub(crate) struct LettaResponse {
 }
 
 /// Why a request was refused.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub(crate) struct LettaProblem<'a> {
     pub(crate) detail: &'a str,
 }

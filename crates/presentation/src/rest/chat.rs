@@ -10,7 +10,7 @@ use tokio::time::Interval;
 use crate::api::{Api, StreamPlace};
 use crate::chat::{self, Answer, ChatNext, ChatStream, Found, RunId};
 use crate::dialect::ai_sdk::{ChunkWriter, SdkVersion};
-use crate::dto::{self, AgentRefDto, ChatBody};
+use crate::dto::{self, AgentRefDto, ChatBody, EventBlock};
 use crate::error::Problem;
 use crate::frames::CHUNK_BYTES;
 use crate::guard::peer;
@@ -34,7 +34,7 @@ const PROTOCOL: (&str, &str) = ("x-vercel-ai-ui-message-stream", "v1");
 /// is launched, as the type that is the default. The same message again gives the same answer.
 #[utoipa::path(post, path = "/api/chat", tag = "ai-sdk", request_body = ChatBody,
     params(("v" = Option<String>, Query, description = "The version of the SDK: 5, 6 or 7; what all of them take, where it is left out")),
-    responses((status = 200, body = String, content_type = "text/event-stream",
+    responses((status = 200, body = EventBlock, content_type = "text/event-stream",
         headers(("x-workflow-run-id" = String, description = "The id of the answer")))))]
 pub(crate) async fn chat_say(
     api: web::Data<Api>,
@@ -58,7 +58,7 @@ pub(crate) async fn chat_say(
     params(("id" = String, Path, description = "Of the chat, or of the answer"),
         ("startIndex" = Option<i64>, Query, description = "Below 0: so many chunks before the end"),
         ("v" = Option<String>, Query)),
-    responses((status = 200, body = String, content_type = "text/event-stream",
+    responses((status = 200, body = EventBlock, content_type = "text/event-stream",
         headers(("x-workflow-run-id" = String), ("x-workflow-stream-tail-index" = i64))),
         (status = 204, description = "Nothing is being answered in this chat")))]
 pub(crate) async fn chat_stream(

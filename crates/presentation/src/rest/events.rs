@@ -6,7 +6,7 @@ use tokenrail_domain::{AgentId, Event, Sequence};
 
 use crate::api::Api;
 use crate::dialect::Dialect;
-use crate::dto::{self, AcceptedDto, AgentMessageDto, SendBody};
+use crate::dto::{self, AcceptedDto, AgentMessageDto, EventBlock, SendBody};
 use crate::error::Problem;
 use crate::query::{self, Form, Query};
 use crate::sse;
@@ -43,7 +43,7 @@ pub(crate) async fn messages(
         ("ticket" = Option<String>, Query, description = "Event stream: instead of the Authorization header"),
         ("Last-Event-ID" = Option<String>, Header, description = "Event stream: goes before `since`")),
     responses(
-        (status = 200, content((Vec<AgentMessageDto> = "application/json"), (String = "text/event-stream")),
+        (status = 200, content((Vec<AgentMessageDto> = "application/json"), (EventBlock = "text/event-stream")),
             headers(("Tokenrail-Up-To" = u64), ("Tokenrail-Head" = u64))),
         (status = 204, description = "Event stream: the agent has ended, and there is nothing after the cursor")))]
 pub(crate) async fn events(

@@ -1,15 +1,22 @@
 //! The REST API that Letta's clients and its command line speak, and the streams of seed 004. An agent, its
 //! conversation and its runs are views of one agent and its turns: nothing of them is stored.
 
-mod agents;
+pub(crate) mod agents;
 mod answer;
-mod conversations;
-mod history;
-mod messages;
-mod runs;
+pub(crate) mod conversations;
+pub(crate) mod history;
+mod journal;
+pub(crate) mod messages;
+mod retry;
+mod run_list;
+pub(crate) mod runs;
 mod stream;
+mod whole;
 
-pub(crate) use agents::{agent, agents, create, delete_agent, health, models, no_list, update_agent};
+pub(crate) use agents::{
+    NO_LISTS, agent, agents, create, delete_agent, health, models, no_list, update_agent,
+};
+pub(crate) use answer::refused;
 pub(crate) use conversations::{
     begin, cancel_conversation, conversation, conversations, converse, converse_again, delete_conversation,
     update_conversation,

@@ -1,8 +1,9 @@
 //! The routes of Letta's clients, each with and without a slash at its end: they send both.
 
-use actix_web::{Resource, web};
+use actix_web::{Resource, Route, web};
 
-use super::{get_or_head, serving};
+use super::get_or_head;
+use crate::error::Problem;
 use crate::rest::letta;
 
 /// Adds the routes.
@@ -11,10 +12,18 @@ pub(super) fn letta(config: &mut web::ServiceConfig) {
     agents(config);
     conversations(config);
     runs(config);
+    // What else there is of Letta's, and nothing here serves.
+    let nothing = web::to(|| async { letta::refused(Problem::not_found()) });
+    config.service(web::resource(["/v1", "/v1/{rest:.*}"]).default_service(nothing));
 }
 
 fn both(path: &str) -> Resource {
     web::resource([path.to_owned(), format!("{path}/")])
+}
+
+fn serving<const N: usize>(resource: Resource, allow: &'static str, routes: [Route; N]) -> Resource {
+    let refuse = move || async move { letta::refused(Problem::method_not_allowed(allow)) };
+    super::serving_or(resource, web::to(refuse), routes)
 }
 
 fn service(config: &mut web::ServiceConfig) {
@@ -48,9 +57,7 @@ fn agents(config: &mut web::ServiceConfig) {
             [post().to(letta::say_in_background)],
         ))
         .service(serving(both("/v1/agents/{id}/messages/cancel"), "POST", [post().to(letta::cancel)]));
-    // What an agent program keeps to itself.
-    for list in ["secrets", "mcp-servers", "repositories", "tools", "blocks", "core-memory/blocks", "folders"]
-    {
+    for list in letta::NO_LISTS {
         let address = format!("/v1/agents/{{id}}/{list}");
         config.service(serving(both(&address), "GET, HEAD", [get().to(letta::no_list)]));
     }

@@ -220,7 +220,54 @@ async fn the_document_describes_every_route_and_its_problems() {
         "get /readyz",
         "get /ws",
     ];
+    let (letta, calls): (Vec<_>, Vec<_>) = calls.into_iter().partition(|call| call.contains(" /v1/"));
     assert_eq!(calls, expected);
+    let expected = [
+        "get /v1/agents",
+        "post /v1/agents",
+        "delete /v1/agents/{id}",
+        "get /v1/agents/{id}",
+        "patch /v1/agents/{id}",
+        "get /v1/agents/{id}/blocks",
+        "get /v1/agents/{id}/core-memory/blocks",
+        "get /v1/agents/{id}/folders",
+        "get /v1/agents/{id}/mcp-servers",
+        "get /v1/agents/{id}/messages",
+        "post /v1/agents/{id}/messages",
+        "post /v1/agents/{id}/messages/async",
+        "post /v1/agents/{id}/messages/cancel",
+        "post /v1/agents/{id}/messages/stream",
+        "get /v1/agents/{id}/repositories",
+        "get /v1/agents/{id}/secrets",
+        "get /v1/agents/{id}/tools",
+        "get /v1/conversations",
+        "post /v1/conversations",
+        "delete /v1/conversations/{id}",
+        "get /v1/conversations/{id}",
+        "patch /v1/conversations/{id}",
+        "post /v1/conversations/{id}/cancel",
+        "get /v1/conversations/{id}/messages",
+        "post /v1/conversations/{id}/messages",
+        "post /v1/conversations/{id}/stream",
+        "get /v1/health",
+        "get /v1/models",
+        "get /v1/runs",
+        "get /v1/runs/{id}",
+        "post /v1/runs/{id}/cancel",
+        "get /v1/runs/{id}/messages",
+        "post /v1/runs/{id}/stream",
+        "get /v1/runs/{id}/usage",
+    ];
+    assert_eq!(letta, expected);
+    let refused = &document["paths"]["/v1/runs/{id}/stream"]["post"]["responses"]["409"]["content"];
+    assert_eq!(refused["application/json"]["schema"]["$ref"], "#/components/schemas/LettaProblem");
+    let mut ids: Vec<_> = paths
+        .values()
+        .flat_map(|item| item.as_object().unwrap().values())
+        .map(|operation| operation["operationId"].as_str().unwrap())
+        .collect();
+    ids.sort_unstable();
+    assert!(ids.windows(2).all(|pair| pair[0] != pair[1]), "each operation has a name of its own: {ids:?}");
     for item in paths.values().flat_map(|item| item.as_object().unwrap().values()) {
         for status in ["400", "401", "403", "415", "421", "429", "431"] {
             let problem = &item["responses"][status]["content"]["application/problem+json"]["schema"]["$ref"];

@@ -17,10 +17,10 @@ use tokenrail_application::{AgentService, AgentType, Limits, Outside};
 use tokenrail_domain::{
     AgentId, EventBody, MessageOrdinal, MessageOutcome, Part, Said, Timestamp, TurnClose,
 };
-use tokenrail_ports::testing::MemoryStore;
+use tokenrail_ports::testing::{MemoryStore, StoppedClock};
 use tokenrail_ports::{
-    Abilities, Activity, Adoption, CwdNotAllowed, FolderError, IAgentRun, IAgentRunner, IClock,
-    IMessageParser, IRandom, IWorkspace, Line, OutputLine, Probe, RunEnd, RunOutput, RunnerError, TurnOrder,
+    Abilities, Activity, Adoption, CwdNotAllowed, FolderError, IAgentRun, IAgentRunner, IMessageParser,
+    IRandom, IWorkspace, Line, OutputLine, Probe, RunEnd, RunOutput, RunnerError, TurnOrder,
 };
 use tokio::runtime::Handle;
 
@@ -34,6 +34,7 @@ pub(crate) struct Harness {
     pub(crate) api: Api,
     pub(crate) service: AgentService,
     pub(crate) store: Arc<MemoryStore>,
+    pub(crate) clock: Arc<StoppedClock>,
 }
 
 /// An answer, read to its end.
@@ -88,6 +89,7 @@ impl Harness {
         let mut limits = Limits::default();
         change(&mut config, &mut limits);
         let store = Arc::new(MemoryStore::new(1));
+        let clock = Arc::new(StoppedClock::at(Timestamp(1_795_299_000_000)));
         let script = AgentType {
             runner: Arc::new(ScriptRunner),
             workspace: Arc::new(Anywhere),
@@ -100,7 +102,7 @@ impl Harness {
             journal: store.clone(),
             agents: store.clone(),
             archive: store.clone(),
-            clock: Arc::new(StoppedClock),
+            clock: clock.clone(),
             random: Arc::new(Counting(AtomicU8::new(0))),
             types: BTreeMap::from([("script".to_owned(), script)]),
             default_type,
@@ -108,7 +110,7 @@ impl Harness {
         let service = AgentService::new(outside, limits, Handle::current());
         let tickets = AtomicU8::new(0);
         let random = Arc::new(move || [tickets.fetch_add(1, Ordering::Relaxed); 32]);
-        Self { api: Api::new(service.clone(), config, random), service, store }
+        Self { api: Api::new(service.clone(), config, random), service, store, clock }
     }
 
     /// Sends a request with the token and a good host, unless it has its own.
@@ -246,14 +248,6 @@ impl IWorkspace for Anywhere {
             Some(folder) if folder.starts_with("/forbidden") => Err(CwdNotAllowed.into()),
             folder => Ok(folder.unwrap_or_else(|| "/work".into()).into()),
         }
-    }
-}
-
-struct StoppedClock;
-
-impl IClock for StoppedClock {
-    fn now(&self) -> Timestamp {
-        Timestamp(1_795_299_000_000)
     }
 }
 

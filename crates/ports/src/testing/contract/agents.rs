@@ -1,12 +1,14 @@
 //! An agent's row: how it starts, changes and goes.
 
 use tokenrail_domain::{
-    Agent, AgentStatus, Sequence, StopReason, Timestamp, TurnNumber, TurnOutcome, TurnState,
+    Agent, AgentStatus, Sequence, StopReason, Timestamp, Turn, TurnNumber, TurnOutcome, TurnState,
 };
 
 use super::{agent_now, everything, launched, running, saved};
-use crate::testing::samples::{WHOLE, error, json, launch, notice, queued_turn, result, text_delta};
-use crate::{AgentFilter, Append, Created, Enqueued, IAgentRepository, IJournal, StoreError};
+use crate::testing::samples::{
+    LAUNCHED_AT, WHOLE, error, json, launch, notice, queued_turn, result, text_delta,
+};
+use crate::{AgentFilter, Append, Created, Enqueued, IAgentRepository, IJournal, StoreError, TurnFilter};
 
 pub async fn an_agent_reads_back_as_it_was_created<S: IJournal + IAgentRepository>(store: &S) {
     let (full, turn, _) = launched(store, 1).await;
@@ -250,6 +252,37 @@ pub async fn turns_are_read_by_number_and_by_event<S: IJournal + IAgentRepositor
         let turn = store.turn_at(agent.id, Sequence(sequence)).await.unwrap();
         assert_eq!(turn.map(|turn| turn.number.0), number, "event {sequence}");
     }
+}
+
+pub async fn turns_of_all_agents_are_listed_as_they_were_saved<S: IJournal + IAgentRepository>(store: &S) {
+    let (one, mut scribe) = running(store, 1).await;
+    let two = launched(store, 2).await.0.id;
+    let later = Turn { asked_at: Timestamp(LAUNCHED_AT.0 + 600), ..queued_turn(one.id, TurnNumber(0), "x") };
+    store.enqueue(later, 2, None).await.unwrap();
+    saved(store, scribe.end(TurnOutcome::Completed)).await;
+    let gone = launched(store, 3).await.0.id;
+    store.delete(gone, Timestamp(LAUNCHED_AT.0 + 700), false).await.unwrap();
+    let list = async |filter: TurnFilter| -> Vec<_> {
+        let turns = store.all_turns(TurnFilter { limit: filter.limit.max(1), ..filter }).await.unwrap();
+        turns.into_iter().map(|turn| (turn.agent, turn.number.0)).collect()
+    };
+    let all = TurnFilter { limit: 9, ..TurnFilter::default() };
+    let (first, second, third) = ((one.id, 1), (two, 1), (one.id, 2));
+    assert_eq!(list(all.clone()).await, [third, second, first], "not those of a deleted agent");
+    assert_eq!(list(TurnFilter { oldest_first: true, ..all.clone() }).await, [first, second, third]);
+    assert_eq!(list(TurnFilter { limit: 2, ..all.clone() }).await, [third, second]);
+    assert_eq!(list(TurnFilter { agents: vec![one.id, gone], ..all.clone() }).await, [third, first]);
+    assert_eq!(list(TurnFilter { open: true, ..all.clone() }).await, [third, second], "they wait");
+    let behind = |agent, number| Some((agent, TurnNumber(number)));
+    assert_eq!(list(TurnFilter { behind: behind(one.id, 2), ..all.clone() }).await, [second, first]);
+    let up = TurnFilter { behind: behind(one.id, 1), oldest_first: true, limit: 1, ..all.clone() };
+    assert_eq!(list(up).await, [second]);
+    let only = TurnFilter { agents: vec![one.id], behind: behind(two, 1), ..all.clone() };
+    assert_eq!(list(only).await, [first], "behind a turn of another agent");
+    assert_eq!(list(TurnFilter { behind: behind(two, 9), ..all }).await, [], "there is no such turn");
+    let turn =
+        store.all_turns(TurnFilter { agents: vec![two], limit: 9, ..TurnFilter::default() }).await.unwrap();
+    assert_eq!(turn, store.turns(two, TurnNumber(0), 9).await.unwrap(), "the whole turn");
 }
 
 pub async fn a_conversation_has_one_agent<S: IJournal + IAgentRepository>(store: &S) {

@@ -5,7 +5,9 @@ use tokenrail_domain::{Agent, AgentId, Sequence, StopReason, Timestamp, Turn, Tu
 
 use super::shelf::{self, Shelf};
 use super::{MemoryStore, UsedKey};
-use crate::{AgentFilter, Created, Enqueued, IAgentRepository, Idempotency, Recalled, StoreError};
+use crate::{
+    AgentFilter, Created, Enqueued, IAgentRepository, Idempotency, Recalled, StoreError, TurnFilter,
+};
 
 #[async_trait]
 impl IAgentRepository for MemoryStore {
@@ -71,6 +73,10 @@ impl IAgentRepository for MemoryStore {
     async fn turns(&self, agent: AgentId, after: TurnNumber, limit: usize) -> Result<Vec<Turn>, StoreError> {
         self.act(|state| Ok(state.shelves.get(&agent).map_or_else(Vec::new, |it| it.turns(after, limit))))
             .await
+    }
+
+    async fn all_turns(&self, filter: TurnFilter) -> Result<Vec<Turn>, StoreError> {
+        self.act(|state| Ok(state.all_turns(&filter))).await
     }
 
     async fn turn_at(&self, agent: AgentId, sequence: Sequence) -> Result<Option<Turn>, StoreError> {

@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 use tokenrail_application::Launch;
+use utoipa::ToSchema;
 
 use crate::dto::fields::Fields;
 use crate::error::Problem;
@@ -54,6 +55,68 @@ struct ContentPart {
     #[serde(rename = "type")]
     kind: Option<String>,
     text: Option<String>,
+}
+
+/// A message: in `messages`, in `input`, or as `role` and `content`. Other names are ignored.
+#[derive(ToSchema)]
+#[schema(as = LettaMessageRequest)]
+#[expect(dead_code, reason = "it describes the body in the OpenAPI document; the reading is done by hand")]
+pub(crate) struct LettaMessageBody {
+    /// Each is `{role, content, otid?}`, of `user` or `system`.
+    #[schema(value_type = Option<Vec<Object>>)]
+    messages: (),
+    /// A text, or parts of type `text`.
+    #[schema(value_type = serde_json::Value, required = false)]
+    input: (),
+    role: Option<String>,
+    /// A text, or parts of type `text`.
+    #[schema(value_type = serde_json::Value, required = false)]
+    content: (),
+    /// The agent, where the path does not name it.
+    agent_id: Option<String>,
+    /// Whether the answer is a stream.
+    streaming: Option<bool>,
+    /// Pieces as they come, instead of whole items.
+    stream_tokens: Option<bool>,
+    include_pings: Option<bool>,
+    cancel_on_disconnect: Option<bool>,
+}
+
+/// What of a run is still wanted.
+#[derive(ToSchema)]
+#[schema(as = LettaStreamRequest)]
+#[expect(dead_code, reason = "it describes the body in the OpenAPI document; the reading is done by hand")]
+pub(crate) struct LettaResumeBody {
+    /// Of a conversation: which run; its newest, where it is left out.
+    run_id: Option<String>,
+    agent_id: Option<String>,
+    /// The last `seq_id` that the client has.
+    #[schema(minimum = 0)]
+    starting_after: Option<u64>,
+    stream_tokens: Option<bool>,
+    include_pings: Option<bool>,
+}
+
+/// Which runs are to be cancelled; all that are open, where none is named.
+#[derive(ToSchema)]
+#[schema(as = LettaCancelRequest)]
+#[expect(dead_code, reason = "it describes the body in the OpenAPI document; the reading is done by hand")]
+pub(crate) struct LettaCancelBody {
+    run_ids: Option<Vec<String>>,
+    agent_id: Option<String>,
+}
+
+/// An agent that is to be made. Other names are ignored.
+#[derive(ToSchema)]
+#[schema(as = LettaAgentRequest)]
+#[expect(dead_code, reason = "it describes the body in the OpenAPI document; the reading is done by hand")]
+pub(crate) struct LettaAgentBody {
+    #[schema(max_length = 200)]
+    name: Option<String>,
+    /// The agent type, or `type/model`; any other handle leaves the choice to the server.
+    model: Option<String>,
+    #[schema(value_type = Option<Object>)]
+    metadata: (),
 }
 
 /// Reads a message in each of its forms: `{messages}`, `{input}`, `{role, content}`.

@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 use tokenrail_application::TypeInfo;
-use tokenrail_domain::{Agent, Turn, TurnOutcome, TurnState};
+use tokenrail_domain::{Agent, Turn, TurnState};
+use utoipa::ToSchema;
 
 use crate::dto::{IsoTime, Json};
 
@@ -10,11 +11,16 @@ use crate::dto::{IsoTime, Json};
 const VERSION: &str = "0.16.8";
 /// Tokens that are shown where nobody knows how many a model takes.
 const CONTEXT_WINDOW: u32 = 200_000;
-const NOTHING: [(); 0] = [];
 
-type Nothing = [(); 0];
+/// A list that has nothing in it here.
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[schema(as = LettaNothing, value_type = Vec<Object>)]
+struct Nothing([(); 0]);
 
-#[derive(Debug, Serialize)]
+const NOTHING: Nothing = Nothing([]);
+
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = LettaHealth)]
 pub(crate) struct HealthDto {
     status: &'static str,
     version: &'static str,
@@ -27,7 +33,8 @@ impl HealthDto {
 }
 
 /// An agent.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = LettaAgent)]
 pub(crate) struct LettaAgentDto<'a> {
     id: String,
     name: String,
@@ -47,19 +54,25 @@ pub(crate) struct LettaAgentDto<'a> {
     identities: Nothing,
     identity_ids: Nothing,
     message_ids: Nothing,
+    #[schema(value_type = Option<Object>)]
     metadata: Option<Json<'a>>,
     timezone: &'static str,
+    #[schema(value_type = String, format = DateTime)]
     created_at: IsoTime,
+    #[schema(value_type = String, format = DateTime)]
     updated_at: IsoTime,
+    #[schema(value_type = Option<String>, format = DateTime)]
     last_run_completion: Option<IsoTime>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = LettaMemory)]
 struct Memory {
     blocks: Nothing,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = LettaLlmConfig)]
 struct LlmConfig<'a> {
     model: &'a str,
     handle: &'a str,
@@ -104,14 +117,17 @@ impl<'a> From<&'a Agent> for LettaAgentDto<'a> {
 }
 
 /// A conversation: an agent again, since each has one.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = LettaConversation)]
 pub(crate) struct ConversationDto<'a> {
     id: String,
     agent_id: String,
     summary: Option<&'a str>,
     model: &'a str,
     in_context_message_ids: Nothing,
+    #[schema(value_type = String, format = DateTime)]
     created_at: IsoTime,
+    #[schema(value_type = String, format = DateTime)]
     updated_at: IsoTime,
 }
 
@@ -129,28 +145,34 @@ impl<'a> From<&'a Agent> for ConversationDto<'a> {
     }
 }
 
+/// What the status of a run can be.
+pub(crate) const RUN_STATUSES: [&str; 5] = ["created", "running", "completed", "failed", "cancelled"];
+
 /// A run: a turn.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = LettaRun)]
 pub(crate) struct RunDto {
     id: String,
     agent_id: String,
     conversation_id: String,
     background: bool,
-    status: &'static str,
-    stop_reason: Option<&'static str>,
+    pub(crate) status: &'static str,
+    pub(crate) stop_reason: Option<&'static str>,
+    #[schema(value_type = String, format = DateTime)]
     created_at: IsoTime,
+    #[schema(value_type = Option<String>, format = DateTime)]
     completed_at: Option<IsoTime>,
 }
 
 impl RunDto {
-    /// `ended_at`: when it ended, where that is known.
-    pub(crate) fn new(id: String, turn: &Turn, ended_at: Option<IsoTime>) -> Self {
-        let (status, stop_reason) = match turn.state {
-            TurnState::Queued => ("created", None),
-            TurnState::Running => ("running", None),
-            TurnState::Ended(TurnOutcome::Completed) => ("completed", Some("end_turn")),
-            TurnState::Ended(TurnOutcome::Cancelled) => ("cancelled", Some("cancelled")),
-            TurnState::Ended(TurnOutcome::Failed | TurnOutcome::Interrupted) => ("failed", Some("error")),
+    /// `end`: how it has ended, and when.
+    pub(crate) fn new(id: String, turn: &Turn, end: Option<(&'static str, IsoTime)>) -> Self {
+        let status = match (turn.state, end) {
+            (TurnState::Queued, _) => "created",
+            (TurnState::Running, _) => "running",
+            (TurnState::Ended(_), Some(("cancelled", _))) => "cancelled",
+            (TurnState::Ended(_), Some(("error", _))) => "failed",
+            (TurnState::Ended(_), _) => "completed",
         };
         Self {
             id,
@@ -159,15 +181,16 @@ impl RunDto {
             // A client that leaves ends no run, unless it has asked for that.
             background: true,
             status,
-            stop_reason,
+            stop_reason: end.map(|(stop_reason, _)| stop_reason),
             created_at: IsoTime(turn.asked_at),
-            completed_at: ended_at,
+            completed_at: end.map(|(_, at)| at),
         }
     }
 }
 
 /// A model: an agent type, since what a client chooses by it is what answers.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = LettaModel)]
 pub(crate) struct ModelDto<'a> {
     name: &'a str,
     display_name: &'a str,

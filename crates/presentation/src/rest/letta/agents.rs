@@ -6,23 +6,39 @@ use tokenrail_domain::Agent;
 
 use super::answer::{Range, agent_id, answer, body};
 use crate::api::Api;
-use crate::dto::letta::{HealthDto, LettaAgentDto, ModelDto, created};
+use crate::dto::letta::{HealthDto, LettaAgentBody, LettaAgentDto, ModelDto, created};
 use crate::error::Problem;
 use crate::query::Query;
 
+/// Ask whether Letta's protocol is spoken here
+#[utoipa::path(get, path = "/v1/health", tag = "letta",
+    responses((status = 200, body = HealthDto)))]
 pub(crate) async fn health() -> HttpResponse {
     HttpResponse::Ok().json(HealthDto::new())
 }
 
+/// List the agent types as Letta's models
+///
 /// The agent types: what a client chooses as its model is what answers. The default is the first of them, for who
 /// takes the first.
+#[utoipa::path(get, path = "/v1/models", tag = "letta",
+    responses((status = 200, body = [ModelDto])))]
 pub(crate) async fn models(api: web::Data<Api>) -> HttpResponse {
     let mut types = api.service().types().await;
     types.sort_by_key(|info| !info.default);
     HttpResponse::Ok().json(types.iter().map(ModelDto::from).collect::<Vec<_>>())
 }
 
+/// What an agent program keeps to itself: the lists of an agent that are always empty here.
+pub(crate) const NO_LISTS: [&str; 7] =
+    ["secrets", "mcp-servers", "repositories", "tools", "blocks", "core-memory/blocks", "folders"];
+
+/// List what is always empty here
+///
 /// Tools, blocks, secrets …: an agent program keeps its own.
+#[utoipa::path(get, path = "/v1/agents/{id}/secrets", tag = "letta",
+    params(("id" = String, Path)),
+    responses((status = 200, body = [serde_json::Value])))]
 pub(crate) async fn no_list(api: web::Data<Api>, id: web::Path<String>) -> HttpResponse {
     let known = async {
         api.service().get(agent_id(&id)?).await?;
@@ -31,6 +47,12 @@ pub(crate) async fn no_list(api: web::Data<Api>, id: web::Path<String>) -> HttpR
     answer(known.await)
 }
 
+/// List agents, as Letta shows them
+#[utoipa::path(get, path = "/v1/agents", tag = "letta",
+    params(("limit" = Option<u64>, Query, minimum = 1), ("after" = Option<String>, Query),
+        ("before" = Option<String>, Query), ("order" = Option<String>, Query, pattern = "^(asc|desc)$"),
+        ("name" = Option<String>, Query)),
+    responses((status = 200, body = [LettaAgentDto])))]
 pub(crate) async fn agents(api: web::Data<Api>, request: HttpRequest) -> HttpResponse {
     let listed = async {
         let query = Query::of(&request)?;
@@ -61,11 +83,20 @@ pub(super) async fn list(api: &Api, query: &Query) -> Result<Vec<Agent>, Problem
     Ok(range.cut(agents, |agent| agent.id.to_string()))
 }
 
+/// Read an agent, as Letta shows it
+#[utoipa::path(get, path = "/v1/agents/{id}", tag = "letta",
+    params(("id" = String, Path)),
+    responses((status = 200, body = LettaAgentDto)))]
 pub(crate) async fn agent(api: web::Data<Api>, id: web::Path<String>) -> HttpResponse {
     answer(shown(&api, &id).await)
 }
 
+/// Change an agent: what is asked for is looked at, and left
+///
 /// Takes what a client would like to change, and changes nothing: an agent program keeps its own prompt and tools.
+#[utoipa::path(patch, path = "/v1/agents/{id}", tag = "letta", request_body = Option<LettaAgentBody>,
+    params(("id" = String, Path)),
+    responses((status = 200, body = LettaAgentDto)))]
 pub(crate) async fn update_agent(
     api: web::Data<Api>,
     id: web::Path<String>,
@@ -80,6 +111,9 @@ pub(crate) async fn update_agent(
     answer(updated.await)
 }
 
+/// Make an agent that has nothing to do yet
+#[utoipa::path(post, path = "/v1/agents", tag = "letta", request_body = Option<LettaAgentBody>,
+    responses((status = 200, body = LettaAgentDto)))]
 pub(crate) async fn create(api: web::Data<Api>, request: HttpRequest, payload: web::Payload) -> HttpResponse {
     let made = async {
         let body = body(&api, &request, payload).await?;
@@ -110,6 +144,10 @@ async fn with_model(api: &Api, launch: Launch, handle: Option<&str>) -> Launch {
     launch
 }
 
+/// Stop an agent, and take it out of the lists
+#[utoipa::path(delete, path = "/v1/agents/{id}", tag = "letta",
+    params(("id" = String, Path)),
+    responses((status = 200, body = serde_json::Value)))]
 pub(crate) async fn delete_agent(api: web::Data<Api>, id: web::Path<String>) -> HttpResponse {
     let deleted = async {
         api.service().delete(agent_id(&id)?, false).await?;

@@ -13,18 +13,28 @@ use crate::query::{self, Query};
 /// Items of one page, where the client does not say how many.
 const PAGE: usize = 100;
 
-/// A refusal in Letta's own shape: `{"detail": …}`.
+/// Keeps Letta's clients from trying again what will be refused again: by themselves they look at the status alone.
+const NO_RETRY: (&str, &str) = ("x-should-retry", "false");
+
+/// What came of a request.
 pub(super) fn answer(outcome: Result<HttpResponse, Problem>) -> HttpResponse {
-    let problem = match outcome {
-        Ok(response) => return response,
-        Err(problem) => problem,
-    };
-    let wrong: Vec<_> = problem.errors.iter().map(FieldProblem::sentence).collect();
-    let detail = if wrong.is_empty() { problem.detail.clone() } else { wrong.join("; ") };
+    outcome.unwrap_or_else(refused)
+}
+
+/// A refusal in Letta's own shape: `{"detail": …}`.
+pub(crate) fn refused(problem: Problem) -> HttpResponse {
     let mut response = HttpResponse::build(problem.status_code());
     if let Some(seconds) = problem.retry_after_s {
         response.insert_header((header::RETRY_AFTER, seconds));
     }
+    if let Some(allow) = problem.allow {
+        response.insert_header((header::ALLOW, allow));
+    }
+    if !problem.code.retryable() {
+        response.insert_header(NO_RETRY);
+    }
+    let wrong: Vec<_> = problem.errors.iter().map(FieldProblem::sentence).collect();
+    let detail = if wrong.is_empty() { problem.detail } else { wrong.join("; ") };
     response.json(LettaProblem { detail: &detail })
 }
 

@@ -9,10 +9,19 @@ use super::answer::{answer, body, conversation_id, run as find_run};
 use super::messages::{cancelled, said};
 use super::stream::{Wanted, open};
 use crate::api::Api;
-use crate::dto::letta::{ConversationDto, named_runs, resume};
+use crate::dto::EventBlock;
+use crate::dto::letta::{
+    ConversationDto, LettaCancelBody, LettaMessageBody, LettaResponse, LettaResumeBody, named_runs, resume,
+};
 use crate::error::{Code, Problem};
 use crate::query::Query;
 
+/// List conversations
+#[utoipa::path(get, path = "/v1/conversations", tag = "letta",
+    params(("limit" = Option<u64>, Query, minimum = 1), ("after" = Option<String>, Query),
+        ("before" = Option<String>, Query), ("order" = Option<String>, Query, pattern = "^(asc|desc)$"),
+        ("agent_id" = Option<String>, Query)),
+    responses((status = 200, body = [ConversationDto])))]
 pub(crate) async fn conversations(api: web::Data<Api>, request: HttpRequest) -> HttpResponse {
     let listed = async {
         let query = Query::of(&request)?;
@@ -25,8 +34,13 @@ pub(crate) async fn conversations(api: web::Data<Api>, request: HttpRequest) -> 
     answer(listed.await)
 }
 
+/// Begin a conversation
+///
 /// Begins a conversation with an agent. Where it has not said anything yet, that is its own; else another agent of
 /// the same type and model is made.
+#[utoipa::path(post, path = "/v1/conversations", tag = "letta",
+    params(("agent_id" = String, Query)),
+    responses((status = 200, body = ConversationDto)))]
 pub(crate) async fn begin(api: web::Data<Api>, request: HttpRequest) -> HttpResponse {
     let begun = async {
         let query = Query::of(&request)?;
@@ -45,6 +59,10 @@ pub(crate) async fn begin(api: web::Data<Api>, request: HttpRequest) -> HttpResp
     answer(begun.await)
 }
 
+/// Read a conversation
+#[utoipa::path(get, path = "/v1/conversations/{id}", tag = "letta",
+    params(("id" = String, Path, description = "`default` with `agent_id` is good too"), ("agent_id" = Option<String>, Query)),
+    responses((status = 200, body = ConversationDto)))]
 pub(crate) async fn conversation(
     api: web::Data<Api>,
     id: web::Path<String>,
@@ -53,7 +71,12 @@ pub(crate) async fn conversation(
     answer(shown(&api, &id, &request).await)
 }
 
+/// Change a conversation: nothing is changed
+///
 /// Takes what a client would like to change, and changes nothing.
+#[utoipa::path(patch, path = "/v1/conversations/{id}", tag = "letta",
+    params(("id" = String, Path, description = "`default` with `agent_id` is good too"), ("agent_id" = Option<String>, Query)),
+    responses((status = 200, body = ConversationDto)))]
 pub(crate) async fn update_conversation(
     api: web::Data<Api>,
     id: web::Path<String>,
@@ -69,6 +92,10 @@ async fn shown(api: &Api, id: &str, request: &HttpRequest) -> Result<HttpRespons
     Ok(HttpResponse::Ok().json(ConversationDto::from(&agent)))
 }
 
+/// Stop a conversation, and take it out of the lists
+#[utoipa::path(delete, path = "/v1/conversations/{id}", tag = "letta",
+    params(("id" = String, Path)),
+    responses((status = 200, body = serde_json::Value)))]
 pub(crate) async fn delete_conversation(api: web::Data<Api>, id: web::Path<String>) -> HttpResponse {
     let deleted = async {
         api.service().delete(conversation_id(&id, None)?, false).await?;
@@ -77,7 +104,17 @@ pub(crate) async fn delete_conversation(api: web::Data<Api>, id: web::Path<Strin
     answer(deleted.await)
 }
 
+/// Say something in a conversation, and follow the answer
+///
 /// Says something, and streams what comes of it, unless the body wants it whole.
+#[utoipa::path(post, path = "/v1/conversations/{id}/messages", tag = "letta", request_body = LettaMessageBody,
+    params(("id" = String, Path),
+        ("format" = Option<String>, Query, pattern = "^(letta|kelpie|both)$"),
+        ("cancelOnDisconnect" = Option<String>, Query, description = "`true` or `1`"),
+        ("Idempotency-Key" = Option<String>, Header, pattern = "^[!-~]{1,255}$"),
+        ("X-Stainless-Retry-Count" = Option<String>, Header, description = "Above 0: the message was sent before")),
+    responses((status = 200,
+        content((LettaResponse = "application/json"), (EventBlock = "text/event-stream")))))]
 pub(crate) async fn converse(
     api: web::Data<Api>,
     id: web::Path<String>,
@@ -88,7 +125,12 @@ pub(crate) async fn converse(
     answer(said(&api, &request, payload, true, to).await)
 }
 
+/// Follow the newest run of a conversation from where its stream was left
+///
 /// The rest of the stream of a run: the one that is named, or the newest of the conversation.
+#[utoipa::path(post, path = "/v1/conversations/{id}/stream", tag = "letta", request_body = Option<LettaResumeBody>,
+    params(("id" = String, Path), ("format" = Option<String>, Query, pattern = "^(letta|kelpie|both)$")),
+    responses((status = 200, body = EventBlock, content_type = "text/event-stream")))]
 pub(crate) async fn converse_again(
     api: web::Data<Api>,
     id: web::Path<String>,
@@ -128,6 +170,10 @@ fn running(agent: &tokenrail_domain::Agent) -> bool {
     agent.status == tokenrail_domain::AgentStatus::Running
 }
 
+/// Cancel runs of a conversation
+#[utoipa::path(post, path = "/v1/conversations/{id}/cancel", tag = "letta", request_body = Option<LettaCancelBody>,
+    params(("id" = String, Path, description = "`default` with `agent_id` is good too"), ("agent_id" = Option<String>, Query)),
+    responses((status = 200, body = BTreeMap<String, String>)))]
 pub(crate) async fn cancel_conversation(
     api: web::Data<Api>,
     id: web::Path<String>,

@@ -10,6 +10,11 @@ use crate::dto::letta::LettaMessage;
 use crate::error::Problem;
 use crate::query::Query;
 
+/// Read what was said with an agent
+#[utoipa::path(get, path = "/v1/agents/{id}/messages", tag = "letta",
+    params(("id" = String, Path), ("limit" = Option<u64>, Query, minimum = 1), ("after" = Option<String>, Query),
+        ("before" = Option<String>, Query), ("order" = Option<String>, Query, pattern = "^(asc|desc)$")),
+    responses((status = 200, body = [LettaMessage])))]
 pub(crate) async fn history(
     api: web::Data<Api>,
     id: web::Path<String>,
@@ -22,6 +27,12 @@ pub(crate) async fn history(
     answer(read.await)
 }
 
+/// Read what was said in a conversation
+#[utoipa::path(get, path = "/v1/conversations/{id}/messages", tag = "letta",
+    params(("id" = String, Path), ("limit" = Option<u64>, Query, minimum = 1), ("after" = Option<String>, Query),
+        ("before" = Option<String>, Query), ("order" = Option<String>, Query, pattern = "^(asc|desc)$"),
+        ("agent_id" = Option<String>, Query)),
+    responses((status = 200, body = [LettaMessage])))]
 pub(crate) async fn conversation_history(
     api: web::Data<Api>,
     id: web::Path<String>,
@@ -34,6 +45,11 @@ pub(crate) async fn conversation_history(
     answer(read.await)
 }
 
+/// Read what was said in a run
+#[utoipa::path(get, path = "/v1/runs/{id}/messages", tag = "letta",
+    params(("id" = String, Path), ("limit" = Option<u64>, Query, minimum = 1), ("after" = Option<String>, Query),
+        ("before" = Option<String>, Query), ("order" = Option<String>, Query, pattern = "^(asc|desc)$")),
+    responses((status = 200, body = [LettaMessage])))]
 pub(crate) async fn run_history(
     api: web::Data<Api>,
     id: web::Path<String>,

@@ -1,19 +1,36 @@
 //! What is said to an agent, and how its answer is wanted.
 
+use std::collections::BTreeMap;
+
 use actix_web::{HttpRequest, HttpResponse, web};
 use tokenrail_application::CommandKey;
 use tokenrail_domain::{AgentId, Turn, TurnState};
 
 use super::answer::{agent_id, answer, body};
-use super::runs::dto;
-use super::stream::{Wanted, open, whole};
+use super::retry::begun_before;
+use super::runs::shown;
+use super::stream::{Wanted, open};
+use super::whole::whole;
 use crate::api::Api;
 use crate::dialect::RunId;
-use crate::dto::letta::{Message, message, named_runs};
+use crate::dto::EventBlock;
+use crate::dto::letta::{
+    LettaCancelBody, LettaMessageBody, LettaResponse, Message, RunDto, message, named_runs,
+};
 use crate::error::{Code, Problem};
 use crate::query;
 
+/// Say something to an agent, and hear all of its answer
+///
 /// Says something, and answers with all that came of it, or with a stream of it where the body asks for that.
+#[utoipa::path(post, path = "/v1/agents/{id}/messages", tag = "letta", request_body = LettaMessageBody,
+    params(("id" = String, Path),
+        ("format" = Option<String>, Query, pattern = "^(letta|kelpie|both)$"),
+        ("cancelOnDisconnect" = Option<String>, Query, description = "`true` or `1`"),
+        ("Idempotency-Key" = Option<String>, Header, pattern = "^[!-~]{1,255}$"),
+        ("X-Stainless-Retry-Count" = Option<String>, Header, description = "Above 0: the message was sent before")),
+    responses((status = 200,
+        content((LettaResponse = "application/json"), (EventBlock = "text/event-stream")))))]
 pub(crate) async fn say(
     api: web::Data<Api>,
     id: web::Path<String>,
@@ -23,7 +40,17 @@ pub(crate) async fn say(
     answer(said(&api, &request, payload, false, |_| agent_id(&id)).await)
 }
 
+/// Say something to an agent, and follow its answer
+///
 /// Says something, and streams what comes of it.
+#[utoipa::path(post, path = "/v1/agents/{id}/messages/stream", tag = "letta", request_body = LettaMessageBody,
+    params(("id" = String, Path),
+        ("format" = Option<String>, Query, pattern = "^(letta|kelpie|both)$"),
+        ("cancelOnDisconnect" = Option<String>, Query, description = "`true` or `1`"),
+        ("Idempotency-Key" = Option<String>, Header, pattern = "^[!-~]{1,255}$"),
+        ("X-Stainless-Retry-Count" = Option<String>, Header, description = "Above 0: the message was sent before")),
+    responses((status = 200,
+        content((LettaResponse = "application/json"), (EventBlock = "text/event-stream")))))]
 pub(crate) async fn say_streaming(
     api: web::Data<Api>,
     id: web::Path<String>,
@@ -33,7 +60,12 @@ pub(crate) async fn say_streaming(
     answer(said(&api, &request, payload, true, |_| agent_id(&id)).await)
 }
 
+/// Say something to an agent, and come back for its answer
+///
 /// Says something, and answers with the run that it began.
+#[utoipa::path(post, path = "/v1/agents/{id}/messages/async", tag = "letta", request_body = LettaMessageBody,
+    params(("id" = String, Path)),
+    responses((status = 200, body = RunDto)))]
 pub(crate) async fn say_in_background(
     api: web::Data<Api>,
     id: web::Path<String>,
@@ -45,7 +77,7 @@ pub(crate) async fn say_in_background(
         let tokens = message.tokens;
         let turn = send(&api, &request, agent_id(&id)?, message).await?;
         let run = RunId { agent: turn.agent, turn: turn.number, tokens };
-        Ok(HttpResponse::Ok().json(dto(run, &turn)))
+        Ok(HttpResponse::Ok().json(shown(&api, run, &turn).await?))
     };
     answer(begun.await)
 }
@@ -73,19 +105,30 @@ async fn read(api: &Api, request: &HttpRequest, payload: web::Payload) -> Result
     message(&body, api.config().json_depth)
 }
 
-/// Saves the message as a turn. One with a key or an id that is known is that turn.
+/// Saves the message as a turn. One with a key or an id that is known is that turn; one without, that a client says
+/// it tries again, is the turn of its first try.
 async fn send(api: &Api, request: &HttpRequest, agent: AgentId, message: Message) -> Result<Turn, Problem> {
     let Message { prompt, otid, .. } = message;
     let key = match query::idempotency(request.headers(), prompt.as_bytes())? {
         None => otid.map(|otid| CommandKey { key: format!("otid:{otid}"), body: prompt.clone() }),
         key => key,
     };
+    if key.is_none()
+        && let Some(turn) = begun_before(api, request.headers(), agent, &prompt).await?
+    {
+        return Ok(turn);
+    }
     let accepted = api.service().send(agent, prompt, key).await?;
     let turn = api.service().turn(agent, accepted.turn).await?;
     turn.ok_or_else(|| Problem::new(Code::NotFound, "there is no such agent"))
 }
 
+/// Cancel runs of an agent
+///
 /// Cancels what runs and what waits.
+#[utoipa::path(post, path = "/v1/agents/{id}/messages/cancel", tag = "letta", request_body = Option<LettaCancelBody>,
+    params(("id" = String, Path)),
+    responses((status = 200, body = BTreeMap<String, String>)))]
 pub(crate) async fn cancel(
     api: web::Data<Api>,
     id: web::Path<String>,
@@ -131,6 +174,6 @@ pub(super) async fn cancelled(
         let outcome = if is_open(&id) { "cancelled" } else { "failed" };
         (id, outcome)
     };
-    let outcomes: std::collections::BTreeMap<_, _> = named.into_iter().map(outcome).collect();
+    let outcomes: BTreeMap<_, _> = named.into_iter().map(outcome).collect();
     Ok(HttpResponse::Ok().json(outcomes))
 }

@@ -1,54 +1,62 @@
 //! Runs: the turns of an agent, waiting, running and ended, and their streams at any time.
 
 use actix_web::{HttpRequest, HttpResponse, web};
-use tokenrail_domain::{Sequence, Turn, TurnNumber};
+use tokenrail_domain::{Sequence, Turn};
 
-use super::answer::{Range, agent_id, answer, body, run as find};
-use super::stream::{Wanted, open, whole_response};
+use super::answer::{answer, body, run as find};
+use super::journal;
+use super::run_list::list;
+use super::stream::{Wanted, open};
 use crate::api::Api;
 use crate::dialect::RunId;
-use crate::dto::letta::{RunDto, resume};
+use crate::dto::letta::{LettaResumeBody, RunDto, UsageStatistics, resume};
+use crate::dto::{EventBlock, IsoTime};
 use crate::error::Problem;
 use crate::query::Query;
 
-pub(super) fn dto(run: RunId, turn: &Turn) -> RunDto {
-    RunDto::new(run.to_string(), turn, None)
+/// A run as clients see it.
+pub(super) async fn shown(api: &Api, run: RunId, turn: &Turn) -> Result<RunDto, Problem> {
+    let end = journal::end(api, turn).await?;
+    Ok(RunDto::new(run.to_string(), turn, end.map(|end| (end.stop_reason, IsoTime(end.at)))))
 }
 
+/// Read how a run stands
+#[utoipa::path(get, path = "/v1/runs/{id}", tag = "letta",
+    params(("id" = String, Path)),
+    responses((status = 200, body = RunDto)))]
 pub(crate) async fn run(api: web::Data<Api>, id: web::Path<String>) -> HttpResponse {
-    answer(shown(&api, &id).await)
+    answer(found(&api, &id).await)
 }
 
-async fn shown(api: &Api, id: &str) -> Result<HttpResponse, Problem> {
+async fn found(api: &Api, id: &str) -> Result<HttpResponse, Problem> {
     let (run, turn) = find(api, id).await?;
-    Ok(HttpResponse::Ok().json(dto(run, &turn)))
+    Ok(HttpResponse::Ok().json(shown(api, run, &turn).await?))
 }
 
-/// The runs of one agent.
+/// List runs, of all agents or of some
+#[utoipa::path(get, path = "/v1/runs", tag = "letta",
+    params(("limit" = Option<u64>, Query, minimum = 1), ("after" = Option<String>, Query),
+        ("before" = Option<String>, Query), ("order" = Option<String>, Query, pattern = "^(asc|desc)$"),
+        ("order_by" = Option<String>, Query, pattern = "^created_at$"), ("ascending" = Option<bool>, Query),
+        ("agent_id" = Option<String>, Query), ("agent_ids" = Option<Vec<String>>, Query),
+        ("conversation_id" = Option<String>, Query), ("active" = Option<bool>, Query),
+        ("background" = Option<bool>, Query), ("statuses" = Option<Vec<String>>, Query),
+        ("stop_reason" = Option<String>, Query)),
+    responses((status = 200, body = [RunDto])))]
 pub(crate) async fn runs(api: web::Data<Api>, request: HttpRequest) -> HttpResponse {
     let listed = async {
         let query = Query::of(&request)?;
-        let named = query.get("agent_id").or_else(|| query.get("conversation_id"));
-        let Some(named) = named.or_else(|| query.get("agent_ids")) else {
-            return Err(Problem::parameter("agent_id", "is missing"));
-        };
-        let (agent, range) = (agent_id(named)?, Range::of(&query, &api)?);
-        let newest = api.service().get(agent).await?;
-        let max = api.config().list_agents;
-        // The newest that there are: those that wait come after the newest that has started.
-        let begin = (newest.turn.0 + newest.queued).saturating_sub(max as u32);
-        let mut turns = api.service().turns(agent, TurnNumber(begin), max).await?;
-        if !range.ascending {
-            turns.reverse();
-        }
-        let run = |turn: &Turn| RunId { agent, turn: turn.number, tokens: false };
-        let turns = range.cut(turns, |turn| run(turn).to_string());
-        Ok(HttpResponse::Ok().json(turns.iter().map(|turn| dto(run(turn), turn)).collect::<Vec<_>>()))
+        Ok(HttpResponse::Ok().json(list(&api, &query).await?))
     };
     answer(listed.await)
 }
 
+/// Follow a run from where its stream was left
+///
 /// The rest of a run's stream: what comes after the cursor, then what comes live.
+#[utoipa::path(post, path = "/v1/runs/{id}/stream", tag = "letta", request_body = Option<LettaResumeBody>,
+    params(("id" = String, Path), ("format" = Option<String>, Query, pattern = "^(letta|kelpie|both)$")),
+    responses((status = 200, body = EventBlock, content_type = "text/event-stream")))]
 pub(crate) async fn run_stream(
     api: web::Data<Api>,
     id: web::Path<String>,
@@ -70,20 +78,27 @@ pub(crate) async fn run_stream(
     answer(streamed.await)
 }
 
+/// Cancel a run
+#[utoipa::path(post, path = "/v1/runs/{id}/cancel", tag = "letta",
+    params(("id" = String, Path)),
+    responses((status = 200, body = RunDto)))]
 pub(crate) async fn cancel_run(api: web::Data<Api>, id: web::Path<String>) -> HttpResponse {
     let cancelled = async {
         let (run, _) = find(&api, &id).await?;
         super::messages::cancelled(&api, run.agent, Some(vec![id.to_string()])).await?;
-        shown(&api, &id).await
+        found(&api, &id).await
     };
     answer(cancelled.await)
 }
 
-/// What a run has cost so far.
+/// Read what a run has cost so far
+#[utoipa::path(get, path = "/v1/runs/{id}/usage", tag = "letta",
+    params(("id" = String, Path)),
+    responses((status = 200, body = UsageStatistics)))]
 pub(crate) async fn run_usage(api: web::Data<Api>, id: web::Path<String>) -> HttpResponse {
     let used = async {
-        let (_, turn) = find(&api, &id).await?;
-        Ok(HttpResponse::Ok().json(whole_response(&api, &turn).await?.usage))
+        let (run, turn) = find(&api, &id).await?;
+        Ok(HttpResponse::Ok().json(journal::usage(&api, run, &turn).await?))
     };
     answer(used.await)
 }

@@ -1,4 +1,4 @@
-//! The stream of a run, for whoever began it or comes again, and the same as one answer.
+//! The stream of a run, for whoever began it or comes again.
 
 use std::io;
 
@@ -6,15 +6,15 @@ use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse};
 use bytes::Bytes;
 use futures_util::stream::{self, Stream};
-use tokenrail_application::{AgentService, StreamEnd};
+use tokenrail_application::{AgentService, Refusal, StreamEnd};
 use tokenrail_domain::{AgentId, Event, EventBody, Sequence, Turn, TurnNumber};
 use tokio::time::Interval;
 
 use crate::api::{Api, StreamPlace};
-use crate::dialect::{BlockWriter, LettaFold, LettaFormat, LettaFrame, LettaStreamFold};
+use crate::dialect::{BlockWriter, LettaFormat, LettaStreamFold};
 use crate::dto::IsoTime;
-use crate::dto::letta::{LettaResponse, Ping, StopReasonDto, UsageStatistics};
-use crate::error::{Code, Problem};
+use crate::dto::letta::Ping;
+use crate::error::Problem;
 use crate::frames::CHUNK_BYTES;
 use crate::guard::peer;
 use crate::query::Query;
@@ -64,6 +64,10 @@ pub(super) async fn open(
 ) -> Result<HttpResponse, Problem> {
     let place = api.open_stream(peer(request.peer_addr()))?;
     let events = TurnEvents::follow(api, turn.agent, turn).await?;
+    let head = turn.last_sequence.unwrap_or_else(|| events.head());
+    if head < wanted.after {
+        return Err(Refusal::CursorAhead { head }.into());
+    }
     // Who was refused has not left.
     let leaving = wanted.cancel_on_disconnect.then(|| CancelOnLeave::new(api, turn));
     let config = api.config();
@@ -86,60 +90,6 @@ pub(super) async fn open(
         .insert_header((header::CACHE_CONTROL, "no-cache, no-transform"))
         .insert_header(("X-Accel-Buffering", "no"))
         .streaming(blocks(stream)))
-}
-
-/// Waits for the end of a turn, and answers with all of it.
-pub(super) async fn whole(
-    api: &Api,
-    request: &HttpRequest,
-    turn: &Turn,
-    wanted: Wanted,
-) -> Result<HttpResponse, Problem> {
-    let _place = api.open_stream(peer(request.peer_addr()))?;
-    let mut leaving = wanted.cancel_on_disconnect.then(|| CancelOnLeave::new(api, turn));
-    let response = whole_response(api, turn).await;
-    if let Some(leaving) = &mut leaving {
-        leaving.armed = false;
-    }
-    Ok(HttpResponse::Ok().json(response?))
-}
-
-/// All of a turn, once it has ended.
-pub(super) async fn whole_response(api: &Api, turn: &Turn) -> Result<LettaResponse, Problem> {
-    let mut events = TurnEvents::follow(api, turn.agent, turn).await?;
-    let mut fold = LettaFold::new(turn.agent, turn.number, false);
-    let mut frames = Vec::new();
-    let mut response = LettaResponse {
-        messages: Vec::new(),
-        stop_reason: StopReasonDto::new("error"),
-        usage: UsageStatistics::nothing(fold.run().to_owned()),
-    };
-    loop {
-        match events.next().await? {
-            TurnNext::Events(page) => {
-                for event in page.events() {
-                    fold.event(event, &mut frames);
-                    if let EventBody::TurnResult(result) = &event.body {
-                        response.usage = fold.usage_of(result);
-                    }
-                }
-            }
-            TurnNext::Over => return Ok(response),
-            TurnNext::Cut(StreamEnd::AgentDeleted) => {
-                return Err(Problem::new(Code::AgentDeleted, "the agent has been deleted"));
-            }
-            TurnNext::Cut(_) => {
-                return Err(Problem::new(Code::ShuttingDown, "the run goes on without this answer"));
-            }
-        }
-        for frame in frames.drain(..) {
-            match frame {
-                LettaFrame::Message(message) => response.messages.push(*message),
-                LettaFrame::Stop(stop) => response.stop_reason = stop,
-                LettaFrame::Usage(_) | LettaFrame::Error { .. } => {}
-            }
-        }
-    }
 }
 
 struct LettaStream {
@@ -215,8 +165,8 @@ impl LettaStream {
             self.last = self.last.max(event.sequence);
             if matches!(event.body, EventBody::TurnResult(_)) {
                 self.over = true;
-                if let Some(leaving) = &mut self.leaving {
-                    leaving.armed = false;
+                if let Some(leaving) = self.leaving.take() {
+                    leaving.stay();
                 }
             }
         }
@@ -235,7 +185,7 @@ impl LettaStream {
 }
 
 /// Cancels the turn when the client goes before its end.
-struct CancelOnLeave {
+pub(super) struct CancelOnLeave {
     service: AgentService,
     agent: AgentId,
     turn: TurnNumber,
@@ -243,8 +193,13 @@ struct CancelOnLeave {
 }
 
 impl CancelOnLeave {
-    fn new(api: &Api, turn: &Turn) -> Self {
+    pub(super) fn new(api: &Api, turn: &Turn) -> Self {
         Self { service: api.service().clone(), agent: turn.agent, turn: turn.number, armed: true }
+    }
+
+    /// Whatever happens from here on, the client has not left before the end.
+    pub(super) fn stay(mut self) {
+        self.armed = false;
     }
 }
 

@@ -1,0 +1,42 @@
+//! A message that comes again. Letta's clients send one anew when they have not heard of it in time, without a key
+//! that would say so: only the number of the try does.
+
+use actix_web::http::header::HeaderMap;
+use tokenrail_domain::{AgentId, Turn, TurnNumber, TurnState};
+
+use super::journal;
+use crate::api::Api;
+use crate::error::Problem;
+
+/// Which try of a request this is: the first is 0.
+const RETRY_COUNT: &str = "x-stainless-retry-count";
+
+/// The turn that an earlier try has begun, where this is a later one: the newest of this prompt that has not ended, or
+/// has ended while the client made up its mind to try again.
+pub(super) async fn begun_before(
+    api: &Api,
+    headers: &HeaderMap,
+    agent: AgentId,
+    prompt: &str,
+) -> Result<Option<Turn>, Problem> {
+    if !is_again(headers) {
+        return Ok(None);
+    }
+    let newest = api.service().get(agent).await?;
+    // The newest that has begun, and those that wait.
+    let after = TurnNumber(newest.turn.0.saturating_sub(1));
+    let turns = api.service().turns(agent, after, api.config().list_agents).await?;
+    let Some(turn) = turns.into_iter().rfind(|turn| turn.prompt == prompt) else { return Ok(None) };
+    if let TurnState::Ended(_) = turn.state {
+        let end = journal::end(api, &turn).await?;
+        let window_ms = i64::try_from(api.config().retry_window.as_millis()).unwrap_or(i64::MAX);
+        let now = api.service().now();
+        return Ok(end.is_some_and(|end| now.0.saturating_sub(end.at.0) <= window_ms).then_some(turn));
+    }
+    Ok(Some(turn))
+}
+
+fn is_again(headers: &HeaderMap) -> bool {
+    let count = headers.get(RETRY_COUNT).and_then(|count| count.to_str().ok()?.parse::<u32>().ok());
+    count.is_some_and(|count| 0 < count)
+}
