@@ -1,5 +1,6 @@
 import { useCallback, useSyncExternalStore } from "react";
 import { Conversation, type ConversationSnapshot } from "../conversation.js";
+import type { Client } from "../client.js";
 import type { TokenrailError } from "../errors.js";
 import type { Agent } from "../generated/wire.js";
 import type { ConnectionSnapshot } from "../socket.js";
@@ -18,7 +19,7 @@ export interface UseAgentMessages {
   messages: readonly Message[];
   /** The same with notices and usage, for `transcript.items`. */
   transcript: Transcript;
-  /** The history is not here yet. */
+  /** The history is not here yet: until then the newest messages alone, or none. */
   loading: boolean;
   /** Why there is nothing, or nothing more; `refetch` tries again. */
   error: TokenrailError | undefined;
@@ -26,6 +27,14 @@ export interface UseAgentMessages {
   refetch(): void;
   connection: ConnectionSnapshot;
   agent: Agent | undefined;
+}
+
+/**
+ * Begins to read a conversation before there is a component for it: when the page loads, or the pointer is on its way to
+ * it. Nothing is read twice; what nobody asks for within two seconds is dropped.
+ */
+export function preloadAgentMessages(client: Client, agentId: string): void {
+  conversations.get(client, agentId).value.start();
 }
 
 /** The conversation of an agent: its history, and then live, through every lost connection. */
