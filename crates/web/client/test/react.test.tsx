@@ -107,11 +107,12 @@ describe("useAgentMessages", () => {
 
   it("finds what was begun before it was there", async () => {
     say("hello");
-    preloadAgentMessages(client, journal.agentId);
-    preloadAgentMessages(client, journal.agentId);
-    await until(() => expect(server.requests.filter((request) => request.endsWith("/messages"))).toHaveLength(1));
+    const { agent } = preloadAgentMessages(client, journal.agentId);
+    const { messages } = preloadAgentMessages(client, journal.agentId);
+    await Promise.all([agent, messages]);
     show(journal.agentId);
-    await until(() => expect(lines()).toEqual(["hello"]));
+    expect(lines(), "in the first picture").toEqual(["hello"]);
+    await until(() => expect(text("connection")).toBe("open"));
     expect(server.requests.filter((request) => request.endsWith("/messages"))).toHaveLength(1);
   });
 

@@ -6,10 +6,26 @@ import { agentIn } from "./app/route.ts";
 import { keepToken, takeToken } from "./app/token.ts";
 import "./styles/index.css";
 
-const token = takeToken();
-const client = createClient({ token });
-const agentId = agentIn(location.pathname);
-// Without a token each request might be a failed login.
-if (token && agentId) preloadAgentMessages(client, agentId);
-if (token) keepToken(token);
-void import("./view.tsx").then(({ show }) => show(client, token));
+/** So long the view waits until its messages have been asked for: while it starts, nothing is heard. */
+const askMs = 30;
+/** So long it waits for what it is to show: to draw one picture takes less time than two. */
+const showMs = 120;
+
+async function begin(): Promise<void> {
+  const token = takeToken();
+  const client = createClient({ token });
+  const agentId = agentIn(location.pathname);
+  // Without a token each request might be a failed login.
+  const asked = token && agentId ? preloadAgentMessages(client, agentId) : undefined;
+  if (token) keepToken(token);
+  await Promise.race([asked?.agent, pause(askMs)]);
+  const { show } = await import("./view.tsx");
+  await Promise.race([asked?.messages, pause(showMs)]);
+  show(client, token);
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
+void begin();

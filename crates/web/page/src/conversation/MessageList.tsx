@@ -136,7 +136,14 @@ function firstOfTheLast(rows: readonly Row[]): number {
 function roughHeight(row: Row): number {
   if (row.kind === "tool") return 120;
   if (row.kind !== "text" && row.kind !== "prompt") return 50;
-  return 40 + Math.min(highestText, (row.text.length / 120) * 22);
+  return 40 + Math.min(highestText, (row.text.length / 120) * 22 + linesIn(row.text) * 14);
+}
+
+/** Line ends, of which a screen has room. */
+function linesIn(text: string): number {
+  let lines = 0;
+  for (let at = text.indexOf("\n"); at >= 0 && lines < 100; at = text.indexOf("\n", at + 1)) lines++;
+  return lines;
 }
 
 /** The row shows by itself that more is coming. */
