@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 
 import { spansOf } from "../src/markdown/ansi.tsx";
 import { Markdown } from "../src/markdown/Markdown.tsx";
-import { nothing, parse, parseMore, type Parsed } from "../src/markdown/parse.ts";
+import { nothing, parse, parseMore, type Parsed, parseStreaming } from "../src/markdown/parse.ts";
 
 const text = [
   "# Title",
@@ -34,7 +34,7 @@ const text = [
 ].join("\n");
 
 function shape(parsed: Parsed) {
-  return parsed.blocks.map(({ start, node }) => [start, node.type]);
+  return parsed.blocks.map(({ start, node }) => [start, node.type, node.type === "code" ? node.value : ""]);
 }
 
 test("Markdown becomes elements", async () => {
@@ -55,6 +55,50 @@ test("a text parsed as it grows is the text parsed at once, wherever it is cut",
     let parsed = nothing;
     for (let length = 0; length < text.length + step; length += step) parsed = parseMore(parsed, text.slice(0, length));
     expect(shape(parsed)).toEqual(shape(parse(text)));
+  }
+});
+
+test("code that grows is the code that is parsed at once, however its fences look", () => {
+  const codes = [
+    "```js\nlet a;\n\n\nlet b;\n```\n\nafter\n",
+    "~~~\n```\n  ~~\n\n~~~~  \nafter\n\n```\nopen\n\n",
+    "````md\n```\ninner\n```\n`````x\n   ````\n",
+    "  ```\n  indented\n  ```\n- ```\n  in a list\n  ```\n",
+    "```\r\na\r\nb\r\n```\r\nc",
+    "    by spaces\n\n    more\nend",
+  ];
+  for (const code of codes)
+    for (const step of [1, 2, 5]) {
+      let parsed = nothing;
+      for (let length = 0; length < code.length + step; length += step) {
+        const sofar = code.slice(0, length);
+        parsed = parseStreaming(parsed, sofar);
+        expect(shape(parsed), JSON.stringify(sofar)).toEqual(shape(parseMore(nothing, sofar)));
+      }
+    }
+});
+
+test("a block that does not end is cut while it grows, and whole at the end", () => {
+  const kinds: [string, (number: number) => string][] = [
+    ["paragraph", (number) => `word${number} and *more* `],
+    ["list", (number) => `- point ${number}\n`],
+    ["blockquote", (number) => `> line ${number}\n`],
+  ];
+  for (const [type, piece] of kinds) {
+    const long = Array.from({ length: 1500 }, (_, number) => piece(number)).join("");
+    let parsed = parseMore(nothing, "# Title\n\nfirst\n\n");
+    for (let length = 0; length < long.length; length += 997)
+      parsed = parseStreaming(parsed, `# Title\n\nfirst\n\n${long.slice(0, length)}`);
+    const newest = parsed.blocks.at(-1);
+    expect(parsed.text.length - (newest?.start ?? 0), "what is parsed again is short").toBeLessThan(7_000);
+    expect(parsed.blocks.length).toBeGreaterThan(4);
+    const whole = `# Title\n\nfirst\n\n${long}`;
+    expect(shape(parse(whole, parsed))).toEqual([
+      [0, "heading", ""],
+      [9, "paragraph", ""],
+      [16, type, ""],
+    ]);
+    expect(shape(parse(`${whole} `, parseStreaming(parsed, whole)))).toHaveLength(3);
   }
 });
 

@@ -2,7 +2,7 @@ import type { AlignType, Nodes, Parents, Table } from "mdast";
 import { Fragment, memo, type ReactNode, useRef } from "react";
 
 import { CodeBlock } from "./CodeBlock.tsx";
-import { type Block, nothing, parse, parseMore } from "./parse.ts";
+import { type Block, nothing, parse, parseStreaming } from "./parse.ts";
 
 interface Props {
   readonly text: string;
@@ -26,7 +26,7 @@ export const Markdown = memo(function Markdown({ text, streaming = false }: Prop
 /** What was parsed at the last look is the beginning of what is parsed now. */
 function useParsed(text: string, streaming: boolean) {
   const before = useRef(nothing);
-  const parsed = streaming ? parseMore(before.current, text) : parse(text, before.current);
+  const parsed = streaming ? parseStreaming(before.current, text) : parse(text, before.current);
   before.current = parsed;
   return parsed;
 }
