@@ -102,6 +102,19 @@ test("a block that does not end is cut while it grows, and whole at the end", ()
   }
 });
 
+test("a paragraph that was cut reads as one", () => {
+  const words = Array.from({ length: 4000 }, (_, number) => String(number)).join(" ");
+  const { container, rerender } = render(<Markdown text="" streaming />);
+  for (let length = 1000; length < words.length; length += 1500) {
+    rerender(<Markdown text={words.slice(0, length)} streaming />);
+    expect(container.textContent).toBe(words.slice(0, length).trimEnd());
+  }
+  expect(container.querySelectorAll("p.piece").length).toBeGreaterThan(2);
+  rerender(<Markdown text={words} />);
+  expect(container.querySelectorAll("p")).toHaveLength(1);
+  expect(container.textContent).toBe(words);
+});
+
 test("what is settled is not parsed again", () => {
   const before = parseMore(nothing, "one\n\ntwo\n\nthree\n\nfour");
   const after = parseMore(before, "one\n\ntwo\n\nthree\n\nfour and more");

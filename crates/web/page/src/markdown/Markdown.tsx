@@ -17,7 +17,12 @@ export const Markdown = memo(function Markdown({ text, streaming = false }: Prop
   return (
     <div className="markdown">
       {blocks.map((block, index) => (
-        <BlockView key={block.start} block={block} growing={streaming && index === last} />
+        <BlockView
+          key={block.start}
+          block={block}
+          growing={streaming && index === last}
+          piece={isPiece(block, blocks[index + 1]) || isPiece(blocks[index - 1], block)}
+        />
       ))}
     </div>
   );
@@ -31,11 +36,24 @@ function useParsed(text: string, streaming: boolean) {
   return parsed;
 }
 
+/** Whether a paragraph that was cut goes on as the next block. */
+function isPiece(block: Block | undefined, next: Block | undefined): boolean {
+  return block?.cutAt !== undefined && block.node.type === "paragraph" && next?.node.type === "paragraph";
+}
+
 const BlockView = memo(
-  function BlockView({ block, growing }: { block: Block; growing: boolean }) {
-    return shown(block.node, { source: block.source, growing });
+  function BlockView({ block, growing, piece }: { block: Block; growing: boolean; piece: boolean }) {
+    const { node, source } = block;
+    if (!piece || node.type !== "paragraph") return shown(node, { source, growing });
+    return (
+      <p className="piece">
+        {children(node, { source, growing })}
+        {block.cutAt}
+      </p>
+    );
   },
-  (before, after) => before.block.node === after.block.node && before.growing === after.growing,
+  (before, after) =>
+    before.block.node === after.block.node && before.growing === after.growing && before.piece === after.piece,
 );
 
 interface Context {

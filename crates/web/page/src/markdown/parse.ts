@@ -10,6 +10,8 @@ export interface Block {
   readonly node: RootContent;
   /** The text that the positions of `node` are counted in. */
   readonly source: string;
+  /** It was cut here, in this white space, and goes on as the next block. */
+  readonly cutAt?: string;
 }
 
 /** A text as it has been parsed so far. */
@@ -103,7 +105,9 @@ function cut(parsed: Parsed): Parsed {
   if (!block || text.length - block.start <= longestUnsettled) return { ...parsed, fixed: last, firstCut };
   const end = lastBreak(text, block.start + longestUnsettled / 2, block.start + longestUnsettled);
   const head = blocksOf(text.slice(block.start, end), block.start);
-  const cutBlocks = [...blocks.slice(0, last), ...head];
+  const cutAt = /\s?$/.exec(text.slice(block.start, end))?.[0] ?? "";
+  const [piece] = head.slice(-1);
+  const cutBlocks = [...blocks.slice(0, last), ...head.slice(0, -1), ...(piece ? [{ ...piece, cutAt }] : [])];
   return { text, blocks: [...cutBlocks, ...blocksOf(text.slice(end), end)], fixed: cutBlocks.length, firstCut };
 }
 
