@@ -112,11 +112,12 @@ function useFirstTheLast(rows: readonly Row[]): { drawn: readonly Row[]; before:
   const before = isPainted ? 0 : firstOfTheLast(rows);
   const drawn = before > 0 ? rows.slice(before) : rows;
   const first = drawn[0]?.key;
-  const last = useRef({ first, shift: false });
-  // Rows have come above those that were there: these are to stay where they are.
-  const shift = first === last.current.first ? last.current.shift : last.current.first !== undefined && rows.some(({ key }) => key === last.current.first);
+  const last = useRef({ first, length: drawn.length });
+  // Rows have come above those that were there, and not among them, as notices do: these are to stay where they are.
+  const above = first === last.current.first ? 0 : drawn.findIndex(({ key }) => key === last.current.first);
+  const shift = above > 0 && 2 * above > drawn.length - last.current.length;
   useLayoutEffect(() => {
-    last.current = { first, shift: false };
+    last.current = { first, length: drawn.length };
   });
   return { drawn, before, shift, isPainted };
 }
