@@ -35,7 +35,6 @@ async fn who_scrolls_up_is_left_alone_until_he_goes_back() {
     tab.until(&format!("{LENGTH} > 6000 && {DISTANCE} < 48")).await;
     tab.wheel(-400).await;
     tab.until_there("[data-testid=to-end]").await;
-    tab.until(&format!("{DISTANCE} >= 400")).await;
     let before = tab.evaluate(AT_REST).await;
     tab.until(&format!("window.length_ = {LENGTH}, true")).await;
     tab.until(&format!("{LENGTH} > window.length_ + 500")).await;

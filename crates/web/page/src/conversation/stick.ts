@@ -20,7 +20,7 @@ export interface Scrolled {
   readonly now: Place;
   /** How much of the list is seen. */
   readonly seen: number;
-  /** A gesture of the reader is behind it, and `before` is where the list stood a moment ago. */
+  /** A gesture of the reader to the same side is behind it, and `before` is where the list stood a moment ago. */
   readonly byGesture: boolean;
 }
 
@@ -31,12 +31,9 @@ export interface Scrolled {
  */
 export function nextFollowing(following: boolean, { before, now, seen, byGesture }: Scrolled): boolean {
   const moved = now.top - before.top;
-  if (Math.abs(moved) <= 1) return following;
-  if (moved > 0) {
-    const end = byGesture ? Math.min(before.height, now.height) : now.height;
-    return following || isNear(end, now.top, seen);
-  }
   const byReader = byGesture || now.height === before.height;
+  if (Math.abs(moved) <= 1) return following;
+  if (moved > 0) return following || (byReader && isNear(Math.min(before.height, now.height), now.top, seen));
   return following && (!byReader || isNear(now.height, now.top, seen));
 }
 
@@ -113,19 +110,23 @@ function listen(element: HTMLElement, { scrolled, asked }: Heard): () => void {
   const options = { passive: true, signal: leaving.signal };
   let gestureAt = Number.NEGATIVE_INFINITY;
   let held = false;
+  /** Where to the newest gesture goes; 0 where that is not known. */
+  let pixels = 0;
   let before = { ...placeOf(element), at: performance.now() };
   const look = () => {
     before = { ...placeOf(element), at: performance.now() };
   };
-  const gesture = (event: Event, pixels: number) => {
+  const gesture = (event: Event, asks: number) => {
     gestureAt = performance.now();
+    pixels = asks;
     if (!isTakenInside(event, element, pixels)) asked(pixels);
     look();
   };
   const scroll = () => {
     const now = placeOf(element);
     const since = performance.now() - before.at;
-    const byGesture = since < gestureMs && (held || performance.now() - gestureAt < gestureMs);
+    const recent = since < gestureMs && (held || performance.now() - gestureAt < gestureMs);
+    const byGesture = recent && pixels * (now.top - before.top) >= 0;
     scrolled({ before, now, seen: element.clientHeight, byGesture });
     look();
   };
@@ -146,6 +147,7 @@ function listen(element: HTMLElement, { scrolled, asked }: Heard): () => void {
     "pointerdown",
     () => {
       held = true;
+      pixels = 0;
       look();
     },
     options,
