@@ -29,7 +29,8 @@ async fn who_scrolls_up_is_left_alone_until_he_goes_back() {
     let server = TestServer::start();
     let browser = Browser::start();
     let hurry = server.folder.path().join("hurry");
-    let id = server.launch(&json!({ "deltas": 40_000, "pace_us": 1000, "hurry": hurry })).await;
+    // Slow enough that the text is not yet so long that only its beginning is drawn, however slow the browser is.
+    let id = server.launch(&json!({ "deltas": 40_000, "pace_us": 3000, "hurry": hurry })).await;
     let tab = tab_on(&browser, &server, &id).await;
     // So much that there is something to scroll.
     tab.until(&format!("{LENGTH} > 6000 && {DISTANCE} < 48")).await;
