@@ -12,7 +12,8 @@ use crate::{Failure, clients, process, test, tools, workspace};
 const STEP_LIMIT: Duration = Duration::from_mins(10);
 
 /// What a browser gets, and of which sources it is made.
-const BUILT: [&str; 5] = ["index.html", "app.js", "app.css", "icon.svg", ".source-sha256"];
+const BUILT: [&str; 7] =
+    ["index.html", "app.js", "view.js", "languages.js", "app.css", "icon.svg", ".source-sha256"];
 
 /// A package of the workspace of npm, with tests.
 pub(crate) struct Package {

@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url";
 
 import react from "@vitejs/plugin-react";
-import { defaultClientConditions } from "vite";
+import { defaultClientConditions, type Plugin } from "vite";
 import { defineConfig } from "vitest/config";
 
 import { writeSourceHash } from "./source-hash.ts";
@@ -11,8 +11,17 @@ const server = process.env.TOKENRAIL_URL ?? "http://127.0.0.1:7117";
 
 const characters = "decode-named-character-reference";
 
+/** A browser asks for the view at once, and not only when it has read what needs it. */
+const preloadView: Plugin = {
+  name: "tokenrail:preload-view",
+  apply: "build",
+  transformIndexHtml: () => [
+    { tag: "link", attrs: { rel: "modulepreload", crossorigin: true, href: "/view.js" }, injectTo: "head" },
+  ],
+};
+
 export default defineConfig({
-  plugins: [react(), writeSourceHash()],
+  plugins: [react(), preloadView, writeSourceHash()],
   resolve: {
     // The client is built from its sources, so that the two never differ.
     conditions: ["@tokenrail/source", ...defaultClientConditions],
@@ -24,11 +33,10 @@ export default defineConfig({
     assetsInlineLimit: 0,
     cssCodeSplit: false,
     modulePreload: false,
-    // In kB: all of it is needed for the first message, and it comes from the server that the reader runs.
-    chunkSizeWarningLimit: 700,
-    // Stable names: the built files are in the repository, and a browser asks for them by ETag.
+    // Stable names: the built files are in the repository, and a browser asks for them by ETag. `app.js` is what asks for
+    // the conversation, `view.js` what draws it, and `languages.js` what colours its code.
     rolldownOptions: {
-      output: { codeSplitting: false, entryFileNames: "app.js", assetFileNames: "app[extname]" },
+      output: { entryFileNames: "app.js", chunkFileNames: "[name].js", assetFileNames: "app[extname]" },
     },
   },
   server: {

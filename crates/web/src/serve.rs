@@ -16,10 +16,12 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; c
 const ASK_EACH_TIME: &str = "no-cache";
 
 /// Where the page is, as patterns of routes. What is no file of its own is one view of the page.
-pub const PATHS: [&str; 5] = ["/", "/agents/{id}", "/app.js", "/app.css", "/icon.svg"];
+pub const PATHS: [&str; 7] =
+    ["/", "/agents/{id}", "/app.js", "/view.js", "/languages.js", "/app.css", "/icon.svg"];
 
 /// The same paths, as they come; a `*` at the end stands for anything. They hold no secret, so they need no token.
-pub const OPEN_PATHS: [&str; 5] = ["/", "/agents/*", "/app.js", "/app.css", "/icon.svg"];
+pub const OPEN_PATHS: [&str; 7] =
+    ["/", "/agents/*", "/app.js", "/view.js", "/languages.js", "/app.css", "/icon.svg"];
 
 #[derive(RustEmbed)]
 #[folder = "page/dist/"]
@@ -31,6 +33,8 @@ struct Built;
 pub async fn serve(request: HttpRequest) -> HttpResponse {
     let name = match request.path() {
         "/app.js" => "app.js",
+        "/view.js" => "view.js",
+        "/languages.js" => "languages.js",
         "/app.css" => "app.css",
         "/icon.svg" => "icon.svg",
         _ => "index.html",
@@ -80,7 +84,7 @@ fn tag(file: &EmbeddedFile) -> EntityTag {
 
 fn content_type(name: &str) -> &'static str {
     match name {
-        "app.js" => "text/javascript; charset=utf-8",
+        "app.js" | "view.js" | "languages.js" => "text/javascript; charset=utf-8",
         "app.css" => "text/css; charset=utf-8",
         "icon.svg" => "image/svg+xml",
         _ => "text/html; charset=utf-8",

@@ -9,10 +9,18 @@ function watch() {
   new PerformanceObserver((list) => {
     for (const { startTime, duration } of list.getEntries()) window.noted.longTasks.push({ startTime, duration });
   }).observe({ type: "longtask", buffered: true });
+  // A reader sees the newest row, and rows up to the upper edge of the list or of the conversation.
+  const seen = () => {
+    const list = document.querySelector("#events")?.getBoundingClientRect();
+    const rows = [...document.querySelectorAll("[data-index]")].filter((row) => getComputedStyle(row).visibility === "visible");
+    const newest = rows.find((row) => row.ariaPosInSet === row.ariaSetSize)?.getBoundingClientRect();
+    if (!newest || newest.height === 0 || newest.bottom > list.bottom + 1 || newest.bottom <= list.top) return false;
+    return rows.some((row) => row.ariaPosInSet === "1" || row.getBoundingClientRect().top <= list.top);
+  };
   const look = () => {
-    requestAnimationFrame(look);
     if (document.querySelector("[data-streaming]")) window.noted.streamed = true;
-    if (window.noted.firstRow !== null || !document.querySelector("[data-index]")) return;
+    requestAnimationFrame(look);
+    if (window.noted.firstRow !== null || !seen()) return;
     window.noted.firstRow = 0;
     // The frame after this one: by then it has been painted.
     requestAnimationFrame(() => {

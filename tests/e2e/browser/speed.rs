@@ -14,8 +14,8 @@ const FIRST_PAINT_MS: f64 = 300.0;
 /// How far above that it may be on a machine that does something else.
 const GENEROUS: f64 = 20.0;
 
-/// When the last byte of the history had come, in milliseconds from the click.
-const HISTORY: &str = "Math.max(0, ...performance.getEntriesByType('resource').filter(({ name }) => name.includes('/events') || name.includes('/messages')).map(({ responseEnd }) => responseEnd))";
+/// When the first messages had come, in milliseconds from the click.
+const MESSAGES_CAME: &str = "Math.min(...performance.getEntriesByType('resource').filter(({ name }) => name.includes('/messages')).map(({ responseEnd }) => responseEnd))";
 
 const OPENED: usize = 5;
 const MESSAGES: usize = 1000;
@@ -55,23 +55,23 @@ async fn a_stream_of_200_tokens_a_second_holds_nothing_up() {
 async fn a_conversation_of_a_thousand_messages_is_there_at_once() {
     let (server, id) = server_with(MESSAGES).await;
     let browser = Browser::start();
-    let (mut times, mut history) = (Vec::new(), Vec::new());
+    let (mut times, mut came) = (Vec::new(), Vec::new());
     for _ in 0..OPENED {
         let tab = browser.tab(Look::default()).await;
         tab.visit(&address(&server, &format!("/agents/{id}"))).await;
         let noted = tab.until("window.noted.firstRow && window.noted").await;
         times.push(noted["firstRow"].as_f64().unwrap());
-        history.push(tab.evaluate(HISTORY).await.as_f64().unwrap());
+        came.push(tab.evaluate(MESSAGES_CAME).await.as_f64().unwrap());
         tab.until(&ended(1)).await;
     }
     times.sort_by(f64::total_cmp);
-    history.sort_by(f64::total_cmp);
+    came.sort_by(f64::total_cmp);
     let median = times[OPENED / 2];
     let rounded: Vec<Value> = times.iter().map(|time| json!(time.round())).collect();
     println!(
-        "first paint of {MESSAGES} messages: {median:.0} ms, the median of {}; the history had come after {:.0} ms",
+        "first paint of {MESSAGES} messages: {median:.0} ms, the median of {}; the newest had come after {:.0} ms",
         json!(rounded),
-        history[OPENED / 2],
+        came[OPENED / 2],
     );
     assert!(median < FIRST_PAINT_MS * GENEROUS, "{times:?}");
 }

@@ -1,4 +1,5 @@
-// One agent's conversation as it stands, for any view: history by pages, then live, told once per frame.
+// One agent's conversation as it stands, for any view: its newest messages, the whole history, then live, told once per
+// frame.
 import { Backoff } from "./backoff.js";
 import type { Client } from "./client.js";
 import { type TokenrailError, asError } from "./errors.js";
@@ -9,6 +10,7 @@ import { pause } from "./timers.js";
 import { type Transcript, advance, applyEvents, emptyTranscript } from "./transcript/index.js";
 
 export interface ConversationSnapshot {
+  /** While it is loading: the newest messages alone, or nothing. */
   readonly transcript: Transcript;
   /** Its history is not here yet. */
   readonly loading: boolean;
@@ -18,6 +20,10 @@ export interface ConversationSnapshot {
 
 /** The events after which the agent itself has changed. */
 const CHANGES: ReadonlySet<string> = new Set(["user_message", "result", "error", "init"]);
+/** So many of the newest events are asked for by themselves: what is seen first, while the rest is on its way. */
+const NEWEST = 300;
+/** What is left out of them: of a message that has begun before, they would be the end alone. */
+const UNFINISHED: ReadonlySet<string> = new Set(["content_delta", "thinking_delta", "tool_input_delta", "abandoned"]);
 const EMPTY: ConversationSnapshot = { transcript: emptyTranscript, loading: true, error: undefined, agent: undefined };
 
 export class Conversation {
@@ -26,6 +32,10 @@ export class Conversation {
   readonly #schedule: Scheduler;
   readonly #listeners = new Set<() => void>();
   #snapshot = EMPTY;
+  /** What has been read from the beginning on, without a hole. */
+  #history = emptyTranscript;
+  /** The transcript that is shown is all of that. */
+  #isWhole = false;
   #pending: AgentEvent[] = [];
   #cancelFlush: (() => void) | undefined;
   #run: AbortController | undefined;
@@ -62,6 +72,8 @@ export class Conversation {
   /** From the beginning. */
   refetch = (): void => {
     this.stop();
+    this.#isWhole = false;
+    this.#history = emptyTranscript;
     this.#become({ ...EMPTY, agent: this.#snapshot.agent });
     this.start();
   };
@@ -73,8 +85,7 @@ export class Conversation {
 
   async #follow(signal: AbortSignal): Promise<void> {
     try {
-      void this.#askForAgent(signal);
-      await this.#wholeHistory(signal);
+      await this.#load(signal);
       const since = this.#snapshot.transcript.last;
       for await (const event of this.#client.follow(this.#id, { since, signal })) {
         this.#pending.push(event);
@@ -90,11 +101,12 @@ export class Conversation {
   }
 
   /** What may succeed later is tried again, and told meanwhile. */
-  async #wholeHistory(signal: AbortSignal): Promise<void> {
+  async #load(signal: AbortSignal): Promise<void> {
+    if (this.#isWhole) this.#history = this.#snapshot.transcript;
     const backoff = new Backoff();
     for (;;) {
       try {
-        return await this.#history(signal);
+        return await this.#loadOnce(signal);
       } catch (thrown) {
         const error = asError(thrown);
         if (signal.aborted || !error.retryable) throw thrown;
@@ -104,16 +116,33 @@ export class Conversation {
     }
   }
 
-  async #history(signal: AbortSignal): Promise<void> {
-    for (;;) {
-      const since = this.#snapshot.transcript.last;
-      const page = await this.#client.messages(this.#id, { since, signal });
-      signal.throwIfAborted();
-      const transcript = advance(applyEvents(this.#snapshot.transcript, page.messages), page.upTo);
-      const isWhole = page.upTo >= page.head || page.upTo <= since;
-      this.#become({ ...this.#snapshot, transcript, loading: !isWhole, error: undefined });
-      if (isWhole) return;
-    }
+  async #loadOnce(signal: AbortSignal): Promise<void> {
+    await this.#askForAgent(signal);
+    await this.#newest(signal);
+    while (!(await this.#page(signal)));
+    this.#isWhole = true;
+    this.#become({ ...this.#snapshot, transcript: this.#history, loading: false, error: undefined });
+  }
+
+  /** Reads one page more of the history; whether that was all. */
+  async #page(signal: AbortSignal): Promise<boolean> {
+    const since = this.#history.last;
+    const page = await this.#client.messages(this.#id, { since, signal });
+    signal.throwIfAborted();
+    this.#history = advance(applyEvents(this.#history, page.messages), page.upTo);
+    return page.upTo >= page.head || page.upTo <= since;
+  }
+
+  /** Shows the end of a long history before the rest of it is here. */
+  async #newest(signal: AbortSignal): Promise<void> {
+    const since = (this.#snapshot.agent?.head ?? 0) - NEWEST;
+    if (since <= 0 || this.#snapshot.transcript !== emptyTranscript) return;
+    const page = await this.#client.messages(this.#id, { since, signal });
+    signal.throwIfAborted();
+    // Of a server whose pages are smaller it is not the end.
+    if (page.upTo < page.head) return;
+    const finished = page.messages.filter((event) => !UNFINISHED.has(event.metadata.eventType));
+    this.#become({ ...this.#snapshot, transcript: applyEvents(emptyTranscript, finished), error: undefined });
   }
 
   #flush = (): void => {

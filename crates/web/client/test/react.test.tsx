@@ -3,7 +3,7 @@ import { act, cleanup, render, screen } from "@testing-library/react";
 import { StrictMode, memo } from "react";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { type Client, type Message, createClient, textOf } from "../src/index.js";
-import { TokenrailProvider, useAgentMessages, useAgents, useConnection } from "../src/react/index.js";
+import { TokenrailProvider, preloadAgentMessages, useAgentMessages, useAgents, useConnection } from "../src/react/index.js";
 import { FakeServer, problem } from "./fake-server.js";
 import { Journal } from "./journal.js";
 
@@ -103,6 +103,17 @@ describe("useAgentMessages", () => {
     await until(() => expect(server.heard.filter((frame) => frame.type === "subscribe")).toHaveLength(1));
     expect(server.requests.filter((request) => request.endsWith("/messages"))).toHaveLength(1);
     expect(server.sockets.size).toBe(1);
+  });
+
+  it("finds what was begun before it was there", async () => {
+    say("hello");
+    const { agent } = preloadAgentMessages(client, journal.agentId);
+    const { messages } = preloadAgentMessages(client, journal.agentId);
+    await Promise.all([agent, messages]);
+    show(journal.agentId);
+    expect(lines(), "in the first picture").toEqual(["hello"]);
+    await until(() => expect(text("connection")).toBe("open"));
+    expect(server.requests.filter((request) => request.endsWith("/messages"))).toHaveLength(1);
   });
 
   it("draws the message that streams, and no other", async () => {

@@ -1,46 +1,31 @@
+// What is loaded first: it asks for the conversation while the view that shows it is still on its way.
 import { createClient } from "@tokenrail/client";
-import { TokenrailProvider } from "@tokenrail/client/react";
-import { StrictMode, useEffect, useMemo, useState } from "react";
-import { createRoot } from "react-dom/client";
+import { preloadAgentMessages } from "@tokenrail/client/react";
 
-import "./styles/index.css";
-import { App } from "./app/App.tsx";
-import { AskForToken } from "./app/AskForToken.tsx";
+import { agentIn } from "./app/route.ts";
 import { keepToken, takeToken } from "./app/token.ts";
-import { type Door, knock } from "./app/door.ts";
+import "./styles/index.css";
 
-function Page() {
-  const [token, setToken] = useState(takeToken);
-  // A token is taken for good until the server says otherwise. Without one each request might be a failed login.
-  const [door, setDoor] = useState<Door>(token ? "open" : "unknown");
-  const client = useMemo(() => createClient({ token }), [token]);
-  useEffect(() => {
-    let gone = false;
-    void knock(client, token).then((found) => gone || setDoor(found));
-    return () => {
-      gone = true;
-    };
-  }, [client, token]);
-  if (door === "unknown") return null;
-  if (door !== "open") {
-    const onToken = (given: string) => {
-      keepToken(given);
-      setToken(given);
-      setDoor("open");
-    };
-    return <AskForToken wrong={door === "wrong"} onToken={onToken} />;
-  }
-  return (
-    <TokenrailProvider client={client}>
-      <App />
-    </TokenrailProvider>
-  );
+/** So long the view waits until its messages have been asked for: while it starts, nothing is heard. */
+const askMs = 30;
+/** So long it waits for what it is to show: to draw one picture takes less time than two. */
+const showMs = 120;
+
+async function begin(): Promise<void> {
+  const token = takeToken();
+  const client = createClient({ token });
+  const agentId = agentIn(location.pathname);
+  // Without a token each request might be a failed login.
+  const asked = token && agentId ? preloadAgentMessages(client, agentId) : undefined;
+  if (token) keepToken(token);
+  await Promise.race([asked?.agent, pause(askMs)]);
+  const { show } = await import("./view.tsx");
+  await Promise.race([asked?.messages, pause(showMs)]);
+  show(client, token);
 }
 
-const root = document.getElementById("root");
-if (root)
-  createRoot(root).render(
-    <StrictMode>
-      <Page />
-    </StrictMode>,
-  );
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
+void begin();

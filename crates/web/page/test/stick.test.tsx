@@ -2,7 +2,7 @@ import { act, fireEvent, render, screen } from "@testing-library/react";
 import { useRef } from "react";
 import { beforeEach, expect, test } from "vitest";
 
-import { nextFollowing, useStickToEnd } from "../src/conversation/stick.ts";
+import { meant, nextFollowing, useStickToEnd } from "../src/conversation/stick.ts";
 
 /** A list of 400 pixels, of as many rows of 100 pixels as are given. */
 function List({ rows }: { rows: number }) {
@@ -99,8 +99,100 @@ test("a search of the browser that moves up is the reader's", () => {
 });
 
 test("only the reader ends it, and the end begins it", () => {
-  expect(nextFollowing(true, { distance: 500, byReader: true })).toBe(false);
-  expect(nextFollowing(true, { distance: 500, byReader: false })).toBe(true);
-  expect(nextFollowing(false, { distance: 500, byReader: false })).toBe(false);
-  expect(nextFollowing(false, { distance: 10, byReader: true })).toBe(true);
+  const before = { top: 1600, height: 2000 };
+  const seen = 400;
+  const higher = { top: 1100, height: 2100 };
+  expect(nextFollowing(true, { before, now: higher, seen, byGesture: true })).toBe(false);
+  expect(nextFollowing(true, { before, now: higher, seen, byGesture: false })).toBe(true);
+  expect(nextFollowing(false, { before, now: higher, seen, byGesture: false })).toBe(false);
+  expect(nextFollowing(false, { before: higher, now: { top: 1690, height: 2100 }, seen, byGesture: false })).toBe(true);
+});
+
+test("a list that was pinned to its end just before a turn of the wheel does not follow for that", () => {
+  const { rerender } = render(<List rows={20} />);
+  rerender(<List rows={25} />);
+  fireEvent.wheel(list(), { deltaY: -100 });
+  // The news of its own scroll to the end come only now.
+  fireEvent.scroll(list());
+  expect(screen.getByText("away")).toBeTruthy();
+  list().scrollTop -= 20;
+  fireEvent.scroll(list());
+  expect(screen.getByText("away"), "the first step of a smooth scroll is near the end").toBeTruthy();
+  // The list keeps what is seen in place while a row above it grows: that moves it down, and is not the reader's.
+  list().dataset.rows = "26";
+  list().scrollTop = 2560;
+  fireEvent.scroll(list());
+  expect(screen.getByText("away")).toBeTruthy();
+  rerender(<List rows={26} />);
+  expect(list().scrollTop).toBe(2560);
+});
+
+test("a turn of the wheel to the end as it is follows an end that runs on", () => {
+  const { rerender } = render(<List rows={20} />);
+  fireEvent.wheel(list(), { deltaY: -900 });
+  list().scrollTop = 700;
+  fireEvent.wheel(list(), { deltaY: 500 });
+  expect(screen.getByText("away")).toBeTruthy();
+  fireEvent.wheel(list(), { deltaY: 900 });
+  expect(screen.getByText("following")).toBeTruthy();
+  rerender(<List rows={40} />);
+  expect(list().scrollTop).toBe(4000);
+  // It is told of the scroll when more has come.
+  list().dataset.rows = "50";
+  fireEvent.scroll(list());
+  expect(screen.getByText("following")).toBeTruthy();
+});
+
+test("lines and pages of the wheel, keys and fingers do so too", () => {
+  render(<List rows={20} />);
+  const away = () => {
+    fireEvent.wheel(list(), { deltaY: -900 });
+    list().scrollTop = 1300;
+    expect(screen.getByText("away")).toBeTruthy();
+  };
+  const back = () => expect(screen.getByText("following")).toBeTruthy();
+  list().scrollTop = 1300;
+  away();
+  fireEvent.wheel(list(), { deltaY: 20, deltaMode: 1 });
+  back();
+  away();
+  fireEvent.wheel(list(), { deltaY: 1, deltaMode: 2 });
+  back();
+  away();
+  fireEvent.keyDown(list(), { key: "PageDown" });
+  back();
+  fireEvent.keyDown(list(), { key: "PageUp" });
+  expect(screen.getByText("away")).toBeTruthy();
+  list().scrollTop = 1300;
+  fireEvent.touchStart(list(), { touches: [{ clientY: 390 }] });
+  fireEvent.touchMove(list(), { touches: [{ clientY: 90 }] });
+  back();
+  fireEvent.touchMove(list(), { touches: [{ clientY: 120 }] });
+  expect(screen.getByText("away")).toBeTruthy();
+});
+
+test("what scrolls inside of the list is not the list", () => {
+  render(<List rows={20} />);
+  const inner = list().firstElementChild as HTMLElement;
+  inner.dataset.rows = "9";
+  inner.style.overflowY = "auto";
+  inner.scrollTop = 100;
+  fireEvent.wheel(inner, { deltaY: -100 });
+  expect(screen.getByText("following")).toBeTruthy();
+  inner.scrollTop = 0;
+  fireEvent.wheel(inner, { deltaY: -100 });
+  expect(screen.getByText("away"), "but it goes on with the list at its own beginning").toBeTruthy();
+});
+
+test("to ask for the end is to come to where it was when the gesture was made", () => {
+  expect(meant(false, 200, { top: 1000, height: 2000 }, 400)).toBe(false);
+  expect(meant(false, 600, { top: 1000, height: 2000 }, 400)).toBe(true);
+  expect(meant(true, -1, { top: 1600, height: 2000 }, 400)).toBe(false);
+  expect(meant(true, -1, { top: 0, height: 300 }, 400)).toBe(true);
+});
+
+test("a fling that comes to where the end was follows", () => {
+  const before = { top: 1200, height: 2000 };
+  expect(nextFollowing(false, { before, now: { top: 1580, height: 2300 }, seen: 400, byGesture: true })).toBe(true);
+  expect(nextFollowing(false, { before, now: { top: 1580, height: 2300 }, seen: 400, byGesture: false })).toBe(false);
 });

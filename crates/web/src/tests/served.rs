@@ -28,6 +28,8 @@ async fn each_file_says_what_it_is_and_what_it_may_do() {
         ("/", "text/html; charset=utf-8"),
         ("/agents/0199", "text/html; charset=utf-8"),
         ("/app.js", "text/javascript; charset=utf-8"),
+        ("/view.js", "text/javascript; charset=utf-8"),
+        ("/languages.js", "text/javascript; charset=utf-8"),
         ("/app.css", "text/css; charset=utf-8"),
         ("/icon.svg", "image/svg+xml"),
     ] {

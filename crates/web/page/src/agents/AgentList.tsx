@@ -1,4 +1,5 @@
 import type { Agent } from "@tokenrail/client";
+import { preloadAgentMessages, useTokenrail } from "@tokenrail/client/react";
 import { memo, useDeferredValue, useMemo, useState } from "react";
 
 import { useNow } from "../app/now.ts";
@@ -94,6 +95,7 @@ interface ItemProps {
 }
 
 const AgentItem = memo(function AgentItem({ agent, age, current, onOpen }: ItemProps) {
+  const client = useTokenrail();
   return (
     <li>
       <a
@@ -102,6 +104,7 @@ const AgentItem = memo(function AgentItem({ agent, age, current, onOpen }: ItemP
         data-testid="agent"
         data-agent-id={agent.id}
         aria-current={current ? "page" : undefined}
+        onPointerDown={() => preloadAgentMessages(client, agent.id)}
         onClick={(event) => {
           if (event.metaKey || event.ctrlKey || event.shiftKey) return;
           event.preventDefault();

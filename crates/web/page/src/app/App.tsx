@@ -19,7 +19,7 @@ export function App() {
   const [agentId, go] = useRoute();
   const { agents: listed, loading, error, loadMore } = useAgents();
   const agents = useCounted(listed);
-  const types = useAgentTypes();
+  const types = useAgentTypes(agentId === null);
   const small = useMedia(phone);
   const [drawer, setDrawer] = useState(false);
   const menu = useRef<HTMLButtonElement>(null);
@@ -96,14 +96,17 @@ export function App() {
   );
 }
 
-function useAgentTypes(): readonly AgentType[] {
+/** The types that can be launched, once somebody is where they are. */
+function useAgentTypes(wanted: boolean): readonly AgentType[] {
   const client = useTokenrail();
   const [types, setTypes] = useState<readonly AgentType[]>([]);
+  const isMissing = wanted && types.length === 0;
   useEffect(() => {
+    if (!isMissing) return;
     const leaving = new AbortController();
     client.agentTypes({ signal: leaving.signal }).then(setTypes, () => undefined);
     return () => leaving.abort();
-  }, [client]);
+  }, [client, isMissing]);
   return types;
 }
 

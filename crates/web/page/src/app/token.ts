@@ -3,13 +3,12 @@
 
 const key = "tokenrail-token";
 
+/** To be kept by whoever takes it, when that holds nothing up. */
 export function takeToken(): string {
   const given = new URLSearchParams(location.hash.slice(1)).get("token");
-  if (given) {
-    keepToken(given);
-    history.replaceState(null, "", location.pathname);
-  }
-  return sessionStorage.getItem(key) ?? "";
+  if (!given) return sessionStorage.getItem(key) ?? "";
+  history.replaceState(null, "", location.pathname);
+  return given;
 }
 
 export function keepToken(token: string): void {

@@ -1,4 +1,4 @@
-import { type Agent, emptyTranscript, type Item, TokenrailError } from "@tokenrail/client";
+import { type Agent, type Item, TokenrailError } from "@tokenrail/client";
 import { useAgentMessages, useTokenrail } from "@tokenrail/client/react";
 import {
   type ReactNode,
@@ -38,7 +38,6 @@ export function Conversation({ agentId, onOpen }: Props) {
   const { transcript, agent, loading, error, refetch } = useAgentMessages(agentId);
   const [replaying, setReplaying] = useState(false);
   useTitle(agent);
-  const patient = usePatience(loading);
   if (!agent) return <Nothing error={error} loading={loading} onRetry={refetch} />;
   return (
     <AgentId value={agentId}>
@@ -48,7 +47,7 @@ export function Conversation({ agentId, onOpen }: Props) {
         ) : (
           <Pane
             agent={agent}
-            items={patient ? emptyTranscript.items : transcript.items}
+            items={transcript.items}
             head={transcript.last}
             loading={loading}
             error={error}
@@ -128,6 +127,7 @@ function Pane({ agent, items, head, loading = false, error, onRefetch, onOpen, o
         found={search.found}
         handle={list}
         busy={live && isActive(agent.status)}
+        loading={loading}
         onRetry={canAsk ? onRetry : undefined}
       />
       {replay ?? <Composer agent={agent} send={ask} />}
@@ -207,18 +207,6 @@ function Trouble({ error, onRetry }: { error: Error; onRetry?: (() => void) | un
       )}
     </div>
   );
-}
-
-/** So long nothing is drawn of a history that is being read: most are there by then, and are drawn once. */
-const patienceMs = 400;
-
-function usePatience(loading: boolean): boolean {
-  const [spent, setSpent] = useState(false);
-  useEffect(() => {
-    const timer = setTimeout(() => setSpent(true), patienceMs);
-    return () => clearTimeout(timer);
-  }, []);
-  return loading && !spent;
 }
 
 /** What was asked in the turn of a row. */

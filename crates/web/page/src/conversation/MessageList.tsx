@@ -1,8 +1,9 @@
-import { type KeyboardEvent, type RefObject, useEffect, useImperativeHandle, useRef, useState } from "react";
+import { type KeyboardEvent, type RefObject, useEffect, useImperativeHandle, useLayoutEffect, useRef, useState } from "react";
 import { Virtualizer, type VirtualizerHandle } from "virtua";
 
 import { counted } from "../ui/format.ts";
 import { Icon } from "../ui/Icon.tsx";
+import { soon } from "../ui/soon.ts";
 import type { Row } from "./row.ts";
 import { RowView } from "./RowView.tsx";
 import { useStickToEnd } from "./stick.ts";
@@ -13,8 +14,8 @@ const drawnBeyond = 600;
 /** A row that is shown has so many pixels of the one before it above it. */
 const aboveShown = 24;
 
-/** The list begins with its last rows, which are those that are seen; the others come when these have been painted. */
-const firstPixels = 1_400;
+/** No text is thought to be higher than this before it is drawn. */
+const highestText = 1_400;
 
 export interface ListHandle {
   /** Shows a row, and puts the keyboard on it. */
@@ -30,17 +31,19 @@ interface Props {
   readonly found: number | undefined;
   /** A turn is on its way. */
   readonly busy: boolean;
+  /** What was said before these rows is on its way. */
+  readonly loading: boolean;
   readonly handle: RefObject<ListHandle | null>;
   readonly onRetry?: ((row: Row) => void) | undefined;
 }
 
 /** The conversation. Only the rows that are seen, and some around them, are in the document. */
-export function MessageList({ rows, plain, found, busy, handle, onRetry }: Props) {
+export function MessageList({ rows, plain, found, busy, loading, handle, onRetry }: Props) {
   const scroller = useRef<HTMLDivElement>(null);
   const list = useRef<VirtualizerHandle>(null);
-  const { drawn, before, shift } = useFirstTheLast(rows);
+  const { drawn, before, shift, isPainted } = useFirstTheLast(rows);
   const stick = useStickToEnd(scroller, rows);
-  const seen = useSeen(rows.length, stick.following);
+  const seen = useSeen(rows, stick.following);
   const focused = useRef<number | undefined>(undefined);
   const show = (index: number, focus = false) => {
     stick.release();
@@ -61,6 +64,7 @@ export function MessageList({ rows, plain, found, busy, handle, onRetry }: Props
         data-testid="messages"
         role="region"
         aria-label="Conversation"
+        aria-busy={loading}
         tabIndex={0}
         onKeyDown={(event) => moveByKey(event, scroller.current, stick.toEnd)}
         onFocus={(event) => {
@@ -68,7 +72,7 @@ export function MessageList({ rows, plain, found, busy, handle, onRetry }: Props
         }}
       >
         <div className="messages-content" role="list">
-          <Virtualizer ref={list} data={drawn} scrollRef={scroller} bufferSize={drawnBeyond} shift={shift}>
+          <Virtualizer ref={list} data={drawn} scrollRef={scroller} bufferSize={isPainted ? drawnBeyond : 0} shift={shift}>
             {(row, index) => (
               <div
                 key={row.key}
@@ -87,6 +91,7 @@ export function MessageList({ rows, plain, found, busy, handle, onRetry }: Props
         </div>
         {busy && !isTalking(rows.at(-1)) && <Working />}
       </div>
+      {loading && rows.length > 0 && <p className="earlier">Loading what was said before…</p>}
       {!stick.following && (
         <button type="button" className="button to-end" data-testid="to-end" onClick={stick.toEnd}>
           <Icon name="arrowDown" /> {seen.more > 0 ? counted(seen.more, "new message") : "To the end"}
@@ -96,22 +101,25 @@ export function MessageList({ rows, plain, found, busy, handle, onRetry }: Props
   );
 }
 
-type Phase = "last" | "adding" | "all";
-
-function useFirstTheLast(rows: readonly Row[]): { drawn: readonly Row[]; before: number; shift: boolean } {
-  const [phase, setPhase] = useState<Phase>("last");
+/**
+ * The list begins with its last rows, which are those that are seen; the others come above them when these have been
+ * painted, and so do those that were still being read.
+ */
+function useFirstTheLast(rows: readonly Row[]): { drawn: readonly Row[]; before: number; shift: boolean; isPainted: boolean } {
+  const [isPainted, setPainted] = useState(false);
   const isThere = rows.length > 0;
-  useEffect(() => {
-    if (!isThere || phase === "all") return;
-    const next = () => setPhase(phase === "last" ? "adding" : "all");
-    // The frame after the next one: that is when these rows have been painted.
-    let frame = requestAnimationFrame(() => {
-      frame = requestAnimationFrame(next);
-    });
-    return () => cancelAnimationFrame(frame);
-  }, [isThere, phase]);
-  const before = phase === "last" ? firstOfTheLast(rows) : 0;
-  return { drawn: before > 0 ? rows.slice(before) : rows, before, shift: phase === "adding" };
+  useEffect(() => (isThere ? soon(() => setPainted(true)) : undefined), [isThere]);
+  const before = isPainted ? 0 : firstOfTheLast(rows);
+  const drawn = before > 0 ? rows.slice(before) : rows;
+  const first = drawn[0]?.key;
+  const last = useRef({ first, length: drawn.length });
+  // Rows have come above those that were there, and not among them, as notices do: these are to stay where they are.
+  const above = first === last.current.first ? 0 : drawn.findIndex(({ key }) => key === last.current.first);
+  const shift = above > 0 && 2 * above > drawn.length - last.current.length;
+  useLayoutEffect(() => {
+    last.current = { first, length: drawn.length };
+  });
+  return { drawn, before, shift, isPainted };
 }
 
 /** From where on the rows are at least as high as a screen. */
@@ -120,7 +128,7 @@ function firstOfTheLast(rows: readonly Row[]): number {
   for (let index = rows.length - 1; index > 0; index--) {
     const row = rows[index];
     pixels += row ? roughHeight(row) : 0;
-    if (pixels > firstPixels) return index;
+    if (pixels > innerHeight) return index;
   }
   return 0;
 }
@@ -129,7 +137,14 @@ function firstOfTheLast(rows: readonly Row[]): number {
 function roughHeight(row: Row): number {
   if (row.kind === "tool") return 120;
   if (row.kind !== "text" && row.kind !== "prompt") return 50;
-  return 40 + Math.min(firstPixels, (row.text.length / 120) * 22);
+  return 40 + Math.min(highestText, (row.text.length / 120) * 22 + linesIn(row.text) * 14);
+}
+
+/** Line ends, of which a screen has room. */
+function linesIn(text: string): number {
+  let lines = 0;
+  for (let at = text.indexOf("\n"); at >= 0 && lines < 100; at = text.indexOf("\n", at + 1)) lines++;
+  return lines;
 }
 
 /** The row shows by itself that more is coming. */
@@ -146,13 +161,15 @@ function Working() {
   );
 }
 
-/** How many rows have come since the reader left the end. */
-function useSeen(length: number, following: boolean): { more: number } {
-  const [left, setLeft] = useState(length);
+/** How many rows have come since the reader left the end. Those that come above, of what was said before, are not new. */
+function useSeen(rows: readonly Row[], following: boolean): { more: number } {
+  const newest = rows.at(-1)?.key;
+  const [left, setLeft] = useState(newest);
   useEffect(() => {
-    if (following) setLeft(length);
-  }, [following, length]);
-  return { more: Math.max(0, length - left) };
+    if (following) setLeft(newest);
+  }, [following, newest]);
+  if (following) return { more: 0 };
+  return { more: rows.length - 1 - rows.findLastIndex(({ key }) => key === left) };
 }
 
 function moveByKey(event: KeyboardEvent, scroller: HTMLElement | null, toEnd: () => void): void {

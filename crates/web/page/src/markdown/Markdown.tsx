@@ -2,7 +2,7 @@ import type { AlignType, Nodes, Parents, Table } from "mdast";
 import { Fragment, memo, type ReactNode, useRef } from "react";
 
 import { CodeBlock } from "./CodeBlock.tsx";
-import { type Block, nothing, parse, parseMore } from "./parse.ts";
+import { type Block, nothing, parse, parseStreaming } from "./parse.ts";
 
 interface Props {
   readonly text: string;
@@ -17,7 +17,12 @@ export const Markdown = memo(function Markdown({ text, streaming = false }: Prop
   return (
     <div className="markdown">
       {blocks.map((block, index) => (
-        <BlockView key={block.start} block={block} growing={streaming && index === last} />
+        <BlockView
+          key={block.start}
+          block={block}
+          growing={streaming && index === last}
+          piece={isPiece(block, blocks[index + 1]) || isPiece(blocks[index - 1], block)}
+        />
       ))}
     </div>
   );
@@ -26,16 +31,29 @@ export const Markdown = memo(function Markdown({ text, streaming = false }: Prop
 /** What was parsed at the last look is the beginning of what is parsed now. */
 function useParsed(text: string, streaming: boolean) {
   const before = useRef(nothing);
-  const parsed = streaming ? parseMore(before.current, text) : parse(text, before.current);
+  const parsed = streaming ? parseStreaming(before.current, text) : parse(text, before.current);
   before.current = parsed;
   return parsed;
 }
 
+/** Whether a paragraph that was cut goes on as the next block. */
+function isPiece(block: Block | undefined, next: Block | undefined): boolean {
+  return block?.cutAt !== undefined && block.node.type === "paragraph" && next?.node.type === "paragraph";
+}
+
 const BlockView = memo(
-  function BlockView({ block, growing }: { block: Block; growing: boolean }) {
-    return shown(block.node, { source: block.source, growing });
+  function BlockView({ block, growing, piece }: { block: Block; growing: boolean; piece: boolean }) {
+    const { node, source } = block;
+    if (!piece || node.type !== "paragraph") return shown(node, { source, growing });
+    return (
+      <p className="piece">
+        {children(node, { source, growing })}
+        {block.cutAt}
+      </p>
+    );
   },
-  (before, after) => before.block.node === after.block.node && before.growing === after.growing,
+  (before, after) =>
+    before.block.node === after.block.node && before.growing === after.growing && before.piece === after.piece,
 );
 
 interface Context {

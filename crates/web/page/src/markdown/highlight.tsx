@@ -1,24 +1,9 @@
-import bash from "highlight.js/lib/languages/bash";
-import c from "highlight.js/lib/languages/c";
-import css from "highlight.js/lib/languages/css";
-import diff from "highlight.js/lib/languages/diff";
-import go from "highlight.js/lib/languages/go";
-import ini from "highlight.js/lib/languages/ini";
-import javascript from "highlight.js/lib/languages/javascript";
-import json from "highlight.js/lib/languages/json";
-import markdown from "highlight.js/lib/languages/markdown";
-import python from "highlight.js/lib/languages/python";
-import rust from "highlight.js/lib/languages/rust";
-import sql from "highlight.js/lib/languages/sql";
-import typescript from "highlight.js/lib/languages/typescript";
-import xml from "highlight.js/lib/languages/xml";
-import yaml from "highlight.js/lib/languages/yaml";
 import type { ElementContent, RootContent } from "hast";
-import { createLowlight } from "lowlight";
-import { memo, type ReactNode } from "react";
+import { memo, type ReactNode, useEffect, useSyncExternalStore } from "react";
 
-const languages = { bash, c, css, diff, go, ini, javascript, json, markdown, python, rust, sql, typescript, xml, yaml };
-const lowlight = createLowlight(languages);
+import { soon } from "../ui/soon.ts";
+
+type Lowlight = (typeof import("./languages.ts"))["lowlight"];
 
 /** A longer text stays plain: to colour it would hold up the page for longer than one frame. */
 const longestCode = 20_000;
@@ -28,16 +13,41 @@ interface Props {
   readonly language?: string | undefined;
 }
 
-/** Code in colours, where the language is known. */
+/** Code in colours, where the language is known. It is plain until the colours have been loaded, and as large. */
 export const Highlighted = memo(function Highlighted({ text, language }: Props): ReactNode {
-  if (!language || text.length > longestCode || !lowlight.registered(language)) return text;
+  const lowlight = useSyncExternalStore(subscribe, () => loaded);
+  const coloured = Boolean(language) && text.length <= longestCode;
+  useEffect(() => (coloured ? soon(load) : undefined), [coloured]);
+  if (!coloured || !language || !lowlight?.registered(language)) return text;
   return lowlight.highlight(language, text).children.map(shown);
 });
 
+let loaded: Lowlight | undefined;
+let loading: Promise<void> | undefined;
+const listeners = new Set<() => void>();
+
+function subscribe(listener: () => void): () => void {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}
+
+/** Where they cannot be had, code stays plain, and the next one tries again. */
+function load(): void {
+  loading ??= import("./languages.ts").then(
+    ({ lowlight }) => {
+      loaded = lowlight;
+      for (const listener of [...listeners]) listener();
+    },
+    () => {
+      loading = undefined;
+    },
+  );
+}
+
 /** What a file's name says of its language. */
 export function languageOf(path: string): string | undefined {
-  const ending = path.slice(path.lastIndexOf(".") + 1).toLowerCase();
-  return lowlight.registered(ending) ? ending : undefined;
+  const ending = /\.(\w+)$/.exec(path)?.[1];
+  return ending?.toLowerCase();
 }
 
 function shown(node: RootContent | ElementContent, index: number): ReactNode {
