@@ -1,7 +1,6 @@
 //! Fuzzing with coverage, as long as one likes. The tests replay the corpus without any of this.
 
 use std::path::Path;
-use std::process::Command;
 
 use crate::{Failure, process, tools, workspace};
 
@@ -11,8 +10,7 @@ const SECONDS: u64 = 60;
 /// What a target may take for one input: more is a finding.
 const BOUNDS: [&str; 4] = ["-timeout=1", "-malloc_limit_mb=64", "-rss_limit_mb=2048", "-max_len=4096"];
 
-const GET_IT: &str = "cargo-fuzz is missing: cargo install cargo-fuzz --locked --version 0.13.1\n\
-    it also needs a nightly toolchain: rustup toolchain install nightly";
+const GET_IT: &str = "cargo-fuzz is missing: cargo install cargo-fuzz --locked --version 0.13.1";
 
 pub(crate) fn run(args: &[String]) -> Result<(), Failure> {
     let (target, seconds) = wishes(args)?;
@@ -25,21 +23,9 @@ pub(crate) fn run(args: &[String]) -> Result<(), Failure> {
         return Err(Failure::new(GET_IT));
     }
     for name in targets.iter().filter(|name| target.is_none_or(|target| target == *name)) {
-        // By its own name, so that the toolchain of this repository does not come first.
-        let mut fuzz = Command::new("rustup");
-        fuzz.args([
-            "run",
-            "nightly",
-            "cargo",
-            "fuzz",
-            "run",
-            "--fuzz-dir",
-            ".",
-            "--sanitizer",
-            "none",
-            name,
-            "--",
-        ]);
+        let mut fuzz = process::cargo();
+        // The sanitizers need a nightly toolchain, and find little where there is no unsafe code.
+        fuzz.args(["fuzz", "run", "--fuzz-dir", ".", "--sanitizer", "none", name, "--"]);
         fuzz.arg(format!("-max_total_time={seconds}")).args(BOUNDS);
         process::step(&format!("fuzzing {name} for {seconds} s"), fuzz.current_dir(&folder))?;
     }
