@@ -42,8 +42,13 @@ async fn lines_of_json_are_the_events() {
     let (code, shown, _) = run(&server, &["ls"]);
     assert_eq!(code, 0);
     assert!(shown.contains(id) && shown.contains("completed"), "{shown}");
-    let (code, _, _) = run(&server, &["cancel", id]);
-    assert_eq!(code, 0);
+    let (code, shown, _) = run(&server, &["cancel", id]);
+    assert_eq!((code, shown.trim_end()), (0, format!("{id} had ended already: completed").as_str()));
+    let (code, _, said) = run(&server, &["run", "--type", "nope", "hi"]);
+    assert_eq!(code, 1);
+    assert!(said.contains("claude-code") && said.contains("fake"), "the types that there are: {said}");
+    let (code, _, said) = run(&server, &["ls", "--limit", "0"]);
+    assert_eq!(code, 2, "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

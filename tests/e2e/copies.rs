@@ -1,5 +1,6 @@
 //! What is kept of an agent: the record of a turn, a file, the same once more, and its lines read again.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::Output;
 
 use reqwest::StatusCode;
@@ -65,6 +66,8 @@ async fn an_agent_moves_to_another_server_as_a_file() {
     let path = file.to_str().unwrap();
     let (code, _, said) = run(&server, &["export", &id, "-o", path]);
     assert_eq!(code, 0, "{said}");
+    let mode = std::fs::metadata(&file).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600, "nobody else reads it");
     let (code, _, said) = run(&server, &["export", &id, "-o", path]);
     assert_eq!(code, 1, "a file that is there stays: {said}");
 

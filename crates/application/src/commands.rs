@@ -288,7 +288,7 @@ impl AgentService {
         let name = asked.or(outside.default_type.as_deref()).ok_or(Refusal::TypeMissing)?;
         match outside.types.get(name) {
             Some(kind) => Ok((name.to_owned(), kind)),
-            None => Err(Refusal::UnknownType { name: name.to_owned() }),
+            None => Err(outside.unknown_type(name)),
         }
     }
 

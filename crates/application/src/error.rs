@@ -8,8 +8,9 @@ use tokenrail_ports::{CwdNotAllowed, FolderError, StoreError, is_disk_full};
 pub enum Refusal {
     #[error("there is no such agent: {0}")]
     NotFound(AgentId),
-    #[error("no agent type {name:?} is configured")]
-    UnknownType { name: String },
+    /// With the names of those that are configured.
+    #[error("no agent type {name:?} is configured, but {known}")]
+    UnknownType { name: String, known: String },
     #[error("the type of the agent is missing, and no default type is configured")]
     TypeMissing,
     #[error(transparent)]

@@ -8,6 +8,8 @@ use tokenrail_ports::{
     IWorkspace,
 };
 
+use crate::error::Refusal;
+
 /// What the application needs from outside: one field per port.
 #[derive(Clone)]
 pub struct Outside {
@@ -20,6 +22,14 @@ pub struct Outside {
     pub types: BTreeMap<String, AgentType>,
     /// The type of a launch that names none.
     pub default_type: Option<String>,
+}
+
+impl Outside {
+    /// Says that there is no such type, and which there are.
+    pub(crate) fn unknown_type(&self, name: &str) -> Refusal {
+        let known: Vec<&str> = self.types.keys().map(String::as_str).collect();
+        Refusal::UnknownType { name: name.to_owned(), known: known.join(", ") }
+    }
 }
 
 /// Gives a parser for one run.

@@ -63,7 +63,7 @@ impl AgentService {
     ) -> Result<Reparsed, Refusal> {
         let agent = self.get(id).await?;
         let Some(kind) = self.core.outside.types.get(&agent.kind) else {
-            return Err(Refusal::UnknownType { name: agent.kind });
+            return Err(self.core.outside.unknown_type(&agent.kind));
         };
         let mut reparsed = Reparsed::default();
         let mut cursor = Sequence::START;

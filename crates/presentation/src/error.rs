@@ -187,9 +187,10 @@ impl From<Refusal> for Problem {
         let detail = refusal.to_string();
         match refusal {
             Refusal::NotFound(_) => Self::new(Code::NotFound, "there is no such agent"),
-            Refusal::UnknownType { .. } => {
+            Refusal::UnknownType { known, .. } => {
                 let errors = vec![FieldProblem::body("type", "see GET /api/agent-types")];
-                Self { errors, ..Self::new(Code::RunnerUnknown, "no such agent type is configured") }
+                let detail = format!("no such agent type is configured, but {known}");
+                Self { errors, ..Self::new(Code::RunnerUnknown, detail) }
             }
             Refusal::TypeMissing => Self::field("type", detail),
             Refusal::CwdNotAllowed(_) => {

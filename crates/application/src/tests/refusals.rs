@@ -18,7 +18,8 @@ fn key(body: &str) -> CommandKey {
 async fn what_cannot_be_launched_leaves_no_agent() {
     let h = harness(ScriptedRunner::new([]));
     let unknown = h.service.launch(ask(|launch| launch.kind = Some("nope".into()))).await;
-    assert!(matches!(unknown, Err(Refusal::UnknownType { name }) if name == "nope"));
+    let said = unknown.unwrap_err().to_string();
+    assert_eq!(said, "no agent type \"nope\" is configured, but scripted");
     let outside = h.service.launch(ask(|launch| launch.cwd = Some("/etc".into()))).await;
     assert!(matches!(outside, Err(Refusal::CwdNotAllowed(_))));
     let all = AgentFilter { limit: 10, ..AgentFilter::default() };

@@ -7,7 +7,7 @@ use clap::Args;
 use futures_util::{StreamExt as _, stream};
 use reqwest::{Body, Response};
 use serde_json::{Value, json};
-use tokio::fs::File;
+use tokio::fs::{File, OpenOptions};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::client::Client;
@@ -47,7 +47,9 @@ pub(crate) async fn export(config: &Config, args: ExportArgs, screen: &mut Scree
     let client = Client::reach(config).await?;
     let answer = client.get(&["api", "agents", &args.id, "export"], &[]).await?;
     let Some(path) = args.output else { return to_stdout(answer).await };
-    let mut file = File::create_new(&path).await.map_err(|error| with_path(&path, &error))?;
+    // For nobody else's eyes, as in the data folder: agents say and read what others must not know.
+    let created = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path).await;
+    let mut file = created.map_err(|error| with_path(&path, &error))?;
     match to_file(answer, &mut file).await {
         Ok(bytes) => {
             screen.remark(&format!("{} bytes in {}", bytes, path.display()));

@@ -15,7 +15,7 @@ pub(crate) struct LsArgs {
     #[arg(long, value_name = "STATUS")]
     status: Option<String>,
     /// How many at the most
-    #[arg(long, default_value_t = 20, value_name = "N")]
+    #[arg(long, default_value_t = 20, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
 }
 
@@ -62,11 +62,17 @@ fn row(agent: &Value) -> String {
 
 pub(crate) async fn cancel(config: &Config, id: &str, screen: &mut Screen) -> Result<Exit, Failure> {
     let client = Client::reach(config).await?;
+    let before: Value = client.get(&["api", "agents", id], &[]).await?.json().await?;
     let answer = client.post(&["api", "agents", id, "cancel"], &json!({})).await?;
+    let status = before.get("status").and_then(Value::as_str).unwrap_or_default();
+    let said = match before.get("endedAt").and_then(Value::as_str) {
+        Some(_) => format!("{id} had ended already: {status}"),
+        None => format!("{id} is being cancelled"),
+    };
     if screen.json {
         screen.line(Style::Plain, &answer.to_string());
     } else {
-        screen.line(Style::Plain, &format!("{id} is being cancelled"));
+        screen.line(Style::Plain, &said);
     }
     Ok(Exit::Completed)
 }

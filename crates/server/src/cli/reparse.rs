@@ -97,7 +97,7 @@ async fn reparse_one(
     };
     let reparsed = match service.reparse(id, args.apply, &mut tell).await {
         Ok(reparsed) => reparsed,
-        Err(Refusal::UnknownType { name }) if args.all => {
+        Err(Refusal::UnknownType { name, .. }) if args.all => {
             total.skipped += 1;
             screen.remark(&format!("{id}: skipped, no agent type {name:?} is configured"));
             return Ok(());
