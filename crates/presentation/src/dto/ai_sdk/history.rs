@@ -65,7 +65,8 @@ struct UiPart<'a> {
     text: Option<&'a RawValue>,
 }
 
-/// Reads a list of messages, and looks for the one with the id `of`. After the newest of the user there must be none that cannot be read: it might be his.
+/// Reads a list of messages, and looks for the one with the id `of`. After the newest of the user there must be none
+/// that cannot be read: it might be his.
 pub(super) fn read<'a>(messages: &'a RawValue, of: Option<&str>) -> Result<History<'a>, Problem> {
     let read = serde_json::Deserializer::from_str(messages.get()).deserialize_seq(Reader { of });
     let no_list = |_| Problem::field("messages", "is not a list of what it should be");
