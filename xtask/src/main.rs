@@ -4,6 +4,7 @@
 //!
 //! * [`layers`]: which crate may use which
 //! * [`tidy`]: names, lengths, numbers and links
+//! * [`supply`]: where crates come from, and their licences
 //! * [`test`]: every test, with all the set-up it needs
 //! * [`fuzz`]: fuzzing with coverage
 //! * [`planted`]: the proof that the simulation finds bugs
@@ -24,6 +25,7 @@ mod npm;
 mod planted;
 mod process;
 mod python;
+mod supply;
 mod test;
 mod tidy;
 mod tools;
@@ -38,9 +40,10 @@ cargo xtask COMMAND
 
   test [--only NAME]  run every test: fetches what the tests need, builds, runs, and ends with a table.
                       NAME: only the tests whose path contains it
-  lint                formatting, clippy, layers, tidy
+  lint                formatting, clippy, layers, tidy, supply
   layers              which crate may use which: see docs/ARCHITECTURE.md
   tidy                names, lengths, migrations, links, problem codes
+  supply              where crates come from, and under which licences
   ci                  lint, then test: what the continuous integration runs
   crash [--kills N]   build, kill a server under load N times (150), and judge what its readers have seen
   soak [--minutes N]  build, and have everything at once with light faults, for N minutes (10): nothing may grow
@@ -113,6 +116,7 @@ fn run(command: &str, args: &[String]) -> Result<(), Failure> {
         }
         "layers" => layers::run(),
         "tidy" => tidy::run(),
+        "supply" => supply::run(),
         "lint" => lint(),
         "planted-bugs" => planted::run(),
         "ci" => {
@@ -166,6 +170,7 @@ fn lint() -> Result<(), Failure> {
     planted::check()?;
     layers::run()?;
     tidy::run()?;
+    supply::run()?;
     println!("==> linted in {} s", begun.elapsed().as_secs());
     Ok(())
 }
