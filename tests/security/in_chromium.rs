@@ -202,14 +202,18 @@ async fn check_shown(page: &mut Page, said: &str) {
     let said = serde_json::to_string(said.trim_end()).unwrap();
     let shown = shown_when(page, &format!("shown.answer.includes({said})")).await;
     check_harmless(&shown);
-    // Only what is seen is in the document. A reader scrolls by a gesture: without one, and in the moment in which rows
-    // get other heights, the page takes it for its own doing.
-    page.evaluate("((list) => { list.dispatchEvent(new WheelEvent('wheel')); list.scrollTop = 0; })(document.querySelector('#events'))")
-        .await;
+    // Only what is seen is in the document. A reader scrolls up by a gesture: without one the page, whose rows may just
+    // be getting other heights, goes back to its end.
+    page.evaluate(TO_THE_TOP).await;
     let shown = shown_when(page, &format!("shown.prompt.includes({said})")).await;
     check_harmless(&shown);
     page.evaluate("document.querySelector('[data-testid=toggle-text]').click()").await;
 }
+
+const TO_THE_TOP: &str = r##"((list) => {
+  list.dispatchEvent(new WheelEvent("wheel", { deltaY: -1 }));
+  list.scrollTop = 0;
+})(document.querySelector("#events"))"##;
 
 fn check_harmless(shown: &Value) {
     assert_eq!((&shown["hit"], &shown["title"]), (&Value::Null, &json!("Tokenrail")));

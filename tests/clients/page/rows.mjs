@@ -30,7 +30,7 @@ export async function readRows() {
     }
     return Number(list.querySelector("[data-index]")?.getAttribute("aria-setsize") ?? 0);
   };
-  list.dispatchEvent(new WheelEvent("wheel"));
+  list.dispatchEvent(new WheelEvent("wheel", { deltaY: -1 }));
   list.scrollTop = 0;
   await frames(4);
   let size = await look();
