@@ -73,15 +73,18 @@ impl Dialect {
 /// Bytes of a name that is told to who has sent it.
 const NAME_BYTES: usize = 64;
 
-fn unknown(name: &str, known: &[&str]) -> Problem {
-    let known = known.join(", ");
+/// A name that a client has sent, for a sentence that refuses it. What may be anything is not sent back.
+pub(crate) fn refused_name(name: &str) -> String {
     let is_name = |byte| matches!(byte, b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.');
-    // What may be anything is not sent back.
-    let name = if (1..=NAME_BYTES).contains(&name.len()) && name.bytes().all(is_name) {
+    if (1..=NAME_BYTES).contains(&name.len()) && name.bytes().all(is_name) {
         format!("\"{name}\"")
     } else {
         "this".to_owned()
-    };
+    }
+}
+
+fn unknown(name: &str, known: &[&str]) -> Problem {
+    let (name, known) = (refused_name(name), known.join(", "));
     let detail = format!("{name} is none of: {known}");
     let error = FieldProblem { pointer: None, parameter: Some("dialect"), detail };
     let sentence = format!("{name} is no dialect that is known here; known dialects: {known}");

@@ -287,7 +287,7 @@ async fn what_is_refused_is_refused_in_lettas_own_shape() {
     let approval = r#"{"messages":[{"type":"approval","approve":true,"approval_request_id":"x"}]}"#;
     assert_eq!(harness.post(&messages, approval).await.status, 422);
     let format = harness.post(&format!("{messages}?format=xml"), r#"{"input":"x"}"#).await;
-    assert_eq!(format.json(), json!({"detail": "format: one of: letta, kelpie, both"}));
+    assert_eq!(format.json(), json!({"detail": "format: \"xml\" is none of: letta, kelpie, both"}));
     let stranger = TestRequest::get().uri("/v1/agents/").insert_header(("host", HOST));
     let stranger = harness.call_raw(stranger).await;
     assert_eq!(stranger.problem(), "unauthenticated");

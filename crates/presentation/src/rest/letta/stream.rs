@@ -11,7 +11,7 @@ use tokenrail_domain::{AgentId, Event, EventBody, Sequence, Turn, TurnNumber};
 use tokio::time::Interval;
 
 use crate::api::{Api, StreamPlace};
-use crate::dialect::{BlockWriter, LettaFormat, LettaStreamFold};
+use crate::dialect::{BlockWriter, LettaFormat, LettaStreamFold, refused_name};
 use crate::dto::IsoTime;
 use crate::dto::letta::Ping;
 use crate::error::Problem;
@@ -42,8 +42,10 @@ impl Wanted {
     pub(super) fn of(request: &HttpRequest) -> Result<Self, Problem> {
         let query = Query::of(request)?;
         let format = match query.get("format") {
-            Some(name) => LettaFormat::named(name)
-                .ok_or_else(|| Problem::parameter("format", "one of: letta, kelpie, both"))?,
+            Some(name) => LettaFormat::named(name).ok_or_else(|| {
+                let name = refused_name(name);
+                Problem::parameter("format", format!("{name} is none of: letta, kelpie, both"))
+            })?,
             None if LETTA_HEADERS.iter().any(|name| request.headers().contains_key(*name)) => {
                 LettaFormat::Letta
             }
