@@ -188,9 +188,8 @@ impl From<Refusal> for Problem {
         match refusal {
             Refusal::NotFound(_) => Self::new(Code::NotFound, "there is no such agent"),
             Refusal::UnknownType { known, .. } => {
-                let errors = vec![FieldProblem::body("type", "see GET /api/agent-types")];
-                let detail = format!("no such agent type is configured, but {known}");
-                Self { errors, ..Self::new(Code::RunnerUnknown, detail) }
+                let errors = vec![FieldProblem::body("type", format!("is none of: {known}"))];
+                Self { errors, ..Self::new(Code::RunnerUnknown, "no such agent type is configured") }
             }
             Refusal::TypeMissing => Self::field("type", detail),
             Refusal::CwdNotAllowed(_) => {
