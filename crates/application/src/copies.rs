@@ -29,8 +29,8 @@ impl AgentService {
         }
     }
 
-    /// Plays an agent again, as far as its turns have ended, with its timing, as a new agent: same numbers, new ids and times. Nobody
-    /// can talk with it. `speed` 1 is as it was, 2 twice as fast; 0 is as fast as it goes.
+    /// Plays an agent again, as far as its turns have ended, with its timing, as a new agent: same numbers, new ids and
+    /// times. Nobody can talk with it. `speed` 1 is as it was, 2 twice as fast; 0 is as fast as it goes.
     ///
     /// # Errors
     /// [`Refusal::NotFound`], [`Refusal::Active`], [`Refusal::AtCapacity`], [`Refusal::Store`].

@@ -1,6 +1,6 @@
 //! What the journal holds of a run at this moment: nothing here waits for more.
 
-use tokenrail_domain::{AgentId, Event, Sequence, Timestamp, Turn, TurnState};
+use tokenrail_domain::{AgentId, Event, EventBody, Sequence, Timestamp, Turn, TurnState};
 
 use crate::api::Api;
 use crate::dialect::{Ending, LettaFold, REASON_EVENTS, RunId};
@@ -43,7 +43,7 @@ pub(super) async fn usage(api: &Api, run: RunId, turn: &Turn) -> Result<UsageSta
             fold.event(event, &mut frames);
             frames.clear();
             usage = match &event.body {
-                tokenrail_domain::EventBody::TurnResult(result) => return Ok(fold.usage_of(result)),
+                EventBody::TurnResult(result) => return Ok(fold.usage_of(result)),
                 _ => fold.usage_so_far(),
             };
         }
