@@ -15,18 +15,19 @@ pub struct Format {
 }
 
 /// Each format with its parser, in alphabetical order: a new one is one more row.
-const FORMATS: [Format; 6] = [
+const FORMATS: [Format; 8] = [
     Format {
         name: "claude",
         abilities: abilities(true, true, true),
         make: |_| Box::new(ClaudeParser::new()),
     },
-    // Of `exec`, as it is run; `app-server` can do all.
+    Format { name: "claude-two-way", abilities: ALL_ABILITIES, make: |_| Box::new(ClaudeParser::new()) },
     Format {
         name: "codex",
         abilities: abilities(false, true, false),
         make: |_| Box::new(CodexParser::new()),
     },
+    Format { name: "codex-app-server", abilities: ALL_ABILITIES, make: |_| Box::new(CodexParser::new()) },
     Format {
         name: "gemini",
         abilities: abilities(true, true, false),
@@ -49,8 +50,11 @@ const FORMATS: [Format; 6] = [
     },
 ];
 
+/// Of agents that are spoken with.
+const ALL_ABILITIES: Abilities = Abilities { deltas: true, resume: true, interrupt: true, permissions: true };
+
 const fn abilities(deltas: bool, resume: bool, interrupt: bool) -> Abilities {
-    Abilities { deltas, resume, interrupt }
+    Abilities { deltas, resume, interrupt, permissions: false }
 }
 
 impl Format {

@@ -8,7 +8,8 @@
 //! 2. [`GeminiParser`]: a small one, to see how a parser is made;
 //! 3. [`ClaudeParser`]: the stream-json of Claude Code, versions 1.0 to 2.1, with or without partial messages;
 //! 4. [`CodexParser`], [`OpencodeParser`]: two more agents; [`JsonlParser`], [`PlainTextParser`]: programs of your own;
-//! 5. `conversation`, `open_message`, `errors`, `fields`, `text`: what parsers are made of.
+//! 5. `own_lines`: what is added where an agent is spoken with;
+//! 6. `conversation`, `open_message`, `errors`, `fields`, `text`: what parsers are made of.
 //!
 //! ```
 //! use tokenrail_domain::{EventBody, Said};
@@ -50,6 +51,7 @@ mod jsonl;
 mod line;
 mod open_message;
 mod opencode;
+mod own_lines;
 mod plain_text;
 mod text;
 mod voice;

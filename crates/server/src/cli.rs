@@ -15,11 +15,13 @@ mod serve;
 mod show;
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+use tokenrail_runner::Protocol;
 
 use crate::config::{Config, Flags};
 pub(crate) use screen::Screen;
@@ -84,6 +86,14 @@ enum Command {
     Doctor,
     /// Print the token that clients must know
     Token,
+    /// Speak with an agent in its protocol (internal)
+    #[command(hide = true)]
+    Converse {
+        protocol: String,
+        run_folder: PathBuf,
+        #[arg(last = true, required = true)]
+        program: Vec<OsString>,
+    },
     /// Supervise one run of an agent (internal)
     #[command(hide = true)]
     Supervise {
@@ -143,6 +153,10 @@ pub fn main() -> ExitCode {
             true => tokenrail_runner::exec_stage(run_folder),
             false => tokenrail_runner::supervise(run_folder),
         };
+    }
+    if let Command::Converse { protocol, run_folder, program } = &cli.command {
+        let Some(protocol) = Protocol::from_name(protocol) else { return Exit::Usage.into() };
+        return tokenrail_runner::converse(protocol, run_folder, program);
     }
     let mut screen = Screen::new(cli.global.json);
     if let Err(error) = hidden {
@@ -213,7 +227,7 @@ async fn dispatch(command: Command, config: Config, mut screen: Screen) -> Exit 
         Command::Backup(args) => backup::backup(&config, args, &mut screen).await,
         Command::Doctor => doctor::doctor(&config, &mut screen).await,
         Command::Token => serve::token(&config, &mut screen),
-        Command::Supervise { .. } => Ok(Exit::Usage),
+        Command::Supervise { .. } | Command::Converse { .. } => Ok(Exit::Usage),
     };
     match done {
         // Output is what a command is for, but not a server.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use tokenrail_parser::{Format, JsonlMapping, formats};
+use tokenrail_runner::{Protocol, Unanswered};
 
 use super::problem::with_suggestion;
 use super::{absolute, expand_home, usual};
@@ -44,6 +45,18 @@ pub struct ProcessConfig {
     pub pass_env: Vec<String>,
     /// A cancel begins with an interrupt (SIGINT) instead of SIGTERM.
     pub interrupt: bool,
+    /// How it is spoken with; none where it takes its prompt and needs nothing more.
+    pub converse: Option<ConverseConfig>,
+}
+
+/// How a program is spoken with, and what becomes of its questions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ConverseConfig {
+    pub protocol: Protocol,
+    /// How long a question waits for its answer.
+    pub permission_timeout_s: u64,
+    /// What becomes of it then.
+    pub permission_default: Unanswered,
 }
 
 /// `runner = "proxy"`: a service that runs the agent and sends its lines.
@@ -83,6 +96,8 @@ pub(super) struct AgentTable {
     env: Option<BTreeMap<String, String>>,
     pass_env: Option<Vec<String>>,
     interrupt: Option<bool>,
+    permission_timeout_s: Option<u64>,
+    permission_default: Option<Unanswered>,
     cwd_roots: Option<Vec<PathBuf>>,
     url: Option<String>,
     transcript: Option<String>,
@@ -91,7 +106,21 @@ pub(super) struct AgentTable {
 
 /// The keys of each runner, beside those that all have.
 const KEYS: [(&str, &[&str]); 3] = [
-    ("process", &["program", "args", "resume_args", "model_args", "env", "pass_env", "interrupt", "prompt"]),
+    (
+        "process",
+        &[
+            "program",
+            "args",
+            "resume_args",
+            "model_args",
+            "env",
+            "pass_env",
+            "interrupt",
+            "prompt",
+            "permission_timeout_s",
+            "permission_default",
+        ],
+    ),
     ("proxy", &["url"]),
     ("replay", &["transcript", "speed"]),
 ];
@@ -169,6 +198,8 @@ impl AgentTable {
             ("env", self.env.is_some()),
             ("pass_env", self.pass_env.is_some()),
             ("interrupt", self.interrupt.is_some()),
+            ("permission_timeout_s", self.permission_timeout_s.is_some()),
+            ("permission_default", self.permission_default.is_some()),
             ("url", self.url.is_some()),
             ("transcript", self.transcript.is_some()),
             ("speed", self.speed.is_some()),
@@ -187,6 +218,8 @@ impl AgentTable {
     }
 
     fn process(self, format: Format, home: Option<&Path>) -> Result<ProcessConfig, Wrong> {
+        let usual = usual::process(format.name);
+        let converse = self.converse(format, usual.converse)?;
         let program = self.program.ok_or_else(|| missing("program", "the name or path of what to run"))?;
         check_program(&program, home)?;
         if self.prompt.as_deref().is_some_and(|prompt| prompt != "stdin") {
@@ -195,8 +228,8 @@ impl AgentTable {
                 "prompt is \"stdin\" and nothing else: a prompt never goes into argv".to_owned(),
             ));
         }
-        let usual = usual::process(format.name);
         Ok(ProcessConfig {
+            converse,
             program,
             args: self.args.unwrap_or(usual.args),
             resume_args: self.resume_args.unwrap_or(usual.resume_args),
@@ -205,6 +238,35 @@ impl AgentTable {
             pass_env: self.pass_env.unwrap_or(usual.pass_env),
             interrupt: self.interrupt.unwrap_or(usual.interrupt),
         })
+    }
+
+    /// How the program is spoken with.
+    fn converse(
+        &self,
+        format: Format,
+        usual: Option<ConverseConfig>,
+    ) -> Result<Option<ConverseConfig>, Wrong> {
+        let given = [
+            ("permission_timeout_s", self.permission_timeout_s.is_some()),
+            ("permission_default", self.permission_default.is_some()),
+        ];
+        let Some(usual) = usual else {
+            let given = given.into_iter().find(|(_, is_given)| *is_given);
+            return given.map_or(Ok(None), |(key, _)| {
+                Err((key, format!("{key} means nothing to format = {:?}: it asks nothing", format.name)))
+            });
+        };
+        if self.permission_timeout_s == Some(0) {
+            return Err((
+                "permission_timeout_s",
+                "permission_timeout_s is 0; it must be at least 1".to_owned(),
+            ));
+        }
+        Ok(Some(ConverseConfig {
+            permission_timeout_s: self.permission_timeout_s.unwrap_or(usual.permission_timeout_s),
+            permission_default: self.permission_default.unwrap_or(usual.permission_default),
+            ..usual
+        }))
     }
 
     fn proxy(self) -> Result<ProxyConfig, Wrong> {
