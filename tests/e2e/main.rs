@@ -21,6 +21,7 @@ mod model_server;
 mod own_program;
 mod promises;
 mod proxy;
+mod questions;
 mod real_agents;
 mod real_claude_agent;
 mod real_claude_two_way;
