@@ -89,8 +89,7 @@ fn every_part() -> Result<Vec<Row>, Failure> {
         parts.push(Part::new(what, Company::Alone, move |log| long_tests(what, tests, at_once, log)));
     }
     for program in &foreign {
-        let company = Company::Others { about_s: program.about_s };
-        parts.push(Part::new(program.what, company, |log| foreign_tests(program, log)));
+        parts.push(Part::new(program.what, program.company, |log| foreign_tests(program, log)));
     }
     let npm = &npm;
     for package in web::PACKAGES {

@@ -13,6 +13,8 @@ const LANES: usize = 2;
 pub(super) enum Company {
     /// It mostly waits. Those that take longest begin first, so that all end at about the same time.
     Others { about_s: u64 },
+    /// It has much to do in time, as a browser has: what only computes may run beside it.
+    Quiet,
     /// It only computes, at a low priority: it gets what the others leave.
     Idle,
     /// What it asks of the machine is part of the test: nothing runs beside it.
@@ -40,11 +42,10 @@ pub(super) enum Log {
 }
 
 impl Log {
-    #[expect(clippy::print_stdout, reason = "for whoever has called the command")]
     pub(super) fn line(&mut self, line: &str) {
         match self {
             Self::Open => println!("{line}"),
-            Self::Held(text) => *text += &format!("{line}\n"),
+            Self::Held(text) => text.extend([line, "\n"]),
         }
     }
 }
@@ -58,7 +59,6 @@ impl<'a> Part<'a> {
         Self { what, company, run: Box::new(run) }
     }
 
-    #[expect(clippy::print_stdout, reason = "for whoever has called the command")]
     fn ended(self, mut log: Log) -> Row {
         let begun = Instant::now();
         let outcome = (self.run)(&mut log);
@@ -73,22 +73,25 @@ impl<'a> Part<'a> {
 
 /// Runs all parts, and gives their rows in the same order.
 pub(super) fn run(parts: Vec<Part<'_>>) -> Vec<Row> {
-    let (mut beside, mut idle, mut alone) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut beside, mut quiet, mut idle, mut alone) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for numbered in parts.into_iter().enumerate() {
         match numbered.1.company {
             Company::Others { about_s } => beside.push((about_s, numbered)),
+            Company::Quiet => quiet.push(numbered),
             Company::Idle => idle.push(numbered),
             Company::Alone => alone.push(numbered),
         }
     }
     // The queues are emptied from their ends.
+    quiet.reverse();
     idle.reverse();
     beside.reverse();
     beside.sort_by_key(|(about_s, _)| *about_s);
-    let (idle, beside) = (Mutex::new(idle), Mutex::new(beside.into_iter().map(|(_, part)| part).collect()));
-    let rows = Mutex::new(Vec::new());
+    let beside = Mutex::new(beside.into_iter().map(|(_, part)| part).collect());
+    let (quiet, idle, rows) = (Mutex::new(quiet), Mutex::new(idle), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
         scope.spawn(|| lane(&idle, &rows));
+        lane(&quiet, &rows);
         for _ in 0..LANES {
             scope.spawn(|| lane(&beside, &rows));
         }
@@ -128,34 +131,53 @@ mod tests {
             Part::new("alone", Company::Alone, passed),
             Part::new("short", others(1), passed),
             Part::new("computing", Company::Idle, passed),
+            Part::new("quiet", Company::Quiet, passed),
             Part::new("long", others(9), |_| Outcome::NotRun { reason: "why not".into() }),
         ];
         let rows = run(parts);
-        assert_eq!(
-            rows.iter().map(|row| row.what).collect::<Vec<_>>(),
-            ["alone", "short", "computing", "long"]
-        );
-        assert_eq!(rows[3].outcome, Outcome::NotRun { reason: "why not".into() });
+        let order: Vec<_> = rows.iter().map(|row| row.what).collect();
+        assert_eq!(order, ["alone", "short", "computing", "quiet", "long"]);
+        assert_eq!(rows[4].outcome, Outcome::NotRun { reason: "why not".into() });
     }
 
     #[test]
     fn two_that_wait_and_one_that_computes_run_at_once_and_what_is_alone_comes_after_them() {
-        let (met, after) = (Barrier::new(LANES + 1), Mutex::new(Vec::new()));
+        let (gate, order) = (Barrier::new(LANES + 1), Mutex::new(Vec::new()));
         let meet = |company| {
             Part::new("meets", company, |log: &mut Log| {
-                met.wait();
-                after.lock().unwrap().push("met");
+                gate.wait();
+                order.lock().unwrap().push("met");
                 passed(log)
             })
         };
         let alone = Part::new("alone", Company::Alone, |log| {
             assert!(matches!(log, Log::Open), "nobody else speaks");
-            after.lock().unwrap().push("alone");
+            order.lock().unwrap().push("alone");
             passed(log)
         });
         let others = Company::Others { about_s: 0 };
         run(vec![alone, meet(others), meet(Company::Idle), meet(others)]);
-        assert_eq!(*after.lock().unwrap(), ["met", "met", "met", "alone"]);
+        assert_eq!(*order.lock().unwrap(), ["met", "met", "met", "alone"]);
+    }
+
+    #[test]
+    fn only_what_computes_runs_beside_what_needs_quiet() {
+        let (gate, order) = (Barrier::new(2), Mutex::new(Vec::new()));
+        let meet = |what, company| {
+            Part::new(what, company, |log: &mut Log| {
+                gate.wait();
+                order.lock().unwrap().push("met");
+                passed(log)
+            })
+        };
+        let other = Part::new("other", Company::Others { about_s: 9 }, |log| {
+            order.lock().unwrap().push("other");
+            passed(log)
+        });
+        run(vec![other, meet("quiet", Company::Quiet), meet("computing", Company::Idle)]);
+        let order = order.into_inner().unwrap();
+        assert_eq!(order.iter().filter(|what| **what == "met").count(), 2);
+        assert_ne!(order[0], "other", "it waits for the quiet one");
     }
 
     #[test]
