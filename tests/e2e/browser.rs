@@ -95,6 +95,8 @@ fn row_of(block: &Value, events: &[Value]) -> Option<Row> {
 
 /// Checks that a tab shows what is stored, whole and once, as it was written.
 async fn assert_as_stored(tab: &Tab, server: &TestServer, id: &str) {
+    // The newest messages are shown before those from before are here.
+    tab.until("document.querySelector('.earlier') === null").await;
     tab.click("[data-testid=toggle-text]").await;
     let shown = tab.rows().await;
     tab.click("[data-testid=toggle-text]").await;
