@@ -21,6 +21,8 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
+use tokenrail_runner::ModelApi;
+
 use crate::config::{Config, Flags};
 pub(crate) use screen::Screen;
 
@@ -84,6 +86,12 @@ enum Command {
     Doctor,
     /// Print the token that clients must know
     Token,
+    /// Ask a model's API once, as standard input says (internal)
+    #[command(hide = true)]
+    Model {
+        #[arg(value_parser = model_api)]
+        api: ModelApi,
+    },
     /// Supervise one run of an agent (internal)
     #[command(hide = true)]
     Supervise {
@@ -144,6 +152,10 @@ pub fn main() -> ExitCode {
             false => tokenrail_runner::supervise(run_folder),
         };
     }
+    if let Command::Model { api } = &cli.command {
+        crate::install_crypto();
+        return tokenrail_runner::ask_model(*api);
+    }
     let mut screen = Screen::new(cli.global.json);
     if let Err(error) = hidden {
         screen.remark(&format!("warning: agents may be able to read this process's memory: {error}"));
@@ -180,6 +192,10 @@ pub fn main() -> ExitCode {
     }
 }
 
+fn model_api(name: &str) -> Result<ModelApi, &'static str> {
+    ModelApi::named(name).ok_or("no such API")
+}
+
 /// Prints help, or what is wrong with the command line.
 fn print(answer: &clap::Error) -> ExitCode {
     match answer.print() {
@@ -213,7 +229,7 @@ async fn dispatch(command: Command, config: Config, mut screen: Screen) -> Exit 
         Command::Backup(args) => backup::backup(&config, args, &mut screen).await,
         Command::Doctor => doctor::doctor(&config, &mut screen).await,
         Command::Token => serve::token(&config, &mut screen),
-        Command::Supervise { .. } => Ok(Exit::Usage),
+        Command::Model { .. } | Command::Supervise { .. } => Ok(Exit::Usage),
     };
     match done {
         // Output is what a command is for, but not a server.
