@@ -116,12 +116,8 @@ async fn reasoning_and_tool_calls_are_shown() {
         let message = of_type(&events, "message")[0];
         let blocks = message["content"].as_array().unwrap();
         let kinds: Vec<_> = blocks.iter().map(|block| block["type"].as_str().unwrap()).collect();
-        assert_eq!(kinds, ["thinking", "text", "tool_use"], "{api}: {message}");
-        assert_eq!(
-            (&blocks[0]["thinking"], &blocks[1]["text"]),
-            (&json!("Hm… 🤔"), &json!("I look.")),
-            "{api}"
-        );
+        assert_eq!(kinds, ["reasoning", "text", "tool_use"], "{api}: {message}");
+        assert_eq!((&blocks[0]["text"], &blocks[1]["text"]), (&json!("Hm… 🤔"), &json!("I look.")), "{api}");
         let calls = of_type(&events, "tool_call");
         assert_eq!(calls.len(), 1, "{api}");
         let call = calls[0].to_string();
@@ -205,14 +201,16 @@ async fn doctor_and_the_list_of_types_say_what_is_there_and_what_is_missing() {
     let model = ModelServer::start_without_tools([]);
     let server = server_for(model.url(), "");
     let types = server.get("/api/agent-types").await;
-    let of = |name: &str| types.as_array().unwrap().iter().find(|kind| kind["name"] == name).unwrap().clone();
+    let of = |name: &str| types.as_array().unwrap().iter().find(|kind| kind["type"] == name).unwrap().clone();
     let (own, official) = (of("anthropic"), of("anthropic-api"));
     assert_eq!((&own["runner"], &own["format"]), (&json!("http"), &json!("anthropic")), "{own}");
     assert_eq!(own["program"], model.url(), "{own}");
+    let can = &own["can"];
     assert_eq!(
-        (&own["deltas"], &own["resume"], &own["interrupt"]),
+        (&can["deltas"], &can["resume"], &can["interrupt"]),
         (&json!(true), &json!(true), &json!(false))
     );
+    assert_eq!(own["available"], true, "the server has the key: {own}");
     assert_eq!(official["program"], "https://api.anthropic.com", "{official}");
     assert!(!types.to_string().contains(KEY));
     let mut command = server.command(&["doctor"]);

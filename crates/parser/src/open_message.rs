@@ -76,7 +76,7 @@ impl OpenMessage {
     /// The text so far.
     pub(crate) fn text(&self) -> String {
         let texts = self.parts.values().filter(|part| part.piece == Piece::Text);
-        texts.map(|part| part.said.as_str()).collect()
+        texts.map(|part| part.whole.as_ref().and_then(ContentBlock::as_text).unwrap_or(&part.said)).collect()
     }
 
     /// A block begins.

@@ -31,8 +31,8 @@ async fn a_rate_limit_says_when_to_come_again() {
     let reply = Reply::error(429, "rate_limit_error", "Slow down").retry_after_s(7);
     for (error, _) in fails(reply, "rate_limit", true).await {
         assert_eq!(
-            (&error["code"], &error["retryAfterMs"]),
-            (&json!("upstream_refused"), &json!(7000)),
+            (&error["code"], &error["retryAfter"]),
+            (&json!("upstream_refused"), &json!(7.0)),
             "{error}"
         );
         assert_eq!(error["message"], "the upstream answered 429 Too Many Requests: Slow down", "{error}");

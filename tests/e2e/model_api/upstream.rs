@@ -108,9 +108,8 @@ async fn fails(answer: String, class: &str, code: &str, text: &str) {
 
 #[tokio::test]
 async fn what_is_no_stream_is_told_with_its_beginning() {
-    let html = "content-type: text/html\r\ncontent-length: 27\r\n\r\n<html>Bad Gateway 🤷</html>";
-    assert_eq!(html.split("\r\n\r\n").nth(1).unwrap().len(), 30);
-    let html = html.replace("27", "30");
+    let body = "<html>Bad Gateway 🤷</html>";
+    let html = format!("content-type: text/html\r\ncontent-length: {}\r\n\r\n{body}", body.len());
     let bad_gateway = format!("HTTP/1.1 502 Bad Gateway\r\n{html}");
     fails(bad_gateway, "overloaded", "upstream_refused", "502 Bad Gateway: <html>Bad Gateway 🤷</html>")
         .await;
@@ -222,7 +221,7 @@ async fn the_key_stands_nowhere_also_where_the_upstream_quotes_it() {
     .await;
     let mut server = server_for(&upstream.url, "");
     let id = server.launch_as("openai-chat", "Hi").await;
-    server.wait_until(&id, |agent| 2 < agent["head"].as_u64().unwrap()).await;
+    server.wait_until(&id, |agent| 1 < agent["head"].as_u64().unwrap()).await;
     let kept = files_with(&server, KEY);
     assert_eq!(kept, [""; 0], "while it runs");
     assert!(!files_with(&server, "Your key is *").is_empty(), "this test can find things");
