@@ -12,7 +12,7 @@ use std::fs::File;
 
 use serde_json::{Value, json};
 
-use crate::harness::{TestServer, outline, processes_of_agent, text_of};
+use crate::harness::{TestServer, no_process_is_left, outline, text_of};
 use crate::model_server::{ModelServer, Reply};
 
 /// The key that must stand nowhere.
@@ -53,7 +53,7 @@ fn start_with_key(server: &mut TestServer) {
 async fn ended(server: &TestServer, id: &str) -> (Value, Vec<Value>) {
     let active = ["initializing", "running"];
     let agent = server.wait_until(id, |agent| active.iter().all(|word| agent["status"] != *word)).await;
-    assert_eq!(processes_of_agent(id), [""; 0]);
+    no_process_is_left(id).await;
     (agent, server.events(id).await)
 }
 
@@ -118,7 +118,7 @@ async fn reasoning_and_tool_calls_are_shown() {
         let kinds: Vec<_> = blocks.iter().map(|block| block["type"].as_str().unwrap()).collect();
         assert_eq!(kinds, ["reasoning", "text", "tool_use"], "{api}: {message}");
         assert_eq!((&blocks[0]["text"], &blocks[1]["text"]), (&json!("Hm… 🤔"), &json!("I look.")), "{api}");
-        let calls = of_type(&events, "tool_call");
+        let calls = of_type(&events, "tool_use");
         assert_eq!(calls.len(), 1, "{api}");
         let call = calls[0].to_string();
         assert!(call.contains("get_weather") && call.contains("Zürich 🏔"), "{api}: {call}");
@@ -214,12 +214,10 @@ async fn doctor_and_the_list_of_types_say_what_is_there_and_what_is_missing() {
     assert_eq!(official["program"], "https://api.anthropic.com", "{official}");
     assert!(!types.to_string().contains(KEY));
     let mut command = server.command(&["doctor"]);
-    let output = command.env_remove(KEY_VARIABLE).env("OPENAI_API_KEY", KEY).output().unwrap();
+    let output = command.env_remove(KEY_VARIABLE).env("ANTHROPIC_API_KEY", KEY).output().unwrap();
     let said = String::from_utf8(output.stdout).unwrap();
-    assert!(said.contains(&format!("the variable {KEY_VARIABLE} is not set")), "{said}");
-    assert!(
-        said.contains("agents.openai-responses: https://api.openai.com/v1, can: deltas, resume"),
-        "{said}"
-    );
+    let missing = format!("the variable {KEY_VARIABLE} is not set; it holds the key for {}", model.url());
+    assert!(said.contains(&missing), "{said}");
+    assert!(said.contains("agents.anthropic-api: https://api.anthropic.com, can: deltas, resume"), "{said}");
     assert!(!said.contains(KEY), "{said}");
 }

@@ -71,7 +71,7 @@ struct OwnLine<'a> {
 impl ModelApiParser {
     /// The Messages API of Anthropic.
     pub fn anthropic() -> Self {
-        Self::of(Anthropic::default())
+        Self::of(Anthropic)
     }
 
     /// The Chat Completions API of `OpenAI`, and of many other servers.
@@ -81,7 +81,7 @@ impl ModelApiParser {
 
     /// The Responses API of `OpenAI`.
     pub fn openai_responses() -> Self {
-        Self::of(OpenAiResponses)
+        Self::of(OpenAiResponses::default())
     }
 
     fn of(api: impl Api + 'static) -> Self {

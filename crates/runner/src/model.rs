@@ -17,6 +17,7 @@ mod report;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
+use std::path::PathBuf;
 
 use async_trait::async_trait;
 use serde_json::{Map, Value};
@@ -96,9 +97,9 @@ pub struct ModelConfig {
 #[derive(Debug, Clone)]
 pub struct ModelProcess {
     /// This program itself: `<program> model <API>` asks, `<program> supervise <run folder>` supervises.
-    pub program: std::path::PathBuf,
+    pub program: PathBuf,
     /// The folder of the run folders.
-    pub runs: std::path::PathBuf,
+    pub runs: PathBuf,
     pub limits: ProcessLimits,
 }
 
@@ -206,8 +207,11 @@ impl IAgentRunner for ModelRunner {
 
     /// Nobody is asked: that would cost something, or tell somebody that we are here.
     async fn probe(&self) -> Probe {
-        let problem = self.missing_key().map(|variable| format!("the variable {variable} is not set"));
-        Probe { program: Some(self.config.base_url.clone()), version: None, problem }
+        let base_url = &self.config.base_url;
+        let problem = self
+            .missing_key()
+            .map(|variable| format!("the variable {variable} is not set; it holds the key for {base_url}"));
+        Probe { program: Some(base_url.clone()), version: None, problem }
     }
 
     fn wants_history(&self) -> bool {

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::upstream::{STREAM, Upstream};
 use super::{APIS, PIECES, deltas, ended, of_type, server_for, start_with_key};
-use crate::harness::{outline, processes_of_agent, text_of};
+use crate::harness::{no_process_is_left, outline, text_of};
 use crate::model_server::{Gate, ModelServer, Reply};
 
 fn chunk(text: &str) -> Vec<u8> {
@@ -23,7 +23,7 @@ async fn a_cancel_closes_the_connection_at_once() {
     upstream.until_left().await;
     server.wait_for_status(&id, "cancelled").await;
     assert_eq!(text_of(&server.events(&id).await), "Half ");
-    assert_eq!(processes_of_agent(&id), [""; 0]);
+    no_process_is_left(&id).await;
 }
 
 #[tokio::test]
@@ -35,7 +35,7 @@ async fn a_cancel_before_the_answer_has_begun_closes_the_connection_too() {
     server.post(&format!("/api/agents/{id}/cancel"), &json!({})).await;
     upstream.until_left().await;
     server.wait_for_status(&id, "cancelled").await;
-    assert_eq!(processes_of_agent(&id), [""; 0]);
+    no_process_is_left(&id).await;
 }
 
 #[tokio::test]

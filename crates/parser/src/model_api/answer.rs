@@ -66,7 +66,10 @@ impl Answer {
 
     /// A piece of a part comes: `raw` is a JSON string.
     pub(super) fn say(&mut self, place: Place, raw: Raw<'_>, said: &mut Vec<Said>) {
-        let Some(raw) = raw else { return };
+        // An empty piece begins no part: many streams begin with one of a part that never comes.
+        let Some(raw) = raw.filter(|raw| place.piece == Piece::ToolInput || raw.get() != "\"\"") else {
+            return;
+        };
         let part = self.part(place);
         let message = self.message.get_or_insert_with(|| OpenMessage::new(None));
         message.say(part, place.piece, raw.get(), &mut self.conversation.voice(said));

@@ -23,7 +23,7 @@ use crate::line::{self, notice};
 use crate::open_message::Piece;
 
 /// Its blocks have numbers, and one follows the other.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Anthropic;
 
 #[derive(Deserialize)]

@@ -29,6 +29,8 @@ use crate::open_message::Piece;
 pub(super) struct OpenAiChat {
     /// The tool call of which something came last: some servers do not number them.
     last_call: u32,
+    /// The model has said why it does not answer.
+    refused: bool,
 }
 
 #[derive(Deserialize)]
@@ -134,8 +136,10 @@ impl OpenAiChat {
         if delta.function_call.is_some() {
             self.call(&Call::default(), delta.function_call, answer, said);
         }
+        self.refused |= fields::text(delta.refusal).is_some_and(|refusal| !refusal.is_empty());
         if let Some(reason) = fields::text(choice.finish_reason) {
-            answer.stopped(Some(reason));
+            // To the API, a refusal is an answer that has ended as others do.
+            answer.stopped(Some(if self.refused { "refusal".into() } else { reason }));
             answer.is_whole(said);
         }
     }

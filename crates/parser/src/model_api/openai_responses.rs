@@ -29,7 +29,10 @@ use crate::open_message::Piece;
 
 /// Its parts have a place in an item, and its items a place in the answer.
 #[derive(Debug, Default)]
-pub(super) struct OpenAiResponses;
+pub(super) struct OpenAiResponses {
+    /// The model has said why it does not answer.
+    refused: bool,
+}
 
 /// Where the parts of reasoning begin that are a summary: an item may have both.
 const SUMMARY: u32 = 1 << 31;
@@ -118,6 +121,7 @@ impl Api for OpenAiResponses {
     fn event(&mut self, text: &str, answer: &mut Answer, said: &mut Vec<Said>) {
         let Some(event) = line::object::<Event<'_>>(text, said) else { return };
         let kind = fields::text(event.kind).unwrap_or_default();
+        self.refused |= kind.starts_with("response.refusal.");
         if let Some((place, field)) = place(&kind, &event) {
             return match field {
                 Some(whole) => repeat(place, whole, answer, said),
@@ -129,7 +133,7 @@ impl Api for OpenAiResponses {
         match &*kind {
             "response.output_item.added" => item_added(event.output_index, event.item, answer),
             "response.output_item.done" => item_done(event.output_index, event.item, answer, said),
-            "response.completed" | "response.incomplete" => ended(&response, answer, said),
+            "response.completed" | "response.incomplete" => self.ended(&response, answer, said),
             "response.failed" => {
                 answer.cost(response.usage);
                 answer.fail(failure::told(response.error), said);
@@ -144,6 +148,27 @@ impl Api for OpenAiResponses {
             "" => said.push(notice("untyped", JsonText::new_unchecked(text))),
             other => said.push(notice(other, JsonText::new_unchecked(text))),
         }
+    }
+}
+
+impl OpenAiResponses {
+    fn ended(&mut self, response: &Response<'_>, answer: &mut Answer, said: &mut Vec<Said>) {
+        for (index, item) in fields::elements(response.output).into_iter().enumerate() {
+            let index = index.to_string();
+            item_done(serde_json::from_str::<&RawValue>(&index).ok(), Some(item), answer, said);
+        }
+        answer.cost(response.usage);
+        let incomplete: Incomplete<'_> = fields::read(response.incomplete_details);
+        let reason = match fields::text(incomplete.reason) {
+            // One word for the same, whatever the API.
+            Some(reason) if reason == "max_output_tokens" => "max_tokens".into(),
+            Some(reason) => reason,
+            None if self.refused => "refusal".into(),
+            None if answer.calls() > 0 => "tool_use".into(),
+            None => "end_turn".into(),
+        };
+        answer.stopped(Some(reason));
+        answer.complete(said);
     }
 }
 
@@ -244,24 +269,6 @@ fn item_done(output_index: Raw<'_>, raw: Raw<'_>, answer: &mut Answer, said: &mu
         }
         (_, None) => {}
     }
-}
-
-fn ended(response: &Response<'_>, answer: &mut Answer, said: &mut Vec<Said>) {
-    for (index, item) in fields::elements(response.output).into_iter().enumerate() {
-        let index = index.to_string();
-        item_done(serde_json::from_str::<&RawValue>(&index).ok(), Some(item), answer, said);
-    }
-    answer.cost(response.usage);
-    let incomplete: Incomplete<'_> = fields::read(response.incomplete_details);
-    let reason = match fields::text(incomplete.reason) {
-        // One word for the same, whatever the API.
-        Some(reason) if reason == "max_output_tokens" => "max_tokens".into(),
-        Some(reason) => reason,
-        None if answer.calls() > 0 => "tool_use".into(),
-        None => "end_turn".into(),
-    };
-    answer.stopped(Some(reason));
-    answer.complete(said);
 }
 
 /// Events about how something goes on that shows nothing by itself.

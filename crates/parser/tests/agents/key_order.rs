@@ -74,8 +74,8 @@ fn the_order_of_fields_says_nothing() {
     for recording in recordings() {
         let turned = |write: fn(&Value) -> String| {
             let lines = recording.lines().map(|line| match serde_json::from_slice::<Value>(line) {
-                // Lines of our own are known by how they begin.
-                Ok(value) if !line.starts_with(b"{\"tokenrail\":\"") => write(&value).into_bytes(),
+                // Lines of our own are known by how they begin, and what only looks so by a blank.
+                Ok(value) if value.get("tokenrail").is_none() => write(&value).into_bytes(),
                 _ => line.to_vec(),
             });
             let lines: Vec<Vec<u8>> = lines.collect();
