@@ -174,6 +174,26 @@ async fn of_a_long_history_the_oldest_turns_are_left_out() {
 }
 
 #[tokio::test]
+async fn stored_answers_say_the_same_when_they_are_read_again() {
+    let call = Reply::thinking(["Hm"]).saying(PIECES).calling("ls", json!({ "path": "/" }));
+    let failing = Reply::text(["Half ", "of"]).then_error("api_error", "Oh no");
+    let refusing = Reply::error(503, "overloaded_error", "Later");
+    let script = std::iter::repeat_n([call, failing, refusing], APIS.len()).flatten();
+    let model = ModelServer::start_without_tools(script);
+    let mut server = server_for(model.url(), "");
+    for api in APIS {
+        for _ in 0..3 {
+            turn(&server, api, "Go on").await;
+        }
+    }
+    server.stop();
+    let output = server.command(&["reparse", "--all"]).output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    start_with_key(&mut server);
+}
+
+#[tokio::test]
 async fn a_launch_names_the_model_or_the_configuration_does() {
     let model = ModelServer::start_without_tools([Reply::text(["Hi"])]);
     let config = format!(
