@@ -17,7 +17,7 @@ use tokenrail_ports::{Append, IAgentRun, StoreError, TurnOrder, TurnStep};
 use tokio::sync::OwnedSemaphorePermit;
 
 use self::resume::SoFar;
-use crate::core::{Control, Core, SaveError};
+use crate::core::{Control, Core, Heard, SaveError};
 use crate::outside::AgentType;
 use crate::pump::{Pump, PumpStart, announce, conclude};
 use crate::recorder::{Recorder, RecorderStart};
@@ -137,7 +137,7 @@ impl AgentTask {
     /// Takes the first waiting turn out of the queue and runs it.
     async fn begin(&self) -> Result<(), SaveError> {
         let queue = self.control.queue.lock().await;
-        let cancel = self.control.begin();
+        let heard = self.control.begin();
         let Some((agent, mut turn)) = self.next_to_start().await? else {
             self.control.end();
             return Ok(());
@@ -154,7 +154,9 @@ impl AgentTask {
             order.history = self.history(turn.number).await?;
         }
         let started = match self.agent_type(&agent) {
-            _ if cancel.is_cancelled() || self.core.draining.is_cancelled() => Err(Verdict::cancelled()),
+            _ if heard.cancel.is_cancelled() || self.core.draining.is_cancelled() => {
+                Err(Verdict::cancelled())
+            }
             Some(kind) => tokio::select! {
                 biased;
                 started = kind.runner.start(&order) => {
@@ -166,7 +168,7 @@ impl AgentTask {
             None => Err(Verdict::failed(type_missing(&agent.kind))),
         };
         let done = match started {
-            Ok(run) => self.pump(recorder, run, turn, cancel, 0).await,
+            Ok(run) => self.pump(recorder, run, turn, heard, 0).await,
             Err(verdict) => self.end(recorder, verdict).await,
         };
         self.control.end();
@@ -212,12 +214,12 @@ impl AgentTask {
         recorder: Recorder,
         run: Box<dyn IAgentRun>,
         turn: Turn,
-        cancel: tokio_util::sync::CancellationToken,
+        heard: Heard,
         ran_ms: u64,
     ) -> Result<(), SaveError> {
         let (core, control, tail) =
             (Arc::clone(&self.core), Arc::clone(&self.control), Arc::clone(&self.tail));
-        Pump::new(PumpStart { core, control, tail, recorder, run, turn, cancel, ran_ms }).run().await
+        Pump::new(PumpStart { core, control, tail, recorder, run, turn, heard, ran_ms }).run().await
     }
 
     fn recorder(&self, agent: &Agent, turn: &Turn, so_far: SoFar) -> Recorder {

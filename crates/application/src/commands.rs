@@ -1,8 +1,11 @@
 //! The use cases that change something: launch and send; `create` has the agent without a turn, `stop` cancel and
-//! delete.
+//! delete, `answer` the answers to questions.
 
+mod answer;
 mod create;
 mod stop;
+
+pub use answer::AnswerOutcome;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -10,13 +10,14 @@ use tokenrail_domain::{AgentId, AgentStatus, Timestamp};
 use tokenrail_ports::planted::{Bug, is_planted};
 use tokenrail_ports::{Append, StoreError};
 use tokio::runtime::Handle;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::limits::Limits;
 use crate::news::{News, NewsDesk};
 use crate::outside::Outside;
+use crate::questions::Answering;
 use crate::stats::Counters;
 use crate::tails::{Tail, Tails};
 
@@ -56,17 +57,33 @@ pub(crate) struct Control {
     /// Rung when the queue has changed.
     pub(crate) poked: Notify,
     /// Tells the turn that runs of a cancel. That it is cancelled stands in the store: this only wakes its task.
-    current: Mutex<Option<CancellationToken>>,
+    current: Mutex<Option<Current>>,
     pokes: AtomicUsize,
+}
+
+/// How many answers to questions of one agent may be on their way to its task.
+const ANSWERS: usize = 16;
+
+/// How the turn that runs is spoken to.
+struct Current {
+    cancel: CancellationToken,
+    answers: mpsc::Sender<Answering>,
+}
+
+/// What the task of a turn listens to.
+pub(crate) struct Heard {
+    pub(crate) cancel: CancellationToken,
+    pub(crate) answers: mpsc::Receiver<Answering>,
 }
 
 impl Control {
     /// Begins a turn, new or taken up: from here on it hears of a cancel. One that came before stands in the store,
     /// so whoever begins a turn looks there afterwards.
-    pub(crate) fn begin(&self) -> CancellationToken {
-        let token = CancellationToken::new();
-        *self.current() = Some(token.clone());
-        token
+    pub(crate) fn begin(&self) -> Heard {
+        let cancel = CancellationToken::new();
+        let (answers, heard) = mpsc::channel(ANSWERS);
+        *self.current() = Some(Current { cancel: cancel.clone(), answers });
+        Heard { cancel, answers: heard }
     }
 
     pub(crate) fn end(&self) {
@@ -75,12 +92,22 @@ impl Control {
 
     /// Tells the turn that runs, if one does, that it is cancelled.
     pub(crate) fn cancel(&self) {
-        if let Some(token) = &*self.current() {
-            token.cancel();
+        if let Some(current) = &*self.current() {
+            current.cancel.cancel();
         }
     }
 
-    fn current(&self) -> MutexGuard<'_, Option<CancellationToken>> {
+    /// Hands an answer to the turn that runs; gives it back where none runs, or too many answers are on their way.
+    pub(crate) fn answer(&self, answering: Answering) -> Result<(), Answering> {
+        match &*self.current() {
+            Some(current) => {
+                current.answers.try_send(answering).map_err(mpsc::error::TrySendError::into_inner)
+            }
+            None => Err(answering),
+        }
+    }
+
+    fn current(&self) -> MutexGuard<'_, Option<Current>> {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

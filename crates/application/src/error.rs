@@ -29,6 +29,12 @@ pub enum Refusal {
     AtCapacity,
     #[error("the idempotency key was used for something else")]
     KeyReused,
+    #[error("the agent has asked no question {0}")]
+    QuestionUnknown(String),
+    #[error("the question {0} is not open any more")]
+    QuestionSettled(String),
+    #[error("the question has other options: {known}")]
+    OptionUnknown { known: String },
     #[error("the server is shutting down")]
     ShuttingDown,
     #[error(transparent)]

@@ -32,6 +32,7 @@ mod outside;
 #[cfg(planted_bugs)]
 mod planted;
 mod pump;
+mod questions;
 mod recorder;
 mod reparse;
 mod service;
@@ -43,7 +44,7 @@ mod verdict;
 #[cfg(test)]
 mod tests;
 
-pub use commands::{Accepted, CommandKey, Launch, LaunchOutcome};
+pub use commands::{Accepted, AnswerOutcome, CommandKey, Launch, LaunchOutcome};
 pub use conversation::Said;
 pub use error::Refusal;
 pub use follow::{Follower, Next, Page, StreamEnd};
@@ -58,4 +59,6 @@ pub use stats::Stats;
 pub use tails::{Batch, Rendering, RenderingKey};
 
 // What callers need of the ports, so that presentation need not see them.
-pub use tokenrail_ports::{Abilities, AgentFilter, MessagePage, Probe, StoreError, TurnFilter};
+pub use tokenrail_ports::{
+    Abilities, AgentFilter, MessagePage, PermissionAnswer, Probe, StoreError, TurnFilter,
+};

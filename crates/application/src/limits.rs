@@ -25,6 +25,8 @@ pub struct Limits {
     pub disconnect_grace: Duration,
     /// How long a delete waits for the agent's processes to be gone.
     pub stop_timeout: Duration,
+    /// How long a client that answers a question waits to be told that the agent has taken the answer.
+    pub answer_timeout: Duration,
     /// Events that may wait for their commit, per agent; output beyond them waits in the spool.
     pub pending_events: usize,
     /// Bytes of them.
@@ -72,6 +74,7 @@ impl Default for Limits {
             result_grace: Duration::from_secs(10),
             disconnect_grace: Duration::from_secs(2),
             stop_timeout: Duration::from_secs(30),
+            answer_timeout: Duration::from_secs(10),
             pending_events: 4096,
             pending_bytes: 1 << 20,
             message_bytes: 64 << 20,

@@ -1,5 +1,6 @@
 //! One run of an agent: output in, commits out, and what is committed announced.
 
+mod answers;
 mod next_turn;
 mod stop;
 
@@ -11,11 +12,13 @@ use tokenrail_domain::{AgentId, EventBody, JsonText, Notice, Timestamp, Turn};
 #[cfg(planted_bugs)]
 use tokenrail_ports::planted::{Bug, is_planted};
 use tokenrail_ports::{Append, IAgentRun, OutputLine, RunEnd, RunOutput, StoreError, TurnStep};
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::stop::due;
-use crate::core::{Control, Core, SaveError};
+use crate::core::{Control, Core, Heard, SaveError};
+use crate::questions::Answering;
 use crate::recorder::{Recorded, Recorder};
 use crate::stats::Counters;
 use crate::tails::Tail;
@@ -34,6 +37,11 @@ pub(crate) struct Pump {
     /// The turn that began this run.
     pub(crate) turn: Turn,
     pub(crate) cancel: CancellationToken,
+    /// Answers to questions of the agent, and those who wait to hear that their answers counted.
+    answers: mpsc::Receiver<Answering>,
+    answering: Vec<Answering>,
+    /// What the batch that is being saved tells of questions.
+    settling: Vec<(String, Option<String>)>,
     /// What the next append does to the turn.
     step: TurnStep,
     stop: Option<Stop>,
@@ -55,7 +63,7 @@ pub(crate) struct PumpStart {
     pub(crate) recorder: Recorder,
     pub(crate) run: Box<dyn IAgentRun>,
     pub(crate) turn: Turn,
-    pub(crate) cancel: CancellationToken,
+    pub(crate) heard: Heard,
     /// How long the turn has run already, in an earlier life of the server.
     pub(crate) ran_ms: u64,
 }
@@ -64,7 +72,8 @@ type InFlight = Pin<Box<dyn Future<Output = Result<Append, SaveError>> + Send>>;
 
 impl Pump {
     pub(crate) fn new(start: PumpStart) -> Self {
-        let PumpStart { core, control, tail, recorder, run, turn, cancel, ran_ms } = start;
+        let PumpStart { core, control, tail, recorder, run, turn, heard, ran_ms } = start;
+        let Heard { cancel, answers } = heard;
         let now = Instant::now();
         let ran = std::time::Duration::from_millis(ran_ms).min(core.limits.turn_timeout);
         Self {
@@ -76,6 +85,9 @@ impl Pump {
             run,
             turn,
             cancel,
+            answers,
+            answering: Vec::new(),
+            settling: Vec::new(),
             step: TurnStep::Continue,
             stop: None,
             stop_again: None,
@@ -134,6 +146,7 @@ impl Pump {
                 () = self.core.draining.cancelled(), if self.stop.is_none() => {
                     self.stop(Stop::Cancelled).await;
                 }
+                Some(answering) = self.answers.recv() => self.answer(answering).await,
                 () = due(self.stop_again), if self.stop_again.is_some() => self.ask_to_stop().await,
                 expired = expiry(deadline), if self.stop.is_none() => self.stop(Stop::Expired(expired)).await,
                 output = self.run.next(), if room => match output {
@@ -252,7 +265,9 @@ impl Pump {
             self.step = step;
             return None;
         }
-        self.recorder.take(step)
+        let taken = self.recorder.take(step);
+        self.settling.extend(self.recorder.questions().take_settled());
+        taken
     }
 
     fn begin_save(&self, append: Append) -> InFlight {
@@ -264,8 +279,9 @@ impl Pump {
         Box::pin(async move { core.save(append).await })
     }
 
-    fn saved(&self, append: &Append) {
+    fn saved(&mut self, append: &Append) {
         announce(&self.core, &self.tail, append);
+        self.tell_settled();
     }
 
     fn has_room(&self) -> bool {

@@ -12,6 +12,8 @@ use tokenrail_domain::{
 use tokenrail_ports::planted::{Bug, is_planted};
 use tokenrail_ports::{Append, ExitStatus, IMessageParser, Line, OutputLine, TurnStep};
 
+use crate::questions::Questions;
+
 /// How many bytes of an overlong line are shown in its error.
 const SHOWN_BYTES: usize = 200;
 
@@ -45,6 +47,7 @@ pub(crate) struct Recorder {
     /// Output up to here was in the journal when this recorder began.
     committed: u64,
     session: Option<String>,
+    questions: Questions,
     close: Option<TurnClose>,
     message_count: u32,
 }
@@ -83,6 +86,7 @@ impl Recorder {
             read: committed,
             committed,
             session: None,
+            questions: Questions::default(),
             close: None,
             message_count,
         }
@@ -146,6 +150,9 @@ impl Recorder {
                     return Recorded::NextTurn;
                 }
                 Said::NextTurn => self.close = None,
+                // Also what is in the journal already: a question outlives the server that it was told first.
+                Said::Asked { question, options } => self.questions.ask(question, options),
+                Said::Settled { question, option } => self.questions.settle(question, option),
                 Said::Session(session) => self.session = fresh.then_some(session),
                 Said::Event(body) if fresh => self.record(body, end_offset, now),
                 Said::End { message, outcome, rest } if fresh => {
@@ -237,6 +244,10 @@ impl Recorder {
 
     pub(crate) fn parser(&self) -> &dyn IMessageParser {
         &*self.parser
+    }
+
+    pub(crate) fn questions(&mut self) -> &mut Questions {
+        &mut self.questions
     }
 
     /// The agent's own account of the end of its turn, once it has given one.

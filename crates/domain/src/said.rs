@@ -15,6 +15,11 @@ pub enum Said {
     Session(String),
     /// The agent says that its turn has ended, and how.
     Close(Box<TurnClose>),
+    /// The agent asks whether it may do something, and waits for one of these options. What a reader is told of it is
+    /// an event of its own.
+    Asked { question: String, options: Vec<String> },
+    /// A question is not open any more; `option` is what was chosen, if anything was.
+    Settled { question: String, option: Option<String> },
     /// After a [`Said::Close`], the agent has begun one more turn that nobody here asked for. Message
     /// ordinals start again at 0.
     NextTurn,

@@ -23,10 +23,8 @@
 //! | `system/thinking_tokens` | nothing: it comes with every token |
 //! | `system/api_retry` | notice; an open message is abandoned |
 //! | other `system` | notice with its subtype |
-//! | `control_request` to use a tool | notice `permission_request` |
-//! | `control_cancel_request` | notice `permission_cancelled` |
 //! | `control_response` that is an error | notice `control_error` |
-//! | other `control_request`, `control_response`; `command_lifecycle`, `keep_alive` | nothing |
+//! | other `control_response`, `control_request`, `control_cancel_request`; `command_lifecycle`, `keep_alive` | nothing |
 //! | `result` | [`Said::Close`]; before it an error, where it failed and has not said so |
 //! | `message` (old format) | as `assistant` or `user` |
 //! | a stream event without its `stream_event` | as with it |
@@ -56,6 +54,7 @@ use self::lines::{
 };
 use self::stream::Stream;
 use crate::line::{self, nonsense, notice};
+use crate::own_lines::{OwnLine, OwnLines};
 use crate::voice::Voice;
 
 /// Reads what one process of Claude Code prints: make a new one for each process.
@@ -75,6 +74,7 @@ pub struct ClaudeParser {
     /// The turn's last error.
     told: Option<AgentError>,
     busy: Busy,
+    own: OwnLines,
 }
 
 impl ClaudeParser {
@@ -85,6 +85,9 @@ impl ClaudeParser {
 
 impl IMessageParser for ClaudeParser {
     fn parse(&mut self, line: &[u8], said: &mut Vec<Said>) {
+        if self.own.read(line, said) != OwnLine::Foreign {
+            return;
+        }
         let line = line::text(line);
         let line = line::trimmed(&line);
         match line.as_bytes().first() {
@@ -98,7 +101,8 @@ impl IMessageParser for ClaudeParser {
     }
 
     fn activity(&self) -> Activity {
-        self.busy.activity()
+        let activity = self.busy.activity();
+        Activity { tool_running: activity.tool_running || self.own.is_asked(), ..activity }
     }
 }
 
@@ -259,8 +263,6 @@ fn control(kind: &str, line: &str, said: &mut Vec<Said>) {
     let of_line: ControlLine<'_> = reread(line);
     let body: Labelled<'_> = lines::read(of_line.request.or(of_line.response));
     let subtype = match (kind, lines::text(body.subtype).as_deref()) {
-        ("control_request", Some("can_use_tool")) => "permission_request",
-        ("control_cancel_request", _) => "permission_cancelled",
         ("control_response", Some("error")) => "control_error",
         _ => return,
     };

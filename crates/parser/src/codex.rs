@@ -46,6 +46,7 @@ use crate::conversation::Conversation;
 use crate::fields;
 use crate::line::{self, notice};
 use crate::open_message::OpenMessage;
+use crate::own_lines::{OwnLine, OwnLines};
 
 /// How `exec` announces that it tries again: `Reconnecting... 1/5 (…)`.
 const RETRY: &str = "Reconnecting...";
@@ -63,6 +64,7 @@ pub struct CodexParser {
     in_turn: bool,
     /// What the thread has taken so far.
     usage: Option<JsonText>,
+    own: OwnLines,
 }
 
 /// What a line says of an item.
@@ -80,11 +82,15 @@ impl CodexParser {
 
 impl IMessageParser for CodexParser {
     fn parse(&mut self, line: &[u8], said: &mut Vec<Said>) {
+        if self.own.read(line, said) != OwnLine::Foreign {
+            return;
+        }
         let text = line::text(line);
         let text = line::trimmed(&text);
         let Some(head) = line::object::<Head<'_>>(text, said) else { return };
         match (fields::text(head.method), head.id) {
-            (Some(_), Some(_)) => said.push(notice("permission_request", JsonText::new_unchecked(text))),
+            // What it asks for is told by a line that is not its own.
+            (Some(_), Some(_)) => {}
             (Some(method), None) => self.notification(&method, &fields::read(head.params), text, said),
             (None, Some(_)) if head.kind.is_none() => self.answer(&head, text, said),
             _ => self.exec(&head, text, said),
@@ -92,7 +98,8 @@ impl IMessageParser for CodexParser {
     }
 
     fn activity(&self) -> Activity {
-        self.conversation.activity()
+        let activity = self.conversation.activity();
+        Activity { tool_running: activity.tool_running || self.own.is_asked(), ..activity }
     }
 }
 

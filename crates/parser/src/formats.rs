@@ -16,7 +16,7 @@ pub struct Format {
 }
 
 /// Each format with its parser, in alphabetical order: a new one is one more row.
-const FORMATS: [Format; 9] = [
+const FORMATS: [Format; 11] = [
     // The history of a conversation is ours, and comes with each turn.
     Format {
         name: "anthropic",
@@ -28,12 +28,13 @@ const FORMATS: [Format; 9] = [
         abilities: abilities(true, true, true),
         make: |_| Box::new(ClaudeParser::new()),
     },
-    // Of `exec`, as it is run; `app-server` can do all.
+    Format { name: "claude-two-way", abilities: ALL_ABILITIES, make: |_| Box::new(ClaudeParser::new()) },
     Format {
         name: "codex",
         abilities: abilities(false, true, false),
         make: |_| Box::new(CodexParser::new()),
     },
+    Format { name: "codex-app-server", abilities: ALL_ABILITIES, make: |_| Box::new(CodexParser::new()) },
     Format {
         name: "gemini",
         abilities: abilities(true, true, false),
@@ -66,8 +67,11 @@ const FORMATS: [Format; 9] = [
     },
 ];
 
+/// Of agents that are spoken with.
+const ALL_ABILITIES: Abilities = Abilities { deltas: true, resume: true, interrupt: true, permissions: true };
+
 const fn abilities(deltas: bool, resume: bool, interrupt: bool) -> Abilities {
-    Abilities { deltas, resume, interrupt }
+    Abilities { deltas, resume, interrupt, permissions: false }
 }
 
 impl Format {

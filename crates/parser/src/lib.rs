@@ -9,7 +9,8 @@
 //! 3. [`ClaudeParser`]: the stream-json of Claude Code, versions 1.0 to 2.1, with or without partial messages;
 //! 4. [`CodexParser`], [`OpencodeParser`]: two more agents; [`JsonlParser`], [`PlainTextParser`]: programs of your own;
 //! 5. [`ModelApiParser`]: the streams of model APIs;
-//! 6. `conversation`, `open_message`, `errors`, `fields`, `text`: what parsers are made of.
+//! 6. `own_lines`: what is added where an agent is spoken with;
+//! 7. `conversation`, `open_message`, `errors`, `fields`, `text`: what parsers are made of.
 //!
 //! ```
 //! use tokenrail_domain::{EventBody, Said};
@@ -52,6 +53,7 @@ mod line;
 mod model_api;
 mod open_message;
 mod opencode;
+mod own_lines;
 mod plain_text;
 mod text;
 mod voice;

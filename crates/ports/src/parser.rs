@@ -52,4 +52,6 @@ pub struct Abilities {
     /// An interrupt lets them end their turn by themselves, with a result. All agents can be cancelled; of the others,
     /// that ends the process.
     pub interrupt: bool,
+    /// They ask before they do what they may not do without being allowed, and wait for the answer.
+    pub permissions: bool,
 }

@@ -67,6 +67,14 @@ pub trait IAgentRun: Send {
     /// again changes nothing. After an error it may be called again.
     async fn cancel(&mut self) -> Result<(), RunnerError>;
 
+    /// Hands on an answer to a question of the agent. That the agent has it is told by its output, and the first
+    /// answer counts: this one may come too late all the same.
+    async fn answer(&mut self, answer: &PermissionAnswer) -> Result<(), RunnerError> {
+        let _ = answer;
+        // Agents of most kinds ask nothing.
+        Err(std::io::Error::from(ErrorKind::Unsupported).into())
+    }
+
     /// Removes what the run has kept on disk. Called when all its output is in the journal.
     async fn discard(&mut self);
 }
@@ -102,6 +110,15 @@ impl PastTurn {
     pub fn text_bytes(&self) -> usize {
         self.prompt.len() + self.answer.len()
     }
+}
+
+/// An answer to a question of the agent: whether it may do something.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PermissionAnswer {
+    /// Which question.
+    pub question: String,
+    /// One of the options that the agent has offered; none where none of them is chosen.
+    pub option: Option<String>,
 }
 
 /// What became of a turn that an earlier life of this server started.

@@ -205,6 +205,9 @@ impl From<Refusal> for Problem {
             Refusal::QueueFull => Self::new(Code::QueueFull, detail),
             Refusal::AtCapacity => Self::new(Code::CapacityExhausted, detail),
             Refusal::KeyReused => Self::new(Code::IdempotencyMismatch, detail),
+            Refusal::QuestionUnknown(_) => Self::new(Code::NotFound, detail),
+            Refusal::QuestionSettled(_) => Self::new(Code::AlreadyResolved, detail),
+            Refusal::OptionUnknown { .. } => Self::field("optionId", detail),
             Refusal::ShuttingDown => Self::new(Code::ShuttingDown, detail),
             Refusal::Store(error) => error.into(),
         }

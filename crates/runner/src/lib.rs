@@ -8,12 +8,14 @@
 //! | [`ReplayRunner`] | a recording | the recording, with its timing |
 //!
 //! A process agent is run by two more processes, and both are this same program: [`supervise`] and
-//! [`exec_stage`] are what its internal command `supervise` does. [`LineFramer`] and [`SseDecoder`] are pure: bytes
+//! [`exec_stage`] are what its internal command `supervise` does. Where the agent must be spoken with, [`converse`]
+//! is a third, between supervisor and agent. [`LineFramer`] and [`SseDecoder`] are pure: bytes
 //! in, lines and events out.
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("agents are supervised by means of Linux: child subreapers, pidfds, inotify and /proc");
 
+mod converse;
 mod framer;
 mod model;
 mod process;
@@ -23,9 +25,10 @@ mod sse;
 mod supervisor;
 mod workspace;
 
+pub use converse::{Protocol, Unanswered, converse};
 pub use framer::{FramerLimits, LineFramer};
 pub use model::{ModelApi, ModelConfig, ModelLimits, ModelProcess, ModelRunner, ask_model};
-pub use process::{ProcessConfig, ProcessLimits, ProcessRunner};
+pub use process::{ConverseConfig, ProcessConfig, ProcessLimits, ProcessRunner};
 pub use proxy::{ProxyConfig, ProxyLimits, ProxyRunner};
 pub use replay::{ReplayRunner, Transcript};
 pub use sse::{SseDecoder, SseEvent, SseOverflow};

@@ -147,6 +147,7 @@ impl ModelRunner {
             env: BTreeMap::new(),
             pass_env: config.api_key_env.iter().cloned().chain(certificates).collect(),
             interrupt: false,
+            converse: None,
             limits,
         })?;
         Ok(Self { config, process })

@@ -13,7 +13,7 @@ mod run;
 mod runner;
 mod watch;
 
-pub use config::{ProcessConfig, ProcessLimits};
+pub use config::{ConverseConfig, ProcessConfig, ProcessLimits};
 pub(crate) use folder::{ExecFailure, ExecOrder, ExitRecord, RunFolder, SupervisorRecord};
 pub(crate) use proc::descendants;
 pub use runner::ProcessRunner;

@@ -15,13 +15,13 @@ mod serve;
 mod show;
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
-
-use tokenrail_runner::ModelApi;
+use tokenrail_runner::{ModelApi, Protocol};
 
 use crate::config::{Config, Flags};
 pub(crate) use screen::Screen;
@@ -92,6 +92,14 @@ enum Command {
         #[arg(value_parser = model_api)]
         api: ModelApi,
     },
+    /// Speak with an agent in its protocol (internal)
+    #[command(hide = true)]
+    Converse {
+        protocol: String,
+        run_folder: PathBuf,
+        #[arg(last = true, required = true)]
+        program: Vec<OsString>,
+    },
     /// Supervise one run of an agent (internal)
     #[command(hide = true)]
     Supervise {
@@ -155,6 +163,10 @@ pub fn main() -> ExitCode {
     if let Command::Model { api } = &cli.command {
         crate::install_crypto();
         return tokenrail_runner::ask_model(*api);
+    }
+    if let Command::Converse { protocol, run_folder, program } = &cli.command {
+        let Some(protocol) = Protocol::from_name(protocol) else { return Exit::Usage.into() };
+        return tokenrail_runner::converse(protocol, run_folder, program);
     }
     let mut screen = Screen::new(cli.global.json);
     if let Err(error) = hidden {
@@ -229,7 +241,7 @@ async fn dispatch(command: Command, config: Config, mut screen: Screen) -> Exit 
         Command::Backup(args) => backup::backup(&config, args, &mut screen).await,
         Command::Doctor => doctor::doctor(&config, &mut screen).await,
         Command::Token => serve::token(&config, &mut screen),
-        Command::Model { .. } | Command::Supervise { .. } => Ok(Exit::Usage),
+        Command::Supervise { .. } | Command::Converse { .. } | Command::Model { .. } => Ok(Exit::Usage),
     };
     match done {
         // Output is what a command is for, but not a server.

@@ -10,8 +10,8 @@ use tokenrail_application::{AgentType, Limits, MakeParser, Outside};
 use tokenrail_persistence::{Store, StoreConfig, Synchronous as CommitWaits};
 use tokenrail_ports::{Abilities, IAgentRunner, RunnerError};
 use tokenrail_runner::{
-    ModelConfig, ModelLimits, ModelProcess, ModelRunner, ProcessConfig, ProcessLimits, ProcessRunner,
-    ProxyConfig, ProxyLimits, ProxyRunner, ReplayRunner, Transcript, Workspaces,
+    ConverseConfig, ModelConfig, ModelLimits, ModelProcess, ModelRunner, ProcessConfig, ProcessLimits,
+    ProcessRunner, ProxyConfig, ProxyLimits, ProxyRunner, ReplayRunner, Transcript, Workspaces,
 };
 
 use crate::clock::{SystemClock, SystemRandom};
@@ -85,13 +85,15 @@ fn abilities(agent: &AgentConfig) -> Abilities {
     let can = agent.format.abilities;
     match &agent.runner {
         RunnerConfig::Process(process) => Abilities {
-            resume: can.resume && !process.resume_args.is_empty(),
+            resume: can.resume && (!process.resume_args.is_empty() || process.converse.is_some()),
             interrupt: can.interrupt && process.interrupt,
             ..can
         },
         // A connection has no signals.
-        RunnerConfig::Http(_) | RunnerConfig::Proxy(_) => Abilities { interrupt: false, ..can },
-        RunnerConfig::Replay(_) => Abilities { resume: false, interrupt: false, ..can },
+        RunnerConfig::Http(_) | RunnerConfig::Proxy(_) => {
+            Abilities { interrupt: false, permissions: false, ..can }
+        }
+        RunnerConfig::Replay(_) => Abilities { resume: false, interrupt: false, permissions: false, ..can },
     }
 }
 
@@ -102,7 +104,8 @@ fn parsers(agent: &AgentConfig) -> MakeParser {
 }
 
 fn process_runner(config: &Config, process: &config::ProcessConfig) -> Result<ProcessRunner, RunnerError> {
-    let config::ProcessConfig { program, args, resume_args, model_args, env, pass_env, interrupt } = process;
+    let config::ProcessConfig { program, args, resume_args, model_args, env, pass_env, interrupt, converse } =
+        process;
     ProcessRunner::new(ProcessConfig {
         supervisor: this_program()?,
         runs: config.data_dir.join("runs"),
@@ -113,6 +116,11 @@ fn process_runner(config: &Config, process: &config::ProcessConfig) -> Result<Pr
         env: env.clone(),
         pass_env: pass_env.clone(),
         interrupt: *interrupt,
+        converse: converse.map(|converse| ConverseConfig {
+            protocol: converse.protocol,
+            question_timeout_ms: in_ms(converse.permission_timeout_s),
+            unanswered: converse.permission_default,
+        }),
         limits: process_limits(&config.limits),
     })
 }
@@ -135,6 +143,9 @@ fn process_limits(limits: &LimitsConfig) -> ProcessLimits {
         spawn_timeout_ms: in_ms(limits.spawn_timeout_s),
         exit_patience_ms: in_ms(limits.exit_patience_s),
         stderr_bytes: limits.stderr_bytes,
+        open_questions: limits.open_questions,
+        unread_bytes: limits.unread_bytes,
+        exit_grace_ms: in_ms(limits.result_grace_s),
         ..ProcessLimits::default()
     }
 }
@@ -195,6 +206,7 @@ pub(crate) fn limits(limits: &LimitsConfig) -> Limits {
         turn_timeout: Duration::from_secs(limits.turn_timeout_s),
         result_grace: Duration::from_secs(limits.result_grace_s),
         disconnect_grace: Duration::from_secs(limits.disconnect_grace_s),
+        answer_timeout: Duration::from_secs(limits.answer_timeout_s),
         stop_timeout: Duration::from_secs(limits.shutdown_timeout_s),
         pending_events: limits.pending_events,
         pending_bytes: limits.pending_bytes,

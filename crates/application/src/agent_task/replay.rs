@@ -42,7 +42,7 @@ enum Played {
 impl AgentTask {
     /// Plays on from where the journal stands.
     pub(super) async fn play(&self, replay: Replay) -> Result<(), SaveError> {
-        let cancel = self.control.begin();
+        let cancel = self.control.begin().cancel;
         let played = self.play_on(replay, cancel).await;
         self.control.end();
         played

@@ -4,7 +4,7 @@ use tokenrail_domain::{Assembler, Event, EventBody, Sequence, Timestamp, Turn};
 use tokenrail_ports::{Adoption, ExitStatus, RunEnd};
 
 use super::{AgentTask, order};
-use crate::core::SaveError;
+use crate::core::{Heard, SaveError};
 use crate::verdict::{Stop, verdict};
 
 /// What the journal has of a turn.
@@ -23,13 +23,13 @@ impl SoFar {
 impl AgentTask {
     /// Takes up the turn that runs, and finishes its stop where one was begun.
     pub(super) async fn resume(&self) -> Result<(), SaveError> {
-        let cancel = self.control.begin();
-        let taken_up = self.take_up(cancel).await;
+        let heard = self.control.begin();
+        let taken_up = self.take_up(heard).await;
         self.control.end();
         taken_up
     }
 
-    async fn take_up(&self, cancel: tokio_util::sync::CancellationToken) -> Result<(), SaveError> {
+    async fn take_up(&self, heard: Heard) -> Result<(), SaveError> {
         // Read only now: a cancel that came before the token was made stands in the store.
         let Some(turn) = self.first_open_turn().await? else { return Ok(()) };
         let Some(agent) = self.agent_row().await? else { return Ok(()) };
@@ -37,14 +37,14 @@ impl AgentTask {
         let ran_ms = self.core.now().ms_since(so_far.started_at);
         let recorder = self.recorder(&agent, &turn, so_far);
         let Some(kind) = self.agent_type(&agent) else {
-            return self.leave_alone(recorder, &agent, &turn, cancel).await;
+            return self.leave_alone(recorder, &agent, &turn, heard.cancel).await;
         };
         let end = match kind.runner.adopt(&order(&agent, &turn), turn.spool_offset).await {
-            Ok(Adoption::Run(run)) => return self.pump(recorder, run, turn, cancel, ran_ms).await,
+            Ok(Adoption::Run(run)) => return self.pump(recorder, run, turn, heard, ran_ms).await,
             Ok(Adoption::Gone) => RunEnd { status: ExitStatus::Gone, ..RunEnd::default() },
             Err(error) => RunEnd { error: Some(error.to_agent_error()), ..RunEnd::default() },
         };
-        let stop = if cancel.is_cancelled() { Some(Stop::Cancelled) } else { turn.stop.map(Stop::of) };
+        let stop = if heard.cancel.is_cancelled() { Some(Stop::Cancelled) } else { turn.stop.map(Stop::of) };
         self.end(recorder, verdict(None, stop, &end, &self.core.limits)).await
     }
 

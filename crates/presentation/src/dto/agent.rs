@@ -272,18 +272,20 @@ pub(crate) struct AbilitiesDto {
     resume: bool,
     /// When cancelled, they end their turn by themselves, with a result.
     interrupt: bool,
+    /// They ask before they do what they may not do without being allowed, and wait for the answer.
+    permissions: bool,
 }
 
 impl<'a> From<&'a TypeInfo> for AgentTypeDto<'a> {
     fn from(info: &'a TypeInfo) -> Self {
         let TypeInfo { name, runner, format, abilities, default, probe } = info;
-        let Abilities { deltas, resume, interrupt } = *abilities;
+        let Abilities { deltas, resume, interrupt, permissions } = *abilities;
         let Probe { program, version, problem } = probe;
         Self {
             kind: name,
             runner,
             format,
-            can: AbilitiesDto { deltas, resume, interrupt },
+            can: AbilitiesDto { deltas, resume, interrupt, permissions },
             default: *default,
             available: problem.is_none(),
             program: program.as_deref(),

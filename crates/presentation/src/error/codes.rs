@@ -48,7 +48,7 @@ codes! {
     OriginNotAllowed "origin_not_allowed" FORBIDDEN false "The origin is not allowed"
         "`Origin` is not allowed, or is not the one to which the ticket was given; or `Sec-Fetch-Site` says that another site asks.";
     NotFound "not_found" NOT_FOUND false "There is no such thing"
-        "Nothing is at this address; or the id of the agent is unknown or no id; or it has no such turn.";
+        "Nothing is at this address; or the id of the agent is unknown or no id; or it has no such turn, or has asked no such question.";
     MethodNotAllowed "method_not_allowed" METHOD_NOT_ALLOWED false "The method is not allowed here"
         "With `Allow`.";
     NotAcceptable "not_acceptable" NOT_ACCEPTABLE false "No acceptable content type"
@@ -63,6 +63,8 @@ codes! {
         "A message to an agent whose history was imported or is replayed.";
     AgentActive "agent_active" CONFLICT true "No turn of the agent has ended"
         "An export or a replay of an agent none of whose turns has ended.";
+    AlreadyResolved "already_resolved" CONFLICT false "The question is not open any more"
+        "Another answer came first, nobody answered in time, or the turn of the question has ended. The event `permission_resolved` tells which.";
     QueueFull "queue_full" CONFLICT true "Too many turns wait"
         "As many turns of this agent wait as may (`limits.queued_turns`).";
     PayloadTooLarge "payload_too_large" PAYLOAD_TOO_LARGE false "The body is too large"

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use crate::FramerLimits;
+use crate::{FramerLimits, Protocol, Unanswered};
 
 /// One kind of process agent.
 #[derive(Debug, Clone)]
@@ -25,7 +25,19 @@ pub struct ProcessConfig {
     pub pass_env: Vec<String>,
     /// Whether a cancel begins with an interrupt (SIGINT), which lets the agent close its turn in good order.
     pub interrupt: bool,
+    /// How the program is spoken with; none where it takes its prompt and needs nothing more.
+    pub converse: Option<ConverseConfig>,
     pub limits: ProcessLimits,
+}
+
+/// How a program is spoken with that takes its prompt as a message of a protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ConverseConfig {
+    pub protocol: Protocol,
+    /// How long a question of the program waits for its answer.
+    pub question_timeout_ms: u64,
+    /// What becomes of it then.
+    pub unanswered: Unanswered,
 }
 
 /// The bounds of a process agent.
@@ -52,6 +64,12 @@ pub struct ProcessLimits {
     pub exit_patience_ms: u64,
     /// How long a supervisor may take to start.
     pub spawn_timeout_ms: u64,
+    /// How long a program that is spoken with may take to end after its turn.
+    pub exit_grace_ms: u64,
+    /// How many questions of it may be open; one more is settled as if nobody had answered.
+    pub open_questions: usize,
+    /// How much may wait for it when it does not read. With more, the conversation breaks off.
+    pub unread_bytes: usize,
     /// How long the program may take to tell its version.
     pub probe_timeout_ms: u64,
     /// How much of what it says then is read.
@@ -77,6 +95,9 @@ impl Default for ProcessLimits {
             stderr_bytes: 64 << 10,
             exit_patience_ms: 3_600_000,
             spawn_timeout_ms: 10_000,
+            exit_grace_ms: 5_000,
+            open_questions: 64,
+            unread_bytes: 64 << 20,
             probe_timeout_ms: 5_000,
             probe_bytes: 4 << 10,
         }

@@ -3,8 +3,9 @@
 //! | file | written by | what it is |
 //! | --- | --- | --- |
 //! | `order.json` | runner | what to run; removed by the exec stage, for the environment may hold secrets |
-//! | `stdin` | runner | the prompt |
+//! | `stdin` | runner | the prompt; where the program is spoken with, the opening of the conversation |
 //! | `control` | runner | a FIFO: `cancel <grace_ms> <kill_ms>` |
+//! | `answers` | runner | a FIFO, where the program is spoken with: a line of JSON for each answer to a question of it |
 //! | `supervisor.json` | supervisor | who it is |
 //! | `stdout` | agent | the spool: all that it prints |
 //! | `stderr` | supervisor | beginning and end of what the agent prints on standard error |
@@ -37,6 +38,9 @@ pub(crate) struct ExecOrder {
     pub(crate) args: Vec<String>,
     pub(crate) env: Vec<(String, OsString)>,
     pub(crate) cwd: OsString,
+    /// The protocol in which the program is spoken with; none where it takes its prompt and needs nothing more.
+    #[serde(default)]
+    pub(crate) converse: Option<String>,
     pub(crate) interrupt: bool,
     pub(crate) leftover_grace_ms: u64,
     pub(crate) kill_grace_ms: u64,
@@ -105,18 +109,21 @@ impl RunFolder {
 
     /// Makes the folder with all that the supervisor needs. On an error nothing is left of it, but a folder that
     /// was there before stays as it is.
-    pub(crate) fn create(&self, order: &ExecOrder, prompt: &str) -> io::Result<()> {
+    pub(crate) fn create(&self, order: &ExecOrder, stdin: &[u8]) -> io::Result<()> {
         DirBuilder::new().mode(0o700).create(&self.path)?;
-        self.fill(order, prompt).inspect_err(|_| {
+        self.fill(order, stdin).inspect_err(|_| {
             // The error that is told is the one that has led here.
             let _ = self.remove();
         })
     }
 
-    fn fill(&self, order: &ExecOrder, prompt: &str) -> io::Result<()> {
-        private_file(&self.path.join("stdin"))?.write_all(prompt.as_bytes())?;
+    fn fill(&self, order: &ExecOrder, stdin: &[u8]) -> io::Result<()> {
+        private_file(&self.path.join("stdin"))?.write_all(stdin)?;
         private_file(&self.path.join("stdout"))?;
         mkfifoat(CWD, self.control(), Mode::RUSR | Mode::WUSR)?;
+        if order.converse.is_some() {
+            mkfifoat(CWD, self.answers(), Mode::RUSR | Mode::WUSR)?;
+        }
         private_file(&self.reserve())?.write_all(&[b' '; EXIT_BYTES])?;
         self.write(Self::ORDER, order)
     }
@@ -131,6 +138,10 @@ impl RunFolder {
 
     pub(crate) fn control(&self) -> PathBuf {
         self.path.join("control")
+    }
+
+    pub(crate) fn answers(&self) -> PathBuf {
+        self.path.join("answers")
     }
 
     pub(crate) fn stdin(&self) -> io::Result<File> {

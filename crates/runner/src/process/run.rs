@@ -9,7 +9,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use tokenrail_domain::{AgentError, ErrorClass};
-use tokenrail_ports::{ExitStatus, IAgentRun, Line, OutputLine, RunEnd, RunOutput, RunnerError};
+use tokenrail_ports::{
+    ExitStatus, IAgentRun, Line, OutputLine, PermissionAnswer, RunEnd, RunOutput, RunnerError,
+};
 use tokio::net::unix::pipe;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep_until};
@@ -18,6 +20,7 @@ use super::proc::kill_marked;
 use super::watch::FolderWatch;
 use super::{ExecFailure, ExitRecord, ProcessLimits, RunFolder, SupervisorRecord};
 use crate::LineFramer;
+use crate::converse::{ANSWER_BYTES, Answer};
 
 /// What a supervisor gets beyond the graces of its agent.
 const SUPERVISOR_PATIENCE: Duration = Duration::from_secs(3);
@@ -250,6 +253,20 @@ impl IAgentRun for ProcessRun {
             Err(error) if is_unread(&error) => self.supervisor = Supervisor::Gone,
             Err(error) => return Err(error.into()),
         }
+        Ok(())
+    }
+
+    async fn answer(&mut self, answer: &PermissionAnswer) -> Result<(), RunnerError> {
+        let PermissionAnswer { question, option } = answer.clone();
+        let mut line = serde_json::to_vec(&Answer { request: question, option }).map_err(io::Error::from)?;
+        line.push(b'\n');
+        if ANSWER_BYTES < line.len() {
+            return Err(io::Error::from(ErrorKind::InvalidInput).into());
+        }
+        let answers = pipe::OpenOptions::new().open_sender(self.folder.answers())?;
+        answers.writable().await?;
+        // It is shorter than what a pipe takes in one piece.
+        answers.try_write(&line)?;
         Ok(())
     }
 

@@ -19,7 +19,11 @@ use tokio_util::task::TaskTracker;
 
 use super::run::{ProcessRun, blocking};
 use super::watch::{FolderWatch, FolderWatcher};
-use super::{ExecOrder, ExitRecord, ProcessConfig, RunFolder, SupervisorRecord, leftovers, proc, program};
+use super::{
+    ExecOrder, ExitRecord, ProcessConfig, ProcessLimits, RunFolder, SupervisorRecord, leftovers, proc,
+    program,
+};
+use crate::converse::{ConverseLimits, Opening};
 
 /// In the environment of every process of a run.
 pub(super) const MARKER: &str = "TOKENRAIL_RUN";
@@ -59,7 +63,7 @@ impl ProcessRunner {
                 Ok(exec) => exec,
                 Err(error) => return Ok(Err(error)),
             };
-            folder.create(&exec, &order.prompt)?;
+            folder.create(&exec, &stdin(&config, &order)?)?;
             match watcher.watch(folder.path()) {
                 Ok(watch) => Ok(Ok((folder, watch))),
                 Err(error) => {
@@ -232,6 +236,7 @@ fn exec_order(config: &ProcessConfig, order: &TurnOrder) -> Result<ExecOrder, Ru
     let mut args = config.args.clone();
     args.extend(filled(&config.model_args, "{model}", order.model.as_deref())?);
     args.extend(filled(&config.resume_args, "{session}", order.session.as_deref())?);
+    let converse = config.converse.map(|converse| converse.protocol.as_str().to_owned());
     let mut env = program::environment(config);
     env.push((MARKER.to_owned(), marker(order).into()));
     Ok(ExecOrder {
@@ -239,12 +244,38 @@ fn exec_order(config: &ProcessConfig, order: &TurnOrder) -> Result<ExecOrder, Ru
         args,
         env,
         cwd: order.cwd.clone().into_os_string(),
+        converse,
         interrupt: config.interrupt,
         leftover_grace_ms: config.limits.leftover_grace_ms,
         kill_grace_ms: config.limits.kill_grace_ms,
         stderr_bytes: config.limits.stderr_bytes,
         exit_patience_ms: config.limits.exit_patience_ms,
     })
+}
+
+/// What the program, or whoever speaks with it, finds on standard input.
+fn stdin(config: &ProcessConfig, order: &TurnOrder) -> io::Result<Vec<u8>> {
+    let Some(converse) = config.converse else { return Ok(order.prompt.clone().into_bytes()) };
+    let ProcessLimits { line_bytes, read_bytes, exit_grace_ms, open_questions, unread_bytes, .. } =
+        config.limits;
+    let not_text = || io::Error::new(io::ErrorKind::InvalidInput, "the path of the folder is no text");
+    let opening = Opening {
+        prompt: order.prompt.clone(),
+        session: order.session.clone(),
+        model: order.model.clone(),
+        cwd: order.cwd.to_str().ok_or_else(not_text)?.to_owned(),
+        turn: order.turn.0.into(),
+        limits: ConverseLimits {
+            line_bytes,
+            read_bytes,
+            question_timeout_ms: converse.question_timeout_ms,
+            exit_grace_ms,
+            open_questions,
+            unread_bytes,
+        },
+        unanswered: converse.unanswered,
+    };
+    Ok(serde_json::to_vec(&opening)?)
 }
 
 /// The arguments with the value in its place; none without a value.

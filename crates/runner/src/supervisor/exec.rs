@@ -17,6 +17,9 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::process::{ExecFailure, ExecOrder, RunFolder, SupervisorRecord};
 
+/// This very program, even if an upgrade has put another one in its place.
+const THIS_PROGRAM: &str = "/proc/self/exe";
+
 /// The exit code where there is no agent to have one.
 const NOT_STARTED: u8 = 127;
 
@@ -25,7 +28,7 @@ const NOT_STARTED: u8 = 127;
 /// The body of the internal command `supervise --exec <run folder>`. Its standard streams are the agent's.
 pub fn exec_stage(run_folder: &Path) -> ExitCode {
     let folder = RunFolder::at(run_folder);
-    let failure = match prepare(&folder).and_then(become_agent) {
+    let failure = match prepare(&folder).and_then(|order| become_agent(&folder, order)) {
         Err(error) => error,
         Ok(never) => match never {},
     };
@@ -54,19 +57,34 @@ fn prepare(folder: &RunFolder) -> io::Result<ExecOrder> {
 }
 
 /// Not by way of the standard library: what the kernel does not know as a program, that would hand to a shell.
-fn become_agent(order: ExecOrder) -> io::Result<Infallible> {
+fn become_agent(folder: &RunFolder, order: ExecOrder) -> io::Result<Infallible> {
     // A Rust program ignores SIGPIPE, and an agent would inherit that. What is caught is not inherited.
     let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
     let _entered = runtime.enter();
     let _caught = signal(SignalKind::pipe())?;
-    let ExecOrder { program, args, env, .. } = order;
+    let ExecOrder { program, args, env, converse, .. } = order;
+    let (program, args) = match converse {
+        None => (program.clone(), command_line(program, args)),
+        Some(protocol) => (THIS_PROGRAM.into(), conversation(protocol, folder, program, args)),
+    };
     let program = CString::new(program.into_vec())?;
-    let args = args.into_iter().map(CString::new);
-    let args: Vec<_> = iter::once(Ok(program.clone())).chain(args).collect::<Result<_, NulError>>()?;
+    let args: Vec<_> =
+        args.into_iter().map(|arg| CString::new(arg.into_vec())).collect::<Result<_, NulError>>()?;
     let variable =
         |(name, value): (String, OsString)| CString::new([name.as_bytes(), b"=", value.as_bytes()].concat());
     let env: Vec<_> = env.into_iter().map(variable).collect::<Result<_, _>>()?;
     Ok(execve(&program, &args, &env)?)
+}
+
+fn command_line(program: OsString, args: Vec<String>) -> Vec<OsString> {
+    iter::once(program).chain(args.into_iter().map(OsString::from)).collect()
+}
+
+/// The command line of whoever speaks with the program.
+fn conversation(protocol: String, folder: &RunFolder, program: OsString, args: Vec<String>) -> Vec<OsString> {
+    let folder = folder.path().as_os_str().to_owned();
+    let own = ["tokenrail".into(), "converse".into(), protocol.into(), folder, "--".into()];
+    own.into_iter().chain(command_line(program, args)).collect()
 }
 
 /// Enters the folder that was allowed. Between that and now, a part of its path may have become a link to elsewhere:

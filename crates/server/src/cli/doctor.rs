@@ -142,12 +142,17 @@ async fn server(config: &Config) -> Finding {
 
 /// What agents of a type can do, as a list of words.
 fn abilities(abilities: Abilities) -> String {
-    let Abilities { deltas, resume, interrupt } = abilities;
-    let words = [(deltas, "deltas"), (resume, "resume"), (interrupt, "interrupt")];
+    let Abilities { deltas, resume, interrupt, permissions } = abilities;
+    let words =
+        [(deltas, "deltas"), (resume, "resume"), (interrupt, "interrupt"), (permissions, "permissions")];
     let words: Vec<&str> = words.into_iter().filter(|(can, _)| *can).map(|(_, word)| word).collect();
     format!(
         "can: {}",
-        if words.is_empty() { "none of deltas, resume, interrupt".to_owned() } else { words.join(", ") }
+        if words.is_empty() {
+            "none of deltas, resume, interrupt, permissions".to_owned()
+        } else {
+            words.join(", ")
+        }
     )
 }
 

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use tokenrail_parser::{Format, JsonlMapping, formats};
+use tokenrail_runner::{Protocol, Unanswered};
 
 use super::http::{HttpConfig, HttpKeys};
 use super::problem::with_suggestion;
@@ -47,6 +48,18 @@ pub struct ProcessConfig {
     pub pass_env: Vec<String>,
     /// A cancel begins with an interrupt (SIGINT) instead of SIGTERM.
     pub interrupt: bool,
+    /// How it is spoken with; none where it takes its prompt and needs nothing more.
+    pub converse: Option<ConverseConfig>,
+}
+
+/// How a program is spoken with, and what becomes of its questions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ConverseConfig {
+    pub protocol: Protocol,
+    /// How long a question waits for its answer.
+    pub permission_timeout_s: u64,
+    /// What becomes of it then.
+    pub permission_default: Unanswered,
 }
 
 /// `runner = "proxy"`: a service that runs the agent and sends its lines.
@@ -86,6 +99,8 @@ pub(super) struct AgentTable {
     env: Option<BTreeMap<String, String>>,
     pass_env: Option<Vec<String>>,
     interrupt: Option<bool>,
+    permission_timeout_s: Option<u64>,
+    permission_default: Option<Unanswered>,
     cwd_roots: Option<Vec<PathBuf>>,
     base_url: Option<String>,
     api_key_env: Option<String>,
@@ -100,7 +115,21 @@ pub(super) struct AgentTable {
 
 /// The keys of each runner, beside those that all have.
 const KEYS: [(&str, &[&str]); 4] = [
-    ("process", &["program", "args", "resume_args", "model_args", "env", "pass_env", "interrupt", "prompt"]),
+    (
+        "process",
+        &[
+            "program",
+            "args",
+            "resume_args",
+            "model_args",
+            "env",
+            "pass_env",
+            "interrupt",
+            "prompt",
+            "permission_timeout_s",
+            "permission_default",
+        ],
+    ),
     ("http", &["base_url", "api_key_env", "model", "system", "max_tokens", "parameters"]),
     ("proxy", &["url"]),
     ("replay", &["transcript", "speed"]),
@@ -180,6 +209,8 @@ impl AgentTable {
             ("env", self.env.is_some()),
             ("pass_env", self.pass_env.is_some()),
             ("interrupt", self.interrupt.is_some()),
+            ("permission_timeout_s", self.permission_timeout_s.is_some()),
+            ("permission_default", self.permission_default.is_some()),
             ("base_url", self.base_url.is_some()),
             ("api_key_env", self.api_key_env.is_some()),
             ("model", self.model.is_some()),
@@ -204,6 +235,8 @@ impl AgentTable {
     }
 
     fn process(self, format: Format, home: Option<&Path>) -> Result<ProcessConfig, Wrong> {
+        let usual = usual::process(format.name);
+        let converse = self.converse(format, usual.converse)?;
         let program = self.program.ok_or_else(|| missing("program", "the name or path of what to run"))?;
         check_program(&program, home)?;
         if self.prompt.as_deref().is_some_and(|prompt| prompt != "stdin") {
@@ -212,8 +245,8 @@ impl AgentTable {
                 "prompt is \"stdin\" and nothing else: a prompt never goes into argv".to_owned(),
             ));
         }
-        let usual = usual::process(format.name);
         Ok(ProcessConfig {
+            converse,
             program,
             args: self.args.unwrap_or(usual.args),
             resume_args: self.resume_args.unwrap_or(usual.resume_args),
@@ -236,6 +269,35 @@ impl AgentTable {
             parameters: self.parameters,
         };
         keys.check(&format)
+    }
+
+    /// How the program is spoken with.
+    fn converse(
+        &self,
+        format: Format,
+        usual: Option<ConverseConfig>,
+    ) -> Result<Option<ConverseConfig>, Wrong> {
+        let given = [
+            ("permission_timeout_s", self.permission_timeout_s.is_some()),
+            ("permission_default", self.permission_default.is_some()),
+        ];
+        let Some(usual) = usual else {
+            let given = given.into_iter().find(|(_, is_given)| *is_given);
+            return given.map_or(Ok(None), |(key, _)| {
+                Err((key, format!("{key} means nothing to format = {:?}: it asks nothing", format.name)))
+            });
+        };
+        if self.permission_timeout_s == Some(0) {
+            return Err((
+                "permission_timeout_s",
+                "permission_timeout_s is 0; it must be at least 1".to_owned(),
+            ));
+        }
+        Ok(Some(ConverseConfig {
+            permission_timeout_s: self.permission_timeout_s.unwrap_or(usual.permission_timeout_s),
+            permission_default: self.permission_default.unwrap_or(usual.permission_default),
+            ..usual
+        }))
     }
 
     fn proxy(self) -> Result<ProxyConfig, Wrong> {

@@ -60,6 +60,10 @@ limits! {
     message_bytes: usize = 64 << 20,
     /// Bytes of standard error that are kept.
     stderr_bytes: usize = 64 << 10,
+    /// Questions of one agent that may be open; one more is settled as if nobody had answered.
+    open_questions: usize = 64,
+    /// Bytes that may wait for an agent that is spoken with and does not read; more, and its turn fails.
+    unread_bytes: usize = 64 << 20,
     /// Silence in the middle of a message; not while a tool runs.
     stream_timeout_s: u64 = 60,
     /// Silence of an agent; not while a tool runs.
@@ -76,6 +80,8 @@ limits! {
     exit_patience_s: u64 = 3600,
     /// How long the supervisor of an agent has to start.
     spawn_timeout_s: u64 = 10,
+    /// How long a client that answers a question waits to be told that the agent has taken the answer.
+    answer_timeout_s: u64 = 10,
     /// How long an agent with `cancelOnDisconnect` runs on without a follower.
     disconnect_grace_s: u64 = 2,
     /// How long the start of an answer of an upstream may take.

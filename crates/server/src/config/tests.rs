@@ -26,7 +26,9 @@ fn without_a_file_there_are_the_known_agents_and_the_demo() {
         [
             "anthropic-api",
             "claude-code",
+            "claude-two-way",
             "codex",
+            "codex-app-server",
             "demo",
             "gemini",
             "openai-chat",

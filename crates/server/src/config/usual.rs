@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use tokenrail_parser::{Format, JsonlMapping};
-use tokenrail_runner::ModelApi;
+use tokenrail_runner::{ModelApi, Protocol, Unanswered};
 
-use super::agents::{AgentConfig, ProcessConfig, ReplayConfig, RunnerConfig, Transcript};
+use super::agents::{AgentConfig, ConverseConfig, ProcessConfig, ReplayConfig, RunnerConfig, Transcript};
 use super::http::HttpConfig;
 
 /// The types that are there without any configuration.
@@ -15,7 +15,9 @@ pub(super) fn built_in() -> BTreeMap<String, AgentConfig> {
     let types = [
         ("anthropic-api", "anthropic", api(ModelApi::Anthropic)),
         ("claude-code", "claude", RunnerConfig::Process(process("claude"))),
+        ("claude-two-way", "claude-two-way", RunnerConfig::Process(process("claude-two-way"))),
         ("codex", "codex", RunnerConfig::Process(process("codex"))),
+        ("codex-app-server", "codex-app-server", RunnerConfig::Process(process("codex-app-server"))),
         ("demo", "claude", RunnerConfig::Replay(replay)),
         ("gemini", "gemini", RunnerConfig::Process(process("gemini"))),
         ("openai-chat", "openai-chat", api(ModelApi::OpenAiChat)),
@@ -39,6 +41,7 @@ pub(super) fn process(format: &str) -> ProcessConfig {
         env: BTreeMap::new(),
         pass_env: words(&["HOME", "PATH"]),
         interrupt: true,
+        converse: None,
     };
     match format {
         "claude" => ProcessConfig {
@@ -47,12 +50,43 @@ pub(super) fn process(format: &str) -> ProcessConfig {
             pass_env: words(&["ANTHROPIC_API_KEY", "HOME", "PATH"]),
             ..any
         },
+        "claude-two-way" => ProcessConfig {
+            program: "claude".to_owned(),
+            args: words(&[
+                "-p",
+                "--input-format",
+                "stream-json",
+                "--output-format",
+                "stream-json",
+                "--verbose",
+                "--include-partial-messages",
+                "--permission-prompt-tool",
+                "stdio",
+            ]),
+            converse: Some(converse(Protocol::Claude)),
+            ..process("claude")
+        },
         "codex" => ProcessConfig {
             args: words(&["exec", "--json", "--skip-git-repo-check", "--sandbox", "workspace-write"]),
             // A subcommand, so that it comes after all that belongs to `exec`.
             resume_args: words(&["resume", "{session}"]),
             pass_env: words(&["CODEX_HOME", "HOME", "OPENAI_API_KEY", "PATH"]),
             ..any
+        },
+        "codex-app-server" => ProcessConfig {
+            program: "codex".to_owned(),
+            args: words(&[
+                "app-server",
+                "-c",
+                "approval_policy=\"on-request\"",
+                "-c",
+                "sandbox_mode=\"workspace-write\"",
+            ]),
+            // It is asked for both by messages.
+            resume_args: Vec::new(),
+            model_args: Vec::new(),
+            converse: Some(converse(Protocol::CodexAppServer)),
+            ..process("codex")
         },
         "gemini" => ProcessConfig {
             args: words(&["--output-format", "stream-json"]),
@@ -73,6 +107,11 @@ pub(super) fn process(format: &str) -> ProcessConfig {
         // Anybody's program: nothing is known of it.
         _ => ProcessConfig { model_args: Vec::new(), interrupt: false, ..any },
     }
+}
+
+/// How a program is spoken with that asks questions: nothing is allowed by nobody's answer.
+fn converse(protocol: Protocol) -> ConverseConfig {
+    ConverseConfig { protocol, permission_timeout_s: 600, permission_default: Unanswered::Reject }
 }
 
 fn words(words: &[&str]) -> Vec<String> {

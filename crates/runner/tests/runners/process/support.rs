@@ -49,6 +49,7 @@ impl Bench {
             env: BTreeMap::new(),
             pass_env: vec!["PATH".to_owned()],
             interrupt: false,
+            converse: None,
             limits,
         };
         let order = TurnOrder {

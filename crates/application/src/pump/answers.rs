@@ -1,0 +1,40 @@
+//! Answers to the agent's questions.
+
+use super::Pump;
+use crate::questions::{Answered, Answering};
+
+impl Pump {
+    /// Hands an answer on to the agent. Whoever has given it hears of it when the agent's own output tells that the
+    /// question is settled, and that is saved; until then, another answer may have come first.
+    pub(super) async fn answer(&mut self, answering: Answering) {
+        if let Some(objection) = self.recorder.questions().objection(&answering.answer) {
+            // Whoever has asked may have gone meanwhile.
+            let _ = answering.told.send(objection);
+            return;
+        }
+        match self.run.answer(&answering.answer).await {
+            Ok(()) => {
+                self.answering.retain(|waiting| !waiting.told.is_closed());
+                self.answering.push(answering);
+            }
+            Err(error) => {
+                let error = &error as &dyn std::error::Error;
+                tracing::warn!(agent = %self.agent, error, "an answer does not reach the agent any more");
+                let _ = answering.told.send(Answered::NotOpen);
+            }
+        }
+    }
+
+    /// Tells those who have answered what came of it, as far as it is saved.
+    pub(super) fn tell_settled(&mut self) {
+        for (question, option) in self.settling.drain(..) {
+            let all = std::mem::take(&mut self.answering);
+            let (told, waiting): (Vec<_>, Vec<_>) =
+                all.into_iter().partition(|answering| answering.answer.question == question);
+            self.answering = waiting;
+            for answering in told {
+                let _ = answering.told.send(Answered::Settled { option: option.clone() });
+            }
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Lines that are not the agent's: whoever speaks with it for Tokenrail adds them to its output.
+//!
+//! | line | what is said |
+//! | --- | --- |
+//! | `{"tokenrail":"permission_request","requestId",…,"options":[{"optionId",…}]}` | notice, and [`Said::Asked`] |
+//! | `{"tokenrail":"permission_resolved","requestId","optionId"?,"by"}` | notice, and [`Said::Settled`] |
+//! | `{"tokenrail":"error","class","code","text"}` | error, and [`Said::Close`] |
+//! | `{"tokenrail":"sent","id","method"}` | nothing: it is [`OwnLine::Sent`] |
+
+use std::collections::BTreeSet;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokenrail_domain::{ErrorClass, EventBody, JsonText, Notice, Said, TurnClose};
+
+use crate::fields::{self, Raw};
+use crate::{errors, line};
+
+/// How each of them begins, and no line of an agent.
+const PREFIX: &[u8] = b"{\"tokenrail\":\"";
+
+/// Reads the lines that are not the agent's, and knows which of its questions are open.
+#[derive(Debug, Default)]
+pub(crate) struct OwnLines {
+    open: BTreeSet<String>,
+}
+
+/// What a line turned out to be.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum OwnLine {
+    /// It has said what it has to say.
+    Said,
+    /// The agent was sent a request with this id.
+    Sent { id: u64, method: String },
+    /// It is a line of the agent.
+    Foreign,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Fields<'a> {
+    #[serde(borrow)]
+    tokenrail: Raw<'a>,
+    #[serde(borrow)]
+    request_id: Raw<'a>,
+    #[serde(borrow)]
+    option_id: Raw<'a>,
+    #[serde(borrow)]
+    options: Raw<'a>,
+    #[serde(borrow)]
+    id: Raw<'a>,
+    #[serde(borrow)]
+    method: Raw<'a>,
+    #[serde(borrow)]
+    class: Raw<'a>,
+    #[serde(borrow)]
+    code: Raw<'a>,
+    #[serde(borrow)]
+    text: Raw<'a>,
+}
+
+impl OwnLines {
+    pub(crate) fn read(&mut self, bytes: &[u8], said: &mut Vec<Said>) -> OwnLine {
+        if !bytes.starts_with(PREFIX) {
+            return OwnLine::Foreign;
+        }
+        let text = line::text(bytes);
+        let text = line::trimmed(&text);
+        let Ok(fields) = serde_json::from_str::<Fields<'_>>(text) else { return OwnLine::Foreign };
+        let request = fields::text(fields.request_id).map(|id| id.into_owned()).unwrap_or_default();
+        match fields::text(fields.tokenrail).as_deref() {
+            Some(kind @ Notice::PERMISSION_REQUEST) => {
+                self.open.insert(request.clone());
+                said.push(notice(kind, text));
+                said.push(Said::Asked { question: request, options: option_ids(fields.options) });
+            }
+            Some(kind @ Notice::PERMISSION_RESOLVED) => {
+                self.open.remove(&request);
+                said.push(notice(kind, text));
+                let option = fields::text(fields.option_id).map(|option| option.into_owned());
+                said.push(Said::Settled { question: request, option });
+            }
+            Some("sent") => {
+                let method =
+                    fields::text(fields.method).map(|method| method.into_owned()).unwrap_or_default();
+                return OwnLine::Sent { id: fields::number(fields.id).unwrap_or_default(), method };
+            }
+            Some("error") => {
+                let class = fields::text(fields.class);
+                let class =
+                    class.and_then(|class| ErrorClass::from_name(&class)).unwrap_or(ErrorClass::Unknown);
+                let text = fields::text(fields.text).map(|text| text.into_owned()).unwrap_or_default();
+                let error = errors::agent_error(class, fields::text(fields.code).as_deref(), text);
+                said.push(Said::Event(EventBody::Error(Box::new(error.clone()))));
+                said.push(Said::Close(Box::new(TurnClose { error: Some(error), ..TurnClose::default() })));
+            }
+            _ => return OwnLine::Foreign,
+        }
+        OwnLine::Said
+    }
+
+    /// Whether the agent waits for an answer.
+    pub(crate) fn is_asked(&self) -> bool {
+        !self.open.is_empty()
+    }
+}
+
+/// The line's object without its first field, which is the name of the event.
+fn notice(kind: &str, text: &str) -> Said {
+    let rest = text.get(PREFIX.len()..).and_then(|rest| rest.split_once("\",")).map(|(_, rest)| rest);
+    let data = rest.map_or_else(|| "{}".to_owned(), |rest| format!("{{{rest}"));
+    let notice = Notice { subtype: kind.to_owned(), data: JsonText::new_unchecked(data) };
+    Said::Event(EventBody::Notice(Box::new(notice)))
+}
+
+fn option_ids(options: Raw<'_>) -> Vec<String> {
+    let ids = fields::elements(options).into_iter().map(|option: &RawValue| {
+        let option: Fields<'_> = fields::read(Some(option));
+        fields::text(option.option_id).map(|id| id.into_owned())
+    });
+    ids.flatten().collect()
+}

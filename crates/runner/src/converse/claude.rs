@@ -1,0 +1,173 @@
+//! `claude -p --input-format stream-json`: messages and control requests, one JSON object a line.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::conversation::{Choice, Conversation, Outbox, Question};
+use super::own_line::{Choosable, OptionKind};
+use super::rpc::{read, text};
+
+const ALLOW: &str = "allow";
+const ALLOW_ALWAYS: &str = "allow_always";
+const REJECT: &str = "reject";
+
+/// One turn of Claude Code. Its standard input is closed when it has given its result: then it ends by itself.
+#[derive(Debug)]
+pub(super) struct ClaudeConversation {
+    prompt: String,
+    /// What is asked, by the id of the request.
+    asked: BTreeMap<String, Asked>,
+}
+
+#[derive(Debug)]
+struct Asked {
+    input: Box<RawValue>,
+    /// What the program would like to be told, so that it need not ask again.
+    suggestions: Option<Box<RawValue>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Line<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Option<&'a RawValue>,
+    #[serde(borrow)]
+    request_id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    request: Option<&'a RawValue>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct ControlRequest<'a> {
+    #[serde(borrow)]
+    subtype: Option<&'a RawValue>,
+    #[serde(borrow)]
+    tool_name: Option<&'a RawValue>,
+    #[serde(borrow)]
+    tool_use_id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    input: Option<&'a RawValue>,
+    #[serde(borrow)]
+    permission_suggestions: Option<&'a RawValue>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Message<'a> {
+    User { message: UserMessage<'a>, parent_tool_use_id: Option<()>, session_id: &'a str },
+    ControlRequest { request_id: &'a str, request: Interrupt },
+    ControlResponse { response: Response<'a> },
+}
+
+#[derive(Serialize)]
+struct UserMessage<'a> {
+    role: &'static str,
+    content: &'a str,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "subtype", rename = "interrupt")]
+struct Interrupt {}
+
+#[derive(Serialize)]
+#[serde(tag = "subtype", rename_all = "snake_case")]
+enum Response<'a> {
+    Success { request_id: &'a str, response: Decision<'a> },
+    Error { request_id: &'a str, error: &'static str },
+}
+
+#[derive(Serialize)]
+#[serde(tag = "behavior", rename_all = "lowercase", rename_all_fields = "camelCase")]
+enum Decision<'a> {
+    Allow {
+        updated_input: &'a RawValue,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        updated_permissions: Option<&'a RawValue>,
+    },
+    Deny {
+        message: &'static str,
+    },
+}
+
+impl ClaudeConversation {
+    pub(super) fn new(prompt: String) -> Self {
+        Self { prompt, asked: BTreeMap::new() }
+    }
+
+    fn control_request(&mut self, id: String, request: &ControlRequest<'_>, out: &mut Outbox) {
+        if text(request.subtype).as_deref() != Some("can_use_tool") {
+            // Nothing of the kind was offered. An unanswered request would make the program wait for ever.
+            let response = Response::Error { request_id: &id, error: "this client does not answer that" };
+            return out.say(&Message::ControlResponse { response });
+        }
+        let input = request.input.map_or_else(empty_object, ToOwned::to_owned);
+        let suggestions = request.permission_suggestions.filter(|given| given.get().starts_with("[{"));
+        let mut options = vec![Choosable::new(ALLOW, "Allow", OptionKind::AllowOnce)];
+        if suggestions.is_some() {
+            options.push(Choosable::new(
+                ALLOW_ALWAYS,
+                "Allow, and do not ask again",
+                OptionKind::AllowAlways,
+            ));
+        }
+        options.push(Choosable::new(REJECT, "Reject", OptionKind::RejectOnce));
+        out.asked.push(Question {
+            key: id.clone(),
+            tool_call_id: text(request.tool_use_id),
+            tool_name: text(request.tool_name).unwrap_or_default(),
+            input: input.clone(),
+            options,
+        });
+        self.asked.insert(id, Asked { input, suggestions: suggestions.map(ToOwned::to_owned) });
+    }
+}
+
+impl Conversation for ClaudeConversation {
+    fn open(&mut self, out: &mut Outbox) {
+        let message = UserMessage { role: "user", content: &self.prompt };
+        out.say(&Message::User { message, parent_tool_use_id: None, session_id: "" });
+    }
+
+    fn line(&mut self, line: &[u8], out: &mut Outbox) {
+        let Ok(line) = serde_json::from_slice::<Line<'_>>(line) else { return };
+        match (text(line.kind).as_deref(), text(line.request_id)) {
+            (Some("result"), _) => out.over = true,
+            (Some("control_request"), Some(id)) => self.control_request(id, &read(line.request), out),
+            (Some("control_cancel_request"), Some(id)) => {
+                self.asked.remove(&id);
+                out.withdrawn.push(id);
+            }
+            _ => {}
+        }
+    }
+
+    fn answer(&mut self, question: &str, choice: &Choice, out: &mut Outbox) {
+        let Some(asked) = self.asked.remove(question) else { return };
+        let response = match choice {
+            // The interrupt that follows takes the question back.
+            Choice::TurnCancelled => return,
+            Choice::Option(option) if option == ALLOW => {
+                Decision::Allow { updated_input: &asked.input, updated_permissions: None }
+            }
+            Choice::Option(option) if option == ALLOW_ALWAYS => Decision::Allow {
+                updated_input: &asked.input,
+                updated_permissions: asked.suggestions.as_deref(),
+            },
+            Choice::Option(_) => Decision::Deny { message: "The user does not allow this." },
+            Choice::Dismissed => Decision::Deny { message: "Nobody has answered whether this is allowed." },
+        };
+        out.say(&Message::ControlResponse { response: Response::Success { request_id: question, response } });
+    }
+
+    fn cancel(&mut self, out: &mut Outbox) {
+        out.say(&Message::ControlRequest { request_id: "interrupt", request: Interrupt {} });
+    }
+}
+
+fn empty_object() -> Box<RawValue> {
+    RawValue::from_string("{}".to_owned()).unwrap_or_else(|_| RawValue::NULL.to_owned())
+}
+
+#[cfg(test)]
+mod tests;

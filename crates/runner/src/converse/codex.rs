@@ -1,0 +1,232 @@
+//! `codex app-server`: JSON-RPC over lines.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::conversation::{Choice, Conversation, Outbox, Question};
+use super::opening::Opening;
+use super::own_line::{Choosable, OptionKind};
+use super::rpc::{Incoming, Kind, METHOD_NOT_FOUND, Rpc, text};
+
+const COMMAND: &str = "item/commandExecution/requestApproval";
+const FILE_CHANGE: &str = "item/fileChange/requestApproval";
+
+/// One turn of Codex. Its standard input is closed when the turn has ended: then it ends by itself.
+#[derive(Debug)]
+pub(super) struct CodexConversation {
+    opening: Opening,
+    rpc: Rpc,
+    thread: String,
+    turn: Option<String>,
+    /// The ids of the requests that are questions, as they were written, by their keys.
+    asked: BTreeMap<String, Box<RawValue>>,
+    cancelled: bool,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Initialize {
+    client_info: ClientInfo,
+}
+
+#[derive(Serialize)]
+struct ClientInfo {
+    name: &'static str,
+    title: &'static str,
+    version: &'static str,
+}
+
+/// Of `thread/start` and `thread/resume`.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Thread<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thread_id: Option<&'a str>,
+    cwd: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct StartTurn<'a> {
+    thread_id: &'a str,
+    input: [Input<'a>; 1],
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "text")]
+struct Input<'a> {
+    text: &'a str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct InterruptTurn<'a> {
+    thread_id: &'a str,
+    turn_id: &'a str,
+}
+
+#[derive(Serialize)]
+struct Decision {
+    decision: &'static str,
+}
+
+/// A result that holds a thread or a turn, or a notification about one.
+#[derive(Debug, Default, Deserialize)]
+struct About<'a> {
+    #[serde(borrow)]
+    thread: Option<&'a RawValue>,
+    #[serde(borrow)]
+    turn: Option<&'a RawValue>,
+    #[serde(borrow, rename = "threadId")]
+    thread_id: Option<&'a RawValue>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Entity<'a> {
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Approval<'a> {
+    #[serde(borrow)]
+    item_id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    request_id: Option<&'a RawValue>,
+}
+
+impl CodexConversation {
+    pub(super) fn new(opening: Opening) -> Self {
+        Self {
+            opening,
+            rpc: Rpc::default(),
+            thread: String::new(),
+            turn: None,
+            asked: BTreeMap::new(),
+            cancelled: false,
+        }
+    }
+
+    fn answered(&mut self, method: &'static str, line: &Incoming<'_>, out: &mut Outbox) {
+        if line.error.is_some() {
+            // The parser reads why. Without one of these there is no turn.
+            out.over |= method != "turn/interrupt";
+            return;
+        }
+        let result: About<'_> = line.result();
+        match method {
+            "initialize" => {
+                Rpc::notify("initialized", None::<()>, out);
+                let Opening { session, model, cwd, .. } = &self.opening;
+                let thread = Thread { thread_id: session.as_deref(), cwd, model: model.as_deref() };
+                let method = if session.is_some() { "thread/resume" } else { "thread/start" };
+                self.rpc.request(method, thread, out);
+            }
+            "thread/start" | "thread/resume" if self.cancelled => out.over = true,
+            "thread/start" | "thread/resume" => {
+                self.thread = id(result.thread);
+                if self.thread.is_empty() {
+                    let text = format!("the agent has answered {method} without a thread");
+                    return out.fail("protocol", "answer_invalid", text);
+                }
+                let input = [Input { text: &self.opening.prompt }];
+                self.rpc.request("turn/start", StartTurn { thread_id: &self.thread, input }, out);
+            }
+            "turn/start" => {
+                self.turn = Some(id(result.turn));
+                if self.cancelled {
+                    self.interrupt(out);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn asked(&mut self, request: &RawValue, method: &str, line: &Incoming<'_>, out: &mut Outbox) {
+        let tool_name = match method {
+            COMMAND => "commandExecution",
+            FILE_CHANGE => "fileChange",
+            _ => return Rpc::refuse(request, METHOD_NOT_FOUND, "this client does not answer that", out),
+        };
+        let approval: Approval<'_> = line.params();
+        let key = request.get().to_owned();
+        out.asked.push(Question {
+            key: key.clone(),
+            tool_call_id: text(approval.item_id),
+            tool_name: tool_name.to_owned(),
+            input: line.params::<Option<Box<RawValue>>>().unwrap_or_else(|| RawValue::NULL.to_owned()),
+            options: vec![
+                Choosable::new("accept", "Allow", OptionKind::AllowOnce),
+                Choosable::new("acceptForSession", "Allow for this session", OptionKind::AllowAlways),
+                Choosable::new("decline", "Reject", OptionKind::RejectOnce),
+            ],
+        });
+        self.asked.insert(key, request.to_owned());
+    }
+
+    /// Ends the turn, as soon as it is known which one it is.
+    fn interrupt(&mut self, out: &mut Outbox) {
+        if let Some(turn_id) = &self.turn {
+            self.rpc.request("turn/interrupt", InterruptTurn { thread_id: &self.thread, turn_id }, out);
+        }
+    }
+}
+
+impl Conversation for CodexConversation {
+    fn open(&mut self, out: &mut Outbox) {
+        let version = env!("CARGO_PKG_VERSION");
+        let client_info = ClientInfo { name: "tokenrail", title: "Tokenrail", version };
+        self.rpc.request("initialize", Initialize { client_info }, out);
+    }
+
+    fn line(&mut self, line: &[u8], out: &mut Outbox) {
+        let Some(line) = Incoming::read(line) else { return };
+        match self.rpc.kind(&line) {
+            Kind::Answer(method) => self.answered(method, &line, out),
+            Kind::Request { id, method } => self.asked(id, &method, &line, out),
+            Kind::Notification(method) => {
+                let about: About<'_> = line.params();
+                // The agent's own threads end turns too.
+                let ours = text(about.thread_id).is_none_or(|thread| thread == self.thread);
+                match &*method {
+                    "turn/completed" => out.over |= ours,
+                    "serverRequest/resolved" => {
+                        let resolved: Approval<'_> = line.params();
+                        out.withdrawn.extend(resolved.request_id.map(|id| id.get().to_owned()));
+                    }
+                    _ => {}
+                }
+            }
+            Kind::Other => {}
+        }
+    }
+
+    fn answer(&mut self, question: &str, choice: &Choice, out: &mut Outbox) {
+        let Some(id) = self.asked.remove(question) else { return };
+        let decision = match choice {
+            Choice::Option(option) if option == "accept" => "accept",
+            Choice::Option(option) if option == "acceptForSession" => "acceptForSession",
+            Choice::Option(_) | Choice::Dismissed => "decline",
+            Choice::TurnCancelled => "cancel",
+        };
+        Rpc::reply(&id, Decision { decision }, out);
+    }
+
+    fn cancel(&mut self, out: &mut Outbox) {
+        self.cancelled = true;
+        self.interrupt(out);
+    }
+}
+
+fn id(raw: Option<&RawValue>) -> String {
+    let entity: Entity<'_> = super::rpc::read(raw);
+    text(entity.id).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,145 @@
+//! The questions that are open.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use tokio::time::Instant;
+
+use super::conversation::{Choice, Question};
+use super::opening::{Opening, Unanswered};
+use super::own_line::{Choosable, OptionKind, OwnLine, ResolvedBy};
+
+/// The longest answer: what a pipe takes in one piece.
+pub(crate) const ANSWER_BYTES: usize = 4 << 10;
+
+/// An answer, as it comes through the run folder: one line of JSON.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Answer {
+    pub(crate) request: String,
+    /// None where none of the options is chosen.
+    pub(crate) option: Option<String>,
+}
+
+/// The questions that are open, by the ids under which they are known outside.
+#[derive(Debug)]
+pub(super) struct Questions {
+    turn: u64,
+    asked: u64,
+    open: BTreeMap<String, Open>,
+    timeout: Duration,
+    unanswered: Unanswered,
+    open_max: usize,
+}
+
+#[derive(Debug)]
+struct Open {
+    key: String,
+    options: Vec<Choosable>,
+    until: Instant,
+}
+
+/// What the conversation and the spool are to be told of a question that was settled.
+#[derive(Debug)]
+pub(super) struct Settled {
+    pub(super) key: String,
+    pub(super) choice: Choice,
+    pub(super) line: OwnLine,
+}
+
+impl Questions {
+    pub(super) fn new(opening: &Opening) -> Self {
+        Self {
+            turn: opening.turn,
+            asked: 0,
+            open: BTreeMap::new(),
+            timeout: Duration::from_millis(opening.limits.question_timeout_ms),
+            unanswered: opening.unanswered,
+            open_max: opening.limits.open_questions,
+        }
+    }
+
+    /// Takes up a question, and says it. Where too many are open, it is settled at once.
+    pub(super) fn ask(&mut self, question: Question, now: Instant) -> (OwnLine, Option<Settled>) {
+        self.asked += 1;
+        let request_id = format!("{}-{}", self.turn, self.asked);
+        let Question { key, tool_call_id, tool_name, input, options } = question;
+        let full = self.open_max <= self.open.len();
+        let until = now.checked_add(self.timeout).unwrap_or(now);
+        let open = Open { key, options: options.clone(), until };
+        self.open.insert(request_id.clone(), open);
+        let settled = full.then(|| self.expire(&request_id)).flatten();
+        let input = readable(input);
+        (OwnLine::PermissionRequest { request_id, tool_call_id, tool_name, input, options }, settled)
+    }
+
+    /// The first answer to an open question settles it; any other means nothing.
+    pub(super) fn answer(&mut self, answer: Answer) -> Option<Settled> {
+        let Answer { request, option } = answer;
+        let open = self.open.get(&request)?;
+        let choice = match option {
+            None => Choice::Dismissed,
+            Some(option) => Choice::Option(
+                open.options.iter().find(|offered| offered.option_id == option)?.option_id.clone(),
+            ),
+        };
+        self.settle(&request, choice, ResolvedBy::User)
+    }
+
+    /// The program has taken a question back: there is nobody to be told.
+    pub(super) fn withdraw(&mut self, key: &str) -> Option<OwnLine> {
+        let request =
+            self.open.iter().find(|(_, open)| open.key == key).map(|(request, _)| request.clone())?;
+        self.settle(&request, Choice::Dismissed, ResolvedBy::Agent).map(|settled| settled.line)
+    }
+
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
+        self.open.values().map(|open| open.until).min()
+    }
+
+    /// Settles a question for which it is too late.
+    pub(super) fn take_expired(&mut self, now: Instant) -> Option<Settled> {
+        let request =
+            self.open.iter().find(|(_, open)| open.until <= now).map(|(request, _)| request.clone())?;
+        self.expire(&request)
+    }
+
+    /// Settles one of those that are open, for the turn is cancelled.
+    pub(super) fn take_cancelled(&mut self) -> Option<Settled> {
+        let request = self.open.keys().next().cloned()?;
+        self.settle(&request, Choice::TurnCancelled, ResolvedBy::Cancel)
+    }
+
+    fn expire(&mut self, request: &str) -> Option<Settled> {
+        let wanted = match self.unanswered {
+            Unanswered::Allow => [OptionKind::AllowOnce, OptionKind::AllowAlways],
+            Unanswered::Reject => [OptionKind::RejectOnce, OptionKind::RejectAlways],
+        };
+        let options = &self.open.get(request)?.options;
+        let chosen = wanted.iter().find_map(|kind| options.iter().find(|option| option.kind == *kind));
+        let choice = chosen.map_or(Choice::Dismissed, |option| Choice::Option(option.option_id.clone()));
+        self.settle(request, choice, ResolvedBy::Timeout)
+    }
+
+    fn settle(&mut self, request: &str, choice: Choice, by: ResolvedBy) -> Option<Settled> {
+        let (request_id, Open { key, .. }) = self.open.remove_entry(request)?;
+        let option_id = match &choice {
+            Choice::Option(option) => Some(option.clone()),
+            Choice::Dismissed | Choice::TurnCancelled => None,
+        };
+        Some(Settled { key, choice, line: OwnLine::PermissionResolved { request_id, option_id, by } })
+    }
+}
+
+/// JSON that common readers can read: what they cannot comes as a string that holds it. A question that nobody can read
+/// is one that nobody answers.
+fn readable(input: Box<RawValue>) -> Box<RawValue> {
+    if serde_json::from_str::<serde_json::Value>(input.get()).is_ok() {
+        return input;
+    }
+    serde_json::value::to_raw_value(input.get()).unwrap_or_else(|_| RawValue::NULL.to_owned())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,139 @@
+//! JSON-RPC 2.0 over lines, as far as two protocols need it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::conversation::Outbox;
+use super::own_line::OwnLine;
+
+/// There is no such method here.
+pub(super) const METHOD_NOT_FOUND: i32 = -32601;
+
+/// One line of the program. Every field is unread until it is asked for: a field that makes no sense costs itself.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Incoming<'a> {
+    #[serde(borrow)]
+    pub(super) id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    method: Option<&'a RawValue>,
+    #[serde(borrow)]
+    params: Option<&'a RawValue>,
+    #[serde(borrow)]
+    result: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) error: Option<&'a RawValue>,
+}
+
+/// What a line is.
+#[derive(Debug)]
+pub(super) enum Kind<'a> {
+    /// An answer to the request that was sent by this method.
+    Answer(&'static str),
+    /// The program wants an answer.
+    Request {
+        id: &'a RawValue,
+        method: String,
+    },
+    Notification(String),
+    /// It makes no sense to a conversation.
+    Other,
+}
+
+impl<'a> Incoming<'a> {
+    pub(super) fn read(line: &'a [u8]) -> Option<Self> {
+        serde_json::from_slice(line).ok()
+    }
+
+    pub(super) fn params<T: Deserialize<'a> + Default>(&self) -> T {
+        read(self.params)
+    }
+
+    pub(super) fn result<T: Deserialize<'a> + Default>(&self) -> T {
+        read(self.result)
+    }
+}
+
+/// Reads an object; what is missing, or is something else, reads as an object without fields.
+pub(super) fn read<'a, T: Deserialize<'a> + Default>(raw: Option<&'a RawValue>) -> T {
+    raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
+}
+
+/// Reads a string; none where it is none, or is no text.
+pub(super) fn text(raw: Option<&RawValue>) -> Option<String> {
+    serde_json::from_str(raw?.get()).ok()
+}
+
+/// The requests that were sent, and the lines for new ones.
+#[derive(Debug, Default)]
+pub(super) struct Rpc {
+    last_id: u64,
+    waiting: BTreeMap<u64, &'static str>,
+}
+
+#[derive(Serialize)]
+struct Request<'a, P> {
+    jsonrpc: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<u64>,
+    method: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    params: Option<P>,
+}
+
+#[derive(Serialize)]
+struct Reply<'a, R> {
+    jsonrpc: &'static str,
+    id: &'a RawValue,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<R>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<Refusal>,
+}
+
+#[derive(Serialize)]
+struct Refusal {
+    code: i32,
+    message: String,
+}
+
+const VERSION: &str = "2.0";
+
+impl Rpc {
+    /// Sends a request; the spool says so, for its answer has only a number.
+    pub(super) fn request(&mut self, method: &'static str, params: impl Serialize, out: &mut Outbox) {
+        self.last_id += 1;
+        let id = self.last_id;
+        self.waiting.insert(id, method);
+        out.own.push(OwnLine::Sent { id, method });
+        out.say(&Request { jsonrpc: VERSION, id: Some(id), method, params: Some(params) });
+    }
+
+    pub(super) fn notify(method: &'static str, params: Option<impl Serialize>, out: &mut Outbox) {
+        out.say(&Request { jsonrpc: VERSION, id: None, method, params });
+    }
+
+    /// Answers a request of the program.
+    pub(super) fn reply(id: &RawValue, result: impl Serialize, out: &mut Outbox) {
+        out.say(&Reply { jsonrpc: VERSION, id, result: Some(result), error: None });
+    }
+
+    /// Refuses one. An unanswered request would make the program wait for ever.
+    pub(super) fn refuse(id: &RawValue, code: i32, message: impl Into<String>, out: &mut Outbox) {
+        let error = Some(Refusal { code, message: message.into() });
+        out.say(&Reply::<()> { jsonrpc: VERSION, id, result: None, error });
+    }
+
+    pub(super) fn kind<'a>(&mut self, line: &Incoming<'a>) -> Kind<'a> {
+        match (text(line.method), line.id) {
+            (Some(method), Some(id)) => Kind::Request { id, method },
+            (Some(method), None) => Kind::Notification(method),
+            (None, Some(id)) => {
+                let answered = id.get().parse().ok().and_then(|id: u64| self.waiting.remove(&id));
+                answered.map_or(Kind::Other, Kind::Answer)
+            }
+            (None, None) => Kind::Other,
+        }
+    }
+}
