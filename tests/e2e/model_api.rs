@@ -28,14 +28,14 @@ const PIECES: [&str; 7] =
 
 /// A server with an agent type for each API at that address.
 fn server_for(url: &str, more: &str) -> TestServer {
-    let mut config = String::new();
-    for api in APIS {
+    let config = APIS.map(|api| {
         let base = if api == "anthropic" { url.to_owned() } else { format!("{url}/v1") };
-        config += &format!(
+        format!(
             "[agents.{api}]\nrunner = \"http\"\nformat = \"{api}\"\nbase_url = \"{base}\"\n\
              api_key_env = \"{KEY_VARIABLE}\"\nmodel = \"a-model\"\nsystem = \"Be kind\"\n"
-        );
-    }
+        )
+    });
+    let config = config.concat();
     let mut server = TestServer::start_with(&format!("{more}\n{config}"));
     server.stop();
     start_with_key(&mut server);
@@ -92,7 +92,7 @@ async fn an_answer_is_shown_in_its_pieces_and_kept_byte_for_byte() {
         assert_eq!(of_type(&events, "content_delta").len(), PIECES.len(), "{api}");
         let expected = ["user_message", "init", "content_delta", "message", "message_delta", "result"];
         assert_eq!(outline(&events), expected, "{api}");
-        assert_eq!(agent["usage"].as_object().map(|usage| usage.is_empty()), Some(false), "{api}: {agent}");
+        assert!(agent["usage"].as_object().is_some_and(|usage| !usage.is_empty()), "{api}: {agent}");
         let request = model.request(1).await;
         assert_eq!(request.conversation(), ["user: Say héllo 👋"], "{api}");
         assert_eq!(request.body()["model"], "a-model");

@@ -9,7 +9,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, watch};
 
 use super::{APIS, KEY, KEY_VARIABLE, server_for, start_with_key, turn};
-use crate::harness::{TestServer, text_of};
+use crate::harness::{TestServer, processes_of_agent, text_of};
 
 /// Begins an answer that is a stream.
 pub(super) const STREAM: &str =
@@ -196,9 +196,7 @@ async fn nobody_is_asked_but_the_configured_address() {
 
 #[tokio::test]
 async fn an_address_where_nobody_is_fails_at_once() {
-    let gone = Upstream::answering("").await.url.clone();
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    assert_ne!(gone, format!("http://127.0.0.1:{port}"));
     let server = server_for(&format!("http://127.0.0.1:{port}"), "");
     let (agent, _) = turn(&server, "anthropic", "Hi").await;
     let error = &agent["error"];
@@ -222,8 +220,14 @@ async fn the_key_stands_nowhere_also_where_the_upstream_quotes_it() {
     let mut server = server_for(&upstream.url, "");
     let id = server.launch_as("openai-chat", "Hi").await;
     server.wait_until(&id, |agent| 1 < agent["head"].as_u64().unwrap()).await;
-    let kept = files_with(&server, KEY);
-    assert_eq!(kept, [""; 0], "while it runs");
+    assert_eq!(files_with(&server, KEY), [""; 0], "while it runs");
+    let holding = |file: &str| {
+        let processes = processes_of_agent(&id).into_iter();
+        processes
+            .filter(|pid| std::fs::read(format!("/proc/{pid}/{file}")).is_ok_and(|bytes| holds(&bytes, KEY)))
+    };
+    assert_eq!(holding("cmdline").count(), 0);
+    assert!(holding("environ").count() <= 1, "the process that asks, and not its supervisor");
     assert!(!files_with(&server, "Your key is *").is_empty(), "this test can find things");
     upstream.more.add_permits(1);
     let (_, events) = super::ended(&server, &id).await;
@@ -233,6 +237,10 @@ async fn the_key_stands_nowhere_also_where_the_upstream_quotes_it() {
     server.stop();
     assert_eq!(files_with(&server, KEY), [""; 0], "afterwards");
     start_with_key(&mut server);
+}
+
+fn holds(bytes: &[u8], text: &str) -> bool {
+    memchr::memmem::find(bytes, text.as_bytes()).is_some()
 }
 
 /// The files below the server's folders, its log too, that hold a text.
@@ -246,8 +254,7 @@ fn files_with(server: &TestServer, text: &str) -> Vec<String> {
             if path.is_dir() {
                 folders.push(path);
             } else if file_type.is_ok_and(|kind| kind.is_file())
-                && std::fs::read(&path)
-                    .is_ok_and(|bytes| memchr::memmem::find(&bytes, text.as_bytes()).is_some())
+                && std::fs::read(&path).is_ok_and(|bytes| holds(&bytes, text))
             {
                 found.push(path.display().to_string());
             }

@@ -102,7 +102,9 @@ mod tests {
 
     fn history(events: &[Event], bytes_max: usize) -> Vec<(String, String)> {
         let mut history = History::new(bytes_max);
-        events.iter().for_each(|event| history.take(event));
+        for event in events {
+            history.take(event);
+        }
         history.whole_turns().into_iter().map(|turn| (turn.prompt, turn.answer)).collect()
     }
 

@@ -121,6 +121,11 @@ impl Answer {
         self.complete_calls(said);
     }
 
+    /// Whether no part of it has begun.
+    pub(super) fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
     /// How many tool calls it has so far.
     pub(super) fn calls(&self) -> u32 {
         self.places.keys().filter(|place| place.piece == Piece::ToolInput).count() as u32

@@ -1,5 +1,7 @@
 //! What kind of error an API tells.
 
+use std::borrow::Cow;
+
 use serde::Deserialize;
 use tokenrail_domain::{AgentError, ErrorClass};
 
@@ -63,7 +65,7 @@ pub(super) fn message_in(answer: Option<&str>) -> Option<String> {
     let inner: Failure<'_> = fields::read(outer.error);
     let places = [inner.message, outer.error, outer.message, outer.detail];
     let message = places.into_iter().find_map(fields::text).filter(|message| !message.is_empty());
-    let message = message.map_or_else(|| shown(answer), |message| message.into_owned());
+    let message = message.map_or_else(|| shown(answer), Cow::into_owned);
     Some(message).filter(|message| !message.is_empty())
 }
 

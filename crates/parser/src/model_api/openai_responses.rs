@@ -8,7 +8,7 @@
 //! | `response.function_call_arguments.delta`, `response.custom_tool_call_input.delta` | a delta of tool input |
 //! | `….done` of these, `response.output_item.done` | what the deltas lack; of a tool call, the call |
 //! | `response.output_item.added` | nothing: it says which tool is called |
-//! | `response.completed`, `response.incomplete` | [`Said::End`], usage, [`Said::Close`]; before it what no event has said |
+//! | `response.completed`, `response.incomplete` | [`Said::End`], usage, [`Said::Close`]; before it the whole answer, where no event has said any of it |
 //! | `response.failed`, `error` | an error, and [`Said::Close`] with it |
 //! | `response.cancelled` | the same: it was not this program that has cancelled it |
 //! | `response.queued`, `….in_progress`, `….searching` and the like; parts that are added or done; annotations | nothing |
@@ -153,7 +153,9 @@ impl Api for OpenAiResponses {
 
 impl OpenAiResponses {
     fn ended(&mut self, response: &Response<'_>, answer: &mut Answer, said: &mut Vec<Said>) {
-        for (index, item) in fields::elements(response.output).into_iter().enumerate() {
+        // Only where nothing else has said it: not all number their items here as they did before.
+        let output = if answer.is_empty() { fields::elements(response.output) } else { Vec::new() };
+        for (index, item) in output.into_iter().enumerate() {
             let index = index.to_string();
             item_done(serde_json::from_str::<&RawValue>(&index).ok(), Some(item), answer, said);
         }

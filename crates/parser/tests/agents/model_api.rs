@@ -195,6 +195,16 @@ fn errors_of_a_stream_are_classed_by_code_type_status_and_text() {
 }
 
 #[test]
+fn an_answer_that_is_numbered_anew_at_its_end_is_not_said_twice() {
+    let lines = [
+        r#"{"type":"response.output_text.delta","output_index":1,"content_index":0,"delta":"Hi"}"#,
+        r#"{"type":"response.completed","response":{"output":[{"type":"message","content":[{"type":"output_text","text":"Hi"}]}]}}"#,
+    ];
+    let expected = [r#"0.0 text "Hi""#, "0 end complete", "usage end_turn {}", r#"close "Hi""#];
+    OpenAiResponses.check(&lines, &expected);
+}
+
+#[test]
 fn a_whole_part_that_differs_from_its_pieces_is_the_truth() {
     let lines = [
         r#"{"type":"response.output_text.delta","output_index":0,"content_index":0,"delta":"Helo"}"#,

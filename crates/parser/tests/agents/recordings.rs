@@ -50,6 +50,16 @@ fn the_same_lines_say_the_same_twice() {
     }
 }
 
+/// Events by which model APIs end an answer.
+const ENDS_OF_APIS: [&str; 6] = [
+    "message_stop",
+    "error",
+    "response.completed",
+    "response.incomplete",
+    "response.failed",
+    "response.cancelled",
+];
+
 /// Whether this line ends a turn, as the agent's format has it.
 fn ends_turn(format: Format, line: &Value) -> bool {
     let kind = line["type"].as_str().or(line["method"].as_str());
@@ -57,18 +67,8 @@ fn ends_turn(format: Format, line: &Value) -> bool {
         return true;
     }
     match (format, kind) {
-        (Format::Anthropic, Some("message_stop" | "error"))
-        | (
-            Format::OpenAiResponses,
-            Some(
-                "response.completed"
-                | "response.incomplete"
-                | "response.failed"
-                | "response.cancelled"
-                | "error",
-            ),
-        ) => true,
         (Format::OpenAiChat, _) => line["error"] != Value::Null || line["object"] == "error",
+        (Format::Anthropic | Format::OpenAiResponses, Some(kind)) => ENDS_OF_APIS.contains(&kind),
         (Format::Codex, Some("turn.completed" | "turn.failed" | "turn/completed"))
         | (Format::Gemini, Some("result"))
         | (Format::Opencode, Some("error")) => true,
