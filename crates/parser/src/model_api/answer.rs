@@ -1,5 +1,6 @@
 //! One answer of a model, as it comes: whatever the API, it is one message.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde_json::value::RawValue;
@@ -111,8 +112,17 @@ impl Answer {
         self.usage.extend(usage.into_iter().map(|(field, value)| (field, value.to_owned())));
     }
 
-    pub(super) fn stopped(&mut self, reason: Option<impl Into<String>>) {
-        self.stop_reason = reason.map(Into::into).or(self.stop_reason.take());
+    /// The API says why the answer ends. For the same there is one word here, whatever the API.
+    pub(super) fn stopped(&mut self, reason: Option<Cow<'_, str>>) {
+        let Some(reason) = reason else { return };
+        let word = match &*reason {
+            "stop" => "end_turn",
+            "length" | "max_output_tokens" => "max_tokens",
+            "tool_calls" | "function_call" => "tool_use",
+            "content_filter" => "refusal",
+            other => other,
+        };
+        self.stop_reason = Some(word.to_owned());
     }
 
     /// The API has said all, and may only add what it has cost.

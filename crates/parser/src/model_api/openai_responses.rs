@@ -162,8 +162,6 @@ impl OpenAiResponses {
         answer.cost(response.usage);
         let incomplete: Incomplete<'_> = fields::read(response.incomplete_details);
         let reason = match fields::text(incomplete.reason) {
-            // One word for the same, whatever the API.
-            Some(reason) if reason == "max_output_tokens" => "max_tokens".into(),
             Some(reason) => reason,
             None if self.refused => "refusal".into(),
             None if answer.calls() > 0 => "tool_use".into(),

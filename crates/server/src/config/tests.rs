@@ -189,7 +189,7 @@ fn a_model_behind_an_api_gets_a_key_only_where_that_is_written() {
 fn what_is_wrong_with_a_model_behind_an_api_is_told_with_its_line() {
     let cases = [
         ("\n", "agents.x: format is missing"),
-        ("format = \"openai\"\n", "toml:3: agents.x: format is \"openai\"; did you mean \"openai-chat\"?"),
+        ("format = \"openai\"\n", "toml:3: agents.x: format is \"openai\"; known are anthropic"),
         ("format = \"gemini\"\n", "known to runner = \"http\" are anthropic, openai-chat, openai-responses"),
         ("format = \"anthropic\"\nbase_url = \"box\"\n", "toml:4: agents.x: base_url is no address"),
         ("format = \"anthropic\"\nbase_url = \"ftp://box\"\n", "base_url begins with http:// or https://"),
