@@ -73,7 +73,7 @@ test("a question has a button for each answer, and tells what became of it", asy
   fireEvent.click(screen.getByRole("button", { name: "Reject" }));
   expect(answer).toHaveBeenCalledWith("1-1", "n");
   expect((screen.getByRole("button", { name: "Allow" }) as HTMLButtonElement).disabled).toBe(true);
-  expect((await screen.findByRole("alert")).textContent).toBe("The question 1-1 is not open any more");
+  expect((await screen.findByRole("alert")).textContent).toBe("The question 1-1 is not open any more.");
   asked.unmount();
 
   const looked = show(told);
