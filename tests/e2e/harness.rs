@@ -271,6 +271,19 @@ pub(crate) fn processes_of_agent(id: &str) -> Vec<String> {
     .collect()
 }
 
+/// Waits until no process of an agent is left. Its supervisor tells the end of a run before its own.
+pub(crate) async fn no_process_is_left(id: &str) {
+    let started = tokio::time::Instant::now();
+    loop {
+        let left = processes_of_agent(id);
+        if left.is_empty() {
+            return;
+        }
+        assert!(started.elapsed() < PATIENCE, "processes of {id} are left: {left:?}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
 pub(crate) fn assert_dense(events: &[Value]) {
     for (index, event) in events.iter().enumerate() {
         assert_eq!(event["sequenceNumber"], index + 1, "no hole, no double, in order");

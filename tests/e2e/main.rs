@@ -17,6 +17,7 @@ mod hostile_repository;
 mod kelpie_and_letta;
 mod many_followers;
 mod misbehaving_agents;
+mod model_api;
 mod model_server;
 mod own_program;
 mod promises;

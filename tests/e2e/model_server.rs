@@ -1,15 +1,17 @@
-//! A model that says what a test wants: the Messages API of Anthropic, the Responses API of `OpenAI` and the Gemini API
-//! on 127.0.0.1, far enough for the real programs, and without an account.
+//! A model that says what a test wants: the Messages API of Anthropic, the Responses and the Chat Completions API of
+//! `OpenAI` and the Gemini API on 127.0.0.1, far enough for the real programs, and without an account.
 //!
 //! * [`script`]: what the model replies ([`Reply`]), and [`Gate`], which holds a reply until the test lets it go on
-//! * [`wire`]: replies as server-sent events and as JSON; [`responses`], [`generate`]: in the words of the other APIs
+//! * [`wire`]: replies as server-sent events and as JSON; [`responses`], [`chat`], [`generate`]: in the words of the other APIs
 //! * [`request`]: what the program asked
 //! * [`claude`]: how the real program is started so that it talks to this server, and to nobody else
 //!
 //! Each request of the conversation takes the next reply of the script, whether it is a first try or a retry, with
-//! a stream or without. Requests beside it (titles, probes: they offer no tools) get a plain answer and take none.
+//! a stream or without. Requests beside it (titles, probes: they offer no tools) get a plain answer and take none,
+//! unless the server was started for clients that never offer tools.
 #![expect(clippy::expect_used, reason = "a test ends where its own tools fail")]
 
+mod chat;
 pub(crate) mod claude;
 mod generate;
 #[cfg(test)]
@@ -48,15 +50,26 @@ pub(crate) struct ModelServer {
 struct Seen {
     script: Mutex<VecDeque<Reply>>,
     requests: watch::Sender<Vec<Request>>,
+    /// Requests without tools belong to the conversation as well.
+    without_tools: bool,
 }
 
 impl ModelServer {
     /// Listens on a free port, with a thread and a runtime of its own: a test may be of any kind.
     pub(crate) fn start(script: impl IntoIterator<Item = Reply>) -> Self {
+        Self::start_for(script, false)
+    }
+
+    /// The same for clients that never offer tools: each of their requests takes a reply.
+    pub(crate) fn start_without_tools(script: impl IntoIterator<Item = Reply>) -> Self {
+        Self::start_for(script, true)
+    }
+
+    fn start_for(script: impl IntoIterator<Item = Reply>, without_tools: bool) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("an address");
         let script = Mutex::new(script.into_iter().collect());
-        let seen = Data::new(Seen { script, requests: watch::Sender::default() });
+        let seen = Data::new(Seen { script, requests: watch::Sender::default(), without_tools });
         let (tell, handle) = std::sync::mpsc::channel();
         let state = seen.clone();
         std::thread::spawn(move || {
@@ -105,6 +118,7 @@ fn serve(listener: TcpListener, seen: Data<Seen>) -> actix_web::dev::Server {
             .route("/", web::head().to(HttpResponse::Ok))
             .route("/v1/messages", web::post().to(messages))
             .route("/v1/messages/count_tokens", web::post().to(count_tokens))
+            .route("/v1/chat/completions", web::post().to(chat_completions))
             .route("/v1/responses", web::post().to(answer_of_openai))
             .route("/v1beta/models/{call}", web::post().to(answer_of_gemini))
             .default_service(web::to(not_found))
@@ -113,15 +127,21 @@ fn serve(listener: TcpListener, seen: Data<Seen>) -> actix_web::dev::Server {
     server.expect("a listening socket").run()
 }
 
-async fn messages(body: web::Json<Value>, seen: Data<Seen>) -> HttpResponse {
-    let request = Request::new(body.into_inner());
+async fn messages(asked: HttpRequest, body: web::Json<Value>, seen: Data<Seen>) -> HttpResponse {
+    let request = Request::new(body.into_inner()).with_headers(asked.headers());
     let (reply, number) = seen.reply_to(&request);
     wire::respond(reply, number, &request, request.wants_stream())
 }
 
-async fn answer_of_openai(body: web::Json<Value>, seen: Data<Seen>) -> HttpResponse {
-    let (reply, number) = seen.reply_to(&Request::new(body.into_inner()));
+async fn answer_of_openai(asked: HttpRequest, body: web::Json<Value>, seen: Data<Seen>) -> HttpResponse {
+    let (reply, number) = seen.reply_to(&Request::new(body.into_inner()).with_headers(asked.headers()));
     responses::respond(reply, number)
+}
+
+async fn chat_completions(asked: HttpRequest, body: web::Json<Value>, seen: Data<Seen>) -> HttpResponse {
+    let request = Request::new(body.into_inner()).with_headers(asked.headers());
+    let (reply, number) = seen.reply_to(&request);
+    chat::respond(reply, number, &request)
 }
 
 async fn answer_of_gemini(call: web::Path<String>, body: web::Json<Value>, seen: Data<Seen>) -> HttpResponse {
@@ -133,7 +153,7 @@ impl Seen {
     /// The next reply of the script, and the number of the request; a plain answer where it is none of the
     /// conversation.
     fn reply_to(&self, request: &Request) -> (Reply, usize) {
-        if !request.offers_tools() {
+        if !(self.without_tools || request.offers_tools()) {
             return (Reply::text(["Beside the conversation"]), 0);
         }
         let reply = self.script.lock().unwrap_or_else(PoisonError::into_inner).pop_front();

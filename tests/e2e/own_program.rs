@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::harness::{TestServer, fake_agent, outline, processes_of_agent, text_of};
+use crate::harness::{TestServer, fake_agent, no_process_is_left, outline, text_of};
 
 fn start() -> TestServer {
     let program = fake_agent();
@@ -27,7 +27,7 @@ async fn ended(server: &TestServer, kind: &str, script: &Value) -> (Value, Vec<V
     let id = server.launch_as(kind, &script.to_string()).await;
     let ended = |agent: &Value| agent["endedAt"].is_string() && agent["status"] != "running";
     let agent = server.wait_until(&id, ended).await;
-    assert_eq!(processes_of_agent(&id), [""; 0]);
+    no_process_is_left(&id).await;
     (agent, server.events(&id).await)
 }
 
@@ -80,7 +80,7 @@ async fn a_cancelled_program_is_no_success_whatever_its_exit_code() {
     server.post(&format!("/api/agents/{id}/cancel"), &json!({})).await;
     server.wait_for_status(&id, "cancelled").await;
     assert_eq!(text_of(&server.events(&id).await), "one");
-    assert_eq!(processes_of_agent(&id), [""; 0]);
+    no_process_is_left(&id).await;
 }
 
 #[tokio::test]

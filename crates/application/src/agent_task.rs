@@ -1,5 +1,6 @@
 //! One task for each agent that has something to run: it takes the agent's turns one by one.
 
+mod history;
 mod panicked;
 mod replay;
 mod resume;
@@ -148,7 +149,10 @@ impl AgentTask {
         }
         drop(queue);
 
-        let order = order(&agent, &turn);
+        let mut order = order(&agent, &turn);
+        if self.agent_type(&agent).is_some_and(|kind| kind.runner.wants_history()) {
+            order.history = self.history(turn.number).await?;
+        }
         let started = match self.agent_type(&agent) {
             _ if heard.cancel.is_cancelled() || self.core.draining.is_cancelled() => {
                 Err(Verdict::cancelled())
@@ -272,6 +276,7 @@ fn order(agent: &Agent, turn: &Turn) -> TurnOrder {
         cwd: PathBuf::from(&agent.cwd),
         session: agent.session.clone(),
         options: agent.options.clone(),
+        history: Vec::new(),
     }
 }
 

@@ -54,6 +54,8 @@ pub struct Limits {
     pub history_events: usize,
     /// Bytes of them, about.
     pub history_bytes: usize,
+    /// Bytes of what was said in earlier turns that an agent is told with the next, where it must be told.
+    pub model_history_bytes: usize,
     /// Agents of one listing.
     pub list_agents: usize,
     /// Histories that are taken in at the same time.
@@ -87,6 +89,7 @@ impl Default for Limits {
             idempotency_age: Duration::from_hours(24),
             history_events: 4096,
             history_bytes: 4 << 20,
+            model_history_bytes: 256 << 10,
             list_agents: 500,
             imports: 2,
         }

@@ -3,7 +3,8 @@
 use tokenrail_ports::{Abilities, IMessageParser};
 
 use crate::{
-    ClaudeParser, CodexParser, GeminiParser, JsonlMapping, JsonlParser, OpencodeParser, PlainTextParser,
+    ClaudeParser, CodexParser, GeminiParser, JsonlMapping, JsonlParser, ModelApiParser, OpencodeParser,
+    PlainTextParser,
 };
 
 /// One agent format: a name, what agents of it can do, and who reads it.
@@ -15,7 +16,13 @@ pub struct Format {
 }
 
 /// Each format with its parser, in alphabetical order: a new one is one more row.
-const FORMATS: [Format; 8] = [
+const FORMATS: [Format; 11] = [
+    // The history of a conversation is ours, and comes with each turn.
+    Format {
+        name: "anthropic",
+        abilities: abilities(true, true, false),
+        make: |_| Box::new(ModelApiParser::anthropic()),
+    },
     Format {
         name: "claude",
         abilities: abilities(true, true, true),
@@ -41,6 +48,16 @@ const FORMATS: [Format; 8] = [
         name: "jsonl",
         abilities: abilities(true, true, false),
         make: |mapping| Box::new(JsonlParser::new(mapping.clone())),
+    },
+    Format {
+        name: "openai-chat",
+        abilities: abilities(true, true, false),
+        make: |_| Box::new(ModelApiParser::openai_chat()),
+    },
+    Format {
+        name: "openai-responses",
+        abilities: abilities(true, true, false),
+        make: |_| Box::new(ModelApiParser::openai_responses()),
     },
     Format {
         name: "opencode",

@@ -8,8 +8,9 @@
 //! 2. [`GeminiParser`]: a small one, to see how a parser is made;
 //! 3. [`ClaudeParser`]: the stream-json of Claude Code, versions 1.0 to 2.1, with or without partial messages;
 //! 4. [`CodexParser`], [`OpencodeParser`]: two more agents; [`JsonlParser`], [`PlainTextParser`]: programs of your own;
-//! 5. `own_lines`: what is added where an agent is spoken with;
-//! 6. `conversation`, `open_message`, `errors`, `fields`, `text`: what parsers are made of.
+//! 5. [`ModelApiParser`]: the streams of model APIs;
+//! 6. `own_lines`: what is added where an agent is spoken with;
+//! 7. `conversation`, `open_message`, `errors`, `fields`, `text`: what parsers are made of.
 //!
 //! ```
 //! use tokenrail_domain::{EventBody, Said};
@@ -49,6 +50,7 @@ mod formats;
 mod gemini;
 mod jsonl;
 mod line;
+mod model_api;
 mod open_message;
 mod opencode;
 mod own_lines;
@@ -61,5 +63,6 @@ pub use codex::CodexParser;
 pub use formats::{Format, formats};
 pub use gemini::GeminiParser;
 pub use jsonl::{JsonlMapping, JsonlParser};
+pub use model_api::ModelApiParser;
 pub use opencode::OpencodeParser;
 pub use plain_text::PlainTextParser;

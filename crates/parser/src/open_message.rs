@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tokenrail_domain::{ContentBlock, EventBody, JsonText, MessageOrdinal, MessageOutcome, Part, Said};
+use serde_json::value::RawValue;
+use tokenrail_domain::{
+    ContentBlock, EventBody, JsonText, MessageOrdinal, MessageOutcome, Part, Said, ToolCall,
+};
 
 use crate::text::SurrogateJoiner;
 use crate::voice::Voice;
@@ -73,7 +76,7 @@ impl OpenMessage {
     /// The text so far.
     pub(crate) fn text(&self) -> String {
         let texts = self.parts.values().filter(|part| part.piece == Piece::Text);
-        texts.map(|part| part.said.as_str()).collect()
+        texts.map(|part| part.whole.as_ref().and_then(ContentBlock::as_text).unwrap_or(&part.said)).collect()
     }
 
     /// A block begins.
@@ -121,8 +124,16 @@ impl OpenMessage {
     /// A whole block comes that repeats a part.
     pub(crate) fn repeat(&mut self, block: ContentBlock, voice: &mut Voice<'_>) {
         let index = self.repeated_part(&block);
+        self.repeat_part(index, block, voice);
+    }
+
+    /// A whole block comes that repeats this part; where it was repeated before, that stands.
+    pub(crate) fn repeat_part(&mut self, index: u32, block: ContentBlock, voice: &mut Voice<'_>) {
         let piece = Piece::of(&block);
         let part = self.part(index, piece);
+        if part.repeated || part.piece != piece {
+            return;
+        }
         part.repeated = true;
         part.joiner = SurrogateJoiner::default();
         self.unrepeated.remove(&(piece, index));
@@ -141,6 +152,30 @@ impl OpenMessage {
                 self.part(index, piece).whole = Some(block);
             }
         }
+    }
+
+    /// Whether nothing was said of a part.
+    pub(crate) fn has_said_nothing(&self, index: u32) -> bool {
+        self.parts.get(&index).is_none_or(|part| part.said.is_empty() && !part.repeated)
+    }
+
+    /// All of a tool call's input has come in pieces: gives the call, once.
+    pub(crate) fn complete_call(&mut self, index: u32, voice: &mut Voice<'_>) -> Option<ToolCall> {
+        self.stop(index, voice);
+        let part = self.parts.get_mut(&index).filter(|part| !part.repeated)?;
+        let Some(ContentBlock::ToolUse { call, tool, input }) = &mut part.whole else { return None };
+        if !part.said.trim().is_empty() {
+            *input = match serde_json::from_str::<&RawValue>(&part.said) {
+                Ok(read) if read.get().starts_with('{') => JsonText::new_unchecked(read.get()),
+                // Free text, or a call that was cut short.
+                _ => JsonText::string(&part.said),
+            };
+        }
+        let whole =
+            ToolCall { call: call.clone(), tool: tool.clone(), input: input.clone(), parent_call: None };
+        part.repeated = true;
+        self.unrepeated.remove(&(Piece::ToolInput, index));
+        Some(whole)
     }
 
     /// Whether a block that comes late repeats a part; each part is repeated once.

@@ -25,6 +25,11 @@ pub trait IAgentRunner: Send + Sync {
     /// Whether agents of this kind could be started now, and what would be run.
     async fn probe(&self) -> Probe;
 
+    /// Whether the agent knows of earlier turns only what it is told with each order.
+    fn wants_history(&self) -> bool {
+        false
+    }
+
     /// Ends and removes all runs that an earlier life of this server has left, but for those in `keep`, which are to
     /// be adopted; gives how many there were. Called before anything is started or adopted. Runners of several
     /// kinds may share the place where runs are kept, so `keep` names those of all kinds.
@@ -87,6 +92,24 @@ pub struct TurnOrder {
     pub session: Option<String>,
     /// The launch's options: a JSON object.
     pub options: Option<JsonText>,
+    /// The turns before this one, the oldest first; none unless [`IAgentRunner::wants_history`], and none of a run that
+    /// is adopted, for it has been told.
+    pub history: Vec<PastTurn>,
+}
+
+/// A turn that has ended, as whoever reads the conversation sees it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PastTurn {
+    pub prompt: String,
+    /// What the agent has said, also where it did not come to an end; empty where it has said nothing.
+    pub answer: String,
+}
+
+impl PastTurn {
+    /// How many bytes of text it holds.
+    pub fn text_bytes(&self) -> usize {
+        self.prompt.len() + self.answer.len()
+    }
 }
 
 /// An answer to a question of the agent: whether it may do something.
@@ -186,6 +209,10 @@ pub enum RunnerError {
     NotExecutable { program: String },
     #[error("the folder {cwd:?} cannot be used as working directory")]
     CwdUnusable { cwd: PathBuf },
+    #[error("no model is named; name one in the launch, or in the configuration as model")]
+    ModelMissing,
+    #[error("the variable {variable} is not set; it holds the key of the model's API")]
+    KeyMissing { variable: String },
     #[error("the upstream cannot be reached")]
     Unreachable(#[source] Box<dyn std::error::Error + Send + Sync>),
     #[error("the run folder cannot be used")]
@@ -199,6 +226,8 @@ impl RunnerError {
             Self::ProgramMissing { .. } => (ErrorClass::Process, "program_missing"),
             Self::NotExecutable { .. } => (ErrorClass::Process, "program_not_executable"),
             Self::CwdUnusable { .. } => (ErrorClass::Process, "cwd_unusable"),
+            Self::ModelMissing => (ErrorClass::InvalidRequest, "model_missing"),
+            Self::KeyMissing { .. } => (ErrorClass::Authentication, "api_key_missing"),
             Self::Unreachable(_) => (ErrorClass::Network, "upstream_unreachable"),
             Self::Io(error) if is_disk_full(error) => (ErrorClass::Process, "storage_full"),
             Self::Io(_) => (ErrorClass::Process, "spawn_failed"),

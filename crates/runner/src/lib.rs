@@ -1,8 +1,9 @@
-//! Ways to run an agent: a supervised process, an HTTP proxy, a recorded transcript.
+//! Ways to run an agent: a supervised process, a model's API, an HTTP proxy, a recorded transcript.
 //!
 //! | runner | the agent is | its output comes from |
 //! | --- | --- | --- |
 //! | [`ProcessRunner`] | a program on this machine, under a supervisor of its own | the spool file, which outlives the server |
+//! | [`ModelRunner`] | a model behind an HTTP API | the same: [`ask_model`] is a program like any other |
 //! | [`ProxyRunner`] | behind an HTTP service | a stream of server-sent events |
 //! | [`ReplayRunner`] | a recording | the recording, with its timing |
 //!
@@ -16,6 +17,7 @@ compile_error!("agents are supervised by means of Linux: child subreapers, pidfd
 
 mod converse;
 mod framer;
+mod model;
 mod process;
 mod proxy;
 mod replay;
@@ -25,6 +27,7 @@ mod workspace;
 
 pub use converse::{Protocol, Unanswered, converse};
 pub use framer::{FramerLimits, LineFramer};
+pub use model::{ModelApi, ModelConfig, ModelLimits, ModelProcess, ModelRunner, ask_model};
 pub use process::{ConverseConfig, ProcessConfig, ProcessLimits, ProcessRunner};
 pub use proxy::{ProxyConfig, ProxyLimits, ProxyRunner};
 pub use replay::{ReplayRunner, Transcript};

@@ -21,7 +21,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
-use tokenrail_runner::Protocol;
+use tokenrail_runner::{ModelApi, Protocol};
 
 use crate::config::{Config, Flags};
 pub(crate) use screen::Screen;
@@ -88,6 +88,12 @@ enum Command {
     Doctor,
     /// Print the token that clients must know
     Token,
+    /// Ask a model's API once, as standard input says (internal)
+    #[command(hide = true)]
+    Model {
+        #[arg(value_parser = model_api)]
+        api: ModelApi,
+    },
     /// Speak with an agent in its protocol (internal)
     #[command(hide = true)]
     Converse {
@@ -159,6 +165,10 @@ pub fn main() -> ExitCode {
             false => tokenrail_runner::supervise(run_folder),
         };
     }
+    if let Command::Model { api } = &cli.command {
+        crate::install_crypto();
+        return tokenrail_runner::ask_model(*api);
+    }
     if let Command::Converse { exec_for, protocol, run_folder, program } = &cli.command {
         if let Some(parent) = exec_for {
             return tokenrail_runner::exec_for(*parent, run_folder, program);
@@ -202,6 +212,10 @@ pub fn main() -> ExitCode {
     }
 }
 
+fn model_api(name: &str) -> Result<ModelApi, &'static str> {
+    ModelApi::named(name).ok_or("no such API")
+}
+
 /// Prints help, or what is wrong with the command line.
 fn print(answer: &clap::Error) -> ExitCode {
     match answer.print() {
@@ -236,7 +250,7 @@ async fn dispatch(command: Command, config: Config, mut screen: Screen) -> Exit 
         Command::Backup(args) => backup::backup(&config, args, &mut screen).await,
         Command::Doctor => doctor::doctor(&config, &mut screen).await,
         Command::Token => serve::token(&config, &mut screen),
-        Command::Supervise { .. } | Command::Converse { .. } => Ok(Exit::Usage),
+        Command::Supervise { .. } | Command::Converse { .. } | Command::Model { .. } => Ok(Exit::Usage),
     };
     match done {
         // Output is what a command is for, but not a server.

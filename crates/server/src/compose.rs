@@ -10,8 +10,8 @@ use tokenrail_application::{AgentType, Limits, MakeParser, Outside};
 use tokenrail_persistence::{Store, StoreConfig, Synchronous as CommitWaits};
 use tokenrail_ports::{Abilities, IAgentRunner, RunnerError};
 use tokenrail_runner::{
-    ConverseConfig, ProcessConfig, ProcessLimits, ProcessRunner, ProxyConfig, ProxyLimits, ProxyRunner,
-    ReplayRunner, Transcript, Workspaces,
+    ConverseConfig, ModelConfig, ModelLimits, ModelProcess, ModelRunner, ProcessConfig, ProcessLimits,
+    ProcessRunner, ProxyConfig, ProxyLimits, ProxyRunner, ReplayRunner, Transcript, Workspaces,
 };
 
 use crate::clock::{SystemClock, SystemRandom};
@@ -65,6 +65,7 @@ pub struct ComposeError {
 pub(crate) fn agent_type(config: &Config, agent: &AgentConfig) -> Result<AgentType, RunnerError> {
     let (runner, runner_name): (Arc<dyn IAgentRunner>, _) = match &agent.runner {
         RunnerConfig::Process(process) => (Arc::new(process_runner(config, process)?), "process"),
+        RunnerConfig::Http(model) => (Arc::new(model_runner(config, model)?), "http"),
         RunnerConfig::Proxy(proxy) => (Arc::new(proxy_runner(config, proxy)?), "proxy"),
         RunnerConfig::Replay(replay) => (Arc::new(replay_runner(replay)?), "replay"),
     };
@@ -89,7 +90,9 @@ fn abilities(agent: &AgentConfig) -> Abilities {
             ..can
         },
         // A connection has no signals.
-        RunnerConfig::Proxy(_) => Abilities { interrupt: false, permissions: false, ..can },
+        RunnerConfig::Http(_) | RunnerConfig::Proxy(_) => {
+            Abilities { interrupt: false, permissions: false, ..can }
+        }
         RunnerConfig::Replay(_) => Abilities { resume: false, interrupt: false, permissions: false, ..can },
     }
 }
@@ -147,6 +150,33 @@ fn process_limits(limits: &LimitsConfig) -> ProcessLimits {
     }
 }
 
+fn model_runner(config: &Config, model: &config::HttpConfig) -> Result<ModelRunner, RunnerError> {
+    let config::HttpConfig { api, base_url, api_key_env, model, system, max_tokens, parameters } =
+        model.clone();
+    let limits = ModelLimits {
+        connect_timeout_ms: in_ms(config.limits.connect_timeout_s),
+        idle_timeout_ms: in_ms(config.limits.idle_timeout_s),
+        event_bytes: config.limits.line_bytes,
+        ..ModelLimits::default()
+    };
+    let process = ModelProcess {
+        program: this_program()?,
+        runs: config.data_dir.join("runs"),
+        limits: process_limits(&config.limits),
+    };
+    ModelRunner::new(ModelConfig {
+        api,
+        base_url,
+        api_key_env,
+        model,
+        system,
+        max_tokens,
+        parameters,
+        limits,
+        process,
+    })
+}
+
 fn proxy_runner(config: &Config, proxy: &config::ProxyConfig) -> Result<ProxyRunner, RunnerError> {
     let limits = ProxyLimits {
         connect_timeout_ms: in_ms(config.limits.connect_timeout_s),
@@ -186,6 +216,7 @@ pub(crate) fn limits(limits: &LimitsConfig) -> Limits {
         page_bytes: limits.page_bytes,
         history_events: limits.history_events,
         history_bytes: limits.history_bytes,
+        model_history_bytes: limits.model_history_bytes,
         tail_bytes: limits.tail_bytes,
         tails_bytes: limits.tails_bytes,
         idempotency_age: Duration::from_secs(limits.idempotency_hours.saturating_mul(3600)),

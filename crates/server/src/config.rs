@@ -1,6 +1,7 @@
 //! The configuration: defaults, then the file, then the environment, then the flags.
 
 mod agents;
+mod http;
 mod layers;
 mod limits;
 mod problem;
@@ -14,6 +15,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 pub(crate) use agents::{AgentConfig, ProcessConfig, ProxyConfig, ReplayConfig, RunnerConfig, Transcript};
+pub(crate) use http::HttpConfig;
 pub(crate) use limits::LimitsConfig;
 pub use problem::ConfigError;
 use source::Source;
@@ -122,11 +124,20 @@ impl Config {
             self.agents.iter().flat_map(|(name, agent)| agent.cwd_roots.iter().map(move |root| (name, root)));
         // It may come later, as one that is mounted does.
         let missing = roots.filter(|(_, root)| !root.is_dir());
-        missing
-            .map(|(name, root)| {
-                (name.as_str(), format!("cwd_roots: {} is no folder: nobody can work there", root.display()))
-            })
-            .collect()
+        let missing = missing.map(|(name, root)| {
+            (name.as_str(), format!("cwd_roots: {} is no folder: nobody can work there", root.display()))
+        });
+        let in_clear = self.agents.iter().filter(|(_, agent)| match &agent.runner {
+            RunnerConfig::Http(http) => http.sends_key_in_clear(),
+            _ => false,
+        });
+        let in_clear = in_clear.map(|(name, _)| {
+            (
+                name.as_str(),
+                "base_url: the key goes over http, which everybody on the way can read".to_owned(),
+            )
+        });
+        missing.chain(in_clear).collect()
     }
 }
 

@@ -31,7 +31,7 @@ fn pieces(message: &Message) -> Vec<Step> {
         steps.extend(waiting(message));
         steps.push(send(&json!([{ "text": piece }]), None));
     }
-    steps.extend(ending(message));
+    steps.extend(ending(message, |error| json!({ "error": error })));
     if let Some(tool) = &message.tool {
         let call = json!({ "name": tool.name, "args": tool.input });
         steps.push(send(&json!([{ "functionCall": call, "thoughtSignature": "c2lnbmVk" }]), None));

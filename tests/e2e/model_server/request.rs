@@ -1,16 +1,31 @@
 //! What the program asked.
 
+use std::collections::BTreeMap;
+
+use actix_web::http::header::HeaderMap;
 use serde_json::Value;
 
 /// One request for a message. It carries the whole conversation so far.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     body: Value,
+    headers: BTreeMap<String, String>,
 }
 
 impl Request {
     pub(super) fn new(body: Value) -> Self {
-        Self { body }
+        Self { body, headers: BTreeMap::new() }
+    }
+
+    pub(super) fn with_headers(mut self, headers: &HeaderMap) -> Self {
+        let texts = headers.iter().filter_map(|(name, value)| Some((name, value.to_str().ok()?)));
+        self.headers = texts.map(|(name, value)| (name.to_string(), value.to_owned())).collect();
+        self
+    }
+
+    /// What a header says, by its name in lower case.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).map(String::as_str)
     }
 
     /// The request as it came.
@@ -21,7 +36,8 @@ impl Request {
     /// Who said what so far, a line each: `user: Say hello`, `assistant: Hello`, `assistant: Bash {"command":"ls"}`.
     /// What the program itself adds (system messages, and reminders among the user's words) is left out.
     pub(crate) fn conversation(&self) -> Vec<String> {
-        let messages = self.body["messages"].as_array().into_iter().flatten();
+        let messages =
+            self.body["messages"].as_array().or(self.body["input"].as_array()).into_iter().flatten();
         messages.filter(|message| message["role"] != "system").flat_map(lines).collect()
     }
 

@@ -32,7 +32,7 @@ fn events(message: &Message, number: usize) -> Vec<Step> {
                 let place = json!({ "item_id": id, "output_index": at, "content_index": 0, "delta": piece });
                 out.send("response.output_text.delta", place);
             }
-            out.steps.extend(ending(message));
+            out.steps.extend(ending(message, |error| json!({ "type": "error", "error": error })));
         });
     }
     if let Some(tool) = &message.tool {

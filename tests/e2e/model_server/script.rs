@@ -29,7 +29,7 @@ pub(super) struct ToolCall {
 }
 
 /// What comes after the last piece of text.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) enum End {
     #[default]
     Proper,
@@ -37,6 +37,8 @@ pub(super) enum End {
     Silence,
     /// The connection is cut.
     Cut,
+    /// An error, and nothing more.
+    Error { kind: &'static str, message: &'static str },
 }
 
 impl Reply {
@@ -66,6 +68,11 @@ impl Reply {
         self.with(|message| message.text = strings(pieces))
     }
 
+    /// Calls a tool after the text.
+    pub(crate) fn calling(self, name: &str, input: Value) -> Self {
+        self.with(|message| message.tool = Some(ToolCall { name: name.to_owned(), input }))
+    }
+
     /// Waits at the gate before each piece of text, and before the connection is cut.
     pub(crate) fn gated(self, gate: &Gate) -> Self {
         self.with(|message| message.gate = Some(gate.clone()))
@@ -80,6 +87,11 @@ impl Reply {
     /// its connection ends, so a test that wants the text to be seen gates the reply, looks, and then lets it be cut.
     pub(crate) fn then_cut(self) -> Self {
         self.with(|message| message.end = End::Cut)
+    }
+
+    /// Tells an error after the last piece of text, and ends.
+    pub(crate) fn then_error(self, kind: &'static str, message: &'static str) -> Self {
+        self.with(|said| said.end = End::Error { kind, message })
     }
 
     /// Tells the client when to come again; only errors do.

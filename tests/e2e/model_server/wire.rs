@@ -13,7 +13,7 @@ use super::request::Request;
 use super::script::{End, Gate, Message, Reply};
 
 /// How much of a tool's input goes into one delta, in characters.
-const INPUT_PIECE_CHARS: usize = 7;
+pub(super) const INPUT_PIECE_CHARS: usize = 7;
 
 /// `number` is what the ids of this reply are made of.
 pub(super) fn respond(reply: Reply, number: usize, request: &Request, stream: bool) -> HttpResponse {
@@ -54,6 +54,8 @@ pub(super) enum Step {
     Wait(Gate),
     Silence,
     Cut,
+    /// The body is over, whatever follows.
+    End,
 }
 
 fn play(steps: Vec<Step>) -> impl Stream<Item = io::Result<Bytes>> {
@@ -62,6 +64,7 @@ fn play(steps: Vec<Step>) -> impl Stream<Item = io::Result<Bytes>> {
             match steps.pop_front()? {
                 Step::Send(bytes) => return Some((Ok(bytes), steps)),
                 Step::Wait(gate) => gate.wait().await,
+                Step::End => return None,
                 Step::Silence => std::future::pending().await,
                 Step::Cut => {
                     // Actix throws away what it has not sent when a body fails: let it send first.
@@ -101,7 +104,7 @@ fn events(message: &Message, number: usize, head: &Value) -> Vec<Step> {
                 out.steps.extend(waiting(message));
                 out.delta(&json!({ "type": "text_delta", "text": piece }));
             }
-            out.steps.extend(ending(message));
+            out.steps.extend(ending(message, |error| json!({ "type": "error", "error": error })));
         });
     }
     if let Some(call) = &message.tool {
@@ -164,7 +167,7 @@ fn whole(message: &Message, number: usize, mut head: Value) -> Vec<Step> {
     head["stop_reason"] = stop_reason(message).into();
     head["usage"]["output_tokens"] = output_tokens(pieces(message)).into();
     let mut steps: Vec<Step> = message.text.iter().filter_map(|_| waiting(message)).collect();
-    steps.extend(ending(message));
+    steps.extend(ending(message, |error| json!({ "type": "error", "error": error })));
     steps.push(Step::Send(head.to_string().into()));
     steps
 }
@@ -173,11 +176,16 @@ pub(super) fn waiting(message: &Message) -> Option<Step> {
     message.gate.clone().map(Step::Wait)
 }
 
-pub(super) fn ending(message: &Message) -> Vec<Step> {
-    match message.end {
+/// What comes in place of the rest, if anything does; `error` is how the API writes an error in a stream.
+pub(super) fn ending(message: &Message, error: impl FnOnce(Value) -> Value) -> Vec<Step> {
+    match &message.end {
         End::Proper => Vec::new(),
         End::Silence => vec![Step::Silence],
         End::Cut => waiting(message).into_iter().chain([Step::Cut]).collect(),
+        End::Error { kind, message } => {
+            let event = error(json!({ "type": kind, "message": message }));
+            vec![Step::Send(format!("data: {event}\n\n").into()), Step::End]
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use crate::fixtures::{Recording, recordings};
 use crate::pump::{self, Seen, pump};
 
 /// Lines that are nearly right, in any order.
-const WORDS: [&str; 30] = [
+const WORDS: [&str; 48] = [
     r#"{"type":"turn.started"}"#,
     r#"{"type":"item.started","item":{"id":"i","type":"command_execution","command":"a"}}"#,
     r#"{"type":"item.completed","item":{"id":"i","type":"command_execution"}}"#,
@@ -40,6 +40,24 @@ const WORDS: [&str; 30] = [
     r#"{"type":"delta","text":"\ude00"}"#,
     r#"{"type":"reasoning","text":"e","part":{"text":"f"}}"#,
     r#"{"type":"tool_call","id":"c"}"#,
+    r#"{"type":"message_start","message":{"id":"m","model":"n","usage":{"a":1}}}"#,
+    r#"{"type":"content_block_start","index":1,"content_block":{"type":"tool_use","id":"c","name":"t"}}"#,
+    r#"{"type":"content_block_start","index":0,"content_block":{"type":"odd"}}"#,
+    r#"{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{\"a\""}}"#,
+    r#"{"type":"content_block_delta","index":1,"delta":{"type":"text_delta","text":"a\ud83d"}}"#,
+    r#"{"type":"content_block_stop","index":1}"#,
+    r#"{"type":"message_stop"}"#,
+    r#"{"choices":[{"delta":{"content":"a","tool_calls":[{"id":"c","function":{"arguments":{"b":1}}}]}}]}"#,
+    r#"{"choices":[{"delta":{"tool_calls":[{"index":3,"function":{"name":"t","arguments":"{"}}]}}]}"#,
+    r#"{"choices":[{"finish_reason":"stop"}],"usage":{"b":2}}"#,
+    "[DONE]",
+    r#"{"type":"response.output_text.delta","output_index":0,"delta":"a"}"#,
+    r#"{"type":"response.output_text.done","output_index":0,"text":"b"}"#,
+    r#"{"type":"response.function_call_arguments.delta","output_index":0,"delta":"{\"c"}"#,
+    r#"{"type":"response.output_item.done","output_index":0,"item":{"type":"function_call","call_id":"c"}}"#,
+    r#"{"type":"response.output_item.done","item":{"type":"message","content":[{"text":"c"},{"refusal":"d"}]}}"#,
+    r#"{"type":"response.completed","response":{"output":[{"type":"reasoning","summary":[{"text":"e"}]}]}}"#,
+    r#"{"tokenrail":"end"}"#,
 ];
 
 fn format() -> impl Strategy<Value = Format> {
@@ -125,7 +143,18 @@ proptest! {
 }
 
 /// What stands before and after the text of a delta.
-const DELTAS: [(Format, &str, &str); 3] = [
+const DELTAS: [(Format, &str, &str); 6] = [
+    (
+        Format::Anthropic,
+        r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"#,
+        "}}",
+    ),
+    (Format::OpenAiChat, r#"{"choices":[{"index":0,"delta":{"content":"#, "}}]}"),
+    (
+        Format::OpenAiResponses,
+        r#"{"type":"response.output_text.delta","output_index":0,"content_index":0,"delta":"#,
+        "}",
+    ),
     (Format::Codex, r#"{"method":"item/agentMessage/delta","params":{"itemId":"m","delta":"#, "}}"),
     (Format::Gemini, r#"{"type":"message","role":"assistant","content":"#, r#","delta":true}"#),
     (Format::Jsonl, r#"{"text":"#, r#","type":"delta"}"#),
@@ -176,7 +205,7 @@ fn every_line_of_every_recording_may_be_cut() {
 
 #[test]
 fn what_is_no_object_is_one_error() {
-    for format in [Format::Codex, Format::Gemini, Format::Opencode, Format::Jsonl] {
+    for format in Format::ALL.into_iter().filter(|format| *format != Format::Text) {
         for line in ["[1,2]", "3", "\"a\"", "null", "Loading…", "{", "{}x"] {
             let said = format.parse([line.as_bytes()]);
             let [Said::Event(EventBody::Error(error))] = &said[..] else {

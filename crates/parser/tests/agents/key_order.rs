@@ -52,7 +52,14 @@ fn sort(said: &mut Said) {
         Said::Event(EventBody::Notice(notice)) => sort(&mut notice.data),
         Said::Event(EventBody::Message(message)) => {
             for block in &mut message.blocks {
-                if let ContentBlock::ToolUse { input, .. } = block {
+                if let ContentBlock::ToolUse { input, .. } | ContentBlock::Other(input) = block {
+                    sort(input);
+                }
+            }
+        }
+        Said::End { rest, .. } => {
+            for (_, block) in rest {
+                if let ContentBlock::ToolUse { input, .. } | ContentBlock::Other(input) = block {
                     sort(input);
                 }
             }
@@ -67,8 +74,9 @@ fn the_order_of_fields_says_nothing() {
     for recording in recordings() {
         let turned = |write: fn(&Value) -> String| {
             let lines = recording.lines().map(|line| match serde_json::from_slice::<Value>(line) {
-                Ok(value) => write(&value).into_bytes(),
-                Err(_) => line.to_vec(),
+                // Lines of our own are known by how they begin, and what only looks so by a blank.
+                Ok(value) if value.get("tokenrail").is_none() => write(&value).into_bytes(),
+                _ => line.to_vec(),
             });
             let lines: Vec<Vec<u8>> = lines.collect();
             let mut said = recording.format.parse(lines.iter().map(Vec::as_slice));

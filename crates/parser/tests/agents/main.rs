@@ -9,6 +9,7 @@ mod gemini;
 mod hostile;
 mod jsonl;
 mod key_order;
+mod model_api;
 mod opencode;
 mod plain_text;
 #[path = "../claude/pump.rs"]
@@ -28,20 +29,40 @@ use self::rendering::Rendering;
 /// The formats that these tests are about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Format {
+    Anthropic,
     Codex,
     Gemini,
+    OpenAiChat,
+    OpenAiResponses,
     Opencode,
     Jsonl,
     Text,
 }
 
 impl Format {
-    const ALL: [Self; 5] = [Self::Codex, Self::Gemini, Self::Opencode, Self::Jsonl, Self::Text];
+    const ALL: [Self; 8] = [
+        Self::Anthropic,
+        Self::Codex,
+        Self::Gemini,
+        Self::OpenAiChat,
+        Self::OpenAiResponses,
+        Self::Opencode,
+        Self::Jsonl,
+        Self::Text,
+    ];
+
+    /// Whether it is the stream of a model's API: one turn, with lines of the process's own.
+    fn is_of_model_api(self) -> bool {
+        matches!(self, Self::Anthropic | Self::OpenAiChat | Self::OpenAiResponses)
+    }
 
     fn name(self) -> &'static str {
         match self {
+            Self::Anthropic => "anthropic",
             Self::Codex => "codex",
             Self::Gemini => "gemini",
+            Self::OpenAiChat => "openai-chat",
+            Self::OpenAiResponses => "openai-responses",
             Self::Opencode => "opencode",
             Self::Jsonl => "jsonl",
             Self::Text => "text",

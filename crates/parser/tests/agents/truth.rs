@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::Format;
 use crate::fixtures::Recording;
+use crate::model_api::ModelApiTruth;
 
 /// Text and reasoning of one message.
 pub(crate) type Words = (String, String);
@@ -21,20 +22,26 @@ pub(crate) struct Truth {
     pub(crate) results: Vec<(String, Value)>,
     text: String,
     items: BTreeMap<String, Words>,
+    model_api: ModelApiTruth,
 }
 
 impl Truth {
     pub(crate) fn of(recording: &Recording) -> Self {
         let mut truth = Self::default();
         for line in recording.lines() {
+            if line == b"[DONE]" {
+                truth.model_api.done();
+            }
             let Ok(line) = serde_json::from_str::<Value>(&with_surrogates_spelled(line)) else { continue };
             match recording.format {
+                format if format.is_of_model_api() => truth.model_api.event(format, &line),
                 Format::Gemini => truth.gemini(&line),
                 Format::Opencode => truth.opencode(&line),
                 _ if line["method"].is_string() => truth.app_server(&line),
                 _ => truth.codex(&line),
             }
         }
+        truth.model_api.tell(&mut truth.messages, &mut truth.open, &mut truth.calls);
         truth.open.extend(Some((truth.text.clone(), String::new())).filter(|(text, _)| !text.is_empty()));
         truth.open.extend(truth.items.values().cloned());
         for words in truth.messages.iter_mut().chain(&mut truth.open) {

@@ -15,6 +15,7 @@ fn order() -> TurnOrder {
         cwd: "/".into(),
         session: None,
         options: None,
+        history: Vec::new(),
     }
 }
 

@@ -92,6 +92,7 @@ fn order() -> TurnOrder {
         cwd: "/".into(),
         session: None,
         options: None,
+        history: Vec::new(),
     }
 }
 

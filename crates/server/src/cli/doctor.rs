@@ -174,7 +174,9 @@ async fn programs(config: &Config) -> Vec<Finding> {
         findings.push(match probe.problem {
             None => finding(&name, Verdict::Good, what),
             // A program that nobody has asked for may be missing.
-            Some(problem) if !needed || !matches!(agent.runner, RunnerConfig::Process(_)) => {
+            Some(problem)
+                if !needed || !matches!(agent.runner, RunnerConfig::Process(_) | RunnerConfig::Http(_)) =>
+            {
                 finding(&name, Verdict::Remark, problem)
             }
             Some(problem) => finding(&name, Verdict::Bad, problem),

@@ -5,9 +5,11 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use serde_json::{Map, Value};
 use tokenrail_parser::{Format, JsonlMapping, formats};
 use tokenrail_runner::{Protocol, Unanswered};
 
+use super::http::{HttpConfig, HttpKeys};
 use super::problem::with_suggestion;
 use super::{absolute, expand_home, usual};
 
@@ -27,6 +29,7 @@ pub struct AgentConfig {
 #[derive(Debug, Clone, PartialEq)]
 pub enum RunnerConfig {
     Process(ProcessConfig),
+    Http(HttpConfig),
     Proxy(ProxyConfig),
     Replay(ReplayConfig),
 }
@@ -99,13 +102,19 @@ pub(super) struct AgentTable {
     permission_timeout_s: Option<u64>,
     permission_default: Option<Unanswered>,
     cwd_roots: Option<Vec<PathBuf>>,
+    base_url: Option<String>,
+    api_key_env: Option<String>,
+    model: Option<String>,
+    system: Option<String>,
+    max_tokens: Option<u32>,
+    parameters: Option<Map<String, Value>>,
     url: Option<String>,
     transcript: Option<String>,
     speed: Option<f64>,
 }
 
 /// The keys of each runner, beside those that all have.
-const KEYS: [(&str, &[&str]); 3] = [
+const KEYS: [(&str, &[&str]); 4] = [
     (
         "process",
         &[
@@ -121,12 +130,13 @@ const KEYS: [(&str, &[&str]); 3] = [
             "permission_default",
         ],
     ),
+    ("http", &["base_url", "api_key_env", "model", "system", "max_tokens", "parameters"]),
     ("proxy", &["url"]),
     ("replay", &["transcript", "speed"]),
 ];
 
 /// A key, and what is wrong with it.
-type Wrong = (&'static str, String);
+pub(super) type Wrong = (&'static str, String);
 
 fn missing(key: &'static str, what: &str) -> Wrong {
     (key, format!("{key} is missing: {what}"))
@@ -176,7 +186,7 @@ impl AgentTable {
         let runner = self.runner.clone().unwrap_or_else(|| "process".to_owned());
         let Some((_, keys)) = KEYS.iter().find(|(known, _)| *known == runner) else {
             let what = with_suggestion(&runner, KEYS.iter().map(|(known, _)| *known));
-            return Err(("runner", format!("runner is {what}; known are process, proxy, replay")));
+            return Err(("runner", format!("runner is {what}; known are process, http, proxy, replay")));
         };
         self.check_keys(&runner, keys)?;
         if runner == "proxy" && usual::process(format.name).converse.is_some() {
@@ -185,6 +195,7 @@ impl AgentTable {
             return Err(("format", what));
         }
         let runner = match runner.as_str() {
+            "http" => RunnerConfig::Http(self.http()?),
             "proxy" => RunnerConfig::Proxy(self.proxy()?),
             "replay" => RunnerConfig::Replay(self.replay(home)?),
             _ => RunnerConfig::Process(self.process(format, home)?),
@@ -205,6 +216,12 @@ impl AgentTable {
             ("interrupt", self.interrupt.is_some()),
             ("permission_timeout_s", self.permission_timeout_s.is_some()),
             ("permission_default", self.permission_default.is_some()),
+            ("base_url", self.base_url.is_some()),
+            ("api_key_env", self.api_key_env.is_some()),
+            ("model", self.model.is_some()),
+            ("system", self.system.is_some()),
+            ("max_tokens", self.max_tokens.is_some()),
+            ("parameters", self.parameters.is_some()),
             ("url", self.url.is_some()),
             ("transcript", self.transcript.is_some()),
             ("speed", self.speed.is_some()),
@@ -243,6 +260,20 @@ impl AgentTable {
             pass_env: self.pass_env.unwrap_or(usual.pass_env),
             interrupt: self.interrupt.unwrap_or(usual.interrupt),
         })
+    }
+
+    fn http(self) -> Result<HttpConfig, Wrong> {
+        let format =
+            self.format.ok_or_else(|| missing("format", "the API that is asked, such as anthropic"))?;
+        let keys = HttpKeys {
+            base_url: self.base_url,
+            api_key_env: self.api_key_env,
+            model: self.model,
+            system: self.system,
+            max_tokens: self.max_tokens,
+            parameters: self.parameters,
+        };
+        keys.check(&format)
     }
 
     /// How the program is spoken with.

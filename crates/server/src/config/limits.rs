@@ -100,6 +100,8 @@ limits! {
     history_events: usize = 4096,
     /// Bytes of them, about.
     history_bytes: usize = 4 << 20,
+    /// Bytes of what was said in earlier turns that a model's API is told with the next; the oldest are left out.
+    model_history_bytes: usize = 256 << 10,
     /// Agents of one listing.
     list_agents: usize = 500,
     /// Events of one agent that may wait for their commit; what is beyond waits in the spool.

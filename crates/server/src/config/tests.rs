@@ -23,7 +23,18 @@ fn without_a_file_there_are_the_known_agents_and_the_demo() {
     let config = load(None, &[]).unwrap();
     assert_eq!(
         config.agents.keys().collect::<Vec<_>>(),
-        ["claude-code", "claude-two-way", "codex", "codex-app-server", "demo", "gemini", "opencode"]
+        [
+            "anthropic-api",
+            "claude-code",
+            "claude-two-way",
+            "codex",
+            "codex-app-server",
+            "demo",
+            "gemini",
+            "openai-chat",
+            "openai-responses",
+            "opencode"
+        ]
     );
     assert_eq!(config.listen.to_string(), DEFAULT_LISTEN);
     assert_eq!(config.limits.running_agents, 64);
@@ -151,6 +162,54 @@ fn what_a_block_leaves_out_is_what_its_format_needs() {
     assert_eq!((process("b").args, process("b").interrupt), (Vec::new(), false));
     let mapping = &config.agents["b"].jsonl;
     assert_eq!((&*mapping.text, &*mapping.kind, mapping.results.len()), ("said.text", "type", 0));
+}
+
+#[test]
+fn a_model_behind_an_api_gets_a_key_only_where_that_is_written() {
+    let file = "[agents.a]\nrunner = \"http\"\nformat = \"anthropic\"\n\
+                [agents.b]\nrunner = \"http\"\nformat = \"openai-chat\"\nbase_url = \"http://box:1/v1\"\n\
+                [agents.c]\nrunner = \"http\"\nformat = \"openai-chat\"\nbase_url = \"http://box:1/v1\"\n\
+                api_key_env = \"BOX_KEY\"\nparameters = { temperature = 1.5, stop = [\"x\"] }\n";
+    let config = load(Some(file), &[]).unwrap();
+    let http = |name: &str| match &config.agents[name].runner {
+        RunnerConfig::Http(http) => http.clone(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(http("a"), http("anthropic-api"));
+    assert_eq!(http("a").api_key_env.as_deref(), Some("ANTHROPIC_API_KEY"));
+    assert_eq!((&*http("b").base_url, http("b").api_key_env), ("http://box:1/v1", None));
+    assert_eq!(http("c").api_key_env.as_deref(), Some("BOX_KEY"));
+    let parameters = serde_json::json!({ "temperature": 1.5, "stop": ["x"] });
+    assert_eq!(Some(&http("c").parameters), parameters.as_object());
+    let in_clear = config.remarks().into_iter().filter(|(_, remark)| remark.contains("over http"));
+    assert_eq!(in_clear.map(|(name, _)| name).collect::<Vec<_>>(), ["c"]);
+}
+
+#[test]
+fn what_is_wrong_with_a_model_behind_an_api_is_told_with_its_line() {
+    let cases = [
+        ("\n", "agents.x: format is missing"),
+        ("format = \"openai\"\n", "toml:3: agents.x: format is \"openai\"; known are anthropic"),
+        ("format = \"gemini\"\n", "known to runner = \"http\" are anthropic, openai-chat, openai-responses"),
+        ("format = \"anthropic\"\nbase_url = \"box\"\n", "toml:4: agents.x: base_url is no address"),
+        ("format = \"anthropic\"\nbase_url = \"ftp://box\"\n", "base_url begins with http:// or https://"),
+        (
+            "format = \"anthropic\"\nbase_url = \"https://me:key@box\"\n",
+            "base_url holds a name or a password",
+        ),
+        ("format = \"anthropic\"\nbase_url = \"https://box/?key=k\"\n", "base_url ends with its path"),
+        ("format = \"anthropic\"\napi_key_env = \"\"\n", "toml:4: agents.x: api_key_env is the name"),
+        ("format = \"anthropic\"\nmax_tokens = 0\n", "toml:4: agents.x: max_tokens is 0"),
+        (
+            "format = \"anthropic\"\nurl = \"http://x\"\n",
+            "toml:4: agents.x: url means nothing to runner = \"http\"",
+        ),
+    ];
+    for (rest, expected) in cases {
+        check_wrong(&format!("[agents.x]\nrunner = \"http\"\n{rest}"), expected);
+    }
+    let wrong = "[agents.x]\nprogram = \"p\"\nbase_url = \"http://x\"\n";
+    check_wrong(wrong, "toml:3: agents.x: base_url means nothing to runner = \"process\"");
 }
 
 #[test]

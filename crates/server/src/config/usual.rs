@@ -3,20 +3,25 @@
 use std::collections::BTreeMap;
 
 use tokenrail_parser::{Format, JsonlMapping};
-use tokenrail_runner::{Protocol, Unanswered};
+use tokenrail_runner::{ModelApi, Protocol, Unanswered};
 
 use super::agents::{AgentConfig, ConverseConfig, ProcessConfig, ReplayConfig, RunnerConfig, Transcript};
+use super::http::HttpConfig;
 
 /// The types that are there without any configuration.
 pub(super) fn built_in() -> BTreeMap<String, AgentConfig> {
     let replay = ReplayConfig { transcript: Transcript::BuiltIn, speed: 1.0 };
+    let api = |api| RunnerConfig::Http(HttpConfig::official(api));
     let types = [
+        ("anthropic-api", "anthropic", api(ModelApi::Anthropic)),
         ("claude-code", "claude", RunnerConfig::Process(process("claude"))),
         ("claude-two-way", "claude-two-way", RunnerConfig::Process(process("claude-two-way"))),
         ("codex", "codex", RunnerConfig::Process(process("codex"))),
         ("codex-app-server", "codex-app-server", RunnerConfig::Process(process("codex-app-server"))),
         ("demo", "claude", RunnerConfig::Replay(replay)),
         ("gemini", "gemini", RunnerConfig::Process(process("gemini"))),
+        ("openai-chat", "openai-chat", api(ModelApi::OpenAiChat)),
+        ("openai-responses", "openai-responses", api(ModelApi::OpenAiResponses)),
         ("opencode", "opencode", RunnerConfig::Process(process("opencode"))),
     ];
     let types = types.into_iter().filter_map(|(name, format, runner)| {

@@ -60,6 +60,7 @@ impl Bench {
             cwd,
             session: None,
             options: None,
+            history: Vec::new(),
         };
         Self { folder, config, order }
     }

@@ -1,0 +1,157 @@
+//! The Messages API of Anthropic.
+//!
+//! | event | what is said |
+//! | --- | --- |
+//! | `message_start` | notice `init` with id and model |
+//! | `content_block_start` | nothing; of a kind that is not known, the block is a part of the message |
+//! | `content_block_delta` | a delta of text, reasoning or tool input; signatures and citations say nothing |
+//! | `content_block_stop` | of a tool call, the call |
+//! | `message_delta` | nothing; it says what the answer has cost and why it ends |
+//! | `message_stop` | [`Said::End`], usage, [`Said::Close`] |
+//! | `error`, an object with `error` and without a type | an error, and [`Said::Close`] with it |
+//! | `ping` | nothing |
+//! | of any other type | notice with the type for a name |
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokenrail_domain::{ContentBlock, JsonText, Said};
+
+use super::answer::{Answer, Place};
+use super::{Api, failure};
+use crate::fields::{self, Raw};
+use crate::line::{self, notice};
+use crate::open_message::Piece;
+
+/// Its blocks have numbers, and one follows the other.
+#[derive(Debug)]
+pub(super) struct Anthropic;
+
+#[derive(Deserialize)]
+struct Event<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Raw<'a>,
+    #[serde(borrow)]
+    index: Raw<'a>,
+    #[serde(borrow)]
+    message: Raw<'a>,
+    #[serde(borrow)]
+    content_block: Raw<'a>,
+    #[serde(borrow)]
+    delta: Raw<'a>,
+    #[serde(borrow)]
+    usage: Raw<'a>,
+    #[serde(borrow)]
+    error: Raw<'a>,
+}
+
+#[derive(Deserialize, Default)]
+struct Message<'a> {
+    #[serde(borrow)]
+    id: Raw<'a>,
+    #[serde(borrow)]
+    model: Raw<'a>,
+    #[serde(borrow)]
+    usage: Raw<'a>,
+}
+
+#[derive(Deserialize, Default)]
+struct Block<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Raw<'a>,
+    #[serde(borrow)]
+    id: Raw<'a>,
+    #[serde(borrow)]
+    name: Raw<'a>,
+    #[serde(borrow)]
+    input: Raw<'a>,
+    #[serde(borrow)]
+    text: Raw<'a>,
+    #[serde(borrow)]
+    thinking: Raw<'a>,
+}
+
+#[derive(Deserialize, Default)]
+struct Delta<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Raw<'a>,
+    #[serde(borrow)]
+    text: Raw<'a>,
+    #[serde(borrow)]
+    thinking: Raw<'a>,
+    #[serde(borrow)]
+    partial_json: Raw<'a>,
+    #[serde(borrow)]
+    stop_reason: Raw<'a>,
+}
+
+impl Api for Anthropic {
+    fn event(&mut self, text: &str, answer: &mut Answer, said: &mut Vec<Said>) {
+        let Some(event) = line::object::<Event<'_>>(text, said) else { return };
+        let kind = fields::text(event.kind);
+        match kind.as_deref() {
+            Some("message_start") => {
+                let message: Message<'_> = fields::read(event.message);
+                answer.introduce(message.id, message.model, said);
+                answer.cost(message.usage);
+            }
+            Some("content_block_start") => {
+                if let Some(block) = event.content_block {
+                    start(event.index, block, answer, said);
+                }
+            }
+            Some("content_block_delta") => delta(event.index, event.delta, answer, said),
+            Some("content_block_stop") => {
+                for piece in [Piece::Text, Piece::Reasoning] {
+                    answer.stop(place(piece, event.index), said);
+                }
+                answer.complete_call(place(Piece::ToolInput, event.index), said);
+            }
+            Some("message_delta") => {
+                answer.cost(event.usage);
+                let delta: Delta<'_> = fields::read(event.delta);
+                answer.stopped(fields::text(delta.stop_reason));
+            }
+            Some("message_stop") => answer.complete(said),
+            Some("ping") => {}
+            None | Some("error") if event.error.is_some() => answer.fail(failure::told(event.error), said),
+            other => said.push(notice(other.unwrap_or("untyped"), JsonText::new_unchecked(text))),
+        }
+    }
+}
+
+fn place(piece: Piece, index: Raw<'_>) -> Place {
+    Place::new(piece, index, None)
+}
+
+fn start(index: Raw<'_>, raw: &RawValue, answer: &mut Answer, said: &mut Vec<Said>) {
+    let block: Block<'_> = fields::read(Some(raw));
+    match fields::text(block.kind).as_deref() {
+        // Both are empty here, but some servers say their first piece with it.
+        Some("text") => answer.say(place(Piece::Text, index), block.text, said),
+        Some("thinking") => answer.say(place(Piece::Reasoning, index), block.thinking, said),
+        Some("tool_use" | "server_tool_use" | "mcp_tool_use") => {
+            let call = ContentBlock::ToolUse {
+                call: fields::text(block.id).unwrap_or_default().into_owned(),
+                tool: fields::text(block.name).unwrap_or_default().into_owned(),
+                input: fields::object(block.input).unwrap_or_else(|| JsonText::new_unchecked("{}")),
+            };
+            answer.start(place(Piece::ToolInput, index), call);
+        }
+        _ => {
+            let other = ContentBlock::Other(JsonText::new_unchecked(raw.get()));
+            answer.start(place(Piece::Other, index), other);
+        }
+    }
+}
+
+fn delta(index: Raw<'_>, delta: Raw<'_>, answer: &mut Answer, said: &mut Vec<Said>) {
+    let delta: Delta<'_> = fields::read(delta);
+    let (piece, raw) = match fields::text(delta.kind).as_deref() {
+        Some("text_delta") => (Piece::Text, delta.text),
+        Some("thinking_delta") => (Piece::Reasoning, delta.thinking),
+        Some("input_json_delta") => (Piece::ToolInput, delta.partial_json),
+        // Signatures, citations and whatever comes next display nothing.
+        _ => return,
+    };
+    answer.say(place(piece, index), raw, said);
+}

@@ -1,0 +1,175 @@
+//! The Chat Completions API of `OpenAI`, as many other servers speak it too.
+//!
+//! | event | what is said |
+//! | --- | --- |
+//! | the first with an id or a model | notice `init` with both |
+//! | `delta.content`, `delta.refusal` | a delta of text |
+//! | `delta.reasoning_content`, `delta.reasoning` | a delta of reasoning |
+//! | `delta.tool_calls`, `delta.function_call` | a delta of tool input |
+//! | `message` in place of `delta` | the same, as one piece |
+//! | `finish_reason` | the tool calls; the answer is whole, but what it has cost may follow |
+//! | `usage` | nothing yet: it is told with the end |
+//! | `[DONE]`, or the end of the stream of a whole answer | [`Said::End`], usage, [`Said::Close`] |
+//! | an object with `error`, one whose `object` is `error` | an error, and [`Said::Close`] with it |
+//! | an object without any of these | notice with its `type` or `object` for a name |
+//!
+//! Of several choices only the first is said: nobody has asked for more.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokenrail_domain::{ContentBlock, JsonText, Said};
+
+use super::answer::{Answer, Place};
+use super::{Api, failure};
+use crate::fields::{self, Raw};
+use crate::line::{self, notice};
+use crate::open_message::Piece;
+
+#[derive(Debug, Default)]
+pub(super) struct OpenAiChat {
+    /// The tool call of which something came last: some servers do not number them.
+    last_call: u32,
+    /// The model has said why it does not answer.
+    refused: bool,
+}
+
+#[derive(Deserialize)]
+struct Chunk<'a> {
+    #[serde(borrow)]
+    id: Raw<'a>,
+    #[serde(borrow)]
+    model: Raw<'a>,
+    #[serde(borrow)]
+    object: Raw<'a>,
+    #[serde(borrow, rename = "type")]
+    kind: Raw<'a>,
+    #[serde(borrow)]
+    choices: Raw<'a>,
+    #[serde(borrow)]
+    usage: Raw<'a>,
+    #[serde(borrow)]
+    error: Raw<'a>,
+}
+
+#[derive(Deserialize, Default)]
+struct Choice<'a> {
+    #[serde(borrow)]
+    index: Raw<'a>,
+    #[serde(borrow)]
+    delta: Raw<'a>,
+    #[serde(borrow)]
+    message: Raw<'a>,
+    #[serde(borrow)]
+    finish_reason: Raw<'a>,
+}
+
+#[derive(Deserialize, Default)]
+struct Delta<'a> {
+    #[serde(borrow)]
+    content: Raw<'a>,
+    #[serde(borrow)]
+    refusal: Raw<'a>,
+    #[serde(borrow)]
+    reasoning_content: Raw<'a>,
+    #[serde(borrow)]
+    reasoning: Raw<'a>,
+    #[serde(borrow)]
+    tool_calls: Raw<'a>,
+    #[serde(borrow)]
+    function_call: Raw<'a>,
+}
+
+#[derive(Deserialize, Default)]
+struct Call<'a> {
+    #[serde(borrow)]
+    index: Raw<'a>,
+    #[serde(borrow)]
+    id: Raw<'a>,
+    #[serde(borrow)]
+    function: Raw<'a>,
+}
+
+#[derive(Deserialize, Default)]
+struct Function<'a> {
+    #[serde(borrow)]
+    name: Raw<'a>,
+    #[serde(borrow)]
+    arguments: Raw<'a>,
+}
+
+impl Api for OpenAiChat {
+    fn event(&mut self, text: &str, answer: &mut Answer, said: &mut Vec<Said>) {
+        let Some(chunk) = line::object::<Chunk<'_>>(text, said) else { return };
+        let object = fields::text(chunk.object);
+        if chunk.error.is_some() {
+            return answer.fail(failure::told(chunk.error), said);
+        }
+        if object.as_deref() == Some("error") {
+            return answer.fail(failure::told(whole(text)), said);
+        }
+        if chunk.choices.is_none() && chunk.usage.is_none() {
+            let name = fields::text(chunk.kind).or(object).unwrap_or("untyped".into());
+            return said.push(notice(&name, JsonText::new_unchecked(text)));
+        }
+        answer.introduce(chunk.id, chunk.model, said);
+        answer.cost(chunk.usage);
+        for choice in fields::elements(chunk.choices) {
+            let choice: Choice<'_> = fields::read(Some(choice));
+            if fields::number(choice.index).unwrap_or(0) == 0 {
+                self.choice(&choice, answer, said);
+            }
+        }
+    }
+}
+
+impl OpenAiChat {
+    fn choice(&mut self, choice: &Choice<'_>, answer: &mut Answer, said: &mut Vec<Said>) {
+        let delta: Delta<'_> = fields::read(choice.delta.or(choice.message));
+        let place = |piece, inner| Place { piece, outer: 0, inner };
+        answer.say(place(Piece::Reasoning, 0), delta.reasoning_content.or(delta.reasoning), said);
+        answer.say(place(Piece::Text, 0), delta.content, said);
+        answer.say(place(Piece::Text, 1), delta.refusal, said);
+        for raw in fields::elements(delta.tool_calls) {
+            let call: Call<'_> = fields::read(Some(raw));
+            self.call(&call, call.function, answer, said);
+        }
+        if delta.function_call.is_some() {
+            self.call(&Call::default(), delta.function_call, answer, said);
+        }
+        self.refused |= fields::text(delta.refusal).is_some_and(|refusal| !refusal.is_empty());
+        if let Some(reason) = fields::text(choice.finish_reason) {
+            // To the API, a refusal is an answer that has ended as others do.
+            answer.stopped(Some(if self.refused { "refusal".into() } else { reason }));
+            answer.is_whole(said);
+        }
+    }
+
+    /// Only the first fragment of a call has its id and its name.
+    fn call(&mut self, call: &Call<'_>, function: Raw<'_>, answer: &mut Answer, said: &mut Vec<Said>) {
+        let function: Function<'_> = fields::read(function);
+        let id = fields::text(call.id).filter(|id| !id.is_empty());
+        let index = fields::number(call.index).unwrap_or_else(|| match &id {
+            // Without numbers, an id begins a call.
+            Some(_) => answer.calls(),
+            None => self.last_call,
+        });
+        self.last_call = index;
+        let place = Place { piece: Piece::ToolInput, outer: 0, inner: index };
+        let tool = fields::text(function.name);
+        if id.is_some() || tool.is_some() {
+            let call = ContentBlock::ToolUse {
+                call: id.unwrap_or_default().into_owned(),
+                tool: tool.unwrap_or_default().into_owned(),
+                // Some give it as an object, where others give fragments of its text.
+                input: fields::object(function.arguments).unwrap_or_else(|| JsonText::new_unchecked("{}")),
+            };
+            answer.start(place, call);
+        }
+        answer.say(place, function.arguments, said);
+    }
+}
+
+/// The event as a value of its own.
+fn whole(text: &str) -> Raw<'_> {
+    serde_json::from_str::<&RawValue>(text).ok()
+}

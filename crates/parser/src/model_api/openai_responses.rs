@@ -1,0 +1,296 @@
+//! The Responses API of `OpenAI`.
+//!
+//! | event | what is said |
+//! | --- | --- |
+//! | the first with a `response` | notice `init` with id and model |
+//! | `response.output_text.delta`, `response.refusal.delta` | a delta of text |
+//! | `response.reasoning_text.delta`, `response.reasoning_summary_text.delta` | a delta of reasoning |
+//! | `response.function_call_arguments.delta`, `response.custom_tool_call_input.delta` | a delta of tool input |
+//! | `….done` of these, `response.output_item.done` | what the deltas lack; of a tool call, the call |
+//! | `response.output_item.added` | nothing: it says which tool is called |
+//! | `response.completed`, `response.incomplete` | [`Said::End`], usage, [`Said::Close`]; before it the whole answer, where no event has said any of it |
+//! | `response.failed`, `error` | an error, and [`Said::Close`] with it |
+//! | `response.cancelled` | the same: it was not this program that has cancelled it |
+//! | `response.queued`, `….in_progress`, `….searching` and the like; parts that are added or done; annotations | nothing |
+//! | of any other type | notice with the type for a name |
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokenrail_domain::{ContentBlock, ErrorClass, JsonText, Said};
+
+use super::answer::{Answer, Place};
+use super::{Api, failure};
+use crate::errors::agent_error;
+use crate::fields::{self, Raw};
+use crate::line::{self, notice};
+use crate::open_message::Piece;
+
+/// Its parts have a place in an item, and its items a place in the answer.
+#[derive(Debug, Default)]
+pub(super) struct OpenAiResponses {
+    /// The model has said why it does not answer.
+    refused: bool,
+}
+
+/// Where the parts of reasoning begin that are a summary: an item may have both.
+const SUMMARY: u32 = 1 << 31;
+
+#[derive(Deserialize)]
+struct Event<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Raw<'a>,
+    #[serde(borrow)]
+    response: Raw<'a>,
+    #[serde(borrow)]
+    output_index: Raw<'a>,
+    #[serde(borrow)]
+    content_index: Raw<'a>,
+    #[serde(borrow)]
+    summary_index: Raw<'a>,
+    #[serde(borrow)]
+    item: Raw<'a>,
+    #[serde(borrow)]
+    delta: Raw<'a>,
+    #[serde(borrow)]
+    text: Raw<'a>,
+    #[serde(borrow)]
+    refusal: Raw<'a>,
+    #[serde(borrow)]
+    arguments: Raw<'a>,
+    #[serde(borrow)]
+    input: Raw<'a>,
+    #[serde(borrow)]
+    error: Raw<'a>,
+}
+
+#[derive(Deserialize, Default)]
+struct Response<'a> {
+    #[serde(borrow)]
+    id: Raw<'a>,
+    #[serde(borrow)]
+    model: Raw<'a>,
+    #[serde(borrow)]
+    output: Raw<'a>,
+    #[serde(borrow)]
+    usage: Raw<'a>,
+    #[serde(borrow)]
+    error: Raw<'a>,
+    #[serde(borrow)]
+    incomplete_details: Raw<'a>,
+}
+
+#[derive(Deserialize, Default)]
+struct Item<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Raw<'a>,
+    #[serde(borrow)]
+    id: Raw<'a>,
+    #[serde(borrow)]
+    call_id: Raw<'a>,
+    #[serde(borrow)]
+    name: Raw<'a>,
+    #[serde(borrow)]
+    arguments: Raw<'a>,
+    #[serde(borrow)]
+    input: Raw<'a>,
+    #[serde(borrow)]
+    content: Raw<'a>,
+    #[serde(borrow)]
+    summary: Raw<'a>,
+}
+
+#[derive(Deserialize, Default)]
+struct Content<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Raw<'a>,
+    #[serde(borrow)]
+    text: Raw<'a>,
+    #[serde(borrow)]
+    refusal: Raw<'a>,
+}
+
+#[derive(Deserialize, Default)]
+struct Incomplete<'a> {
+    #[serde(borrow)]
+    reason: Raw<'a>,
+}
+
+impl Api for OpenAiResponses {
+    fn event(&mut self, text: &str, answer: &mut Answer, said: &mut Vec<Said>) {
+        let Some(event) = line::object::<Event<'_>>(text, said) else { return };
+        let kind = fields::text(event.kind).unwrap_or_default();
+        self.refused |= kind.starts_with("response.refusal.");
+        if let Some((place, field)) = place(&kind, &event) {
+            return match field {
+                Some(whole) => repeat(place, whole, answer, said),
+                None => answer.say(place, event.delta, said),
+            };
+        }
+        let response: Response<'_> = fields::read(event.response);
+        answer.introduce(response.id, response.model, said);
+        match &*kind {
+            "response.output_item.added" => item_added(event.output_index, event.item, answer),
+            "response.output_item.done" => item_done(event.output_index, event.item, answer, said),
+            "response.completed" | "response.incomplete" => self.ended(&response, answer, said),
+            "response.failed" => {
+                answer.cost(response.usage);
+                answer.fail(failure::told(response.error), said);
+            }
+            "response.cancelled" => {
+                let text = "the upstream has cancelled its answer".to_owned();
+                answer.fail(agent_error(ErrorClass::Unknown, None, text), said);
+            }
+            "error" => answer.fail(failure::told(event.error.or_else(|| whole(text))), said),
+            "" if event.error.is_some() => answer.fail(failure::told(event.error), said),
+            silent if is_silent(silent) => {}
+            "" => said.push(notice("untyped", JsonText::new_unchecked(text))),
+            other => said.push(notice(other, JsonText::new_unchecked(text))),
+        }
+    }
+}
+
+impl OpenAiResponses {
+    fn ended(&mut self, response: &Response<'_>, answer: &mut Answer, said: &mut Vec<Said>) {
+        // Only where nothing else has said it: not all number their items here as they did before.
+        let output = if answer.is_empty() { fields::elements(response.output) } else { Vec::new() };
+        for (index, item) in output.into_iter().enumerate() {
+            let index = index.to_string();
+            item_done(serde_json::from_str::<&RawValue>(&index).ok(), Some(item), answer, said);
+        }
+        answer.cost(response.usage);
+        let incomplete: Incomplete<'_> = fields::read(response.incomplete_details);
+        let reason = match fields::text(incomplete.reason) {
+            Some(reason) => reason,
+            None if self.refused => "refusal".into(),
+            None if answer.calls() > 0 => "tool_use".into(),
+            None => "end_turn".into(),
+        };
+        answer.stopped(Some(reason));
+        answer.complete(said);
+    }
+}
+
+/// The place that an event is about, and the whole of it where that is what it has.
+fn place<'a>(kind: &str, event: &Event<'a>) -> Option<(Place, Option<Raw<'a>>)> {
+    let (of, is_done) = match kind.rsplit_once('.')? {
+        (of, "delta") => (of, false),
+        (of, "done") => (of, true),
+        _ => return None,
+    };
+    let at = |piece, inner| Place::new(piece, event.output_index, inner);
+    let (place, whole) = match of {
+        "response.output_text" => (at(Piece::Text, event.content_index), event.text),
+        "response.refusal" => (at(Piece::Text, event.content_index), event.refusal),
+        "response.reasoning_text" => (at(Piece::Reasoning, event.content_index), event.text),
+        "response.reasoning_summary_text" => (summary(at(Piece::Reasoning, event.summary_index)), event.text),
+        "response.function_call_arguments" => (at(Piece::ToolInput, None), event.arguments),
+        "response.custom_tool_call_input" => (at(Piece::ToolInput, None), event.input),
+        _ => return None,
+    };
+    Some((place, is_done.then_some(whole)))
+}
+
+fn summary(place: Place) -> Place {
+    Place { inner: place.inner | SUMMARY, ..place }
+}
+
+/// The whole of a part comes.
+fn repeat(place: Place, whole: Raw<'_>, answer: &mut Answer, said: &mut Vec<Said>) {
+    let text = || fields::text(whole).map(Cow::into_owned);
+    match place.piece {
+        Piece::ToolInput => answer.repeat_input(place, whole, said),
+        Piece::Reasoning => {
+            if let Some(text) = text() {
+                answer.repeat(place, ContentBlock::Reasoning(text), said);
+            }
+        }
+        Piece::Text | Piece::Other => {
+            if let Some(text) = text() {
+                answer.repeat(place, ContentBlock::Text(text), said);
+            }
+        }
+    }
+}
+
+fn call(item: &Item<'_>) -> ContentBlock {
+    ContentBlock::ToolUse {
+        call: fields::text(item.call_id.or(item.id)).unwrap_or_default().into_owned(),
+        tool: fields::text(item.name.or(item.kind)).unwrap_or_default().into_owned(),
+        input: JsonText::new_unchecked("{}"),
+    }
+}
+
+fn is_call(kind: Option<&str>) -> bool {
+    matches!(kind, Some("function_call" | "custom_tool_call" | "mcp_call"))
+}
+
+fn item_added(output_index: Raw<'_>, raw: Raw<'_>, answer: &mut Answer) {
+    let item: Item<'_> = fields::read(raw);
+    if is_call(fields::text(item.kind).as_deref()) {
+        answer.start(Place::new(Piece::ToolInput, output_index, None), call(&item));
+    }
+}
+
+/// An item is complete: what was not said of it by then is said now.
+fn item_done(output_index: Raw<'_>, raw: Raw<'_>, answer: &mut Answer, said: &mut Vec<Said>) {
+    let item: Item<'_> = fields::read(raw);
+    let kind = fields::text(item.kind);
+    let at = |piece, inner: usize| Place { inner: inner as u32, ..Place::new(piece, output_index, None) };
+    match (kind.as_deref(), raw) {
+        (kind, _) if is_call(kind) => {
+            let place = at(Piece::ToolInput, 0);
+            answer.start(place, call(&item));
+            answer.repeat_input(place, item.arguments.or(item.input), said);
+            answer.complete_call(place, said);
+        }
+        (Some("message"), _) => {
+            for (index, part) in fields::elements(item.content).into_iter().enumerate() {
+                let part: Content<'_> = fields::read(Some(part));
+                repeat(at(Piece::Text, index), part.text.or(part.refusal), answer, said);
+            }
+        }
+        (Some("reasoning"), _) => {
+            for (index, part) in fields::elements(item.summary).into_iter().enumerate() {
+                let part: Content<'_> = fields::read(Some(part));
+                repeat(summary(at(Piece::Reasoning, index)), part.text, answer, said);
+            }
+            for (index, part) in fields::elements(item.content).into_iter().enumerate() {
+                let part: Content<'_> = fields::read(Some(part));
+                if fields::text(part.kind).as_deref() == Some("reasoning_text") {
+                    repeat(at(Piece::Reasoning, index), part.text, answer, said);
+                }
+            }
+        }
+        // A tool that the API runs itself: as given.
+        (_, Some(raw)) => {
+            answer.start(at(Piece::Other, 0), ContentBlock::Other(JsonText::new_unchecked(raw.get())));
+        }
+        (_, None) => {}
+    }
+}
+
+/// Events about how something goes on that shows nothing by itself.
+fn is_silent(kind: &str) -> bool {
+    const STATES: [&str; 10] = [
+        "created",
+        "queued",
+        "in_progress",
+        "searching",
+        "interpreting",
+        "generating",
+        "completed",
+        "added",
+        "done",
+        "compacting",
+    ];
+    kind.strip_prefix("response.")
+        .and_then(|kind| kind.rsplit('.').next())
+        .is_some_and(|s| STATES.contains(&s))
+}
+
+/// The event as a value of its own.
+fn whole(text: &str) -> Raw<'_> {
+    serde_json::from_str::<&RawValue>(text).ok()
+}

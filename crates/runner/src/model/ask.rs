@@ -1,0 +1,232 @@
+//! What happens in the process that asks.
+
+use std::env;
+use std::error::Error;
+use std::io::{self, Read as _, Write};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use bytes::Bytes;
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use reqwest::{Client, Response, StatusCode, redirect};
+use tokenrail_domain::ErrorClass;
+use tokio::runtime;
+use tokio::time::timeout;
+
+use super::body::{body, url};
+use super::order::ModelOrder;
+use super::report::{Failure, Own, Printer};
+use super::{ModelApi, ModelLimits};
+use crate::SseDecoder;
+
+/// The version of Anthropic's API.
+const ANTHROPIC_VERSION: (HeaderName, HeaderValue) =
+    (HeaderName::from_static("anthropic-version"), HeaderValue::from_static("2023-06-01"));
+
+/// Asks a model once, as standard input says, and prints the answer as it comes.
+///
+/// The body of the internal command `model <API>`. It handles no signal: what ends the process closes the
+/// connection. Exit code 0 says that all was printed that there is to say, be it an answer or an error.
+///
+/// # Panics
+/// Where the program has not installed a default crypto provider for `rustls`.
+pub fn ask_model(api: ModelApi) -> ExitCode {
+    match read_order().and_then(|order| ask(api, &order)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // It is read with what the process has written to standard error; where that fails, the code must do.
+            let _ = writeln!(io::stderr(), "the model cannot be asked: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn read_order() -> io::Result<ModelOrder> {
+    let mut text = Vec::new();
+    io::stdin().lock().read_to_end(&mut text)?;
+    Ok(serde_json::from_slice(&text)?)
+}
+
+fn ask(api: ModelApi, order: &ModelOrder) -> io::Result<()> {
+    let key = order.api_key_env.as_ref().and_then(|variable| env::var(variable).ok());
+    let mut printer = Printer::new(io::stdout().lock(), key.as_deref());
+    let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let answer = match request(api, order, key.as_deref()).await {
+            Ok(response) => copy(response, &order.limits, &mut printer).await?,
+            Err(failure) => Err(failure),
+        };
+        printer.own(&match answer {
+            Ok(()) => Own::End,
+            Err(failure) => Own::Error(failure),
+        })
+    })
+}
+
+/// Asks; the answer has begun then.
+async fn request(api: ModelApi, order: &ModelOrder, key: Option<&str>) -> Result<Response, Failure> {
+    let limits = &order.limits;
+    let unusable = |error: &dyn Error| {
+        let text = format!("the request cannot be made: {}", with_causes(error));
+        Failure::new(ErrorClass::InvalidRequest, "upstream_unreachable", text)
+    };
+    // No redirect is followed and no proxy of the environment used: prompt and key go where the configuration says
+    // and nowhere else.
+    let client = Client::builder()
+        .no_proxy()
+        .redirect(redirect::Policy::none())
+        .connect_timeout(Duration::from_millis(limits.connect_timeout_ms))
+        .build()
+        .map_err(|error| unusable(&error))?;
+    let headers = headers(api, key).map_err(|error| unusable(&error))?;
+    let body = body(api, order).to_string();
+    let request = client.post(url(api, &order.base_url)).headers(headers).body(body);
+    match timeout(Duration::from_millis(limits.idle_timeout_ms), request.send()).await {
+        Ok(Ok(response)) => Ok(response),
+        Ok(Err(error)) => {
+            let text = format!(
+                "the upstream {} cannot be reached: {}",
+                order.base_url,
+                with_causes(&error.without_url())
+            );
+            Err(Failure::new(ErrorClass::Network, "upstream_unreachable", text))
+        }
+        Err(_) => Err(idle(limits)),
+    }
+}
+
+fn headers(api: ModelApi, key: Option<&str>) -> Result<HeaderMap, reqwest::header::InvalidHeaderValue> {
+    let mut headers = HeaderMap::new();
+    headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if api == ModelApi::Anthropic {
+        headers.extend([ANTHROPIC_VERSION]);
+    }
+    if let Some(key) = key {
+        let (name, value) = match api {
+            ModelApi::Anthropic => (HeaderName::from_static("x-api-key"), key.to_owned()),
+            ModelApi::OpenAiChat | ModelApi::OpenAiResponses => (AUTHORIZATION, format!("Bearer {key}")),
+        };
+        let mut value = HeaderValue::try_from(value)?;
+        value.set_sensitive(true);
+        headers.insert(name, value);
+    }
+    Ok(headers)
+}
+
+/// Prints the answer's events until it ends. The outer error: they cannot be printed.
+async fn copy<W: Write>(
+    mut response: Response,
+    limits: &ModelLimits,
+    printer: &mut Printer<W>,
+) -> io::Result<Result<(), Failure>> {
+    if let Some(failure) = refusal(&mut response, limits, printer).await {
+        return Ok(Err(failure));
+    }
+    let mut decoder = SseDecoder::new(limits.event_bytes);
+    let mut events = Vec::new();
+    loop {
+        let chunk = match chunk(&mut response, limits).await {
+            Ok(Some(chunk)) => chunk,
+            Ok(None) => return Ok(Ok(())),
+            Err(failure) => return Ok(Err(failure)),
+        };
+        let read = decoder.feed(&chunk, &mut events);
+        for event in events.drain(..) {
+            printer.event(&event.data)?;
+        }
+        if let Err(overflow) = read {
+            let failure = Failure::new(
+                ErrorClass::Protocol,
+                "upstream_protocol",
+                format!("{overflow} (limits.line_bytes)"),
+            );
+            return Ok(Err(failure));
+        }
+    }
+}
+
+/// More of the answer; none where it has ended.
+async fn chunk(response: &mut Response, limits: &ModelLimits) -> Result<Option<Bytes>, Failure> {
+    match timeout(Duration::from_millis(limits.idle_timeout_ms), response.chunk()).await {
+        Ok(Ok(chunk)) => Ok(chunk),
+        Ok(Err(error)) => {
+            let text = format!("the connection to the upstream broke: {}", with_causes(&error.without_url()));
+            Err(Failure::new(ErrorClass::Network, "upstream_dropped", text))
+        }
+        Err(_) => Err(idle(limits)),
+    }
+}
+
+fn idle(limits: &ModelLimits) -> Failure {
+    let seconds = limits.idle_timeout_ms / 1000;
+    let text = format!("the upstream has said nothing for {seconds} seconds (limits.idle_timeout_s)");
+    Failure::new(ErrorClass::Timeout, "upstream_idle", text)
+}
+
+/// Why the answer is no stream of events; none where it is one.
+async fn refusal<W: Write>(
+    response: &mut Response,
+    limits: &ModelLimits,
+    printer: &Printer<W>,
+) -> Option<Failure> {
+    let status = response.status();
+    let header = |name: &HeaderName| response.headers().get(name)?.to_str().ok();
+    let media_type = header(&CONTENT_TYPE).unwrap_or("nothing that has a type").to_owned();
+    if status.is_success() && media_type.trim_start().starts_with("text/event-stream") {
+        return None;
+    }
+    let retry_after_ms = header(&HeaderName::from_static("retry-after-ms"))
+        .and_then(|value| value.parse().ok())
+        .or_else(|| Some(u64::from(header(&RETRY_AFTER)?.parse::<u32>().ok()?) * 1000));
+    let body = beginning(response, limits, printer.bytes_to_read(limits.error_bytes)).await;
+    let body = Some(printer.quoted(&body, limits.error_bytes).into_owned()).filter(|body| !body.is_empty());
+    if status.is_success() {
+        let text = format!("the upstream answered with {media_type} instead of events");
+        return Some(Failure { body, ..Failure::new(ErrorClass::Protocol, "upstream_protocol", text) });
+    }
+    let hint = if status.is_redirection() { "; redirects are not followed" } else { "" };
+    let text = format!("the upstream answered {status}{hint}");
+    let failure = Failure::new(class(status), "upstream_refused", text);
+    Some(Failure { status: Some(status.as_u16()), retry_after_ms, body, ..failure })
+}
+
+/// Any failure of the API counts as overload: what can be done about it is the same, to try again later.
+fn class(status: StatusCode) -> ErrorClass {
+    match status.as_u16() {
+        401 | 403 | 407 => ErrorClass::Authentication,
+        408 | 504 => ErrorClass::Timeout,
+        429 => ErrorClass::RateLimit,
+        400..500 => ErrorClass::InvalidRequest,
+        500..600 => ErrorClass::Overloaded,
+        _ => ErrorClass::Protocol,
+    }
+}
+
+/// The beginning of the answer, or of what comes of it in time.
+async fn beginning(response: &mut Response, limits: &ModelLimits, bytes_max: usize) -> Vec<u8> {
+    let mut body = Vec::new();
+    let read = async {
+        while let Ok(Some(chunk)) = response.chunk().await {
+            body.extend_from_slice(&chunk[..chunk.len().min(bytes_max - body.len())]);
+            if body.len() == bytes_max {
+                break;
+            }
+        }
+    };
+    // What has come when the time is up must do.
+    let _ = timeout(Duration::from_millis(limits.connect_timeout_ms), read).await;
+    body
+}
+
+/// The error with what has caused it.
+fn with_causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}

@@ -1,0 +1,156 @@
+//! What the process prints: the events of the answer, and lines of its own between them.
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+
+use memchr::memmem::Finder;
+use serde::Serialize;
+use tokenrail_domain::ErrorClass;
+
+/// What a line of the process's own begins with, and no line of an API.
+const OWN: &[u8] = b"{\"tokenrail\":\"";
+/// A shorter key is none, and would be found in every other word.
+const KEY_BYTES_MIN: usize = 8;
+
+/// Prints lines, each at once: whoever follows waits for it.
+pub(super) struct Printer<W> {
+    out: W,
+    /// What must not be printed.
+    secret: Option<Finder<'static>>,
+}
+
+/// One line of the process's own.
+#[derive(Debug, Serialize)]
+#[serde(tag = "tokenrail", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub(super) enum Own {
+    /// There is no answer, or no more of it.
+    Error(Failure),
+    /// The answer has ended as its length says, or with its connection.
+    End,
+}
+
+/// Why there is no answer, or no more of it.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Failure {
+    pub(super) text: String,
+    pub(super) class: &'static str,
+    pub(super) code: &'static str,
+    /// The HTTP status, where the API has refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) status: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) retry_after_ms: Option<u64>,
+    /// What the API has said then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) body: Option<String>,
+    /// It ends the turn.
+    #[serde(rename = "final")]
+    pub(super) is_final: bool,
+}
+
+impl Failure {
+    pub(super) fn new(class: ErrorClass, code: &'static str, text: String) -> Self {
+        let class = class.as_str();
+        Self { text, class, code, status: None, retry_after_ms: None, body: None, is_final: true }
+    }
+}
+
+impl<W: Write> Printer<W> {
+    pub(super) fn new(out: W, key: Option<&str>) -> Self {
+        let secret = key.filter(|key| KEY_BYTES_MIN <= key.len());
+        Self { out, secret: secret.map(|key| Finder::new(key.as_bytes()).into_owned()) }
+    }
+
+    /// Prints the data of one event. In valid JSON a line break means nothing, so it becomes a blank.
+    pub(super) fn event(&mut self, data: &[u8]) -> io::Result<()> {
+        if data.is_empty() {
+            return Ok(());
+        }
+        let mut line = Vec::with_capacity(data.len() + 2);
+        if data.starts_with(OWN) {
+            line.push(b' ');
+        }
+        line.extend_from_slice(data);
+        for byte in &mut line {
+            if *byte == b'\n' || *byte == b'\r' {
+                *byte = b' ';
+            }
+        }
+        self.line(line)
+    }
+
+    pub(super) fn own(&mut self, own: &Own) -> io::Result<()> {
+        self.line(serde_json::to_vec(own)?)
+    }
+
+    fn line(&mut self, mut line: Vec<u8>) -> io::Result<()> {
+        self.hide_secret(&mut line);
+        line.push(b'\n');
+        self.out.write_all(&line)?;
+        self.out.flush()
+    }
+
+    /// An API that tells what was wrong with a key may quote it.
+    fn hide_secret(&self, line: &mut [u8]) {
+        let Some(secret) = &self.secret else { return };
+        while let Some(at) = secret.find(line) {
+            line[at..at + secret.needle().len()].fill(b'*');
+        }
+    }
+
+    /// A text of the API's without the key, cut to its length.
+    pub(super) fn quoted<'a>(&self, text: &'a [u8], bytes_max: usize) -> Cow<'a, str> {
+        let mut text = text.to_vec();
+        // First the key, so that not a half of it stays behind.
+        self.hide_secret(&mut text);
+        text.truncate(bytes_max);
+        Cow::Owned(String::from_utf8_lossy(&text).trim().to_owned())
+    }
+
+    /// How much must be read of a text that is cut to that length, so that no part of the key stays at its end.
+    pub(super) fn bytes_to_read(&self, bytes_max: usize) -> usize {
+        bytes_max + self.secret.as_ref().map_or(0, |secret| secret.needle().len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn printed(print: impl FnOnce(&mut Printer<&mut Vec<u8>>)) -> String {
+        let mut out = Vec::new();
+        print(&mut Printer::new(&mut out, Some("sk-1234567890")));
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn an_event_is_one_line_byte_for_byte() {
+        let data = "{\"a\":\"\u{2028}\\n👩‍👩‍👧‍👦\"}";
+        assert_eq!(printed(|out| out.event(data.as_bytes()).unwrap()), format!("{data}\n"));
+        assert_eq!(printed(|out| out.event(b"{\n\"a\":\r1}").unwrap()), "{ \"a\": 1}\n");
+        assert_eq!(printed(|out| out.event(b"").unwrap()), "");
+    }
+
+    #[test]
+    fn nobody_else_writes_lines_of_our_own() {
+        let forged = br#"{"tokenrail":"end"}"#;
+        assert_eq!(printed(|out| out.event(forged).unwrap()), " {\"tokenrail\":\"end\"}\n");
+        assert_eq!(printed(|out| out.own(&Own::End).unwrap()), "{\"tokenrail\":\"end\"}\n");
+        let failure = Failure::new(ErrorClass::Timeout, "upstream_idle", "late".to_owned());
+        let line =
+            r#"{"tokenrail":"error","text":"late","class":"timeout","code":"upstream_idle","final":true}"#;
+        assert_eq!(printed(|out| out.own(&Own::Error(failure)).unwrap()), format!("{line}\n"));
+    }
+
+    #[test]
+    fn the_key_is_never_printed() {
+        let twice = b"{\"a\":\"sk-1234567890 sk-1234567890\"}";
+        let hidden = "{\"a\":\"************* *************\"}\n";
+        assert_eq!(printed(|out| out.event(twice).unwrap()), hidden);
+        printed(|out| {
+            let read = out.bytes_to_read(8);
+            assert_eq!(out.quoted(&b"wrong: sk-1234567890"[..read.min(20)], 8), "wrong: *");
+        });
+    }
+}
