@@ -3,7 +3,8 @@
 use tokenrail_ports::{Abilities, IMessageParser};
 
 use crate::{
-    ClaudeParser, CodexParser, GeminiParser, JsonlMapping, JsonlParser, OpencodeParser, PlainTextParser,
+    AcpParser, ClaudeParser, CodexParser, GeminiParser, JsonlMapping, JsonlParser, OpencodeParser,
+    PlainTextParser,
 };
 
 /// One agent format: a name, what agents of it can do, and who reads it.
@@ -15,7 +16,8 @@ pub struct Format {
 }
 
 /// Each format with its parser, in alphabetical order: a new one is one more row.
-const FORMATS: [Format; 8] = [
+const FORMATS: [Format; 9] = [
+    Format { name: "acp", abilities: ALL_ABILITIES, make: |_| Box::new(AcpParser::new()) },
     Format {
         name: "claude",
         abilities: abilities(true, true, true),

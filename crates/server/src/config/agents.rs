@@ -57,6 +57,8 @@ pub struct ConverseConfig {
     pub permission_timeout_s: u64,
     /// What becomes of it then.
     pub permission_default: Unanswered,
+    /// Whether the program may ask for files in the folder that it works in.
+    pub files: bool,
 }
 
 /// `runner = "proxy"`: a service that runs the agent and sends its lines.
@@ -98,6 +100,7 @@ pub(super) struct AgentTable {
     interrupt: Option<bool>,
     permission_timeout_s: Option<u64>,
     permission_default: Option<Unanswered>,
+    files: Option<bool>,
     cwd_roots: Option<Vec<PathBuf>>,
     url: Option<String>,
     transcript: Option<String>,
@@ -105,25 +108,29 @@ pub(super) struct AgentTable {
 }
 
 /// The keys of each runner, beside those that all have.
-const KEYS: [(&str, &[&str]); 3] = [
-    (
-        "process",
-        &[
-            "program",
-            "args",
-            "resume_args",
-            "model_args",
-            "env",
-            "pass_env",
-            "interrupt",
-            "prompt",
-            "permission_timeout_s",
-            "permission_default",
-        ],
-    ),
+const KEYS: [(&str, &[&str]); 4] = [
+    ("process", &PROCESS_KEYS),
+    ("acp", &PROCESS_KEYS),
     ("proxy", &["url"]),
     ("replay", &["transcript", "speed"]),
 ];
+
+const PROCESS_KEYS: [&str; 11] = [
+    "program",
+    "args",
+    "resume_args",
+    "model_args",
+    "env",
+    "pass_env",
+    "interrupt",
+    "prompt",
+    "permission_timeout_s",
+    "permission_default",
+    "files",
+];
+
+/// The runner, and the format, of agents that speak the Agent Client Protocol.
+const ACP: &str = "acp";
 
 /// A key, and what is wrong with it.
 type Wrong = (&'static str, String);
@@ -160,12 +167,19 @@ impl AgentTable {
     /// # Errors
     /// The key that is wrong, and why.
     pub(super) fn check(self, home: Option<&Path>) -> Result<AgentConfig, Wrong> {
-        let format = self.format.as_deref().unwrap_or("claude");
+        let speaks_acp = self.runner.as_deref() == Some(ACP);
+        let format = self.format.as_deref().unwrap_or(if speaks_acp { ACP } else { "claude" });
         let Some(format) = Format::named(format) else {
             let names = || formats().map(|format| format.name);
             let (what, known) = (with_suggestion(format, names()), names().collect::<Vec<_>>().join(", "));
             return Err(("format", format!("format is {what}; known are {known}")));
         };
+        if speaks_acp && format.name != ACP {
+            return Err((
+                "format",
+                format!("format is {:?}, and runner = \"acp\" has but \"acp\"", format.name),
+            ));
+        }
         if self.jsonl.is_some() && format.name != "jsonl" {
             let what = format!("jsonl means nothing to format = {:?}, but to \"jsonl\" alone", format.name);
             return Err(("jsonl", what));
@@ -176,7 +190,7 @@ impl AgentTable {
         let runner = self.runner.clone().unwrap_or_else(|| "process".to_owned());
         let Some((_, keys)) = KEYS.iter().find(|(known, _)| *known == runner) else {
             let what = with_suggestion(&runner, KEYS.iter().map(|(known, _)| *known));
-            return Err(("runner", format!("runner is {what}; known are process, proxy, replay")));
+            return Err(("runner", format!("runner is {what}; known are process, acp, proxy, replay")));
         };
         self.check_keys(&runner, keys)?;
         let runner = match runner.as_str() {
@@ -200,6 +214,7 @@ impl AgentTable {
             ("interrupt", self.interrupt.is_some()),
             ("permission_timeout_s", self.permission_timeout_s.is_some()),
             ("permission_default", self.permission_default.is_some()),
+            ("files", self.files.is_some()),
             ("url", self.url.is_some()),
             ("transcript", self.transcript.is_some()),
             ("speed", self.speed.is_some()),
@@ -249,6 +264,7 @@ impl AgentTable {
         let given = [
             ("permission_timeout_s", self.permission_timeout_s.is_some()),
             ("permission_default", self.permission_default.is_some()),
+            ("files", self.files.is_some()),
         ];
         let Some(usual) = usual else {
             let given = given.into_iter().find(|(_, is_given)| *is_given);
@@ -256,6 +272,12 @@ impl AgentTable {
                 Err((key, format!("{key} means nothing to format = {:?}: it asks nothing", format.name)))
             });
         };
+        if self.files.is_some() && usual.protocol != Protocol::Acp {
+            return Err((
+                "files",
+                format!("files means nothing to format = {:?}, but to \"acp\" alone", format.name),
+            ));
+        }
         if self.permission_timeout_s == Some(0) {
             return Err((
                 "permission_timeout_s",
@@ -265,6 +287,7 @@ impl AgentTable {
         Ok(Some(ConverseConfig {
             permission_timeout_s: self.permission_timeout_s.unwrap_or(usual.permission_timeout_s),
             permission_default: self.permission_default.unwrap_or(usual.permission_default),
+            files: self.files.unwrap_or(usual.files),
             ..usual
         }))
     }
