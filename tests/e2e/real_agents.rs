@@ -15,7 +15,7 @@ use crate::model_server::{Gate, ModelServer, Reply};
 use crate::real_clients::clients;
 
 /// How long a program may take over something: some take most of a minute of processor time to start.
-const SLOW: Duration = Duration::from_mins(5);
+pub(crate) const SLOW: Duration = Duration::from_mins(5);
 
 const HARD_TEXT: [&str; 5] =
     ["Grüße 👩‍👩‍👧‍👦, ", "世界! ", "a\ttab, ", "e\u{301} ", "🙂\n```rust\nfn main() {}\n```"];
@@ -44,7 +44,7 @@ pub(crate) fn fetched(folder: &str, candidates: &[&str]) -> PathBuf {
 }
 
 impl Agent {
-    fn start(&self, model: &ModelServer) -> (TestServer, tempfile::TempDir) {
+    pub(crate) fn start(&self, model: &ModelServer) -> (TestServer, tempfile::TempDir) {
         let home = tempfile::tempdir().unwrap();
         for (file, text) in (self.files)(model.url()) {
             let file = home.path().join(file);
@@ -158,7 +158,7 @@ fn pieces(events: &[Value]) -> Vec<&str> {
     deltas.map(|event| event["content"].as_str().unwrap()).collect()
 }
 
-async fn ended(server: &TestServer, id: &str) -> Value {
+pub(crate) async fn ended(server: &TestServer, id: &str) -> Value {
     let ended = |agent: &Value| agent["endedAt"].is_string() && agent["status"] != "running";
     server.wait_within(SLOW, id, ended).await
 }

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::real_agents::{Agent, fetched, stories};
 
-const CODEX: Agent = Agent {
+pub(crate) const CODEX: Agent = Agent {
     kind: "codex",
     // The native program: the launcher beside it needs Node, and does nothing but start it.
     program: || {
@@ -27,3 +27,25 @@ const CODEX: Agent = Agent {
 };
 
 stories!(CODEX);
+
+/// `app-server`, which is spoken with.
+mod app_server {
+    use serde_json::{Value, json};
+
+    use super::CODEX;
+    use crate::real_agents::{Agent, stories};
+    use crate::real_questions::questions;
+
+    const APP_SERVER: Agent = Agent { kind: "codex-app-server", in_pieces: true, ..CODEX };
+
+    /// A command that goes beyond what it may do by itself.
+    fn forbidden(command: &str) -> (&'static str, Value) {
+        let input = json!({
+            "cmd": command, "sandbox_permissions": "require_escalated", "justification": "May I?"
+        });
+        ("exec_command", input)
+    }
+
+    stories!(APP_SERVER);
+    questions!(APP_SERVER, forbidden);
+}

@@ -195,6 +195,9 @@ fn is_final(refusal: &Refusal) -> bool {
         | Refusal::TypeMissing
         | Refusal::CwdNotAllowed(_)
         | Refusal::CursorAhead { .. }
+        | Refusal::QuestionUnknown(_)
+        | Refusal::QuestionSettled(_)
+        | Refusal::OptionUnknown { .. }
         | Refusal::KeyReused => true,
         Refusal::AtCapacity | Refusal::ShuttingDown => false,
         Refusal::Store(error) => !error.is_transient(),

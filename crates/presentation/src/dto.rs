@@ -11,6 +11,7 @@ pub(crate) mod kelpie;
 pub(crate) mod letta;
 mod message;
 mod message_frames;
+mod permission;
 mod readable;
 mod requests;
 mod stream_frames;
@@ -33,11 +34,12 @@ pub(crate) use ai_sdk::{
 pub(crate) use client::{AskedStatus, ClientFrame, Subscribe, client_frame, unknown_message};
 pub(crate) use event_block::EventBlock;
 pub(crate) use frames::{
-    AgentCreated, AgentDeleted, AgentUpdated, Envelope, ErrorFrame, Heads, ResultDto, StreamComplete,
-    StreamError, StreamMessage, StreamStatus, Subscribed, Unsubscribed,
+    AgentCreated, AgentDeleted, AgentUpdated, Envelope, ErrorFrame, Heads, PermissionFrame, ResultDto,
+    StreamComplete, StreamError, StreamMessage, StreamStatus, Subscribed, Unsubscribed,
 };
 pub(crate) use message::{AgentMessageDto, MetadataDto};
 pub(crate) use message_frames::{MessageChunk, MessageEnd, MessageNew, MessageStart, MessageStatusFrame};
+pub(crate) use permission::{PermissionBody, PermissionStateDto, permission};
 pub(crate) use requests::{
     ChatBody, ImportBody, LaunchBody, ReplayBody, SendBody, TicketBody, launch, replay_speed, send,
     ticket_path,

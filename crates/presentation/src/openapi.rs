@@ -12,8 +12,8 @@ use utoipa::{Modify, OpenApi};
 
 use crate::dto::{
     AcceptedDto, AgentDto, AgentErrorDto, AgentMessageDto, AgentRefDto, AgentStatusDto, AgentTypeDto,
-    ChatBody, ImportBody, LaunchBody, MetadataDto, ReplayBody, SendBody, ServiceStatusDto, TicketBody,
-    TicketDto, TurnDto, TurnRecordSchema,
+    ChatBody, ImportBody, LaunchBody, MetadataDto, PermissionBody, PermissionStateDto, ReplayBody, SendBody,
+    ServiceStatusDto, TicketBody, TicketDto, TurnDto, TurnRecordSchema,
 };
 use crate::error::{Code, FieldProblem, ProblemDto};
 use crate::{chat, rest, ws};
@@ -24,14 +24,14 @@ use crate::{chat, rest, ws};
     paths(
         rest::launch, rest::list, rest::active, rest::get, rest::status, rest::cancel, rest::delete,
         rest::messages, rest::events, rest::send, rest::turns, rest::turn,
-        rest::export, rest::take_in, rest::replay,
+        rest::export, rest::take_in, rest::replay, rest::permission,
         rest::chat_say, rest::chat_stream, rest::chat_stop, chat::chat_socket,
         rest::types, rest::ticket, rest::health, rest::ready, rest::metrics, rest::problem,
         ws::open,
     ),
     components(schemas(
         AcceptedDto, AgentDto, AgentErrorDto, AgentMessageDto, AgentRefDto, AgentStatusDto, AgentTypeDto, ChatBody, FieldProblem,
-        ImportBody, LaunchBody, MetadataDto, ProblemDto, ReplayBody, SendBody, ServiceStatusDto, TicketBody, TicketDto,
+        ImportBody, LaunchBody, MetadataDto, PermissionBody, PermissionStateDto, ProblemDto, ReplayBody, SendBody, ServiceStatusDto, TicketBody, TicketDto,
         TurnDto, TurnRecordSchema,
     )),
     modifiers(&Token, &Problems),
@@ -139,6 +139,7 @@ fn problems(path: &str, method: &str) -> Vec<Code> {
             &[Code::CursorMalformed, Code::CursorAhead, Code::ValidationFailed, Code::NotAcceptable]
         }
         ("get", "/api/agents/{id}/export") | ("post", "/api/agents/{id}/replay") => &[Code::AgentActive],
+        ("post", "/api/agents/{id}/permissions/{requestId}") => &[Code::AlreadyResolved],
         ("post", "/api/chat") => {
             &[Code::RunnerUnknown, Code::AgentDeleted, Code::QueueFull, Code::IdempotencyMismatch]
         }

@@ -54,6 +54,7 @@ pub fn routes(config: &mut web::ServiceConfig, api: Api) {
         .service(resource("/api/agents/{id}/export", "GET, HEAD", [get().to(rest::export)]))
         .service(resource("/api/agents/{id}/replay", "POST", [post().to(rest::replay)]))
         .service(resource("/api/agents/{id}/cancel", "POST", [post().to(rest::cancel)]))
+        .service(resource("/api/agents/{id}/permissions/{request}", "POST", [post().to(rest::permission)]))
         .service(resource("/api/agent-types", "GET, HEAD", [get().to(rest::types)]))
         .service(resource("/api/tickets", "POST", [post().to(rest::ticket)]))
         .service(resource(

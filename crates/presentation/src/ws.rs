@@ -4,6 +4,7 @@
 //! frames already, shared by all who follow the agent. It is asked for more only when the socket takes more, so a
 //! slow client holds up nobody and there is no queue for it.
 
+mod answers;
 mod close;
 mod connection;
 pub(crate) mod echo;

@@ -97,6 +97,8 @@ fn size(said: &Said) -> usize {
         Said::End { rest, .. } => rest.len() * size_of_val(&rest[..]).min(64),
         Said::Session(session) => session.len(),
         Said::Close(close) => close.text.len(),
+        Said::Asked { question, options } => question.len() + options.iter().map(String::len).sum::<usize>(),
+        Said::Settled { question, option } => question.len() + option.as_ref().map_or(0, String::len),
         Said::NextTurn => 1,
     }
 }

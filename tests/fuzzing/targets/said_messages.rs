@@ -74,6 +74,7 @@ pub(crate) fn check(said: &[Said]) {
             }
             Said::Close(_) => (assembler, open) = <_>::default(),
             Said::NextTurn => (assembler, open, known, over) = <_>::default(),
+            Said::Asked { .. } | Said::Settled { .. } => {}
             Said::Session(session) => assert!(!session.is_empty()),
         }
         assert!(assembler.open_messages().eq(open.keys().copied()), "the same messages are open");

@@ -1,18 +1,27 @@
 //! What WebSocket clients say.
 
+use tokenrail_application::PermissionAnswer;
 use tokenrail_domain::{AgentId, JsonText};
 use uuid::Uuid;
 
 use crate::dialect::Dialect;
 use crate::dto::fields::Fields;
+use crate::dto::permission::chosen;
 use crate::error::{Code, Problem};
 
 /// What a client says over a WebSocket.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ClientFrame {
     Subscribe(Subscribe),
-    Unsubscribe { agent: AgentId },
+    Unsubscribe {
+        agent: AgentId,
+    },
     MessageStatus(AskedStatus),
+    /// An answer to a question of an agent.
+    Permission {
+        agent: AgentId,
+        answer: PermissionAnswer,
+    },
     Ping,
 }
 
@@ -66,6 +75,7 @@ pub(crate) fn client_frame(body: &[u8], depth: usize) -> Result<ClientFrame, Mis
                 .ok_or_else(|| Mistake::new(unknown_agent(), None))
         }
         "ping" => Ok(ClientFrame::Ping),
+        "permission" => permission(payload.as_bytes(), depth),
         "message.status" => message_status(payload.as_bytes(), depth).map(ClientFrame::MessageStatus),
         other => Err(nobody(Problem::field("type", advice(other)))),
     }
@@ -80,7 +90,7 @@ fn advice(kind: &str) -> &'static str {
         }
         "agent:send" | "agent:message" => "to say something, POST /api/agents/{agentId}/messages",
         "agent:cancel" | "agent:cancelled" => "to cancel, POST /api/agents/{agentId}/cancel",
-        _ => "one of: subscribe, unsubscribe, message.status, ping",
+        _ => "one of: subscribe, unsubscribe, message.status, permission, ping",
     }
 }
 
@@ -98,6 +108,16 @@ fn message_status(payload: &[u8], depth: usize) -> Result<AskedStatus, Mistake> 
         Ok(id) if message.len() == 36 => Ok(AskedStatus { message: id, agent }),
         _ => Err(Mistake::new(unknown_message(), agent)),
     }
+}
+
+fn permission(payload: &[u8], depth: usize) -> Result<ClientFrame, Mistake> {
+    let mut fields = Fields::read(payload, depth).map_err(|problem| Mistake::new(problem, None))?;
+    let agent = fields.agent();
+    let question = fields.required_text("requestId", |_| None);
+    let option = chosen(&mut fields);
+    fields.finish().map_err(|problem| Mistake::new(problem, agent))?;
+    let agent = agent.ok_or_else(|| Mistake::new(unknown_agent(), None))?;
+    Ok(ClientFrame::Permission { agent, answer: PermissionAnswer { question, option } })
 }
 
 fn subscribe(payload: &[u8], depth: usize) -> Result<Subscribe, Mistake> {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use tokenrail_domain::{AgentId, TurnNumber, TurnResult};
 
-use crate::dto::{AgentDto, AgentErrorDto, AgentMessageDto, IdText, IsoTime, Json};
+use crate::dto::{AgentDto, AgentErrorDto, AgentMessageDto, IdText, IsoTime, Json, PermissionStateDto};
 
 /// What every frame is in.
 #[derive(Debug, Serialize)]
@@ -172,6 +172,15 @@ pub(crate) struct Subscribed {
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct Unsubscribed {
     pub(crate) agent_id: IdText,
+}
+
+/// `permission`: what came of an answer that this connection has given.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct PermissionFrame {
+    pub(crate) agent_id: IdText,
+    #[serde(flatten)]
+    pub(crate) state: PermissionStateDto,
 }
 
 /// `heartbeat`: for each agent that is followed, the number up to which its events have been sent.

@@ -134,6 +134,7 @@ fn answers(out: &mut Declarations) {
     out.of::<BlockDto<'_>>();
     out.of::<TurnDto<'_>>();
     out.of::<TurnRecordSchema>();
+    out.of::<PermissionStateDto>();
     out.of::<AgentResultDto<'_>>();
     out.of::<ProblemDto<'_>>();
     out.of::<FieldProblem>();
@@ -143,6 +144,7 @@ fn requests(out: &mut Declarations) {
     out.of::<LaunchBody>();
     out.of::<SendBody>();
     out.of::<ReplayBody>();
+    out.of::<PermissionBody>();
     out.of::<TicketBody>();
     out.of::<ImportBody>();
 }

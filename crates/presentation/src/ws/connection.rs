@@ -5,7 +5,7 @@ use actix_web::body::BoxBody;
 use actix_ws::{AggregatedMessage, AggregatedMessageStream, MessageStream};
 use bytes::Bytes;
 use serde::Serialize;
-use tokenrail_application::{News, StreamEnd};
+use tokenrail_application::{News, PermissionAnswer, StreamEnd};
 use tokenrail_domain::{AgentId, Timestamp};
 use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::time::{Instant, Interval};
@@ -14,11 +14,12 @@ use tokio_util::sync::CancellationToken;
 use crate::api::{Api, StreamPlace};
 use crate::dto::{
     AgentCreated, AgentDeleted, AgentDto, AgentUpdated, ClientFrame, Envelope, ErrorFrame, Heads, IsoTime,
-    Subscribe, Subscribed, Unsubscribed, client_frame,
+    PermissionFrame, Subscribe, Subscribed, Unsubscribed, client_frame,
 };
 use crate::error::{Code, FieldProblem, Problem};
 use crate::frames;
 use crate::waits::{deadline, every};
+use crate::ws::answers::{Answered, Answers};
 use crate::ws::close::{self, close_code};
 use crate::ws::follow::{Followed, follow};
 use crate::ws::message_status::message_status;
@@ -31,6 +32,8 @@ pub(crate) struct Connection {
     api: Api,
     messages: AggregatedMessageStream,
     subscriptions: Subscriptions,
+    /// Answers to questions that are on their way to agents.
+    answers: Answers,
     news: broadcast::Receiver<News>,
     closing: CancellationToken,
     heartbeat: Interval,
@@ -58,6 +61,7 @@ enum Wake {
     OutDue,
     News(Result<News, RecvError>),
     Told(Told),
+    Answered(Answered),
 }
 
 impl Connection {
@@ -72,6 +76,7 @@ impl Connection {
         Self {
             messages: whole(messages, config.ws_message_bytes),
             subscriptions: Subscriptions::default(),
+            answers: Answers::default(),
             news: api.service().news(),
             closing: api.service().closing(),
             heartbeat: every(config.heartbeat),
@@ -115,6 +120,7 @@ impl Connection {
                 Wake::OutDue => self.out.let_out(),
                 Wake::News(news) => self.news(news),
                 Wake::Told(told) => self.told(told),
+                Wake::Answered(answered) => self.answered(answered),
             }
         }
     }
@@ -128,7 +134,8 @@ impl Connection {
     }
 
     async fn wake(&mut self) -> Wake {
-        let Self { messages, subscriptions, news, closing, heartbeat, ping, pong_due, out, .. } = self;
+        let Self { messages, subscriptions, news, closing, heartbeat, ping, pong_due, out, answers, .. } =
+            self;
         // What waits at the throttle goes first.
         let full = out.is_full();
         tokio::select! {
@@ -141,6 +148,7 @@ impl Connection {
             _ = heartbeat.tick() => Wake::Heartbeat,
             () = deadline(out.due()) => Wake::OutDue,
             news = news.recv() => Wake::News(news),
+            Some(answered) = answers.next() => Wake::Answered(answered),
             told = subscriptions.next(), if !full => Wake::Told(told),
         }
     }
@@ -181,6 +189,7 @@ impl Connection {
                     Err(problem) => self.problem(&problem, asked.agent),
                 }
             }
+            Ok(ClientFrame::Permission { agent, answer }) => self.answer(agent, answer),
             Ok(ClientFrame::Ping) => self.send("pong", serde_json::Map::new()),
             Err(mistake) => self.problem(&mistake.problem, mistake.agent),
         }
@@ -199,6 +208,22 @@ impl Connection {
         self.send("subscribed", Subscribed { agent_id, head: head.0, status });
         self.subscriptions.insert(follower, teller);
         Ok(())
+    }
+
+    fn answer(&mut self, agent: AgentId, answer: PermissionAnswer) {
+        if self.api.config().subscriptions_per_connection <= self.answers.len() {
+            let problem = Problem::new(Code::CapacityExhausted, "too many answers are on their way");
+            return self.problem(&problem, Some(agent));
+        }
+        self.answers.send(&self.api, agent, answer);
+    }
+
+    fn answered(&mut self, answered: Answered) {
+        let Answered { agent, came } = answered;
+        match came {
+            Ok(state) => self.send("permission", PermissionFrame { agent_id: agent.into(), state }),
+            Err(problem) => self.problem(&problem, Some(agent)),
+        }
     }
 
     fn told(&mut self, told: Told) {

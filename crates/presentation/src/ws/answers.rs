@@ -1,0 +1,45 @@
+//! Answers to agents' questions that a connection has taken, and what comes of them.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use tokenrail_application::PermissionAnswer;
+use tokenrail_domain::AgentId;
+
+use crate::api::Api;
+use crate::dto::PermissionStateDto;
+use crate::error::Problem;
+
+/// Answers on their way to agents. They go on while the connection does other things.
+#[derive(Default)]
+pub(crate) struct Answers {
+    on_their_way: FuturesUnordered<Pin<Box<dyn Future<Output = Answered>>>>,
+}
+
+/// What came of an answer.
+pub(crate) struct Answered {
+    pub(crate) agent: AgentId,
+    pub(crate) came: Result<PermissionStateDto, Problem>,
+}
+
+impl Answers {
+    pub(crate) fn len(&self) -> usize {
+        self.on_their_way.len()
+    }
+
+    pub(crate) fn send(&mut self, api: &Api, agent: AgentId, answer: PermissionAnswer) {
+        let service = api.service().clone();
+        self.on_their_way.push(Box::pin(async move {
+            let came = service.answer(agent, answer.clone()).await;
+            let came = came.map(|outcome| PermissionStateDto::new(answer, outcome)).map_err(Problem::from);
+            Answered { agent, came }
+        }));
+    }
+
+    /// The next that has come to its end; none where there is none.
+    pub(crate) async fn next(&mut self) -> Option<Answered> {
+        self.on_their_way.next().await
+    }
+}

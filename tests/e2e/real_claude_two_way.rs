@@ -1,0 +1,35 @@
+//! The real `claude` program in its two-way mode, which is spoken with.
+
+use serde_json::{Value, json};
+
+use crate::model_server::claude;
+use crate::real_agents::{Agent, stories};
+use crate::real_questions::questions;
+
+const TWO_WAY: Agent = Agent {
+    kind: "claude-two-way",
+    program: || vec![claude::program()],
+    files: |_| {
+        let settings = json!({ "permissions": { "allow": ["Bash(echo:*)"] } });
+        vec![(".claude/settings.json", settings.to_string())]
+    },
+    environment: |url| {
+        vec![
+            ("ANTHROPIC_BASE_URL", url.to_owned()),
+            ("ANTHROPIC_API_KEY", "dummy".to_owned()),
+            ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1".to_owned()),
+            ("DISABLE_TELEMETRY", "1".to_owned()),
+            ("DISABLE_ERROR_REPORTING", "1".to_owned()),
+            ("DISABLE_AUTOUPDATER", "1".to_owned()),
+        ]
+    },
+    shell,
+    in_pieces: true,
+};
+
+fn shell(command: &str) -> (&'static str, Value) {
+    ("Bash", json!({ "command": command, "description": "Try it" }))
+}
+
+stories!(TWO_WAY);
+questions!(TWO_WAY, shell);
