@@ -53,6 +53,10 @@ impl Rendering {
             }
             Said::Session(session) => format!("session {session}"),
             Said::Close(close) => self.close(close),
+            Said::Asked { question, options } => format!("asks {question}: {}", options.join(", ")),
+            Said::Settled { question, option } => {
+                format!("settled {question}: {}", option.as_deref().unwrap_or("by none"))
+            }
             Said::NextTurn => "next turn".to_owned(),
         }
     }
