@@ -61,6 +61,8 @@ pub struct AcpParser {
     /// What the open message is made of, and its id.
     open_as: Option<(Piece, Option<String>)>,
     calls: BTreeMap<String, Call>,
+    /// The call whose input is still coming, piece by piece.
+    growing: Option<String>,
     /// What the session has cost so far.
     cost_usd: Option<f64>,
 }
@@ -120,6 +122,9 @@ impl AcpParser {
         );
         if (is_history || kind == "usage_update") && self.is_loading {
             return;
+        }
+        if !matches!(&*kind, "tool_call" | "tool_call_update") {
+            self.say_grown(said);
         }
         let data = || fields::object(params.update).unwrap_or_else(JsonText::null);
         match &*kind {

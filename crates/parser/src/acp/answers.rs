@@ -10,8 +10,19 @@ use crate::fields;
 use crate::line::notice;
 
 /// Without an answer to these there is no turn.
-const NEEDED: [&str; 6] =
-    ["initialize", "authenticate", "session/new", "session/load", "session/resume", "session/prompt"];
+const NEEDED: [&str; 8] = [
+    "initialize",
+    "authenticate",
+    "session/new",
+    "session/load",
+    "session/resume",
+    "session/set_config_option",
+    "session/set_model",
+    "session/prompt",
+];
+
+/// There is no login, or not any more.
+const LOGIN_REQUIRED: i64 = -32000;
 
 impl AcpParser {
     pub(super) fn answer(&mut self, id: &RawValue, message: &Message<'_>, text: &str, said: &mut Vec<Said>) {
@@ -23,8 +34,13 @@ impl AcpParser {
             if !NEEDED.contains(&method) || self.conversation.is_closed() {
                 return said.push(notice("control_error", JsonText::new_unchecked(text)));
             }
-            let error = error_of(&fields::read(Some(error)));
-            return self.fail(error, false, said);
+            let failure: Failure<'_> = fields::read(Some(error));
+            // Whoever speaks with the agent may log in and try again, or says that this is the end.
+            if method.starts_with("session/") && method != "session/prompt" && code(&failure) == LOGIN_REQUIRED {
+                return;
+            }
+            let error = Some(error_of(&failure));
+            return self.close(TurnClose { error, ..TurnClose::default() }, said);
         }
         let answer: Answer<'_> = fields::read(message.result);
         match method {
@@ -55,19 +71,10 @@ impl AcpParser {
         let interrupted = reason.as_deref() == Some("cancelled");
         let stop_reason = reason.map(Into::into);
         if !interrupted {
-            self.finish(said);
+            self.conversation.end(&mut self.open, said);
         }
         said.push(Said::Event(EventBody::Usage(Box::new(Usage { stop_reason, usage: told }))));
         self.close(TurnClose { error, interrupted, usage, ..TurnClose::default() }, said);
-    }
-
-    fn fail(&mut self, error: AgentError, interrupted: bool, said: &mut Vec<Said>) {
-        self.close(TurnClose { error: Some(error), interrupted, ..TurnClose::default() }, said);
-    }
-
-    /// What is open has come to its end.
-    fn finish(&mut self, said: &mut Vec<Said>) {
-        self.conversation.end(&mut self.open, said);
     }
 
     /// The turn ends. A message that is still open stays so: its stream broke off.
@@ -76,6 +83,10 @@ impl AcpParser {
         self.say_hidden_calls(said);
         self.conversation.close(TurnClose { cost_usd: self.cost_usd, ..close }, said);
     }
+}
+
+fn code(failure: &Failure<'_>) -> i64 {
+    fields::number(failure.code).unwrap_or(0)
 }
 
 /// The codes of the protocol decide, then a code that is an HTTP status, then the text.
@@ -87,9 +98,9 @@ fn error_of(failure: &Failure<'_>) -> AgentError {
     let details = details.or_else(|| fields::text(data.message)).filter(|details| *details != message);
     let text = details.map_or_else(|| message.to_string(), |details| format!("{message}: {details}"));
     let mut error = errors::told(&text);
-    let code: i64 = fields::number(failure.code).unwrap_or(0);
+    let code = code(failure);
     let by_code = match code {
-        -32000 => Some(ErrorClass::Authentication),
+        LOGIN_REQUIRED => Some(ErrorClass::Authentication),
         -32002 | -32602 => Some(ErrorClass::InvalidRequest),
         -32700 | -32600 | -32601 => Some(ErrorClass::Protocol),
         _ => u16::try_from(code).ok().and_then(errors::of_status),

@@ -46,6 +46,10 @@ impl AcpParser {
         let update: ToolUpdate<'_> = fields::read(raw);
         let id = fields::text(update.id).unwrap_or_default();
         self.conversation.end(&mut self.open, said);
+        let goes_on = self.growing.as_deref() == Some(&*id) && !is_nothing(update.input);
+        if !goes_on {
+            self.say_grown(said);
+        }
         let call = self.calls.entry(id.clone().into_owned()).or_default();
         // Agents repeat what they have said.
         if call.stage == Stage::Returned {
@@ -53,15 +57,21 @@ impl AcpParser {
         }
         let status = fields::text(update.status).unwrap_or_default();
         call.take(&update, from == From::Begin && status == "pending");
-        let is_known = match &*status {
-            "in_progress" | "completed" | "failed" => true,
-            _ => from == From::Question || (from == From::Update && !is_nothing(update.input)),
-        };
+        let grows = from == From::Update && !is_nothing(update.input);
+        let is_known = matches!(&*status, "in_progress" | "completed" | "failed") || from == From::Question;
+        self.growing = (grows && !is_known).then(|| id.clone().into_owned());
         if is_known {
             self.say_call(&id, said);
         }
         if matches!(&*status, "completed" | "failed") {
             self.say_result(&id, &status, said);
+        }
+    }
+
+    /// Says the call whose input has grown with each update: something else comes, so it is all there.
+    pub(super) fn say_grown(&mut self, said: &mut Vec<Said>) {
+        if let Some(id) = self.growing.take() {
+            self.say_call(&id, said);
         }
     }
 

@@ -8,7 +8,10 @@ use std::sync::OnceLock;
 use crate::Format;
 
 /// Where the recordings of each format are, and how many there must be at least.
-const FOLDERS: [(Format, &str, usize); 3] = [
+const FOLDERS: [(Format, &str, usize); 6] = [
+    (Format::Acp, "acp/claude-agent-acp-0.101.0", 20),
+    (Format::Acp, "acp/gemini-0.61.0", 25),
+    (Format::Acp, "acp/opencode-1.18.33", 25),
     (Format::Codex, "codex/0.169.0", 35),
     (Format::Gemini, "gemini/0.61.0", 25),
     (Format::Opencode, "opencode/1.18.33", 20),

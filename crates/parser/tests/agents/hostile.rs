@@ -9,7 +9,17 @@ use crate::fixtures::{Recording, recordings};
 use crate::pump::{self, Seen, pump};
 
 /// Lines that are nearly right, in any order.
-const WORDS: [&str; 30] = [
+const WORDS: [&str; 40] = [
+    r#"{"tokenrail":"sent","id":1,"method":"session/load"}"#,
+    r#"{"tokenrail":"sent","id":2,"method":"session/prompt"}"#,
+    r#"{"id":2,"result":{"stopReason":"end_turn"}}"#,
+    r#"{"id":2,"result":{"stopReason":"cancelled"}}"#,
+    r#"{"method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"a\ud83d"}}}}"#,
+    r#"{"method":"session/update","params":{"update":{"sessionUpdate":"agent_thought_chunk","messageId":"m","content":{"type":"text","text":"\ude00"}}}}"#,
+    r#"{"method":"session/update","params":{"update":{"sessionUpdate":"tool_call","toolCallId":"c","title":"t","status":"pending"}}}"#,
+    r#"{"method":"session/update","params":{"update":{"sessionUpdate":"tool_call_update","toolCallId":"c","rawInput":7,"status":"completed"}}}"#,
+    r#"{"id":0,"method":"session/request_permission","params":{"toolCall":{"toolCallId":"d"}}}"#,
+    r#"{"tokenrail":"permission_request","requestId":"1-1","options":[{"optionId":"y"}]}"#,
     r#"{"type":"turn.started"}"#,
     r#"{"type":"item.started","item":{"id":"i","type":"command_execution","command":"a"}}"#,
     r#"{"type":"item.completed","item":{"id":"i","type":"command_execution"}}"#,
@@ -125,7 +135,12 @@ proptest! {
 }
 
 /// What stands before and after the text of a delta.
-const DELTAS: [(Format, &str, &str); 3] = [
+const DELTAS: [(Format, &str, &str); 4] = [
+    (
+        Format::Acp,
+        r#"{"method":"session/update","params":{"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"#,
+        "}}}}",
+    ),
     (Format::Codex, r#"{"method":"item/agentMessage/delta","params":{"itemId":"m","delta":"#, "}}"),
     (Format::Gemini, r#"{"type":"message","role":"assistant","content":"#, r#","delta":true}"#),
     (Format::Jsonl, r#"{"text":"#, r#","type":"delta"}"#),
@@ -176,7 +191,7 @@ fn every_line_of_every_recording_may_be_cut() {
 
 #[test]
 fn what_is_no_object_is_one_error() {
-    for format in [Format::Codex, Format::Gemini, Format::Opencode, Format::Jsonl] {
+    for format in Format::ALL.into_iter().filter(|format| *format != Format::Text) {
         for line in ["[1,2]", "3", "\"a\"", "null", "Loading…", "{", "{}x"] {
             let said = format.parse([line.as_bytes()]);
             let [Said::Event(EventBody::Error(error))] = &said[..] else {

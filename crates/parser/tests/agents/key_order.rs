@@ -67,6 +67,8 @@ fn the_order_of_fields_says_nothing() {
     for recording in recordings() {
         let turned = |write: fn(&Value) -> String| {
             let lines = recording.lines().map(|line| match serde_json::from_slice::<Value>(line) {
+                // These are known by how they begin.
+                _ if line.starts_with(b"{\"tokenrail\":") => line.to_vec(),
                 Ok(value) => write(&value).into_bytes(),
                 Err(_) => line.to_vec(),
             });

@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "where a test cannot go on, it must panic")]
 
+mod acp;
 mod codex;
 mod fixtures;
 mod gemini;
@@ -28,6 +29,7 @@ use self::rendering::Rendering;
 /// The formats that these tests are about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Format {
+    Acp,
     Codex,
     Gemini,
     Opencode,
@@ -36,10 +38,11 @@ enum Format {
 }
 
 impl Format {
-    const ALL: [Self; 5] = [Self::Codex, Self::Gemini, Self::Opencode, Self::Jsonl, Self::Text];
+    const ALL: [Self; 6] = [Self::Acp, Self::Codex, Self::Gemini, Self::Opencode, Self::Jsonl, Self::Text];
 
     fn name(self) -> &'static str {
         match self {
+            Self::Acp => "acp",
             Self::Codex => "codex",
             Self::Gemini => "gemini",
             Self::Opencode => "opencode",
@@ -77,7 +80,8 @@ impl Format {
 #[test]
 fn every_format_has_a_name_and_these_tests_or_those_of_claude() {
     let mut names: Vec<&str> = Format::ALL.iter().map(|format| format.name()).collect();
-    names.push("claude");
+    // The last two are read by the parsers of the first and of `codex`.
+    names.extend(["claude", "claude-two-way", "codex-app-server"]);
     names.sort_unstable();
     assert_eq!(tokenrail_parser::formats().map(|format| format.name).collect::<Vec<_>>(), names);
     assert!(tokenrail_parser::Format::named("no such format").is_none());

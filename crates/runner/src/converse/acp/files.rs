@@ -163,7 +163,10 @@ impl Files {
     fn inside<'a>(&self, path: &'a str) -> Result<&'a Path, FileError> {
         let inside = Path::new(path).strip_prefix(&self.root).ok();
         let plain = |inside: &&Path| inside.components().all(|part| matches!(part, Component::Normal(_)));
-        inside.filter(plain).ok_or_else(|| FileError::Outside(path.to_owned()))
+        match inside.filter(plain) {
+            Some(inside) if inside.as_os_str().is_empty() => Err(FileError::NotAFile(path.to_owned())),
+            inside => inside.ok_or_else(|| FileError::Outside(path.to_owned())),
+        }
     }
 }
 
