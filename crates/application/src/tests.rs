@@ -7,6 +7,7 @@ mod following;
 mod harness;
 mod history;
 mod panics;
+mod questions;
 mod recovery;
 mod refusals;
 mod turns;

@@ -231,6 +231,20 @@ pub struct Notice {
     pub data: JsonText,
 }
 
+impl Notice {
+    /// The agent asks whether it may do something, and waits: `requestId`, `toolCallId`?, `toolName`, `input`, and
+    /// `options`, each with `optionId`, `name` and `kind`.
+    pub const PERMISSION_REQUEST: &'static str = "permission_request";
+    /// The question is not open any more: `requestId`, `optionId`? and `by`.
+    pub const PERMISSION_RESOLVED: &'static str = "permission_resolved";
+
+    /// Whether it is a question, or tells that one was settled. No agent has words of its own for that: who asks
+    /// must be heard.
+    pub fn is_about_a_question(subtype: &str) -> bool {
+        matches!(subtype, Self::PERMISSION_REQUEST | Self::PERMISSION_RESOLVED)
+    }
+}
+
 /// Something went wrong, in the agent or around it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentError {

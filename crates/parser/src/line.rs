@@ -46,5 +46,11 @@ pub(crate) fn nonsense(line: &str) -> Said {
 
 /// Something that the agent says about itself: `data` is a JSON object.
 pub(crate) fn notice(subtype: &str, data: JsonText) -> Said {
-    Said::Event(EventBody::Notice(Box::new(Notice { subtype: subtype.to_owned(), data })))
+    let subtype = if Notice::is_about_a_question(subtype) {
+        // These are ours: a question that nobody can answer must not look like one.
+        format!("agent_{subtype}")
+    } else {
+        subtype.to_owned()
+    };
+    Said::Event(EventBody::Notice(Box::new(Notice { subtype, data })))
 }

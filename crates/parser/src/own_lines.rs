@@ -11,10 +11,9 @@ use std::collections::BTreeSet;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use tokenrail_domain::{ErrorClass, EventBody, JsonText, Said, TurnClose};
+use tokenrail_domain::{ErrorClass, EventBody, JsonText, Notice, Said, TurnClose};
 
 use crate::fields::{self, Raw};
-use crate::line::notice;
 use crate::{errors, line};
 
 /// How each of them begins, and no line of an agent.
@@ -70,14 +69,14 @@ impl OwnLines {
         let Ok(fields) = serde_json::from_str::<Fields<'_>>(text) else { return OwnLine::Foreign };
         let request = fields::text(fields.request_id).map(|id| id.into_owned()).unwrap_or_default();
         match fields::text(fields.tokenrail).as_deref() {
-            Some(kind @ "permission_request") => {
+            Some(kind @ Notice::PERMISSION_REQUEST) => {
                 self.open.insert(request.clone());
-                said.push(notice(kind, without_kind(text)));
+                said.push(notice(kind, text));
                 said.push(Said::Asked { question: request, options: option_ids(fields.options) });
             }
-            Some(kind @ "permission_resolved") => {
+            Some(kind @ Notice::PERMISSION_RESOLVED) => {
                 self.open.remove(&request);
-                said.push(notice(kind, without_kind(text)));
+                said.push(notice(kind, text));
                 let option = fields::text(fields.option_id).map(|option| option.into_owned());
                 said.push(Said::Settled { question: request, option });
             }
@@ -106,10 +105,12 @@ impl OwnLines {
     }
 }
 
-/// The object without its first field: that is the event's name.
-fn without_kind(text: &str) -> JsonText {
+/// The line's object without its first field, which is the name of the event.
+fn notice(kind: &str, text: &str) -> Said {
     let rest = text.get(PREFIX.len()..).and_then(|rest| rest.split_once("\",")).map(|(_, rest)| rest);
-    JsonText::new_unchecked(rest.map_or_else(|| "{}".to_owned(), |rest| format!("{{{rest}")))
+    let data = rest.map_or_else(|| "{}".to_owned(), |rest| format!("{{{rest}"));
+    let notice = Notice { subtype: kind.to_owned(), data: JsonText::new_unchecked(data) };
+    Said::Event(EventBody::Notice(Box::new(notice)))
 }
 
 fn option_ids(options: Raw<'_>) -> Vec<String> {

@@ -140,7 +140,12 @@ fn word(body: &EventBody) -> String {
     }
 }
 
-/// Reads `say WORD`, `end`, `tool`, `returned`, `retry`, `close`, `fail`, `next`, `bare`, `twice`, `note`; anything else displays
+fn about_question(subtype: &str) -> Said {
+    let data = JsonText::new_unchecked("{}");
+    Said::Event(EventBody::Notice(Box::new(Notice { subtype: subtype.to_owned(), data })))
+}
+
+/// Reads `ask QUESTION OPTIONS`, `settle QUESTION OPTION`, `say WORD`, `end`, `tool`, `returned`, `retry`, `close`, `fail`, `next`, `bare`, `twice`, `note`; anything else displays
 /// nothing.
 #[derive(Default)]
 struct WordParser {
@@ -168,6 +173,18 @@ impl IMessageParser for WordParser {
                 subtype: rest.to_owned(),
                 data: JsonText::new_unchecked("{}"),
             })))),
+            "ask" => {
+                let mut words = rest.split(' ').map(str::to_owned);
+                let question = words.next().unwrap_or_default();
+                said.push(about_question(Notice::PERMISSION_REQUEST));
+                said.push(Said::Asked { question, options: words.collect() });
+            }
+            "settle" => {
+                let mut words = rest.split(' ').map(str::to_owned);
+                let question = words.next().unwrap_or_default();
+                said.push(about_question(Notice::PERMISSION_RESOLVED));
+                said.push(Said::Settled { question, option: words.next() });
+            }
             "tool" => {
                 self.tool_running = true;
                 let (call, tool) = ("c".to_owned(), rest.to_owned());

@@ -174,9 +174,19 @@ fn a_refused_request_ends_the_turn_that_it_cannot_begin() {
 }
 
 #[test]
-fn a_question_for_the_user_is_a_notice() {
+fn a_question_for_the_user_is_told_by_who_speaks_with_the_agent() {
     let asked = r#"{"id":0,"method":"item/commandExecution/requestApproval","params":{"threadId":"t1"}}"#;
-    Codex.check(&[asked], &["notice permission_request"]);
+    let told = r#"{"tokenrail":"permission_request","requestId":"1-1","toolName":"commandExecution","input":{},"options":[{"optionId":"accept","name":"Allow","kind":"allow_once"}]}"#;
+    let settled = r#"{"tokenrail":"permission_resolved","requestId":"1-1","optionId":"accept","by":"user"}"#;
+    Codex.check(
+        &[asked, told, settled],
+        &[
+            "notice permission_request",
+            "asks 1-1: accept",
+            "notice permission_resolved",
+            "settled 1-1: accept",
+        ],
+    );
 }
 
 #[track_caller]

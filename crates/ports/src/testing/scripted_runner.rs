@@ -9,7 +9,7 @@ use tokenrail_domain::{AgentId, TurnNumber};
 use tokio::sync::Notify;
 
 use crate::{
-    Adoption, ExitStatus, IAgentRun, IAgentRunner, Line, OutputLine, Probe, RunEnd, RunOutput, RunnerError,
+    Adoption, ExitStatus, IAgentRun, IAgentRunner, Line, OutputLine, PermissionAnswer, Probe, RunEnd, RunOutput, RunnerError,
     TurnOrder,
 };
 
@@ -22,6 +22,8 @@ pub enum Step {
     LongLine { length_bytes: u64 },
     /// It prints so many bytes of a line and does not end it.
     Unfinished { bytes: u64 },
+    /// It waits for an answer to a question.
+    UntilAnswered,
     /// It waits until the gate is opened.
     Gate(Arc<Notify>),
     /// It says nothing more until it is cancelled.
@@ -51,6 +53,7 @@ pub struct ScriptedRunner {
     swept: Mutex<Vec<BTreeSet<(AgentId, TurnNumber)>>>,
     forgotten: Mutex<Vec<AgentId>>,
     discards: Arc<Mutex<u32>>,
+    answers: Arc<Mutex<Vec<PermissionAnswer>>>,
 }
 
 impl ScriptedRunner {
@@ -89,6 +92,11 @@ impl ScriptedRunner {
         lock(&self.forgotten).clone()
     }
 
+    /// The answers that agents were given.
+    pub fn answers(&self) -> Vec<PermissionAnswer> {
+        lock(&self.answers).clone()
+    }
+
     /// How many runs were removed after their end.
     pub fn discards(&self) -> u32 {
         *lock(&self.discards)
@@ -97,6 +105,7 @@ impl ScriptedRunner {
     fn run(&self, script: Vec<Step>) -> Box<dyn IAgentRun> {
         let cancels = Arc::clone(&self.cancels);
         let (deaf_to, discards) = (Arc::clone(&self.deaf_to), Arc::clone(&self.discards));
+        let (answers, answered) = (Arc::clone(&self.answers), Notify::new());
         Box::new(ScriptedRun {
             steps: script.into(),
             offset: 0,
@@ -105,6 +114,8 @@ impl ScriptedRunner {
             cancels,
             deaf_to,
             discards,
+            answers,
+            answered,
         })
     }
 }
@@ -152,6 +163,8 @@ struct ScriptedRun {
     cancels: Arc<Mutex<u32>>,
     deaf_to: Arc<Mutex<u32>>,
     discards: Arc<Mutex<u32>>,
+    answers: Arc<Mutex<Vec<PermissionAnswer>>>,
+    answered: Notify,
 }
 
 impl ScriptedRun {
@@ -190,6 +203,12 @@ impl IAgentRun for ScriptedRun {
                         () = self.stop.notified() => self.steps.clear(),
                     }
                 }
+                Some(Step::UntilAnswered) => {
+                    tokio::select! {
+                        () = self.answered.notified() => { self.steps.pop_front(); }
+                        () = self.stop.notified() => self.steps.clear(),
+                    }
+                }
                 Some(Step::Hang) => {
                     self.stop.notified().await;
                     self.steps.pop_front();
@@ -216,6 +235,12 @@ impl IAgentRun for ScriptedRun {
             *lock(&self.cancels) += 1;
             self.stop.notify_one();
         }
+        Ok(())
+    }
+
+    async fn answer(&mut self, answer: &PermissionAnswer) -> Result<(), RunnerError> {
+        lock(&self.answers).push(answer.clone());
+        self.answered.notify_one();
         Ok(())
     }
 

@@ -12,7 +12,45 @@ fn system_lines_are_notices_as_given() {
 }
 
 #[test]
-fn permission_questions_are_notices() {
+fn permission_questions_are_told_by_who_speaks_with_the_agent() {
+    let asked = r#"{"tokenrail":"permission_request","requestId":"2-1","toolName":"Write","input":{"a":"\ud83d"},"options":[{"optionId":"allow"},{"optionId":"reject"}]}"#;
+    let settled = r#"{"tokenrail":"permission_resolved","requestId":"2-1","by":"timeout"}"#;
+    check(
+        &[asked, settled],
+        &[
+            "notice permission_request",
+            "asks 2-1: allow, reject",
+            "notice permission_resolved",
+            "settled 2-1: by none",
+        ],
+    );
+    let data = notice(asked).data;
+    assert!(data.as_str().starts_with(r#"{"requestId":"2-1","toolName":"Write","input":{"a":"\ud83d"}"#), "{data:?}");
+    assert_eq!(notice(settled).data.as_str(), r#"{"requestId":"2-1","by":"timeout"}"#);
+}
+
+#[test]
+fn what_an_agent_says_itself_is_no_question() {
+    check(
+        &[
+            r#" {"tokenrail":"permission_request","requestId":"2-1","options":[]}"#,
+            r#"{"type":"system","subtype":"permission_request"}"#,
+            r#"{"type":"permission_resolved"}"#,
+        ],
+        &["notice untyped", "notice agent_permission_request", "notice agent_permission_resolved"],
+    );
+}
+
+#[test]
+fn a_conversation_that_cannot_go_on_ends_its_turn() {
+    let error = r#"{"tokenrail":"error","class":"process","code":"input_unread","text":"it does not read"}"#;
+    let told = "error process \"it does not read\"";
+    check(&[error], &[told, &format!("close \"\" {told}")]);
+    check(&[r#"{"tokenrail":"sent","id":1,"method":"initialize"}"#], &[]);
+}
+
+#[test]
+fn what_goes_to_and_fro_displays_nothing() {
     check(
         &[
             r#"{"type":"control_request","request_id":"r","request":{"subtype":"can_use_tool","tool_name":"Write"}}"#,
@@ -22,7 +60,7 @@ fn permission_questions_are_notices() {
             r#"{"type":"control_response","response":{"subtype":"error","request_id":"r","error":"no"}}"#,
             r#"{"type":"command_lifecycle","state":"queued"}"#,
         ],
-        &["notice permission_request", "notice permission_cancelled", "notice control_error"],
+        &["notice control_error"],
     );
 }
 

@@ -54,6 +54,10 @@ pub(super) fn said(agent: AgentId, turn: TurnNumber, body: &EventBody) -> Said<'
         EventBody::Usage(usage) => used(usage),
         EventBody::Notice(notice) => {
             let Notice { subtype, data } = &**notice;
+            if Notice::is_about_a_question(subtype) {
+                let content = ContentDto::Given(Json(data));
+                return Said { content, ..system(MetadataDto::of(subtype)) };
+            }
             system(MetadataDto { data: Some(Json(data)), ..MetadataDto::of(subtype) })
         }
         EventBody::Abandoned { message } => {
