@@ -36,7 +36,10 @@ impl AcpParser {
             }
             let failure: Failure<'_> = fields::read(Some(error));
             // Whoever speaks with the agent may log in and try again, or says that this is the end.
-            if method.starts_with("session/") && method != "session/prompt" && code(&failure) == LOGIN_REQUIRED {
+            if method.starts_with("session/")
+                && method != "session/prompt"
+                && code(&failure) == LOGIN_REQUIRED
+            {
                 return;
             }
             let error = Some(error_of(&failure));

@@ -211,7 +211,9 @@ fn a_message_ends_where_another_kind_or_id_or_a_tool_call_begins() {
 fn a_tool_call_is_said_when_its_input_is_there_and_once() {
     let call = |rest: &str| update(&format!(r#"{{"toolCallId":"c",{rest}}}"#));
     let lines = [
-        call(r#""sessionUpdate":"tool_call","title":"Terminal","name":"Bash","status":"pending","rawInput":{}"#),
+        call(
+            r#""sessionUpdate":"tool_call","title":"Terminal","name":"Bash","status":"pending","rawInput":{}"#,
+        ),
         call(r#""sessionUpdate":"tool_call_update","rawInput":{"a":1}"#),
         call(r#""sessionUpdate":"tool_call_update","rawInput":{"a":1,"b":2}"#),
         update(r#"{"sessionUpdate":"usage_update","used":1,"size":2}"#),
@@ -263,13 +265,8 @@ fn what_comes_after_the_end_begins_no_turn() {
     let mut lines = prompt_answered(r#"{"stopReason":"end_turn"}"#).to_vec();
     lines.push(said("agent_message_chunk", "too late"));
     lines.push(update(r#"{"sessionUpdate":"tool_call","toolCallId":"c","status":"in_progress"}"#));
-    let expected = [
-        "usage end_turn {}",
-        r#"close """#,
-        "session s",
-        "notice agent_message_chunk",
-        "notice tool_call",
-    ];
+    let expected =
+        ["usage end_turn {}", r#"close """#, "session s", "notice agent_message_chunk", "notice tool_call"];
     Acp.check(&lines, &expected);
 }
 
@@ -344,6 +341,7 @@ fn what_is_not_known_is_a_notice() {
 fn what_is_no_text_is_a_message_of_its_own() {
     let picture = r#"{"type":"image","data":"AA==","mimeType":"image/png"}"#;
     let line = update(&format!(r#"{{"sessionUpdate":"agent_message_chunk","content":{picture}}}"#));
-    let seen = crate::pump::pump(&Acp.parse([said("agent_message_chunk", "See:").as_bytes(), line.as_bytes()]));
+    let seen =
+        crate::pump::pump(&Acp.parse([said("agent_message_chunk", "See:").as_bytes(), line.as_bytes()]));
     assert_eq!(seen.messages.len(), 2);
 }

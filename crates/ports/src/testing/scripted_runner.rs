@@ -9,8 +9,8 @@ use tokenrail_domain::{AgentId, TurnNumber};
 use tokio::sync::Notify;
 
 use crate::{
-    Adoption, ExitStatus, IAgentRun, IAgentRunner, Line, OutputLine, PermissionAnswer, Probe, RunEnd, RunOutput, RunnerError,
-    TurnOrder,
+    Adoption, ExitStatus, IAgentRun, IAgentRunner, Line, OutputLine, PermissionAnswer, Probe, RunEnd,
+    RunOutput, RunnerError, TurnOrder,
 };
 
 /// One thing that a scripted agent does.

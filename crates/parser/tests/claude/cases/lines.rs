@@ -25,7 +25,10 @@ fn permission_questions_are_told_by_who_speaks_with_the_agent() {
         ],
     );
     let data = notice(asked).data;
-    assert!(data.as_str().starts_with(r#"{"requestId":"2-1","toolName":"Write","input":{"a":"\ud83d"}"#), "{data:?}");
+    assert!(
+        data.as_str().starts_with(r#"{"requestId":"2-1","toolName":"Write","input":{"a":"\ud83d"}"#),
+        "{data:?}"
+    );
     assert_eq!(notice(settled).data.as_str(), r#"{"requestId":"2-1","by":"timeout"}"#);
 }
 
