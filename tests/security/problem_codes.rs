@@ -31,7 +31,8 @@ const ON_EVENT_STREAMS: [&str; 6] = [
     "unauthenticated",
 ];
 /// These come on a WebSocket too: in an `error` frame, or as its close code.
-const ON_SOCKETS: [&str; 11] = [
+const ON_SOCKETS: [&str; 12] = [
+    "already_resolved",
     "capacity_exhausted",
     "cursor_ahead",
     "cursor_malformed",
@@ -205,6 +206,8 @@ async fn what_makes_no_sense(seen: &mut Seen) {
     server.wait_for_status(&id, "completed").await;
     let events = format!("/api/agents/{id}/events");
     let unknown = format!("/api/agents/{UNKNOWN}/events");
+    let answer = json!({ "cancelled": true });
+    seen.http(post(&format!("/api/agents/{id}/permissions/1-1"), answer), "already_resolved").await;
     seen.http(get("/nowhere"), "not_found").await;
     seen.http(get(&unknown), "not_found").await;
     seen.stream(get(&unknown), "not_found").await;
@@ -276,6 +279,9 @@ async fn what_sockets_are_told(seen: &mut Seen) {
     seen.socket(&mut socket, "subscribe", &wish(json!({ "since": "x" })), "cursor_malformed").await;
     seen.socket(&mut socket, "subscribe", &wish(json!({ "since": 9999 })), "cursor_ahead").await;
     seen.socket(&mut socket, "subscribe", &wish(json!({ "dialect": "nope" })), "dialect_unknown").await;
+    server.wait_for_status(&id, "completed").await;
+    let answer = wish(json!({ "requestId": "1-1", "cancelled": true }));
+    seen.socket(&mut socket, "permission", &answer, "already_resolved").await;
     socket.say("subscribe", &wish(json!({}))).await;
     socket.hear_of("subscribed").await;
     seen.socket(&mut socket, "subscribe", &json!({ "agentId": other }), "capacity_exhausted").await;

@@ -14,5 +14,6 @@ pub(crate) mod harness;
 pub(crate) mod journals;
 mod letta;
 mod letta_runs;
+mod permissions;
 mod problems;
 mod socket;

@@ -32,7 +32,7 @@ impl AgentService {
         let control = self.core.control(id);
         let handed = control.map(|control| control.answer(Answering { answer, told }));
         if !matches!(handed, Some(Ok(()))) {
-            return Err(not_asked_now(question, agent.turn));
+            return Err(not_open(question, agent.turn.next()));
         }
         match timeout(self.core.limits.answer_timeout, hear).await {
             Ok(Ok(Answered::Settled { option: chosen })) if chosen == option => Ok(AnswerOutcome::Settled),
@@ -40,23 +40,22 @@ impl AgentService {
             Ok(Ok(Answered::NoSuchOption { options })) => {
                 Err(Refusal::OptionUnknown { known: options.join(", ") })
             }
-            // The run that is there does not know it, or has ended before it could tell.
-            Ok(Ok(Answered::Unknown) | Err(_)) => Err(not_asked_now(question, agent.turn)),
+            Ok(Ok(Answered::Unknown)) => Err(not_open(question, agent.turn)),
+            // The run has ended before it could tell.
+            Ok(Err(_)) => Err(not_open(question, agent.turn.next())),
             Err(_) => Ok(AnswerOutcome::HandedOn),
         }
     }
 }
 
-/// A question names the turn in which it was asked: one of an earlier turn is not open any more.
-fn not_asked_now(question: String, turn: TurnNumber) -> Refusal {
+/// A question names the turn in which it was asked: one from before this turn is not open any more.
+fn not_open(question: String, turn: TurnNumber) -> Refusal {
     let asked_in = question.split_once('-').and_then(|(turn, number)| {
         number.parse::<u64>().ok()?;
         turn.parse().ok().map(TurnNumber)
     });
     match asked_in {
-        Some(asked_in) if (TurnNumber::FIRST..=turn).contains(&asked_in) => {
-            Refusal::QuestionSettled(question)
-        }
+        Some(asked_in) if (TurnNumber::FIRST..turn).contains(&asked_in) => Refusal::QuestionSettled(question),
         _ => Refusal::QuestionUnknown(question),
     }
 }

@@ -34,7 +34,8 @@ fn activity(lines: &[String]) -> Activity {
 /// The only notice of a line.
 fn notice(line: &str) -> Notice {
     match &parse([line.as_bytes()])[..] {
-        [Said::Event(EventBody::Notice(notice))] => (**notice).clone(),
+        [Said::Event(EventBody::Notice(notice)), Said::Asked { .. } | Said::Settled { .. }]
+        | [Said::Event(EventBody::Notice(notice))] => (**notice).clone(),
         other => panic!("{other:?}"),
     }
 }

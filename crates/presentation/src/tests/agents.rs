@@ -139,7 +139,7 @@ async fn the_server_tells_about_itself() {
     assert_eq!(
         types,
         json!([{"type": "script", "runner": "process", "format": "script", "default": false, "available": true,
-            "can": {"deltas": true, "resume": false, "interrupt": false},
+            "can": {"deltas": true, "resume": false, "interrupt": false, "permissions": false},
             "program": "/bin/script", "version": "1.0"}])
     );
     let probe =
@@ -205,6 +205,7 @@ async fn the_document_describes_every_route_and_its_problems() {
         "get /api/agents/{id}/export",
         "get /api/agents/{id}/messages",
         "post /api/agents/{id}/messages",
+        "post /api/agents/{id}/permissions/{requestId}",
         "post /api/agents/{id}/replay",
         "get /api/agents/{id}/status",
         "get /api/agents/{id}/turns",

@@ -15,14 +15,16 @@ use async_trait::async_trait;
 use serde_json::Value;
 use tokenrail_application::{AgentService, AgentType, Limits, Outside};
 use tokenrail_domain::{
-    AgentId, EventBody, MessageOrdinal, MessageOutcome, Part, Said, Timestamp, TurnClose,
+    AgentId, EventBody, JsonText, MessageOrdinal, MessageOutcome, Notice, Part, Said, Timestamp, TurnClose,
 };
 use tokenrail_ports::testing::{MemoryStore, StoppedClock};
 use tokenrail_ports::{
     Abilities, Activity, Adoption, CwdNotAllowed, FolderError, IAgentRun, IAgentRunner, IMessageParser,
-    IRandom, IWorkspace, Line, OutputLine, Probe, RunEnd, RunOutput, RunnerError, TurnOrder,
+    IRandom, IWorkspace, Line, OutputLine, PermissionAnswer, Probe, RunEnd, RunOutput, RunnerError,
+    TurnOrder,
 };
 use tokio::runtime::Handle;
+use tokio::sync::Notify;
 
 use crate::{Api, PresentationConfig, app};
 
@@ -164,12 +166,17 @@ async fn read<B: actix_web::body::MessageBody>(response: ServiceResponse<B>) -> 
     Answer { status, headers, text: String::from_utf8(body.to_vec()).unwrap() }
 }
 
-/// Does what the prompt says: `say WORDS`: a message, word by word; `hang`: nothing, until it is cancelled.
+/// Does what the prompt says: `say WORDS`: a message, word by word; `ask`: asks a question, and waits for the answer;
+/// `ask in vain`: does not take it; `hang`: nothing, until it is cancelled.
 struct ScriptRunner;
 
 struct ScriptRun {
     lines: Vec<String>,
     hang: bool,
+    /// It prints no more lines than this before it has an answer.
+    asks: bool,
+    offset: u64,
+    answered: Notify,
 }
 
 #[async_trait]
@@ -178,7 +185,21 @@ impl IAgentRunner for ScriptRunner {
         let mut lines: Vec<String> = order.prompt.split(' ').skip(1).map(|word| format!("+{word}")).collect();
         lines.extend([".".to_owned(), "end".to_owned()]);
         let hang = order.prompt == "hang";
-        Ok(Box::new(ScriptRun { lines: if hang { Vec::new() } else { lines }, hang }))
+        let asks = order.prompt.starts_with("ask");
+        if hang || asks {
+            lines.clear();
+        }
+        if asks {
+            lines.push("?1-1 yes no".to_owned());
+        }
+        let answered = Notify::new();
+        Ok(Box::new(ScriptRun {
+            lines,
+            hang: hang || order.prompt == "ask in vain",
+            asks,
+            offset: 0,
+            answered,
+        }))
     }
 
     async fn adopt(&self, _: &TurnOrder, _: u64) -> Result<Adoption, RunnerError> {
@@ -193,22 +214,31 @@ impl IAgentRunner for ScriptRunner {
 #[async_trait]
 impl IAgentRun for ScriptRun {
     async fn next(&mut self) -> Result<RunOutput, RunnerError> {
-        if self.hang {
+        if self.hang && self.lines.is_empty() {
             std::future::pending::<()>().await;
+        }
+        if self.asks && self.lines.is_empty() {
+            self.answered.notified().await;
+            self.asks = false;
+            self.lines.extend(["!1-1 yes".to_owned(), "end".to_owned()]);
         }
         if self.lines.is_empty() {
             return Ok(RunOutput::Ended(RunEnd::default()));
         }
-        let lines = self.lines.drain(..).enumerate();
-        let line = |(index, text): (usize, String)| OutputLine {
-            line: Line::Whole(text.into()),
-            end_offset: index as u64 + 1,
+        let line = |text: String| {
+            self.offset += 1;
+            OutputLine { line: Line::Whole(text.into()), end_offset: self.offset }
         };
-        Ok(RunOutput::Lines(lines.map(line).collect()))
+        Ok(RunOutput::Lines(self.lines.drain(..).map(line).collect()))
     }
 
     async fn cancel(&mut self) -> Result<(), RunnerError> {
-        self.hang = false;
+        (self.hang, self.asks) = (false, false);
+        Ok(())
+    }
+
+    async fn answer(&mut self, _: &PermissionAnswer) -> Result<(), RunnerError> {
+        self.answered.notify_one();
         Ok(())
     }
 
@@ -220,19 +250,44 @@ struct ScriptParser;
 impl IMessageParser for ScriptParser {
     fn parse(&mut self, line: &[u8], said: &mut Vec<Said>) {
         let message = MessageOrdinal(0);
-        said.push(match line {
+        let next = match line {
             b"." => Said::End { message, outcome: MessageOutcome::Complete, rest: Vec::new() },
             b"end" => Said::Close(Box::new(TurnClose { text: "done".into(), ..TurnClose::default() })),
+            [b'?', question @ ..] => {
+                let mut words = String::from_utf8_lossy(question).into_owned();
+                let options = words.split_off(words.find(' ').unwrap());
+                said.push(about_question(
+                    Notice::PERMISSION_REQUEST,
+                    r#"{"requestId":"1-1","toolName":"Write"}"#,
+                ));
+                let options = options.split_whitespace().map(str::to_owned).collect();
+                Said::Asked { question: words, options }
+            }
+            [b'!', question @ ..] => {
+                let words = String::from_utf8_lossy(question).into_owned();
+                let (question, option) = words.split_once(' ').unwrap();
+                said.push(about_question(
+                    Notice::PERMISSION_RESOLVED,
+                    r#"{"requestId":"1-1","optionId":"yes","by":"user"}"#,
+                ));
+                Said::Settled { question: question.to_owned(), option: Some(option.to_owned()) }
+            }
             word => {
                 let text = String::from_utf8_lossy(&word[1..]).into_owned();
                 Said::Event(EventBody::TextDelta { message, part: Part(0), text })
             }
-        });
+        };
+        said.push(next);
     }
 
     fn activity(&self) -> Activity {
         Activity::default()
     }
+}
+
+fn about_question(subtype: &str, data: &str) -> Said {
+    let data = JsonText::new_unchecked(data);
+    Said::Event(EventBody::Notice(Box::new(Notice { subtype: subtype.to_owned(), data })))
 }
 
 struct Anywhere;

@@ -168,3 +168,6 @@ impl Conversation for ClaudeConversation {
 fn empty_object() -> Box<RawValue> {
     RawValue::from_string("{}".to_owned()).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
+
+#[cfg(test)]
+mod tests;

@@ -227,3 +227,6 @@ fn id(raw: Option<&RawValue>) -> String {
     let entity: Entity<'_> = super::rpc::read(raw);
     text(entity.id).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use tokio::time::Instant;
 
 use super::conversation::{Choice, Question};
@@ -69,6 +70,7 @@ impl Questions {
         let open = Open { key, options: options.clone(), until };
         self.open.insert(request_id.clone(), open);
         let settled = full.then(|| self.expire(&request_id)).flatten();
+        let input = readable(input);
         (OwnLine::PermissionRequest { request_id, tool_call_id, tool_name, input, options }, settled)
     }
 
@@ -129,3 +131,15 @@ impl Questions {
         Some(Settled { key, choice, line: OwnLine::PermissionResolved { request_id, option_id, by } })
     }
 }
+
+/// JSON that common readers can read: what they cannot comes as a string that holds it. A question that nobody can read
+/// is one that nobody answers.
+fn readable(input: Box<RawValue>) -> Box<RawValue> {
+    if serde_json::from_str::<serde_json::Value>(input.get()).is_ok() {
+        return input;
+    }
+    serde_json::value::to_raw_value(input.get()).unwrap_or_else(|_| RawValue::NULL.to_owned())
+}
+
+#[cfg(test)]
+mod tests;

@@ -79,3 +79,6 @@ impl<W: Write> Spool<W> {
         self.file.write_all(&std::mem::take(&mut self.waiting))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -23,7 +23,7 @@ fn without_a_file_there_are_the_known_agents_and_the_demo() {
     let config = load(None, &[]).unwrap();
     assert_eq!(
         config.agents.keys().collect::<Vec<_>>(),
-        ["claude-code", "codex", "demo", "gemini", "opencode"]
+        ["claude-code", "claude-two-way", "codex", "codex-app-server", "demo", "gemini", "opencode"]
     );
     assert_eq!(config.listen.to_string(), DEFAULT_LISTEN);
     assert_eq!(config.limits.running_agents, 64);

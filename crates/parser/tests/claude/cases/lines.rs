@@ -47,7 +47,7 @@ fn what_an_agent_says_itself_is_no_question() {
 #[test]
 fn a_conversation_that_cannot_go_on_ends_its_turn() {
     let error = r#"{"tokenrail":"error","class":"process","code":"input_unread","text":"it does not read"}"#;
-    let told = "error process \"it does not read\"";
+    let told = "error process input_unread \"it does not read\"";
     check(&[error], &[told, &format!("close \"\" {told}")]);
     check(&[r#"{"tokenrail":"sent","id":1,"method":"initialize"}"#], &[]);
 }

@@ -1,0 +1,82 @@
+//! Questions of agents, and who may answer them.
+
+use tokenrail_domain::{AgentId, EventBody, Notice};
+use tokenrail_ports::PermissionAnswer;
+use tokenrail_ports::testing::{ScriptedRunner, Step};
+
+use super::harness::{Harness, harness, words};
+use crate::{AnswerOutcome, Refusal};
+
+fn answer(question: &str, option: Option<&str>) -> PermissionAnswer {
+    PermissionAnswer { question: question.to_owned(), option: option.map(str::to_owned) }
+}
+
+/// An agent that has asked, and says how the question was settled when it is answered.
+async fn asking(settled: &str) -> (Harness, AgentId) {
+    let script = vec![
+        Step::line("ask 1-1 yes no"),
+        Step::UntilAnswered,
+        Step::line(settled),
+        Step::line("close done"),
+    ];
+    let h = harness(ScriptedRunner::new([script]));
+    let id = h.launch("go").await;
+    h.wait_for(id, |event| is(&event.body, Notice::PERMISSION_REQUEST)).await;
+    (h, id)
+}
+
+fn is(body: &EventBody, subtype: &str) -> bool {
+    matches!(body, EventBody::Notice(notice) if notice.subtype == subtype)
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_is_handed_on_and_told_when_it_is_in_the_journal() {
+    let (h, id) = asking("settle 1-1 yes").await;
+    let given = answer("1-1", Some("yes"));
+    assert_eq!(h.service.answer(id, given.clone()).await.unwrap(), AnswerOutcome::Settled);
+    let events = h.service.events(id, tokenrail_domain::Sequence::START, None).await.unwrap().0;
+    let (events, more) = (words(&events), h.watch(id).await);
+    assert_eq!(h.runner.answers(), [given]);
+    assert!(!events.is_empty());
+    assert_eq!(
+        words(&more),
+        ["user go", "notice permission_request", "notice permission_resolved", "result completed -"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_came_too_late_is_told_so() {
+    // Somebody else has said no, or the time was over.
+    let (h, id) = asking("settle 1-1 no").await;
+    let late = h.service.answer(id, answer("1-1", Some("yes"))).await;
+    assert!(matches!(late, Err(Refusal::QuestionSettled(_))), "{late:?}");
+    h.watch(id).await;
+    let later = h.service.answer(id, answer("1-1", Some("no"))).await;
+    assert!(matches!(later, Err(Refusal::QuestionSettled(_))), "its turn has ended: {later:?}");
+    assert_eq!(h.runner.answers().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_not_asked_and_not_offered_is_refused() {
+    let (h, id) = asking("settle 1-1").await;
+    for unknown in ["1-2", "2-1", "0-1", "x", "", "1-x"] {
+        let refused = h.service.answer(id, answer(unknown, None)).await;
+        assert!(matches!(&refused, Err(Refusal::QuestionUnknown(_))), "{unknown}: {refused:?}");
+    }
+    let refused = h.service.answer(id, answer("1-1", Some("maybe"))).await;
+    assert!(matches!(&refused, Err(Refusal::OptionUnknown { known }) if known == "yes, no"), "{refused:?}");
+    assert_eq!(h.runner.answers(), []);
+    assert_eq!(h.service.answer(id, answer("1-1", None)).await.unwrap(), AnswerOutcome::Settled);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_does_not_take_its_answer_leaves_it_open() {
+    let script = vec![Step::line("ask 1-1 yes"), Step::UntilAnswered, Step::Hang];
+    let h = harness(ScriptedRunner::new([script]));
+    let id = h.launch("go").await;
+    h.wait_for(id, |event| is(&event.body, Notice::PERMISSION_REQUEST)).await;
+    let handed_on = h.service.answer(id, answer("1-1", Some("yes"))).await.unwrap();
+    assert_eq!(handed_on, AnswerOutcome::HandedOn);
+    h.service.cancel(id).await.unwrap();
+    h.watch(id).await;
+}

@@ -1,0 +1,98 @@
+//! Questions of agents, answered over REST and WebSocket.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::client::{Client, serve};
+use super::harness::Harness;
+
+/// An agent that has asked; gives its id.
+async fn asking(harness: &Harness, prompt: &str) -> String {
+    let id = harness.launch(prompt).await;
+    while question(harness, &id).await.is_none() {
+        tokio::task::yield_now().await;
+    }
+    id
+}
+
+async fn question(harness: &Harness, id: &str) -> Option<Value> {
+    let events = harness.get(&format!("/api/agents/{id}/messages")).await.json();
+    let events = events.as_array().unwrap().iter();
+    events.clone().find(|event| event["metadata"]["eventType"] == "permission_request").cloned()
+}
+
+fn path(id: &str, question: &str) -> String {
+    format!("/api/agents/{id}/permissions/{question}")
+}
+
+#[actix_web::test]
+async fn a_question_is_an_event_and_its_first_answer_counts() {
+    let harness = Harness::new();
+    let id = asking(&harness, "ask").await;
+    let asked = question(&harness, &id).await.unwrap();
+    assert_eq!((&asked["type"], &asked["role"]), (&json!("system"), &json!("system")));
+    assert_eq!(asked["content"], json!({"requestId": "1-1", "toolName": "Write"}));
+
+    let answered = harness.post(&path(&id, "1-1"), r#"{"optionId":"yes"}"#).await;
+    assert_eq!(answered.status, 200, "{answered:?}");
+    assert_eq!(answered.json(), json!({"requestId": "1-1", "state": "selected", "optionId": "yes"}));
+    let again = harness.post(&path(&id, "1-1"), r#"{"optionId":"yes"}"#).await;
+    assert_eq!((again.status.as_u16(), again.problem().as_str()), (409, "already_resolved"));
+    harness.ended(&id).await;
+    let again = harness.post(&path(&id, "1-1"), r#"{"optionId":"no"}"#).await;
+    assert_eq!((again.status.as_u16(), again.problem().as_str()), (409, "already_resolved"));
+}
+
+#[actix_web::test]
+async fn what_is_no_answer_is_refused_and_leaves_the_question_open() {
+    let harness = Harness::new();
+    let id = asking(&harness, "ask").await;
+    for (body, code) in [
+        ("{}", "validation_failed"),
+        (r#"{"optionId":"maybe"}"#, "validation_failed"),
+        (r#"{"optionId":"yes","cancelled":true}"#, "validation_failed"),
+        (r#"{"cancelled":false}"#, "validation_failed"),
+        (r#"{"optionId":7}"#, "validation_failed"),
+        ("", "malformed_json"),
+    ] {
+        let refused = harness.post(&path(&id, "1-1"), body).await;
+        assert_eq!(refused.problem(), code, "{body}");
+    }
+    for unknown in ["1-2", "9-1", "x", "%F0%9F%99%82"] {
+        let refused = harness.post(&path(&id, unknown), r#"{"cancelled":true}"#).await;
+        assert_eq!((refused.status.as_u16(), refused.problem().as_str()), (404, "not_found"), "{unknown}");
+    }
+    let answered = harness.post(&path(&id, "1-1"), r#"{"optionId":"yes"}"#).await;
+    assert_eq!(answered.status, 200, "{answered:?}");
+}
+
+#[actix_web::test]
+async fn an_agent_that_does_not_take_its_answer_does_not_hold_up_the_client() {
+    let harness = Harness::with(|_, limits| limits.answer_timeout = Duration::from_millis(1));
+    let id = asking(&harness, "ask in vain").await;
+    let answered = harness.post(&path(&id, "1-1"), r#"{"cancelled":true}"#).await;
+    assert_eq!(answered.status, 202, "{answered:?}");
+    assert_eq!(answered.json(), json!({"requestId": "1-1", "state": "pending"}));
+}
+
+#[actix_web::test]
+async fn a_websocket_answers_questions_too() {
+    let harness = Harness::new();
+    let served = serve(&harness);
+    let id = asking(&harness, "ask").await;
+    let (mut client, _) = Client::connect(&served, "").await;
+    client.say("permission", json!({"agentId": id, "requestId": "1-1", "optionId": "maybe"})).await;
+    let refused = client.frame().await;
+    assert_eq!(refused["payload"]["code"], "validation_failed", "{refused}");
+    client.say("permission", json!({"agentId": id, "requestId": "1-1", "optionId": "yes"})).await;
+    let answered = client.frame().await;
+    assert_eq!(answered["type"], "permission", "{answered}");
+    assert_eq!(
+        answered["payload"],
+        json!({"agentId": id, "requestId": "1-1", "state": "selected", "optionId": "yes"})
+    );
+    client.say("permission", json!({"agentId": id, "requestId": "1-1", "cancelled": true})).await;
+    assert_eq!(client.frame().await["payload"]["code"], "already_resolved");
+    served.handle.stop(false).await;
+}

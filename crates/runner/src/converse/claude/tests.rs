@@ -1,0 +1,102 @@
+use super::*;
+
+const QUESTION: &str = r#"{"type":"control_request","request_id":"q1","request":{"subtype":"can_use_tool","tool_name":"Write","input":{"file_path":"/x","content":"\ud83d"},"permission_suggestions":[{"type":"setMode","mode":"acceptEdits","destination":"session"}],"tool_use_id":"toolu_1"}}"#;
+
+fn said(out: &Outbox) -> Vec<String> {
+    String::from_utf8(out.to_program.clone()).unwrap().lines().map(str::to_owned).collect()
+}
+
+fn asked() -> (ClaudeConversation, Outbox) {
+    let (mut conversation, mut out) = (ClaudeConversation::new("Hi 🙂".to_owned()), Outbox::default());
+    conversation.line(QUESTION.as_bytes(), &mut out);
+    (conversation, out)
+}
+
+fn answered(choice: &Choice) -> Vec<String> {
+    let (mut conversation, mut out) = (asked().0, Outbox::default());
+    conversation.answer("q1", choice, &mut out);
+    said(&out)
+}
+
+#[test]
+fn the_prompt_is_a_message_of_the_user() {
+    let mut out = Outbox::default();
+    ClaudeConversation::new("Hi 🙂\n".to_owned()).open(&mut out);
+    assert_eq!(
+        said(&out),
+        [
+            r#"{"type":"user","message":{"role":"user","content":"Hi 🙂\n"},"parent_tool_use_id":null,"session_id":""}"#
+        ]
+    );
+}
+
+#[test]
+fn a_result_ends_the_turn_and_nothing_else_does() {
+    let (mut conversation, mut out) = (ClaudeConversation::new(String::new()), Outbox::default());
+    for line in [r#"{"type":"assistant","message":{"content":"result"}}"#, "nonsense", "[]", r#"{"type":5}"#]
+    {
+        conversation.line(line.as_bytes(), &mut out);
+    }
+    assert!(out.is_empty());
+    conversation.line(br#"{"duration_api_ms":1,"type":"result"}"#, &mut out);
+    assert!(out.over);
+}
+
+#[test]
+fn a_question_offers_what_the_program_understands() {
+    let (_, out) = asked();
+    let question = &out.asked[0];
+    assert_eq!((question.tool_name.as_str(), question.tool_call_id.as_deref()), ("Write", Some("toolu_1")));
+    assert_eq!(question.input.get(), r#"{"file_path":"/x","content":"\ud83d"}"#, "as given");
+    let kinds: Vec<_> = question.options.iter().map(|option| option.kind).collect();
+    assert_eq!(kinds, [OptionKind::AllowOnce, OptionKind::AllowAlways, OptionKind::RejectOnce]);
+}
+
+#[test]
+fn answers_are_told_in_the_programs_words() {
+    let choose = |option: &str| answered(&Choice::Option(option.to_owned()));
+    let response = |body: &str| {
+        format!(
+            r#"{{"type":"control_response","response":{{"subtype":"success","request_id":"q1","response":{body}}}}}"#
+        )
+    };
+    let input = r#"{"file_path":"/x","content":"\ud83d"}"#;
+    assert_eq!(choose("allow"), [response(&format!(r#"{{"behavior":"allow","updatedInput":{input}}}"#))]);
+    let always = format!(
+        r#"{{"behavior":"allow","updatedInput":{input},"updatedPermissions":[{{"type":"setMode","mode":"acceptEdits","destination":"session"}}]}}"#
+    );
+    assert_eq!(choose("allow_always"), [response(&always)]);
+    assert_eq!(
+        choose("reject"),
+        [response(r#"{"behavior":"deny","message":"The user does not allow this."}"#)]
+    );
+    assert!(answered(&Choice::Dismissed)[0].contains(r#""behavior":"deny""#));
+    assert!(answered(&Choice::TurnCancelled).is_empty(), "the interrupt takes it back");
+}
+
+#[test]
+fn a_cancel_interrupts() {
+    let (mut conversation, mut out) = asked();
+    conversation.cancel(&mut out);
+    assert_eq!(
+        said(&out),
+        [r#"{"type":"control_request","request_id":"interrupt","request":{"subtype":"interrupt"}}"#]
+    );
+    conversation.line(br#"{"type":"control_cancel_request","request_id":"q1"}"#, &mut out);
+    assert_eq!(out.withdrawn, ["q1"]);
+}
+
+#[test]
+fn no_request_of_the_program_is_left_without_an_answer() {
+    let (mut conversation, mut out) = (ClaudeConversation::new(String::new()), Outbox::default());
+    conversation.line(
+        br#"{"type":"control_request","request_id":"h","request":{"subtype":"hook_callback"}}"#,
+        &mut out,
+    );
+    assert_eq!(
+        said(&out),
+        [
+            r#"{"type":"control_response","response":{"subtype":"error","request_id":"h","error":"this client does not answer that"}}"#
+        ]
+    );
+}

@@ -1,0 +1,121 @@
+use std::time::Duration;
+
+use serde_json::value::RawValue;
+use tokio::time::Instant;
+
+use super::*;
+use crate::converse::ConverseLimits;
+
+fn questions(unanswered: Unanswered) -> Questions {
+    Questions::new(&Opening {
+        prompt: String::new(),
+        session: None,
+        model: None,
+        cwd: "/".to_owned(),
+        turn: 3,
+        limits: ConverseLimits {
+            line_bytes: 1 << 20,
+            read_bytes: 1 << 16,
+            question_timeout_ms: 60_000,
+            exit_grace_ms: 1_000,
+            open_questions: 2,
+            unread_bytes: 1 << 20,
+        },
+        unanswered,
+    })
+}
+
+fn question(key: &str) -> Question {
+    Question {
+        key: key.to_owned(),
+        tool_call_id: None,
+        tool_name: "Write".to_owned(),
+        input: RawValue::from_string("{}".to_owned()).unwrap(),
+        options: vec![
+            Choosable::new("always", "Always", OptionKind::AllowAlways),
+            Choosable::new("yes", "Yes", OptionKind::AllowOnce),
+            Choosable::new("no", "No", OptionKind::RejectOnce),
+        ],
+    }
+}
+
+fn line(line: &OwnLine) -> String {
+    serde_json::to_string(line).unwrap()
+}
+
+fn answer(request: &str, option: Option<&str>) -> Answer {
+    Answer { request: request.to_owned(), option: option.map(str::to_owned) }
+}
+
+#[test]
+fn the_first_answer_that_fits_settles_a_question() {
+    let mut questions = questions(Unanswered::Reject);
+    let (asked, settled) = questions.ask(question("k"), Instant::now());
+    assert!(settled.is_none());
+    assert!(
+        line(&asked).starts_with(r#"{"tokenrail":"permission_request","requestId":"3-1","toolName":"Write""#)
+    );
+    for wrong in [answer("3-2", Some("yes")), answer("3-1", Some("maybe"))] {
+        assert!(questions.answer(wrong).is_none());
+    }
+    let settled = questions.answer(answer("3-1", Some("yes"))).unwrap();
+    assert_eq!((settled.key.as_str(), &settled.choice), ("k", &Choice::Option("yes".to_owned())));
+    assert_eq!(
+        line(&settled.line),
+        r#"{"tokenrail":"permission_resolved","requestId":"3-1","optionId":"yes","by":"user"}"#
+    );
+    assert!(questions.answer(answer("3-1", Some("no"))).is_none(), "it is settled");
+}
+
+#[test]
+fn a_question_that_nobody_answers_is_settled_as_configured() {
+    for (unanswered, option) in [(Unanswered::Reject, "no"), (Unanswered::Allow, "yes")] {
+        let mut questions = questions(unanswered);
+        let now = Instant::now();
+        questions.ask(question("k"), now);
+        let due = questions.next_deadline().unwrap();
+        assert_eq!(due, now + Duration::from_mins(1));
+        assert!(questions.take_expired(now).is_none());
+        let settled = questions.take_expired(due).unwrap();
+        assert_eq!(settled.choice, Choice::Option(option.to_owned()), "once, and not for ever");
+        assert!(line(&settled.line).ends_with(r#""by":"timeout"}"#));
+        assert_eq!(questions.next_deadline(), None);
+    }
+}
+
+#[test]
+fn one_question_too_many_is_settled_at_once() {
+    let mut questions = questions(Unanswered::Reject);
+    for key in ["a", "b"] {
+        assert!(questions.ask(question(key), Instant::now()).1.is_none());
+    }
+    let (_, settled) = questions.ask(question("c"), Instant::now());
+    assert_eq!(settled.unwrap().key, "c");
+    assert!(questions.answer(answer("3-1", None)).is_some(), "those before it stay open");
+}
+
+#[test]
+fn a_question_is_settled_by_a_cancel_or_taken_back() {
+    let mut questions = questions(Unanswered::Allow);
+    questions.ask(question("a"), Instant::now());
+    questions.ask(question("b"), Instant::now());
+    let taken_back = line(&questions.withdraw("b").unwrap());
+    assert_eq!(taken_back, r#"{"tokenrail":"permission_resolved","requestId":"3-2","by":"agent"}"#);
+    assert!(questions.withdraw("b").is_none());
+    let cancelled = questions.take_cancelled().unwrap();
+    assert_eq!((cancelled.key.as_str(), &cancelled.choice), ("a", &Choice::TurnCancelled));
+    assert!(questions.take_cancelled().is_none());
+}
+
+#[test]
+fn what_cannot_be_read_comes_as_a_string() {
+    for (given, told) in [
+        (r#"{"a":"\ud83d"}"#, r#""{\"a\":\"\\ud83d\"}""#),
+        ("1e999", r#""1e999""#),
+        (r#"{"a":"🙂"}"#, r#"{"a":"🙂"}"#),
+    ] {
+        let input = RawValue::from_string(given.to_owned()).unwrap();
+        let asked = questions(Unanswered::Reject).ask(Question { input, ..question("k") }, Instant::now()).0;
+        assert!(line(&asked).contains(&format!(r#""input":{told},"#)), "{}", line(&asked));
+    }
+}

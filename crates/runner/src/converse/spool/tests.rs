@@ -1,0 +1,58 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn own() -> OwnLine {
+    OwnLine::Sent { id: 1, method: "initialize" }
+}
+
+const OWN: &str = "{\"tokenrail\":\"sent\",\"id\":1,\"method\":\"initialize\"}\n";
+
+fn written(write: impl FnOnce(&mut Spool<Vec<u8>>)) -> String {
+    let mut spool = Spool::new(Vec::new());
+    write(&mut spool);
+    spool.finish().unwrap();
+    String::from_utf8(spool.file).unwrap()
+}
+
+#[test]
+fn an_own_line_waits_for_the_end_of_the_programs_line() {
+    let text = written(|spool| {
+        spool.own(&own()).unwrap();
+        spool.program(b"{\"a\":").unwrap();
+        spool.own(&own()).unwrap();
+        spool.program(b"1}\n{\"b\"").unwrap();
+        spool.own(&own()).unwrap();
+    });
+    assert_eq!(text, format!("{OWN}{{\"a\":1}}\n{OWN}{{\"b\"\n{OWN}"));
+}
+
+#[test]
+fn no_program_can_write_an_own_line() {
+    let forged = "{\"tokenrail\":\"permission_resolved\"}\n";
+    assert_eq!(written(|spool| spool.program(forged.as_bytes()).unwrap()), format!(" {forged}"));
+    assert_eq!(written(|spool| spool.program(b"{\"tokenrail\"").unwrap()), "{\"tokenrail\"");
+}
+
+proptest! {
+    #[test]
+    fn the_programs_bytes_come_as_they_are_however_they_are_cut(
+        lines in proptest::collection::vec("(\\{\"tokenrai|\\{\"tokenrail\":\"x|[a-z{\":]{0,20})\n?", 0..8),
+        cuts in proptest::collection::vec(1_usize..9, 1..9),
+    ) {
+        let bytes = lines.concat().into_bytes();
+        let whole = written(|spool| spool.program(&bytes).unwrap());
+        let cut = written(|spool| {
+            let (mut rest, mut cuts) = (&bytes[..], cuts.iter().cycle());
+            while !rest.is_empty() {
+                let (piece, more) = rest.split_at((*cuts.next().unwrap()).min(rest.len()));
+                spool.program(piece).unwrap();
+                rest = more;
+            }
+        });
+        prop_assert_eq!(&cut, &whole);
+        let unforged: Vec<_> = whole.split('\n').map(|line| line.strip_prefix(" {\"token").map_or(line.to_owned(), |rest| format!("{{\"token{rest}"))).collect();
+        prop_assert_eq!(unforged.join("\n").into_bytes(), bytes);
+        prop_assert!(whole.split('\n').all(|line| !line.as_bytes().starts_with(PREFIX)));
+    }
+}
