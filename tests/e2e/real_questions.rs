@@ -93,6 +93,16 @@ pub(crate) async fn is_allowed_to_do_it(agent: &Agent, forbidden: Forbidden) {
 }
 
 pub(crate) async fn is_refused_and_goes_on_without_it(agent: &Agent, forbidden: Forbidden) {
+    let asking = refused(agent, forbidden).await;
+    assert_eq!(asking.model.requests().len(), 2, "the model was told");
+}
+
+pub(crate) async fn is_refused_and_ends_its_turn(agent: &Agent, forbidden: Forbidden) {
+    let asking = refused(agent, forbidden).await;
+    assert_eq!(asking.model.requests().len(), 1, "the model was not asked again");
+}
+
+async fn refused(agent: &Agent, forbidden: Forbidden) -> Asking {
     let asking = Asking::start(agent, forbidden).await;
     let reject = asking.option("reject_once");
     let (status, answer) = asking.server.post(&asking.path(), &json!({ "optionId": reject })).await;
@@ -100,7 +110,7 @@ pub(crate) async fn is_refused_and_goes_on_without_it(agent: &Agent, forbidden: 
     let ended = ended(&asking.server, &asking.id).await;
     assert_eq!(ended["status"], "completed", "{ended}");
     assert!(!asking.wanted.exists(), "it has not done what it was not allowed to");
-    assert_eq!(asking.model.requests().len(), 2, "the model was told");
+    asking
 }
 
 pub(crate) async fn asks_a_server_that_is_killed_and_is_answered_by_the_next(
