@@ -22,6 +22,7 @@ mod model_server;
 mod own_program;
 mod promises;
 mod proxy;
+mod questions;
 mod real_acp;
 mod real_agents;
 mod real_claude_agent;

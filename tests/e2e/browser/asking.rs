@@ -98,3 +98,18 @@ async fn a_launch_that_is_refused_says_why() {
         "nothing is to be written twice"
     );
 }
+
+#[tokio::test]
+async fn a_question_of_the_agent_is_answered_by_a_click() {
+    let server = crate::questions::server("");
+    let browser = Browser::start();
+    let id = crate::questions::asking(&server).await;
+    let tab = tab_on(&browser, &server, &id).await;
+    tab.until_there("[data-testid=question-card][data-state=open]").await;
+    assert!(tab.text("[data-testid=question-card]").await.contains("rm -r build"));
+    tab.click("[data-testid=answer-allow_once]").await;
+    tab.until_there("[data-testid=question-card][data-state=resolved]").await;
+    tab.until(&ended(1)).await;
+    assert!(tab.text("[data-testid=question-card]").await.contains("Answered: Allow."));
+    assert_eq!(server.get(&format!("/api/agents/{id}")).await["status"], "completed");
+}

@@ -12,6 +12,8 @@ import type {
   AgentStatus,
   AgentType,
   Launch,
+  PermissionAnswer,
+  PermissionState,
   NewMessage,
   ReplayRequest,
   Turn,
@@ -94,6 +96,8 @@ export interface Client {
   agent(id: string, options?: Abortable): Promise<Agent>;
   status(id: string, options?: Abortable): Promise<AgentState>;
   cancel(id: string, options?: Abortable): Promise<AgentRef>;
+  /** Answers a question of the agent with one of its options, or with none. The first answer counts. */
+  answer(id: string, requestId: string, answer: PermissionAnswer, options?: Abortable): Promise<PermissionState>;
   /** Stops the agent and takes it out of the lists; with `purge` its history goes too. */
   remove(id: string, options?: Abortable & { purge?: boolean }): Promise<void>;
   send(id: string, body: NewMessage, options?: Keyed): Promise<Accepted>;
@@ -167,6 +171,11 @@ class TokenrailClient implements Client {
 
   cancel(id: string, { signal }: Abortable = {}): Promise<AgentRef> {
     return this.#rest.json(`${pathOf(id)}/cancel`, { method: "POST", signal });
+  }
+
+  answer(id: string, requestId: string, body: PermissionAnswer, { signal }: Abortable = {}): Promise<PermissionState> {
+    const path = `${pathOf(id)}/permissions/${encodeURIComponent(requestId)}`;
+    return this.#rest.json(path, { method: "POST", body, signal });
   }
 
   async remove(id: string, { purge, signal }: Abortable & { purge?: boolean } = {}): Promise<void> {

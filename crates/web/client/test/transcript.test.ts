@@ -17,6 +17,42 @@ function calls(items: readonly Item[]): ToolCall[] {
   });
 }
 
+describe("a question", () => {
+  const options = [
+    { optionId: "y", name: "Allow", kind: "allow_once" },
+    { optionId: "n", name: "Reject", kind: "reject_once" },
+  ];
+  const ask = (journal: Journal, requestId: string) =>
+    journal.add("system", { requestId, toolName: "Bash", input: { command: "ls" }, options } as never, { eventType: "permission_request" });
+  const settle = (journal: Journal, requestId: string, how: object) =>
+    journal.add("system", { requestId, ...how } as never, { eventType: "permission_resolved" });
+
+  it("is open until it is settled", () => {
+    const journal = new Journal();
+    journal.user("go");
+    ask(journal, "1-1");
+    const open = messagesOf(of(journal))[1];
+    expect(open).toMatchObject({ kind: "question", state: "open", toolName: "Bash", input: { command: "ls" }, options });
+    settle(journal, "1-2", { optionId: "y", by: "user" });
+    expect(messagesOf(of(journal))[1]).toEqual(open);
+    settle(journal, "1-1", { optionId: "y", by: "user" });
+    const settled = { kind: "question", state: "resolved", optionId: "y", by: "user", sequence: 2 };
+    expect(messagesOf(of(journal))).toHaveLength(2);
+    expect(messagesOf(of(journal))[1]).toMatchObject(settled);
+    const [first, ...rest] = journal.events;
+    const steps = rest.reduce(applyEvent, applyEvents(emptyTranscript, first ? [first] : []));
+    expect(messagesOf(steps)[1]).toMatchObject(settled);
+  });
+
+  it("is closed with its turn, and asked again in another", () => {
+    const journal = new Journal();
+    ask(journal, "1-1");
+    journal.add("response", "", { eventType: "result", outcome: "failed" });
+    ask(journal, "2-1");
+    expect(messagesOf(of(journal)).map((each) => ("state" in each ? each.state : each.kind))).toEqual(["closed", "result", "open"]);
+  });
+});
+
 describe("a message", () => {
   it("grows by its deltas, and is replaced by its complete self", () => {
     const journal = new Journal();

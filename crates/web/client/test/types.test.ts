@@ -23,7 +23,7 @@ it("a loop over events has events", () => {
 it("messages and parts are told apart by a word", () => {
   expectTypeOf<Extract<Message, { kind: "tool" }>["call"]>().toEqualTypeOf<ToolCall>();
   expectTypeOf<Extract<Message, { kind: "assistant" }>["parts"]>().toEqualTypeOf<readonly Part[]>();
-  expectTypeOf<Message["kind"]>().toEqualTypeOf<"user" | "assistant" | "tool" | "error" | "result">();
+  expectTypeOf<Message["kind"]>().toEqualTypeOf<"user" | "assistant" | "tool" | "question" | "error" | "result">();
   expectTypeOf<Extract<Part, { type: "reasoning" }>["text"]>().toBeString();
 });
 

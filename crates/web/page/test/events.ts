@@ -40,6 +40,14 @@ export class Told {
     return this.#tell("error", "error", content, { error });
   }
 
+  asked(requestId: string, toolName: string, input: unknown, options: object[]): this {
+    return this.#tell("system", "permission_request", { requestId, toolName, input, options }, {});
+  }
+
+  settled(requestId: string, how: object): this {
+    return this.#tell("system", "permission_resolved", { requestId, ...how }, {});
+  }
+
   result(more: object = {}): this {
     return this.#tell("response", "result", "", {
       outcome: "completed",

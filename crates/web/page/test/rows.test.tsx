@@ -2,6 +2,7 @@ import { applyEvents, emptyTranscript } from "@tokenrail/client";
 import { fireEvent, render, screen, within } from "@testing-library/react";
 import { expect, test, vi } from "vitest";
 
+import { Answering } from "../src/conversation/answering.ts";
 import { matchesOf } from "../src/conversation/search.ts";
 import { KeepOpen } from "../src/conversation/kept.tsx";
 import { rowsOf } from "../src/conversation/rows.ts";
@@ -48,6 +49,51 @@ test("a call that fails, and one that gets no result, say so", () => {
   expect(screen.getByRole("group", { name: "Tool Read: failed" }).textContent).toContain("no such file");
   expect(screen.getByRole("group", { name: "Tool Read: without a result" })).toBeTruthy();
   expect(screen.getByTestId("result").textContent).toContain("cancelled in 1.2 s");
+});
+
+const answers = [
+  { optionId: "y", name: "Allow", kind: "allow_once" },
+  { optionId: "n", name: "Reject", kind: "reject_once" },
+];
+
+test("a question has a button for each answer, and tells what became of it", async () => {
+  const told = new Told().asked("1-1", "Bash", { command: "rm -r build" }, answers);
+  const answer = vi.fn(() => Promise.reject(new Error("the question 1-1 is not open any more")));
+  const asked = render(
+    <KeepOpen>
+      <Answering value={answer}>
+        {rowsAfter(told).map((row) => (
+          <RowView key={row.key} row={row} plain={false} />
+        ))}
+      </Answering>
+    </KeepOpen>,
+  );
+  expect(screen.getByTestId("question-card").textContent).toContain("May it use Bash?");
+  expect(screen.getByLabelText("Input").textContent).toBe("rm -r build");
+  fireEvent.click(screen.getByRole("button", { name: "Reject" }));
+  expect(answer).toHaveBeenCalledWith("1-1", "n");
+  expect((screen.getByRole("button", { name: "Allow" }) as HTMLButtonElement).disabled).toBe(true);
+  expect((await screen.findByRole("alert")).textContent).toBe("The question 1-1 is not open any more.");
+  asked.unmount();
+
+  const looked = show(told);
+  expect(screen.queryByRole("button", { name: "Allow" })).toBeNull();
+  looked.unmount();
+  show(told.settled("1-1", { optionId: "y", by: "user" }));
+  expect(screen.getByTestId("question-card").textContent).toContain("Answered: Allow.");
+});
+
+test("a question that nobody answered says so", () => {
+  show(
+    new Told()
+      .asked("1-1", "Write", {}, answers)
+      .settled("1-1", { optionId: "n", by: "timeout" })
+      .asked("1-2", "Write", {}, answers)
+      .result({ outcome: "interrupted" }),
+  );
+  const [late, closed] = screen.getAllByTestId("question-card").map((card) => card.textContent);
+  expect(late).toContain("Nobody answered in time: Reject.");
+  expect(closed).toContain("The turn ended before anybody answered.");
 });
 
 test("a replacement is shown as the lines that go and those that come", () => {

@@ -51,6 +51,7 @@ export type ProblemCode =
   | "agent_deleted"
   | "agent_read_only"
   | "agent_active"
+  | "already_resolved"
   | "queue_full"
   | "payload_too_large"
   | "unsupported_media_type"
@@ -172,6 +173,8 @@ export type Abilities = {
   resume: boolean;
   /** When cancelled, they end their turn by themselves, with a result. */
   interrupt: boolean;
+  /** They ask before they do what they may not do without being allowed, and wait for the answer. */
+  permissions: boolean;
 };
 
 /** One configured agent type, as it stands. */
@@ -293,6 +296,14 @@ export type TurnRecord = {
   lastSequence?: number;
 };
 
+/** What came of an answer. */
+export type PermissionState = {
+  requestId: string;
+  /** `pending` where the agent has not taken the answer yet: its events will tell. */
+  state: "selected" | "cancelled" | "pending";
+  optionId?: string;
+};
+
 /** What the agent gave at the end of its turn. */
 export type AgentResult = {
   agentType: string;
@@ -358,6 +369,14 @@ export type NewMessage = {
 export type ReplayRequest = {
   /** 1 is as it was, 2 twice as fast; 0 is as fast as it goes. */
   speed?: number;
+};
+
+/** The body of an answer to a question of an agent: one of the two. */
+export type PermissionAnswer = {
+  /** One of the options of the question. */
+  optionId?: string;
+  /** None of them is chosen. */
+  cancelled?: boolean;
 };
 
 /** The body of a request for a ticket; it may be left out. */

@@ -1,5 +1,5 @@
 // A transcript while events are applied to it: arrays are copied once, objects when they change.
-import type { AssistantMessage, Item, Part, ToolCall } from "./types.js";
+import type { AssistantMessage, Item, Part, QuestionMessage, ToolCall } from "./types.js";
 
 /** How deep sub-agents are nested; what is said deeper stands beside the rest. */
 const DEPTH = 16;
@@ -19,6 +19,8 @@ export class Index {
   readonly orphans = new Map<string, Set<string>>();
   /** Calls that wait for a result. */
   readonly open = new Set<string>();
+  /** By the id of a question that is open: the item that it is. */
+  readonly questions = new Map<string, string>();
 }
 
 export function indexOf(items: readonly Item[]): Index {
@@ -26,10 +28,11 @@ export function indexOf(items: readonly Item[]): Index {
   const pending: { items: readonly Item[]; parent: string | undefined }[] = [{ items, parent: undefined }];
   for (let list = pending.pop(); list; list = pending.pop()) {
     for (const item of list.items) {
-      if (item.kind === "assistant" || item.kind === "tool") {
+      if (isPlaced(item)) {
         index.places.set(item.id, { parent: list.parent, sequence: item.sequence });
         if (list.parent === undefined) markOrphan(index, item);
       }
+      if (item.kind === "question" && item.state === "open") index.questions.set(item.requestId, item.id);
       for (const call of callsOf(item)) {
         index.owners.set(call.id, item.id);
         if (call.state === "running") index.open.add(call.id);
@@ -38,6 +41,11 @@ export function indexOf(items: readonly Item[]): Index {
     }
   }
   return index;
+}
+
+/** Whether it may still change. */
+function isPlaced(item: Item): boolean {
+  return item.kind === "assistant" || item.kind === "tool" || item.kind === "question";
 }
 
 function markOrphan({ orphans }: Index, { id, parentToolCallId }: Item): void {
@@ -74,7 +82,8 @@ export class Draft {
   insert(item: Item): void {
     const parent = this.#parentOf(item);
     this.#edit(parent, (items) => items.splice(placeOf(items, item.sequence), 0, item));
-    if (item.kind !== "assistant" && item.kind !== "tool") return;
+    if (!isPlaced(item)) return;
+    if (item.kind === "question") this.index.questions.set(item.requestId, item.id);
     this.index.places.set(item.id, { parent, sequence: item.sequence });
     if (parent === undefined) markOrphan(this.index, item);
     for (const call of callsOf(item)) this.own(call.id, item.id);
@@ -123,6 +132,14 @@ export class Draft {
 
   changeMessage(id: string, change: (message: AssistantMessage) => AssistantMessage): void {
     this.#change(id, (item) => (item.kind === "assistant" ? change(item) : item));
+  }
+
+  /** Settles a question that is open; any other stays as it is. */
+  settle(requestId: string, change: Pick<QuestionMessage, "changed" | "state" | "optionId" | "by">): void {
+    const id = this.index.questions.get(requestId);
+    if (id === undefined) return;
+    this.index.questions.delete(requestId);
+    this.#change(id, (item) => (item.kind === "question" ? { ...item, ...change } : item));
   }
 
   changeCall(id: string, change: (call: ToolCall) => ToolCall): void {

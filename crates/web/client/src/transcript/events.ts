@@ -2,7 +2,7 @@
 import type { AgentEvent } from "../frames.js";
 import type { MessageOutcome, TurnOutcome } from "../generated/wire.js";
 import { type Draft, callsOf } from "./draft.js";
-import type { AssistantMessage, Item, Part, ToolCall } from "./types.js";
+import type { AssistantMessage, Item, Part, QuestionMessage, ToolCall } from "./types.js";
 
 export function apply(draft: Draft, event: AgentEvent): void {
   // An agent may call its own word as one of ours; only its own word has data.
@@ -26,6 +26,10 @@ export function apply(draft: Draft, event: AgentEvent): void {
       return draft.insert({ kind: "error", ...placed(event), text: plain(event.content), error: event.metadata.error });
     case "result":
       return result(draft, event);
+    case "permission_request":
+      return asked(draft, event);
+    case "permission_resolved":
+      return settled(draft, event);
     default:
       return notice(draft, event);
   }
@@ -187,7 +191,35 @@ function toolResult(draft: Draft, event: AgentEvent): void {
   draft.insert({ kind: "tool", ...placed(event), call: { ...newCall(toolCallId), ...told } });
 }
 
+function asked(draft: Draft, event: AgentEvent): void {
+  const { requestId, toolCallId, toolName, input, options } = fieldsOf<QuestionMessage>(event.content);
+  if (typeof requestId !== "string") return notice(draft, event);
+  draft.insert({
+    kind: "question",
+    ...placed(event),
+    requestId,
+    toolCallId,
+    toolName: toolName ?? "",
+    input,
+    options: options ?? [],
+    state: "open",
+    optionId: undefined,
+    by: undefined,
+  });
+}
+
+function settled(draft: Draft, event: AgentEvent): void {
+  const { requestId = "", optionId, by } = fieldsOf<QuestionMessage>(event.content);
+  draft.settle(requestId, { changed: event.sequenceNumber, state: "resolved", optionId, by });
+}
+
+function fieldsOf<T>(content: unknown): Partial<T> {
+  return typeof content === "object" && content !== null ? content : {};
+}
+
 function result(draft: Draft, event: AgentEvent): void {
+  const changed = event.sequenceNumber;
+  for (const id of [...draft.index.questions.keys()]) draft.settle(id, { changed, state: "closed", optionId: undefined, by: undefined });
   for (const id of [...draft.index.open]) draft.changeCall(id, (call) => ({ ...call, state: "unanswered" }));
   const { outcome, turn, durationMs, messageCount, numTurns, costUsd, usage, error, origin } = event.metadata;
   const item: Item = {

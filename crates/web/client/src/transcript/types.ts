@@ -54,6 +54,30 @@ export interface ResultMessage extends Placed {
   readonly origin: string | undefined;
 }
 
+/** One of the answers to a question; `kind` is `allow_once`, `allow_always`, `reject_once` or `reject_always`. */
+export interface QuestionOption {
+  readonly optionId: string;
+  readonly name: string;
+  readonly kind: string;
+}
+
+/** The agent asks whether it may do something, and waits. */
+export interface QuestionMessage extends Placed {
+  readonly kind: "question";
+  readonly requestId: string;
+  readonly toolCallId: string | undefined;
+  readonly toolName: string;
+  /** What the tool would be given. */
+  readonly input: unknown;
+  readonly options: readonly QuestionOption[];
+  /** `closed`: its turn has ended without an answer. */
+  readonly state: "open" | "resolved" | "closed";
+  /** What was chosen, if anything was. */
+  readonly optionId: string | undefined;
+  /** Who has settled it: `user`, `timeout`, `cancel` or `agent`. */
+  readonly by: string | undefined;
+}
+
 /** The agent's own word, as `init` or `status`; and `message_delta`, with the tokens that were used. */
 export interface NoticeMessage extends Placed {
   readonly kind: "notice";
@@ -64,7 +88,7 @@ export interface NoticeMessage extends Placed {
 }
 
 /** Something that is said in a conversation. */
-export type Message = UserMessage | AssistantMessage | ToolMessage | ErrorMessage | ResultMessage;
+export type Message = UserMessage | AssistantMessage | ToolMessage | QuestionMessage | ErrorMessage | ResultMessage;
 export type Item = Message | NoticeMessage;
 
 export interface TextPart {

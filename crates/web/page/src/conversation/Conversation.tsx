@@ -18,6 +18,7 @@ import { useTranscriptAt, usePlaying, useRecording } from "../replay/useReplay.t
 import { sentence } from "../ui/format.ts";
 import { Icon } from "../ui/Icon.tsx";
 import { AgentId } from "./agent-id.ts";
+import { type Answer, Answering } from "./answering.ts";
 import { Composer } from "./Composer.tsx";
 import { Header } from "./Header.tsx";
 import { KeepOpen } from "./kept.tsx";
@@ -101,6 +102,10 @@ function Pane({ agent, items, head, loading = false, error, onRefetch, onOpen, o
     const prompt = promptBefore(latest.current.rows, row);
     if (prompt) latest.current.ask(prompt).catch(setRefusal);
   }, []);
+  const answer = useCallback<Answer>(
+    (requestId, optionId) => client.answer(agent.id, requestId, { optionId }),
+    [client, agent.id],
+  );
   return (
     <div className="conversation">
       <Header
@@ -121,7 +126,8 @@ function Pane({ agent, items, head, loading = false, error, onRefetch, onOpen, o
       {rows.length === 0 && (
         <p className="waiting-for">{loading ? "Loading the conversation…" : "Nothing has been said yet."}</p>
       )}
-      <MessageList
+      <Answering value={canAsk ? answer : undefined}>
+        <MessageList
         rows={rows}
         plain={plain}
         found={search.found}
@@ -129,7 +135,8 @@ function Pane({ agent, items, head, loading = false, error, onRefetch, onOpen, o
         busy={live && isActive(agent.status)}
         loading={loading}
         onRetry={canAsk ? onRetry : undefined}
-      />
+        />
+      </Answering>
       {replay ?? <Composer agent={agent} send={ask} />}
     </div>
   );

@@ -8,6 +8,7 @@ import { ErrorCard } from "./ErrorCard.tsx";
 import { useKept } from "./kept.tsx";
 import { LongText } from "./LongText.tsx";
 import { NoticeLine } from "./NoticeLine.tsx";
+import { QuestionCard } from "./QuestionCard.tsx";
 import { RawJson } from "./RawJson.tsx";
 import { ResultLine } from "./ResultLine.tsx";
 import type { Row, TextRow } from "./row.ts";
@@ -81,6 +82,8 @@ function RowBody({ row, plain, onRetry }: RowProps): ReactNode {
       return <ErrorCard row={row} onRetry={onRetry && (() => onRetry(row))} />;
     case "result":
       return <ResultLine row={row} />;
+    case "question":
+      return <QuestionCard row={row} />;
     case "notice":
       return <NoticeLine row={row} />;
   }
@@ -131,6 +134,8 @@ function labelOf(row: Row): string {
       return "Error";
     case "result":
       return "End of turn";
+    case "question":
+      return "Question";
     case "notice":
       return "Notice";
   }

@@ -38,7 +38,7 @@ export function ToolCard({ row, renderInner }: Props) {
       </button>
       {open && (
         <div className="tool-body">
-          <ToolInput row={row} />
+          <ToolInput id={row.key} input={row.input} />
           {row.inner.length > 0 && (
             <div className="tool-inner" role="group" aria-label="Sub-agent" data-testid="sub-agent">
               {row.inner.map(renderInner)}

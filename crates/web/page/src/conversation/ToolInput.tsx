@@ -1,6 +1,5 @@
 import { Highlighted, languageOf } from "../markdown/highlight.tsx";
 import { Clipped } from "./Clipped.tsx";
-import type { ToolRow } from "./row.ts";
 
 /** Lines of an input that are shown until somebody asks for the rest. */
 const inputLines = 14;
@@ -9,20 +8,19 @@ const inputLines = 14;
 const summaryLength = 200;
 
 /** What was given to the tool, in the form that is read most easily. */
-export function ToolInput({ row }: { readonly row: ToolRow }) {
-  const { input } = row;
-  if (typeof input === "string") return input ? <Code id={row.key} text={input} language="json" /> : null;
+export function ToolInput({ id, input }: { readonly id: string; readonly input: unknown }) {
+  if (typeof input === "string") return input ? <Code id={id} text={input} language="json" /> : null;
   const command = field(input, "command");
-  if (command !== undefined) return <Code id={row.key} text={command} language="bash" />;
+  if (command !== undefined) return <Code id={id} text={command} language="bash" />;
   const path = field(input, "file_path") ?? field(input, "path") ?? "";
   const [before, after] = [field(input, "old_string"), field(input, "new_string")];
-  if (before !== undefined && after !== undefined) return <Change id={row.key} before={before} after={after} />;
+  if (before !== undefined && after !== undefined) return <Change id={id} before={before} after={after} />;
   const content = field(input, "content");
-  if (content !== undefined && path) return <Code id={row.key} text={content} language={languageOf(path)} />;
+  if (content !== undefined && path) return <Code id={id} text={content} language={languageOf(path)} />;
   const rest = Object.keys(input ?? {}).length;
   // The head says it all already.
   if (rest === 0 || (rest === 1 && path)) return null;
-  return <Code id={row.key} text={JSON.stringify(input, null, 2)} language="json" />;
+  return <Code id={id} text={JSON.stringify(input, null, 2)} language="json" />;
 }
 
 /** What tells one call from another: the command, the file, or whatever comes first. */

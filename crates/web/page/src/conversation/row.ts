@@ -1,4 +1,6 @@
 // What the conversation is drawn from: one row for each thing that a reader would point at.
+import type { QuestionMessage } from "@tokenrail/client";
+
 interface Common {
   /** The same row at the next look. */
   readonly key: string;
@@ -55,10 +57,15 @@ export interface ResultRow extends Common {
   readonly requests?: number | undefined;
 }
 
+export interface QuestionRow extends Common {
+  readonly kind: "question";
+  readonly question: QuestionMessage;
+}
+
 export interface NoticeRow extends Common {
   readonly kind: "notice";
   readonly name: string;
   readonly data: unknown;
 }
 
-export type Row = PromptRow | TextRow | ToolRow | ErrorRow | ResultRow | NoticeRow;
+export type Row = PromptRow | TextRow | ToolRow | QuestionRow | ErrorRow | ResultRow | NoticeRow;

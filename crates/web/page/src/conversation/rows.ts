@@ -64,6 +64,14 @@ function rowOf(item: Exclude<Item, AssistantMessage>): Row {
         requests: numTurns,
       };
     }
+    case "question":
+      return {
+        ...common,
+        sequence: item.changed,
+        kind: "question",
+        type: item.state === "resolved" ? "system / permission_resolved" : "system / permission_request",
+        question: item,
+      };
     case "notice": {
       const data = item.data ?? { ...(item.stopReason && { stopReason: item.stopReason }), usage: item.usage };
       return { ...common, kind: "notice", type: `system / ${item.eventType}`, name: item.eventType, data };

@@ -12,6 +12,8 @@ export function textOf(row: Row): string {
       return [row.name, asText(row.input), asText(row.output), ...row.inner.map(textOf)].filter(Boolean).join("\n");
     case "result":
       return row.outcome;
+    case "question":
+      return `${row.question.toolName} ${asText(row.question.input)}`;
     case "notice":
       return `${row.name} ${asText(row.data)}`;
   }

@@ -1,0 +1,86 @@
+import type { QuestionMessage, QuestionOption } from "@tokenrail/client";
+import { useState } from "react";
+
+import { sentence } from "../ui/format.ts";
+import { Icon } from "../ui/Icon.tsx";
+import { useAnswering } from "./answering.ts";
+import type { QuestionRow } from "./row.ts";
+import { ToolInput, summaryOf } from "./ToolInput.tsx";
+
+/** The agent asks whether it may do something: what, and a button for each answer. */
+export function QuestionCard({ row }: { readonly row: QuestionRow }) {
+  const { question } = row;
+  const answer = useAnswering();
+  const [chosen, setChosen] = useState<string>();
+  const [error, setError] = useState<Error>();
+  const choose = (optionId: string) => {
+    setChosen(optionId);
+    setError(undefined);
+    answer?.(question.requestId, optionId).catch((refused: unknown) => {
+      setChosen(undefined);
+      setError(refused instanceof Error ? refused : new Error(String(refused)));
+    });
+  };
+  const open = question.state === "open";
+  return (
+    <section className="question" data-state={question.state} data-testid="question-card" aria-label="Question">
+      <h3>
+        <Icon name={open ? "alert" : isAllowed(question) ? "check" : "cross"} />
+        <span>
+          {open ? "May it use " : "It has asked to use "}
+          <code>{question.toolName || "a tool"}</code>
+          {open ? "?" : "."}
+        </span>
+        <span className="tool-summary">{summaryOf(question.input)}</span>
+      </h3>
+      <ToolInput id={row.key} input={question.input} />
+      {open && answer && (
+        <div className="question-options" role="group" aria-label="Answers">
+          {question.options.map((option) => (
+            <button
+              key={option.optionId}
+              type="button"
+              className={`button${option.kind === "allow_once" ? " primary" : ""}`}
+              data-testid={`answer-${option.kind}`}
+              disabled={chosen !== undefined}
+              onClick={() => choose(option.optionId)}
+            >
+              {chosen === option.optionId && <span className="spinner" aria-hidden="true" />}
+              {option.name}
+            </button>
+          ))}
+        </div>
+      )}
+      {!open && <p className="hint">{settledBy(question)}</p>}
+      {error && (
+        <p className="hint bad" role="alert">
+          {sentence(error.message)}
+        </p>
+      )}
+    </section>
+  );
+}
+
+function chosenOption({ options, optionId }: QuestionMessage): QuestionOption | undefined {
+  return options.find((option) => option.optionId === optionId);
+}
+
+function isAllowed(question: QuestionMessage): boolean {
+  return chosenOption(question)?.kind.startsWith("allow") ?? false;
+}
+
+/** What has become of a question, in words. */
+function settledBy(question: QuestionMessage): string {
+  if (question.state === "closed") return "The turn ended before anybody answered.";
+  const option = chosenOption(question)?.name ?? question.optionId;
+  switch (question.by) {
+    case "timeout":
+      return `Nobody answered in time${option ? `: ${option}` : ""}.`;
+    case "cancel":
+      return "The turn was cancelled.";
+    case "agent":
+      return "The agent does not want to know any more.";
+    default:
+      return option ? `Answered: ${option}.` : "Dismissed.";
+  }
+}

@@ -1,0 +1,135 @@
+//! An agent asks whether it may do something: told, answered in time and too late, and by nobody. The agent is a script
+//! that speaks the two-way protocol of Claude Code.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use serde_json::{Value, json};
+
+use crate::harness::{TestServer, processes_of_agent, text_of};
+
+/// Asks once, and says how it was answered.
+const AGENT: &str = r#"#!/bin/sh
+read -r prompt
+echo '{"type":"system","subtype":"init","session_id":"s-1"}'
+echo '{"type":"control_request","request_id":"q","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"rm -r build"},"tool_use_id":"t","permission_suggestions":[{"type":"addRules"}]}}'
+read -r answer
+case "$answer" in
+  *updatedPermissions*) said='always allowed' ;;
+  *'"allow"'*) said=allowed ;;
+  *'"deny"'*) said=refused ;;
+  *) said="told $answer" ;;
+esac
+echo '{"type":"assistant","message":{"id":"m","role":"assistant","content":[{"type":"text","text":"It was '"$said"'."}]}}'
+echo '{"type":"result","subtype":"success","is_error":false,"result":""}'
+"#;
+
+/// A server with an agent that asks; `more` is more of its block.
+pub(crate) fn server(more: &str) -> TestServer {
+    let script = tempfile::tempdir().unwrap().keep().join("agent");
+    std::fs::write(&script, AGENT).unwrap();
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let block = format!("[agents.asking]\nformat = \"claude-two-way\"\nprogram = \"{}\"\n", script.display());
+    TestServer::start_with(&(block + more))
+}
+
+/// An agent that has asked; gives its id.
+pub(crate) async fn asking(server: &TestServer) -> String {
+    let id = server.launch_as("asking", "Clean up").await;
+    server.wait_until(&id, |agent| 3 <= agent["head"].as_u64().unwrap()).await;
+    id
+}
+
+fn path(id: &str) -> String {
+    format!("/api/agents/{id}/permissions/1-1")
+}
+
+async fn said(server: &TestServer, id: &str) -> String {
+    server.wait_for_status(id, "completed").await;
+    text_of(&server.events(id).await)
+}
+
+async fn resolved(server: &TestServer, id: &str) -> Value {
+    let events = server.events(id).await;
+    let resolved = |event: &&Value| event["metadata"]["eventType"] == "permission_resolved";
+    events.iter().find(resolved).expect("it is settled")["content"].clone()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_answer_reaches_the_agent_in_its_own_words() {
+    let server = server("");
+    for (answer, words) in [
+        (json!({ "optionId": "allow" }), "It was allowed."),
+        (json!({ "optionId": "allow_always" }), "It was always allowed."),
+        (json!({ "optionId": "reject" }), "It was refused."),
+        (json!({ "cancelled": true }), "It was refused."),
+    ] {
+        let id = asking(&server).await;
+        let (status, told) = server.post(&path(&id), &answer).await;
+        assert_eq!(status, 200, "{told}");
+        assert_eq!(said(&server, &id).await, words);
+        let mut expected = json!({ "requestId": "1-1", "by": "user" });
+        if let Some(option) = answer.get("optionId") {
+            expected["optionId"] = option.clone();
+        }
+        assert_eq!(resolved(&server, &id).await, expected);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_many_answers_at_once_one_counts() {
+    let server = server("");
+    let id = asking(&server).await;
+    let answers = ["allow", "reject", "allow_always", "reject", "allow"];
+    let (id_path, server) = (path(&id), &server);
+    let all = answers.map(|option| {
+        let (path, answer) = (id_path.clone(), json!({ "optionId": option }));
+        async move { (option, server.post(&path, &answer).await) }
+    });
+    let told = futures_util::future::join_all(all).await;
+    let counted = resolved(server, &id).await["optionId"].as_str().unwrap().to_owned();
+    for (option, (status, answer)) in told {
+        match status.as_u16() {
+            200 => assert_eq!(option, counted),
+            409 => assert_eq!(answer["code"], "already_resolved"),
+            _ => panic!("{status}: {answer}"),
+        }
+    }
+    said(server, &id).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_question_that_nobody_answers_ends_as_configured() {
+    for (default, words) in [("reject", "It was refused."), ("allow", "It was allowed.")] {
+        let server = server(&format!("permission_timeout_s = 1\npermission_default = \"{default}\"\n"));
+        let id = asking(&server).await;
+        assert_eq!(said(&server, &id).await, words);
+        let resolved = resolved(&server, &id).await;
+        assert_eq!((&resolved["by"], &resolved["optionId"]), (&json!("timeout"), &json!(default)));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_question_outlives_the_server_and_silence_is_no_hang() {
+    // It may wait longer than an agent may be silent.
+    let limits = "[limits]\nidle_timeout_s = 1\nstream_timeout_s = 1\n";
+    let mut server = server(&format!("permission_timeout_s = 4\npermission_default = \"allow\"\n{limits}"));
+    let id = asking(&server).await;
+    server.kill_9();
+    server.start_again();
+    assert_eq!(said(&server, &id).await, "It was allowed.");
+    assert_eq!(resolved(&server, &id).await["by"], "timeout");
+    assert_eq!(processes_of_agent(&id), [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_that_ends_while_it_asks_leaves_no_open_question() {
+    let server = server("");
+    let id = asking(&server).await;
+    for process in processes_of_agent(&id) {
+        let process = rustix::process::Pid::from_raw(process.parse().unwrap()).unwrap();
+        let _ = rustix::process::kill_process(process, rustix::process::Signal::KILL);
+    }
+    server.wait_until(&id, |agent| agent["endedAt"].is_string()).await;
+    let (status, told) = server.post(&path(&id), &json!({ "optionId": "allow" })).await;
+    assert_eq!((status.as_u16(), &told["code"]), (409, &json!("already_resolved")));
+}
