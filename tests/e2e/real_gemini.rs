@@ -52,7 +52,7 @@ mod acp {
     const GEMINI_ACP: Agent = Agent {
         kind: "gemini-acp",
         settings: "runner = \"acp\"\nargs = [\"--acp\"]\nfiles = false",
-        files: |_| settings("run_shell_command(echo)"),
+        files: |_| settings("none"),
         tells_results: false,
         ..GEMINI
     };

@@ -48,7 +48,9 @@ mod acp {
     const OPENCODE_ACP: Agent = Agent {
         kind: "opencode-acp",
         settings: "runner = \"acp\"\nargs = [\"acp\"]",
-        files: |url| config(url, &json!({ "bash": { "*": "ask", "echo *": "allow" } })),
+        files: |url| {
+            config(url, &json!({ "bash": { "*": "ask", "echo *": "allow" }, "external_directory": "allow" }))
+        },
         in_pieces: true,
         ..OPENCODE
     };

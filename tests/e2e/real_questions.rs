@@ -94,7 +94,8 @@ pub(crate) async fn is_allowed_to_do_it(agent: &Agent, forbidden: Forbidden) {
 
 pub(crate) async fn is_refused_and_goes_on_without_it(agent: &Agent, forbidden: Forbidden) {
     let asking = refused(agent, forbidden).await;
-    assert_eq!(asking.model.requests().len(), 2, "the model was told");
+    // Some ask it for one thing more when the turn has ended.
+    assert!(2 <= asking.model.requests().len(), "the model was told");
 }
 
 pub(crate) async fn is_refused_and_ends_its_turn(agent: &Agent, forbidden: Forbidden) {

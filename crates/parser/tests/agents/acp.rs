@@ -191,7 +191,7 @@ fn a_message_ends_where_another_kind_or_id_or_a_tool_call_begins() {
     ];
     let expected = [
         "session s",
-        r#"0.0 reasoning "a""#,
+        r#"0.0 thinks "a""#,
         "0 end complete",
         r#"1.0 text "b""#,
         r#"1.0 text "c""#,

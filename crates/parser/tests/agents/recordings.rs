@@ -54,8 +54,9 @@ fn the_same_lines_say_the_same_twice() {
 fn ends_turn(format: Format, line: &Value) -> bool {
     let kind = line["type"].as_str().or(line["method"].as_str());
     if format == Format::Acp {
-        // Without a login the conversation says what becomes of it.
-        let is_error = line["error"].is_object() && line["error"]["code"] != -32000;
+        // Where there is no session without a login, the conversation says what becomes of it.
+        let wants_login = line["error"]["code"] == -32000 && line["id"] == 1;
+        let is_error = line["error"].is_object() && !wants_login;
         return line["result"]["stopReason"].is_string() || is_error || line["tokenrail"] == "error";
     }
     match (format, kind) {
