@@ -146,6 +146,12 @@ async fn two_hundred_processes_with_sessions_of_their_own() {
 }
 
 #[tokio::test]
+async fn processes_that_are_born_as_fast_as_they_are_found() {
+    let end = endure_and(json!({ "mode": "hoppers" }), cancelled).await;
+    assert_eq!(end.status(), "cancelled");
+}
+
+#[tokio::test]
 async fn it_stops_itself() {
     let end = endure(json!({ "mode": "stop_itself" })).await;
     assert_eq!(end.status(), "failed");

@@ -106,10 +106,10 @@ async fn wrong_words_are_told_and_help_is_given() {
     let (code, shown, _) = run(&server, &["--help"]);
     assert_eq!(code, 0);
     assert!(shown.starts_with("Runs AI agents, keeps every token"), "{shown}");
-    for command in ["serve", "demo", "run", "tail", "ls", "cancel", "backup", "doctor", "token"] {
+    for command in ["serve", "demo", "run", "tail", "ls", "cancel", "answer", "backup", "doctor", "token"] {
         assert!(shown.contains(command), "{command} is not in the help");
     }
-    assert!(!shown.contains("supervise"), "{shown}");
+    assert!(!shown.contains("supervise") && !shown.contains("converse"), "{shown}");
     let (code, shown, _) = run(&server, &["token"]);
     assert_eq!((code, shown.trim()), (0, server.token()));
     let file = server.folder.path().join("bad.toml");
@@ -221,7 +221,7 @@ fn every_command_says_what_it_is_for_and_refuses_what_it_does_not_know() {
         let text = |bytes| String::from_utf8(bytes).unwrap();
         (output.status.code(), text(output.stdout), text(output.stderr))
     };
-    for name in ["serve", "demo", "run", "tail", "ls", "cancel", "backup", "doctor", "token"] {
+    for name in ["serve", "demo", "run", "tail", "ls", "cancel", "answer", "backup", "doctor", "token"] {
         let (code, shown, _) = command(&[name, "--help"]);
         assert_eq!(code, Some(0), "{name}");
         assert!(shown.contains("Usage: tokenrail ") && !shown.contains('\x1b'), "{shown}");
@@ -236,4 +236,24 @@ fn every_command_says_what_it_is_for_and_refuses_what_it_does_not_know() {
         let (code, _, said) = command(&[name, "--nonsense"]);
         assert_eq!(code, Some(2), "{name}: {said}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_question_is_shown_with_the_command_that_answers_it() {
+    let server = crate::questions::server("");
+    let id = crate::questions::asking(&server).await;
+    let (code, _, said) = run(&server, &["answer", &id, "1-1", "perhaps"]);
+    assert_eq!(code, 1);
+    assert!(said.contains("allow, allow_always, reject"), "{said}");
+    let (code, shown, said) = run(&server, &["answer", &id, "1-1", "allow"]);
+    assert_eq!((code, shown.trim_end()), (0, "1-1 is settled: allow"), "{said}");
+    let (code, shown, _) = run(&server, &["tail", &id]);
+    assert_eq!(code, 0);
+    let asked = format!(
+        "? May it use Bash? {{\"command\":\"rm -r build\"}}\n  tokenrail answer {id} 1-1 allow|allow_always|reject\n  allow (user)\n"
+    );
+    assert!(shown.contains(&asked) && shown.contains("It was allowed."), "{shown}");
+    let (code, _, said) = run(&server, &["answer", &id, "1-1"]);
+    assert_eq!(code, 1);
+    assert!(said.contains("is not open any more"), "{said}");
 }

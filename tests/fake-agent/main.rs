@@ -21,6 +21,9 @@ use script::{Mode, Script};
 /// Tells a process of this program that it is the grandchild that nobody can stop politely.
 const ESCAPEE: &str = "--escapee";
 
+/// Tells a process of this program that it is one that only begins the next one; how many come after it follows.
+const HOPPER: &str = "--hopper";
+
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     match run(&arguments) {
@@ -40,6 +43,7 @@ fn run(arguments: &[String]) -> io::Result<u8> {
             return Ok(0);
         }
         Some(ESCAPEE) => modes::escapee()?,
+        Some(HOPPER) => return modes::hopper(arguments.get(1).map_or("", String::as_str)).map(|()| 0),
         _ => {}
     }
     let script = read_script()?;

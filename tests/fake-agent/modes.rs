@@ -4,20 +4,23 @@ use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
 use rustix::process::{Resource, Signal, getpid, getrlimit, kill_process, setsid};
 use serde_json::json;
 
-use crate::ESCAPEE;
 use crate::lines::{Printer, delta_text, time_text};
 use crate::script::{HANDED_ON, Mode, Script};
+use crate::{ESCAPEE, HOPPER};
 
 const MIB: usize = 1 << 20;
 /// How many deltas of `flood` are one message.
 const MESSAGE_DELTAS: u64 = 10_000;
+/// How many chains of processes `hoppers` begins, and how long each may get.
+const CHAINS: usize = 3;
+const HOPS: usize = 20_000;
 /// How many children `many_processes` has.
 const PROCESSES: usize = 200;
 
@@ -32,6 +35,10 @@ pub(crate) fn play(script: &Script, out: &mut Printer) -> io::Result<u8> {
         Mode::Hang | Mode::IgnoreTerm | Mode::ResultThenHang => hang(),
         Mode::ManyProcesses => {
             (0..PROCESSES).try_for_each(|_| escape())?;
+            hang();
+        }
+        Mode::Hoppers => {
+            (0..CHAINS).try_for_each(|_| hop(HOPS))?;
             hang();
         }
         Mode::StopItself => kill_process(getpid(), Signal::STOP)?,
@@ -69,6 +76,7 @@ fn print(script: &Script, out: &mut Printer) -> io::Result<u8> {
         Mode::Hang
         | Mode::IgnoreTerm
         | Mode::ManyProcesses
+        | Mode::Hoppers
         | Mode::StopItself
         | Mode::CloseStdout
         | Mode::Memory => return Ok(0),
@@ -235,6 +243,21 @@ pub(crate) fn start_again_deaf(script: &Script, arguments: &[String]) -> io::Res
 }
 
 /// The grandchild: in a session of its own, holding what it has inherited.
+/// Begins the next process of a chain: whoever looks for one that was there finds another.
+fn hop(more: usize) -> io::Result<()> {
+    let mut next = Command::new(env::current_exe()?);
+    next.args([HOPPER, &more.to_string()]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    next.spawn().map(drop)
+}
+
+/// A process of a chain: it begins the next one, and ends.
+pub(crate) fn hopper(more: &str) -> io::Result<()> {
+    match more.parse::<usize>() {
+        Ok(more) if 0 < more => hop(more - 1),
+        _ => Ok(()),
+    }
+}
+
 pub(crate) fn escapee() -> io::Result<()> {
     setsid()?;
     hang()

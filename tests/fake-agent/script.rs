@@ -114,6 +114,8 @@ pub(crate) enum Mode {
     Daemon,
     /// As `hang`, with 200 processes that have sessions of their own.
     ManyProcesses,
+    /// Chains of processes, each of which begins the next one and ends.
+    Hoppers,
     /// As `hang`, but stopped by its own signal.
     StopItself,
     /// As `hang`, with standard output closed.

@@ -72,6 +72,8 @@ enum Command {
         /// The agent's id
         id: String,
     },
+    /// Answer a question of an agent: whether it may do something
+    Answer(list::AnswerArgs),
     /// Write an agent that has ended to one file: all there is of it
     Export(copies::ExportArgs),
     /// Take in an exported agent; prints its id. Nobody can talk with it
@@ -220,6 +222,7 @@ async fn dispatch(command: Command, config: Config, mut screen: Screen) -> Exit 
         Command::Tail(args) => follow::tail(&config, args, &mut screen).await,
         Command::Ls(args) => list::ls(&config, args, &mut screen).await,
         Command::Cancel { id } => list::cancel(&config, &id, &mut screen).await,
+        Command::Answer(args) => list::answer(&config, args, &mut screen).await,
         Command::Export(args) => copies::export(&config, args, &mut screen).await,
         Command::Import(args) => copies::import(&config, args, &mut screen).await,
         Command::Replay(args) => copies::replay(&config, args, &mut screen).await,

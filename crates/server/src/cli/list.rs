@@ -60,6 +60,39 @@ fn row(agent: &Value) -> String {
     )
 }
 
+/// An answer to a question of an agent.
+#[derive(Debug, clap::Args)]
+pub(crate) struct AnswerArgs {
+    /// The agent's id
+    id: String,
+    /// The question's id, such as 1-1
+    question: String,
+    /// One of the question's options; without it, none of them is chosen
+    option: Option<String>,
+}
+
+pub(crate) async fn answer(config: &Config, args: AnswerArgs, screen: &mut Screen) -> Result<Exit, Failure> {
+    let AnswerArgs { id, question, option } = args;
+    let client = Client::reach(config).await?;
+    let body = match &option {
+        Some(option) => json!({ "optionId": option }),
+        None => json!({ "cancelled": true }),
+    };
+    let answer = client.post(&["api", "agents", &id, "permissions", &question], &body).await?;
+    let chosen = option.as_deref().unwrap_or("none of its options");
+    if screen.json {
+        screen.line(Style::Plain, &answer.to_string());
+    } else if answer.get("state").and_then(Value::as_str) == Some("pending") {
+        screen.line(
+            Style::Plain,
+            &format!("{question} was answered with {chosen}; the agent has not taken it yet"),
+        );
+    } else {
+        screen.line(Style::Plain, &format!("{question} is settled: {chosen}"));
+    }
+    Ok(Exit::Completed)
+}
+
 pub(crate) async fn cancel(config: &Config, id: &str, screen: &mut Screen) -> Result<Exit, Failure> {
     let client = Client::reach(config).await?;
     let before: Value = client.get(&["api", "agents", id], &[]).await?.json().await?;

@@ -13,6 +13,8 @@ const EXCERPT_LINES: usize = 6;
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ShownEvent {
+    #[serde(default)]
+    agent_id: String,
     sequence_number: u64,
     content: Value,
     metadata: Metadata,
@@ -132,9 +134,26 @@ fn show_other(event: &ShownEvent, text: &str, screen: &mut Screen) {
         (Some(error), _) => screen.line(Style::Bad, &format!("error ({}): {text}", error.class)),
         (None, "user_message") => screen.line(Style::Bold, &format!("> {text}")),
         (None, "abandoned") => screen.line(Style::Dim, "(the agent starts this message again)"),
+        (None, "permission_request") => show_question(event, screen),
+        (None, "permission_resolved") => {
+            let said = |field: &str| event.content.get(field).and_then(Value::as_str);
+            let chosen = said("optionId").unwrap_or("none of them");
+            screen.line(Style::Dim, &format!("  {chosen} ({})", said("by").unwrap_or_default()));
+        }
         (None, "api_retry") => screen.line(Style::Dim, "(the agent tries again)"),
         _ => {}
     }
+}
+
+/// What the agent wants to do, and how to answer.
+fn show_question(event: &ShownEvent, screen: &mut Screen) {
+    let said = |field: &str| event.content.get(field).and_then(Value::as_str).unwrap_or_default();
+    let input = event.content.get("input").map(Value::to_string).unwrap_or_default();
+    screen.line(Style::Bold, &format!("? May it use {}? {}", said("toolName"), excerpt(&input, 1)));
+    let options = event.content.get("options").and_then(Value::as_array).into_iter().flatten();
+    let ids: Vec<&str> = options.filter_map(|option| option.get("optionId")?.as_str()).collect();
+    let (agent, question) = (&event.agent_id, said("requestId"));
+    screen.line(Style::Dim, &format!("  tokenrail answer {agent} {question} {}", ids.join("|")));
 }
 
 fn plain(content: &Value) -> String {
