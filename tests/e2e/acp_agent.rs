@@ -28,7 +28,8 @@ impl Script {
         let program = folder.path().join("agent");
         std::fs::write(&program, format!("{BEGIN}{script}\n")).unwrap();
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
-        let config = format!("[agents.scripted]\nrunner = \"acp\"\nprogram = {program:?}\n{more}");
+        let config =
+            format!("[agents.scripted]\nrunner = \"acp\"\nprogram = \"{}\"\n{more}", program.display());
         Self { server: TestServer::start_with(&config), _folder: folder }
     }
 

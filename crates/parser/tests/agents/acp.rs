@@ -221,7 +221,7 @@ fn a_tool_call_is_said_when_its_input_is_there_and_once() {
         call(r#""sessionUpdate":"tool_call_update","status":"failed","rawOutput":"no""#),
         call(r#""sessionUpdate":"tool_call_update","status":"completed","rawOutput":"yes""#),
     ];
-    let said = Acp.parse(lines.iter().map(|line| line.as_bytes()));
+    let said = Acp.parse(lines.iter().map(String::as_bytes));
     let seen = crate::pump::pump(&said);
     assert_eq!(seen.calls.len(), 1);
     assert_eq!((seen.calls[0].tool.as_str(), seen.calls[0].input.as_str()), ("Bash", r#"{"a":1,"b":2}"#));
@@ -254,7 +254,7 @@ fn what_a_session_was_before_is_not_said_again() {
         said("agent_message_chunk", "new"),
     ];
     let mode = r#"notice current_mode_update {"sessionUpdate":"current_mode_update","currentModeId":"plan"}"#;
-    let said = Acp.parse(lines.iter().map(|line| line.as_bytes()));
+    let said = Acp.parse(lines.iter().map(String::as_bytes));
     let rendered = crate::rendering::Rendering { text_max: 1000 }.each(&said);
     assert_eq!(rendered.len(), 3, "{rendered:?}");
     assert!(mode.starts_with(&rendered[1]) && rendered[2] == r#"0.0 text "new""#, "{rendered:?}");
@@ -281,7 +281,7 @@ fn the_reason_for_which_the_agent_stops_is_how_the_turn_ends() {
         ("cancelled", Some("unknown")),
     ] {
         let lines = prompt_answered(&format!(r#"{{"stopReason":"{reason}"}}"#));
-        let said = Acp.parse(lines.iter().map(|line| line.as_bytes()));
+        let said = Acp.parse(lines.iter().map(String::as_bytes));
         let Some(tokenrail_domain::Said::Close(close)) = said.last() else { panic!("{said:?}") };
         assert_eq!(close.error.as_ref().map(|error| error.class.as_str()), error, "{reason}");
         assert_eq!(close.interrupted, reason == "cancelled", "{reason}");
@@ -300,7 +300,7 @@ fn errors_are_classed_by_code_then_by_text() {
         ("7", "unknown"),
     ] {
         let lines = refused("session/prompt", error);
-        let said = Acp.parse(lines.iter().map(|line| line.as_bytes()));
+        let said = Acp.parse(lines.iter().map(String::as_bytes));
         let Some(tokenrail_domain::Said::Close(close)) = said.last() else { panic!("{error}: {said:?}") };
         assert_eq!(close.error.as_ref().unwrap().class.as_str(), class, "{error}");
     }
@@ -311,7 +311,7 @@ fn an_error_is_the_end_only_where_there_is_no_turn_without_an_answer() {
     Acp.check(&refused("session/set_mode", r#"{"code":1}"#), &["notice control_error"]);
     Acp.check(&refused("session/new", r#"{"code":-32000}"#), &[]);
     let ended = refused("session/set_model", r#"{"code":-32602,"message":"no such model"}"#);
-    let said = Acp.parse(ended.iter().map(|line| line.as_bytes()));
+    let said = Acp.parse(ended.iter().map(String::as_bytes));
     assert!(matches!(said.last(), Some(tokenrail_domain::Said::Close(_))), "{said:?}");
 }
 

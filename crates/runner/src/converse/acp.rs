@@ -92,7 +92,7 @@ impl AcpConversation {
             return out.fail("protocol", "version_unsupported", text);
         }
         (self.can_load, self.can_resume) = answer.sessions();
-        self.login = Login::of(answer.methods());
+        self.login = Login::of(&answer.methods());
         self.begin_session(out);
     }
 

@@ -12,7 +12,7 @@ pub(super) struct Login {
 }
 
 impl Login {
-    pub(super) fn of(methods: Vec<AuthMethod<'_>>) -> Self {
+    pub(super) fn of(methods: &[AuthMethod<'_>]) -> Self {
         Self {
             untried: methods.iter().filter(|method| needs_nobody(method)).find_map(|method| text(method.id)),
             names: methods

@@ -35,7 +35,7 @@ struct Talk {
 
 impl Talk {
     /// Begins one, and answers `initialize` with these capabilities.
-    fn begin(opening: Opening, agent: Value) -> Self {
+    fn begin(opening: Opening, agent: &Value) -> Self {
         let mut talk = Self { conversation: AcpConversation::new(opening), out: Outbox::default() };
         talk.conversation.open(&mut talk.out);
         let [initialize] = &talk.said()[..] else { panic!("one request") };
@@ -46,11 +46,11 @@ impl Talk {
 
     /// With a session of the name `s`, and the prompt sent.
     fn prompted() -> Self {
-        let mut talk = Self::begin(opening(), json!({ "protocolVersion": 1 }));
+        let mut talk = Self::begin(opening(), &json!({ "protocolVersion": 1 }));
         let new = talk.only();
         assert_eq!(new["method"], "session/new");
         assert_eq!(new["params"], json!({ "cwd": CWD, "mcpServers": [] }));
-        talk.answer(&new, json!({ "sessionId": "s" }));
+        talk.answer(&new, &json!({ "sessionId": "s" }));
         talk.expect_prompt();
         talk
     }
@@ -73,7 +73,7 @@ impl Talk {
         self.conversation.line(line.to_string().as_bytes(), &mut self.out);
     }
 
-    fn answer(&mut self, request: &Value, result: Value) {
+    fn answer(&mut self, request: &Value, result: &Value) {
         // Agents write the fields in any order.
         self.line(&json!({ "result": result, "jsonrpc": "2.0", "id": request["id"] }));
     }
@@ -99,7 +99,7 @@ impl Talk {
         assert_eq!(*code, expected);
     }
 
-    fn ask(&mut self, id: &Value, options: Value) {
+    fn ask(&mut self, id: &Value, options: &Value) {
         let call = json!({ "toolCallId": "c", "title": "Run it", "kind": "execute", "rawInput": { "command": "ls" } });
         let params = json!({ "sessionId": "s", "toolCall": call, "options": options });
         self.line(&json!({ "id": id, "method": "session/request_permission", "params": params }));
@@ -127,21 +127,21 @@ fn a_turn_is_a_session_and_a_prompt_until_its_answer() {
 fn a_session_is_resumed_or_else_loaded_or_else_it_is_said_that_it_cannot_be() {
     let go_on = || Opening { session: Some("old".to_owned()), ..opening() };
     let both = json!({ "loadSession": true, "sessionCapabilities": { "resume": {} } });
-    let mut talk = Talk::begin(go_on(), json!({ "protocolVersion": 1, "agentCapabilities": both }));
+    let mut talk = Talk::begin(go_on(), &json!({ "protocolVersion": 1, "agentCapabilities": both }));
     let resume = talk.only();
     assert_eq!(resume["method"], "session/resume");
     assert_eq!(resume["params"], json!({ "sessionId": "old", "cwd": CWD, "mcpServers": [] }));
-    talk.answer(&resume, json!({}));
+    talk.answer(&resume, &json!({}));
     assert_eq!(talk.expect_prompt()["params"]["sessionId"], "old");
 
     let load = json!({ "loadSession": true });
-    let mut talk = Talk::begin(go_on(), json!({ "protocolVersion": 1, "agentCapabilities": load }));
+    let mut talk = Talk::begin(go_on(), &json!({ "protocolVersion": 1, "agentCapabilities": load }));
     let load = talk.only();
     assert_eq!(load["method"], "session/load");
-    talk.answer(&load, Value::Null);
+    talk.answer(&load, &Value::Null);
     talk.expect_prompt();
 
-    let talk = Talk::begin(go_on(), json!({ "protocolVersion": 1 }));
+    let talk = Talk::begin(go_on(), &json!({ "protocolVersion": 1 }));
     talk.expect_failure("resume_unsupported");
 }
 
@@ -149,9 +149,9 @@ fn a_session_is_resumed_or_else_loaded_or_else_it_is_said_that_it_cannot_be() {
 fn the_prompt_waits_until_a_session_that_is_loaded_has_told_what_it_was() {
     let go_on = Opening { session: Some("old".to_owned()), ..opening() };
     let agent = json!({ "protocolVersion": 1, "agentCapabilities": { "loadSession": true } });
-    let mut talk = Talk::begin(go_on, agent);
+    let mut talk = Talk::begin(go_on, &agent);
     let load = talk.only();
-    talk.answer(&load, json!({ "modes": { "currentModeId": "plan" } }));
+    talk.answer(&load, &json!({ "modes": { "currentModeId": "plan" } }));
     let mode = talk.only();
     assert_eq!(mode["method"], "session/set_mode");
     assert_eq!(mode["params"], json!({ "sessionId": "old", "modeId": "plan" }));
@@ -168,25 +168,25 @@ fn the_model_is_set_in_the_way_that_the_agent_offers() {
         (json!({ "models": {} }), "session/set_model", json!({ "sessionId": "s", "modelId": "large" })),
     ];
     for (mut begun, method, params) in asked {
-        let mut talk = Talk::begin(wish(), json!({ "protocolVersion": 1 }));
+        let mut talk = Talk::begin(wish(), &json!({ "protocolVersion": 1 }));
         let new = talk.only();
         begun["sessionId"] = "s".into();
-        talk.answer(&new, begun);
+        talk.answer(&new, &begun);
         let set = talk.only();
         assert_eq!((&set["method"], &set["params"]), (&json!(method), &params));
-        talk.answer(&set, json!({}));
+        talk.answer(&set, &json!({}));
         talk.expect_prompt();
     }
-    let mut talk = Talk::begin(wish(), json!({ "protocolVersion": 1 }));
+    let mut talk = Talk::begin(wish(), &json!({ "protocolVersion": 1 }));
     let new = talk.only();
-    talk.answer(&new, json!({ "sessionId": "s" }));
+    talk.answer(&new, &json!({ "sessionId": "s" }));
     talk.expect_failure("model_unsupported");
 }
 
 #[test]
 fn a_login_that_needs_nobody_is_tried_once() {
     let methods = json!([{ "id": "oauth", "name": "Browser" }, { "id": "gemini-api-key", "name": "Key" }]);
-    let mut talk = Talk::begin(opening(), json!({ "protocolVersion": 1, "authMethods": methods }));
+    let mut talk = Talk::begin(opening(), &json!({ "protocolVersion": 1, "authMethods": methods }));
     let new = talk.only();
     talk.refuse(&new, LOGIN_REQUIRED, "no key");
     let login = talk.only();
@@ -194,7 +194,7 @@ fn a_login_that_needs_nobody_is_tried_once() {
         (&login["method"], &login["params"]["methodId"]),
         (&json!("authenticate"), &json!("gemini-api-key"))
     );
-    talk.answer(&login, json!({}));
+    talk.answer(&login, &json!({}));
     let new = talk.only();
     assert_eq!(new["method"], "session/new");
     talk.refuse(&new, LOGIN_REQUIRED, "still no key");
@@ -206,11 +206,11 @@ fn a_login_that_needs_nobody_is_tried_once() {
 
 #[test]
 fn a_refused_request_ends_the_turn() {
-    let mut talk = Talk::begin(opening(), json!({ "protocolVersion": 1 }));
+    let mut talk = Talk::begin(opening(), &json!({ "protocolVersion": 1 }));
     let new = talk.only();
     talk.refuse(&new, -32603, "no");
     assert!(talk.out.over);
-    let talk = Talk::begin(opening(), json!({ "protocolVersion": 2 }));
+    let talk = Talk::begin(opening(), &json!({ "protocolVersion": 2 }));
     talk.expect_failure("version_unsupported");
 }
 
@@ -222,7 +222,7 @@ fn a_question_is_answered_with_the_option_that_was_chosen() {
         (Choice::Dismissed, json!({ "outcome": "selected", "optionId": "n" })),
         (Choice::TurnCancelled, json!({ "outcome": "cancelled" })),
     ] {
-        talk.ask(&json!("an id"), yes_and_no());
+        talk.ask(&json!("an id"), &yes_and_no());
         let question = talk.out.asked.pop().unwrap();
         assert_eq!((question.tool_name.as_str(), question.tool_call_id.as_deref()), ("execute", Some("c")));
         assert_eq!(question.input.get(), r#"{"command":"ls"}"#);
@@ -238,14 +238,14 @@ fn a_question_is_answered_with_the_option_that_was_chosen() {
 #[test]
 fn a_question_that_nobody_can_answer_is_answered_at_once() {
     let mut talk = Talk::prompted();
-    talk.ask(&json!(0), json!([]));
+    talk.ask(&json!(0), &json!([]));
     assert_eq!(talk.only()["result"]["outcome"]["outcome"], "cancelled");
     talk.conversation.cancel(&mut talk.out);
     assert_eq!(
         talk.only(),
         json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": { "sessionId": "s" } })
     );
-    talk.ask(&json!(1), yes_and_no());
+    talk.ask(&json!(1), &yes_and_no());
     assert_eq!(talk.only()["result"]["outcome"]["outcome"], "cancelled");
     assert!(talk.out.asked.is_empty() && !talk.out.over);
 }
@@ -253,7 +253,7 @@ fn a_question_that_nobody_can_answer_is_answered_at_once() {
 #[test]
 fn a_question_may_be_taken_back() {
     let mut talk = Talk::prompted();
-    talk.ask(&json!(5), yes_and_no());
+    talk.ask(&json!(5), &yes_and_no());
     talk.line(&json!({ "method": "$/cancel_request", "params": { "requestId": 6 } }));
     assert_eq!(talk.said(), [Value::Null; 0]);
     talk.line(&json!({ "method": "$/cancel_request", "params": { "requestId": 5 } }));
@@ -276,7 +276,7 @@ fn what_an_agent_keeps_to_itself_is_described_by_what_it_shows() {
 
 #[test]
 fn a_cancel_before_the_prompt_ends_the_conversation() {
-    let mut talk = Talk::begin(opening(), json!({ "protocolVersion": 1 }));
+    let mut talk = Talk::begin(opening(), &json!({ "protocolVersion": 1 }));
     talk.said();
     talk.conversation.cancel(&mut talk.out);
     assert!(talk.out.over);
