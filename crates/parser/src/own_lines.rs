@@ -7,6 +7,7 @@
 //! | `{"tokenrail":"error","class","code","text"}` | error, and [`Said::Close`] |
 //! | `{"tokenrail":"sent","id","method"}` | nothing: it is [`OwnLine::Sent`] |
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use serde::Deserialize;
@@ -67,7 +68,7 @@ impl OwnLines {
         let text = line::text(bytes);
         let text = line::trimmed(&text);
         let Ok(fields) = serde_json::from_str::<Fields<'_>>(text) else { return OwnLine::Foreign };
-        let request = fields::text(fields.request_id).map(|id| id.into_owned()).unwrap_or_default();
+        let request = fields::text(fields.request_id).map(Cow::into_owned).unwrap_or_default();
         match fields::text(fields.tokenrail).as_deref() {
             Some(kind @ Notice::PERMISSION_REQUEST) => {
                 self.open.insert(request.clone());
@@ -77,19 +78,18 @@ impl OwnLines {
             Some(kind @ Notice::PERMISSION_RESOLVED) => {
                 self.open.remove(&request);
                 said.push(notice(kind, text));
-                let option = fields::text(fields.option_id).map(|option| option.into_owned());
+                let option = fields::text(fields.option_id).map(Cow::into_owned);
                 said.push(Said::Settled { question: request, option });
             }
             Some("sent") => {
-                let method =
-                    fields::text(fields.method).map(|method| method.into_owned()).unwrap_or_default();
+                let method = fields::text(fields.method).map(Cow::into_owned).unwrap_or_default();
                 return OwnLine::Sent { id: fields::number(fields.id).unwrap_or_default(), method };
             }
             Some("error") => {
                 let class = fields::text(fields.class);
                 let class =
                     class.and_then(|class| ErrorClass::from_name(&class)).unwrap_or(ErrorClass::Unknown);
-                let text = fields::text(fields.text).map(|text| text.into_owned()).unwrap_or_default();
+                let text = fields::text(fields.text).map(Cow::into_owned).unwrap_or_default();
                 let error = errors::agent_error(class, fields::text(fields.code).as_deref(), text);
                 said.push(Said::Event(EventBody::Error(Box::new(error.clone()))));
                 said.push(Said::Close(Box::new(TurnClose { error: Some(error), ..TurnClose::default() })));
@@ -116,7 +116,7 @@ fn notice(kind: &str, text: &str) -> Said {
 fn option_ids(options: Raw<'_>) -> Vec<String> {
     let ids = fields::elements(options).into_iter().map(|option: &RawValue| {
         let option: Fields<'_> = fields::read(Some(option));
-        fields::text(option.option_id).map(|id| id.into_owned())
+        fields::text(option.option_id).map(Cow::into_owned)
     });
     ids.flatten().collect()
 }

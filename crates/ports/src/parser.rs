@@ -44,6 +44,7 @@ pub struct Activity {
 
 /// What agents of a format can do, beyond what all can.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each of them is there or not, whatever the others are")]
 pub struct Abilities {
     /// They speak in pieces, and not in whole messages.
     pub deltas: bool,

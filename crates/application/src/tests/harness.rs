@@ -140,6 +140,19 @@ fn word(body: &EventBody) -> String {
     }
 }
 
+/// `ask QUESTION OPTIONS`, or `settle QUESTION OPTION`.
+fn question(word: &str, rest: &str, said: &mut Vec<Said>) {
+    let mut words = rest.split(' ').map(str::to_owned);
+    let question = words.next().unwrap_or_default();
+    if word == "ask" {
+        said.push(about_question(Notice::PERMISSION_REQUEST));
+        said.push(Said::Asked { question, options: words.collect() });
+    } else {
+        said.push(about_question(Notice::PERMISSION_RESOLVED));
+        said.push(Said::Settled { question, option: words.next() });
+    }
+}
+
 fn about_question(subtype: &str) -> Said {
     let data = JsonText::new_unchecked("{}");
     Said::Event(EventBody::Notice(Box::new(Notice { subtype: subtype.to_owned(), data })))
@@ -173,18 +186,7 @@ impl IMessageParser for WordParser {
                 subtype: rest.to_owned(),
                 data: JsonText::new_unchecked("{}"),
             })))),
-            "ask" => {
-                let mut words = rest.split(' ').map(str::to_owned);
-                let question = words.next().unwrap_or_default();
-                said.push(about_question(Notice::PERMISSION_REQUEST));
-                said.push(Said::Asked { question, options: words.collect() });
-            }
-            "settle" => {
-                let mut words = rest.split(' ').map(str::to_owned);
-                let question = words.next().unwrap_or_default();
-                said.push(about_question(Notice::PERMISSION_RESOLVED));
-                said.push(Said::Settled { question, option: words.next() });
-            }
+            "ask" | "settle" => question(word, rest, said),
             "tool" => {
                 self.tool_running = true;
                 let (call, tool) = ("c".to_owned(), rest.to_owned());

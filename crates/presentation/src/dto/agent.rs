@@ -265,6 +265,7 @@ pub(crate) struct AgentTypeDto<'a> {
 #[serde(rename_all = "camelCase")]
 #[schema(as = Abilities)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(rename = "Abilities"))]
+#[expect(clippy::struct_excessive_bools, reason = "each of them is there or not, whatever the others are")]
 pub(crate) struct AbilitiesDto {
     /// They speak in pieces, and not in whole messages.
     deltas: bool,

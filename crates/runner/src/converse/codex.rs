@@ -41,7 +41,7 @@ struct ClientInfo {
 /// Of `thread/start` and `thread/resume`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Thread<'a> {
+struct ThreadParams<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     thread_id: Option<&'a str>,
     cwd: &'a str,
@@ -123,7 +123,7 @@ impl CodexConversation {
             "initialize" => {
                 Rpc::notify("initialized", None::<()>, out);
                 let Opening { session, model, cwd, .. } = &self.opening;
-                let thread = Thread { thread_id: session.as_deref(), cwd, model: model.as_deref() };
+                let thread = ThreadParams { thread_id: session.as_deref(), cwd, model: model.as_deref() };
                 let method = if session.is_some() { "thread/resume" } else { "thread/start" };
                 self.rpc.request(method, thread, out);
             }

@@ -202,7 +202,7 @@ impl Exchange {
             }
             Ok(read) => {
                 bytes.truncate(read);
-                self.heard(bytes.freeze(), conversation)?;
+                self.heard(&bytes.freeze(), conversation)?;
                 Ok(true)
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(false),
@@ -211,7 +211,7 @@ impl Exchange {
     }
 
     /// Writes each line to the spool before the conversation answers it.
-    fn heard(&mut self, bytes: Bytes, conversation: &mut dyn Conversation) -> io::Result<()> {
+    fn heard(&mut self, bytes: &Bytes, conversation: &mut dyn Conversation) -> io::Result<()> {
         let mut written = 0;
         let before = self.fed;
         self.fed += bytes.len() as u64;
