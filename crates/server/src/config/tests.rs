@@ -23,7 +23,17 @@ fn without_a_file_there_are_the_known_agents_and_the_demo() {
     let config = load(None, &[]).unwrap();
     assert_eq!(
         config.agents.keys().collect::<Vec<_>>(),
-        ["claude-code", "claude-two-way", "codex", "codex-app-server", "demo", "gemini", "opencode"]
+        [
+            "claude-code",
+            "claude-two-way",
+            "codex",
+            "codex-app-server",
+            "demo",
+            "gemini",
+            "gemini-acp",
+            "opencode",
+            "opencode-acp",
+        ]
     );
     assert_eq!(config.listen.to_string(), DEFAULT_LISTEN);
     assert_eq!(config.limits.running_agents, 64);
@@ -66,6 +76,14 @@ fn a_wrong_value_is_told_with_its_line_too() {
             "toml:3: agents.x: jsonl means nothing to format = \"claude\", but to \"jsonl\" alone",
         ),
         ("\n[agents.x]\nargs = []\n", "toml:2: agents.x: program is missing"),
+        (
+            "[agents.x]\nrunner = \"acp\"\nprogram = \"p\"\nformat = \"gemini\"\n",
+            "toml:4: agents.x: format is \"gemini\", and runner = \"acp\" has but \"acp\"",
+        ),
+        (
+            "[agents.x]\nformat = \"claude-two-way\"\nprogram = \"p\"\nfiles = true\n",
+            "toml:4: agents.x: files means nothing to format = \"claude-two-way\", but to \"acp\" alone",
+        ),
         ("[agents.x]\nrunner = \"proxy\"\nurl = \"ftp://x\"\n", "toml:3: agents.x: url is"),
         (
             "[agents.x]\nrunner = \"replay\"\nspeed = 2.0\nprogram = \"p\"\n",
@@ -151,6 +169,17 @@ fn what_a_block_leaves_out_is_what_its_format_needs() {
     assert_eq!((process("b").args, process("b").interrupt), (Vec::new(), false));
     let mapping = &config.agents["b"].jsonl;
     assert_eq!((&*mapping.text, &*mapping.kind, mapping.results.len()), ("said.text", "type", 0));
+}
+
+#[test]
+fn any_agent_of_the_agent_client_protocol_is_one_block() {
+    let file = "[agents.x]\nrunner = \"acp\"\nprogram = \"p\"\nargs = [\"--acp\"]\nfiles = false\n";
+    let config = load(Some(file), &[("HOME", "/h")]).unwrap();
+    let agent = &config.agents["x"];
+    let RunnerConfig::Process(process) = &agent.runner else { panic!("a process") };
+    let converse = process.converse.unwrap();
+    assert_eq!((agent.format.name, converse.protocol), ("acp", tokenrail_runner::Protocol::Acp));
+    assert!(!converse.files && process.interrupt && process.model_args.is_empty());
 }
 
 #[test]
