@@ -71,6 +71,11 @@ impl AcpConversation {
     }
 
     fn answered(&mut self, method: &'static str, line: &Incoming<'_>, out: &mut Outbox) {
+        // Either the prompt is answered, or there will be none.
+        if self.stage == Stage::Cancelled {
+            out.over = true;
+            return;
+        }
         if let Some(error) = line.error {
             return self.refused(method, error, out);
         }
