@@ -11,7 +11,7 @@ use crate::harness::{TestServer, processes_of_agent, text_of};
 const AGENT: &str = r#"#!/bin/sh
 read -r prompt
 echo '{"type":"system","subtype":"init","session_id":"s-1"}'
-echo '{"type":"control_request","request_id":"q","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"rm -r build"},"tool_use_id":"t","permission_suggestions":[{"type":"addRules"}]}}'
+echo '{"type":"control_request","request_id":"q","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"rm -r build"},"tool_use_id":"t","permission_suggestions":[{"type":"addRules","rules":[{"toolName":"Bash","ruleContent":"rm:*"}],"behavior":"allow","destination":"session"}]}}'
 read -r answer
 case "$answer" in
   *updatedPermissions*) said='always allowed' ;;
@@ -25,8 +25,12 @@ echo '{"type":"result","subtype":"success","is_error":false,"result":""}'
 
 /// A server with an agent that asks; `more` is more of its block.
 pub(crate) fn server(more: &str) -> TestServer {
+    server_with(AGENT, more)
+}
+
+fn server_with(agent: &str, more: &str) -> TestServer {
     let script = tempfile::tempdir().unwrap().keep().join("agent");
-    std::fs::write(&script, AGENT).unwrap();
+    std::fs::write(&script, agent).unwrap();
     std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
     let block = format!("[agents.asking]\nformat = \"claude-two-way\"\nprogram = \"{}\"\n", script.display());
     TestServer::start_with(&(block + more))
@@ -132,4 +136,59 @@ async fn an_agent_that_ends_while_it_asks_leaves_no_open_question() {
     server.wait_until(&id, |agent| agent["endedAt"].is_string()).await;
     let (status, told) = server.post(&path(&id), &json!({ "optionId": "allow" })).await;
     assert_eq!((status.as_u16(), &told["code"]), (409, &json!("already_resolved")));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_program_dies_with_whoever_speaks_with_it_also_where_no_server_is_there() {
+    let mut server = server("");
+    let id = asking(&server).await;
+    server.kill_9();
+    let supervisors = processes_of_agent(&id).into_iter().filter(|process| {
+        let command = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&command).contains("supervise")
+    });
+    for process in supervisors {
+        let process = rustix::process::Pid::from_raw(process.parse().unwrap()).unwrap();
+        rustix::process::kill_process(process, rustix::process::Signal::KILL).unwrap();
+    }
+    let gone = async {
+        while !processes_of_agent(&id).is_empty() {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(crate::harness::PATIENCE, gone).await.expect("no process is left");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_program_that_cannot_be_started_says_so() {
+    let server = server_with("#!/no/such/interpreter\n", "");
+    let id = server.launch_as("asking", "hi").await;
+    let agent = server.wait_until(&id, |agent| agent["endedAt"].is_string()).await;
+    assert_eq!(agent["error"]["code"], "spawn_failed", "{agent}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_child_that_prints_for_ever_does_not_keep_the_turn_open() {
+    let agent = "#!/bin/sh\nread -r prompt\n\
+        echo '{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"s\"}'\n\
+        echo '{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"result\":\"done\"}'\n\
+        yes '{\"type\":\"keep_alive\"}' &\n";
+    let server = server_with(agent, "");
+    let id = server.launch_as("asking", "hi").await;
+    server.wait_for_status(&id, "completed").await;
+    assert_eq!(processes_of_agent(&id), [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_program_that_closes_its_input_cannot_be_answered() {
+    let agent =
+        AGENT.replace("read -r answer", "exec <&-; sleep 1").replace("read -r prompt\n", "read -r prompt\n");
+    let server = server_with(&agent, "");
+    let id = asking(&server).await;
+    let (status, _) = server.post(&path(&id), &json!({ "optionId": "allow" })).await;
+    assert_ne!(status, 500);
+    server.wait_for_status(&id, "completed").await;
+    let events = server.events(&id).await;
+    let resolved = events.iter().filter(|event| event["metadata"]["eventType"] == "permission_resolved");
+    assert_eq!(resolved.count(), 1, "{events:?}");
 }

@@ -97,14 +97,9 @@ impl Control {
         }
     }
 
-    /// Hands an answer to the turn that runs; gives it back where none runs, or too many answers are on their way.
-    pub(crate) fn answer(&self, answering: Answering) -> Result<(), Answering> {
-        match &*self.current() {
-            Some(current) => {
-                current.answers.try_send(answering).map_err(mpsc::error::TrySendError::into_inner)
-            }
-            None => Err(answering),
-        }
+    /// How answers reach the turn that runs; none where none runs.
+    pub(crate) fn answers(&self) -> Option<mpsc::Sender<Answering>> {
+        self.current().as_ref().map(|current| current.answers.clone())
     }
 
     fn current(&self) -> MutexGuard<'_, Option<Current>> {

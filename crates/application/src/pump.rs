@@ -146,7 +146,9 @@ impl Pump {
                 () = self.core.draining.cancelled(), if self.stop.is_none() => {
                     self.stop(Stop::Cancelled).await;
                 }
-                Some(answering) = self.answers.recv() => self.answer(answering).await,
+                Some(answering) = self.answers.recv(), if self.recorder.has_caught_up() => {
+                    self.answer(answering).await;
+                }
                 () = due(self.stop_again), if self.stop_again.is_some() => self.ask_to_stop().await,
                 expired = expiry(deadline), if self.stop.is_none() => self.stop(Stop::Expired(expired)).await,
                 output = self.run.next(), if room => match output {

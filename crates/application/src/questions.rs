@@ -45,9 +45,12 @@ impl Questions {
         self.asked.insert(question, State::Open { options });
     }
 
-    pub(crate) fn settle(&mut self, question: String, option: Option<String>) {
+    /// Of what is not `fresh`, everybody has been told already.
+    pub(crate) fn settle(&mut self, question: String, option: Option<String>, fresh: bool) {
         self.asked.insert(question.clone(), State::Settled);
-        self.settled.push((question, option));
+        if fresh {
+            self.settled.push((question, option));
+        }
     }
 
     /// Why an answer cannot be handed on; none where it can.

@@ -46,6 +46,8 @@ pub(crate) struct Recorder {
     read: u64,
     /// Output up to here was in the journal when this recorder began.
     committed: u64,
+    /// Output up to here has been heard, be it for the second time.
+    heard: u64,
     session: Option<String>,
     questions: Questions,
     close: Option<TurnClose>,
@@ -85,6 +87,7 @@ impl Recorder {
             offset: committed,
             read: committed,
             committed,
+            heard: 0,
             session: None,
             questions: Questions::default(),
             close: None,
@@ -110,6 +113,7 @@ impl Recorder {
             }
         };
         let raw_before = self.raw.len();
+        self.heard = line.end_offset;
         let fresh = self.committed < line.end_offset;
         if fresh {
             if mem::replace(&mut self.line_waits, true) {
@@ -152,7 +156,7 @@ impl Recorder {
                 Said::NextTurn => self.close = None,
                 // Also what is in the journal already: a question outlives the server that it was told first.
                 Said::Asked { question, options } => self.questions.ask(question, options),
-                Said::Settled { question, option } => self.questions.settle(question, option),
+                Said::Settled { question, option } => self.questions.settle(question, option, fresh),
                 Said::Session(session) => self.session = fresh.then_some(session),
                 Said::Event(body) if fresh => self.record(body, end_offset, now),
                 Said::End { message, outcome, rest } if fresh => {
@@ -244,6 +248,11 @@ impl Recorder {
 
     pub(crate) fn parser(&self) -> &dyn IMessageParser {
         &*self.parser
+    }
+
+    /// Whether all that is in the journal of this run has been heard again: only then is it known what is asked.
+    pub(crate) fn has_caught_up(&self) -> bool {
+        self.committed <= self.heard
     }
 
     pub(crate) fn questions(&mut self) -> &mut Questions {

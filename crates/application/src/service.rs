@@ -129,6 +129,23 @@ impl AgentService {
         Ok(self.core.outside.journal.messages(id, since, self.page(events)).await?)
     }
 
+    /// The same of its newest `last` events alone, and the cursor after which that page begins.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`], [`Refusal::CursorAhead`], [`Refusal::Store`].
+    pub async fn newest_messages(
+        &self,
+        id: AgentId,
+        last: u64,
+        since: Sequence,
+        events: Option<usize>,
+    ) -> Result<(Sequence, MessagePage), Refusal> {
+        let head = self.check_cursor(id, since).await?;
+        let since = since.max(Sequence(head.0.saturating_sub(last)));
+        let page = self.core.outside.journal.messages(id, since, self.page(events)).await?;
+        Ok((since, page))
+    }
+
     /// One page of all events of an agent, after `since`, and the number of its newest event.
     ///
     /// # Errors

@@ -74,18 +74,24 @@ pub struct ClaudeParser {
     /// The turn's last error.
     told: Option<AgentError>,
     busy: Busy,
-    own: OwnLines,
+    /// Only where somebody speaks with the agent are there lines that are not its own.
+    own: Option<OwnLines>,
 }
 
 impl ClaudeParser {
     pub fn new() -> Self {
         Self::default()
     }
+
+    /// For the two-way mode, where somebody speaks with the agent and adds lines to its output.
+    pub fn two_way() -> Self {
+        Self { own: Some(OwnLines::default()), ..Self::default() }
+    }
 }
 
 impl IMessageParser for ClaudeParser {
     fn parse(&mut self, line: &[u8], said: &mut Vec<Said>) {
-        if self.own.read(line, said) != OwnLine::Foreign {
+        if self.own.as_mut().is_some_and(|own| own.read(line, said) != OwnLine::Foreign) {
             return;
         }
         let line = line::text(line);
@@ -102,7 +108,8 @@ impl IMessageParser for ClaudeParser {
 
     fn activity(&self) -> Activity {
         let activity = self.busy.activity();
-        Activity { tool_running: activity.tool_running || self.own.is_asked(), ..activity }
+        let asked = self.own.as_ref().is_some_and(OwnLines::is_asked);
+        Activity { tool_running: activity.tool_running || asked, ..activity }
     }
 }
 

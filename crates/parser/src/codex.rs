@@ -64,7 +64,8 @@ pub struct CodexParser {
     in_turn: bool,
     /// What the thread has taken so far.
     usage: Option<JsonText>,
-    own: OwnLines,
+    /// Only where somebody speaks with the agent are there lines that are not its own.
+    own: Option<OwnLines>,
 }
 
 /// What a line says of an item.
@@ -78,11 +79,16 @@ impl CodexParser {
     pub fn new() -> Self {
         Self::default()
     }
+
+    /// For `app-server`, where somebody speaks with the agent and adds lines to its output.
+    pub fn app_server() -> Self {
+        Self { own: Some(OwnLines::default()), ..Self::default() }
+    }
 }
 
 impl IMessageParser for CodexParser {
     fn parse(&mut self, line: &[u8], said: &mut Vec<Said>) {
-        if self.own.read(line, said) != OwnLine::Foreign {
+        if self.own.as_mut().is_some_and(|own| own.read(line, said) != OwnLine::Foreign) {
             return;
         }
         let text = line::text(line);
@@ -99,7 +105,8 @@ impl IMessageParser for CodexParser {
 
     fn activity(&self) -> Activity {
         let activity = self.conversation.activity();
-        Activity { tool_running: activity.tool_running || self.own.is_asked(), ..activity }
+        let asked = self.own.as_ref().is_some_and(OwnLines::is_asked);
+        Activity { tool_running: activity.tool_running || asked, ..activity }
     }
 }
 

@@ -23,13 +23,17 @@ const FORMATS: [Format; 9] = [
         abilities: abilities(true, true, true),
         make: |_| Box::new(ClaudeParser::new()),
     },
-    Format { name: "claude-two-way", abilities: ALL_ABILITIES, make: |_| Box::new(ClaudeParser::new()) },
+    Format { name: "claude-two-way", abilities: ALL_ABILITIES, make: |_| Box::new(ClaudeParser::two_way()) },
     Format {
         name: "codex",
         abilities: abilities(false, true, false),
         make: |_| Box::new(CodexParser::new()),
     },
-    Format { name: "codex-app-server", abilities: ALL_ABILITIES, make: |_| Box::new(CodexParser::new()) },
+    Format {
+        name: "codex-app-server",
+        abilities: ALL_ABILITIES,
+        make: |_| Box::new(CodexParser::app_server()),
+    },
     Format {
         name: "gemini",
         abilities: abilities(true, true, false),

@@ -72,12 +72,12 @@ impl OwnLines {
         match fields::text(fields.tokenrail).as_deref() {
             Some(kind @ Notice::PERMISSION_REQUEST) => {
                 self.open.insert(request.clone());
-                said.push(notice(kind, text));
+                said.push(told(kind, text));
                 said.push(Said::Asked { question: request, options: option_ids(fields.options) });
             }
             Some(kind @ Notice::PERMISSION_RESOLVED) => {
                 self.open.remove(&request);
-                said.push(notice(kind, text));
+                said.push(told(kind, text));
                 let option = fields::text(fields.option_id).map(Cow::into_owned);
                 said.push(Said::Settled { question: request, option });
             }
@@ -106,8 +106,8 @@ impl OwnLines {
 }
 
 /// The line's object without its first field, which is the name of the event.
-fn notice(kind: &str, text: &str) -> Said {
-    let rest = text.get(PREFIX.len()..).and_then(|rest| rest.split_once("\",")).map(|(_, rest)| rest);
+fn told(kind: &str, text: &str) -> Said {
+    let rest = text.get(PREFIX.len()..).and_then(|rest| rest.strip_prefix(kind)?.strip_prefix("\","));
     let data = rest.map_or_else(|| "{}".to_owned(), |rest| format!("{{{rest}"));
     let notice = Notice { subtype: kind.to_owned(), data: JsonText::new_unchecked(data) };
     Said::Event(EventBody::Notice(Box::new(notice)))

@@ -153,12 +153,12 @@ fn problems(path: &str, method: &str) -> Vec<Code> {
     codes
 }
 
-/// A `limit` may be any whole number, for one that is larger than the server's is the server's; and after any turn
-/// there may be none. So no format bounds them.
+/// A `limit` may be any whole number, for one that is larger than the server's is the server's, and so is more than
+/// there is of the `last` events; and after any turn there may be none. So no format bounds them.
 fn unbind_numbers(operation: &mut Operation) {
     for parameter in operation.parameters.iter_mut().flatten() {
         if let RefOr::T(parameter) = parameter
-            && matches!(parameter.name.as_str(), "limit" | "after")
+            && matches!(parameter.name.as_str(), "limit" | "last" | "after")
             && let Some(RefOr::T(Schema::Object(schema))) = &mut parameter.schema
         {
             schema.format = None;

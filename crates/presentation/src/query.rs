@@ -42,14 +42,23 @@ impl Query {
 
     /// A number of rows: at least 1; more than `max` is `max`.
     pub(crate) fn limit(&self, max: usize) -> Result<Option<usize>, Problem> {
-        let Some(text) = self.get("limit") else { return Ok(None) };
-        let wrong = || Problem::parameter("limit", "must be a whole number, at least 1");
+        self.count("limit", max)
+    }
+
+    /// How many of the newest events are asked for, at least 1.
+    pub(crate) fn last(&self) -> Result<Option<u64>, Problem> {
+        Ok(self.count("last", usize::MAX)?.map(|last| last as u64))
+    }
+
+    fn count(&self, name: &'static str, max: usize) -> Result<Option<usize>, Problem> {
+        let Some(text) = self.get(name) else { return Ok(None) };
+        let wrong = || Problem::parameter(name, "must be a whole number, at least 1");
         if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
             return Err(wrong());
         }
         // What does not fit is as good as the maximum.
-        let limit = text.parse().unwrap_or(usize::MAX).min(max);
-        if limit == 0 { Err(wrong()) } else { Ok(Some(limit)) }
+        let count = text.parse().unwrap_or(usize::MAX).min(max);
+        if count == 0 { Err(wrong()) } else { Ok(Some(count)) }
     }
 
     pub(crate) fn flag(&self, name: &'static str) -> Result<bool, Problem> {

@@ -29,5 +29,5 @@ pub use process::{ConverseConfig, ProcessConfig, ProcessLimits, ProcessRunner};
 pub use proxy::{ProxyConfig, ProxyLimits, ProxyRunner};
 pub use replay::{ReplayRunner, Transcript};
 pub use sse::{SseDecoder, SseEvent, SseOverflow};
-pub use supervisor::{exec_stage, supervise};
+pub use supervisor::{exec_for, exec_stage, supervise};
 pub use workspace::Workspaces;

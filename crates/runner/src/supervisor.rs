@@ -9,5 +9,6 @@ mod stderr;
 mod supervise;
 mod sweep;
 
-pub use exec::exec_stage;
+pub(crate) use exec::THIS_PROGRAM;
+pub use exec::{exec_for, exec_stage};
 pub use supervise::supervise;

@@ -91,6 +91,9 @@ enum Command {
     /// Speak with an agent in its protocol (internal)
     #[command(hide = true)]
     Converse {
+        /// The second stage: become the program with which that process speaks
+        #[arg(long)]
+        exec_for: Option<i32>,
         protocol: String,
         run_folder: PathBuf,
         #[arg(last = true, required = true)]
@@ -156,7 +159,10 @@ pub fn main() -> ExitCode {
             false => tokenrail_runner::supervise(run_folder),
         };
     }
-    if let Command::Converse { protocol, run_folder, program } = &cli.command {
+    if let Command::Converse { exec_for, protocol, run_folder, program } = &cli.command {
+        if let Some(parent) = exec_for {
+            return tokenrail_runner::exec_for(*parent, run_folder, program);
+        }
         let Some(protocol) = Protocol::from_name(protocol) else { return Exit::Usage.into() };
         return tokenrail_runner::converse(protocol, run_folder, program);
     }

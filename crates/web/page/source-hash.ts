@@ -25,9 +25,9 @@ export function writeSourceHash(): Plugin {
   return {
     name: "tokenrail:source-hash",
     apply: "build",
-    closeBundle() {
+    writeBundle({ dir = "dist" }) {
       const root = fileURLToPath(new URL("..", import.meta.url));
-      writeFileSync(join(root, "page/dist/.source-sha256"), `${hashOf(root)}\n`);
+      writeFileSync(join(dir, ".source-sha256"), `${hashOf(root)}\n`);
     },
   };
 }

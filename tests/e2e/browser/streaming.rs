@@ -55,7 +55,7 @@ async fn without_a_token_it_says_which_one_it_needs() {
 
 #[tokio::test]
 async fn the_demo_streams_after_one_click_and_ends_as_the_stored_rows() {
-    let server = TestServer::start_with(&demo_config(4));
+    let server = TestServer::start_with(&demo_config(2));
     let browser = Browser::start();
     let tab = browser.tab(Look::default()).await;
     tab.visit(&address(&server, "/")).await;

@@ -60,7 +60,7 @@ pub(crate) fn run(data: &[u8]) {
     } else {
         sent.extend_from_slice(source.rest());
     }
-    check(&talk(&sent));
+    check(&talk(&sent), close_of(&sent));
 }
 
 /// Appends a frame as clients send it, masked.
@@ -110,8 +110,26 @@ fn talk(said: &[u8]) -> Vec<u8> {
     answer.split_off(head)
 }
 
+/// The code of the first close among the frames of a client: a server answers with the same one.
+fn close_of(mut frames: &[u8]) -> Option<u16> {
+    while let [first, second, rest @ ..] = frames {
+        let (length, rest) = match second & 0x7f {
+            126 => (usize::from(u16::from_be_bytes([*rest.first()?, *rest.get(1)?])), &rest[2..]),
+            127 => return None,
+            short => (usize::from(short), rest),
+        };
+        let (mask, rest) = rest.split_at_checked(4)?;
+        let (payload, after) = rest.split_at_checked(length)?;
+        if first & 0x0f == 8 {
+            return Some(u16::from_be_bytes([payload.first()? ^ mask[0], payload.get(1)? ^ mask[1]]));
+        }
+        frames = after;
+    }
+    None
+}
+
 /// Frames of a server: whole, not masked, text or control; nothing after the close.
-fn check(mut frames: &[u8]) {
+fn check(mut frames: &[u8], asked: Option<u16>) {
     let mut closed = false;
     while let [first, second, rest @ ..] = frames {
         assert!(!closed, "nothing comes after the close");
@@ -127,7 +145,7 @@ fn check(mut frames: &[u8]) {
             }
             0x88 => {
                 let code = u16::from_be_bytes([payload[0], payload[1]]);
-                assert!(CLOSE_CODES.contains(&code), "{code}");
+                assert!(CLOSE_CODES.contains(&code) || asked == Some(code), "{code}");
                 assert!(std::str::from_utf8(&payload[2..]).is_ok());
                 closed = true;
             }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::lanes::Company;
 use crate::clients::{self, CLIENTS};
 use crate::tools::{self, TOOLS};
 use crate::{Failure, claude};
@@ -14,6 +15,7 @@ pub(super) struct Foreign {
     /// Its row of the table.
     pub(super) what: &'static str,
     pub(super) tests: &'static str,
+    pub(super) company: Company,
     /// The variables and what they say, or why the programs can't be had.
     pub(super) ready: Result<Vec<Setting>, Failure>,
 }
@@ -25,18 +27,38 @@ pub(super) fn foreign(is_wanted: impl Fn(&str) -> bool) -> Vec<Foreign> {
     let mut all = Vec::new();
     for tool in TOOLS.iter().filter(|tool| is_wanted(tool.tests)) {
         let ready = tool.ready().map(|program| vec![(tool.variable, program)]);
-        all.push(Foreign { what: tool.what, tests: tool.tests, ready });
+        all.push(Foreign {
+            what: tool.what,
+            tests: tool.tests,
+            company: Company::Others { about_s: tool.about_s },
+            ready,
+        });
     }
     if is_wanted(claude::TESTS) {
         let ready = claude::ready().map(|program| vec![(claude::VARIABLE, program)]);
-        all.push(Foreign { what: "claude CLI", tests: claude::TESTS, ready });
+        all.push(Foreign {
+            what: "claude CLI",
+            tests: claude::TESTS,
+            company: Company::Others { about_s: 10 },
+            ready,
+        });
     }
     for client in CLIENTS.iter().filter(|client| is_wanted(client.tests)) {
         let ready = client.ready().map(|()| vec![(clients::VARIABLE, clients::target())]);
-        all.push(Foreign { what: client.what, tests: client.tests, ready });
+        all.push(Foreign {
+            what: client.what,
+            tests: client.tests,
+            company: Company::Others { about_s: 10 },
+            ready,
+        });
     }
     if is_wanted(BROWSER_TESTS) {
-        all.push(Foreign { what: "browser", tests: BROWSER_TESTS, ready: browser() });
+        all.push(Foreign {
+            what: "browser",
+            tests: BROWSER_TESTS,
+            company: Company::Quiet,
+            ready: browser(),
+        });
     }
     all
 }

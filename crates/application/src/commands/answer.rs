@@ -1,20 +1,25 @@
 //! The use case that answers a question of an agent.
 
-use tokenrail_domain::{AgentId, TurnNumber};
+use std::time::Duration;
+
+use tokenrail_domain::{Agent, AgentId, AgentStatus, TurnNumber};
 use tokenrail_ports::PermissionAnswer;
-use tokio::sync::oneshot;
-use tokio::time::timeout;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, timeout_at};
 
 use crate::error::Refusal;
 use crate::questions::{Answered, Answering};
 use crate::service::AgentService;
+
+/// How often it is looked whether a run has been found again.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// What came of an answer that was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnswerOutcome {
     /// The question is settled by it, and that is in the journal.
     Settled,
-    /// It was handed on, but the agent has not taken it yet: the journal will tell.
+    /// It is on its way, but the agent has not taken it yet: the journal will tell.
     HandedOn,
 }
 
@@ -24,27 +29,60 @@ impl AgentService {
     ///
     /// # Errors
     /// [`Refusal::NotFound`]; [`Refusal::QuestionUnknown`], [`Refusal::QuestionSettled`] where another answer came
-    /// first, the time was over, or its turn has ended; [`Refusal::OptionUnknown`]; [`Refusal::Store`].
+    /// first, the time was over, or its turn has ended; [`Refusal::OptionUnknown`]; [`Refusal::AtCapacity`] where too
+    /// many answers are on their way; [`Refusal::ShuttingDown`]; [`Refusal::Store`].
     pub async fn answer(&self, id: AgentId, answer: PermissionAnswer) -> Result<AnswerOutcome, Refusal> {
         let agent = self.get(id).await?;
         let PermissionAnswer { question, option } = answer.clone();
         let (told, hear) = oneshot::channel();
-        let control = self.core.control(id);
-        let handed = control.map(|control| control.answer(Answering { answer, told }));
-        if !matches!(handed, Some(Ok(()))) {
+        let until = Instant::now() + self.core.limits.answer_timeout;
+        let Some(answers) = self.answers_of(&agent, until).await? else {
             return Err(not_open(question, agent.turn.next()));
+        };
+        // Where many answers are on their way, this one waits for its turn.
+        match timeout_at(until, answers.send(Answering { answer, told })).await {
+            Ok(Ok(())) => {}
+            Ok(Err(_)) => return Err(self.run_ended(question, agent.turn)),
+            Err(_) => return Err(Refusal::AtCapacity),
         }
-        match timeout(self.core.limits.answer_timeout, hear).await {
+        drop(answers);
+        match timeout_at(until, hear).await {
             Ok(Ok(Answered::Settled { option: chosen })) if chosen == option => Ok(AnswerOutcome::Settled),
             Ok(Ok(Answered::Settled { .. } | Answered::NotOpen)) => Err(Refusal::QuestionSettled(question)),
             Ok(Ok(Answered::NoSuchOption { options })) => {
                 Err(Refusal::OptionUnknown { known: options.join(", ") })
             }
             Ok(Ok(Answered::Unknown)) => Err(not_open(question, agent.turn)),
-            // The run has ended before it could tell.
-            Ok(Err(_)) => Err(not_open(question, agent.turn.next())),
+            Ok(Err(_)) => Err(self.run_ended(question, agent.turn)),
             Err(_) => Ok(AnswerOutcome::HandedOn),
         }
+    }
+
+    /// How answers reach the turn that runs; none where none runs. A server that has just started may still have to
+    /// find the run.
+    async fn answers_of(
+        &self,
+        agent: &Agent,
+        until: Instant,
+    ) -> Result<Option<mpsc::Sender<Answering>>, Refusal> {
+        loop {
+            if let Some(answers) = self.core.control(agent.id).and_then(|control| control.answers()) {
+                return Ok(Some(answers));
+            }
+            let agent = self.get(agent.id).await?;
+            if agent.status != AgentStatus::Running || until <= Instant::now() {
+                return Ok(None);
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+    }
+
+    /// The run has ended before it could tell what came of an answer; or the server goes down, and the agent waits on.
+    fn run_ended(&self, question: String, turn: TurnNumber) -> Refusal {
+        if self.core.closing.is_cancelled() {
+            return Refusal::ShuttingDown;
+        }
+        not_open(question, turn.next())
     }
 }
 

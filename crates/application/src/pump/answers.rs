@@ -7,16 +7,24 @@ impl Pump {
     /// Hands an answer on to the agent. Whoever has given it hears of it when the agent's own output tells that the
     /// question is settled, and that is saved; until then, another answer may have come first.
     pub(super) async fn answer(&mut self, answering: Answering) {
-        if let Some(objection) = self.recorder.questions().objection(&answering.answer) {
+        let objection = match self.stop {
+            // What is being stopped is not to be allowed anything any more.
+            Some(_) => Some(Answered::NotOpen),
+            None => self.recorder.questions().objection(&answering.answer),
+        };
+        if let Some(objection) = objection {
             // Whoever has asked may have gone meanwhile.
             let _ = answering.told.send(objection);
             return;
         }
+        self.answering.retain(|waiting| !waiting.told.is_closed());
+        if self.answering.iter().any(|waiting| waiting.answer == answering.answer) {
+            // It is on its way already.
+            self.answering.push(answering);
+            return;
+        }
         match self.run.answer(&answering.answer).await {
-            Ok(()) => {
-                self.answering.retain(|waiting| !waiting.told.is_closed());
-                self.answering.push(answering);
-            }
+            Ok(()) => self.answering.push(answering),
             Err(error) => {
                 let error = &error as &dyn std::error::Error;
                 tracing::warn!(agent = %self.agent, error, "an answer does not reach the agent any more");

@@ -178,9 +178,11 @@ fn a_question_for_the_user_is_told_by_who_speaks_with_the_agent() {
     let asked = r#"{"id":0,"method":"item/commandExecution/requestApproval","params":{"threadId":"t1"}}"#;
     let told = r#"{"tokenrail":"permission_request","requestId":"1-1","toolName":"commandExecution","input":{},"options":[{"optionId":"accept","name":"Allow","kind":"allow_once"}]}"#;
     let settled = r#"{"tokenrail":"permission_resolved","requestId":"1-1","optionId":"accept","by":"user"}"#;
-    Codex.check(
-        &[asked, told, settled],
-        &[
+    let mut parser = tokenrail_parser::CodexParser::app_server();
+    let said = crate::pump::read(&mut parser, [asked, told, settled].map(str::as_bytes));
+    assert_eq!(
+        crate::Rendering { text_max: 1000 }.each(&said),
+        [
             "notice permission_request",
             "asks 1-1: accept",
             "notice permission_resolved",

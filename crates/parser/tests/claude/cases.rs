@@ -22,6 +22,22 @@ fn check<L: AsRef<[u8]>>(lines: &[L], expected: &[&str]) {
     pump(&said);
 }
 
+/// The same, where somebody speaks with the agent.
+#[track_caller]
+fn check_two_way<L: AsRef<[u8]>>(lines: &[L], expected: &[&str]) {
+    let said = parse_two_way(lines.iter().map(AsRef::as_ref));
+    assert_eq!(Rendering { text_max: 1000 }.each(&said), expected);
+    pump(&said);
+}
+
+fn parse_two_way<'a>(lines: impl IntoIterator<Item = &'a [u8]>) -> Vec<Said> {
+    let (mut parser, mut said) = (ClaudeParser::two_way(), Vec::new());
+    for line in lines {
+        parser.parse(line, &mut said);
+    }
+    said
+}
+
 /// What the agent is doing after the lines.
 fn activity(lines: &[String]) -> Activity {
     let mut parser = ClaudeParser::new();
@@ -34,8 +50,17 @@ fn activity(lines: &[String]) -> Activity {
 /// The only notice of a line.
 fn notice(line: &str) -> Notice {
     match &parse([line.as_bytes()])[..] {
-        [Said::Event(EventBody::Notice(notice)), Said::Asked { .. } | Said::Settled { .. }]
-        | [Said::Event(EventBody::Notice(notice))] => (**notice).clone(),
+        [Said::Event(EventBody::Notice(notice))] => (**notice).clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The only notice of a line that was added where somebody speaks with the agent.
+fn notice_two_way(line: &str) -> Notice {
+    match &parse_two_way([line.as_bytes()])[..] {
+        [Said::Event(EventBody::Notice(notice)), Said::Asked { .. } | Said::Settled { .. }] => {
+            (**notice).clone()
+        }
         other => panic!("{other:?}"),
     }
 }

@@ -207,6 +207,9 @@ pub(crate) struct ErrorFrame<'a> {
     pub(crate) retryable: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) agent_id: Option<IdText>,
+    /// The question to which the connection has given an answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) request_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) head: Option<u64>,
 }

@@ -1,6 +1,7 @@
 //! What an agent has said, and what is said to it.
 
 use actix_web::http::Method;
+use actix_web::http::header::HeaderName;
 use actix_web::{HttpRequest, HttpResponse, web};
 use tokenrail_domain::{AgentId, Event, Sequence};
 
@@ -13,12 +14,15 @@ use crate::sse;
 
 /// Read what a person sees of an agent
 ///
-/// Complete messages, and the deltas of those that are not complete yet; a page of them, after `since`.
+/// Complete messages, and the deltas of those that are not complete yet; a page of them, after `since`. With `last` a
+/// page of the newest events alone.
 #[utoipa::path(get, path = "/api/agents/{id}/messages", tag = "messages",
     params(("id" = String, Path), ("since" = Option<u64>, Query), ("limit" = Option<u64>, Query, minimum = 1),
+        ("last" = Option<u64>, Query, minimum = 1, description = "Leave out what is older than so many events"),
         ("raw" = Option<bool>, Query)),
     responses((status = 200, body = [AgentMessageDto],
-        headers(("Tokenrail-Up-To" = u64, description = "The page is complete up to this number"),
+        headers(("Tokenrail-Since" = u64, description = "With `last`: the page begins after this number"),
+            ("Tokenrail-Up-To" = u64, description = "The page is complete up to this number"),
             ("Tokenrail-Head" = u64, description = "The newest event")))))]
 pub(crate) async fn messages(
     api: web::Data<Api>,
@@ -29,8 +33,14 @@ pub(crate) async fn messages(
     Dialect::over_http(&query)?;
     let since = query.since()?.unwrap_or(Sequence::START);
     let (limit, raw) = (query.limit(usize::MAX)?, query.flag("raw")?);
-    let page = api.service().messages(id, since, limit).await?;
-    Ok(answer(id, &page.events, raw, page.up_to, page.head))
+    let Some(last) = query.last()? else {
+        let page = api.service().messages(id, since, limit).await?;
+        return Ok(answer(id, &page.events, raw, page.up_to, page.head));
+    };
+    let (since, page) = api.service().newest_messages(id, last, since, limit).await?;
+    let mut newest = answer(id, &page.events, raw, page.up_to, page.head);
+    newest.headers_mut().insert(HeaderName::from_static("tokenrail-since"), since.0.into());
+    Ok(newest)
 }
 
 /// Read or follow all events of an agent

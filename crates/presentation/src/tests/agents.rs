@@ -50,6 +50,30 @@ async fn a_launched_agent_can_be_read_until_its_end() {
 }
 
 #[actix_web::test]
+async fn the_newest_messages_can_be_asked_for_by_themselves() {
+    let harness = Harness::new();
+    let id = harness.launch("say a b").await;
+    harness.ended(&id).await;
+    // Events 1 to 5: what was asked, two deltas, their message, the end.
+    for (query, since, numbers) in [
+        ("last=1", "4", vec![5]),
+        ("last=2", "3", vec![4, 5]),
+        ("last=4", "1", vec![4, 5]),
+        ("last=5", "0", vec![1, 4, 5]),
+        ("last=99999999999999999999", "0", vec![1, 4, 5]),
+        ("last=4&since=4", "4", vec![5]),
+        ("last=2&limit=1", "3", vec![4]),
+    ] {
+        let page = harness.get(&format!("/api/agents/{id}/messages?{query}")).await;
+        assert_eq!((page.header("tokenrail-since"), page.header("tokenrail-head")), (since, "5"), "{query}");
+        let page = page.json();
+        let found: Vec<_> =
+            page.as_array().unwrap().iter().map(|m| m["sequenceNumber"].as_u64().unwrap()).collect();
+        assert_eq!(found, numbers, "{query}");
+    }
+}
+
+#[actix_web::test]
 async fn agents_are_listed_page_by_page() {
     let harness = Harness::new();
     let mut ids = Vec::new();

@@ -219,10 +219,10 @@ impl Connection {
     }
 
     fn answered(&mut self, answered: Answered) {
-        let Answered { agent, came } = answered;
+        let Answered { agent, question, came } = answered;
         match came {
             Ok(state) => self.send("permission", PermissionFrame { agent_id: agent.into(), state }),
-            Err(problem) => self.problem(&problem, Some(agent)),
+            Err(problem) => self.problem_with(&problem, Some(agent), Some(question)),
         }
     }
 
@@ -284,6 +284,10 @@ impl Connection {
     }
 
     fn problem(&mut self, problem: &Problem, agent: Option<AgentId>) {
+        self.problem_with(problem, agent, None);
+    }
+
+    fn problem_with(&mut self, problem: &Problem, agent: Option<AgentId>, question: Option<String>) {
         let Problem { code, detail, errors, head, retry_after_s: _, allow: _ } = problem;
         let message = errors.first().map_or_else(|| detail.clone(), FieldProblem::sentence);
         let frame = ErrorFrame {
@@ -291,6 +295,7 @@ impl Connection {
             message: &message,
             retryable: code.retryable(),
             agent_id: agent.map(Into::into),
+            request_id: question,
             head: *head,
         };
         self.send("error", frame);

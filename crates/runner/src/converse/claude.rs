@@ -102,14 +102,11 @@ impl ClaudeConversation {
             return out.say(&Message::ControlResponse { response });
         }
         let input = request.input.map_or_else(empty_object, ToOwned::to_owned);
-        let suggestions = request.permission_suggestions.filter(|given| given.get().starts_with("[{"));
         let mut options = vec![Choosable::new(ALLOW, "Allow", OptionKind::AllowOnce)];
-        if suggestions.is_some() {
-            options.push(Choosable::new(
-                ALLOW_ALWAYS,
-                "Allow, and do not ask again",
-                OptionKind::AllowAlways,
-            ));
+        let mut suggestions = None;
+        if let Some(name) = suggested(request.permission_suggestions) {
+            options.push(Choosable::new(ALLOW_ALWAYS, &name, OptionKind::AllowAlways));
+            suggestions = request.permission_suggestions;
         }
         options.push(Choosable::new(REJECT, "Reject", OptionKind::RejectOnce));
         out.asked.push(Question {
@@ -162,6 +159,68 @@ impl Conversation for ClaudeConversation {
 
     fn cancel(&mut self, out: &mut Outbox) {
         out.say(&Message::ControlRequest { request_id: "interrupt", request: Interrupt {} });
+    }
+}
+
+/// What would be allowed from now on, in words; none where nothing is suggested, or what cannot be said: nobody is to
+/// allow what he is not told.
+fn suggested(suggestions: Option<&RawValue>) -> Option<String> {
+    let suggestions: Vec<Suggestion<'_>> = serde_json::from_str(suggestions?.get()).ok()?;
+    let words = suggestions.iter().map(Suggestion::words).collect::<Option<Vec<_>>>()?;
+    (!words.is_empty()).then(|| format!("Allow, and from now on {}", words.join(", ")))
+}
+
+/// A change of what is allowed.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Suggestion<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Option<&'a RawValue>,
+    #[serde(borrow)]
+    behavior: Option<&'a RawValue>,
+    #[serde(default)]
+    rules: Vec<Rule>,
+    #[serde(borrow)]
+    mode: Option<&'a RawValue>,
+    #[serde(default)]
+    directories: Vec<String>,
+    #[serde(borrow)]
+    destination: Option<&'a RawValue>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Rule {
+    tool_name: String,
+    rule_content: Option<String>,
+}
+
+impl Suggestion<'_> {
+    fn words(&self) -> Option<String> {
+        let words = match text(self.kind)?.as_str() {
+            "addRules" if text(self.behavior).as_deref() == Some("allow") && !self.rules.is_empty() => {
+                self.rules.iter().map(Rule::words).collect::<Vec<_>>().join(", ")
+            }
+            "addDirectories" if !self.directories.is_empty() => {
+                format!("work in {}", self.directories.join(", "))
+            }
+            "setMode" => format!("the mode {}", text(self.mode)?),
+            _ => return None,
+        };
+        let where_to = match text(self.destination)?.as_str() {
+            "session" => "in this session".to_owned(),
+            settings => format!("in {settings}"),
+        };
+        Some(format!("{words} {where_to}"))
+    }
+}
+
+impl Rule {
+    fn words(&self) -> String {
+        match &self.rule_content {
+            Some(content) => format!("{}({content})", self.tool_name),
+            None => self.tool_name.clone(),
+        }
     }
 }
 

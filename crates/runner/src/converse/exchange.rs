@@ -29,10 +29,13 @@ use super::questions::{Questions, Settled};
 use super::spool::Spool;
 use super::{ANSWER_BYTES, Answer, Opening, Protocol};
 use crate::process::RunFolder;
+use crate::supervisor::THIS_PROGRAM;
 use crate::{FramerLimits, LineFramer};
 
 /// What is added to the number of the signal that has ended a program, as shells do.
 const SIGNALLED: i32 = 128;
+/// What a pipe holds at most, where nobody has made it larger.
+const PIPE_BYTES: usize = 64 << 10;
 /// Where it is not known how the program has ended.
 const UNKNOWN: u8 = 1;
 
@@ -105,10 +108,13 @@ impl Exchange {
         let (interrupt, terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
         let answers = pipe::OpenOptions::new().read_write(true).open_receiver(folder.answers())?;
         let spool = Spool::new(File::from(io::stdout().as_fd().try_clone_to_owned()?));
-        let missing = || io::Error::new(ErrorKind::InvalidInput, "there is no program to speak with");
-        let (name, args) = program.split_first().ok_or_else(missing)?;
-        let mut child = Command::new(name)
-            .args(args)
+        // By way of a stage that ties it to this process: it ends with it.
+        let mut child = Command::new(THIS_PROGRAM)
+            .arg0("tokenrail")
+            .args(["converse", "--exec-for", &std::process::id().to_string(), "-"])
+            .arg(folder.path())
+            .arg("--")
+            .args(program)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             // A signal to the group of this process is for this process.
@@ -148,7 +154,7 @@ impl Exchange {
                     self.read_output(conversation)?;
                 }
                 Happening::Written(bytes) => self.unsent.advance(bytes),
-                Happening::InputClosed => self.close_input(),
+                Happening::InputClosed => self.close_input()?,
                 Happening::Answers => self.read_answers(conversation)?,
                 Happening::Interrupt => self.cancel(conversation)?,
                 Happening::Terminate => {
@@ -164,11 +170,17 @@ impl Exchange {
                 Happening::Exited(status) => break status,
             }
             if self.over && self.unsent.is_empty() && self.input.is_some() {
-                self.close_input();
+                self.close_input()?;
             }
         };
-        // All that it has written itself is in the pipe by now. What others hold of the pipe is not waited for.
-        while self.read_output(conversation)? {}
+        // All that it has written itself is in the pipe by now; others may write to it for ever.
+        let mut drained = 0;
+        while drained < PIPE_BYTES {
+            match self.read_output(conversation)? {
+                0 => break,
+                read => drained += read,
+            }
+        }
         self.spool.finish()?;
         let code = status.code().or_else(|| Some(SIGNALLED + status.signal()?));
         Ok(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(UNKNOWN))
@@ -189,23 +201,24 @@ impl Exchange {
         }
     }
 
-    /// Takes what there is of the program's output; false where there is nothing more now.
-    fn read_output(&mut self, conversation: &mut dyn Conversation) -> io::Result<bool> {
-        let Some(output) = &self.output else { return Ok(false) };
+    /// Takes what there is of the program's output; gives how many bytes that were.
+    fn read_output(&mut self, conversation: &mut dyn Conversation) -> io::Result<usize> {
+        let Some(output) = &self.output else { return Ok(0) };
         let mut bytes = BytesMut::zeroed(self.limits.read_bytes);
         match output.try_read(&mut bytes) {
             Ok(0) => {
                 // It has closed its output: there is nothing to be heard from it any more.
                 self.output = None;
-                self.end();
-                Ok(false)
+                self.over = true;
+                self.force_at = self.after_grace();
+                Ok(0)
             }
             Ok(read) => {
                 bytes.truncate(read);
                 self.heard(&bytes.freeze(), conversation)?;
-                Ok(true)
+                Ok(read)
             }
-            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(false),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(0),
             Err(error) => Err(error),
         }
     }
@@ -252,6 +265,7 @@ impl Exchange {
 
     /// Ends the turn as the protocol has it.
     fn cancel(&mut self, conversation: &mut dyn Conversation) -> io::Result<()> {
+        self.questions.cancel_turn();
         while let Some(settled) = self.questions.take_cancelled() {
             self.settle(settled, conversation)?;
         }
@@ -295,26 +309,22 @@ impl Exchange {
         if self.limits.unread_bytes < self.unsent.len() {
             let text = "the agent does not read what it is told".to_owned();
             self.spool.own(&OwnLine::Error { class: "process", code: "input_unread", text })?;
-            self.end();
-            self.close_input();
+            self.close_input()?;
         }
-        if over {
-            self.end();
-        }
+        // The program ends by itself then. How long it may live on is not for this process to say: something of it may
+        // go on in the background.
+        self.over |= over;
         Ok(())
     }
 
-    /// There is nothing more to say: the program has its grace to end by itself.
-    fn end(&mut self) {
-        self.over = true;
-        if self.force_at.is_none() {
-            self.force_at = self.after_grace();
-        }
-    }
-
-    fn close_input(&mut self) {
+    /// Nothing more can be said to the program, so it cannot be answered either.
+    fn close_input(&mut self) -> io::Result<()> {
         self.input = None;
         self.unsent.clear();
+        for line in self.questions.close() {
+            self.spool.own(&line)?;
+        }
+        Ok(())
     }
 
     fn after_grace(&self) -> Option<Instant> {

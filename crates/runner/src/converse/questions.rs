@@ -31,6 +31,12 @@ pub(super) struct Questions {
     timeout: Duration,
     unanswered: Unanswered,
     open_max: usize,
+    /// A longer input is not shown.
+    input_bytes: usize,
+    /// The turn is being cancelled: nothing is asked any more.
+    cancelled: bool,
+    /// Nobody can be answered any more.
+    closed: bool,
 }
 
 #[derive(Debug)]
@@ -57,6 +63,10 @@ impl Questions {
             timeout: Duration::from_millis(opening.limits.question_timeout_ms),
             unanswered: opening.unanswered,
             open_max: opening.limits.open_questions,
+            // The whole question is a line, which has more in it, and quotes may double what they hold.
+            input_bytes: opening.limits.line_bytes / 4,
+            cancelled: false,
+            closed: false,
         }
     }
 
@@ -69,8 +79,14 @@ impl Questions {
         let until = now.checked_add(self.timeout).unwrap_or(now);
         let open = Open { key, options: options.clone(), until };
         self.open.insert(request_id.clone(), open);
-        let settled = full.then(|| self.expire(&request_id)).flatten();
-        let input = readable(input);
+        let settled = if self.closed {
+            self.settle(&request_id, Choice::Dismissed, ResolvedBy::Agent)
+        } else if self.cancelled {
+            self.settle(&request_id, Choice::TurnCancelled, ResolvedBy::Cancel)
+        } else {
+            full.then(|| self.expire(&request_id)).flatten()
+        };
+        let input = readable(input, self.input_bytes);
         (OwnLine::PermissionRequest { request_id, tool_call_id, tool_name, input, options }, settled)
     }
 
@@ -92,6 +108,19 @@ impl Questions {
         let request =
             self.open.iter().find(|(_, open)| open.key == key).map(|(request, _)| request.clone())?;
         self.settle(&request, Choice::Dismissed, ResolvedBy::Agent).map(|settled| settled.line)
+    }
+
+    /// From here on the turn is being cancelled.
+    pub(super) fn cancel_turn(&mut self) {
+        self.cancelled = true;
+    }
+
+    /// From here on nobody can be answered: what is open is settled without an answer.
+    pub(super) fn close(&mut self) -> Vec<OwnLine> {
+        self.closed = true;
+        let open: Vec<_> = self.open.keys().cloned().collect();
+        let settled = open.iter().filter_map(|id| self.settle(id, Choice::Dismissed, ResolvedBy::Agent));
+        settled.map(|settled| settled.line).collect()
     }
 
     pub(super) fn next_deadline(&self) -> Option<Instant> {
@@ -134,7 +163,12 @@ impl Questions {
 
 /// JSON that common readers can read: what they cannot comes as a string that holds it. A question that nobody can read
 /// is one that nobody answers.
-fn readable(input: Box<RawValue>) -> Box<RawValue> {
+fn readable(input: Box<RawValue>, most: usize) -> Box<RawValue> {
+    let length = input.get().len();
+    if most < length {
+        let text = format!("({length} bytes, too long to be shown)");
+        return serde_json::value::to_raw_value(&text).unwrap_or_else(|_| RawValue::NULL.to_owned());
+    }
     if serde_json::from_str::<serde_json::Value>(input.get()).is_ok() {
         return input;
     }

@@ -14,7 +14,7 @@ use tokenrail_ports::{
 };
 use tokio::net::unix::pipe;
 use tokio::task::spawn_blocking;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::proc::kill_marked;
 use super::watch::FolderWatch;
@@ -24,6 +24,9 @@ use crate::converse::{ANSWER_BYTES, Answer};
 
 /// What a supervisor gets beyond the graces of its agent.
 const SUPERVISOR_PATIENCE: Duration = Duration::from_secs(3);
+
+/// How long an answer may wait for room on its way to the agent.
+const ANSWER_PATIENCE: Duration = Duration::from_secs(1);
 
 /// One turn of a process agent: reads the spool as it grows.
 pub(super) struct ProcessRun {
@@ -264,7 +267,8 @@ impl IAgentRun for ProcessRun {
             return Err(io::Error::from(ErrorKind::InvalidInput).into());
         }
         let answers = pipe::OpenOptions::new().open_sender(self.folder.answers())?;
-        answers.writable().await?;
+        // Whoever should read it may have been stopped: the turn goes on without it.
+        timeout(ANSWER_PATIENCE, answers.writable()).await.map_err(io::Error::from)??;
         // It is shorter than what a pipe takes in one piece.
         answers.try_write(&line)?;
         Ok(())

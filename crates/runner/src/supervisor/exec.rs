@@ -18,7 +18,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::process::{ExecFailure, ExecOrder, RunFolder, SupervisorRecord};
 
 /// This very program, even if an upgrade has put another one in its place.
-const THIS_PROGRAM: &str = "/proc/self/exe";
+pub(crate) const THIS_PROGRAM: &str = "/proc/self/exe";
 
 /// The exit code where there is no agent to have one.
 const NOT_STARTED: u8 = 127;
@@ -34,6 +34,29 @@ pub fn exec_stage(run_folder: &Path) -> ExitCode {
     };
     // Where this cannot be written either, the exit code has to tell it all.
     let _ = folder.write(RunFolder::EXEC, &ExecFailure::from(&failure));
+    ExitCode::from(NOT_STARTED)
+}
+
+/// Becomes the program with which process `parent` speaks, and ends with that. Returns only if that fails; why is in
+/// the run folder then.
+///
+/// The body of the internal command `converse --exec-for <parent> - <run folder> -- <program> <args…>`.
+pub fn exec_for(parent: i32, run_folder: &Path, program: &[OsString]) -> ExitCode {
+    let become_program = || {
+        set_parent_process_death_signal(Some(Signal::KILL))?;
+        // If it has died before the line above, nobody will send the signal.
+        if getppid().map(rustix::process::Pid::as_raw_pid) != Some(parent) {
+            return Err(io::Error::other("nobody is there to speak with"));
+        }
+        let missing = || io::Error::new(io::ErrorKind::InvalidInput, "there is no program to speak with");
+        let name = program.first().ok_or_else(missing)?;
+        become_program(name.clone(), program.to_vec(), std::env::vars_os().collect())
+    };
+    let failure = match become_program() {
+        Err(error) => error,
+        Ok(never) => match never {},
+    };
+    let _ = RunFolder::at(run_folder).write(RunFolder::EXEC, &ExecFailure::from(&failure));
     ExitCode::from(NOT_STARTED)
 }
 
@@ -56,22 +79,31 @@ fn prepare(folder: &RunFolder) -> io::Result<ExecOrder> {
     Ok(order)
 }
 
-/// Not by way of the standard library: what the kernel does not know as a program, that would hand to a shell.
 fn become_agent(folder: &RunFolder, order: ExecOrder) -> io::Result<Infallible> {
-    // A Rust program ignores SIGPIPE, and an agent would inherit that. What is caught is not inherited.
-    let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
-    let _entered = runtime.enter();
-    let _caught = signal(SignalKind::pipe())?;
     let ExecOrder { program, args, env, converse, .. } = order;
     let (program, args) = match converse {
         None => (program.clone(), command_line(program, args)),
         Some(protocol) => (THIS_PROGRAM.into(), conversation(protocol, folder, program, args)),
     };
+    become_program(program, args, env.into_iter().map(|(name, value)| (name.into(), value)).collect())
+}
+
+/// Not by way of the standard library: what the kernel does not know as a program, that would hand to a shell.
+fn become_program(
+    program: OsString,
+    args: Vec<OsString>,
+    env: Vec<(OsString, OsString)>,
+) -> io::Result<Infallible> {
+    // A Rust program ignores SIGPIPE, and an agent would inherit that. What is caught is not inherited.
+    let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
+    let _entered = runtime.enter();
+    let _caught = signal(SignalKind::pipe())?;
     let program = CString::new(program.into_vec())?;
     let args: Vec<_> =
         args.into_iter().map(|arg| CString::new(arg.into_vec())).collect::<Result<_, NulError>>()?;
-    let variable =
-        |(name, value): (String, OsString)| CString::new([name.as_bytes(), b"=", value.as_bytes()].concat());
+    let variable = |(name, value): (OsString, OsString)| {
+        CString::new([name.as_bytes(), b"=", value.as_bytes()].concat())
+    };
     let env: Vec<_> = env.into_iter().map(variable).collect::<Result<_, _>>()?;
     Ok(execve(&program, &args, &env)?)
 }

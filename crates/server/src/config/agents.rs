@@ -193,6 +193,11 @@ impl AgentTable {
             return Err(("runner", format!("runner is {what}; known are process, acp, proxy, replay")));
         };
         self.check_keys(&runner, keys)?;
+        if runner == "proxy" && usual::process(format.name).converse.is_some() {
+            let what =
+                format!("format = {:?} needs runner = \"process\": its agents are spoken with", format.name);
+            return Err(("format", what));
+        }
         let runner = match runner.as_str() {
             "proxy" => RunnerConfig::Proxy(self.proxy()?),
             "replay" => RunnerConfig::Replay(self.replay(home)?),

@@ -66,9 +66,15 @@ export interface FollowOptions extends Abortable {
   untilEnded?: boolean | undefined;
 }
 
-/** A page of a journal: it is complete up to `upTo`, and goes on while that is below `head`. */
+export interface MessagesQuery extends EventsQuery {
+  /** Leave out what is older than so many events: the page may begin after a later number than `since`. */
+  last?: number | undefined;
+}
+
+/** A page of a journal, after `since`: it is complete up to `upTo`, and goes on while that is below `head`. */
 export interface Page {
   messages: AgentMessage[];
+  since: number;
   upTo: number;
   head: number;
 }
@@ -104,7 +110,7 @@ export interface Client {
   turns(id: string, options?: Abortable): Promise<Turn[]>;
   turn(id: string, number: number, options?: Abortable): Promise<TurnRecord>;
   /** Folded: deltas of a message that is complete by now are left out. */
-  messages(id: string, query?: EventsQuery): Promise<Page>;
+  messages(id: string, query?: MessagesQuery): Promise<Page>;
   /** Dense: every event, deltas too. */
   events(id: string, query?: EventsQuery): Promise<Page>;
   exportAgent(id: string, options?: Abortable): Promise<Blob>;
@@ -196,7 +202,7 @@ class TokenrailClient implements Client {
     return this.#rest.json(`${pathOf(id)}/turns/${number}`, { signal });
   }
 
-  messages(id: string, query: EventsQuery = {}): Promise<Page> {
+  messages(id: string, query: MessagesQuery = {}): Promise<Page> {
     return this.#page(`${pathOf(id)}/messages`, query);
   }
 
@@ -237,11 +243,12 @@ class TokenrailClient implements Client {
     this.#hub.end();
   }
 
-  async #page(path: string, { since = 0, limit, raw, signal }: EventsQuery): Promise<Page> {
-    const response = await this.#rest.send(path, { query: { since, limit, raw }, signal });
+  async #page(path: string, { since = 0, limit, raw, last, signal }: MessagesQuery): Promise<Page> {
+    const response = await this.#rest.send(path, { query: { since, limit, raw, last }, signal });
     const messages = await body<AgentMessage[]>(response, signal);
-    const upTo = Number(response.headers.get("Tokenrail-Up-To") ?? since);
-    return { messages, upTo, head: Number(response.headers.get("Tokenrail-Head") ?? upTo) };
+    const said = (name: string, otherwise: number) => Number(response.headers.get(name) ?? otherwise);
+    const upTo = said("Tokenrail-Up-To", since);
+    return { messages, since: said("Tokenrail-Since", since), upTo, head: said("Tokenrail-Head", upTo) };
   }
 
   async *#listed<T>(path: string, request: Request): AsyncGenerator<T, void> {

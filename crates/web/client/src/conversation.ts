@@ -1,11 +1,11 @@
 // One agent's conversation as it stands, for any view: its newest messages, the whole history, then live, told once per
 // frame.
 import { Backoff } from "./backoff.js";
-import type { Client } from "./client.js";
+import type { Client, Page } from "./client.js";
 import { type TokenrailError, asError } from "./errors.js";
 import type { AgentEvent } from "./frames.js";
 import type { Agent } from "./generated/wire.js";
-import { type Scheduler, nextFrame } from "./schedule.js";
+import { type Scheduler, nextFrame, whenIdle } from "./schedule.js";
 import { pause } from "./timers.js";
 import { type Transcript, advance, applyEvents, emptyTranscript } from "./transcript/index.js";
 
@@ -117,9 +117,11 @@ export class Conversation {
   }
 
   async #loadOnce(signal: AbortSignal): Promise<void> {
-    await this.#askForAgent(signal);
-    await this.#newest(signal);
-    while (!(await this.#page(signal)));
+    const agent = this.#askForAgent(signal);
+    const isAll = this.#snapshot.transcript === emptyTranscript && (await this.#newest(signal));
+    while (!isAll && !(await this.#page(signal)));
+    await agent;
+    signal.throwIfAborted();
     this.#isWhole = true;
     this.#become({ ...this.#snapshot, transcript: this.#history, loading: false, error: undefined });
   }
@@ -129,20 +131,29 @@ export class Conversation {
     const since = this.#history.last;
     const page = await this.#client.messages(this.#id, { since, signal });
     signal.throwIfAborted();
-    this.#history = advance(applyEvents(this.#history, page.messages), page.upTo);
-    return page.upTo >= page.head || page.upTo <= since;
+    return this.#add(page);
   }
 
-  /** Shows the end of a long history before the rest of it is here. */
-  async #newest(signal: AbortSignal): Promise<void> {
-    const since = (this.#snapshot.agent?.head ?? 0) - NEWEST;
-    if (since <= 0 || this.#snapshot.transcript !== emptyTranscript) return;
-    const page = await this.#client.messages(this.#id, { since, signal });
+  /** Adds a page that goes on where the history ends; whether that was all. */
+  #add({ messages, since, upTo, head }: Page): boolean {
+    this.#history = advance(applyEvents(this.#history, messages), upTo);
+    return upTo >= head || upTo <= since;
+  }
+
+  /** Shows the end of a long history before the rest of it is here; whether that was all of it. */
+  async #newest(signal: AbortSignal): Promise<boolean> {
+    const page = await this.#client.messages(this.#id, { last: NEWEST, signal });
     signal.throwIfAborted();
+    // Of a short history, or of a server that does not know the question, it is the beginning.
+    if (page.since <= this.#history.last) return this.#add(page);
     // Of a server whose pages are smaller it is not the end.
-    if (page.upTo < page.head) return;
+    if (page.upTo < page.head) return false;
     const finished = page.messages.filter((event) => !UNFINISHED.has(event.metadata.eventType));
     this.#become({ ...this.#snapshot, transcript: applyEvents(emptyTranscript, finished), error: undefined });
+    // Who sees these first has them sooner when nothing else is read meanwhile.
+    await whenIdle();
+    signal.throwIfAborted();
+    return false;
   }
 
   #flush = (): void => {

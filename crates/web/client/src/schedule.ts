@@ -20,3 +20,15 @@ export const nextFrame: Scheduler = (then) => {
   frame = requestAnimationFrame?.(run);
   return cancel;
 };
+
+/** What is to be drawn goes first, but not for longer than this. */
+const BUSY_MS = 300;
+
+/** When nothing is left to be drawn. */
+export function whenIdle(): Promise<void> {
+  const { requestIdleCallback } = globalThis as Partial<typeof globalThis>;
+  return new Promise((resolve) => {
+    if (requestIdleCallback) requestIdleCallback(() => resolve(), { timeout: BUSY_MS });
+    else setTimeout(resolve, 0);
+  });
+}

@@ -55,6 +55,27 @@ it("shows the newest messages of a long history before the rest of it is here", 
   expect(said(conversation.snapshot()).slice(-newest.length)).toEqual(newest);
 });
 
+it("asks for a short history once", async () => {
+  const short = new Journal("short");
+  server.host(short);
+  for (const text of ["one", "two"]) {
+    const open = short.message();
+    short.say(open, text);
+    short.complete(open);
+  }
+  conversation = new Conversation(client, short.agentId);
+  await read();
+  expect(texts(said(conversation.snapshot()))).toEqual(["one", "two"]);
+  expect(server.requests.filter((request) => request.endsWith("/messages"))).toHaveLength(1);
+});
+
+it("reads from the beginning where the server does not know what the newest are", async () => {
+  server.knowsLast = false;
+  server.pageSize = 50;
+  await read();
+  expect(texts(said(conversation.snapshot()))).toEqual(all);
+});
+
 it("shows nothing of a message of which it has the end alone", async () => {
   const open = journal.message();
   for (let word = 0; word < 250; word += 1) journal.say(open, `${word} `);

@@ -24,6 +24,8 @@ export class FakeServer {
   /** Answers instead of the route. */
   refuse: ((request: string) => Response | undefined) | undefined;
   pageSize = 500;
+  /** It gives the newest messages to who asks for them. */
+  knowsLast = true;
   /** What a network makes of the frames that are sent together. */
   network: (frames: PlainFrame[]) => PlainFrame[] = (frames) => frames;
   #tickets = new Set<string>();
@@ -98,19 +100,23 @@ export class FakeServer {
     if (form === undefined) return Response.json(this.#agent(hosted));
     const { events } = hosted.journal;
     if (hosted.fold.of !== events.length) hosted.fold = { of: events.length, events: folded(events) };
-    return this.#page(form === "messages" ? hosted.fold.events : events, Number(url.searchParams.get("since")), events.length);
+    if (form === "messages") return this.#page(hosted.fold.events, url.searchParams, events.length);
+    return this.#page(events, url.searchParams, events.length);
   }
 
   #agent({ agent, journal, status }: Hosted): Agent {
     return { ...agent, status, head: journal.events.length };
   }
 
-  #page(events: readonly AgentEvent[], since: number, head: number): Response {
+  #page(events: readonly AgentEvent[], query: URLSearchParams, head: number): Response {
+    const last = this.knowsLast ? query.get("last") : null;
+    const since = Math.max(Number(query.get("since")), last === null ? 0 : head - Number(last));
     const first = events.findIndex((event) => event.sequenceNumber > since);
     const page = first < 0 ? [] : events.slice(first, first + this.pageSize);
     const isLast = first < 0 || first + page.length === events.length;
     const upTo = isLast ? Math.max(since, head) : (page.at(-1)?.sequenceNumber ?? since);
-    return Response.json(page, { headers: { "Tokenrail-Up-To": String(upTo), "Tokenrail-Head": String(head) } });
+    const headers = { "Tokenrail-Up-To": String(upTo), "Tokenrail-Head": String(head) };
+    return Response.json(page, { headers: last === null ? headers : { ...headers, "Tokenrail-Since": String(since) } });
   }
 }
 

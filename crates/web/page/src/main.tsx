@@ -6,8 +6,6 @@ import { agentIn } from "./app/route.ts";
 import { keepToken, takeToken } from "./app/token.ts";
 import "./styles/index.css";
 
-/** So long the view waits until its messages have been asked for: while it starts, nothing is heard. */
-const askMs = 30;
 /** So long it waits for what it is to show: to draw one picture takes less time than two. */
 const showMs = 120;
 
@@ -18,7 +16,6 @@ async function begin(): Promise<void> {
   // Without a token each request might be a failed login.
   const asked = token && agentId ? preloadAgentMessages(client, agentId) : undefined;
   if (token) keepToken(token);
-  await Promise.race([asked?.agent, pause(askMs)]);
   const { show } = await import("./view.tsx");
   await Promise.race([asked?.messages, pause(showMs)]);
   show(client, token);

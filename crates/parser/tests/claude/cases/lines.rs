@@ -1,6 +1,6 @@
 //! Lines of every other kind.
 
-use super::{check, notice};
+use super::{check, check_two_way, notice, notice_two_way};
 
 #[test]
 fn system_lines_are_notices_as_given() {
@@ -15,7 +15,7 @@ fn system_lines_are_notices_as_given() {
 fn permission_questions_are_told_by_who_speaks_with_the_agent() {
     let asked = r#"{"tokenrail":"permission_request","requestId":"2-1","toolName":"Write","input":{"a":"\ud83d"},"options":[{"optionId":"allow"},{"optionId":"reject"}]}"#;
     let settled = r#"{"tokenrail":"permission_resolved","requestId":"2-1","by":"timeout"}"#;
-    check(
+    check_two_way(
         &[asked, settled],
         &[
             "notice permission_request",
@@ -24,17 +24,17 @@ fn permission_questions_are_told_by_who_speaks_with_the_agent() {
             "settled 2-1: by none",
         ],
     );
-    let data = notice(asked).data;
+    let data = notice_two_way(asked).data;
     assert!(
         data.as_str().starts_with(r#"{"requestId":"2-1","toolName":"Write","input":{"a":"\ud83d"}"#),
         "{data:?}"
     );
-    assert_eq!(notice(settled).data.as_str(), r#"{"requestId":"2-1","by":"timeout"}"#);
+    assert_eq!(notice_two_way(settled).data.as_str(), r#"{"requestId":"2-1","by":"timeout"}"#);
 }
 
 #[test]
 fn what_an_agent_says_itself_is_no_question() {
-    check(
+    check_two_way(
         &[
             r#" {"tokenrail":"permission_request","requestId":"2-1","options":[]}"#,
             r#"{"type":"system","subtype":"permission_request"}"#,
@@ -45,11 +45,19 @@ fn what_an_agent_says_itself_is_no_question() {
 }
 
 #[test]
+fn where_nobody_speaks_with_the_agent_all_lines_are_its_own() {
+    let forged =
+        r#"{"tokenrail":"permission_request","requestId":"1-1","toolName":"x","input":{},"options":[]}"#;
+    check(&[forged], &["notice untyped"]);
+    check(&[r#"{"tokenrail":"error","class":"process","code":"x","text":"y"}"#], &["notice untyped"]);
+}
+
+#[test]
 fn a_conversation_that_cannot_go_on_ends_its_turn() {
     let error = r#"{"tokenrail":"error","class":"process","code":"input_unread","text":"it does not read"}"#;
     let told = "error process input_unread \"it does not read\"";
-    check(&[error], &[told, &format!("close \"\" {told}")]);
-    check(&[r#"{"tokenrail":"sent","id":1,"method":"initialize"}"#], &[]);
+    check_two_way(&[error], &[told, &format!("close \"\" {told}")]);
+    check_two_way(&[r#"{"tokenrail":"sent","id":1,"method":"initialize"}"#], &[]);
 }
 
 #[test]

@@ -53,6 +53,41 @@ fn a_question_offers_what_the_program_understands() {
 }
 
 #[test]
+fn what_would_be_allowed_from_now_on_is_told() {
+    let name = |suggestions: &str| {
+        let (mut conversation, mut out) = (ClaudeConversation::new(String::new()), Outbox::default());
+        let line = format!(
+            r#"{{"type":"control_request","request_id":"q","request":{{"subtype":"can_use_tool","permission_suggestions":{suggestions}}}}}"#
+        );
+        conversation.line(line.as_bytes(), &mut out);
+        let options = std::mem::take(&mut out.asked[0].options);
+        options.into_iter().find(|option| option.kind == OptionKind::AllowAlways).map(|option| option.name)
+    };
+    for (suggestions, words) in [
+        (
+            r#"[{"type":"setMode","mode":"acceptEdits","destination":"session"}]"#,
+            Some("Allow, and from now on the mode acceptEdits in this session"),
+        ),
+        (
+            r#"[{"type":"addRules","rules":[{"toolName":"Bash","ruleContent":"npm test:*"}],"behavior":"allow","destination":"localSettings"}]"#,
+            Some("Allow, and from now on Bash(npm test:*) in localSettings"),
+        ),
+        (
+            r#"[{"type":"addDirectories","directories":["/tmp"],"destination":"session"},{"type":"somethingElse"}]"#,
+            None,
+        ),
+        (
+            r#"[{"type":"addRules","rules":[{"toolName":"x"}],"behavior":"deny","destination":"session"}]"#,
+            None,
+        ),
+        ("[]", None),
+        ("null", None),
+    ] {
+        assert_eq!(name(suggestions).as_deref(), words, "{suggestions}");
+    }
+}
+
+#[test]
 fn answers_are_told_in_the_programs_words() {
     let choose = |option: &str| answered(&Choice::Option(option.to_owned()));
     let response = |body: &str| {

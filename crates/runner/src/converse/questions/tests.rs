@@ -110,6 +110,35 @@ fn a_question_is_settled_by_a_cancel_or_taken_back() {
 }
 
 #[test]
+fn after_a_cancel_nothing_is_open() {
+    let mut questions = questions(Unanswered::Allow);
+    questions.cancel_turn();
+    let settled = questions.ask(question("k"), Instant::now()).1.unwrap();
+    assert_eq!(settled.choice, Choice::TurnCancelled);
+    assert!(line(&settled.line).ends_with(r#""by":"cancel"}"#));
+    assert!(questions.answer(answer("3-1", Some("yes"))).is_none());
+}
+
+#[test]
+fn where_nobody_can_be_answered_nothing_is_open() {
+    let mut questions = questions(Unanswered::Allow);
+    questions.ask(question("a"), Instant::now());
+    let closed = questions.close();
+    assert_eq!(line(&closed[0]), r#"{"tokenrail":"permission_resolved","requestId":"3-1","by":"agent"}"#);
+    assert!(questions.answer(answer("3-1", Some("yes"))).is_none());
+    let settled = questions.ask(question("b"), Instant::now()).1.unwrap();
+    assert_eq!(settled.choice, Choice::Dismissed);
+}
+
+#[test]
+fn an_input_that_is_too_long_is_not_shown() {
+    let long = format!("\"{}\"", "x".repeat(1 << 18));
+    let input = RawValue::from_string(long).unwrap();
+    let asked = questions(Unanswered::Reject).ask(Question { input, ..question("k") }, Instant::now()).0;
+    assert!(line(&asked).contains("(262146 bytes, too long to be shown)"), "{}", line(&asked));
+}
+
+#[test]
 fn what_cannot_be_read_comes_as_a_string() {
     for (given, told) in [
         (r#"{"a":"\ud83d"}"#, r#""{\"a\":\"\\ud83d\"}""#),

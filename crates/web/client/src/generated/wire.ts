@@ -490,5 +490,7 @@ export type ErrorFrame = {
   message: string;
   retryable: boolean;
   agentId?: Id;
+  /** The question to which the connection has given an answer. */
+  requestId?: string;
   head?: number;
 };

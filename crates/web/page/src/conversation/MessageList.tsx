@@ -89,7 +89,7 @@ export function MessageList({ rows, plain, found, busy, loading, handle, onRetry
             )}
           </Virtualizer>
         </div>
-        {busy && !isTalking(rows.at(-1)) && <Working />}
+        {busy && !isTalking(rows.at(-1)) && <Working asks={isAsking(rows.at(-1))} />}
       </div>
       {loading && rows.length > 0 && <p className="earlier">Loading what was said before…</p>}
       {!stick.following && (
@@ -153,10 +153,15 @@ function isTalking(row: Row | undefined): boolean {
   return row.kind === "tool" ? row.state === "writing" || row.state === "running" : "streaming" in row && row.streaming;
 }
 
-function Working() {
+/** The agent waits for an answer. */
+function isAsking(row: Row | undefined): boolean {
+  return row?.kind === "question" && row.question.state === "open";
+}
+
+function Working({ asks }: { readonly asks: boolean }) {
   return (
     <p className="working" data-testid="working">
-      <span className="spinner" aria-hidden="true" /> Working…
+      <span className="spinner" aria-hidden="true" /> {asks ? "Waiting for your answer…" : "Working…"}
     </p>
   );
 }
