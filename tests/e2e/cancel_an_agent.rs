@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::harness::{TestServer, fake_config, outline, processes_of_agent};
+use crate::harness::{TestServer, fake_config, no_process_is_left, outline, processes_of_agent};
 
 const QUICK: &str = "[limits]\ncancel_grace_s = 1\nkill_grace_s = 2\n";
 /// What a machine that is busy with other things may need beyond the two graces. An agent that is deaf takes all of the
@@ -29,7 +29,7 @@ async fn an_agent_that_ignores_signals_and_its_escaped_grandchild_are_gone() {
     assert_eq!(first, again);
     server.wait_for_status(&id, "cancelled").await;
     let took = asked.elapsed();
-    assert_eq!(processes_of_agent(&id), [""; 0]);
+    no_process_is_left(&id).await;
     assert!(took < CANCEL_GRACE + KILL_GRACE + SLACK, "{took:?}");
     let (_, late) = server.post(&format!("/api/agents/{id}/cancel"), &json!({})).await;
     assert_eq!(first, late);
@@ -47,7 +47,7 @@ async fn a_delete_stops_the_agent_and_a_purge_removes_its_history() {
     let path = format!("/api/agents/{id}");
     let delete = |path: String| server.request(reqwest::Method::DELETE, &path).send();
     assert_eq!(delete(path.clone()).await.unwrap().status(), 204);
-    assert_eq!(processes_of_agent(&id), [""; 0]);
+    no_process_is_left(&id).await;
     assert_eq!(server.get("/api/agents").await, json!([]));
     assert_eq!(server.get("/api/agents?deleted=true").await[0]["agentId"], id);
     assert!(!server.events(&id).await.is_empty(), "its history can be read");

@@ -271,11 +271,18 @@ pub(crate) fn processes_of_agent(id: &str) -> Vec<String> {
     .collect()
 }
 
-/// Waits until no process of an agent is left. Its supervisor tells the end of a run before its own.
+/// Checks that no process of an agent is left. Its supervisor tells the end of a run just before its own, which is
+/// waited for.
 pub(crate) async fn no_process_is_left(id: &str) {
+    let supervises = |pid: &String| {
+        let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        command.is_empty() || String::from_utf8_lossy(&command).contains("\0supervise\0")
+    };
     let started = tokio::time::Instant::now();
     loop {
         let left = processes_of_agent(id);
+        let others: Vec<_> = left.iter().filter(|pid| !supervises(pid)).collect();
+        assert!(others.is_empty(), "processes of {id} are left: {others:?}");
         if left.is_empty() {
             return;
         }

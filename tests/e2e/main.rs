@@ -1,6 +1,7 @@
 //! Tokenrail seen from outside, one file per user story: the real binary, real files, real processes.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test ends where its own tools fail")]
 
+mod acp_agent;
 mod bad_input;
 mod browser;
 mod cancel_an_agent;
@@ -23,6 +24,7 @@ mod own_program;
 mod promises;
 mod proxy;
 mod questions;
+mod real_acp;
 mod real_agents;
 mod real_claude_agent;
 mod real_claude_two_way;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{TestServer, fake_config, processes_of_agent, text_of};
+use crate::harness::{TestServer, fake_config, no_process_is_left, text_of};
 
 const QUICK: &str =
     "[limits]\nresult_grace_s = 1\ncancel_grace_s = 1\nline_bytes = 1048576\nidle_timeout_s = 2\n";
@@ -11,7 +11,7 @@ async fn run(script: Value) -> (Value, Vec<Value>) {
     let server = TestServer::start_with(&(fake_config() + QUICK));
     let id = server.launch(&script).await;
     let agent = server.wait_until(&id, |agent| agent["endedAt"].is_string()).await;
-    assert_eq!(processes_of_agent(&id), [""; 0]);
+    no_process_is_left(&id).await;
     let events = server.events(&id).await;
     assert_eq!(events.last().unwrap()["metadata"]["eventType"], "result", "the last word");
     (agent, events)
@@ -44,7 +44,7 @@ async fn an_agent_that_stops_its_supervisor_is_cancelled_all_the_same() {
     server.wait_for_status(&id, "running").await;
     server.post(&format!("/api/agents/{id}/cancel"), &json!({})).await;
     server.wait_for_status(&id, "cancelled").await;
-    assert_eq!(processes_of_agent(&id), [""; 0]);
+    no_process_is_left(&id).await;
 }
 
 #[tokio::test]

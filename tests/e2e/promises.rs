@@ -7,7 +7,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
 
-use crate::harness::{PATIENCE, TestServer, fake_config, outline, processes_of_agent};
+use crate::harness::{PATIENCE, TestServer, fake_config, no_process_is_left, outline, processes_of_agent};
 
 /// Long enough for a kill to come in between.
 const SLOW: &str = "[limits]\ncancel_grace_s = 4\nkill_grace_s = 2\n";
@@ -46,7 +46,7 @@ async fn cancel_and_die(mode: &str, wait_for_end: bool) {
     let (_, again) = server.post(&format!("/api/agents/{id}/cancel"), &json!({})).await;
     assert_eq!(answer, again);
     server.wait_until(&id, |agent| agent["status"] == "cancelled" && agent["turn"] == 2).await;
-    assert_eq!(processes_of_agent(&id), [""; 0]);
+    no_process_is_left(&id).await;
     let cancelled = |name: &str| (name.to_owned(), json!("cancelled"));
     let expected = [cancelled("result"), ("user_message".to_owned(), Value::Null), cancelled("result")];
     assert_eq!(ends(&server.events(&id).await), expected, "{mode}");
@@ -82,7 +82,7 @@ async fn a_delete_that_has_begun_is_finished_after_a_kill() {
     delete_and_die(&mut server, &id, "").await;
     let agent = server.wait_until(&id, |agent| agent["status"] == "cancelled").await;
     assert!(agent["deletedAt"].is_string());
-    assert_eq!(processes_of_agent(&id), [""; 0]);
+    no_process_is_left(&id).await;
     assert_eq!(outline(&server.events(&id).await).last().unwrap(), "result");
     assert_eq!(server.get("/api/agents").await, json!([]));
     assert!(server.data_dir().join("work").join(&id).is_dir(), "its folder stays");
@@ -112,7 +112,7 @@ async fn a_purge_that_has_begun_is_finished_after_a_kill_and_leaves_what_is_not_
             assert!(started.elapsed() < PATIENCE, "it is never purged");
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        assert_eq!(processes_of_agent(id), [""; 0]);
+        no_process_is_left(id).await;
     }
     assert!(!work.exists(), "the folder that was made for it");
     assert!(root.path().join("mine").exists(), "a folder that was given is not ours to remove");

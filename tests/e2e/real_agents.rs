@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::harness::{TestServer, processes_of_agent, text_of};
+use crate::harness::{TestServer, no_process_is_left, processes_of_agent, text_of};
 use crate::model_server::{Gate, ModelServer, Reply};
 use crate::real_clients::clients;
 
@@ -22,8 +22,10 @@ const HARD_TEXT: [&str; 5] =
 
 /// One agent program.
 pub(crate) struct Agent {
-    /// Its type, which is its format too.
+    /// Its type.
     pub(crate) kind: &'static str,
+    /// What its block says of how it is run; nothing where the type is the format and that says it all.
+    pub(crate) settings: &'static str,
     /// What is run.
     pub(crate) program: fn() -> Vec<PathBuf>,
     /// The files of its home that make it talk to the model at this address, and to nobody else.
@@ -34,6 +36,8 @@ pub(crate) struct Agent {
     pub(crate) shell: fn(command: &str) -> (&'static str, Value),
     /// It says each piece at once, and not whole messages.
     pub(crate) in_pieces: bool,
+    /// It tells what its tools have given.
+    pub(crate) tells_results: bool,
 }
 
 /// The first of these files of a fetched package that is there.
@@ -51,8 +55,12 @@ impl Agent {
             std::fs::create_dir_all(file.parent().unwrap()).unwrap();
             std::fs::write(file, text).unwrap();
         }
+        let settings = match self.settings {
+            "" => format!("format = {:?}", self.kind),
+            settings => settings.to_owned(),
+        };
         let mut config = format!(
-            "[agents.{0}]\nformat = \"{0}\"\nprogram = \"{1}\"\npass_env = [\"PATH\"]\n[agents.{0}.env]\nHOME = \"{2}\"\n",
+            "[agents.{0}]\n{settings}\nprogram = \"{1}\"\npass_env = [\"PATH\"]\n[agents.{0}.env]\nHOME = \"{2}\"\n",
             self.kind,
             self.start_script(home.path()).display(),
             home.path().display(),
@@ -74,8 +82,13 @@ impl Agent {
     }
 
     pub(crate) async fn resumes_its_session_and_says_what_the_model_said_byte_for_byte(&self) {
+        self.resumes_its_session_after(|_| {}).await;
+    }
+
+    /// The same, with something done to its home between the turns.
+    pub(crate) async fn resumes_its_session_after(&self, meanwhile: impl FnOnce(&Path)) {
         let model = ModelServer::start([Reply::text(HARD_TEXT), Reply::text(["Second."])]);
-        let (server, _home) = self.start(&model);
+        let (server, home) = self.start(&model);
         let id = server.launch_as(self.kind, "Say something hard: 世界 🙂").await;
         let agent = ended(&server, &id).await;
         assert_eq!(agent["status"], "completed", "{agent}");
@@ -84,6 +97,7 @@ impl Agent {
         if self.in_pieces {
             assert_eq!(pieces(&events), HARD_TEXT);
         }
+        meanwhile(home.path());
         let path = format!("/api/agents/{id}/messages");
         server.post(&path, &json!({ "content": "And now?" })).await;
         let done = |agent: &Value| agent["turn"] == 2 && agent["endedAt"].is_string();
@@ -107,7 +121,8 @@ impl Agent {
         let of = |kind: &str| events.iter().find(|event| event["metadata"]["eventType"] == kind).unwrap();
         assert!(of("tool_use")["content"]["input"].to_string().contains("echo 'hällo 👋'"), "{events:?}");
         assert_eq!(of("tool_use")["metadata"]["toolCallId"], of("tool_result")["metadata"]["toolCallId"]);
-        assert!(of("tool_result")["content"].to_string().contains("hällo 👋"), "{events:?}");
+        let told = of("tool_result")["content"].to_string().contains("hällo 👋");
+        assert_eq!(told, self.tells_results, "{events:?}");
         assert_eq!(text_of(&events), "Let me see.Done.");
     }
 
@@ -121,7 +136,7 @@ impl Agent {
         }
         server.post(&format!("/api/agents/{id}/cancel"), &json!({})).await;
         assert_eq!(ended(&server, &id).await["status"], "cancelled");
-        assert_eq!(processes_of_agent(&id), [""; 0]);
+        no_process_is_left(&id).await;
         let expected = if self.in_pieces { "One two " } else { "" };
         assert_eq!(text_of(&server.events(&id).await), expected);
     }

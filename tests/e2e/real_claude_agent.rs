@@ -3,7 +3,7 @@
 mod real_claude {
     use serde_json::{Value, json};
 
-    use crate::harness::{TestServer, outline, processes_of_agent, text_of};
+    use crate::harness::{TestServer, no_process_is_left, outline, text_of};
     use crate::model_server::{Gate, ModelServer, Reply, claude};
 
     const HARD_TEXT: [&str; 5] =
@@ -85,7 +85,7 @@ mod real_claude {
         }
         server.post(&format!("/api/agents/{id}/cancel"), &json!({})).await;
         assert_eq!(ended(&server, &id).await["status"], "cancelled");
-        assert_eq!(processes_of_agent(&id), [""; 0]);
+        no_process_is_left(&id).await;
         let events = server.events(&id).await;
         assert_eq!(text_of(&events), "One two ");
         let message = events.iter().find(|event| event["metadata"]["eventType"] == "message").unwrap();

@@ -8,6 +8,7 @@ use crate::real_questions::questions;
 
 const TWO_WAY: Agent = Agent {
     kind: "claude-two-way",
+    settings: "",
     program: || vec![claude::program()],
     files: |_| {
         let settings = json!({ "permissions": { "allow": ["Bash(echo:*)"] } });
@@ -25,6 +26,7 @@ const TWO_WAY: Agent = Agent {
     },
     shell,
     in_pieces: true,
+    tells_results: true,
 };
 
 fn shell(command: &str) -> (&'static str, Value) {

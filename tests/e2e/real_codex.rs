@@ -6,6 +6,7 @@ use crate::real_agents::{Agent, fetched, stories};
 
 pub(crate) const CODEX: Agent = Agent {
     kind: "codex",
+    settings: "",
     // The native program: the launcher beside it needs Node, and does nothing but start it.
     program: || {
         let of = |cpu: &str, triple: &str| format!("@openai/codex-linux-{cpu}/vendor/{triple}/bin/codex");
@@ -24,6 +25,7 @@ pub(crate) const CODEX: Agent = Agent {
     environment: |_| vec![("SCRIPTED_KEY", "dummy".to_owned())],
     shell: |command| ("exec_command", json!({ "cmd": command })),
     in_pieces: false,
+    tells_results: true,
 };
 
 stories!(CODEX);

@@ -5,19 +5,11 @@ use serde_json::json;
 use crate::real_agents::{Agent, fetched, stories};
 use crate::real_clients::{clients, node};
 
-const GEMINI: Agent = Agent {
+pub(crate) const GEMINI: Agent = Agent {
     kind: "gemini",
+    settings: "",
     program: || vec![node(&clients()), fetched("gemini", &["@google/gemini-cli/bundle/gemini.js"])],
-    files: |_| {
-        let settings = json!({
-            "general": { "enableAutoUpdate": false, "enableAutoUpdateNotification": false },
-            "model": { "name": "gemini-2.5-flash" },
-            "privacy": { "usageStatisticsEnabled": false },
-            "security": { "auth": { "selectedType": "gemini-api-key" } },
-            "tools": { "allowed": ["run_shell_command"] },
-        });
-        vec![(".gemini/settings.json", settings.to_string())]
-    },
+    files: |_| settings("run_shell_command"),
     environment: |url| {
         let set = |name, value: &str| (name, value.to_owned());
         vec![
@@ -30,6 +22,78 @@ const GEMINI: Agent = Agent {
     },
     shell: |command| ("run_shell_command", json!({ "command": command, "description": "Greet" })),
     in_pieces: true,
+    tells_results: true,
 };
 
 stories!(GEMINI);
+
+/// Its settings, in which it may use that tool without asking.
+fn settings(allowed: &str) -> Vec<(&'static str, String)> {
+    let settings = json!({
+        "general": { "enableAutoUpdate": false, "enableAutoUpdateNotification": false },
+        "model": { "name": "gemini-2.5-flash" },
+        "privacy": { "usageStatisticsEnabled": false },
+        "security": { "auth": { "selectedType": "gemini-api-key" } },
+        "tools": { "allowed": [allowed] },
+    });
+    vec![(".gemini/settings.json", settings.to_string())]
+}
+
+/// `--acp`, which is spoken with.
+mod acp {
+    use std::path::Path;
+
+    use serde_json::{Value, json};
+
+    use super::{GEMINI, settings};
+    use crate::real_agents::{Agent, stories};
+    use crate::real_questions::questions;
+
+    const GEMINI_ACP: Agent = Agent {
+        kind: "gemini-acp",
+        settings: "runner = \"acp\"\nargs = [\"--acp\"]\nfiles = false",
+        files: |_| settings("none"),
+        tells_results: false,
+        ..GEMINI
+    };
+
+    fn shell(command: &str) -> (&'static str, Value) {
+        ("run_shell_command", json!({ "command": command, "description": "Try it" }))
+    }
+
+    stories! { GEMINI_ACP,
+        shows_a_tool_call_with_its_result
+        is_cancelled_in_mid_answer_and_leaves_no_process
+        outlives_a_server_that_is_killed_in_mid_answer
+    }
+
+    questions! { GEMINI_ACP, shell,
+        is_allowed_to_do_it
+        is_refused_and_goes_on_without_it
+        asks_a_server_that_is_killed_and_is_answered_by_the_next
+        is_cancelled_while_it_waits_for_an_answer
+    }
+
+    /// It writes over its own record of a session that it loads within the minute in which it has begun it: the record
+    /// has the minute in its name. So its first turn is made to be an old one.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn loads_its_session_and_says_what_the_model_said_byte_for_byte() {
+        GEMINI_ACP.resumes_its_session_after(make_sessions_old).await;
+    }
+
+    fn make_sessions_old(home: &Path) {
+        let projects = home.join(".gemini/tmp").read_dir().unwrap().flatten();
+        let chats = projects.map(|project| project.path().join("chats"));
+        let sessions = chats.flat_map(|chats| chats.read_dir().into_iter().flatten().flatten());
+        let mut made_old = 0;
+        for session in sessions {
+            // `session-2026-11-22T13-48-82991665.jsonl`
+            let name = session.file_name().into_string().unwrap();
+            let id = name.rsplit('-').next().unwrap();
+            let old = session.path().with_file_name(format!("session-2020-01-01T00-00-{id}"));
+            std::fs::rename(session.path(), old).unwrap();
+            made_old += 1;
+        }
+        assert!(0 < made_old);
+    }
+}

@@ -1,24 +1,14 @@
 //! The real `opencode` program, `run --format json`.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::real_agents::{Agent, fetched, stories};
 
-const OPENCODE: Agent = Agent {
+pub(crate) const OPENCODE: Agent = Agent {
     kind: "opencode",
+    settings: "",
     program: || vec![fetched("opencode", &["opencode-linux-x64/bin/opencode"])],
-    files: |url| {
-        let provider = json!({
-            "npm": "@ai-sdk/anthropic",
-            "options": { "baseURL": format!("{url}/v1"), "apiKey": "dummy" },
-            "models": { "a-model": {} },
-        });
-        let config = json!({
-            "autoupdate": false, "share": "disabled", "model": "scripted/a-model",
-            "small_model": "scripted/a-model", "provider": { "scripted": provider },
-        });
-        vec![(".config/opencode/opencode.json", config.to_string())]
-    },
+    files: |url| config(url, &json!({})),
     environment: |_| {
         vec![
             ("OPENCODE_DISABLE_AUTOUPDATE", "1".to_owned()),
@@ -29,6 +19,51 @@ const OPENCODE: Agent = Agent {
     },
     shell: |command| ("bash", json!({ "command": command, "description": "Greet" })),
     in_pieces: false,
+    tells_results: true,
 };
 
 stories!(OPENCODE);
+
+fn config(url: &str, permission: &Value) -> Vec<(&'static str, String)> {
+    let provider = json!({
+        "npm": "@ai-sdk/anthropic",
+        "options": { "baseURL": format!("{url}/v1"), "apiKey": "dummy" },
+        "models": { "a-model": {} },
+    });
+    let config = json!({
+        "autoupdate": false, "share": "disabled", "model": "scripted/a-model", "permission": permission,
+        "small_model": "scripted/a-model", "provider": { "scripted": provider },
+    });
+    vec![(".config/opencode/opencode.json", config.to_string())]
+}
+
+/// `opencode acp`, which is spoken with.
+mod acp {
+    use serde_json::{Value, json};
+
+    use super::{OPENCODE, config};
+    use crate::real_agents::{Agent, stories};
+    use crate::real_questions::questions;
+
+    const OPENCODE_ACP: Agent = Agent {
+        kind: "opencode-acp",
+        settings: "runner = \"acp\"\nargs = [\"acp\"]",
+        files: |url| {
+            config(url, &json!({ "bash": { "*": "ask", "echo *": "allow" }, "external_directory": "allow" }))
+        },
+        in_pieces: true,
+        ..OPENCODE
+    };
+
+    fn shell(command: &str) -> (&'static str, Value) {
+        ("bash", json!({ "command": command, "description": "Try it" }))
+    }
+
+    stories!(OPENCODE_ACP);
+    questions! { OPENCODE_ACP, shell,
+        is_allowed_to_do_it
+        is_refused_and_ends_its_turn
+        asks_a_server_that_is_killed_and_is_answered_by_the_next
+        is_cancelled_while_it_waits_for_an_answer
+    }
+}

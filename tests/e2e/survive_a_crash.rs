@@ -10,7 +10,9 @@ use serde_json::{Value, json};
 use tokio::runtime::Handle;
 
 use crate::follower::{Follower, Place, Way};
-use crate::harness::{TestServer, fake_config, numbers, outline, processes_of_agent, text_of};
+use crate::harness::{
+    TestServer, fake_config, no_process_is_left, numbers, outline, processes_of_agent, text_of,
+};
 
 const KILLS: usize = 25;
 
@@ -53,7 +55,7 @@ async fn an_agent_outlives_its_server_again_and_again() {
     }
     server.wait_for_status(&id, "completed").await;
     assert_eq!(text_of(&server.events(&id).await), numbers(deltas));
-    assert_eq!(processes_of_agent(&id), [""; 0]);
+    no_process_is_left(&id).await;
 }
 
 #[tokio::test]
@@ -82,7 +84,7 @@ async fn without_server_and_supervisor_the_turn_is_interrupted_and_numbers_go_on
     server.start_again();
     let agent = server.wait_until(&id, |agent| agent["status"] != "running").await;
     assert_eq!(agent["status"], "interrupted");
-    assert_eq!(processes_of_agent(&id), [""; 0], "the agent does not run on unseen");
+    no_process_is_left(&id).await;
     let events = server.events(&id).await;
     // The agent dies with its supervisor; where the new server was quicker, it has ended it, and says so.
     let (reaped, said): (Vec<_>, Vec<_>) =
@@ -188,7 +190,7 @@ async fn an_agent_whose_type_is_gone_can_be_cancelled_and_its_output_is_kept() {
     let (status, _) = server.post(&format!("/api/agents/{id}/cancel"), &json!({})).await;
     assert_eq!(status, 202);
     server.wait_for_status(&id, "cancelled").await;
-    assert_eq!(processes_of_agent(&id), [""; 0]);
+    no_process_is_left(&id).await;
     let spool = server.data_dir().join(format!("runs/{id}-1.kept/stdout"));
     assert!(std::fs::read_to_string(spool).unwrap().contains("\"9 \""));
 }

@@ -29,7 +29,7 @@ const fn client(what: &'static str, folder: &'static str, tests: &'static str) -
     Client { what, folder, tests, programs: &[] }
 }
 
-pub(crate) const CLIENTS: [Client; 8] = [
+pub(crate) const CLIENTS: [Client; 9] = [
     client("ai 7", "ai-7", "real_clients::ai_sdk::ai_7"),
     client("ai 6", "ai-6", "real_clients::ai_sdk::ai_6"),
     client("ai 5", "ai-5", "real_clients::ai_sdk::ai_5"),
@@ -42,6 +42,7 @@ pub(crate) const CLIENTS: [Client; 8] = [
         ],
         ..client("codex CLI", "codex", "real_codex::")
     },
+    client("claude-agent-acp", "claude-acp", "real_acp::"),
     client("gemini CLI", "gemini", "real_gemini::"),
     Client {
         programs: &["opencode-linux-x64/bin/opencode"],

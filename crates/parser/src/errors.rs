@@ -10,7 +10,7 @@ use tokenrail_domain::{AgentError, ErrorClass};
 use crate::fields::{self, Raw};
 
 /// Phrases of error texts, in lower case; the first one that is found decides.
-const PHRASES: [(&str, ErrorClass); 30] = [
+const PHRASES: [(&str, ErrorClass); 31] = [
     ("rate limit", ErrorClass::RateLimit),
     ("usage limit", ErrorClass::RateLimit),
     ("overloaded", ErrorClass::Overloaded),
@@ -22,6 +22,7 @@ const PHRASES: [(&str, ErrorClass); 30] = [
     ("enotfound", ErrorClass::Network),
     ("fetch failed", ErrorClass::Network),
     ("invalid api key", ErrorClass::Authentication),
+    ("invalid x-api-key", ErrorClass::Authentication),
     ("run /login", ErrorClass::Authentication),
     ("authenticat", ErrorClass::Authentication),
     ("credit balance", ErrorClass::InvalidRequest),

@@ -3,8 +3,8 @@
 use tokenrail_ports::{Abilities, IMessageParser};
 
 use crate::{
-    ClaudeParser, CodexParser, GeminiParser, JsonlMapping, JsonlParser, ModelApiParser, OpencodeParser,
-    PlainTextParser,
+    AcpParser, ClaudeParser, CodexParser, GeminiParser, JsonlMapping, JsonlParser, ModelApiParser,
+    OpencodeParser, PlainTextParser,
 };
 
 /// One agent format: a name, what agents of it can do, and who reads it.
@@ -16,7 +16,8 @@ pub struct Format {
 }
 
 /// Each format with its parser, in alphabetical order: a new one is one more row.
-const FORMATS: [Format; 11] = [
+const FORMATS: [Format; 12] = [
+    Format { name: "acp", abilities: ALL_ABILITIES, make: |_| Box::new(AcpParser::new()) },
     // The history of a conversation is ours, and comes with each turn.
     Format {
         name: "anthropic",

@@ -7,7 +7,8 @@
 //! 1. [`formats()`], [`Format`]: the formats by name;
 //! 2. [`GeminiParser`]: a small one, to see how a parser is made;
 //! 3. [`ClaudeParser`]: the stream-json of Claude Code, versions 1.0 to 2.1, with or without partial messages;
-//! 4. [`CodexParser`], [`OpencodeParser`]: two more agents; [`JsonlParser`], [`PlainTextParser`]: programs of your own;
+//! 4. [`AcpParser`]: any agent that speaks the Agent Client Protocol; [`CodexParser`], [`OpencodeParser`]: two more
+//!    agents; [`JsonlParser`], [`PlainTextParser`]: programs of your own;
 //! 5. [`ModelApiParser`]: the streams of model APIs;
 //! 6. `own_lines`: what is added where an agent is spoken with;
 //! 7. `conversation`, `open_message`, `errors`, `fields`, `text`: what parsers are made of.
@@ -41,6 +42,7 @@
 //! assert!(matches!(&said[..], [.., Said::End { .. }, Said::Close(close)] if close.error.is_none()));
 //! ```
 
+mod acp;
 mod claude;
 mod codex;
 mod conversation;
@@ -58,6 +60,7 @@ mod plain_text;
 mod text;
 mod voice;
 
+pub use acp::AcpParser;
 pub use claude::ClaudeParser;
 pub use codex::CodexParser;
 pub use formats::{Format, formats};

@@ -9,12 +9,13 @@
 //! | --- | --- |
 //! | [`opening`] | what this process is told on standard input: the prompt, and how to ask |
 //! | [`conversation`] | one turn in one protocol, without I/O: lines in, messages out |
-//! | [`claude`], [`codex`] | the protocols |
+//! | [`acp`], [`claude`], [`codex`] | the protocols |
 //! | [`questions`] | the questions that are open, who may answer them how, and until when |
 //! | [`own_line`] | what this process itself adds to the spool, between the lines of the program |
 //! | [`spool`] | writes both |
 //! | [`exchange`] | the process, from start to end |
 
+mod acp;
 mod claude;
 mod codex;
 mod conversation;

@@ -120,6 +120,7 @@ fn process_runner(config: &Config, process: &config::ProcessConfig) -> Result<Pr
             protocol: converse.protocol,
             question_timeout_ms: in_ms(converse.permission_timeout_s),
             unanswered: converse.permission_default,
+            files: converse.files,
         }),
         limits: process_limits(&config.limits),
     })
@@ -145,6 +146,7 @@ fn process_limits(limits: &LimitsConfig) -> ProcessLimits {
         stderr_bytes: limits.stderr_bytes,
         open_questions: limits.open_questions,
         unread_bytes: limits.unread_bytes,
+        file_bytes: limits.file_bytes,
         exit_grace_ms: in_ms(limits.result_grace_s),
         ..ProcessLimits::default()
     }

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{Browser, Look, address, agent_in, assert_as_stored, ended, says, tab_on};
-use crate::harness::{TestServer, numbers, processes_of_agent};
+use crate::harness::{TestServer, no_process_is_left, numbers};
 
 #[tokio::test]
 async fn an_agent_is_launched_and_asked_again() {
@@ -56,7 +56,7 @@ async fn a_cancel_ends_the_agent_and_every_process_of_it() {
     tab.click("[data-testid=cancel]").await;
     tab.until_there(".head [data-status=cancelled]").await;
     tab.until_there("[data-testid=agents] [data-status=cancelled]").await;
-    assert_eq!(processes_of_agent(&id), [""; 0]);
+    no_process_is_left(&id).await;
     assert_eq!(
         tab.text("#events [data-testid=row-text] .words").await.matches('4').count(),
         1,

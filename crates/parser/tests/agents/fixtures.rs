@@ -8,7 +8,10 @@ use std::sync::OnceLock;
 use crate::Format;
 
 /// Where the recordings of each format are, and how many there must be at least.
-const FOLDERS: [(Format, &str, usize); 6] = [
+const FOLDERS: [(Format, &str, usize); 9] = [
+    (Format::Acp, "acp/claude-agent-acp-0.101.0", 20),
+    (Format::Acp, "acp/gemini-0.61.0", 25),
+    (Format::Acp, "acp/opencode-1.18.33", 25),
     (Format::Anthropic, "anthropic/2023-06-01", 25),
     (Format::OpenAiChat, "openai-chat/v1", 29),
     (Format::OpenAiResponses, "openai-responses/v1", 27),

@@ -9,7 +9,17 @@ use crate::fixtures::{Recording, recordings};
 use crate::pump::{self, Seen, pump};
 
 /// Lines that are nearly right, in any order.
-const WORDS: [&str; 48] = [
+const WORDS: [&str; 58] = [
+    r#"{"tokenrail":"sent","id":1,"method":"session/load"}"#,
+    r#"{"tokenrail":"sent","id":2,"method":"session/prompt"}"#,
+    r#"{"id":2,"result":{"stopReason":"end_turn"}}"#,
+    r#"{"id":2,"result":{"stopReason":"cancelled"}}"#,
+    r#"{"method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"a\ud83d"}}}}"#,
+    r#"{"method":"session/update","params":{"update":{"sessionUpdate":"agent_thought_chunk","messageId":"m","content":{"type":"text","text":"\ude00"}}}}"#,
+    r#"{"method":"session/update","params":{"update":{"sessionUpdate":"tool_call","toolCallId":"c","title":"t","status":"pending"}}}"#,
+    r#"{"method":"session/update","params":{"update":{"sessionUpdate":"tool_call_update","toolCallId":"c","rawInput":7,"status":"completed"}}}"#,
+    r#"{"id":0,"method":"session/request_permission","params":{"toolCall":{"toolCallId":"d"}}}"#,
+    r#"{"tokenrail":"permission_request","requestId":"1-1","options":[{"optionId":"y"}]}"#,
     r#"{"type":"turn.started"}"#,
     r#"{"type":"item.started","item":{"id":"i","type":"command_execution","command":"a"}}"#,
     r#"{"type":"item.completed","item":{"id":"i","type":"command_execution"}}"#,
@@ -143,7 +153,12 @@ proptest! {
 }
 
 /// What stands before and after the text of a delta.
-const DELTAS: [(Format, &str, &str); 6] = [
+const DELTAS: [(Format, &str, &str); 7] = [
+    (
+        Format::Acp,
+        r#"{"method":"session/update","params":{"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"#,
+        "}}}}",
+    ),
     (
         Format::Anthropic,
         r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"#,

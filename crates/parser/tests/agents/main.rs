@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "where a test cannot go on, it must panic")]
 
+mod acp;
 mod codex;
 mod fixtures;
 mod gemini;
@@ -29,6 +30,7 @@ use self::rendering::Rendering;
 /// The formats that these tests are about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Format {
+    Acp,
     Anthropic,
     Codex,
     Gemini,
@@ -40,7 +42,8 @@ enum Format {
 }
 
 impl Format {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
+        Self::Acp,
         Self::Anthropic,
         Self::Codex,
         Self::Gemini,
@@ -58,6 +61,7 @@ impl Format {
 
     fn name(self) -> &'static str {
         match self {
+            Self::Acp => "acp",
             Self::Anthropic => "anthropic",
             Self::Codex => "codex",
             Self::Gemini => "gemini",

@@ -63,6 +63,12 @@ const ENDS_OF_APIS: [&str; 6] = [
 /// Whether this line ends a turn, as the agent's format has it.
 fn ends_turn(format: Format, line: &Value) -> bool {
     let kind = line["type"].as_str().or(line["method"].as_str());
+    if format == Format::Acp {
+        // Where there is no session without a login, the conversation says what becomes of it.
+        let wants_login = line["error"]["code"] == -32000 && line["id"] == 1;
+        let is_error = line["error"].is_object() && !wants_login;
+        return line["result"]["stopReason"].is_string() || is_error || line["tokenrail"] == "error";
+    }
     if line["tokenrail"].is_string() {
         return true;
     }
@@ -152,8 +158,27 @@ fn only_lines_that_the_tables_name_say_nothing() {
             let is_echo = read["role"] == "user";
             let is_empty = read["item"]["text"] == "";
             let named = kind.is_some_and(|kind| SILENT.contains(&kind));
-            let of_api = is_silent_in_api(recording.format, &read);
-            assert!(is_answer || is_echo || is_empty || named || of_api, "{}: {read}", recording.name);
+            let of_format = is_silent_in_api(recording.format, &read) || is_silent_in_acp(&read);
+            assert!(is_answer || is_echo || is_empty || named || of_format, "{}: {read}", recording.name);
         }
     }
+}
+
+/// Of the Agent Client Protocol: news of what was said, what the conversation itself is about, and files.
+fn is_silent_in_acp(line: &Value) -> bool {
+    let update = &line["params"]["update"];
+    let is_repeated = matches!(
+        update["sessionUpdate"].as_str(),
+        Some(
+            "user_message_chunk"
+                | "tool_call"
+                | "tool_call_update"
+                | "agent_message_chunk"
+                | "agent_thought_chunk"
+        )
+    );
+    let is_about_files = line["method"].as_str().is_some_and(|method| method.starts_with("fs/"));
+    let is_question = line["method"] == "session/request_permission";
+    let is_login = line["error"]["code"] == -32000;
+    line["tokenrail"] == "sent" || is_repeated || is_about_files || is_question || is_login
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::Format;
+use crate::acp::AcpTruth;
 use crate::fixtures::Recording;
 use crate::model_api::ModelApiTruth;
 
@@ -27,6 +28,9 @@ pub(crate) struct Truth {
 
 impl Truth {
     pub(crate) fn of(recording: &Recording) -> Self {
+        if recording.format == Format::Acp {
+            return AcpTruth::of(recording);
+        }
         let mut truth = Self::default();
         for line in recording.lines() {
             if line == b"[DONE]" {
@@ -140,7 +144,7 @@ impl Truth {
 }
 
 /// Escapes of surrogates are spelled out, for a strict reader refuses lone ones: `\ud83d` becomes `\\ud83d`.
-fn with_surrogates_spelled(line: &[u8]) -> String {
+pub(crate) fn with_surrogates_spelled(line: &[u8]) -> String {
     let line = String::from_utf8_lossy(line);
     let mut out = String::new();
     let mut rest = &line[..];
@@ -158,7 +162,7 @@ fn with_surrogates_spelled(line: &[u8]) -> String {
 }
 
 /// Reads the surrogates that were spelled out.
-fn joined(text: &str) -> String {
+pub(crate) fn joined(text: &str) -> String {
     let mut units: Vec<u16> = Vec::new();
     let mut rest = text;
     while let Some(at) = rest.find("\\ud") {

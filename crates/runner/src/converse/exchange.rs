@@ -19,6 +19,7 @@ use tokio::runtime;
 use tokio::signal::unix::{Signal as SignalStream, SignalKind, signal};
 use tokio::time::{Instant, sleep_until};
 
+use super::acp::AcpConversation;
 use super::claude::ClaudeConversation;
 use super::codex::CodexConversation;
 use super::conversation::{Conversation, Outbox};
@@ -49,6 +50,7 @@ pub(super) fn run(protocol: Protocol, run_folder: &Path, program: &[OsString]) -
         let folder = RunFolder::at(run_folder);
         let mut exchange = Exchange::start(&folder, opening.limits, questions, program)?;
         let mut conversation: Box<dyn Conversation> = match protocol {
+            Protocol::Acp => Box::new(AcpConversation::new(opening)),
             Protocol::Claude => Box::new(ClaudeConversation::new(opening.prompt)),
             Protocol::CodexAppServer => Box::new(CodexConversation::new(opening)),
         };

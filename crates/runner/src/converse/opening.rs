@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 /// How a program is spoken with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
+    /// The Agent Client Protocol.
+    Acp,
     /// `claude --input-format stream-json`.
     Claude,
     /// `codex app-server`.
@@ -12,11 +14,12 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    pub const ALL: [Self; 2] = [Self::Claude, Self::CodexAppServer];
+    pub const ALL: [Self; 3] = [Self::Acp, Self::Claude, Self::CodexAppServer];
 
     /// The word for it on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
+            Self::Acp => "acp",
             Self::Claude => "claude",
             Self::CodexAppServer => "codex-app-server",
         }
@@ -51,6 +54,8 @@ pub(crate) struct Opening {
     pub(crate) turn: u64,
     pub(crate) limits: ConverseLimits,
     pub(crate) unanswered: Unanswered,
+    /// Whether the program may ask for files in that folder.
+    pub(crate) files: bool,
 }
 
 /// The bounds of a conversation.
@@ -67,4 +72,6 @@ pub(crate) struct ConverseLimits {
     pub(crate) open_questions: usize,
     /// How much may wait for a program that does not read. More, and the conversation is over.
     pub(crate) unread_bytes: usize,
+    /// The largest file that it may ask for, or have written.
+    pub(crate) file_bytes: usize,
 }

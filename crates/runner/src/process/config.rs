@@ -38,6 +38,8 @@ pub struct ConverseConfig {
     pub question_timeout_ms: u64,
     /// What becomes of it then.
     pub unanswered: Unanswered,
+    /// Whether the program may ask for files in the folder that it works in.
+    pub files: bool,
 }
 
 /// The bounds of a process agent.
@@ -70,6 +72,8 @@ pub struct ProcessLimits {
     pub open_questions: usize,
     /// How much may wait for it when it does not read. With more, the conversation breaks off.
     pub unread_bytes: usize,
+    /// The largest file that it may ask for, or have written.
+    pub file_bytes: usize,
     /// How long the program may take to tell its version.
     pub probe_timeout_ms: u64,
     /// How much of what it says then is read.
@@ -98,6 +102,7 @@ impl Default for ProcessLimits {
             exit_grace_ms: 5_000,
             open_questions: 64,
             unread_bytes: 64 << 20,
+            file_bytes: 16 << 20,
             probe_timeout_ms: 5_000,
             probe_bytes: 4 << 10,
         }

@@ -256,13 +256,15 @@ fn exec_order(config: &ProcessConfig, order: &TurnOrder) -> Result<ExecOrder, Ru
 /// What the program, or whoever speaks with it, finds on standard input.
 fn stdin(config: &ProcessConfig, order: &TurnOrder) -> io::Result<Vec<u8>> {
     let Some(converse) = config.converse else { return Ok(order.prompt.clone().into_bytes()) };
-    let ProcessLimits { line_bytes, read_bytes, exit_grace_ms, open_questions, unread_bytes, .. } =
-        config.limits;
+    let ProcessLimits {
+        line_bytes, read_bytes, exit_grace_ms, open_questions, unread_bytes, file_bytes, ..
+    } = config.limits;
     let not_text = || io::Error::new(io::ErrorKind::InvalidInput, "the path of the folder is no text");
     let opening = Opening {
         prompt: order.prompt.clone(),
         session: order.session.clone(),
-        model: order.model.clone(),
+        // Where an argument names it, nothing more need be said.
+        model: order.model.clone().filter(|_| config.model_args.is_empty()),
         cwd: order.cwd.to_str().ok_or_else(not_text)?.to_owned(),
         turn: order.turn.0.into(),
         limits: ConverseLimits {
@@ -272,8 +274,10 @@ fn stdin(config: &ProcessConfig, order: &TurnOrder) -> io::Result<Vec<u8>> {
             exit_grace_ms,
             open_questions,
             unread_bytes,
+            file_bytes,
         },
         unanswered: converse.unanswered,
+        files: converse.files,
     };
     Ok(serde_json::to_vec(&opening)?)
 }

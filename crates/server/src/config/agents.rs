@@ -60,6 +60,8 @@ pub struct ConverseConfig {
     pub permission_timeout_s: u64,
     /// What becomes of it then.
     pub permission_default: Unanswered,
+    /// Whether the program may ask for files in the folder that it works in.
+    pub files: bool,
 }
 
 /// `runner = "proxy"`: a service that runs the agent and sends its lines.
@@ -101,6 +103,7 @@ pub(super) struct AgentTable {
     interrupt: Option<bool>,
     permission_timeout_s: Option<u64>,
     permission_default: Option<Unanswered>,
+    files: Option<bool>,
     cwd_roots: Option<Vec<PathBuf>>,
     base_url: Option<String>,
     api_key_env: Option<String>,
@@ -114,26 +117,30 @@ pub(super) struct AgentTable {
 }
 
 /// The keys of each runner, beside those that all have.
-const KEYS: [(&str, &[&str]); 4] = [
-    (
-        "process",
-        &[
-            "program",
-            "args",
-            "resume_args",
-            "model_args",
-            "env",
-            "pass_env",
-            "interrupt",
-            "prompt",
-            "permission_timeout_s",
-            "permission_default",
-        ],
-    ),
+const KEYS: [(&str, &[&str]); 5] = [
+    ("process", &PROCESS_KEYS),
+    ("acp", &PROCESS_KEYS),
     ("http", &["base_url", "api_key_env", "model", "system", "max_tokens", "parameters"]),
     ("proxy", &["url"]),
     ("replay", &["transcript", "speed"]),
 ];
+
+const PROCESS_KEYS: [&str; 11] = [
+    "program",
+    "args",
+    "resume_args",
+    "model_args",
+    "env",
+    "pass_env",
+    "interrupt",
+    "prompt",
+    "permission_timeout_s",
+    "permission_default",
+    "files",
+];
+
+/// The runner, and the format, of agents that speak the Agent Client Protocol.
+const ACP: &str = "acp";
 
 /// A key, and what is wrong with it.
 pub(super) type Wrong = (&'static str, String);
@@ -170,12 +177,19 @@ impl AgentTable {
     /// # Errors
     /// The key that is wrong, and why.
     pub(super) fn check(self, home: Option<&Path>) -> Result<AgentConfig, Wrong> {
-        let format = self.format.as_deref().unwrap_or("claude");
+        let speaks_acp = self.runner.as_deref() == Some(ACP);
+        let format = self.format.as_deref().unwrap_or(if speaks_acp { ACP } else { "claude" });
         let Some(format) = Format::named(format) else {
             let names = || formats().map(|format| format.name);
             let (what, known) = (with_suggestion(format, names()), names().collect::<Vec<_>>().join(", "));
             return Err(("format", format!("format is {what}; known are {known}")));
         };
+        if speaks_acp && format.name != ACP {
+            return Err((
+                "format",
+                format!("format is {:?}, and runner = \"acp\" has but \"acp\"", format.name),
+            ));
+        }
         if self.jsonl.is_some() && format.name != "jsonl" {
             let what = format!("jsonl means nothing to format = {:?}, but to \"jsonl\" alone", format.name);
             return Err(("jsonl", what));
@@ -186,7 +200,7 @@ impl AgentTable {
         let runner = self.runner.clone().unwrap_or_else(|| "process".to_owned());
         let Some((_, keys)) = KEYS.iter().find(|(known, _)| *known == runner) else {
             let what = with_suggestion(&runner, KEYS.iter().map(|(known, _)| *known));
-            return Err(("runner", format!("runner is {what}; known are process, http, proxy, replay")));
+            return Err(("runner", format!("runner is {what}; known are process, acp, http, proxy, replay")));
         };
         self.check_keys(&runner, keys)?;
         if runner == "proxy" && usual::process(format.name).converse.is_some() {
@@ -216,6 +230,7 @@ impl AgentTable {
             ("interrupt", self.interrupt.is_some()),
             ("permission_timeout_s", self.permission_timeout_s.is_some()),
             ("permission_default", self.permission_default.is_some()),
+            ("files", self.files.is_some()),
             ("base_url", self.base_url.is_some()),
             ("api_key_env", self.api_key_env.is_some()),
             ("model", self.model.is_some()),
@@ -285,6 +300,7 @@ impl AgentTable {
         let given = [
             ("permission_timeout_s", self.permission_timeout_s.is_some()),
             ("permission_default", self.permission_default.is_some()),
+            ("files", self.files.is_some()),
         ];
         let Some(usual) = usual else {
             let given = given.into_iter().find(|(_, is_given)| *is_given);
@@ -292,6 +308,12 @@ impl AgentTable {
                 Err((key, format!("{key} means nothing to format = {:?}: it asks nothing", format.name)))
             });
         };
+        if self.files.is_some() && usual.protocol != Protocol::Acp {
+            return Err((
+                "files",
+                format!("files means nothing to format = {:?}, but to \"acp\" alone", format.name),
+            ));
+        }
         if self.permission_timeout_s == Some(0) {
             return Err((
                 "permission_timeout_s",
@@ -301,6 +323,7 @@ impl AgentTable {
         Ok(Some(ConverseConfig {
             permission_timeout_s: self.permission_timeout_s.unwrap_or(usual.permission_timeout_s),
             permission_default: self.permission_default.unwrap_or(usual.permission_default),
+            files: self.files.unwrap_or(usual.files),
             ..usual
         }))
     }

@@ -64,6 +64,8 @@ limits! {
     open_questions: usize = 64,
     /// Bytes that may wait for an agent that is spoken with and does not read; more, and its turn fails.
     unread_bytes: usize = 64 << 20,
+    /// Bytes of a file that an agent of the Agent Client Protocol may ask for, or have written.
+    file_bytes: usize = 16 << 20,
     /// Silence in the middle of a message; not while a tool runs.
     stream_timeout_s: u64 = 60,
     /// Silence of an agent; not while a tool runs.

@@ -31,9 +31,11 @@ fn without_a_file_there_are_the_known_agents_and_the_demo() {
             "codex-app-server",
             "demo",
             "gemini",
+            "gemini-acp",
             "openai-chat",
             "openai-responses",
-            "opencode"
+            "opencode",
+            "opencode-acp",
         ]
     );
     assert_eq!(config.listen.to_string(), DEFAULT_LISTEN);
@@ -77,6 +79,14 @@ fn a_wrong_value_is_told_with_its_line_too() {
             "toml:3: agents.x: jsonl means nothing to format = \"claude\", but to \"jsonl\" alone",
         ),
         ("\n[agents.x]\nargs = []\n", "toml:2: agents.x: program is missing"),
+        (
+            "[agents.x]\nrunner = \"acp\"\nprogram = \"p\"\nformat = \"gemini\"\n",
+            "toml:4: agents.x: format is \"gemini\", and runner = \"acp\" has but \"acp\"",
+        ),
+        (
+            "[agents.x]\nformat = \"claude-two-way\"\nprogram = \"p\"\nfiles = true\n",
+            "toml:4: agents.x: files means nothing to format = \"claude-two-way\", but to \"acp\" alone",
+        ),
         ("[agents.x]\nrunner = \"proxy\"\nurl = \"ftp://x\"\n", "toml:3: agents.x: url is"),
         (
             "[agents.x]\nrunner = \"replay\"\nspeed = 2.0\nprogram = \"p\"\n",
@@ -189,7 +199,7 @@ fn a_model_behind_an_api_gets_a_key_only_where_that_is_written() {
 fn what_is_wrong_with_a_model_behind_an_api_is_told_with_its_line() {
     let cases = [
         ("\n", "agents.x: format is missing"),
-        ("format = \"openai\"\n", "toml:3: agents.x: format is \"openai\"; known are anthropic"),
+        ("format = \"openai\"\n", "toml:3: agents.x: format is \"openai\"; known are acp, anthropic"),
         ("format = \"gemini\"\n", "known to runner = \"http\" are anthropic, openai-chat, openai-responses"),
         ("format = \"anthropic\"\nbase_url = \"box\"\n", "toml:4: agents.x: base_url is no address"),
         ("format = \"anthropic\"\nbase_url = \"ftp://box\"\n", "base_url begins with http:// or https://"),
@@ -210,6 +220,17 @@ fn what_is_wrong_with_a_model_behind_an_api_is_told_with_its_line() {
     }
     let wrong = "[agents.x]\nprogram = \"p\"\nbase_url = \"http://x\"\n";
     check_wrong(wrong, "toml:3: agents.x: base_url means nothing to runner = \"process\"");
+}
+
+#[test]
+fn any_agent_of_the_agent_client_protocol_is_one_block() {
+    let file = "[agents.x]\nrunner = \"acp\"\nprogram = \"p\"\nargs = [\"--acp\"]\nfiles = false\n";
+    let config = load(Some(file), &[("HOME", "/h")]).unwrap();
+    let agent = &config.agents["x"];
+    let RunnerConfig::Process(process) = &agent.runner else { panic!("a process") };
+    let converse = process.converse.unwrap();
+    assert_eq!((agent.format.name, converse.protocol), ("acp", tokenrail_runner::Protocol::Acp));
+    assert!(!converse.files && process.interrupt && process.model_args.is_empty());
 }
 
 #[test]

@@ -20,9 +20,11 @@ pub(super) fn built_in() -> BTreeMap<String, AgentConfig> {
         ("codex-app-server", "codex-app-server", RunnerConfig::Process(process("codex-app-server"))),
         ("demo", "claude", RunnerConfig::Replay(replay)),
         ("gemini", "gemini", RunnerConfig::Process(process("gemini"))),
+        ("gemini-acp", "acp", RunnerConfig::Process(gemini_acp())),
         ("openai-chat", "openai-chat", api(ModelApi::OpenAiChat)),
         ("openai-responses", "openai-responses", api(ModelApi::OpenAiResponses)),
         ("opencode", "opencode", RunnerConfig::Process(process("opencode"))),
+        ("opencode-acp", "acp", RunnerConfig::Process(opencode_acp())),
     ];
     let types = types.into_iter().filter_map(|(name, format, runner)| {
         let (jsonl, cwd_roots) = (JsonlMapping::default(), Vec::new());
@@ -104,6 +106,7 @@ pub(super) fn process(format: &str) -> ProcessConfig {
             interrupt: false,
             ..any
         },
+        "acp" => by_acp(any),
         // Anybody's program: nothing is known of it.
         _ => ProcessConfig { model_args: Vec::new(), interrupt: false, ..any },
     }
@@ -111,7 +114,38 @@ pub(super) fn process(format: &str) -> ProcessConfig {
 
 /// How a program is spoken with that asks questions: nothing is allowed by nobody's answer.
 fn converse(protocol: Protocol) -> ConverseConfig {
-    ConverseConfig { protocol, permission_timeout_s: 600, permission_default: Unanswered::Reject }
+    ConverseConfig {
+        protocol,
+        permission_timeout_s: 600,
+        permission_default: Unanswered::Reject,
+        files: true,
+    }
+}
+
+/// The same program, spoken with by the Agent Client Protocol: session and model come in messages.
+fn by_acp(program: ProcessConfig) -> ProcessConfig {
+    ProcessConfig {
+        args: Vec::new(),
+        resume_args: Vec::new(),
+        model_args: Vec::new(),
+        interrupt: true,
+        converse: Some(converse(Protocol::Acp)),
+        ..program
+    }
+}
+
+fn gemini_acp() -> ProcessConfig {
+    ProcessConfig {
+        args: words(&["--acp"]),
+        // Where a client has files, Gemini CLI takes a file that is not there yet for one that cannot be read, and
+        // so makes no new ones.
+        converse: Some(ConverseConfig { files: false, ..converse(Protocol::Acp) }),
+        ..by_acp(process("gemini"))
+    }
+}
+
+fn opencode_acp() -> ProcessConfig {
+    ProcessConfig { args: words(&["acp"]), ..by_acp(process("opencode")) }
 }
 
 fn words(words: &[&str]) -> Vec<String> {

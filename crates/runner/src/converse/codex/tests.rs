@@ -17,8 +17,10 @@ fn conversation(session: Option<&str>) -> CodexConversation {
             exit_grace_ms: 1_000,
             open_questions: 2,
             unread_bytes: 1 << 20,
+            file_bytes: 1 << 20,
         },
         unanswered: Unanswered::Reject,
+        files: false,
     })
 }
 

@@ -20,8 +20,10 @@ fn questions(unanswered: Unanswered) -> Questions {
             exit_grace_ms: 1_000,
             open_questions: 2,
             unread_bytes: 1 << 20,
+            file_bytes: 1 << 20,
         },
         unanswered,
+        files: false,
     })
 }
 

@@ -1,0 +1,116 @@
+//! The answers to what the agent was asked to do, and the end of the turn.
+
+use serde_json::value::RawValue;
+use tokenrail_domain::{AgentError, ErrorClass, EventBody, JsonText, Said, TurnClose, Usage};
+
+use super::AcpParser;
+use super::lines::{Answer, Failure, FailureData, Message};
+use crate::errors;
+use crate::fields;
+use crate::line::notice;
+
+/// Without an answer to these there is no turn.
+const NEEDED: [&str; 8] = [
+    "initialize",
+    "authenticate",
+    "session/new",
+    "session/load",
+    "session/resume",
+    "session/set_config_option",
+    "session/set_model",
+    "session/prompt",
+];
+
+/// There is no login, or not any more.
+const LOGIN_REQUIRED: i64 = -32000;
+
+impl AcpParser {
+    pub(super) fn answer(&mut self, id: &RawValue, message: &Message<'_>, text: &str, said: &mut Vec<Said>) {
+        let method = id.get().parse().ok().and_then(|id| self.sent.remove(&id));
+        let Some(method) = method.as_deref() else {
+            return said.push(notice("control_error", JsonText::new_unchecked(text)));
+        };
+        if let Some(error) = message.error {
+            if !NEEDED.contains(&method) || self.conversation.is_closed() {
+                return said.push(notice("control_error", JsonText::new_unchecked(text)));
+            }
+            let failure: Failure<'_> = fields::read(Some(error));
+            // Whoever speaks with the agent may log in and try again, or says that this is the end.
+            if method.starts_with("session/")
+                && method != "session/prompt"
+                && code(&failure) == LOGIN_REQUIRED
+            {
+                return;
+            }
+            let error = Some(error_of(&failure));
+            return self.close(TurnClose { error, ..TurnClose::default() }, said);
+        }
+        let answer: Answer<'_> = fields::read(message.result);
+        match method {
+            "initialize" => {
+                said.push(notice("init", fields::object(message.result).unwrap_or_else(JsonText::null)));
+            }
+            "session/new" => self.conversation.session(fields::text(answer.session), said),
+            "session/prompt" => self.prompt_answered(&answer, said),
+            _ => {}
+        }
+    }
+
+    fn prompt_answered(&mut self, answer: &Answer<'_>, said: &mut Vec<Said>) {
+        let reason = fields::text(answer.stop_reason);
+        let invalid = |text: &str| errors::agent_error(ErrorClass::InvalidRequest, None, text.to_owned());
+        let error = match reason.as_deref() {
+            Some("cancelled") => {
+                let text = "the agent was interrupted".to_owned();
+                Some(errors::agent_error(ErrorClass::Unknown, None, text))
+            }
+            Some("max_tokens") => Some(invalid("the model has reached the limit of its output")),
+            Some("max_turn_requests") => Some(invalid("the agent has reached the limit that it was given")),
+            Some("refusal") => Some(invalid("the agent refuses to go on")),
+            _ => None,
+        };
+        let usage = answer.usage();
+        let told = usage.clone().unwrap_or_else(|| JsonText::new_unchecked("{}"));
+        let interrupted = reason.as_deref() == Some("cancelled");
+        let stop_reason = reason.map(Into::into);
+        if !interrupted {
+            self.conversation.end(&mut self.open, said);
+        }
+        said.push(Said::Event(EventBody::Usage(Box::new(Usage { stop_reason, usage: told }))));
+        self.close(TurnClose { error, interrupted, usage, ..TurnClose::default() }, said);
+    }
+
+    /// The turn ends. A message that is still open stays so: its stream broke off.
+    fn close(&mut self, close: TurnClose, said: &mut Vec<Said>) {
+        self.conversation.break_off(&mut self.open, said);
+        self.say_hidden_calls(said);
+        self.conversation.close(TurnClose { cost_usd: self.cost_usd, ..close }, said);
+    }
+}
+
+fn code(failure: &Failure<'_>) -> i64 {
+    fields::number(failure.code).unwrap_or(0)
+}
+
+/// The codes of the protocol decide, then a code that is an HTTP status, then the text.
+fn error_of(failure: &Failure<'_>) -> AgentError {
+    let data: FailureData<'_> = fields::read(failure.data);
+    let message = fields::text(failure.message).filter(|text| !text.is_empty());
+    let message = message.unwrap_or("the agent reports an error".into());
+    let details = fields::text(failure.data).or_else(|| fields::text(data.details));
+    let details = details.or_else(|| fields::text(data.message)).filter(|details| *details != message);
+    let text = details.map_or_else(|| message.to_string(), |details| format!("{message}: {details}"));
+    let mut error = errors::told(&text);
+    let code = code(failure);
+    let by_code = match code {
+        LOGIN_REQUIRED => Some(ErrorClass::Authentication),
+        -32002 | -32602 => Some(ErrorClass::InvalidRequest),
+        -32700 | -32600 | -32601 => Some(ErrorClass::Protocol),
+        _ => u16::try_from(code).ok().and_then(errors::of_status),
+    };
+    if let Some(class) = by_code {
+        error.class = class;
+        error.recoverable = class.is_recoverable();
+    }
+    error
+}

@@ -1,0 +1,154 @@
+//! The lines as agents of the Agent Client Protocol write them.
+
+use serde::Deserialize;
+use tokenrail_domain::JsonText;
+
+use crate::fields::{self, Raw};
+
+/// A message of JSON-RPC: a request, a notification, or an answer.
+#[derive(Deserialize)]
+pub(super) struct Message<'a> {
+    #[serde(borrow)]
+    pub(super) id: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) method: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) params: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) result: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) error: Raw<'a>,
+}
+
+/// What requests and notifications of the agent may have.
+#[derive(Deserialize, Default)]
+pub(super) struct Params<'a> {
+    #[serde(borrow, rename = "sessionId")]
+    pub(super) session: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) update: Raw<'a>,
+    /// Of a question for permission: what it is about, in the shape of an update.
+    #[serde(borrow, rename = "toolCall")]
+    pub(super) tool_call: Raw<'a>,
+}
+
+/// An update of the session, of any kind.
+#[derive(Deserialize, Default)]
+pub(super) struct Update<'a> {
+    #[serde(borrow, rename = "sessionUpdate")]
+    pub(super) kind: Raw<'a>,
+    /// Of a message: a block. Of a tool call: a list of them.
+    #[serde(borrow)]
+    pub(super) content: Raw<'a>,
+    #[serde(borrow, rename = "messageId")]
+    pub(super) message: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) cost: Raw<'a>,
+}
+
+/// What has changed of a tool call: what is missing is as it was.
+#[derive(Deserialize, Default)]
+pub(super) struct ToolUpdate<'a> {
+    #[serde(borrow, rename = "toolCallId")]
+    pub(super) id: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) title: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) name: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) kind: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) status: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) content: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) locations: Raw<'a>,
+    #[serde(borrow, rename = "rawInput")]
+    pub(super) input: Raw<'a>,
+    #[serde(borrow, rename = "rawOutput")]
+    pub(super) output: Raw<'a>,
+}
+
+/// A block of content, or a piece of what a tool shows.
+#[derive(Deserialize, Default)]
+pub(super) struct Block<'a> {
+    #[serde(borrow, rename = "type")]
+    pub(super) kind: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) text: Raw<'a>,
+    /// The block that a piece of what a tool shows is made of.
+    #[serde(borrow)]
+    pub(super) content: Raw<'a>,
+    /// Of a change of a file.
+    #[serde(borrow)]
+    pub(super) path: Raw<'a>,
+    #[serde(borrow, rename = "oldText")]
+    pub(super) old: Raw<'a>,
+    #[serde(borrow, rename = "newText")]
+    pub(super) new: Raw<'a>,
+    #[serde(borrow, rename = "terminalId")]
+    pub(super) terminal: Raw<'a>,
+}
+
+/// The answers to our requests: to each its own fields.
+#[derive(Deserialize, Default)]
+pub(super) struct Answer<'a> {
+    #[serde(borrow, rename = "sessionId")]
+    pub(super) session: Raw<'a>,
+    #[serde(borrow, rename = "stopReason")]
+    pub(super) stop_reason: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) usage: Raw<'a>,
+    #[serde(borrow, rename = "_meta")]
+    meta: Raw<'a>,
+}
+
+#[derive(Deserialize, Default)]
+struct Meta<'a> {
+    #[serde(borrow)]
+    quota: Raw<'a>,
+}
+
+#[derive(Deserialize, Default)]
+struct Quota<'a> {
+    #[serde(borrow)]
+    token_count: Raw<'a>,
+}
+
+impl Answer<'_> {
+    /// What the turn took: the protocol has no place for it yet, so agents choose one.
+    pub(super) fn usage(&self) -> Option<JsonText> {
+        let meta: Meta<'_> = fields::read(self.meta);
+        let quota: Quota<'_> = fields::read(meta.quota);
+        fields::object(self.usage).or_else(|| fields::object(quota.token_count))
+    }
+}
+
+/// An error of JSON-RPC.
+#[derive(Deserialize, Default)]
+pub(super) struct Failure<'a> {
+    #[serde(borrow)]
+    pub(super) code: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) message: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) data: Raw<'a>,
+}
+
+/// What an error may say beyond its message.
+#[derive(Deserialize, Default)]
+pub(super) struct FailureData<'a> {
+    #[serde(borrow)]
+    pub(super) details: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) message: Raw<'a>,
+}
+
+/// What a session has cost so far.
+#[derive(Deserialize, Default)]
+pub(super) struct Cost<'a> {
+    #[serde(borrow)]
+    pub(super) amount: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) currency: Raw<'a>,
+}

@@ -1,0 +1,180 @@
+//! Tool calls: what is known of one grows with each update, and is said once.
+
+use tokenrail_domain::{JsonText, Said, ToolCall, ToolResult};
+
+use super::AcpParser;
+use super::lines::ToolUpdate;
+use super::shown;
+use crate::fields::{self, Raw};
+
+/// What is known of one tool call.
+#[derive(Debug, Default)]
+pub(super) struct Call {
+    name: Option<String>,
+    title: String,
+    kind: String,
+    /// Never an empty object: that is how agents begin a call whose input is still to come.
+    input: Option<JsonText>,
+    locations: Option<JsonText>,
+    content: Option<JsonText>,
+    output: Option<JsonText>,
+    stage: Stage,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    #[default]
+    Hidden,
+    Said,
+    Returned,
+}
+
+/// Where the news of a tool call comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum From {
+    /// `tool_call`: its input may not be all yet.
+    Begin,
+    /// `tool_call_update`
+    Update,
+    /// A question for permission: nobody can answer it without the input, so this is all of it.
+    Question,
+}
+
+impl AcpParser {
+    /// Takes what is new of a tool call, and says the call and its result as soon as they are known.
+    pub(super) fn tool(&mut self, from: From, raw: Raw<'_>, said: &mut Vec<Said>) {
+        let update: ToolUpdate<'_> = fields::read(raw);
+        let id = fields::text(update.id).unwrap_or_default();
+        self.conversation.end(&mut self.open, said);
+        let goes_on = self.growing.as_deref() == Some(&*id) && !is_nothing(update.input);
+        if !goes_on {
+            self.say_grown(said);
+        }
+        let call = self.calls.entry(id.clone().into_owned()).or_default();
+        // Agents repeat what they have said.
+        if call.stage == Stage::Returned {
+            return;
+        }
+        let status = fields::text(update.status).unwrap_or_default();
+        call.take(&update, from == From::Begin && status == "pending");
+        let grows = from == From::Update && !is_nothing(update.input);
+        let is_known = matches!(&*status, "in_progress" | "completed" | "failed") || from == From::Question;
+        self.growing = (grows && !is_known).then(|| id.clone().into_owned());
+        if is_known {
+            self.say_call(&id, said);
+        }
+        if matches!(&*status, "completed" | "failed") {
+            self.say_result(&id, &status, said);
+        }
+    }
+
+    /// Says the call whose input has grown with each update: something else comes, so it is all there.
+    pub(super) fn say_grown(&mut self, said: &mut Vec<Said>) {
+        if let Some(id) = self.growing.take() {
+            self.say_call(&id, said);
+        }
+    }
+
+    fn say_call(&mut self, id: &str, said: &mut Vec<Said>) {
+        let Some(call) = self.calls.get_mut(id).filter(|call| call.stage == Stage::Hidden) else { return };
+        call.stage = Stage::Said;
+        let call =
+            ToolCall { call: id.to_owned(), tool: call.tool(), input: call.input(), parent_call: None };
+        self.conversation.call(call, said);
+    }
+
+    fn say_result(&mut self, id: &str, status: &str, said: &mut Vec<Said>) {
+        let Some(call) = self.calls.get_mut(id) else { return };
+        let content = shown::result(call.content.as_ref(), call.output.as_ref());
+        let is_error = status == "failed" || call.output.as_ref().is_some_and(shown::is_failure);
+        // What has been said is not kept.
+        *call = Call { stage: Stage::Returned, ..Call::default() };
+        let result = ToolResult { call: id.to_owned(), content, is_error, parent_call: None };
+        self.conversation.returned(result, said);
+    }
+
+    /// The turn ends: calls of which not all is known are said as far as they are.
+    pub(super) fn say_hidden_calls(&mut self, said: &mut Vec<Said>) {
+        let hidden = self.calls.iter().filter(|(_, call)| call.stage == Stage::Hidden);
+        for id in hidden.map(|(id, _)| id.clone()).collect::<Vec<_>>() {
+            self.say_call(&id, said);
+        }
+        self.calls.clear();
+    }
+}
+
+impl Call {
+    /// What an update does not have stays as it was.
+    fn take(&mut self, update: &ToolUpdate<'_>, begins: bool) {
+        if let Some(title) = fields::text(update.title) {
+            // Where a call begins without its input, its title can only be the name of the tool.
+            if begins && self.name.is_none() && is_name(&title) {
+                self.name = Some(title.clone().into_owned());
+            }
+            self.title = title.into_owned();
+        }
+        if let Some(name) = fields::text(update.name).filter(|name| !name.is_empty()) {
+            self.name = Some(name.into_owned());
+        }
+        if let Some(kind) = fields::text(update.kind) {
+            self.kind = kind.into_owned();
+        }
+        let keep = |field: &mut Option<JsonText>, raw: Raw<'_>| {
+            if let Some(raw) = raw {
+                *field = Some(JsonText::new_unchecked(raw.get()));
+            }
+        };
+        keep(&mut self.input, update.input.filter(|_| !is_nothing(update.input)));
+        keep(&mut self.locations, update.locations);
+        keep(&mut self.content, update.content);
+        keep(&mut self.output, update.output);
+    }
+
+    /// What the tool is called. Where the agent does not tell its name, the kind of it says more than the title,
+    /// which is about this one call.
+    fn tool(&self) -> String {
+        let kind = || Some(self.kind.clone()).filter(|kind| !matches!(kind.as_str(), "" | "other"));
+        let title = || Some(self.title.clone()).filter(|title| !title.is_empty());
+        self.name.clone().or_else(kind).or_else(title).unwrap_or_else(|| "tool".to_owned())
+    }
+
+    /// The input: a JSON object. Agents that keep it to themselves describe it.
+    fn input(&self) -> JsonText {
+        let fields = match &self.input {
+            Some(input) if input.as_str().starts_with('{') => return input.clone(),
+            Some(input) => vec![("input", Some(input.clone()))],
+            None => vec![
+                (
+                    "title",
+                    Some(&self.title).filter(|title| !title.is_empty()).map(|title| JsonText::string(title)),
+                ),
+                ("locations", self.locations.clone().filter(is_something)),
+                ("content", self.content.clone().filter(is_something)),
+            ],
+        };
+        let fields = fields.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        let fields: Vec<String> =
+            fields.map(|(name, value)| format!("\"{name}\":{}", value.as_str())).collect();
+        JsonText::new_unchecked(format!("{{{}}}", fields.join(",")))
+    }
+}
+
+fn is_something(list: &JsonText) -> bool {
+    list.as_str().starts_with('[') && !is_empty(list.as_str())
+}
+
+/// Whether there is no input in it.
+fn is_nothing(input: Raw<'_>) -> bool {
+    input.is_none_or(|input| is_empty(input.get()))
+}
+
+/// An object or a list with nothing in it.
+fn is_empty(json: &str) -> bool {
+    let inside = json.strip_prefix(['{', '[']).and_then(|rest| rest.strip_suffix(['}', ']']));
+    inside.is_some_and(|inside| inside.trim_ascii().is_empty())
+}
+
+/// `bash`, `web_fetch`, `mcp__files__read`: no sentence, no path.
+fn is_name(title: &str) -> bool {
+    !title.is_empty() && title.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+}

@@ -1,0 +1,347 @@
+//! The Agent Client Protocol, case by case, and read anew by other means than its parser.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::Format::Acp;
+use crate::fixtures::Recording;
+use crate::truth::{Truth, joined, with_surrogates_spelled};
+
+/// What a recording has said, as far as it was read.
+#[derive(Default)]
+pub(crate) struct AcpTruth {
+    truth: Truth,
+    is_loading: bool,
+    /// The message that goes on: its kind and id, and what it has said.
+    open: Option<(Value, Value, String)>,
+    calls: BTreeMap<String, Value>,
+    done: Vec<String>,
+    order: Vec<String>,
+}
+
+impl AcpTruth {
+    pub(crate) fn of(recording: &Recording) -> Truth {
+        let mut read = Self::default();
+        for line in recording.lines() {
+            let Ok(line) = serde_json::from_str::<Value>(&with_surrogates_spelled(line)) else { continue };
+            read.line(&line);
+        }
+        read.end(false);
+        for id in &read.order {
+            let (tool, input) = called(&read.calls[id]);
+            read.truth.calls.push((id.clone(), tool, input));
+        }
+        read.truth
+    }
+
+    fn line(&mut self, line: &Value) {
+        match (line["tokenrail"].as_str(), line["method"].as_str()) {
+            (Some("sent"), Some("session/load")) => self.is_loading = true,
+            (Some("sent"), Some("session/prompt")) => self.is_loading = false,
+            (_, Some("session/update")) if !self.is_loading => self.update(&line["params"]["update"]),
+            (_, Some("session/request_permission")) => self.call(&line["params"]["toolCall"], true),
+            _ => {}
+        }
+        if let Some(reason) = line["result"]["stopReason"].as_str() {
+            self.end(!matches!(reason, "cancelled"));
+        }
+    }
+
+    fn update(&mut self, update: &Value) {
+        let kind = &update["sessionUpdate"];
+        match kind.as_str().unwrap() {
+            "agent_message_chunk" | "agent_thought_chunk" => {
+                let (text, id) = (update["content"]["text"].as_str().unwrap(), &update["messageId"]);
+                if !matches!(&self.open, Some((open, open_id, _)) if open == kind && open_id == id) {
+                    self.end(true);
+                    self.open = Some((kind.clone(), id.clone(), String::new()));
+                }
+                self.open.as_mut().unwrap().2.push_str(text);
+            }
+            "tool_call" | "tool_call_update" => self.call(update, false),
+            _ => {}
+        }
+    }
+
+    fn call(&mut self, update: &Value, is_question: bool) {
+        self.end(true);
+        let id = update["toolCallId"].as_str().unwrap().to_owned();
+        if self.done.contains(&id) {
+            return;
+        }
+        if !self.order.contains(&id) {
+            self.order.push(id.clone());
+        }
+        let known = self.calls.entry(id.clone()).or_insert_with(|| json!({ "first": update }));
+        // What is asked is sometimes told in other words.
+        if !is_question || known["rawInput"].is_null() {
+            for (name, value) in update.as_object().unwrap() {
+                if *name != "rawInput" || value.as_object().is_none_or(|input| !input.is_empty()) {
+                    known[name] = value.clone();
+                }
+            }
+        }
+        if matches!(update["status"].as_str(), Some("completed" | "failed")) {
+            let content = given(known);
+            self.truth.results.push((id.clone(), content));
+            self.done.push(id);
+        }
+    }
+
+    fn end(&mut self, is_complete: bool) {
+        let Some((kind, _, said)) = self.open.take() else { return };
+        let said = joined(&said);
+        if said.is_empty() {
+            return;
+        }
+        let words = if kind == "agent_message_chunk" { (said, String::new()) } else { (String::new(), said) };
+        if is_complete { &mut self.truth.messages } else { &mut self.truth.open }.push(words);
+    }
+}
+
+/// The tool, and what it was called with.
+fn called(known: &Value) -> (String, Value) {
+    let first = &known["first"];
+    let is_word = |title: &&str| title.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
+    let begins = first["sessionUpdate"] == "tool_call" && first["status"] == "pending";
+    let title = first["title"].as_str();
+    let by_title = title.filter(|_| begins).filter(is_word);
+    let kind = first["kind"].as_str().filter(|kind| *kind != "other");
+    let tool = known["name"].as_str().or(by_title).or(kind).or(title).unwrap().to_owned();
+    if !known["rawInput"].is_null() {
+        return (tool, known["rawInput"].clone());
+    }
+    let mut input = json!({ "title": first["title"] });
+    for name in ["locations", "content"] {
+        if first[name].as_array().is_some_and(|list| !list.is_empty()) {
+            input[name] = first[name].clone();
+        }
+    }
+    (tool, input)
+}
+
+/// What came back.
+fn given(known: &Value) -> Value {
+    let pieces = known["content"].as_array().cloned().unwrap_or_default();
+    let has_change = pieces.iter().any(|piece| piece["type"] == "diff");
+    if known["rawOutput"].is_string() && !has_change {
+        return known["rawOutput"].clone();
+    }
+    if pieces.is_empty() {
+        return if known["rawOutput"].is_null() { json!("") } else { known["rawOutput"].clone() };
+    }
+    let texts = pieces.iter().map(|piece| match piece["type"].as_str().unwrap() {
+        "content" => piece["content"]["text"].as_str().unwrap().to_owned(),
+        _ => change(piece),
+    });
+    json!(texts.collect::<Vec<_>>().join("\n"))
+}
+
+fn change(piece: &Value) -> String {
+    let lines =
+        |text: &Value| text.as_str().unwrap_or_default().lines().map(str::to_owned).collect::<Vec<_>>();
+    let (old, new) = (lines(&piece["oldText"]), lines(&piece["newText"]));
+    let shorter = old.len().min(new.len());
+    let before = (0..shorter).find(|at| old[*at] != new[*at]).unwrap_or(shorter);
+    let rest = shorter - before;
+    let is_other = |at: &usize| old[old.len() - 1 - at] != new[new.len() - 1 - at];
+    let after = (0..rest).find(is_other).unwrap_or(rest);
+    let removed = old[before..old.len() - after].iter().map(|line| format!("-{line}"));
+    let added = new[before..new.len() - after].iter().map(|line| format!("+{line}"));
+    let head = format!("{}, from line {}", piece["path"].as_str().unwrap(), before + 1);
+    std::iter::once(head).chain(removed).chain(added).collect::<Vec<_>>().join("\n")
+}
+
+/// A line with an update.
+fn update(update: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"s","update":{update}}}}}"#)
+}
+
+fn said(kind: &str, text: &str) -> String {
+    update(&format!(r#"{{"sessionUpdate":"{kind}","content":{{"type":"text","text":"{text}"}}}}"#))
+}
+
+fn sent(id: u64, method: &str) -> String {
+    format!(r#"{{"tokenrail":"sent","id":{id},"method":"{method}"}}"#)
+}
+
+fn prompt_answered(result: &str) -> [String; 2] {
+    [sent(7, "session/prompt"), format!(r#"{{"jsonrpc":"2.0","id":7,"result":{result}}}"#)]
+}
+
+fn refused(method: &str, error: &str) -> [String; 2] {
+    [sent(7, method), format!(r#"{{"jsonrpc":"2.0","id":7,"error":{error}}}"#)]
+}
+
+#[test]
+fn a_message_ends_where_another_kind_or_id_or_a_tool_call_begins() {
+    let with_id = |id: &str, text: &str| {
+        let content = format!(r#""content":{{"type":"text","text":"{text}"}}"#);
+        update(&format!(r#"{{"sessionUpdate":"agent_message_chunk","messageId":"{id}",{content}}}"#))
+    };
+    let lines = [
+        said("agent_thought_chunk", "a"),
+        said("agent_message_chunk", "b"),
+        said("agent_message_chunk", "c"),
+        with_id("m", "d"),
+        with_id("n", "e"),
+        update(r#"{"sessionUpdate":"tool_call","toolCallId":"c","title":"t","status":"in_progress"}"#),
+        with_id("n", "f"),
+    ];
+    let expected = [
+        "session s",
+        r#"0.0 thinks "a""#,
+        "0 end complete",
+        r#"1.0 text "b""#,
+        r#"1.0 text "c""#,
+        "1 end complete",
+        r#"2.0 text "d""#,
+        "2 end complete",
+        r#"3.0 text "e""#,
+        "3 end complete",
+        r#"4 message complete + use c t {"title":"t"}"#,
+        r#"call c t {"title":"t"}"#,
+        r#"5.0 text "f""#,
+    ];
+    Acp.check(&lines, &expected);
+}
+
+#[test]
+fn a_tool_call_is_said_when_its_input_is_there_and_once() {
+    let call = |rest: &str| update(&format!(r#"{{"toolCallId":"c",{rest}}}"#));
+    let lines = [
+        call(
+            r#""sessionUpdate":"tool_call","title":"Terminal","name":"Bash","status":"pending","rawInput":{}"#,
+        ),
+        call(r#""sessionUpdate":"tool_call_update","rawInput":{"a":1}"#),
+        call(r#""sessionUpdate":"tool_call_update","rawInput":{"a":1,"b":2}"#),
+        update(r#"{"sessionUpdate":"usage_update","used":1,"size":2}"#),
+        call(r#""sessionUpdate":"tool_call_update","rawInput":{"other":3}"#),
+        call(r#""sessionUpdate":"tool_call_update","status":"failed","rawOutput":"no""#),
+        call(r#""sessionUpdate":"tool_call_update","status":"completed","rawOutput":"yes""#),
+    ];
+    let said = Acp.parse(lines.iter().map(String::as_bytes));
+    let seen = crate::pump::pump(&said);
+    assert_eq!(seen.calls.len(), 1);
+    assert_eq!((seen.calls[0].tool.as_str(), seen.calls[0].input.as_str()), ("Bash", r#"{"a":1,"b":2}"#));
+    assert_eq!(seen.results.len(), 1);
+    assert_eq!((seen.results[0].content.as_str(), seen.results[0].is_error), (r#""no""#, true));
+}
+
+#[test]
+fn a_call_that_was_only_asked_for_is_said_and_keeps_the_agent_busy() {
+    let asked = r#"{"id":0,"method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"c","title":"ls","kind":"execute"}}}"#;
+    let question = r#"{"tokenrail":"permission_request","requestId":"1-1","toolName":"execute","input":{},"options":[]}"#;
+    let resolved = r#"{"tokenrail":"permission_resolved","requestId":"1-1","by":"user"}"#;
+    let done = update(r#"{"sessionUpdate":"tool_call_update","toolCallId":"c","status":"completed"}"#);
+    let busy = |lines: &[&str]| Acp.activity(lines.iter().map(|line| line.as_bytes())).tool_running;
+    assert!(busy(&[question]) && !busy(&[question, resolved]));
+    assert!(busy(&[asked, question, resolved]) && !busy(&[asked, question, resolved, &done]));
+}
+
+#[test]
+fn what_a_session_was_before_is_not_said_again() {
+    let lines = [
+        sent(1, "session/load"),
+        said("user_message_chunk", "old question"),
+        said("agent_message_chunk", "old answer"),
+        r#"{"jsonrpc":"2.0","id":1,"result":null}"#.to_owned(),
+        said("agent_thought_chunk", "told late"),
+        update(r#"{"sessionUpdate":"tool_call","toolCallId":"c","title":"t","status":"completed"}"#),
+        update(r#"{"sessionUpdate":"current_mode_update","currentModeId":"plan"}"#),
+        sent(2, "session/prompt"),
+        said("agent_message_chunk", "new"),
+    ];
+    let mode = r#"notice current_mode_update {"sessionUpdate":"current_mode_update","currentModeId":"plan"}"#;
+    let said = Acp.parse(lines.iter().map(String::as_bytes));
+    let rendered = crate::rendering::Rendering { text_max: 1000 }.each(&said);
+    assert_eq!(rendered.len(), 3, "{rendered:?}");
+    assert!(mode.starts_with(&rendered[1]) && rendered[2] == r#"0.0 text "new""#, "{rendered:?}");
+}
+
+#[test]
+fn what_comes_after_the_end_begins_no_turn() {
+    let mut lines = prompt_answered(r#"{"stopReason":"end_turn"}"#).to_vec();
+    lines.push(said("agent_message_chunk", "too late"));
+    lines.push(update(r#"{"sessionUpdate":"tool_call","toolCallId":"c","status":"in_progress"}"#));
+    let expected =
+        ["usage end_turn {}", r#"close """#, "session s", "notice agent_message_chunk", "notice tool_call"];
+    Acp.check(&lines, &expected);
+}
+
+#[test]
+fn the_reason_for_which_the_agent_stops_is_how_the_turn_ends() {
+    for (reason, error) in [
+        ("end_turn", None),
+        ("something_new", None),
+        ("max_tokens", Some("invalid_request")),
+        ("max_turn_requests", Some("invalid_request")),
+        ("refusal", Some("invalid_request")),
+        ("cancelled", Some("unknown")),
+    ] {
+        let lines = prompt_answered(&format!(r#"{{"stopReason":"{reason}"}}"#));
+        let said = Acp.parse(lines.iter().map(String::as_bytes));
+        let Some(tokenrail_domain::Said::Close(close)) = said.last() else { panic!("{said:?}") };
+        assert_eq!(close.error.as_ref().map(|error| error.class.as_str()), error, "{reason}");
+        assert_eq!(close.interrupted, reason == "cancelled", "{reason}");
+    }
+}
+
+#[test]
+fn errors_are_classed_by_code_then_by_text() {
+    for (error, class) in [
+        (r#"{"code":-32000,"message":"Authentication required"}"#, "authentication"),
+        (r#"{"code":-32002,"message":"no session"}"#, "invalid_request"),
+        (r#"{"code":429,"message":"x"}"#, "rate_limit"),
+        (r#"{"code":-32603,"message":"Internal error","data":{"details":"Overloaded"}}"#, "overloaded"),
+        (r#"{"code":-32603,"message":"Internal error","data":"fetch failed"}"#, "network"),
+        (r#"{"code":-32603}"#, "unknown"),
+        ("7", "unknown"),
+    ] {
+        let lines = refused("session/prompt", error);
+        let said = Acp.parse(lines.iter().map(String::as_bytes));
+        let Some(tokenrail_domain::Said::Close(close)) = said.last() else { panic!("{error}: {said:?}") };
+        assert_eq!(close.error.as_ref().unwrap().class.as_str(), class, "{error}");
+    }
+}
+
+#[test]
+fn an_error_is_the_end_only_where_there_is_no_turn_without_an_answer() {
+    Acp.check(&refused("session/set_mode", r#"{"code":1}"#), &["notice control_error"]);
+    Acp.check(&refused("session/new", r#"{"code":-32000}"#), &[]);
+    let ended = refused("session/set_model", r#"{"code":-32602,"message":"no such model"}"#);
+    let said = Acp.parse(ended.iter().map(String::as_bytes));
+    assert!(matches!(said.last(), Some(tokenrail_domain::Said::Close(_))), "{said:?}");
+}
+
+#[test]
+fn what_is_not_known_is_a_notice() {
+    let lines = [
+        update(r#"{"sessionUpdate":"from_the_future"}"#),
+        r#"{"method":"_own/thing","params":{}}"#.to_owned(),
+        r#"{"id":1,"method":"terminal/create","params":{}}"#.to_owned(),
+        update(r#"{"sessionUpdate":"plan","entries":[]}"#),
+        r#"{"id":99,"result":{}}"#.to_owned(),
+        r#"{"jsonrpc":"2.0"}"#.to_owned(),
+    ];
+    let expected = [
+        "session s",
+        "notice from_the_future",
+        "notice _own/thing",
+        "notice terminal/create",
+        "notice todo_list",
+        "notice control_error",
+        "notice untyped",
+    ];
+    Acp.check(&lines, &expected);
+}
+
+#[test]
+fn what_is_no_text_is_a_message_of_its_own() {
+    let picture = r#"{"type":"image","data":"AA==","mimeType":"image/png"}"#;
+    let line = update(&format!(r#"{{"sessionUpdate":"agent_message_chunk","content":{picture}}}"#));
+    let seen =
+        crate::pump::pump(&Acp.parse([said("agent_message_chunk", "See:").as_bytes(), line.as_bytes()]));
+    assert_eq!(seen.messages.len(), 2);
+}

@@ -1,0 +1,181 @@
+//! The Agent Client Protocol, version 1: JSON-RPC over lines.
+//!
+//! | module | what it is |
+//! | --- | --- |
+//! | [`session`] | how a session begins, or goes on, with the model that is asked for |
+//! | [`permission`] | the agent's questions |
+//! | [`login`] | ways to log in that need nobody |
+//! | [`files`] | the agent's requests for files, in the folder that it works in and nowhere else |
+//! | [`messages`] | what is said, in the words of the protocol |
+
+mod files;
+mod login;
+mod messages;
+mod permission;
+mod session;
+
+use serde_json::value::RawValue;
+
+use self::files::Files;
+use self::login::Login;
+use self::messages::{Initialize, Initialized, Prompt, Session, Stopped};
+use self::permission::Permissions;
+use super::conversation::{Choice, Conversation, Outbox};
+use super::opening::Opening;
+use super::rpc::{Incoming, Kind, METHOD_NOT_FOUND, Rpc, text};
+
+const VERSION: u64 = 1;
+/// There is no login, or not any more.
+const LOGIN_REQUIRED: i64 = -32000;
+/// The request was taken back.
+const CANCELLED: i32 = -32800;
+
+/// One turn of an agent. Its standard input is closed when the prompt is answered: then it ends by itself.
+#[derive(Debug)]
+pub(super) struct AcpConversation {
+    opening: Opening,
+    rpc: Rpc,
+    files: Files,
+    permissions: Permissions,
+    login: Login,
+    /// What the agent offers for a session that there was before.
+    can_load: bool,
+    can_resume: bool,
+    /// Empty as long as it is not known.
+    session: String,
+    stage: Stage,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// Before the prompt.
+    Beginning,
+    Prompted,
+    Cancelled,
+}
+
+impl AcpConversation {
+    pub(super) fn new(opening: Opening) -> Self {
+        let file_bytes = opening.files.then_some(opening.limits.file_bytes);
+        Self {
+            files: Files::new(&opening.cwd, file_bytes),
+            opening,
+            rpc: Rpc::default(),
+            permissions: Permissions::default(),
+            login: Login::default(),
+            can_load: false,
+            can_resume: false,
+            session: String::new(),
+            stage: Stage::Beginning,
+        }
+    }
+
+    fn answered(&mut self, method: &'static str, line: &Incoming<'_>, out: &mut Outbox) {
+        // Either the prompt is answered, or there will be none.
+        if self.stage == Stage::Cancelled {
+            out.over = true;
+            return;
+        }
+        if let Some(error) = line.error {
+            return self.refused(method, error, out);
+        }
+        match method {
+            "initialize" => self.initialized(&line.result(), out),
+            "authenticate" => self.begin_session(out),
+            "session/new" | "session/load" | "session/resume" => {
+                self.session_begun(method, &line.result(), out);
+            }
+            "session/prompt" => out.over = true,
+            // The model is set, or the session is loaded.
+            _ => self.prompt(out),
+        }
+    }
+
+    fn initialized(&mut self, answer: &Initialized<'_>, out: &mut Outbox) {
+        if answer.version() != Some(VERSION) {
+            let text = "the agent does not speak version 1 of the Agent Client Protocol".to_owned();
+            return out.fail("protocol", "version_unsupported", text);
+        }
+        (self.can_load, self.can_resume) = answer.sessions();
+        self.login = Login::of(&answer.methods());
+        self.begin_session(out);
+    }
+
+    /// The agent has answered with an error. The parser reads which.
+    fn refused(&mut self, method: &'static str, error: &RawValue, out: &mut Outbox) {
+        match method {
+            "session/new" | "session/load" | "session/resume" => self.session_refused(error, out),
+            // All that was wanted of it is its answer.
+            "session/set_mode" => self.prompt(out),
+            _ => out.over = true,
+        }
+    }
+
+    fn prompt(&mut self, out: &mut Outbox) {
+        self.stage = Stage::Prompted;
+        let prompt = Prompt::new(&self.session, &self.opening.prompt);
+        self.rpc.request("session/prompt", prompt, out);
+    }
+
+    fn asked(&mut self, id: &RawValue, method: &str, line: &Incoming<'_>, out: &mut Outbox) {
+        match method {
+            "session/request_permission" => {
+                let is_cancelled = self.stage == Stage::Cancelled;
+                self.permissions.asked(id, &line.params(), is_cancelled, out);
+            }
+            "fs/read_text_file" => self.files.read(id, &line.params(), out),
+            "fs/write_text_file" => self.files.write(id, &line.params(), out),
+            _ => Rpc::refuse(id, METHOD_NOT_FOUND, format!("Method not found: {method}"), out),
+        }
+    }
+
+    fn told(&mut self, method: &str, line: &Incoming<'_>, out: &mut Outbox) {
+        if method == "$/cancel_request" {
+            let stopped: Stopped<'_> = line.params();
+            if let Some(id) = stopped.request.filter(|id| self.permissions.withdraw(id)) {
+                Rpc::refuse(id, CANCELLED, "Request cancelled", out);
+                out.withdrawn.push(id.get().to_owned());
+            }
+        }
+    }
+}
+
+impl Conversation for AcpConversation {
+    fn open(&mut self, out: &mut Outbox) {
+        let initialize = Initialize::new(VERSION, self.opening.files);
+        self.rpc.request("initialize", initialize, out);
+    }
+
+    fn line(&mut self, line: &[u8], out: &mut Outbox) {
+        let Some(line) = Incoming::read(line) else { return };
+        match self.rpc.kind(&line) {
+            Kind::Answer(method) => self.answered(method, &line, out),
+            Kind::Request { id, method } => self.asked(id, &method, &line, out),
+            Kind::Notification(method) => self.told(&method, &line, out),
+            Kind::Other => {}
+        }
+    }
+
+    fn answer(&mut self, question: &str, choice: &Choice, out: &mut Outbox) {
+        self.permissions.settle(question, choice, out);
+    }
+
+    fn cancel(&mut self, out: &mut Outbox) {
+        // Where there is no prompt there is nothing to be cancelled.
+        out.over |= self.stage == Stage::Beginning;
+        if self.stage == Stage::Prompted {
+            Rpc::notify("session/cancel", Some(Session { session_id: &self.session }), out);
+        }
+        self.stage = Stage::Cancelled;
+    }
+}
+
+/// The code and the message of an error.
+fn error_of(error: &RawValue) -> (i64, String) {
+    let error: messages::Failure<'_> = super::rpc::read(Some(error));
+    let code = error.code.and_then(|code| code.get().parse().ok()).unwrap_or(0);
+    (code, text(error.message).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests;

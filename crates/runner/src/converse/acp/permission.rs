@@ -1,0 +1,143 @@
+//! The agent's questions whether it may do something.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::messages::{AskPermission, AskedToolCall};
+use crate::converse::conversation::{Choice, Outbox, Question};
+use crate::converse::own_line::{Choosable, OptionKind};
+use crate::converse::rpc::{Rpc, read, text};
+
+/// The questions without an answer, by their keys: the id of the request, as it was written.
+#[derive(Debug, Default)]
+pub(super) struct Permissions(BTreeMap<String, Asked>);
+
+#[derive(Debug)]
+struct Asked {
+    id: Box<RawValue>,
+    /// The option that says no, where there is one.
+    reject: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Answer<'a> {
+    outcome: Outcome<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "outcome", rename_all = "lowercase", rename_all_fields = "camelCase")]
+enum Outcome<'a> {
+    Selected { option_id: &'a str },
+    Cancelled,
+}
+
+/// What is to be done, where the agent keeps the input to itself.
+#[derive(Serialize)]
+struct Described<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    input: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    locations: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content: Option<&'a RawValue>,
+}
+
+impl Permissions {
+    pub(super) fn asked(
+        &mut self,
+        id: &RawValue,
+        request: &AskPermission<'_>,
+        is_cancelled: bool,
+        out: &mut Outbox,
+    ) {
+        let options: Vec<Choosable> = request
+            .options()
+            .iter()
+            .filter_map(|option| {
+                let id = text(option.option_id)?;
+                let kind = kind_of(&text(option.kind).unwrap_or_default());
+                Some(Choosable::new(&id, &text(option.name).unwrap_or_else(|| id.clone()), kind))
+            })
+            .collect();
+        if is_cancelled || options.is_empty() {
+            return Rpc::reply(id, Answer { outcome: Outcome::Cancelled }, out);
+        }
+        let rejects = |wanted| options.iter().find(|option| option.kind == wanted);
+        let reject = rejects(OptionKind::RejectOnce).or_else(|| rejects(OptionKind::RejectAlways));
+        let asked = Asked { id: id.to_owned(), reject: reject.map(|option| option.option_id.clone()) };
+        let key = id.get().to_owned();
+        self.0.insert(key.clone(), asked);
+        let call: AskedToolCall<'_> = read(request.tool_call);
+        out.asked.push(Question {
+            key,
+            tool_call_id: text(call.tool_call_id),
+            tool_name: name_of(&call),
+            input: input_of(&call),
+            options,
+        });
+    }
+
+    pub(super) fn settle(&mut self, question: &str, choice: &Choice, out: &mut Outbox) {
+        let Some(Asked { id, reject }) = self.0.remove(question) else { return };
+        let option_id = match choice {
+            Choice::Option(option) => Some(option),
+            // For the agent, only a turn that is cancelled goes without an option.
+            Choice::Dismissed => reject.as_ref(),
+            Choice::TurnCancelled => None,
+        };
+        let outcome = option_id.map_or(Outcome::Cancelled, |option_id| Outcome::Selected { option_id });
+        Rpc::reply(&id, Answer { outcome }, out);
+    }
+
+    /// Whether it was open.
+    pub(super) fn withdraw(&mut self, id: &RawValue) -> bool {
+        self.0.remove(id.get()).is_some()
+    }
+}
+
+fn kind_of(kind: &str) -> OptionKind {
+    match kind {
+        "allow_once" => OptionKind::AllowOnce,
+        "allow_always" => OptionKind::AllowAlways,
+        "reject_always" => OptionKind::RejectAlways,
+        // What is not known is not taken for a yes.
+        _ => OptionKind::RejectOnce,
+    }
+}
+
+/// What the parser calls the tool, too.
+fn name_of(call: &AskedToolCall<'_>) -> String {
+    let given = |raw| text(raw).filter(|name| !name.is_empty());
+    let kind = || given(call.kind).filter(|kind| kind != "other");
+    given(call.name).or_else(kind).or_else(|| given(call.title)).unwrap_or_else(|| "tool".to_owned())
+}
+
+/// The input as an object; where there is none, what the agent shows of it.
+fn input_of(call: &AskedToolCall<'_>) -> Box<RawValue> {
+    let input = call.raw_input.filter(|input| !is_empty(input));
+    if let Some(object) = input.filter(|input| input.get().starts_with('{')) {
+        return object.to_owned();
+    }
+    let shown = |raw: Option<&'_ RawValue>| {
+        raw.filter(|raw| input.is_none() && !is_empty(raw)).map(ToOwned::to_owned)
+    };
+    let (title, locations, content) = (shown(call.title), shown(call.locations), shown(call.content));
+    let described = Described {
+        input,
+        title: title.as_deref(),
+        locations: locations.as_deref(),
+        content: content.as_deref(),
+    };
+    to_raw_value(&described).unwrap_or_else(|_| RawValue::NULL.to_owned())
+}
+
+/// `null`, and an object, a list or a string with nothing in it.
+fn is_empty(raw: &RawValue) -> bool {
+    let json = raw.get();
+    let inside = json.get(1..json.len().saturating_sub(1)).unwrap_or_default();
+    json == "null" || (json.starts_with(['{', '[', '"']) && inside.trim_ascii().is_empty())
+}

@@ -1,0 +1,46 @@
+//! Real agents of the Agent Client Protocol that are nothing but that: `claude-agent-acp`. Those that have other formats
+//! too are where those are.
+
+use serde_json::{Value, json};
+
+use crate::real_agents::{Agent, fetched, stories};
+use crate::real_clients::{clients, node};
+use crate::real_questions::questions;
+
+const CLAUDE_AGENT_ACP: Agent = Agent {
+    kind: "claude-agent-acp",
+    settings: "runner = \"acp\"",
+    program: || {
+        vec![
+            node(&clients()),
+            fetched("claude-acp", &["@agentclientprotocol/claude-agent-acp/dist/index.js"]),
+        ]
+    },
+    files: |_| {
+        let permissions = json!({ "allow": ["Bash(echo:*)"], "defaultMode": "default" });
+        vec![(".claude/settings.json", json!({ "permissions": permissions }).to_string())]
+    },
+    environment: |url| {
+        let set = |name, value: &str| (name, value.to_owned());
+        vec![
+            set("ANTHROPIC_BASE_URL", url),
+            set("ANTHROPIC_API_KEY", "dummy"),
+            set("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
+            set("DISABLE_AUTOUPDATER", "1"),
+            set("DISABLE_ERROR_REPORTING", "1"),
+            set("DISABLE_TELEMETRY", "1"),
+            // Without it, it does not run for the user that containers have.
+            set("IS_SANDBOX", "1"),
+        ]
+    },
+    shell,
+    in_pieces: true,
+    tells_results: true,
+};
+
+fn shell(command: &str) -> (&'static str, Value) {
+    ("Bash", json!({ "command": command, "description": "Try it" }))
+}
+
+stories!(CLAUDE_AGENT_ACP);
+questions!(CLAUDE_AGENT_ACP, shell);
