@@ -1,6 +1,8 @@
 //! What was answered, or has begun, is done: also when the server is killed in the middle of it.
 
 use std::fs;
+use std::io::Write as _;
+use std::path::Path;
 use std::time::Duration;
 
 use reqwest::Method;
@@ -27,6 +29,19 @@ fn ends(events: &[Value]) -> Vec<(String, Value)> {
     ends.map(|(name, event)| (name.to_owned(), event["metadata"]["outcome"].clone())).collect()
 }
 
+/// Writes to a FIFO whose reader may have ended already.
+fn tell(fifo: &Path, command: &str) {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let nonblock = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+    match fs::OpenOptions::new().write(true).custom_flags(nonblock).open(fifo) {
+        Ok(mut fifo) => fifo.write_all(command.as_bytes()).unwrap(),
+        Err(error) => {
+            let no_reader = rustix::io::Errno::NXIO.raw_os_error();
+            assert_eq!(error.raw_os_error(), Some(no_reader), "{error}");
+        }
+    }
+}
+
 /// A cancel is answered, and the server killed at once; it starts again when the agent has ended, or before.
 async fn cancel_and_die(mode: &str, wait_for_end: bool) {
     let mut server = TestServer::start_with(&(fake_config() + SLOW));
@@ -39,7 +54,7 @@ async fn cancel_and_die(mode: &str, wait_for_end: bool) {
     if wait_for_end {
         // What the server tells the supervisor; it may have died before or after that.
         let control = server.data_dir().join(format!("runs/{id}-1/control"));
-        fs::write(control, "cancel 4000 2000\n").unwrap();
+        tell(&control, "cancel 4000 2000\n");
         until_gone(&id).await;
     }
     server.start_again();

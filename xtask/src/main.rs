@@ -39,8 +39,7 @@ const HELP: &str = "\
 cargo xtask COMMAND
 
   test [--only NAME]  run every test: fetches what the tests need, builds, runs, and ends with a table.
-                      NAME: only the tests whose path contains it. What waits runs beside what computes, and what
-                      measures runs alone: a part that has company prints all at once, when it has ended
+                      NAME: only the tests whose path contains it
   lint                formatting, clippy, layers, tidy, supply
   layers              which crate may use which: see docs/ARCHITECTURE.md
   tidy                names, lengths, migrations, links, problem codes
@@ -49,8 +48,8 @@ cargo xtask COMMAND
   crash [--kills N]   build, kill a server under load N times (150), and judge what its readers have seen
   soak [--minutes N]  build, and have everything at once with light faults, for N minutes (10): nothing may grow
   web [check | test | screenshots | measure]
-                      build the page into crates/web/page/dist, for which Node is needed; check: build it elsewhere,
-                      and fail if what is there is another one; test: and run the tests of the page and of the client library;
+                      build the page into crates/web/page/dist, for which Node is needed; check: and fail if it was
+                      another one before; test: and run the tests of the page and of the client library;
                       screenshots: take the pictures of docs/screenshots again; measure: how quick the page is
   planted-bugs        build with known bugs, and see that the simulation finds each of them
   fuzz [TARGET] [--seconds N]

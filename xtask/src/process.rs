@@ -1,8 +1,8 @@
 //! Runs other programs: in the open, or within a time limit.
 
 use std::ffi::OsStr;
-use std::io::{BufRead, BufReader, PipeReader};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::io::{BufRead, BufReader};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
@@ -45,8 +45,8 @@ pub(crate) fn output(what: &str, command: &mut Command) -> Result<String, Failur
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// As [`step`], but shows each line of all that it prints to `see` alone. It is ended, with all that it has started,
-/// when it takes longer than `limit`. A program that ran and failed is an answer here, not an error.
+/// As [`step`], and shows each line of standard output to `see` too. It is ended, with all that it has started, when
+/// it takes longer than `limit`. A program that ran and failed is an answer here, not an error.
 pub(crate) fn watched(
     limit: Duration,
     what: &str,
@@ -54,7 +54,7 @@ pub(crate) fn watched(
     mut see: impl FnMut(&str),
 ) -> Result<ExitStatus, Failure> {
     println!("==> {what}");
-    let (output, mut child) = spoken(command).map_err(|error| not_started(command, &error))?;
+    let mut child = command.stdout(Stdio::piped()).spawn().map_err(|error| not_started(command, &error))?;
     let (pid, (ended, end)) = (child.id(), mpsc::channel::<()>());
     let guard = std::thread::spawn(move || {
         let late = end.recv_timeout(limit) == Err(RecvTimeoutError::Timeout);
@@ -63,9 +63,13 @@ pub(crate) fn watched(
         }
         late
     });
-    for line in BufReader::new(output).split(b'\n') {
-        let line = line.map_err(|error| Failure::new(format!("cannot read from {what}: {error}")))?;
-        see(&String::from_utf8_lossy(&line));
+    if let Some(output) = child.stdout.take() {
+        for line in BufReader::new(output).split(b'\n') {
+            let line = line.map_err(|error| Failure::new(format!("cannot read from {what}: {error}")))?;
+            let line = String::from_utf8_lossy(&line);
+            println!("{line}");
+            see(&line);
+        }
     }
     let status = child.wait().map_err(|error| Failure::new(format!("cannot wait for {what}: {error}")))?;
     drop(ended);
@@ -73,32 +77,6 @@ pub(crate) fn watched(
         Ok(false) => Ok(status),
         _ => Err(Failure::new(format!("{what}: not done after {} s", limit.as_secs()))),
     }
-}
-
-/// Starts a program with one pipe for both of its outputs, so that they stay in order.
-fn spoken(command: &mut Command) -> std::io::Result<(PipeReader, Child)> {
-    let (reader, writer) = std::io::pipe()?;
-    command.stdout(writer.try_clone()?).stderr(writer);
-    let child = command.spawn();
-    // The end of the output is seen when nobody can write any more, and the command keeps what it has been given.
-    command.stdout(Stdio::null()).stderr(Stdio::null());
-    Ok((reader, child?))
-}
-
-/// The same at the lowest priority: it gets what others leave of the processors.
-pub(crate) fn yielding(command: &Command) -> Command {
-    let mut yielding = Command::new("nice");
-    yielding.args(["-n", "19"]).arg(command.get_program()).args(command.get_args()).stdin(Stdio::null());
-    if let Some(folder) = command.get_current_dir() {
-        yielding.current_dir(folder);
-    }
-    for (name, value) in command.get_envs() {
-        match value {
-            Some(value) => yielding.env(name, value),
-            None => yielding.env_remove(name),
-        };
-    }
-    yielding
 }
 
 /// Kills a process and its descendants: tests that hang are children of the program that was started.
@@ -167,11 +145,10 @@ mod tests {
     #[test]
     fn each_line_is_seen_and_a_failure_is_an_answer() {
         let mut seen = Vec::new();
-        let status =
-            watched(LONG, "lines", &mut shell("echo one; echo two >&2; printf three; exit 1"), |line| {
-                seen.push(line.to_owned());
-            });
-        assert_eq!(seen, ["one", "two", "three"]);
+        let status = watched(LONG, "lines", &mut shell("echo one; printf two; exit 1"), |line| {
+            seen.push(line.to_owned());
+        });
+        assert_eq!(seen, ["one", "two"]);
         assert!(!status.unwrap().success());
     }
 
@@ -187,14 +164,6 @@ mod tests {
         let failure = watched(Duration::from_secs(1), "hanging", &mut hanging, |_| {}).unwrap_err();
         // The output would stay open as long as the child lives.
         assert_eq!(failure.0, "hanging: not done after 1 s");
-    }
-
-    #[test]
-    fn what_yields_is_the_same_command_at_the_lowest_priority() {
-        let mut command = shell("nice; pwd; echo $SAID $HOME");
-        command.current_dir("/").env("SAID", "it").env_remove("HOME");
-        let printed = output("yielding", &mut yielding(&command)).unwrap();
-        assert_eq!(printed, "19\n/\nit\n");
     }
 
     #[test]

@@ -1,27 +1,16 @@
 //! Runs every test of the project, and says at the end what has run and what has not.
 
 mod foreign;
-mod lanes;
-mod tally;
 
 use std::path::Path;
 use std::process::Command;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::{Failure, claude, process, tools, web};
 use foreign::{BROWSER_TESTS, Foreign, foreign};
-use lanes::{Company, Log, Part, Row};
-use tally::{Outcome, counted, counted_by_vitest, not_run};
 
 /// In the path of each test that mounts a file system.
 const MOUNT_TESTS: &str = "with_a_small_disk";
-
-/// The tests that only compute: a row's name, the test program, and what is in the paths of its long tests.
-const COMPUTING: [(&str, &str, &str); 2] =
-    [("simulation", "simulation", "sweep::fresh_seeds"), ("fuzz", "fuzz", "replay::bad_")];
-
-/// How many of the other tests at once: those of security and of the whole system wait a lot.
-const TESTS_AT_ONCE: &str = "4";
 
 /// The tests that take minutes, by what is in their paths, and how many of them at once. Each part has a run of its
 /// own, so that nothing else uses the machine: a thousand clients need both of its processors.
@@ -31,9 +20,6 @@ const LONG_TESTS: [(&str, &str, &str); 4] = [
     ("load", "load::", "1"),
     ("soak", "soak::", "1"),
 ];
-
-/// Done in half a minute, beside others.
-const SHORT: Company = Company::Others { about_s: 0 };
 
 /// Tests that can be made longer, each by a variable.
 pub(crate) const KILLS: Longer = Longer { test: "real_crashes::kill_loop", variable: "TOKENRAIL_TEST_KILLS" };
@@ -49,6 +35,28 @@ pub(crate) enum Which {
     All,
     /// Those whose path contains this.
     Only(String),
+}
+
+/// How one part of the tests went.
+#[derive(Debug, PartialEq)]
+enum Outcome {
+    Passed { tests: u64 },
+    Failed { reason: String },
+    NotRun { reason: String },
+}
+
+struct Row {
+    what: &'static str,
+    outcome: Outcome,
+    took: Duration,
+}
+
+impl Row {
+    fn of(what: &'static str, part: impl FnOnce() -> Outcome) -> Self {
+        let begun = Instant::now();
+        let outcome = part();
+        Self { what, outcome, took: begun.elapsed() }
+    }
 }
 
 pub(crate) fn run(which: &Which) -> Result<(), Failure> {
@@ -78,24 +86,20 @@ fn every_part() -> Result<Vec<Row>, Failure> {
     built.map_err(|_| Failure::new("the build has panicked"))??;
     println!("==> built and fetched in {} s", begun.elapsed().as_secs());
     let program = claude_of(&foreign);
-    let mut parts = vec![Part::new("rust tests", Company::Others { about_s: 100 }, |log| {
-        rust_tests(program, &foreign, log)
-    })];
-    for (what, tests, paths) in COMPUTING {
-        parts.push(Part::new(what, Company::Idle, move |log| computing_tests(what, tests, paths, log)));
-    }
-    parts.push(Part::new("small disk", SHORT, |log| mount_tests(program, log)));
+    let mut rows = vec![
+        Row::of("rust tests", || rust_tests(program, &foreign)),
+        Row::of("small disk", || mount_tests(program)),
+    ];
     for (what, tests, at_once) in LONG_TESTS {
-        parts.push(Part::new(what, Company::Alone, move |log| long_tests(what, tests, at_once, log)));
+        rows.push(Row::of(what, || long_tests(what, tests, at_once)));
     }
     for program in &foreign {
-        parts.push(Part::new(program.what, program.company, |log| foreign_tests(program, log)));
+        rows.push(Row::of(program.what, || foreign_tests(program)));
     }
-    let npm = &npm;
     for package in web::PACKAGES {
-        parts.push(Part::new(package.what, SHORT, move |log| package_tests(&package, npm, log)));
+        rows.push(Row::of(package.what, || package_tests(&package, &npm)));
     }
-    Ok(lanes::run(parts))
+    Ok(rows)
 }
 
 fn only_named(name: &str) -> Result<Vec<Row>, Failure> {
@@ -103,15 +107,10 @@ fn only_named(name: &str) -> Result<Vec<Row>, Failure> {
     let named = process::output("looking for tests", cargo_test(None).args(["--", name, "--list"]))?;
     // What no test of that name needs is not fetched.
     let foreign = foreign(|tests| named.lines().any(|test| test.contains(tests)));
-    let mut parts = vec![Part::new("rust tests", Company::Alone, |log| {
-        named_tests(name, claude_of(&foreign), &foreign, log)
-    })];
-    for program in &foreign {
-        if let Err(reason) = &program.ready {
-            parts.push(Part::new(program.what, Company::Alone, move |_| not_run(reason)));
-        }
-    }
-    Ok(lanes::run(parts))
+    let tests = Row::of("rust tests", || named_tests(name, claude_of(&foreign), &foreign));
+    let missing = foreign.iter().filter_map(|it| Some((it.what, it.ready.as_ref().err()?)));
+    let missing = missing.map(|(what, reason)| Row::of(what, || not_run(reason)));
+    Ok(std::iter::once(tests).chain(missing).collect())
 }
 
 /// The real agent, which ordinary tests use too.
@@ -120,31 +119,22 @@ fn claude_of(foreign: &[Foreign]) -> Option<&Path> {
     settings.find(|(variable, _)| *variable == claude::VARIABLE).map(|(_, path)| path.as_path())
 }
 
-fn rust_tests(program: Option<&Path>, foreign: &[Foreign], log: &mut Log) -> Outcome {
+fn rust_tests(program: Option<&Path>, foreign: &[Foreign]) -> Outcome {
     let mut tests = cargo_test(program);
-    tests.args(["--", "--test-threads", TESTS_AT_ONCE, "--skip", MOUNT_TESTS]);
-    for (_, _, computing) in COMPUTING {
-        tests.args(["--skip", computing]);
-    }
+    tests.args(["--", "--skip", MOUNT_TESTS]);
     for (_, long, _) in LONG_TESTS {
         tests.args(["--skip", long]);
     }
     for program in foreign {
         tests.args(["--skip", program.tests]);
     }
-    counted("rust tests", &mut tests, log)
+    counted("rust tests", &mut tests)
 }
 
-fn computing_tests(what: &str, program: &str, paths: &str, log: &mut Log) -> Outcome {
-    let mut tests = cargo_test(None);
-    tests.args(["--test", program, "--", paths, "--nocapture"]);
-    counted(what, &mut process::yielding(&tests), log)
-}
-
-fn long_tests(what: &str, path: &str, at_once: &str, log: &mut Log) -> Outcome {
+fn long_tests(what: &str, path: &str, at_once: &str) -> Outcome {
     let mut tests = cargo_test(None);
     tests.args(["--test", "crashes", "--", path, "--skip", tools::STRACE_TESTS, "--skip", MOUNT_TESTS]);
-    counted(what, tests.args(["--test-threads", at_once]), log)
+    counted(what, tests.args(["--test-threads", at_once]))
 }
 
 /// Runs one of the long tests, as long as asked.
@@ -179,40 +169,45 @@ pub(crate) fn in_the_browser(tests: &str, setting: Option<(&str, &Path)>) -> Res
 }
 
 /// Tests that mount a small disk of their own, to fill it.
-fn mount_tests(program: Option<&Path>, log: &mut Log) -> Outcome {
+fn mount_tests(program: Option<&Path>) -> Outcome {
     let allowed = Command::new("unshare").args(["--mount", "true"]).output();
     if !allowed.is_ok_and(|answer| answer.status.success()) {
         return not_run(&Failure::new("only root can mount a small disk"));
     }
     let mut tests = cargo_test(program);
     tests.args(["--test", "e2e", "--", MOUNT_TESTS]);
-    counted("tests with a small disk", &mut tests, log)
+    counted("tests with a small disk", &mut tests)
 }
 
-/// In a run of their own, few of them at a time: some take seconds of processor time to start.
-fn foreign_tests(program: &Foreign, log: &mut Log) -> Outcome {
+/// In a run of their own, when nothing else uses the machine: some take seconds of processor time to start.
+fn foreign_tests(program: &Foreign) -> Outcome {
     match &program.ready {
         Ok(settings) => {
             let mut tests = cargo_test(None);
             tests.envs(settings.iter().cloned()).args(["--", program.tests, "--test-threads", "2"]);
-            counted(&format!("tests with {}", program.what), &mut tests, log)
+            counted(&format!("tests with {}", program.what), &mut tests)
         }
         Err(reason) => not_run(reason),
     }
 }
 
 /// Tests in TypeScript, with the types, and that what is built is what is in the repository.
-fn package_tests(package: &web::Package, npm: &Result<(), Failure>, log: &mut Log) -> Outcome {
+fn package_tests(package: &web::Package, npm: &Result<(), Failure>) -> Outcome {
     if let Err(reason) = npm {
         return not_run(reason);
     }
     if let Err(failure) = package.check() {
         return Outcome::Failed { reason: failure.to_string() };
     }
-    counted_by_vitest(&format!("tests of the {}", package.what), &mut package.tests(), log)
+    let mut tally = Tally::default();
+    let what = format!("tests of the {}", package.what);
+    match process::watched(PART_LIMIT, &what, &mut package.tests(), |line| tally.see_vitest(line)) {
+        Ok(status) => tally.outcome(status.success()),
+        Err(failure) => Outcome::Failed { reason: failure.to_string() },
+    }
 }
 
-fn named_tests(name: &str, program: Option<&Path>, foreign: &[Foreign], log: &mut Log) -> Outcome {
+fn named_tests(name: &str, program: Option<&Path>, foreign: &[Foreign]) -> Outcome {
     let mut tests = cargo_test(program);
     tests.args(["--", name]);
     for program in foreign {
@@ -221,7 +216,7 @@ fn named_tests(name: &str, program: Option<&Path>, foreign: &[Foreign], log: &mu
             Err(_) => tests.args(["--skip", program.tests]),
         };
     }
-    counted(&format!("tests named {name}"), &mut tests, log)
+    counted(&format!("tests named {name}"), &mut tests)
 }
 
 fn cargo_test(program: Option<&Path>) -> Command {
@@ -232,6 +227,72 @@ fn cargo_test(program: Option<&Path>) -> Command {
         None => command.env_remove(claude::VARIABLE),
     };
     command
+}
+
+/// Each part of the tests is done in a few minutes. One that takes so long hangs.
+const PART_LIMIT: Duration = Duration::from_mins(20);
+
+fn counted(what: &str, tests: &mut Command) -> Outcome {
+    let mut tally = Tally::default();
+    match process::watched(PART_LIMIT, what, tests, |line| tally.see(line)) {
+        Ok(status) => tally.outcome(status.success()),
+        Err(failure) => Outcome::Failed { reason: failure.to_string() },
+    }
+}
+
+/// What the test programs said in their last lines.
+#[derive(Default)]
+struct Tally {
+    passed: u64,
+    failed: u64,
+    ignored: u64,
+}
+
+impl Tally {
+    /// Counts a line like `test result: ok. 3 passed; 0 failed; 0 ignored; …`, and nothing else.
+    fn see(&mut self, line: &str) {
+        let Some(rest) = line.strip_prefix("test result: ") else { return };
+        let Some((_, counts)) = rest.split_once(". ") else { return };
+        for count in counts.split("; ") {
+            match count.split_once(' ') {
+                Some((number, "passed")) => self.passed += number.parse().unwrap_or(0),
+                Some((number, "failed")) => self.failed += number.parse().unwrap_or(0),
+                Some((number, "ignored")) => self.ignored += number.parse().unwrap_or(0),
+                _ => {}
+            }
+        }
+    }
+
+    /// The same of vitest: a line like `Tests  1 failed | 57 passed | 1 skipped (59)`.
+    fn see_vitest(&mut self, line: &str) {
+        let Some(rest) = line.trim_start().strip_prefix("Tests ") else { return };
+        let counts = rest.split_once('(').map_or(rest, |(counts, _)| counts);
+        for count in counts.split('|') {
+            match count.trim().split_once(' ') {
+                Some((number, "passed")) => self.passed += number.parse().unwrap_or(0),
+                Some((number, "failed")) => self.failed += number.parse().unwrap_or(0),
+                Some((number, "skipped" | "todo")) => self.ignored += number.parse().unwrap_or(0),
+                _ => {}
+            }
+        }
+    }
+
+    /// No test at all is no success: a filter that fits nothing would look like one.
+    fn outcome(&self, success: bool) -> Outcome {
+        let Self { passed, failed, ignored } = *self;
+        if !success {
+            return Outcome::Failed { reason: format!("{failed} of {}", passed + failed) };
+        }
+        match (passed, ignored) {
+            (0, _) => Outcome::NotRun { reason: "there is no such test".to_owned() },
+            (_, 0) => Outcome::Passed { tests: passed },
+            _ => Outcome::Failed { reason: format!("{ignored} ignored, and no test may be") },
+        }
+    }
+}
+
+fn not_run(reason: &Failure) -> Outcome {
+    Outcome::NotRun { reason: reason.to_string() }
 }
 
 fn table(rows: &[Row]) -> String {

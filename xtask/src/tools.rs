@@ -18,21 +18,14 @@ pub(crate) struct Tool {
     pub(crate) what: &'static str,
     pub(crate) tests: &'static str,
     pub(crate) variable: &'static str,
-    /// How long its tests take, roughly.
-    pub(crate) about_s: u64,
     ready: fn() -> Result<PathBuf, Failure>,
 }
 
 /// In the path of each test that runs the server under strace.
 pub(crate) const STRACE_TESTS: &str = "_strace";
 
-pub(crate) const CHROMIUM: Tool = Tool {
-    what: "chromium",
-    tests: "in_chromium",
-    variable: "TOKENRAIL_TEST_CHROMIUM",
-    about_s: 10,
-    ready: chromium,
-};
+pub(crate) const CHROMIUM: Tool =
+    Tool { what: "chromium", tests: "in_chromium", variable: "TOKENRAIL_TEST_CHROMIUM", ready: chromium };
 
 pub(crate) const TOOLS: [Tool; 5] = [
     CHROMIUM,
@@ -40,30 +33,16 @@ pub(crate) const TOOLS: [Tool; 5] = [
         what: "schemathesis",
         tests: "with_schemathesis",
         variable: "TOKENRAIL_TEST_SCHEMATHESIS",
-        about_s: 90,
         ready: schemathesis,
     },
-    Tool {
-        what: "kosoku",
-        tests: "with_kosoku",
-        variable: "TOKENRAIL_TEST_KOSOKU",
-        about_s: 12,
-        ready: kosoku,
-    },
+    Tool { what: "kosoku", tests: "with_kosoku", variable: "TOKENRAIL_TEST_KOSOKU", ready: kosoku },
     Tool {
         what: "slowhttptest",
         tests: "with_slowhttptest",
         variable: "TOKENRAIL_TEST_SLOWHTTPTEST",
-        about_s: 15,
         ready: slowhttptest,
     },
-    Tool {
-        what: "strace",
-        tests: STRACE_TESTS,
-        variable: "TOKENRAIL_TEST_STRACE",
-        about_s: 25,
-        ready: strace,
-    },
+    Tool { what: "strace", tests: STRACE_TESTS, variable: "TOKENRAIL_TEST_STRACE", ready: strace },
 ];
 
 impl Tool {

@@ -49,33 +49,25 @@ pub(crate) fn fetch() -> Result<(), Failure> {
 /// Fetches what the page needs, checks its types, and builds it.
 pub(crate) fn build() -> Result<(), Failure> {
     fetch()?;
-    build_into(&dist())
-}
-
-fn build_into(folder: &Path) -> Result<(), Failure> {
     npm("checking the types of the page", &["run", "typecheck"])?;
-    let into = folder.display().to_string();
-    let arguments = ["run", "build", "--workspace", PAGE.folder, "--", "--outDir", &into, "--emptyOutDir"];
-    npm("building the page", &arguments)?;
+    npm("building the page", &["run", "build"])?;
     for name in BUILT {
-        if !folder.join(name).exists() {
+        if !dist().join(name).exists() {
             return Err(Failure::new(format!("the build has made no {name}")));
         }
     }
     Ok(())
 }
 
-/// Builds the page elsewhere, and fails if it is not what is in the repository: whoever looks at the sources sees what
-/// is served. The files of the repository stay as they are: a server may just be built with them.
+/// Builds the page, and fails if it is not what is in the repository: whoever looks at the sources sees what is served.
 pub(crate) fn check() -> Result<(), Failure> {
-    fetch()?;
-    let folder = workspace::target().join("page");
-    build_into(&folder)?;
-    if contents(&dist())? == contents(&folder)? {
+    let before = contents()?;
+    build()?;
+    if before == contents()? {
         return Ok(());
     }
     Err(Failure::new(
-        "crates/web/page/dist was not built from these sources: call `cargo xtask web`, and commit what it makes",
+        "crates/web/page/dist was not built from these sources: commit what `cargo xtask web` has made",
     ))
 }
 
@@ -101,9 +93,17 @@ pub(crate) fn test() -> Result<(), Failure> {
 }
 
 impl Package {
-    /// What is wrong with it before any test.
+    /// What is wrong with it before any test; the files are as before.
     pub(crate) fn check(&self) -> Result<(), Failure> {
-        if self.folder == PAGE.folder { check() } else { Ok(()) }
+        if self.folder != PAGE.folder {
+            return Ok(());
+        }
+        let before = contents()?;
+        let checked = check();
+        for (name, bytes) in BUILT.iter().zip(&before) {
+            write(&dist().join(name), bytes)?;
+        }
+        checked
     }
 
     /// Its types, and its tests.
@@ -130,8 +130,8 @@ fn npm_command(arguments: &[&str]) -> Command {
     npm
 }
 
-fn contents(folder: &Path) -> Result<Vec<Vec<u8>>, Failure> {
-    BUILT.iter().map(|name| read(&folder.join(name))).collect()
+fn contents() -> Result<Vec<Vec<u8>>, Failure> {
+    BUILT.iter().map(|name| read(&dist().join(name))).collect()
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, Failure> {

@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use super::lanes::Company;
 use crate::clients::{self, CLIENTS};
 use crate::tools::{self, TOOLS};
 use crate::{Failure, claude};
@@ -15,7 +14,6 @@ pub(super) struct Foreign {
     /// Its row of the table.
     pub(super) what: &'static str,
     pub(super) tests: &'static str,
-    pub(super) company: Company,
     /// The variables and what they say, or why the programs can't be had.
     pub(super) ready: Result<Vec<Setting>, Failure>,
 }
@@ -27,38 +25,18 @@ pub(super) fn foreign(is_wanted: impl Fn(&str) -> bool) -> Vec<Foreign> {
     let mut all = Vec::new();
     for tool in TOOLS.iter().filter(|tool| is_wanted(tool.tests)) {
         let ready = tool.ready().map(|program| vec![(tool.variable, program)]);
-        all.push(Foreign {
-            what: tool.what,
-            tests: tool.tests,
-            company: Company::Others { about_s: tool.about_s },
-            ready,
-        });
+        all.push(Foreign { what: tool.what, tests: tool.tests, ready });
     }
     if is_wanted(claude::TESTS) {
         let ready = claude::ready().map(|program| vec![(claude::VARIABLE, program)]);
-        all.push(Foreign {
-            what: "claude CLI",
-            tests: claude::TESTS,
-            company: Company::Others { about_s: 10 },
-            ready,
-        });
+        all.push(Foreign { what: "claude CLI", tests: claude::TESTS, ready });
     }
     for client in CLIENTS.iter().filter(|client| is_wanted(client.tests)) {
         let ready = client.ready().map(|()| vec![(clients::VARIABLE, clients::target())]);
-        all.push(Foreign {
-            what: client.what,
-            tests: client.tests,
-            company: Company::Others { about_s: 10 },
-            ready,
-        });
+        all.push(Foreign { what: client.what, tests: client.tests, ready });
     }
     if is_wanted(BROWSER_TESTS) {
-        all.push(Foreign {
-            what: "browser",
-            tests: BROWSER_TESTS,
-            company: Company::Quiet,
-            ready: browser(),
-        });
+        all.push(Foreign { what: "browser", tests: BROWSER_TESTS, ready: browser() });
     }
     all
 }

@@ -1,7 +1,4 @@
-use std::time::Duration;
-
 use super::*;
-use crate::test::tally::Tally;
 
 fn tally(lines: &[&str]) -> Tally {
     let mut tally = Tally::default();
