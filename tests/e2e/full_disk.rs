@@ -59,6 +59,11 @@ async fn without_room_for_new_files_nothing_is_launched_and_a_turn_says_why_with
     let server = server_on(&mount);
     let id = server.launch(&json!({ "deltas": 3 })).await;
     server.wait_for_status(&id, "completed").await;
+    // What the run has kept is removed after its end, and would give room back.
+    let runs = server.data_dir().join("runs");
+    while std::fs::read_dir(&runs).unwrap().next().is_some() {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
     let many = mount.0.path().join("many");
     std::fs::create_dir(&many).unwrap();
     assert!((0..200).any(|number| std::fs::File::create(many.join(number.to_string())).is_err()));

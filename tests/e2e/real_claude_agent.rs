@@ -111,10 +111,14 @@ mod real_claude {
         let model = ModelServer::start([Reply::text(words.clone()).gated(&gate)]);
         let mut server = start(&model, &[]);
         let id = server.launch_as("claude-code", "Go").await;
-        for _ in 0..4 {
-            gate.pass(10);
-            let head = server.get(&format!("/api/agents/{id}")).await["head"].as_u64().unwrap();
-            server.wait_until(&id, |agent| head < agent["head"].as_u64().unwrap()).await;
+        for said in words.chunks(10) {
+            gate.pass(said.len());
+            let last = said.last().unwrap();
+            let started = tokio::time::Instant::now();
+            while !server.events(&id).await.iter().any(|event| event["content"] == **last) {
+                assert!(started.elapsed() < crate::harness::PATIENCE, "the words never came");
+                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            }
             server.kill_9();
             server.start_again();
         }

@@ -188,7 +188,12 @@ impl IAgentRepository for SimStore {
     }
 
     async fn purge(&self, agent: AgentId, at: Timestamp) -> Result<bool, StoreError> {
-        self.write("purge", self.0.disk.purge(agent, at)).await
+        let purge = async {
+            // Afterwards nobody can tell what was saved, and what is read before may be shown later.
+            self.0.sync(agent);
+            self.0.disk.purge(agent, at).await
+        };
+        self.write("purge", purge).await
     }
 
     async fn delete(&self, agent: AgentId, at: Timestamp, purge: bool) -> Result<bool, StoreError> {
