@@ -61,7 +61,9 @@ async fn without_room_for_new_files_nothing_is_launched_and_a_turn_says_why_with
     server.wait_for_status(&id, "completed").await;
     // What the run has kept is removed after its end, and would give room back.
     let runs = server.data_dir().join("runs");
+    let started = tokio::time::Instant::now();
     while std::fs::read_dir(&runs).unwrap().next().is_some() {
+        assert!(started.elapsed() < crate::harness::PATIENCE, "what a run has kept stays");
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
     let many = mount.0.path().join("many");
