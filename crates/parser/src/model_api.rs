@@ -30,10 +30,8 @@ use self::openai_chat::OpenAiChat;
 use self::openai_responses::OpenAiResponses;
 use crate::errors::agent_error;
 use crate::fields::{self, Raw};
-use crate::line;
+use crate::{line, own_lines};
 
-/// What a line of the process's own begins with. Whatever an API sends is printed with a blank before that.
-const OWN: &str = "{\"tokenrail\":\"";
 /// What some APIs end their streams with, in place of an event.
 const DONE: &str = "[DONE]";
 
@@ -95,7 +93,8 @@ impl IMessageParser for ModelApiParser {
             return;
         }
         let text = line::text(line);
-        if text.starts_with(OWN) {
+        // Whatever an API sends is printed with a blank before that.
+        if text.starts_with(own_lines::PREFIX) {
             return self.own(&text, said);
         }
         match line::trimmed(&text) {

@@ -18,7 +18,7 @@ use crate::fields::{self, Raw};
 use crate::{errors, line};
 
 /// How each of them begins, and no line of an agent.
-const PREFIX: &[u8] = b"{\"tokenrail\":\"";
+pub(crate) const PREFIX: &str = "{\"tokenrail\":\"";
 
 /// Reads the lines that are not the agent's, and knows which of its questions are open.
 #[derive(Debug, Default)]
@@ -62,7 +62,7 @@ struct Fields<'a> {
 
 impl OwnLines {
     pub(crate) fn read(&mut self, bytes: &[u8], said: &mut Vec<Said>) -> OwnLine {
-        if !bytes.starts_with(PREFIX) {
+        if !bytes.starts_with(PREFIX.as_bytes()) {
             return OwnLine::Foreign;
         }
         let text = line::text(bytes);
