@@ -14,6 +14,7 @@ mod ask;
 mod body;
 mod order;
 mod report;
+mod retry_after;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;

@@ -4,10 +4,10 @@ use std::env;
 use std::error::Error;
 use std::io::{self, Read as _, Write};
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Response, StatusCode, redirect};
 use tokenrail_domain::ErrorClass;
 use tokio::runtime;
@@ -16,6 +16,7 @@ use tokio::time::timeout;
 use super::body::{body, url};
 use super::order::ModelOrder;
 use super::report::{Failure, Own, Printer};
+use super::retry_after::retry_after_ms;
 use super::{ModelApi, ModelLimits};
 use crate::SseDecoder;
 
@@ -176,9 +177,7 @@ async fn refusal<W: Write>(
     if status.is_success() && media_type.trim_start().starts_with("text/event-stream") {
         return None;
     }
-    let retry_after_ms = header(&HeaderName::from_static("retry-after-ms"))
-        .and_then(|value| value.parse().ok())
-        .or_else(|| Some(u64::from(header(&RETRY_AFTER)?.parse::<u32>().ok()?) * 1000));
+    let retry_after_ms = retry_after_ms(response.headers(), SystemTime::now());
     let body = beginning(response, limits, printer.bytes_to_read(limits.error_bytes)).await;
     let body = Some(printer.quoted(&body, limits.error_bytes).into_owned()).filter(|body| !body.is_empty());
     if status.is_success() {
