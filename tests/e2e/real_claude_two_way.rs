@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::model_server::claude;
 use crate::real_agents::{Agent, stories};
-use crate::real_questions::questions;
+use crate::real_questions::{is_told_what_the_user_has_chosen, questions};
 
 const TWO_WAY: Agent = Agent {
     kind: "claude-two-way",
@@ -35,3 +35,19 @@ fn shell(command: &str) -> (&'static str, Value) {
 
 stories!(TWO_WAY);
 questions!(TWO_WAY, shell);
+
+fn databases(_: &str) -> (&'static str, Value) {
+    let option = |label: &str| json!({ "label": label, "description": "for what is kept" });
+    let question = json!({
+        "question": "Which database?",
+        "header": "Database",
+        "options": [option("One file 🪶"), option("A server")],
+        "multiSelect": false,
+    });
+    ("AskUserQuestion", json!({ "questions": [question] }))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lets_the_user_choose() {
+    is_told_what_the_user_has_chosen(&TWO_WAY, databases, "One file 🪶").await;
+}

@@ -92,6 +92,21 @@ pub(crate) async fn is_allowed_to_do_it(agent: &Agent, forbidden: Forbidden) {
     assert!(asking.wanted.exists(), "it has done what it was allowed to");
 }
 
+/// The agent lets the user choose between these.
+pub(crate) async fn is_told_what_the_user_has_chosen(agent: &Agent, choice: Forbidden, words: &str) {
+    let asking = Asking::start(agent, choice).await;
+    let options = asking.question["options"].as_array().unwrap();
+    let chosen = options.iter().find(|option| option["name"] == words).expect("it can be chosen");
+    let answer = json!({ "optionId": chosen["optionId"] });
+    let (status, answer) = asking.server.post(&asking.path(), &answer).await;
+    assert_eq!(status, 200, "{answer}");
+    let ended = ended(&asking.server, &asking.id).await;
+    assert_eq!(ended["status"], "completed", "{ended}");
+    let said = asking.model.requests()[1].conversation();
+    let told = said.iter().filter(|line| !line.starts_with("assistant: "));
+    assert!(told.clone().any(|line| line.contains(words)), "{said:?}");
+}
+
 pub(crate) async fn is_refused_and_goes_on_without_it(agent: &Agent, forbidden: Forbidden) {
     let asking = refused(agent, forbidden).await;
     // Some ask it for one thing more when the turn has ended.

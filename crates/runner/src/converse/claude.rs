@@ -1,5 +1,7 @@
 //! `claude -p --input-format stream-json`: messages and control requests, one JSON object a line.
 
+mod survey;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -8,6 +10,7 @@ use serde_json::value::RawValue;
 use super::conversation::{Choice, Conversation, Outbox, Question};
 use super::own_line::{Choosable, OptionKind};
 use super::rpc::{read, text};
+use survey::Survey;
 
 const ALLOW: &str = "allow";
 const ALLOW_ALWAYS: &str = "allow_always";
@@ -19,6 +22,8 @@ pub(super) struct ClaudeConversation {
     prompt: String,
     /// What is asked, by the id of the request.
     asked: BTreeMap<String, Asked>,
+    /// What the user is to choose, by the key of the question that is open.
+    surveys: BTreeMap<String, Survey>,
 }
 
 #[derive(Debug)]
@@ -92,7 +97,7 @@ enum Decision<'a> {
 
 impl ClaudeConversation {
     pub(super) fn new(prompt: String) -> Self {
-        Self { prompt, asked: BTreeMap::new() }
+        Self { prompt, asked: BTreeMap::new(), surveys: BTreeMap::new() }
     }
 
     fn control_request(&mut self, id: String, request: &ControlRequest<'_>, out: &mut Outbox) {
@@ -102,6 +107,12 @@ impl ClaudeConversation {
             return out.say(&Message::ControlResponse { response });
         }
         let input = request.input.map_or_else(empty_object, ToOwned::to_owned);
+        let (call, tool_name) = (text(request.tool_use_id), text(request.tool_name).unwrap_or_default());
+        if tool_name == survey::TOOL
+            && let Some(survey) = Survey::read(&id, call.clone(), &input)
+        {
+            return self.go_on(survey, out);
+        }
         let mut options = vec![Choosable::new(ALLOW, "Allow", OptionKind::AllowOnce)];
         let mut suggestions = None;
         if let Some(name) = suggested(request.permission_suggestions) {
@@ -111,12 +122,36 @@ impl ClaudeConversation {
         options.push(Choosable::new(REJECT, "Reject", OptionKind::RejectOnce));
         out.asked.push(Question {
             key: id.clone(),
-            tool_call_id: text(request.tool_use_id),
-            tool_name: text(request.tool_name).unwrap_or_default(),
+            tool_call_id: call,
+            tool_name,
             input: input.clone(),
             options,
         });
         self.asked.insert(id, Asked { input, suggestions: suggestions.map(ToOwned::to_owned) });
+    }
+
+    /// Asks the next question, or tells the program all answers.
+    fn go_on(&mut self, survey: Survey, out: &mut Outbox) {
+        if let Some(question) = survey.next() {
+            out.asked.push(question);
+            self.surveys.insert(survey.key(), survey);
+        } else if let Some(answered) = survey.answered() {
+            let response = Decision::Allow { updated_input: &answered, updated_permissions: None };
+            decide(&survey.request, response, out);
+        }
+    }
+
+    fn survey_answered(&mut self, mut survey: Survey, choice: &Choice, out: &mut Outbox) {
+        match choice {
+            Choice::TurnCancelled => {}
+            Choice::Option(option) if survey.take(option) => self.go_on(survey, out),
+            Choice::Option(_) => {
+                decide(&survey.request, Decision::Deny { message: "The user does not want to answer." }, out);
+            }
+            Choice::Dismissed => {
+                decide(&survey.request, Decision::Deny { message: "Nobody has answered." }, out)
+            }
+        }
     }
 }
 
@@ -133,13 +168,17 @@ impl Conversation for ClaudeConversation {
             (Some("control_request"), Some(id)) => self.control_request(id, &read(line.request), out),
             (Some("control_cancel_request"), Some(id)) => {
                 self.asked.remove(&id);
-                out.withdrawn.push(id);
+                let survey = self.surveys.extract_if(.., |_, survey| survey.request == id).next();
+                out.withdrawn.push(survey.map_or(id, |(key, _)| key));
             }
             _ => {}
         }
     }
 
     fn answer(&mut self, question: &str, choice: &Choice, out: &mut Outbox) {
+        if let Some(survey) = self.surveys.remove(question) {
+            return self.survey_answered(survey, choice, out);
+        }
         let Some(asked) = self.asked.remove(question) else { return };
         let response = match choice {
             // The interrupt that follows takes the question back.
@@ -154,12 +193,16 @@ impl Conversation for ClaudeConversation {
             Choice::Option(_) => Decision::Deny { message: "The user does not allow this." },
             Choice::Dismissed => Decision::Deny { message: "Nobody has answered whether this is allowed." },
         };
-        out.say(&Message::ControlResponse { response: Response::Success { request_id: question, response } });
+        decide(question, response, out);
     }
 
     fn cancel(&mut self, out: &mut Outbox) {
         out.say(&Message::ControlRequest { request_id: "interrupt", request: Interrupt {} });
     }
+}
+
+fn decide(request_id: &str, response: Decision<'_>, out: &mut Outbox) {
+    out.say(&Message::ControlResponse { response: Response::Success { request_id, response } });
 }
 
 /// What would be allowed from now on, in words; none where nothing is suggested, or what cannot be said: nobody is to

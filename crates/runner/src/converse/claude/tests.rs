@@ -135,3 +135,70 @@ fn no_request_of_the_program_is_left_without_an_answer() {
         ]
     );
 }
+
+const SURVEY: &str = r#"{"type":"control_request","request_id":"q1","request":{"subtype":"can_use_tool","tool_name":"AskUserQuestion","input":{"questions":[{"question":"Which database?","header":"DB","options":[{"label":"SQLite 🪶","description":"one file"},{"label":"PostgreSQL","description":"a server"}],"multiSelect":false},{"question":"Which colour?","options":[{"label":"red"}],"multiSelect":true}]},"tool_use_id":"toolu_1"}}"#;
+
+/// A conversation that lets the user choose, and the keys of its two questions.
+fn survey() -> (ClaudeConversation, Outbox) {
+    let (mut conversation, mut out) = (ClaudeConversation::new(String::new()), Outbox::default());
+    conversation.line(SURVEY.as_bytes(), &mut out);
+    (conversation, out)
+}
+
+fn chosen(option: &str) -> Choice {
+    Choice::Option(option.to_owned())
+}
+
+#[test]
+fn what_the_user_is_to_choose_is_asked_question_by_question_and_told_together() {
+    let (mut conversation, out) = survey();
+    let [first] = &out.asked[..] else { panic!("{:?}", out.asked) };
+    let names: Vec<_> = first.options.iter().map(|option| option.name.as_str()).collect();
+    assert_eq!(names, ["SQLite 🪶", "PostgreSQL", "Do not answer"]);
+    assert!(first.input.get().starts_with(r#"{"question":"Which database?""#), "the question alone");
+    let mut out = Outbox::default();
+    conversation.answer(&first.key, &chosen("answer_1"), &mut out);
+    assert!(out.to_program.is_empty(), "there is another question");
+    let second = out.asked.pop().unwrap();
+    assert_ne!(second.key, first.key);
+    conversation.answer(&second.key, &chosen("answer_1"), &mut out);
+    let [told] = &said(&out)[..] else { panic!("{:?}", said(&out)) };
+    assert!(
+        told.contains(r#""request_id":"q1","response":{"behavior":"allow","updatedInput":{"questions":[{"#)
+    );
+    assert!(
+        told.ends_with(r#""answers":{"Which colour?":"red","Which database?":"SQLite 🪶"}}}}}"#),
+        "{told}"
+    );
+}
+
+#[test]
+fn who_does_not_answer_one_question_answers_none() {
+    for (choice, words) in [
+        (chosen(REJECT), "does not want to answer"),
+        (Choice::Dismissed, "Nobody has answered"),
+        (chosen("answer_9"), "not"),
+    ] {
+        let (mut conversation, mut out) = survey();
+        let key = out.asked[0].key.clone();
+        conversation.answer(&key, &choice, &mut out);
+        assert_eq!(out.asked.len(), 1, "no more questions");
+        assert!(
+            said(&out)[0].contains(r#""behavior":"deny""#) && said(&out)[0].contains(words),
+            "{:?}",
+            said(&out)
+        );
+    }
+}
+
+#[test]
+fn what_the_user_is_to_choose_can_be_taken_back_and_what_is_no_choice_can_be_allowed() {
+    let (mut conversation, out) = survey();
+    let mut later = Outbox::default();
+    conversation.line(br#"{"type":"control_cancel_request","request_id":"q1"}"#, &mut later);
+    assert_eq!(later.withdrawn, [out.asked[0].key.clone()]);
+    let strange = SURVEY.replace("options", "choices");
+    let mut out = Outbox::default();
+    conversation.line(strange.as_bytes(), &mut out);
+    assert_eq!(out.asked[0].options[0].option_id, ALLOW);
+}
