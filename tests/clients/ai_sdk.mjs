@@ -18,9 +18,9 @@ async function until(holds, what) {
 }
 
 let chats = 0;
-function open(id, transport = http()) {
+function open(id, transport = http(), onData = () => {}) {
   const errors = [];
-  const chat = new Chat({ id, transport, onError: (error) => errors.push(error) });
+  const chat = new Chat({ id, transport, onData, onError: (error) => errors.push(error) });
   return Object.assign(chat, { errors });
 }
 const newId = (name) => `${name} ${story}/${chats++}`;
@@ -30,7 +30,8 @@ const parts = (message, type) => message.parts.filter((part) => part.type === ty
 const text = (message) => parts(message, "text").map((part) => part.text).join("");
 const numbers = (count) => Array.from({ length: count }, (_, number) => `${number} `).join("");
 const isAnswering = (chat) => answer(chat)?.role === "assistant" && text(answer(chat)).length > 0;
-const isOpen = (part) => ["streaming", "input-streaming", "input-available"].includes(part.state);
+const isOpen = (part) =>
+  ["streaming", "input-streaming", "input-available", "approval-requested", "approval-responded"].includes(part.state);
 const said = (prompt, id) => [{ id, role: "user", parts: [{ type: "text", text: prompt }] }];
 
 async function drain(stream) {
@@ -102,6 +103,32 @@ const stories = {
     assert.equal(text(answer(chat)), numbers(4), "whatever is in the history");
     const agent = await (await fetch(`${base}/api/agents/${agentId}`, { headers })).json();
     assert.equal(agent.turn, 8);
+  },
+
+  async question() {
+    const [version] = rest;
+    for (const [optionId, words] of [["allow", "It was allowed."], ["reject", "It was refused."]]) {
+      const notices = [];
+      const chat = open(newId("question"), http({ api: `${api}?v=${version}` }), (part) => notices.push(part));
+      const done = chat.sendMessage({ text: "Clean up" });
+      const asked = () => notices.find((part) => part.data.subtype === "permission_request")?.data.data;
+      await until(asked, "the agent asks");
+      const tool = () => parts(answer(chat), "dynamic-tool")[0];
+      if (version !== "5") {
+        await until(() => tool()?.state === "approval-requested", "the call waits to be approved");
+        assert.equal(tool().approval.id, asked().requestId);
+        assert.deepEqual([tool().toolName, tool().input], ["Bash", { command: "rm -r build" }]);
+      }
+      const path = `${base}/api/agents/${answer(chat).metadata.agentId}/permissions/${asked().requestId}`;
+      const options = { method: "POST", headers: { ...headers, "content-type": "application/json" } };
+      assert.equal((await fetch(path, { ...options, body: JSON.stringify({ optionId }) })).status, 200);
+      await done;
+      assert.deepEqual(chat.errors, []);
+      assert.equal(text(answer(chat)), words);
+      if (version !== "5" && optionId === "reject") assert.equal(tool().state, "output-denied");
+      if (version === "7") assert.equal(tool().approval.approved, optionId === "allow");
+      assertClosed(answer(chat));
+    }
   },
 
   async error() {

@@ -142,6 +142,27 @@ const stories = {
     assert.equal(tries, 1, "it is told that trying again is no use");
   },
 
+  async question() {
+    for (const [optionId, words] of [["allow", "It was allowed."], ["reject", "It was refused."]]) {
+      const agent = await made("asking");
+      const seen = [];
+      for await (const message of await begin(agent, "Clean up")) {
+        seen.push(message);
+        if (message.message_type !== "approval_request_message") continue;
+        assert.deepEqual([message.tool_call.name, message.tool_call.arguments], ["Bash", '{"command":"rm -r build"}']);
+        const path = `/api/agents/${agent.id.replace("agent-", "")}/permissions/${message.request_id}`;
+        await client.post(path, { body: { optionId } });
+      }
+      assertEnds(seen, "end_turn");
+      assert.equal(text(seen), words);
+      const [asked] = of(seen, "approval_request_message");
+      const [answered] = of(seen, "approval_response_message");
+      assert.equal(answered.approve, optionId === "allow");
+      assert.equal(answered.approval_request_id, asked.id);
+      assert.equal(answered.approvals[0].tool_call_id, asked.tool_call.tool_call_id);
+    }
+  },
+
   async cancel() {
     const agent = await made("fake");
     const seen = [];

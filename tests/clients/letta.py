@@ -105,6 +105,22 @@ def retry():
     assert len(list(client.runs.list(agent_id=agent.id, limit=1))) == 1, "said once"
 
 
+def question():
+    for option, words in (("allow", "It was allowed."), ("reject", "It was refused.")):
+        agent = made("asking")
+        seen = []
+        for message in begin(agent, "Clean up"):
+            seen.append(message)
+            if message.message_type == "approval_request_message":
+                path = f"/api/agents/{agent.id.removeprefix('agent-')}/permissions/{message.request_id}"
+                client.post(path, body={"optionId": option}, cast_to=object)
+        ends(seen, "end_turn")
+        assert text(seen) == words
+        (answered,) = of(seen, "approval_response_message")
+        assert answered.approve == (option == "allow")
+        assert answered.approvals[0].tool_call_id == "t"
+
+
 def cancel():
     agent = made("fake")
     seen, asked = [], None
@@ -155,4 +171,5 @@ def restart():
     ends(rest, "end_turn")
 
 
-{"talk": talk, "error": error, "retry": retry, "cancel": cancel, "resume": resume, "restart": restart}[story]()
+stories = {"talk": talk, "question": question, "error": error, "retry": retry, "cancel": cancel, "resume": resume, "restart": restart}
+stories[story]()

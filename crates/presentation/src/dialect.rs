@@ -3,6 +3,7 @@
 
 mod agent;
 pub(crate) mod ai_sdk;
+mod approvals;
 mod blocks;
 mod event_stream;
 mod fold;

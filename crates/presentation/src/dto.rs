@@ -12,6 +12,7 @@ pub(crate) mod letta;
 mod message;
 mod message_frames;
 mod permission;
+mod question;
 mod readable;
 mod requests;
 mod stream_frames;
@@ -40,6 +41,7 @@ pub(crate) use frames::{
 pub(crate) use message::{AgentMessageDto, MetadataDto};
 pub(crate) use message_frames::{MessageChunk, MessageEnd, MessageNew, MessageStart, MessageStatusFrame};
 pub(crate) use permission::{PermissionBody, PermissionStateDto, permission};
+pub(crate) use question::{Question, QuestionNotice, Settling};
 pub(crate) use requests::{
     ChatBody, ImportBody, LaunchBody, ReplayBody, SendBody, TicketBody, launch, replay_speed, send,
     ticket_path,

@@ -16,6 +16,13 @@ async fn play(client: &str, story: &str) {
     Driver::start(client, "ai_sdk.mjs", &server, &[story]).finish().await;
 }
 
+/// With an agent that asks.
+async fn play_question(client: &str) {
+    let server = crate::questions::server("[server]\ndefault_agent = \"asking\"\n");
+    let version = client.trim_start_matches("ai-");
+    Driver::start(client, "ai_sdk.mjs", &server, &["question", version]).finish().await;
+}
+
 async fn play_over_a_restart(client: &str) {
     let mut server = start();
     let driver = Driver::start(client, "ai_sdk.mjs", &server, &["restart"]);
@@ -82,6 +89,11 @@ macro_rules! with_every_version {
             #[tokio::test]
             async fn a_message_that_is_sent_again_is_answered_once() {
                 super::play($client, "again").await;
+            }
+
+            #[tokio::test]
+            async fn a_question_of_the_agent_is_shown_and_answered() {
+                super::play_question($client).await;
             }
 
             #[tokio::test]

@@ -32,6 +32,12 @@ async fn play(start_driver: Start, story: &str) {
     start_driver(&server, story).finish().await;
 }
 
+/// With an agent that asks.
+async fn play_question(start_driver: Start) {
+    let server = crate::questions::server("");
+    start_driver(&server, "question").finish().await;
+}
+
 async fn play_over_a_restart(start_driver: Start) {
     let mut server = start();
     let driver = start_driver(&server, "restart");
@@ -70,6 +76,11 @@ macro_rules! with_each_client {
             #[tokio::test]
             async fn who_goes_and_comes_back_in_mid_turn_gets_exactly_the_rest() {
                 super::play($start, "resume").await;
+            }
+
+            #[tokio::test]
+            async fn a_question_of_the_agent_is_shown_and_answered() {
+                super::play_question($start).await;
             }
 
             #[tokio::test]

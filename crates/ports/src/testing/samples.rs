@@ -82,6 +82,25 @@ pub fn notice(subtype: &str) -> EventBody {
     EventBody::Notice(Box::new(Notice { subtype: subtype.into(), data: json("{}") }))
 }
 
+/// A question of an agent, which can be answered with `yes` or `no`.
+pub fn question(id: &str, call: Option<&str>) -> EventBody {
+    let call = call.map_or_else(String::new, |call| format!(r#""toolCallId":"{call}","#));
+    let options = r#"[{"optionId":"yes","name":"Yes","kind":"allow_once"},{"optionId":"no","name":"No","kind":"reject_once"}]"#;
+    let data = format!(
+        r#"{{"requestId":"{id}",{call}"toolName":"Bash","input":{{"command":"ls"}},"options":{options}}}"#
+    );
+    let subtype = Notice::PERMISSION_REQUEST.to_owned();
+    EventBody::Notice(Box::new(Notice { subtype, data: json(&data) }))
+}
+
+/// That question is not open any more.
+pub fn settled(id: &str, option: Option<&str>, by: &str) -> EventBody {
+    let option = option.map_or_else(String::new, |option| format!(r#""optionId":"{option}","#));
+    let data = format!(r#"{{"requestId":"{id}",{option}"by":"{by}"}}"#);
+    let subtype = Notice::PERMISSION_RESOLVED.to_owned();
+    EventBody::Notice(Box::new(Notice { subtype, data: json(&data) }))
+}
+
 pub fn result(outcome: TurnOutcome) -> TurnResult {
     TurnResult {
         outcome,

@@ -6,6 +6,7 @@
 
 mod calls;
 mod ends;
+mod notices;
 mod spoken;
 mod tools;
 mod writer;
@@ -13,11 +14,12 @@ mod writer;
 use std::collections::BTreeMap;
 
 use tokenrail_domain::{
-    AgentId, CompleteMessage, ContentBlock, Event, EventBody, MessageOrdinal, Notice, Part, ToolCall,
-    TurnNumber, message_id,
+    AgentId, CompleteMessage, ContentBlock, Event, EventBody, MessageOrdinal, Part, ToolCall, TurnNumber,
+    message_id,
 };
 
-use crate::dto::{AgentErrorDto, Chunk, FinishReason, ForeignJson, IdText, NoticeDto, PartId, StartDto, Yes};
+use super::approvals::Approvals;
+use crate::dto::{AgentErrorDto, Chunk, FinishReason, ForeignJson, IdText, PartId, StartDto};
 use crate::error::Problem;
 use calls::{CallState, Calls};
 use spoken::{Kind, Spoken};
@@ -68,6 +70,8 @@ pub(crate) struct AiSdkFold {
     same_step: bool,
     messages: BTreeMap<MessageOrdinal, Spoken>,
     calls: Calls,
+    /// Questions about them. From version 6 on.
+    approvals: Approvals,
     /// Words of the agent have been shown.
     has_spoken: bool,
     stop_reason: Option<FinishReason>,
@@ -84,6 +88,7 @@ impl AiSdkFold {
             same_step: false,
             messages: BTreeMap::new(),
             calls: Calls::default(),
+            approvals: Approvals::default(),
             has_spoken: false,
             stop_reason: None,
         }
@@ -118,11 +123,7 @@ impl AiSdkFold {
             }
             EventBody::ToolResult(result) => self.tool_result(result, out),
             EventBody::Usage(usage) => self.usage(usage, out),
-            EventBody::Notice(notice) => {
-                let Notice { subtype, data } = &**notice;
-                let data = NoticeDto { subtype, data: ForeignJson(data) };
-                out.push(&Chunk::Notice { data, transient: Yes });
-            }
+            EventBody::Notice(notice) => self.notice(notice, out),
             EventBody::Abandoned { message } => self.abandoned(*message, out),
             EventBody::Error(error) => {
                 out.push(&Chunk::NonFatal { data: AgentErrorDto::from(&**error) });

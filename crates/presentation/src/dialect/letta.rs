@@ -1,5 +1,6 @@
 //! The Letta vocabulary: frames without a name, told apart by `message_type`. A fold of the events of one turn.
 
+mod approval;
 mod ending;
 mod message;
 mod run_id;
@@ -12,6 +13,7 @@ use tokenrail_domain::{
 };
 
 use self::message::{Kind, OpenMessage};
+use super::approvals::Approvals;
 use crate::dto::letta::{
     LettaMessage, LettaSaid, LettaToolCall, LettaToolCalls, StopReasonDto, ToolReturn, UsageStatistics,
 };
@@ -46,6 +48,9 @@ pub(crate) struct LettaFold {
     open: BTreeMap<MessageOrdinal, OpenMessage>,
     /// Calls whose input is known in part, or that their message has told of.
     calls: BTreeMap<String, Call>,
+    approvals: Approvals,
+    /// The messages that have asked, by the ids of their questions.
+    asked_in: BTreeMap<String, String>,
     steps: u32,
     ending: Ending,
     usage: UsageStatistics,
@@ -64,8 +69,18 @@ impl LettaFold {
     pub(crate) fn new(agent: AgentId, turn: TurnNumber, tokens: bool) -> Self {
         let run = RunId { agent, turn, tokens }.to_string();
         let usage = UsageStatistics::nothing(run.clone());
-        let (open, calls) = (BTreeMap::new(), BTreeMap::new());
-        Self { agent, run, tokens, open, calls, steps: 0, ending: Ending::default(), usage }
+        Self {
+            agent,
+            run,
+            tokens,
+            open: BTreeMap::new(),
+            calls: BTreeMap::new(),
+            approvals: Approvals::default(),
+            asked_in: BTreeMap::new(),
+            steps: 0,
+            ending: Ending::default(),
+            usage,
+        }
     }
 
     /// The id of the run.
@@ -101,6 +116,7 @@ impl LettaFold {
                 self.open.remove(message);
                 self.calls.retain(|_, call| call.message != *message);
             }
+            EventBody::Notice(notice) => self.notice(event, notice, out),
             EventBody::Usage(usage) => self.usage.add(&usage.usage),
             EventBody::TurnResult(result) => {
                 out.extend(stop_reason.map(|reason| LettaFrame::Stop(StopReasonDto::new(reason))));
@@ -110,7 +126,6 @@ impl LettaFold {
             | EventBody::Message(_)
             | EventBody::ToolCall(_)
             | EventBody::ToolResult(_)
-            | EventBody::Notice(_)
             // An error that does not end the turn: for Letta's clients every error ends the stream.
             | EventBody::Error(_) => {}
         }

@@ -84,6 +84,22 @@ pub(crate) enum Chunk<'a> {
         provider_executed: Yes,
         dynamic: Yes,
     },
+    /// The agent asks whether it may go on with this call (from version 6 on).
+    ToolApprovalRequest {
+        approval_id: &'a str,
+        tool_call_id: &'a str,
+    },
+    /// Who has answered is the reason (version 7).
+    ToolApprovalResponse {
+        approval_id: &'a str,
+        approved: bool,
+        reason: &'a str,
+        provider_executed: Yes,
+    },
+    /// From version 6 on.
+    ToolOutputDenied {
+        tool_call_id: &'a str,
+    },
     MessageMetadata {
         message_metadata: UsageDto<'a>,
     },

@@ -49,6 +49,32 @@ pub(crate) enum LettaSaid {
     ToolCall { tool_call: LettaToolCall, tool_calls: LettaToolCalls },
     #[serde(rename = "tool_return_message")]
     ToolReturn(ToolReturn),
+    #[serde(rename = "approval_request_message")]
+    ApprovalRequest {
+        tool_call: LettaToolCall,
+        tool_calls: LettaToolCalls,
+        /// Not Letta's: where the answer goes, `/api/agents/{id}/permissions/{request_id}`.
+        request_id: String,
+    },
+    #[serde(rename = "approval_response_message")]
+    ApprovalResponse {
+        approve: bool,
+        /// The id of the message that has asked.
+        approval_request_id: String,
+        /// Who has answered.
+        reason: String,
+        approvals: [LettaApproval; 1],
+    },
+}
+
+/// Whether a tool call was allowed.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub(crate) struct LettaApproval {
+    #[serde(rename = "type")]
+    pub(crate) kind: &'static str,
+    pub(crate) tool_call_id: String,
+    pub(crate) approve: bool,
+    pub(crate) reason: String,
 }
 
 /// A tool call, or a piece of one: what a piece does not say is absent.

@@ -18,6 +18,7 @@ impl AiSdkFold {
         if self.version == SdkVersion::V7 && newest && !self.calls.any_done_in_step() {
             self.close_all_words(out);
             self.calls.reset_step();
+            self.approvals.retain(|call| self.calls.state(call).is_some());
             out.push(&Chunk::ResetStep);
             return;
         }

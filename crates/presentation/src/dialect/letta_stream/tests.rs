@@ -8,7 +8,7 @@ use self::stories::{Story, story};
 use super::{LettaFormat, LettaStreamFold};
 use crate::dialect::BlockWriter;
 
-const CASES: [&str; 10] = [
+const CASES: [&str; 11] = [
     "plain_text",
     "thinking_and_tools",
     "parallel_tools",
@@ -19,6 +19,7 @@ const CASES: [&str; 10] = [
     "interrupted",
     "no_partial_messages",
     "redacted_and_cut_short",
+    "questions",
 ];
 
 fn stream(story: &Story, format: LettaFormat, tokens: bool, after: u64) -> String {

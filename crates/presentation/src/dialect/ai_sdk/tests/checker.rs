@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::SdkVersion;
 
 /// The names that the first releases of version 5 take in each kind of chunk; `?` may be missing.
-const NAMES: [(&str, &str); 20] = [
+const NAMES: [(&str, &str); 23] = [
     ("start", "messageId messageMetadata"),
     ("start-step", ""),
     ("finish-step", ""),
@@ -28,7 +28,14 @@ const NAMES: [(&str, &str); 20] = [
     ("abort", "reason?"),
     ("finish", "finishReason? messageMetadata"),
     ("reset-step", ""),
+    ("tool-approval-request", "approvalId toolCallId"),
+    ("tool-approval-response", "approvalId approved reason providerExecuted"),
+    ("tool-output-denied", "toolCallId"),
 ];
+
+/// What version 5 does not know.
+const LATER: [&str; 4] =
+    ["reset-step", "tool-approval-request", "tool-approval-response", "tool-output-denied"];
 
 /// A client's state.
 #[derive(Default)]
@@ -41,6 +48,8 @@ pub(super) struct Client {
     calls: BTreeMap<String, bool>,
     /// The calls of this step.
     of_step: BTreeSet<String>,
+    /// The calls of approvals that were asked for. A call knows the newest.
+    approvals: BTreeMap<String, String>,
     has_failed: bool,
 }
 
@@ -76,6 +85,7 @@ impl Client {
                 self.inputs.clear();
                 let of_step = std::mem::take(&mut self.of_step);
                 self.calls.retain(|call, _| !of_step.contains(call));
+                self.approvals.retain(|_, call| !of_step.contains(call));
             }
             "text-start" | "reasoning-start" => {
                 assert!(self.in_step && self.words.insert(text("id")), "{chunk:?}");
@@ -99,6 +109,19 @@ impl Client {
             "tool-output-available" | "tool-output-error" => {
                 self.inputs.remove(&text("toolCallId"));
                 *self.calls.get_mut(&text("toolCallId")).expect("a result of a call that is known") = true;
+            }
+            "tool-approval-request" => {
+                assert_eq!(self.calls.get(&text("toolCallId")), Some(&false), "{chunk:?}");
+                assert!(!self.inputs.contains(&text("toolCallId")));
+                self.approvals.retain(|_, call| *call != text("toolCallId"));
+                self.approvals.insert(text("approvalId"), text("toolCallId"));
+            }
+            "tool-approval-response" => {
+                let call = self.approvals.get(&text("approvalId")).expect("an approval that is known");
+                assert!(!self.calls[call]);
+            }
+            "tool-output-denied" => {
+                assert_eq!(self.calls.insert(text("toolCallId"), true), Some(false), "{chunk:?}");
             }
             "error" => {
                 assert!(!self.in_step);
@@ -129,9 +152,12 @@ fn check_names(kind: &str, chunk: &Map<String, Value>, version: SdkVersion) {
     }
     assert!(names.is_empty(), "{kind} has {names:?}");
     match version {
-        SdkVersion::Any => assert!(kind != "reset-step" && !chunk.contains_key("reason")),
-        SdkVersion::V5 => assert!(!["reason", "finishReason"].iter().any(|name| chunk.contains_key(*name))),
-        SdkVersion::V6 => assert_ne!(kind, "reset-step"),
+        SdkVersion::Any => assert!(!LATER.contains(&kind) && !chunk.contains_key("reason")),
+        SdkVersion::V5 => {
+            assert!(!LATER.contains(&kind));
+            assert!(!["reason", "finishReason"].iter().any(|name| chunk.contains_key(*name)));
+        }
+        SdkVersion::V6 => assert!(!["reset-step", "tool-approval-response"].contains(&kind)),
         SdkVersion::V7 => {}
     }
     if let Some(reason) = chunk.get("finishReason").and_then(Value::as_str) {

@@ -27,6 +27,7 @@ pub(super) fn all() -> Vec<Story> {
         a_result_alone(),
         a_result_that_nobody_knows(),
         every_kind_of_event(),
+        questions(),
     ]
 }
 
@@ -137,6 +138,26 @@ pub(super) fn every_kind_of_event() -> Story {
     story.end(samples::result(TurnOutcome::Failed))
 }
 
+pub(super) fn questions() -> Story {
+    let mut story = Story::begin();
+    story.input(0, 0, "call_1", Some("Bash"), "{}").call("call_1", "Bash", "{}", None).complete(0);
+    story.asked("q1", Some("call_1")).settled("q1", Some("yes"), "user").result("call_1", r#""made""#, false);
+    // The call is not told yet; the question is asked anew; and its result follows the refusal.
+    story.asked("q2", Some("call_2")).asked("q3", Some("call_2")).settled("q2", None, "agent");
+    story.call("call_2", "Bash", "{}", None).settled("q3", Some("no"), "timeout");
+    story.result("call_2", r#""not allowed""#, true);
+    // Of no call, settled after the result, of a call that has ended, and open to the end.
+    story.asked("q4", None).settled("q4", Some("yes"), "user");
+    story.asked("q5", Some("call_3")).result("call_3", r#""quick""#, false).settled(
+        "q5",
+        Some("yes"),
+        "user",
+    );
+    story.asked("q6", Some("call_1")).settled("q6", None, "cancel");
+    story.asked("q7", Some("call_4")).settled("q7", None, "user").asked("q8", Some("call_5"));
+    story.end(samples::result(TurnOutcome::Completed))
+}
+
 fn tool_use(call: &str, input: &str) -> ContentBlock {
     ContentBlock::ToolUse { call: call.into(), tool: "Read".into(), input: samples::json(input) }
 }
@@ -198,6 +219,14 @@ impl Story {
         let content = samples::json(content);
         let result = ToolResult { call: call.into(), content, is_error, parent_call: None };
         self.say(EventBody::ToolResult(Box::new(result)))
+    }
+
+    fn asked(&mut self, question: &str, call: Option<&str>) -> &mut Self {
+        self.say(samples::question(question, call))
+    }
+
+    fn settled(&mut self, question: &str, option: Option<&str>, by: &str) -> &mut Self {
+        self.say(samples::settled(question, option, by))
     }
 
     fn complete(&mut self, message: u32) -> &mut Self {

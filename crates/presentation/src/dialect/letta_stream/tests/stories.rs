@@ -133,6 +133,18 @@ pub(super) fn story(case: &str) -> Story {
             .say(vec![text_delta(1, "Hello"), EventBody::Error(Box::new(error())), text_delta(1, "!")])
             .done(1)
             .end(TurnOutcome::Completed, None),
+        "questions" => story
+            .say(vec![
+                input(0, 0, "call_1", Some("Bash"), "{}"),
+                samples::question("q1", Some("call_1")),
+                samples::settled("q1", Some("yes"), "user"),
+                samples::question("q2", None),
+                samples::settled("q2", None, "timeout"),
+                samples::settled("q0", None, "agent"),
+                text_in(0, 1, "Well."),
+            ])
+            .done(0)
+            .end(TurnOutcome::Completed, None),
         "redacted_and_cut_short" => {
             let redacted = json(r#"{"type":"redacted_thinking","data":"EmwK"}"#);
             let blocks =
