@@ -1,4 +1,4 @@
-//! The measurements, always of a release build.
+//! The measurements, always of what is shipped: the profile `dist`.
 
 use std::process::{Command, Stdio};
 
@@ -9,9 +9,9 @@ use crate::{Failure, process, workspace};
 pub(crate) fn run(args: &[String]) -> Result<(), Failure> {
     let packages = ["--package", "tokenrail-server", "--package", "tokenrail-tests"];
     let mut build = process::cargo();
-    build.args(["build", "--release", "--locked", "--bins"]).args(packages);
-    process::step("release build", &mut build)?;
-    let programs = workspace::target().join("release");
+    build.args(["build", "--profile", "dist", "--locked", "--bins"]).args(packages);
+    process::step("building what is shipped", &mut build)?;
+    let programs = workspace::target().join("dist");
     let mut bench = Command::new(programs.join("bench"));
     bench.args(args).current_dir(workspace::root()).stdin(Stdio::null());
     bench.env("TOKENRAIL_BENCH_SERVER", programs.join("tokenrail"));
