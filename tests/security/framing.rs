@@ -1,5 +1,6 @@
 //! S24, S25: heads and bodies that are too large, too slow, or that two servers would read differently.
 
+use futures_util::future::join_all;
 use serde_json::json;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
@@ -67,13 +68,14 @@ async fn s24_heads_over_the_limit_are_not_taken() {
 async fn s24_a_head_that_does_not_come_is_not_waited_for() {
     let server = TestServer::start();
     let whole = request(&server, "GET", "/api/agents", &[]);
-    for part in ["", "GET /api/ag", &whole[..whole.len() - 2]] {
+    let parts = ["", "GET /api/ag", &whole[..whole.len() - 2]].map(async |part| {
         let mut socket = TcpStream::connect(server.authority()).await.unwrap();
         socket.write_all(part.as_bytes()).await.unwrap();
         let said = raw::until_closed(&mut socket, PATIENCE).await.expect("the server closes it");
         let status = raw::parse(&said, true).map_or(0, |answer| answer.status);
         assert!(matches!(status, 0 | 408), "{part:?}: {status}");
-    }
+    });
+    join_all(parts).await;
 }
 
 #[tokio::test]
@@ -84,14 +86,15 @@ async fn s24_a_body_that_does_not_come_is_not_waited_for() {
         ("Transfer-Encoding: chunked", "5\r\n{\"pro"),
         ("Content-Length: 1000", ""),
     ];
-    for (line, part) in cases {
+    let cases = cases.map(async |(line, part)| {
         let mut socket = TcpStream::connect(server.authority()).await.unwrap();
         let head = request(&server, "POST", "/api/agents", &[JSON, line]);
         socket.write_all(head.as_bytes()).await.unwrap();
         socket.write_all(part.as_bytes()).await.unwrap();
         let answer = raw::answer(&mut socket).await.expect("an answer");
         assert_eq!((answer.status, answer.code().as_str()), (408, "request_timeout"), "{line}");
-    }
+    });
+    join_all(cases).await;
 }
 
 #[tokio::test]

@@ -172,7 +172,7 @@ async fn who_may_not_come(seen: &mut Seen) {
 const UNKNOWN: &str = crate::routes::UNKNOWN;
 
 async fn what_cannot_be_read(seen: &mut Seen) {
-    let server = TestServer::start();
+    let server = TestServer::start_with("[limits]\nbody_timeout_s = 1\n");
     let get = |path: &str| server.request(Method::GET, path);
     let post = |body: &'static str| {
         server.request(Method::POST, "/api/agents").header("content-type", "application/json").body(body)

@@ -33,7 +33,7 @@ mod web;
 mod workspace;
 
 use std::fmt;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 const HELP: &str = "\
 cargo xtask COMMAND
@@ -44,7 +44,7 @@ cargo xtask COMMAND
   layers              which crate may use which: see docs/ARCHITECTURE.md
   tidy                names, lengths, migrations, links, problem codes
   supply              where crates come from, and under which licences
-  ci                  lint, then test: what the continuous integration runs
+  ci                  lint and test, beside each other: what the continuous integration runs
   crash [--kills N]   build, kill a server under load N times (150), and judge what its readers have seen
   soak [--minutes N]  build, and have everything at once with light faults, for N minutes (10): nothing may grow
   web [check | test | screenshots | measure]
@@ -54,7 +54,7 @@ cargo xtask COMMAND
   planted-bugs        build with known bugs, and see that the simulation finds each of them
   fuzz [TARGET] [--seconds N]
                       let cargo-fuzz try one target, or each of them, for N seconds (60)
-  bench [ARGS]        build in release mode and run the benchmark with ARGS
+  bench [ARGS]        build what is shipped (profile dist, minutes) and run the benchmark with ARGS
   help                this text
 
 Environment of `test`:
@@ -100,7 +100,7 @@ fn run(command: &str, args: &[String]) -> Result<(), Failure> {
     match command {
         "bench" => return bench::run(args),
         "fuzz" => return fuzz::run(args),
-        "test" => return test::run(&only(args)?),
+        "test" => return test::run(&only(args)?, None),
         "crash" => return test::longer(&test::KILLS, amount(command, "--kills", args)?),
         "soak" => {
             let minutes = amount(command, "--minutes", args)?.unwrap_or(SOAK_MINUTES);
@@ -120,8 +120,14 @@ fn run(command: &str, args: &[String]) -> Result<(), Failure> {
         "lint" => lint(),
         "planted-bugs" => planted::run(),
         "ci" => {
-            lint()?;
-            test::run(&test::Which::All)
+            lint_sources()?;
+            // Nobody's code is made here, and the tests must not wait for it.
+            let mut commands = [clippy(), planted::check()];
+            for command in &mut commands {
+                command.env("CARGO_TARGET_DIR", workspace::target().join("lint"));
+                command.env("CARGO_PROFILE_DEV_OPT_LEVEL", "0");
+            }
+            test::run(&test::Which::All, Some(test::Part::yielding("clippy", commands.into())))
         }
         unknown => Err(Failure::new(format!("there is no command {unknown}\n\n{HELP}"))),
     }
@@ -163,14 +169,21 @@ fn no_arguments(command: &str, args: &[String]) -> Result<(), Failure> {
 }
 
 fn lint() -> Result<(), Failure> {
-    let begun = std::time::Instant::now();
+    lint_sources()?;
+    process::step("clippy", &mut clippy())?;
+    process::step("the planted bugs", &mut planted::check())
+}
+
+/// What is seen without a compiler.
+fn lint_sources() -> Result<(), Failure> {
     process::step("formatting", process::cargo().args(["fmt", "--all", "--", "--check"]))?;
-    let clippy = ["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"];
-    process::step("clippy", process::cargo().args(clippy))?;
-    planted::check()?;
     layers::run()?;
     tidy::run()?;
-    supply::run()?;
-    println!("==> linted in {} s", begun.elapsed().as_secs());
-    Ok(())
+    supply::run()
+}
+
+fn clippy() -> Command {
+    let mut clippy = process::cargo();
+    clippy.args(["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]);
+    clippy
 }

@@ -45,7 +45,7 @@ pub(crate) fn output(what: &str, command: &mut Command) -> Result<String, Failur
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// As [`step`], and shows each line of standard output to `see` too. It is ended, with all that it has started, when
+/// As [`step`], but each line of standard output goes to `see`. It is ended, with all that it has started, when
 /// it takes longer than `limit`. A program that ran and failed is an answer here, not an error.
 pub(crate) fn watched(
     limit: Duration,
@@ -67,7 +67,6 @@ pub(crate) fn watched(
         for line in BufReader::new(output).split(b'\n') {
             let line = line.map_err(|error| Failure::new(format!("cannot read from {what}: {error}")))?;
             let line = String::from_utf8_lossy(&line);
-            println!("{line}");
             see(&line);
         }
     }
@@ -77,6 +76,23 @@ pub(crate) fn watched(
         Ok(false) => Ok(status),
         _ => Err(Failure::new(format!("{what}: not done after {} s", limit.as_secs()))),
     }
+}
+
+/// The same at the lowest priority: it gets what others leave of the processors. It says everything on standard output.
+pub(crate) fn yielding(command: &Command) -> Command {
+    let mut yielding = Command::new("sh");
+    yielding.args(["-c", "exec nice -n 19 \"$@\" 2>&1", "sh"]).stdin(Stdio::null());
+    yielding.arg(command.get_program()).args(command.get_args());
+    if let Some(folder) = command.get_current_dir() {
+        yielding.current_dir(folder);
+    }
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => yielding.env(name, value),
+            None => yielding.env_remove(name),
+        };
+    }
+    yielding
 }
 
 /// Kills a process and its descendants: tests that hang are children of the program that was started.
@@ -164,6 +180,14 @@ mod tests {
         let failure = watched(Duration::from_secs(1), "hanging", &mut hanging, |_| {}).unwrap_err();
         // The output would stay open as long as the child lives.
         assert_eq!(failure.0, "hanging: not done after 1 s");
+    }
+
+    #[test]
+    fn what_yields_is_the_same_command_at_the_lowest_priority() {
+        let mut command = shell("nice; pwd; echo $SAID $HOME >&2");
+        command.current_dir("/").env("SAID", "it").env_remove("HOME");
+        let printed = output("yielding", &mut yielding(&command)).unwrap();
+        assert_eq!(printed, "19\n/\nit\n");
     }
 
     #[test]

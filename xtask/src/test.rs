@@ -1,13 +1,18 @@
 //! Runs every test of the project, and says at the end what has run and what has not.
 
 mod foreign;
+mod lanes;
+mod tally;
 
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::{Failure, claude, process, tools, web};
 use foreign::{BROWSER_TESTS, Foreign, foreign};
+pub(crate) use lanes::Part;
+use lanes::{Log, Row};
+use tally::{Outcome, counted, counted_by_vitest, not_run};
 
 /// In the path of each test that mounts a file system.
 const MOUNT_TESTS: &str = "with_a_small_disk";
@@ -20,6 +25,12 @@ const LONG_TESTS: [(&str, &str, &str); 4] = [
     ("load", "load::", "1"),
     ("soak", "soak::", "1"),
 ];
+
+/// How many of the others run at a time: most of them wait most of the time.
+const TESTS_AT_ONCE: &str = "4";
+
+/// Programs whose tests run beside the others: they wait too, and nobody measures what they have of the machine.
+const PATIENT: [&str; 2] = ["schemathesis", "kosoku"];
 
 /// Tests that can be made longer, each by a variable.
 pub(crate) const KILLS: Longer = Longer { test: "real_crashes::kill_loop", variable: "TOKENRAIL_TEST_KILLS" };
@@ -37,32 +48,11 @@ pub(crate) enum Which {
     Only(String),
 }
 
-/// How one part of the tests went.
-#[derive(Debug, PartialEq)]
-enum Outcome {
-    Passed { tests: u64 },
-    Failed { reason: String },
-    NotRun { reason: String },
-}
-
-struct Row {
-    what: &'static str,
-    outcome: Outcome,
-    took: Duration,
-}
-
-impl Row {
-    fn of(what: &'static str, part: impl FnOnce() -> Outcome) -> Self {
-        let begun = Instant::now();
-        let outcome = part();
-        Self { what, outcome, took: begun.elapsed() }
-    }
-}
-
-pub(crate) fn run(which: &Which) -> Result<(), Failure> {
+/// Runs the tests, and something beside them.
+pub(crate) fn run(which: &Which, beside: Option<Part<'_>>) -> Result<(), Failure> {
     need_a_c_compiler()?;
     let rows = match which {
-        Which::All => every_part()?,
+        Which::All => every_part(beside)?,
         Which::Only(name) => only_named(name)?,
     };
     println!("\n{}", table(&rows));
@@ -75,7 +65,7 @@ fn build() -> Result<(), Failure> {
     process::step("building everything", process::cargo().args(build))
 }
 
-fn every_part() -> Result<Vec<Row>, Failure> {
+fn every_part(beside: Option<Part<'_>>) -> Result<Vec<Row>, Failure> {
     let begun = Instant::now();
     // What is fetched is waited for, and what is built is worked for.
     let (built, foreign, npm) = std::thread::scope(|scope| {
@@ -85,21 +75,28 @@ fn every_part() -> Result<Vec<Row>, Failure> {
     });
     built.map_err(|_| Failure::new("the build has panicked"))??;
     println!("==> built and fetched in {} s", begun.elapsed().as_secs());
-    let program = claude_of(&foreign);
-    let mut rows = vec![
-        Row::of("rust tests", || rust_tests(program, &foreign)),
-        Row::of("small disk", || mount_tests(program)),
-    ];
-    for (what, tests, at_once) in LONG_TESTS {
-        rows.push(Row::of(what, || long_tests(what, tests, at_once)));
-    }
+    let (mut parts, mut patient) = (rust_parts(&foreign), Vec::new());
     for program in &foreign {
-        rows.push(Row::of(program.what, || foreign_tests(program)));
+        let part = Part::new(program.what, |log: &mut Log| foreign_tests(program, log));
+        if PATIENT.contains(&program.what) { patient.push(part) } else { parts.push(part) }
     }
     for package in web::PACKAGES {
-        rows.push(Row::of(package.what, || package_tests(&package, &npm)));
+        let npm = &npm;
+        patient.push(Part::new(package.what, move |log| package_tests(&package, npm, log)));
     }
-    Ok(rows)
+    Ok(lanes::run(parts, vec![patient, Vec::from_iter(beside)]))
+}
+
+fn rust_parts(foreign: &[Foreign]) -> Vec<Part<'_>> {
+    let program = claude_of(foreign);
+    let mut parts = vec![
+        Part::new("rust tests", move |log| rust_tests(program, foreign, log)),
+        Part::new("small disk", move |log| mount_tests(program, log)),
+    ];
+    for (what, tests, at_once) in LONG_TESTS {
+        parts.push(Part::new(what, move |log| long_tests(what, tests, at_once, log)));
+    }
+    parts
 }
 
 fn only_named(name: &str) -> Result<Vec<Row>, Failure> {
@@ -107,10 +104,10 @@ fn only_named(name: &str) -> Result<Vec<Row>, Failure> {
     let named = process::output("looking for tests", cargo_test(None).args(["--", name, "--list"]))?;
     // What no test of that name needs is not fetched.
     let foreign = foreign(|tests| named.lines().any(|test| test.contains(tests)));
-    let tests = Row::of("rust tests", || named_tests(name, claude_of(&foreign), &foreign));
+    let tests = Part::new("rust tests", |log| named_tests(name, claude_of(&foreign), &foreign, log));
     let missing = foreign.iter().filter_map(|it| Some((it.what, it.ready.as_ref().err()?)));
-    let missing = missing.map(|(what, reason)| Row::of(what, || not_run(reason)));
-    Ok(std::iter::once(tests).chain(missing).collect())
+    let missing = missing.map(|(what, reason)| Part::new(what, move |_| not_run(reason)));
+    Ok(lanes::run(std::iter::once(tests).chain(missing).collect(), Vec::new()))
 }
 
 /// The real agent, which ordinary tests use too.
@@ -119,22 +116,22 @@ fn claude_of(foreign: &[Foreign]) -> Option<&Path> {
     settings.find(|(variable, _)| *variable == claude::VARIABLE).map(|(_, path)| path.as_path())
 }
 
-fn rust_tests(program: Option<&Path>, foreign: &[Foreign]) -> Outcome {
+fn rust_tests(program: Option<&Path>, foreign: &[Foreign], log: &mut Log) -> Outcome {
     let mut tests = cargo_test(program);
-    tests.args(["--", "--skip", MOUNT_TESTS]);
+    tests.args(["--", "--test-threads", TESTS_AT_ONCE, "--skip", MOUNT_TESTS]);
     for (_, long, _) in LONG_TESTS {
         tests.args(["--skip", long]);
     }
     for program in foreign {
         tests.args(["--skip", program.tests]);
     }
-    counted("rust tests", &mut tests)
+    counted("rust tests", &mut tests, log)
 }
 
-fn long_tests(what: &str, path: &str, at_once: &str) -> Outcome {
+fn long_tests(what: &str, path: &str, at_once: &str, log: &mut Log) -> Outcome {
     let mut tests = cargo_test(None);
     tests.args(["--test", "crashes", "--", path, "--skip", tools::STRACE_TESTS, "--skip", MOUNT_TESTS]);
-    counted(what, tests.args(["--test-threads", at_once]))
+    counted(what, tests.args(["--test-threads", at_once]), log)
 }
 
 /// Runs one of the long tests, as long as asked.
@@ -169,45 +166,40 @@ pub(crate) fn in_the_browser(tests: &str, setting: Option<(&str, &Path)>) -> Res
 }
 
 /// Tests that mount a small disk of their own, to fill it.
-fn mount_tests(program: Option<&Path>) -> Outcome {
+fn mount_tests(program: Option<&Path>, log: &mut Log) -> Outcome {
     let allowed = Command::new("unshare").args(["--mount", "true"]).output();
     if !allowed.is_ok_and(|answer| answer.status.success()) {
         return not_run(&Failure::new("only root can mount a small disk"));
     }
     let mut tests = cargo_test(program);
     tests.args(["--test", "e2e", "--", MOUNT_TESTS]);
-    counted("tests with a small disk", &mut tests)
+    counted("tests with a small disk", &mut tests, log)
 }
 
 /// In a run of their own, when nothing else uses the machine: some take seconds of processor time to start.
-fn foreign_tests(program: &Foreign) -> Outcome {
+fn foreign_tests(program: &Foreign, log: &mut Log) -> Outcome {
     match &program.ready {
         Ok(settings) => {
             let mut tests = cargo_test(None);
             tests.envs(settings.iter().cloned()).args(["--", program.tests, "--test-threads", "2"]);
-            counted(&format!("tests with {}", program.what), &mut tests)
+            counted(&format!("tests with {}", program.what), &mut tests, log)
         }
         Err(reason) => not_run(reason),
     }
 }
 
 /// Tests in TypeScript, with the types, and that what is built is what is in the repository.
-fn package_tests(package: &web::Package, npm: &Result<(), Failure>) -> Outcome {
+fn package_tests(package: &web::Package, npm: &Result<(), Failure>, log: &mut Log) -> Outcome {
     if let Err(reason) = npm {
         return not_run(reason);
     }
     if let Err(failure) = package.check() {
         return Outcome::Failed { reason: failure.to_string() };
     }
-    let mut tally = Tally::default();
-    let what = format!("tests of the {}", package.what);
-    match process::watched(PART_LIMIT, &what, &mut package.tests(), |line| tally.see_vitest(line)) {
-        Ok(status) => tally.outcome(status.success()),
-        Err(failure) => Outcome::Failed { reason: failure.to_string() },
-    }
+    counted_by_vitest(&format!("tests of the {}", package.what), &mut package.tests(), log)
 }
 
-fn named_tests(name: &str, program: Option<&Path>, foreign: &[Foreign]) -> Outcome {
+fn named_tests(name: &str, program: Option<&Path>, foreign: &[Foreign], log: &mut Log) -> Outcome {
     let mut tests = cargo_test(program);
     tests.args(["--", name]);
     for program in foreign {
@@ -216,7 +208,7 @@ fn named_tests(name: &str, program: Option<&Path>, foreign: &[Foreign]) -> Outco
             Err(_) => tests.args(["--skip", program.tests]),
         };
     }
-    counted(&format!("tests named {name}"), &mut tests)
+    counted(&format!("tests named {name}"), &mut tests, log)
 }
 
 fn cargo_test(program: Option<&Path>) -> Command {
@@ -229,77 +221,12 @@ fn cargo_test(program: Option<&Path>) -> Command {
     command
 }
 
-/// Each part of the tests is done in a few minutes. One that takes so long hangs.
-const PART_LIMIT: Duration = Duration::from_mins(20);
-
-fn counted(what: &str, tests: &mut Command) -> Outcome {
-    let mut tally = Tally::default();
-    match process::watched(PART_LIMIT, what, tests, |line| tally.see(line)) {
-        Ok(status) => tally.outcome(status.success()),
-        Err(failure) => Outcome::Failed { reason: failure.to_string() },
-    }
-}
-
-/// What the test programs said in their last lines.
-#[derive(Default)]
-struct Tally {
-    passed: u64,
-    failed: u64,
-    ignored: u64,
-}
-
-impl Tally {
-    /// Counts a line like `test result: ok. 3 passed; 0 failed; 0 ignored; …`, and nothing else.
-    fn see(&mut self, line: &str) {
-        let Some(rest) = line.strip_prefix("test result: ") else { return };
-        let Some((_, counts)) = rest.split_once(". ") else { return };
-        for count in counts.split("; ") {
-            match count.split_once(' ') {
-                Some((number, "passed")) => self.passed += number.parse().unwrap_or(0),
-                Some((number, "failed")) => self.failed += number.parse().unwrap_or(0),
-                Some((number, "ignored")) => self.ignored += number.parse().unwrap_or(0),
-                _ => {}
-            }
-        }
-    }
-
-    /// The same of vitest: a line like `Tests  1 failed | 57 passed | 1 skipped (59)`.
-    fn see_vitest(&mut self, line: &str) {
-        let Some(rest) = line.trim_start().strip_prefix("Tests ") else { return };
-        let counts = rest.split_once('(').map_or(rest, |(counts, _)| counts);
-        for count in counts.split('|') {
-            match count.trim().split_once(' ') {
-                Some((number, "passed")) => self.passed += number.parse().unwrap_or(0),
-                Some((number, "failed")) => self.failed += number.parse().unwrap_or(0),
-                Some((number, "skipped" | "todo")) => self.ignored += number.parse().unwrap_or(0),
-                _ => {}
-            }
-        }
-    }
-
-    /// No test at all is no success: a filter that fits nothing would look like one.
-    fn outcome(&self, success: bool) -> Outcome {
-        let Self { passed, failed, ignored } = *self;
-        if !success {
-            return Outcome::Failed { reason: format!("{failed} of {}", passed + failed) };
-        }
-        match (passed, ignored) {
-            (0, _) => Outcome::NotRun { reason: "there is no such test".to_owned() },
-            (_, 0) => Outcome::Passed { tests: passed },
-            _ => Outcome::Failed { reason: format!("{ignored} ignored, and no test may be") },
-        }
-    }
-}
-
-fn not_run(reason: &Failure) -> Outcome {
-    Outcome::NotRun { reason: reason.to_string() }
-}
-
 fn table(rows: &[Row]) -> String {
     let heading = format!("{:<14} | {:>7} | result", "what", "seconds");
     let lines = rows.iter().map(|Row { what, outcome, took }| {
         let result = match outcome {
             Outcome::Passed { tests } => format!("passed ({tests})"),
+            Outcome::Done => "passed".to_owned(),
             Outcome::Failed { reason } => format!("FAILED ({reason})"),
             Outcome::NotRun { reason } => format!("NOT RUN ({reason})"),
         };
@@ -315,7 +242,7 @@ fn verdict(rows: &[Row], everything_must_run: bool) -> Result<(), Failure> {
         match outcome {
             Outcome::Failed { .. } => faults.push(format!("{what} failed")),
             Outcome::NotRun { .. } if everything_must_run => faults.push(format!("{what} did not run")),
-            Outcome::Passed { .. } | Outcome::NotRun { .. } => {}
+            Outcome::Passed { .. } | Outcome::Done | Outcome::NotRun { .. } => {}
         }
     }
     if rows.iter().all(|row| matches!(row.outcome, Outcome::NotRun { .. })) {

@@ -1,3 +1,6 @@
+use std::time::Duration;
+
+use super::tally::Tally;
 use super::*;
 
 fn tally(lines: &[&str]) -> Tally {

@@ -1,0 +1,139 @@
+//! The parts of the tests: one after the other, and some beside those that wait most of the time.
+
+use std::process::Command;
+use std::thread::{self, Scope, ScopedJoinHandle};
+use std::time::{Duration, Instant};
+
+use super::tally::Outcome;
+use crate::process;
+
+/// Each part of the tests is done in a few minutes. One that takes so long hangs.
+pub(super) const PART_LIMIT: Duration = Duration::from_mins(20);
+
+/// One row of the table, before it has run.
+pub(crate) struct Part<'a> {
+    pub(super) what: &'static str,
+    run: Box<dyn FnOnce(&mut Log) -> Outcome + Send + 'a>,
+}
+
+/// One row of the table.
+pub(super) struct Row {
+    pub(super) what: &'static str,
+    pub(super) outcome: Outcome,
+    pub(super) took: Duration,
+}
+
+/// What a part prints: line by line, or all of it when the part has ended, so that nothing else comes between.
+pub(super) enum Log {
+    Open,
+    Held(String),
+}
+
+impl Log {
+    pub(super) fn line(&mut self, line: &str) {
+        match self {
+            Self::Open => println!("{line}"),
+            Self::Held(text) => text.extend([line, "\n"]),
+        }
+    }
+}
+
+impl<'a> Part<'a> {
+    pub(super) fn new(what: &'static str, run: impl FnOnce(&mut Log) -> Outcome + Send + 'a) -> Self {
+        Self { what, run: Box::new(run) }
+    }
+
+    /// Commands at the lowest priority, one after the other, which all must succeed. Nothing that they build may be in
+    /// the way of the tests: cargo locks a folder that it builds in.
+    pub(crate) fn yielding(what: &'static str, commands: Vec<Command>) -> Self {
+        Self::new(what, move |log| {
+            let failed = commands.iter().find_map(|command| {
+                let mut command = process::yielding(command);
+                match process::watched(PART_LIMIT, what, &mut command, |line| log.line(line)) {
+                    Ok(status) if status.success() => None,
+                    Ok(status) => Some(status.to_string()),
+                    Err(failure) => Some(failure.to_string()),
+                }
+            });
+            failed.map_or(Outcome::Done, |reason| Outcome::Failed { reason })
+        })
+    }
+
+    fn ended(self, mut log: Log) -> Row {
+        let begun = Instant::now();
+        let outcome = (self.run)(&mut log);
+        let took = begun.elapsed();
+        if let Log::Held(text) = log {
+            print!("==> {} has ended after {} s:\n{text}", self.what, took.as_secs());
+        }
+        Row { what: self.what, outcome, took }
+    }
+}
+
+/// Runs these parts one after the other, and each of the lanes in `beside` at the same time. Gives their rows, those of the
+/// lanes last.
+pub(super) fn run<'a>(parts: Vec<Part<'a>>, beside: Vec<Vec<Part<'a>>>) -> Vec<Row> {
+    thread::scope(|scope| {
+        let beside: Vec<_> = beside.into_iter().map(|lane| begin(scope, lane)).collect();
+        let mut rows: Vec<_> = parts.into_iter().map(|part| part.ended(Log::Open)).collect();
+        rows.extend(beside.into_iter().flat_map(finish));
+        rows
+    })
+}
+
+fn begin<'scope, 'a: 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    lane: Vec<Part<'a>>,
+) -> ScopedJoinHandle<'scope, Vec<Row>> {
+    scope.spawn(move || lane.into_iter().map(|part| part.ended(Log::Held(String::new()))).collect())
+}
+
+fn finish(lane: ScopedJoinHandle<'_, Vec<Row>>) -> Vec<Row> {
+    lane.join().unwrap_or_else(|_| {
+        let outcome = Outcome::Failed { reason: "it has panicked".to_owned() };
+        vec![Row { what: "beside", outcome, took: Duration::ZERO }]
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+
+    use super::*;
+
+    fn yielding(scripts: &[&str]) -> Row {
+        let shell = |script: &&str| {
+            let mut command = Command::new("sh");
+            command.args(["-c", script]);
+            command
+        };
+        Part::yielding("it", scripts.iter().map(shell).collect()).ended(Log::Open)
+    }
+
+    #[test]
+    fn all_commands_must_succeed_and_the_first_that_fails_is_the_last() {
+        assert_eq!(yielding(&["true", "true"]).outcome, Outcome::Done);
+        let failed = yielding(&["exit 3", "exit 4"]);
+        assert_eq!(failed.outcome, Outcome::Failed { reason: "exit status: 3".to_owned() });
+    }
+
+    #[test]
+    fn what_runs_beside_runs_at_the_same_time_and_its_rows_come_last() {
+        let met = Barrier::new(3);
+        let meets = |what| {
+            Part::new(what, |log: &mut Log| {
+                met.wait();
+                log.line("met");
+                Outcome::Passed { tests: 1 }
+            })
+        };
+        let rows = run(vec![meets("here")], vec![vec![meets("first")], vec![meets("second")]]);
+        assert_eq!(rows.iter().map(|row| row.what).collect::<Vec<_>>(), ["here", "first", "second"]);
+    }
+
+    #[test]
+    fn a_lane_that_panics_has_failed() {
+        let rows = run(Vec::new(), vec![vec![Part::new("it", |_| panic!("as the test wants"))]]);
+        assert!(matches!(rows[0].outcome, Outcome::Failed { .. }));
+    }
+}

@@ -1,0 +1,99 @@
+//! What test programs say of themselves, and what that makes of a part of the tests.
+
+use std::process::Command;
+
+use super::lanes::{Log, PART_LIMIT};
+use crate::{Failure, process};
+
+/// How one part of the tests went.
+#[derive(Debug, PartialEq)]
+pub(super) enum Outcome {
+    Passed {
+        tests: u64,
+    },
+    /// It is no test.
+    Done,
+    Failed {
+        reason: String,
+    },
+    NotRun {
+        reason: String,
+    },
+}
+
+pub(super) fn not_run(reason: &Failure) -> Outcome {
+    Outcome::NotRun { reason: reason.to_string() }
+}
+
+/// Runs test programs of Rust, and counts what they have run.
+pub(super) fn counted(what: &str, tests: &mut Command, log: &mut Log) -> Outcome {
+    watched(what, tests, log, Tally::see)
+}
+
+/// The same with vitest.
+pub(super) fn counted_by_vitest(what: &str, tests: &mut Command, log: &mut Log) -> Outcome {
+    watched(what, tests, log, Tally::see_vitest)
+}
+
+fn watched(what: &str, tests: &mut Command, log: &mut Log, see: fn(&mut Tally, &str)) -> Outcome {
+    let mut tally = Tally::default();
+    let status = process::watched(PART_LIMIT, what, tests, |line| {
+        log.line(line);
+        see(&mut tally, line);
+    });
+    match status {
+        Ok(status) => tally.outcome(status.success()),
+        Err(failure) => Outcome::Failed { reason: failure.to_string() },
+    }
+}
+
+/// What the test programs said in their last lines.
+#[derive(Default)]
+pub(super) struct Tally {
+    passed: u64,
+    failed: u64,
+    ignored: u64,
+}
+
+impl Tally {
+    /// Counts a line like `test result: ok. 3 passed; 0 failed; 0 ignored; …`, and nothing else.
+    pub(super) fn see(&mut self, line: &str) {
+        let Some(rest) = line.strip_prefix("test result: ") else { return };
+        let Some((_, counts)) = rest.split_once(". ") else { return };
+        for count in counts.split("; ") {
+            match count.split_once(' ') {
+                Some((number, "passed")) => self.passed += number.parse().unwrap_or(0),
+                Some((number, "failed")) => self.failed += number.parse().unwrap_or(0),
+                Some((number, "ignored")) => self.ignored += number.parse().unwrap_or(0),
+                _ => {}
+            }
+        }
+    }
+
+    /// The same of vitest: a line like `Tests  1 failed | 57 passed | 1 skipped (59)`.
+    pub(super) fn see_vitest(&mut self, line: &str) {
+        let Some(rest) = line.trim_start().strip_prefix("Tests ") else { return };
+        let counts = rest.split_once('(').map_or(rest, |(counts, _)| counts);
+        for count in counts.split('|') {
+            match count.trim().split_once(' ') {
+                Some((number, "passed")) => self.passed += number.parse().unwrap_or(0),
+                Some((number, "failed")) => self.failed += number.parse().unwrap_or(0),
+                Some((number, "skipped" | "todo")) => self.ignored += number.parse().unwrap_or(0),
+                _ => {}
+            }
+        }
+    }
+
+    /// No test at all is no success: a filter that fits nothing would look like one.
+    pub(super) fn outcome(&self, success: bool) -> Outcome {
+        let Self { passed, failed, ignored } = *self;
+        if !success {
+            return Outcome::Failed { reason: format!("{failed} of {}", passed + failed) };
+        }
+        match (passed, ignored) {
+            (0, _) => Outcome::NotRun { reason: "there is no such test".to_owned() },
+            (_, 0) => Outcome::Passed { tests: passed },
+            _ => Outcome::Failed { reason: format!("{ignored} ignored, and no test may be") },
+        }
+    }
+}
