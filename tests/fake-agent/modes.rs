@@ -20,6 +20,8 @@ const MIB: usize = 1 << 20;
 const MESSAGE_DELTAS: u64 = 10_000;
 /// How many files `descriptors` opens, if it may.
 const DESCRIPTORS: usize = 50_000;
+/// With fewer nothing is tried.
+const DESCRIPTORS_LEAST: usize = 200;
 
 /// Plays the script; gives the exit code.
 pub(crate) fn play(script: &Script, out: &mut Printer) -> io::Result<u8> {
@@ -86,7 +88,7 @@ fn print(script: &Script, out: &mut Printer) -> io::Result<u8> {
         _ => {}
     }
     if script.mode == Mode::Descriptors {
-        hoard_descriptors();
+        hoard_descriptors()?;
     }
     let tokens = script.deltas();
     out.text_end(&text, tokens)?;
@@ -241,9 +243,14 @@ fn crash(signal: Option<i32>) -> io::Result<()> {
 }
 
 /// Opens files until there are no more to be had, and keeps them open.
-fn hoard_descriptors() {
+fn hoard_descriptors() -> io::Result<()> {
     let open = std::iter::from_fn(|| fs::File::open("/dev/null").ok());
-    std::mem::forget(open.take(DESCRIPTORS).collect::<Vec<_>>());
+    let open: Vec<_> = open.take(DESCRIPTORS).collect();
+    if open.len() < DESCRIPTORS_LEAST {
+        return Err(io::Error::other("that is no hoard"));
+    }
+    std::mem::forget(open);
+    Ok(())
 }
 
 pub(crate) fn hang() -> ! {
