@@ -244,6 +244,7 @@ async fn a_fork_bomb_is_ended_and_another_agent_goes_on() {
     assert_eq!(end.status(), "failed");
     assert_eq!(end.codes().first(), Some(&"processes_capped"));
     let error = &end.agent["error"];
+    println!("{error}");
     assert!(error["message"].as_str().unwrap().contains("limits.agent_processes (200)"), "{error}");
 }
 

@@ -8,6 +8,9 @@ use crate::process::NEVER;
 /// What may be answered to each of them.
 pub(crate) const OPTIONS: [&str; 2] = ["yes", "no"];
 
+/// Who settles it where nobody answers.
+const TIMEOUT: &str = "timeout";
+
 /// A question that is asked with a piece of output.
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
@@ -28,13 +31,16 @@ pub(crate) struct OpenQuestions(BTreeMap<String, Open>);
 struct Open {
     asked: Asked,
     settles_ms: u64,
-    answer: Option<Option<String>>,
+    /// By whom it is going to be settled, and by which option.
+    by: &'static str,
+    option: Option<String>,
 }
 
 impl OpenQuestions {
     pub(crate) fn ask(&mut self, asked: Asked, now: u64) {
         let settles_ms = now.saturating_add(asked.patience_ms);
-        self.0.insert(asked.request.clone(), Open { asked, settles_ms, answer: None });
+        let option = Some(OPTIONS[1].to_owned());
+        self.0.insert(asked.request.clone(), Open { asked, settles_ms, by: TIMEOUT, option });
     }
 
     /// When the next one is settled.
@@ -49,14 +55,14 @@ impl OpenQuestions {
     /// The first answer that was offered counts. Gives how much earlier it goes on, where the agent waits for it.
     pub(crate) fn answer(&mut self, now: u64, request: &str, option: Option<&str>) -> u64 {
         let offered = option.is_none_or(|option| OPTIONS.contains(&option));
-        let Some(open) = self.0.get_mut(request).filter(|open| offered && open.answer.is_none()) else {
+        let Some(open) = self.0.get_mut(request).filter(|open| offered && open.by == TIMEOUT) else {
             return 0;
         };
         let settles_ms = now + open.asked.takes_ms;
         if open.settles_ms <= settles_ms {
             return 0;
         }
-        open.answer = Some(option.map(str::to_owned));
+        (open.by, open.option) = ("user", option.map(str::to_owned));
         let earlier = open.settles_ms - settles_ms;
         open.settles_ms = settles_ms;
         if open.asked.waits { earlier } else { 0 }
@@ -65,12 +71,8 @@ impl OpenQuestions {
     /// Settles the one whose time it is.
     pub(crate) fn settle_next(&mut self) -> Option<Vec<u8>> {
         let next = self.0.iter().min_by_key(|(_, open)| open.settles_ms)?.0.clone();
-        let answer = self.0.remove(&next)?.answer;
-        let (option, by) = match answer {
-            Some(option) => (option, "user"),
-            None => (Some(OPTIONS[1].to_owned()), "timeout"),
-        };
-        Some(line(&next, option.as_deref(), by))
+        let open = self.0.remove(&next)?;
+        Some(line(&next, open.option.as_deref(), open.by))
     }
 
     /// Settles all of them without an answer; gives what is said of that.

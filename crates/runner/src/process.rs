@@ -18,5 +18,5 @@ pub use config::{ConverseConfig, ProcessConfig, ProcessLimits};
 pub(crate) use folder::{
     ExecFailure, ExecOrder, ExitRecord, OverLimit, RunFolder, RunLimit, SupervisorRecord,
 };
-pub(crate) use proc::descendants;
+pub(crate) use proc::{Process, descendants};
 pub use runner::ProcessRunner;

@@ -9,7 +9,7 @@ use std::fs;
 use rustix::process::getpid;
 use tokio::time::{Duration, Instant};
 
-use crate::process::{ExecOrder, OverLimit, RunLimit, descendants};
+use crate::process::{ExecOrder, OverLimit, Process, RunLimit, descendants};
 
 /// After a walk through all processes there is none for this many times as long as it took.
 const REST_AFTER_WALK: u32 = 20;
@@ -84,11 +84,11 @@ impl LimitWatch {
             return;
         }
         let allowed = self.memory_bytes_max;
-        if allowed == 0 || processes.iter().map(|process| process.held_bytes()).sum::<u64>() <= allowed {
+        if allowed == 0 || processes.iter().map(Process::held_bytes).sum::<u64>() <= allowed {
             return;
         }
         // What processes share was counted for each of them: now it is looked at more closely, which takes longer.
-        let seen = processes.iter().map(|process| process.share_bytes()).sum();
+        let seen = processes.iter().map(Process::share_bytes).sum();
         if allowed < seen {
             self.over = Some(OverLimit { limit: RunLimit::MemoryBytes, allowed, seen });
         }
