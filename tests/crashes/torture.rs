@@ -38,7 +38,15 @@ async fn endure(script: Value) -> Tortured {
 
 /// As [`endure`], with something that is done to it meanwhile.
 async fn endure_and(script: Value, meanwhile: impl AsyncFnOnce(&TestServer, &str)) -> Tortured {
-    let mut server = TestServer::start_with(&(fake_config() + QUICK));
+    endure_with(QUICK, script, meanwhile).await
+}
+
+async fn endure_with(
+    limits: &str,
+    script: Value,
+    meanwhile: impl AsyncFnOnce(&TestServer, &str),
+) -> Tortured {
+    let mut server = TestServer::start_with(&(fake_config() + limits));
     // What the first agent of a life costs is no growth: threads, statements, code that is read for the first time.
     let first = server.launch(&json!({ "deltas": 2000 })).await;
     server.wait_for_status(&first, "completed").await;
@@ -212,4 +220,53 @@ async fn a_last_line_of_64_kibibytes_that_is_cut() {
 async fn it_takes_much_memory_for_itself() {
     let end = endure_and(json!({ "mode": "memory", "mib": 256 }), cancelled).await;
     assert_eq!(end.status(), "cancelled");
+}
+
+/// Lets the agent loose in the middle of another one's answer, of which nothing may be lost.
+async fn endure_beside_another(limits: &str, mut script: Value) -> Tortured {
+    let folder = tempfile::tempdir().unwrap();
+    let gate = folder.path().join("gate");
+    script["gate"] = json!(gate);
+    script["gate_after"] = json!(5);
+    let other = async |server: &TestServer, _: &str| {
+        let id = server.launch(&json!({ "deltas": 1000, "pace_us": 2000 })).await;
+        server.wait_until(&id, |agent| 5 < agent["head"].as_u64().unwrap()).await;
+        std::fs::write(&gate, "").unwrap();
+        server.wait_for_status(&id, "completed").await;
+        assert_eq!(text_of(&server.events(&id).await), numbers(1000));
+    };
+    endure_with(&format!("[limits]\n{limits}"), script, other).await
+}
+
+#[tokio::test]
+async fn a_fork_bomb_is_ended_and_another_agent_goes_on() {
+    let end = endure_beside_another("agent_processes = 200\n", json!({ "mode": "fork_bomb" })).await;
+    assert_eq!(end.status(), "failed");
+    assert_eq!(end.codes().first(), Some(&"processes_capped"));
+    let error = &end.agent["error"];
+    println!("{error}");
+    assert!(error["message"].as_str().unwrap().contains("limits.agent_processes (200)"), "{error}");
+}
+
+#[tokio::test]
+async fn it_takes_more_memory_than_it_may_and_another_agent_goes_on() {
+    let limits = format!("agent_memory_bytes = {}\n", 128 << 20);
+    let end = endure_beside_another(&limits, json!({ "mode": "memory", "mib": 512 })).await;
+    assert_eq!(end.status(), "failed");
+    assert_eq!(end.codes().first(), Some(&"memory_capped"));
+    let error = &end.agent["error"];
+    assert!(error["message"].as_str().unwrap().contains("limits.agent_memory_bytes"), "{error}");
+}
+
+#[tokio::test]
+async fn it_takes_less_memory_than_it_may() {
+    let limits = format!("{QUICK}agent_memory_bytes = {}\n", 128 << 20);
+    let end = endure_with(&limits, json!({ "mode": "memory", "mib": 64 }), cancelled).await;
+    assert_eq!(end.status(), "cancelled");
+}
+
+#[tokio::test]
+async fn it_opens_as_many_files_as_it_may_and_another_agent_goes_on() {
+    let end = endure_beside_another("", json!({ "mode": "descriptors", "deltas": 10 })).await;
+    assert_eq!((end.status(), text_of(&end.events)), ("completed", numbers(10)));
 }

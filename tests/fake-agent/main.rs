@@ -9,6 +9,7 @@
 
 mod lines;
 mod modes;
+mod processes;
 mod script;
 
 use std::io::{self, BufRead, Read, Write};
@@ -16,13 +17,8 @@ use std::process::ExitCode;
 use std::{env, fs};
 
 use lines::Printer;
+use processes::{BOMB, ESCAPEE, HOPPER};
 use script::{Mode, Script};
-
-/// Tells a process of this program that it is the grandchild that nobody can stop politely.
-const ESCAPEE: &str = "--escapee";
-
-/// Tells a process of this program that it is one that only begins the next one; how many come after it follows.
-const HOPPER: &str = "--hopper";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
@@ -37,18 +33,20 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &[String]) -> io::Result<u8> {
+    let more = arguments.get(1).map_or("", String::as_str);
     match arguments.first().map(String::as_str) {
         Some("--version") => {
             writeln!(io::stdout(), "2.1.330 (Fake Agent)")?;
             return Ok(0);
         }
-        Some(ESCAPEE) => modes::escapee()?,
-        Some(HOPPER) => return modes::hopper(arguments.get(1).map_or("", String::as_str)).map(|()| 0),
+        Some(ESCAPEE) => processes::escapee()?,
+        Some(HOPPER) => return processes::hopper(more).map(|()| 0),
+        Some(BOMB) => return processes::bomb(more).map(|()| 0),
         _ => {}
     }
     let script = read_script()?;
     if script.mode == Mode::IgnoreTerm && env::var_os(script::HANDED_ON).is_none() {
-        return modes::start_again_deaf(&script, arguments).map(|()| 0);
+        return processes::start_again_deaf(&script, arguments).map(|()| 0);
     }
     let resumed = arguments.iter().position(|argument| argument == "--resume");
     let session = resumed.and_then(|at| arguments.get(at + 1)).cloned();

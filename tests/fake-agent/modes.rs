@@ -4,25 +4,24 @@ use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
-use rustix::process::{Resource, Signal, getpid, getrlimit, kill_process, setsid};
+use rustix::process::{Resource, Signal, getpid, getrlimit, kill_process};
 use serde_json::json;
 
 use crate::lines::{Printer, delta_text, time_text};
-use crate::script::{HANDED_ON, Mode, Script};
-use crate::{ESCAPEE, HOPPER};
+use crate::processes;
+use crate::script::{Mode, Script};
 
 const MIB: usize = 1 << 20;
 /// How many deltas of `flood` are one message.
 const MESSAGE_DELTAS: u64 = 10_000;
-/// How many chains of processes `hoppers` begins, and how long each may get.
-const CHAINS: usize = 3;
-const HOPS: usize = 20_000;
-/// How many children `many_processes` has.
-const PROCESSES: usize = 200;
+/// How many files `descriptors` opens, if it may.
+const DESCRIPTORS: usize = 50_000;
+/// With fewer nothing is tried.
+const DESCRIPTORS_LEAST: usize = 200;
 
 /// Plays the script; gives the exit code.
 pub(crate) fn play(script: &Script, out: &mut Printer) -> io::Result<u8> {
@@ -34,11 +33,15 @@ pub(crate) fn play(script: &Script, out: &mut Printer) -> io::Result<u8> {
     match script.mode {
         Mode::Hang | Mode::IgnoreTerm | Mode::ResultThenHang => hang(),
         Mode::ManyProcesses => {
-            (0..PROCESSES).try_for_each(|_| escape())?;
+            processes::begin_many()?;
             hang();
         }
         Mode::Hoppers => {
-            (0..CHAINS).try_for_each(|_| hop(HOPS))?;
+            processes::begin_chains()?;
+            hang();
+        }
+        Mode::ForkBomb => {
+            processes::begin_bomb()?;
             hang();
         }
         Mode::StopItself => kill_process(getpid(), Signal::STOP)?,
@@ -60,7 +63,7 @@ fn print(script: &Script, out: &mut Printer) -> io::Result<u8> {
         Mode::NoNewline => return fill(out, script.mib).map(|()| 0),
         Mode::Print => return lines(script, out).map(|()| script.code),
         Mode::StderrFlood => flood_stderr(script.mib)?,
-        Mode::IgnoreTerm | Mode::Daemon => escape()?,
+        Mode::IgnoreTerm | Mode::Daemon => processes::escape()?,
         _ => {}
     }
     out.init()?;
@@ -77,11 +80,15 @@ fn print(script: &Script, out: &mut Printer) -> io::Result<u8> {
         | Mode::IgnoreTerm
         | Mode::ManyProcesses
         | Mode::Hoppers
+        | Mode::ForkBomb
         | Mode::StopItself
         | Mode::CloseStdout
         | Mode::Memory => return Ok(0),
         Mode::Crash => return Ok(script.code),
         _ => {}
+    }
+    if script.mode == Mode::Descriptors {
+        hoard_descriptors()?;
     }
     let tokens = script.deltas();
     out.text_end(&text, tokens)?;
@@ -170,11 +177,6 @@ fn tiny_lines(mib: usize, out: &mut Printer) -> io::Result<()> {
     (0..mib).try_for_each(|_| out.raw(block.as_bytes()))
 }
 
-/// Starts a process that nobody waits for.
-fn escape() -> io::Result<()> {
-    Command::new(env::current_exe()?).arg(ESCAPEE).spawn().map(drop)
-}
-
 /// Becomes a program that has closed its output.
 fn become_mute() -> io::Error {
     Command::new("/bin/sh").args(["-c", "exec >&- 2>&-; exec sleep 600"]).exec()
@@ -199,6 +201,7 @@ fn env_dump(script: &Script, out: &mut Printer) -> io::Result<()> {
     let text = json!({
         "env": env, "cwd": cwd.to_string_lossy(), "umask": umask, "fds": fds, "cmdline": cmdline,
         "core_limit": getrlimit(Resource::Core).current, "peeked": peeked,
+        "oom_score": fs::read_to_string("/proc/self/oom_score_adj")?.trim(),
     });
     let text = text.to_string();
     out.message_start()?;
@@ -232,37 +235,6 @@ fn descriptors() -> io::Result<BTreeMap<String, String>> {
     Ok(found)
 }
 
-/// Starts this program again, deaf to polite signals: a shell sets that up, and it outlives the `exec`.
-pub(crate) fn start_again_deaf(script: &Script, arguments: &[String]) -> io::Result<()> {
-    Err(Command::new("/bin/sh")
-        .args(["-c", "trap '' TERM INT HUP; exec \"$0\" \"$@\""])
-        .arg(env::current_exe()?)
-        .args(arguments)
-        .env(HANDED_ON, serde_json::to_string(script)?)
-        .exec())
-}
-
-/// The grandchild: in a session of its own, holding what it has inherited.
-/// Begins the next process of a chain: whoever looks for one that was there finds another.
-fn hop(more: usize) -> io::Result<()> {
-    let mut next = Command::new(env::current_exe()?);
-    next.args([HOPPER, &more.to_string()]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    next.spawn().map(drop)
-}
-
-/// A process of a chain: it begins the next one, and ends.
-pub(crate) fn hopper(more: &str) -> io::Result<()> {
-    match more.parse::<usize>() {
-        Ok(more) if 0 < more => hop(more - 1),
-        _ => Ok(()),
-    }
-}
-
-pub(crate) fn escapee() -> io::Result<()> {
-    setsid()?;
-    hang()
-}
-
 fn crash(signal: Option<i32>) -> io::Result<()> {
     let Some(signal) = signal.and_then(Signal::from_named_raw) else { return Ok(()) };
     // Twice, for the runtime catches the first SIGSEGV to see whether it is a stack overflow.
@@ -270,7 +242,18 @@ fn crash(signal: Option<i32>) -> io::Result<()> {
     Ok(kill_process(getpid(), signal)?)
 }
 
-fn hang() -> ! {
+/// Opens files until there are no more to be had, and keeps them open.
+fn hoard_descriptors() -> io::Result<()> {
+    let open = std::iter::from_fn(|| fs::File::open("/dev/null").ok());
+    let open: Vec<_> = open.take(DESCRIPTORS).collect();
+    if open.len() < DESCRIPTORS_LEAST {
+        return Err(io::Error::other("that is no hoard"));
+    }
+    std::mem::forget(open);
+    Ok(())
+}
+
+pub(crate) fn hang() -> ! {
     loop {
         thread::park();
     }

@@ -102,7 +102,7 @@ pub(crate) enum Mode {
     /// Calls a tool, which takes `pause_ms` and waits for `gate`, and then says its text.
     Tool,
     /// Says what it sees of its process: one JSON object
-    /// `{env, cwd, umask, fds, cmdline, core_limit, peeked}` as its text.
+    /// `{env, cwd, umask, fds, cmdline, core_limit, peeked, oom_score}` as its text.
     EnvDump,
     /// Prints `mib` MiB on standard error, then as `stream`.
     StderrFlood,
@@ -116,6 +116,10 @@ pub(crate) enum Mode {
     ManyProcesses,
     /// Chains of processes, each of which begins the next one and ends.
     Hoppers,
+    /// As `hang`, with processes each of which begins two more, as fast as it goes; 2047 of them, for a minute at most.
+    ForkBomb,
+    /// As `stream`, with as many files open as it may have, or 50,000.
+    Descriptors,
     /// As `hang`, but stopped by its own signal.
     StopItself,
     /// As `hang`, with standard output closed.

@@ -34,9 +34,11 @@ pub(crate) enum Quirk {
     IgnoresTerm,
     AnswersInterrupt,
     DiesAtStart,
+    /// Asks whether it may do something.
+    Asks,
 }
 
-const QUIRKS: [Quirk; 25] = [
+const QUIRKS: [Quirk; 26] = [
     Quirk::NoResult,
     Quirk::ErrorResult,
     Quirk::ResultTwice,
@@ -62,6 +64,7 @@ const QUIRKS: [Quirk; 25] = [
     Quirk::IgnoresTerm,
     Quirk::AnswersInterrupt,
     Quirk::DiesAtStart,
+    Quirk::Asks,
 ];
 
 /// How an agent's output reaches the spool.

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use tokenrail_domain::{
-    Agent, CompleteMessage, ContentBlock, Event, EventBody, MessageOrdinal, Part, TurnNumber, TurnOutcome,
+    Agent, CompleteMessage, ContentBlock, Event, EventBody, MessageOrdinal, Notice, Part, TurnNumber,
+    TurnOutcome,
 };
 
 /// The journal of one agent as the disk has it, and what has been seen of it so far.
@@ -11,6 +12,16 @@ use tokenrail_domain::{
 pub(crate) struct Ledger {
     pub(crate) events: Vec<Event>,
     pub(crate) turns: BTreeMap<TurnNumber, TurnSoFar>,
+    /// What the agent has asked, and how that was settled.
+    pub(crate) questions: BTreeMap<String, QuestionSoFar>,
+}
+
+/// What the journal has of one question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum QuestionSoFar {
+    Open,
+    /// By this option, or by none.
+    Settled(Option<String>),
 }
 
 /// What the journal has of one turn.
@@ -43,8 +54,25 @@ impl Ledger {
         let turn = self.turns.entry(event.turn).or_default();
         let told =
             turn.add(event).map_err(|how| format!("{how}, at {} of turn {}", event.sequence, event.turn));
+        let asked = self.asked(&event.body);
         self.events.push(event.clone());
-        told
+        told.and(asked)
+    }
+
+    /// Each question is asked once, and settled at most once.
+    fn asked(&mut self, body: &EventBody) -> Result<(), String> {
+        let EventBody::Notice(notice) = body else { return Ok(()) };
+        let now = match &*notice.subtype {
+            Notice::PERMISSION_REQUEST => QuestionSoFar::Open,
+            Notice::PERMISSION_RESOLVED => QuestionSoFar::Settled(field(notice, "optionId")),
+            _ => return Ok(()),
+        };
+        let question = field(notice, "requestId").unwrap_or_default();
+        let before = self.questions.insert(question.clone(), now.clone());
+        match (before, now) {
+            (None, QuestionSoFar::Open) | (Some(QuestionSoFar::Open), QuestionSoFar::Settled(_)) => Ok(()),
+            (before, now) => Err(format!("Q2: question {question} was {before:?}, and now is {now:?}")),
+        }
     }
 
     /// Whether the agent's row says what its journal says.
@@ -60,6 +88,11 @@ impl Ledger {
         }
         Ok(())
     }
+}
+
+fn field(notice: &Notice, name: &str) -> Option<String> {
+    let data: serde_json::Value = serde_json::from_str(notice.data.as_str()).ok()?;
+    Some(data.get(name)?.as_str()?.to_owned())
 }
 
 impl TurnSoFar {

@@ -5,8 +5,8 @@
 //!
 //! 1. [`simulation`]: one simulation: lives of the server, one after the other;
 //! 2. [`faults`]: what the swarm draws for a seed: which faults exist, and how strong they are;
-//! 3. [`world`]: time, chance, crashes; [`store`], [`runner`], [`process`], [`script`]: what is behind the ports;
-//! 4. [`reader`], [`commander`], [`view`]: the clients;
+//! 3. [`world`]: time, chance, crashes; [`store`], [`runner`], [`process`], [`questions`], [`script`]: what is behind the ports;
+//! 4. [`reader`], [`commander`], [`answerer`], [`view`]: the clients;
 //! 5. [`journal`]: what is checked after each step; [`ends`]: what is checked when everything has come to its end;
 //! 6. [`sweep`]: thousands of fresh seeds, after those that failed once; [`stories`] and [`checklist`]: tests by name;
 //!    [`planted`]: the proof that bugs are found.
@@ -15,6 +15,7 @@
 //! fresh ones are tried.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test ends where its own tools fail")]
 
+mod answerer;
 mod checklist;
 mod commander;
 mod dice;
@@ -25,6 +26,7 @@ mod journal;
 #[cfg(planted_bugs)]
 mod planted;
 mod process;
+mod questions;
 mod reader;
 mod runner;
 mod script;

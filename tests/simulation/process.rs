@@ -7,13 +7,14 @@ use tokenrail_domain::TurnOutcome;
 use tokenrail_ports::{ExitStatus, RunEnd};
 use tokio::sync::Notify;
 
+use crate::questions::{Asked, OpenQuestions};
+
 /// How long after the polite signal the forced one comes, in milliseconds.
 const TERM_GRACE_MS: u64 = 2500;
 const KILL_GRACE_MS: u64 = 7000;
 pub(crate) const NEVER: u64 = u64::MAX;
 
-const INTERRUPTED: &[u8] = br#"
-{"type":"result","subtype":"error_during_execution","is_error":true,"terminal_reason":"aborted_streaming","session_id":"s"}
+const INTERRUPTED: &[u8] = br#"{"type":"result","subtype":"error_during_execution","is_error":true,"terminal_reason":"aborted_streaming","session_id":"s"}
 "#;
 
 /// More output, at its time.
@@ -21,6 +22,8 @@ const INTERRUPTED: &[u8] = br#"
 pub(crate) struct Piece {
     pub(crate) at_ms: u64,
     pub(crate) bytes: Vec<u8>,
+    /// What is asked with its end.
+    pub(crate) asks: Option<Asked>,
 }
 
 /// What an agent does when it is asked to stop.
@@ -53,6 +56,9 @@ pub(crate) struct Process {
     script: Script,
     spool: Vec<u8>,
     printed: usize,
+    questions: OpenQuestions,
+    /// What is to be said of questions at the next end of a line.
+    unsaid: Vec<u8>,
     pub(crate) stopped_ms: Option<u64>,
     /// It was asked to stop and did so before it would have ended by itself.
     pub(crate) was_cut: bool,
@@ -84,6 +90,8 @@ impl Process {
             script,
             spool: Vec::new(),
             printed: 0,
+            questions: OpenQuestions::default(),
+            unsaid: Vec::new(),
             stopped_ms: None,
             was_cut: false,
             lost: false,
@@ -105,11 +113,66 @@ impl Process {
     }
 
     fn advance(&mut self, now: u64) {
-        let until = now.min(self.exit_ms);
-        while let Some(piece) = self.script.pieces.get(self.printed).filter(|piece| piece.at_ms <= until) {
-            self.spool.extend_from_slice(&piece.bytes);
-            self.printed += 1;
+        loop {
+            let until = now.min(self.exit_ms);
+            let piece_ms = self.script.pieces.get(self.printed).map_or(NEVER, |piece| piece.at_ms);
+            let settles_ms = self.questions.next_ms();
+            if until < piece_ms.min(settles_ms) || piece_ms.min(settles_ms) == NEVER {
+                break;
+            }
+            if piece_ms <= settles_ms {
+                self.print();
+            } else {
+                self.unsaid.extend(self.questions.settle_next().unwrap_or_default());
+            }
+            self.speak();
         }
+        if self.exit_ms <= now && !self.lost && !self.was_cut {
+            self.unsaid.extend(self.questions.settle_all("agent"));
+            self.speak();
+        }
+    }
+
+    fn print(&mut self) {
+        let Piece { at_ms, bytes, asks } = self.script.pieces[self.printed].clone();
+        self.spool.extend_from_slice(&bytes);
+        self.printed += 1;
+        if let Some(asked) = asks {
+            self.questions.ask(asked, at_ms);
+        }
+    }
+
+    /// Whoever speaks with the agent adds lines to its output, and no line to the middle of one.
+    fn speak(&mut self) {
+        if self.spool.last().is_none_or(|byte| *byte == b'\n') {
+            self.spool.append(&mut self.unsaid);
+        }
+    }
+
+    /// It need not wait as long as it was going to.
+    fn hurry(&mut self, ms: u64) {
+        let earlier = |at_ms: u64| if at_ms == NEVER { NEVER } else { at_ms.saturating_sub(ms) };
+        if !self.was_cut {
+            self.exit_ms = earlier(self.exit_ms);
+            for piece in &mut self.script.pieces[self.printed..] {
+                piece.at_ms = earlier(piece.at_ms);
+            }
+        }
+    }
+
+    /// Hands it an answer to a question.
+    pub(crate) fn answer(&mut self, now: u64, request: &str, option: Option<&str>) {
+        self.advance(now);
+        let waits_less_ms = self.questions.answer(now, request, option);
+        self.hurry(waits_less_ms);
+        self.changed.notify_waiters();
+    }
+
+    /// Whether it waits for an answer to this question, and nothing has ended it.
+    pub(crate) fn asks(&mut self, now: u64, request: &str) -> bool {
+        self.advance(now);
+        let untouched = self.stopped_ms.is_none() && !self.lost && !self.unread;
+        untouched && now < self.exit_ms && self.questions.contains(request)
     }
 
     /// What there is after `offset`, at most `most` bytes.
@@ -125,7 +188,8 @@ impl Process {
             let reaped = if self.lost { 0 } else { self.script.children };
             return Look::Ended(RunEnd { status, reaped, ..RunEnd::default() });
         }
-        let next = self.script.pieces.get(self.printed).map_or(NEVER, |piece| piece.at_ms);
+        let piece_ms = self.script.pieces.get(self.printed).map_or(NEVER, |piece| piece.at_ms);
+        let next = piece_ms.min(self.questions.next_ms());
         Look::Later(if next <= self.exit_ms { next } else { gone.max(now + 1) })
     }
 
@@ -150,7 +214,11 @@ impl Process {
             self.script.pieces[self.printed..].iter().take_while(|piece| piece.at_ms < dies_ms).count();
         self.script.pieces.truncate(self.printed + more);
         if let WhenStopped::Answers { .. } = self.script.when_stopped {
-            self.script.pieces.push(Piece { at_ms: dies_ms, bytes: INTERRUPTED.to_vec() });
+            // It begins with the end of a line, for what it was saying is cut.
+            let settled =
+                std::mem::take(&mut self.unsaid).into_iter().chain(self.questions.settle_all("cancel"));
+            let bytes = std::iter::once(b'\n').chain(settled).chain(INTERRUPTED.iter().copied()).collect();
+            self.script.pieces.push(Piece { at_ms: dies_ms, bytes, asks: None });
         }
         self.changed.notify_waiters();
     }

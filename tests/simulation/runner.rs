@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokenrail_domain::{AgentId, TurnNumber};
 use tokenrail_ports::{
-    Adoption, IAgentRun, IAgentRunner, OutputLine, Probe, RunOutput, RunnerError, TurnOrder,
+    Adoption, IAgentRun, IAgentRunner, OutputLine, PermissionAnswer, Probe, RunOutput, RunnerError, TurnOrder,
 };
 use tokenrail_runner::{FramerLimits, LineFramer};
 
@@ -28,12 +28,21 @@ struct SimRun {
     offset: usize,
     framer: LineFramer,
     finished: bool,
+    /// Whoever reads it has asked it to stop.
+    stopped: bool,
 }
 
 impl SimRunner {
     fn open(&self, key: (AgentId, TurnNumber)) -> Box<dyn IAgentRun> {
         let framer = LineFramer::new(FRAMER);
-        Box::new(SimRun { world: Arc::clone(&self.0), key, offset: 0, framer, finished: false })
+        Box::new(SimRun {
+            world: Arc::clone(&self.0),
+            key,
+            offset: 0,
+            framer,
+            finished: false,
+            stopped: false,
+        })
     }
 }
 
@@ -51,7 +60,7 @@ impl IAgentRunner for SimRunner {
             return Err(RunnerError::ProgramMissing { program: "claude".to_owned() });
         }
         let key = (order.agent, order.turn);
-        let script = Author::new(&world.faults, world.seed, &order.prompt).script();
+        let script = Author::new(&world.faults, world.seed, order).script();
         {
             let mut state = world.lock();
             let now = state.now_ms();
@@ -179,10 +188,24 @@ impl IAgentRun for SimRun {
 
     async fn cancel(&mut self) -> Result<(), RunnerError> {
         self.world.step("stop").await;
+        self.stopped = true;
         let mut state = self.world.lock();
         let now = state.now_ms();
         if let Some(process) = state.processes.get_mut(&self.key) {
             process.stop(now);
+        }
+        Ok(())
+    }
+
+    async fn answer(&mut self, answer: &PermissionAnswer) -> Result<(), RunnerError> {
+        self.world.step("answer").await;
+        let mut state = self.world.lock();
+        let now = state.now_ms();
+        if let Some(process) = state.processes.get_mut(&self.key) {
+            process.answer(now, &answer.question, answer.option.as_deref());
+        }
+        if self.stopped {
+            state.fail("Q5: an agent was given an answer after it was asked to stop");
         }
         Ok(())
     }

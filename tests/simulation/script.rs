@@ -1,10 +1,12 @@
 //! What the agents print: Claude Code's lines, and what comes between them.
 
 use tokenrail_domain::TurnOutcome;
+use tokenrail_ports::TurnOrder;
 
 use crate::dice::Dice;
 use crate::faults::{Cut, Faults, Quirk};
 use crate::process::{NEVER, Piece, Script, WhenStopped};
+use crate::questions::Asked;
 
 /// What a delta may say: the inside of a JSON string.
 const WORDS: [&str; 8] = ["tok", " and", "\\n", "\\ud83d", "\\ude00", "é", "\\\"", "<b>"];
@@ -26,11 +28,14 @@ pub(crate) struct Author<'a> {
     /// Nothing can be said about how it ends.
     open_end: bool,
     words: u64,
+    /// The turn by which its questions are named, and how many there were.
+    turn: u32,
+    questions: u64,
 }
 
 impl<'a> Author<'a> {
-    pub(crate) fn new(faults: &'a Faults, seed: u64, prompt: &str) -> Self {
-        let mut dice = Dice::of(seed, prompt);
+    pub(crate) fn new(faults: &'a Faults, seed: u64, order: &TurnOrder) -> Self {
+        let mut dice = Dice::of(seed, &order.prompt);
         let quirks = faults.quirks.iter().copied().filter(|_| dice.chance(faults.quirk)).collect();
         Self {
             faults,
@@ -42,6 +47,8 @@ impl<'a> Author<'a> {
             outcomes: Vec::new(),
             open_end: false,
             words: 0,
+            turn: order.turn.0,
+            questions: 0,
         }
     }
 
@@ -94,6 +101,9 @@ impl<'a> Author<'a> {
         for message in 0..self.dice.between(1, self.faults.messages) {
             if self.now < NEVER {
                 self.trouble();
+            }
+            if self.is(Quirk::Asks) && self.now < NEVER {
+                self.question();
             }
             if self.is(Quirk::Tools) && self.now < NEVER {
                 self.tool(message);
@@ -199,6 +209,21 @@ impl<'a> Author<'a> {
         }
     }
 
+    /// Asks whether it may do something, once or several times; it may go on meanwhile.
+    fn question(&mut self) {
+        for _ in 0..self.dice.between(1, 3) {
+            self.questions += 1;
+            let asked = Asked::draw(format!("{}-{}", self.turn, self.questions), &mut self.dice);
+            let line = asked.line();
+            self.line(&line);
+            // As long as it takes if nobody answers.
+            self.now += if asked.waits { asked.patience_ms } else { 0 };
+            if let Some(last) = self.pieces.last_mut() {
+                last.asks = Some(asked);
+            }
+        }
+    }
+
     fn result(&mut self) {
         if self.is(Quirk::NoResult) {
             self.outcomes.push(TurnOutcome::Failed);
@@ -248,7 +273,7 @@ impl<'a> Author<'a> {
         if self.now == NEVER {
             return;
         }
-        self.pieces.push(Piece { at_ms: self.now, bytes: bytes.to_vec() });
+        self.pieces.push(Piece { at_ms: self.now, bytes: bytes.to_vec(), asks: None });
         self.now += self.dice.below(self.faults.pace_ms + 1);
     }
 
@@ -269,12 +294,13 @@ impl<'a> Author<'a> {
                     .collect();
             }
             Cut::Pieces | Cut::EveryByte => {
-                for Piece { at_ms, bytes } in pieces {
+                for Piece { at_ms, bytes, asks } in pieces {
                     let mut rest = &bytes[..];
                     while !rest.is_empty() {
                         let most = if self.faults.cut == Cut::EveryByte { 1 } else { rest.len() as u64 };
                         let (piece, after) = rest.split_at(self.dice.between(1, most) as usize);
-                        self.pieces.push(Piece { at_ms, bytes: piece.to_vec() });
+                        let asks = asks.clone().filter(|_| after.is_empty());
+                        self.pieces.push(Piece { at_ms, bytes: piece.to_vec(), asks });
                         rest = after;
                     }
                 }

@@ -12,6 +12,7 @@ use tokenrail_ports::testing::{MemoryStore, PretendWorkspace};
 use tokio::runtime::{Builder, Handle};
 use tokio::time::{sleep, timeout};
 
+use crate::answerer::Answerer;
 use crate::commander::Commander;
 use crate::dice::Dice;
 use crate::ends;
@@ -50,6 +51,7 @@ pub(crate) struct Cast {
     pub(crate) agents: Agents,
     pub(crate) readers: Vec<Reader>,
     pub(crate) commanders: Vec<Commander>,
+    pub(crate) answerers: Vec<Answerer>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,7 +72,8 @@ impl Cast {
         let agents = Agents::new(world.faults.slots);
         let readers = (0..world.faults.readers).map(|number| Reader::new(&world, number)).collect();
         let commanders = (0..world.faults.slots).map(|slot| Commander::new(&world, slot)).collect();
-        Self { world, agents, readers, commanders }
+        let answerers = Answerer::all(&world);
+        Self { world, agents, readers, commanders, answerers }
     }
 }
 
@@ -146,7 +149,7 @@ fn outside(world: &Arc<World>) -> Outside {
     let kind = AgentType {
         runner: Arc::new(SimRunner(Arc::clone(world))),
         workspace: Arc::new(PretendWorkspace),
-        parser: Arc::new(|| Box::new(ClaudeParser::new())),
+        parser: Arc::new(|| Box::new(ClaudeParser::two_way())),
         runner_name: "simulated".into(),
         abilities: Abilities::default(),
         format: "claude".into(),
@@ -164,7 +167,7 @@ fn outside(world: &Arc<World>) -> Outside {
 }
 
 async fn play(cast: &mut Cast, service: &AgentService) -> LifeEnd {
-    let Cast { world, agents, readers, commanders } = cast;
+    let Cast { world, agents, readers, commanders, answerers } = cast;
     let (world, agents) = (&**world, &*agents);
     while service.recover().await.is_err() {
         sleep(Duration::from_millis(10)).await;
@@ -186,12 +189,20 @@ async fn play(cast: &mut Cast, service: &AgentService) -> LifeEnd {
     });
     let commands = join_all(commands.collect());
     let reads = join_all(readers.iter_mut().map(|reader| reader.read(service, world, agents)).collect());
-    let everybody = async { tokio::join!(commands, reads) };
+    let answers = join_all(answerers.iter_mut().map(|one| one.answer(service, world, agents)).collect());
+    // Those who answer never come to an end by themselves.
+    let everybody = async {
+        tokio::select! {
+            biased;
+            _ = async { tokio::join!(commands, reads) } => {}
+            () = async { answers.await; std::future::pending::<()>().await } => {}
+        }
+    };
     tokio::pin!(everybody);
     let agents_too = tokio::select! {
         biased;
         agents_too = stop_asked(world) => agents_too,
-        _ = &mut everybody => {
+        () = &mut everybody => {
             settle(service, world).await;
             return LifeEnd::Done;
         }

@@ -239,3 +239,24 @@ fn a_crash_at_any_step_loses_nothing() {
         assert_eq!(report.violation, None, "a crash at step {step} of {}", whole.steps);
     }
 }
+
+#[test]
+fn a_question_that_is_open_when_the_server_crashes_is_open_again_afterwards() {
+    let faults = Faults { messages: 1, deltas: 2, quirks: vec![Quirk::Asks], quirk: 1000, ..Faults::none() };
+    let play = |seed: u64, crash_at: Option<u64>| {
+        let cast = Cast::new(seed, faults.clone(), false);
+        cast.world.lock().crash_next = crash_at;
+        simulate_with(cast).1
+    };
+    let mut reached = std::collections::BTreeSet::new();
+    for seed in 0..TIMES / 3 {
+        let whole = play(seed, None);
+        assert_eq!(whole.violation, None, "seed {seed}");
+        for step in 1..=whole.steps {
+            let report = play(seed, Some(step));
+            assert_eq!(report.violation, None, "seed {seed}: a crash at step {step} of {}", whole.steps);
+            reached.extend(report.reached);
+        }
+    }
+    assert!(reached.contains("a question of before a crash was answered"), "{reached:?}");
+}

@@ -21,16 +21,20 @@ const SEED_TIME_MAX: Duration = Duration::from_mins(2);
 const TWICE: u64 = 50;
 
 /// What must have happened in as many seeds: a fault that never strikes is not tested.
-const RARE: [&str; 13] = [
+const RARE: [&str; 17] = [
     "a command was given again",
     "a commit failed and was done",
     "a commit failed and was not done",
     "a crash",
     "a reader was disconnected",
     "a reader was told of the shutdown",
+    "a question of before a crash was answered",
     "a supervisor died with the server",
     "an agent could not be started",
     "an agent was adopted",
+    "an answer came too late",
+    "an answer settled a question",
+    "an answer was not offered",
     "history could not be read",
     "the server was stopped",
     "the spool could not be read",

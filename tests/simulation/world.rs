@@ -241,6 +241,14 @@ impl World {
         ended
     }
 
+    /// Whether an agent waits for an answer to this question, and nobody has ended or stopped it.
+    pub(crate) fn asks(&self, agent: AgentId, question: &str) -> bool {
+        let mut state = self.lock();
+        let now = state.now_ms();
+        let mut runs = state.processes.iter_mut().filter(|((of, _), _)| *of == agent);
+        runs.any(|(_, process)| process.asks(now, question))
+    }
+
     pub(crate) fn jump_clock(&self, ms: i64) {
         self.lock().jump_ms += ms;
     }

@@ -269,6 +269,10 @@ impl Pump {
         }
         let taken = self.recorder.take(step);
         self.settling.extend(self.recorder.questions().take_settled());
+        #[cfg(planted_bugs)]
+        if is_planted(Bug::ToldBeforeSaved) {
+            self.tell_settled();
+        }
         taken
     }
 

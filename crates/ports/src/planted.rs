@@ -24,10 +24,15 @@ pub enum Bug {
     KnownIsNotRun,
     RecoverForgetsQueued,
     ExitCodeDecides,
+    ToldBeforeSaved,
+    AnswersBeforeReplay,
+    QuestionsNotReadAgain,
+    AnswersAfterStop,
+    AnswerOfAnother,
 }
 
 impl Bug {
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 23] = [
         Self::AnnounceBeforeCommit,
         Self::SnapshotBeforeSubscribe,
         Self::SequenceBurntOnError,
@@ -46,6 +51,11 @@ impl Bug {
         Self::KnownIsNotRun,
         Self::RecoverForgetsQueued,
         Self::ExitCodeDecides,
+        Self::ToldBeforeSaved,
+        Self::AnswersBeforeReplay,
+        Self::QuestionsNotReadAgain,
+        Self::AnswersAfterStop,
+        Self::AnswerOfAnother,
     ];
 }
 

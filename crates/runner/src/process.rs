@@ -5,6 +5,7 @@
 //! agent never waits for the server, outlives it, and the next server goes on where this one was.
 
 mod config;
+mod end;
 mod folder;
 mod leftovers;
 mod proc;
@@ -14,6 +15,8 @@ mod runner;
 mod watch;
 
 pub use config::{ConverseConfig, ProcessConfig, ProcessLimits};
-pub(crate) use folder::{ExecFailure, ExecOrder, ExitRecord, RunFolder, SupervisorRecord};
-pub(crate) use proc::descendants;
+pub(crate) use folder::{
+    ExecFailure, ExecOrder, ExitRecord, OverLimit, RunFolder, RunLimit, SupervisorRecord,
+};
+pub(crate) use proc::{Process, descendants};
 pub use runner::ProcessRunner;

@@ -143,6 +143,8 @@ fn process_limits(limits: &LimitsConfig) -> ProcessLimits {
         kill_grace_ms: in_ms(limits.kill_grace_s),
         spawn_timeout_ms: in_ms(limits.spawn_timeout_s),
         exit_patience_ms: in_ms(limits.exit_patience_s),
+        agent_processes: limits.agent_processes,
+        agent_memory_bytes: limits.agent_memory_bytes,
         stderr_bytes: limits.stderr_bytes,
         open_questions: limits.open_questions,
         unread_bytes: limits.unread_bytes,

@@ -30,7 +30,8 @@ impl AgentService {
     /// # Errors
     /// [`Refusal::NotFound`]; [`Refusal::QuestionUnknown`], [`Refusal::QuestionSettled`] where another answer came
     /// first, the time was over, or its turn has ended; [`Refusal::OptionUnknown`]; [`Refusal::AtCapacity`] where too
-    /// many answers are on their way; [`Refusal::ShuttingDown`]; [`Refusal::Store`].
+    /// many answers are on their way, or a run is not found again in time; [`Refusal::ShuttingDown`];
+    /// [`Refusal::Store`].
     pub async fn answer(&self, id: AgentId, answer: PermissionAnswer) -> Result<AnswerOutcome, Refusal> {
         let agent = self.get(id).await?;
         let PermissionAnswer { question, option } = answer.clone();
@@ -52,7 +53,8 @@ impl AgentService {
             Ok(Ok(Answered::NoSuchOption { options })) => {
                 Err(Refusal::OptionUnknown { known: options.join(", ") })
             }
-            Ok(Ok(Answered::Unknown)) => Err(not_open(question, agent.turn)),
+            // Perhaps the next turn has begun meanwhile, and only knows its own.
+            Ok(Ok(Answered::Unknown)) => Err(not_open(question, self.get(id).await?.turn)),
             Ok(Err(_)) => Err(self.run_ended(question, agent.turn)),
             Err(_) => Ok(AnswerOutcome::HandedOn),
         }
@@ -70,8 +72,12 @@ impl AgentService {
                 return Ok(Some(answers));
             }
             let agent = self.get(agent.id).await?;
-            if agent.status != AgentStatus::Running || until <= Instant::now() {
+            if agent.status != AgentStatus::Running {
                 return Ok(None);
+            }
+            if until <= Instant::now() {
+                // It may well be open: whoever asks again later will hear.
+                return Err(Refusal::AtCapacity);
             }
             tokio::time::sleep(LOOK_AGAIN).await;
         }

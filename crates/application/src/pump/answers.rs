@@ -1,5 +1,8 @@
 //! Answers to the agent's questions.
 
+#[cfg(planted_bugs)]
+use tokenrail_ports::planted::{Bug, is_planted};
+
 use super::Pump;
 use crate::questions::{Answered, Answering};
 
@@ -7,7 +10,10 @@ impl Pump {
     /// Hands an answer on to the agent. Whoever has given it hears of it when the agent's own output tells that the
     /// question is settled, and that is saved; until then, another answer may have come first.
     pub(super) async fn answer(&mut self, answering: Answering) {
-        let objection = match self.stop {
+        let stop = self.stop;
+        #[cfg(planted_bugs)]
+        let stop = stop.filter(|_| !is_planted(Bug::AnswersAfterStop));
+        let objection = match stop {
             // What is being stopped is not to be allowed anything any more.
             Some(_) => Some(Answered::NotOpen),
             None => self.recorder.questions().objection(&answering.answer),
@@ -38,11 +44,19 @@ impl Pump {
         for (question, option) in self.settling.drain(..) {
             let all = std::mem::take(&mut self.answering);
             let (told, waiting): (Vec<_>, Vec<_>) =
-                all.into_iter().partition(|answering| answering.answer.question == question);
+                all.into_iter().partition(|answering| is_answer_to(answering, &question));
             self.answering = waiting;
             for answering in told {
                 let _ = answering.told.send(Answered::Settled { option: option.clone() });
             }
         }
     }
+}
+
+fn is_answer_to(answering: &Answering, question: &str) -> bool {
+    #[cfg(planted_bugs)]
+    if is_planted(Bug::AnswerOfAnother) {
+        return true;
+    }
+    answering.answer.question == question
 }

@@ -1,10 +1,12 @@
 //! Questions of agents, and who may answer them.
 
+use std::sync::Arc;
+
 use tokenrail_domain::{AgentId, EventBody, Notice};
 use tokenrail_ports::PermissionAnswer;
 use tokenrail_ports::testing::{ScriptedRunner, Step};
 
-use super::harness::{Harness, harness, words};
+use super::harness::{Harness, harness, harness_with, tiny_limits, words};
 use crate::{AnswerOutcome, Refusal};
 
 fn answer(question: &str, option: Option<&str>) -> PermissionAnswer {
@@ -79,4 +81,14 @@ async fn an_agent_that_does_not_take_its_answer_leaves_it_open() {
     assert_eq!(handed_on, AnswerOutcome::HandedOn);
     h.service.cancel(id).await.unwrap();
     h.watch(id).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_for_a_run_that_is_not_found_again_in_time_is_not_told_to_come_too_late() {
+    let (h, id) = asking("settle 1-1 yes").await;
+    h.service.shutdown(false, std::time::Duration::from_mins(1)).await;
+    // It has not taken up anything.
+    let next = harness_with(Arc::clone(&h.store), Arc::new(ScriptedRunner::new([])), tiny_limits());
+    let refused = next.service.answer(id, answer("1-1", Some("yes"))).await;
+    assert!(matches!(refused, Err(Refusal::AtCapacity)), "{refused:?}");
 }

@@ -64,6 +64,13 @@ pub struct ProcessLimits {
     pub stderr_bytes: usize,
     /// How long a supervisor waits for room on a full disk, to write down how its agent ended.
     pub exit_patience_ms: u64,
+    /// How many processes a run may have at once; with more it is ended. 0 is no limit.
+    pub agent_processes: u64,
+    /// How much memory the processes of a run may have together, in memory or swapped out, without the files that they
+    /// have mapped; with more it is ended. 0 is no limit.
+    pub agent_memory_bytes: u64,
+    /// How often it is looked whether a run is over its limits.
+    pub look_ms: u64,
     /// How long a supervisor may take to start.
     pub spawn_timeout_ms: u64,
     /// How long a program that is spoken with may take to end after its turn.
@@ -98,6 +105,9 @@ impl Default for ProcessLimits {
             kill_grace_ms: 2_000,
             stderr_bytes: 64 << 10,
             exit_patience_ms: 3_600_000,
+            agent_processes: 1000,
+            agent_memory_bytes: 0,
+            look_ms: 100,
             spawn_timeout_ms: 10_000,
             exit_grace_ms: 5_000,
             open_questions: 64,

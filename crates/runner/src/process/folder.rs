@@ -46,6 +46,13 @@ pub(crate) struct ExecOrder {
     pub(crate) kill_grace_ms: u64,
     pub(crate) stderr_bytes: usize,
     pub(crate) exit_patience_ms: u64,
+    /// 0 is no limit, as in an order of a version that knew none; and so with the next one.
+    #[serde(default)]
+    pub(crate) agent_processes: u64,
+    #[serde(default)]
+    pub(crate) agent_memory_bytes: u64,
+    #[serde(default)]
+    pub(crate) look_ms: u64,
 }
 
 /// Which process supervises the run. A process id alone comes back; together with the rest it does not.
@@ -71,6 +78,25 @@ pub(crate) struct ExitRecord {
     pub(crate) failure: Option<ExecFailure>,
     /// Why nothing more could be written beside the spool when the agent ended, where that was so.
     pub(crate) disk_full: Option<String>,
+    /// The limit for which it was ended, if it was.
+    #[serde(default)]
+    pub(crate) over_limit: Option<OverLimit>,
+}
+
+/// A run was over a limit of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct OverLimit {
+    pub(crate) limit: RunLimit,
+    pub(crate) allowed: u64,
+    pub(crate) seen: u64,
+}
+
+/// What all processes of a run together may have no more of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum RunLimit {
+    Processes,
+    MemoryBytes,
 }
 
 /// Why the agent could not be started.

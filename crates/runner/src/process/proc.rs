@@ -49,6 +49,28 @@ impl Process {
         }
     }
 
+    /// How much memory it has that the kernel cannot take from it: its own and what it shares with others, in memory or
+    /// swapped out; not the files that it has mapped.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        self.sizes("status", ["RssAnon:", "RssShmem:", "VmSwap:"]).unwrap_or(0)
+    }
+
+    /// The same, but of what it shares only its part. It takes longer, and not every process lets itself be asked.
+    pub(crate) fn share_bytes(&self) -> u64 {
+        let own = self.sizes("smaps_rollup", ["Pss_Anon:", "Pss_Shmem:", "SwapPss:"]);
+        own.unwrap_or_else(|| self.held_bytes())
+    }
+
+    /// The sum of what stands in lines like `RssAnon:  123 kB`; none where there is no such line.
+    fn sizes(&self, name: &str, fields: [&str; 3]) -> Option<u64> {
+        let text = fs::read_to_string(file(self.pid, name)).ok()?;
+        let kibibytes = text.lines().filter_map(|line| {
+            let size = fields.iter().find_map(|field| line.strip_prefix(field))?;
+            size.trim_end_matches("kB").trim().parse::<u64>().ok()
+        });
+        kibibytes.map(|kibibytes| kibibytes << 10).reduce(|sum, more| sum + more)
+    }
+
     /// Sends a signal; gives false where the process has ended or is none of ours to end.
     pub(crate) fn signal(&self, signal: Signal) -> bool {
         matches!(self.open(), Ok(Some(fd)) if pidfd_send_signal(&fd, signal).is_ok())

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use tokenrail_domain::{AgentError, ErrorClass};
 use tokenrail_ports::{
     ExitStatus, IAgentRun, Line, OutputLine, PermissionAnswer, RunEnd, RunOutput, RunnerError,
 };
@@ -16,9 +15,10 @@ use tokio::net::unix::pipe;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep_until, timeout};
 
+use super::end::{left_over, run_end};
 use super::proc::kill_marked;
 use super::watch::FolderWatch;
-use super::{ExecFailure, ExitRecord, ProcessLimits, RunFolder, SupervisorRecord};
+use super::{ExitRecord, ProcessLimits, RunFolder, SupervisorRecord};
 use crate::LineFramer;
 use crate::converse::{ANSWER_BYTES, Answer};
 
@@ -160,18 +160,7 @@ impl ProcessRun {
     async fn ended(&self, exit: ExitRecord) -> io::Result<RunEnd> {
         let folder = self.folder.clone();
         let stderr = blocking(move || folder.stderr()).await?;
-        let ExitRecord { code, signal, reaped, left, cancelled: _, failure, disk_full } = exit;
-        let status = match (code, signal) {
-            _ if failure.is_some() => ExitStatus::None,
-            (Some(code), _) => ExitStatus::Code(code),
-            (None, Some(signal)) => ExitStatus::Signal(signal),
-            (None, None) => ExitStatus::None,
-        };
-        let error = match failure {
-            Some(failure) => Some(not_started(&failure)),
-            None => left_over(left),
-        };
-        Ok(RunEnd { status, stderr, reaped, error, disk_full })
+        Ok(run_end(exit, stderr))
     }
 
     /// The end of a run whose supervisor has died. The agent has died with it, but not what the agent had started.
@@ -296,30 +285,6 @@ fn is_unread(error: &io::Error) -> bool {
     let no_reader = rustix::io::Errno::NXIO.raw_os_error();
     error.raw_os_error() == Some(no_reader)
         || matches!(error.kind(), ErrorKind::NotFound | ErrorKind::BrokenPipe)
-}
-
-fn not_started(failure: &ExecFailure) -> AgentError {
-    let text = format!("the agent could not be started: {}", failure.text);
-    if failure.disk_full {
-        return AgentError { recoverable: true, ..process_error("storage_full", text) };
-    }
-    process_error("spawn_failed", text)
-}
-
-fn left_over(left: u32) -> Option<AgentError> {
-    let text = || format!("{left} processes of the run could not be ended");
-    (0 < left).then(|| process_error("processes_left", text()))
-}
-
-fn process_error(code: &str, text: String) -> AgentError {
-    let class = ErrorClass::Process;
-    AgentError {
-        class,
-        code: Some(code.to_owned()),
-        text,
-        retry_after_ms: None,
-        recoverable: class.is_recoverable(),
-    }
 }
 
 /// What there is after `offset`, at most `read_bytes`.

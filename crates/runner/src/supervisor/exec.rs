@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::ffi::{CString, NulError, OsString};
+use std::fs;
 use std::io;
 use std::iter;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -19,6 +20,9 @@ use crate::process::{ExecFailure, ExecOrder, RunFolder, SupervisorRecord};
 
 /// This very program, even if an upgrade has put another one in its place.
 pub(crate) const THIS_PROGRAM: &str = "/proc/self/exe";
+
+/// How much sooner than others an agent is ended for want of memory; the most is 1000.
+const OOM_SCORE: i32 = 500;
 
 /// The exit code where there is no agent to have one.
 const NOT_STARTED: u8 = 127;
@@ -75,8 +79,20 @@ fn prepare(folder: &RunFolder) -> io::Result<ExecOrder> {
     folder.forget_order()?;
     // A core file would put the agent's keys on the disk.
     setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?;
+    end_first_without_memory();
     enter(Path::new(&order.cwd))?;
     Ok(order)
+}
+
+/// Where the machine runs out of memory, the kernel is to end an agent rather than its server, or anybody else. What the
+/// agent starts inherits that.
+fn end_first_without_memory() {
+    let score = "/proc/self/oom_score_adj";
+    let inherited = fs::read_to_string(score).ok().and_then(|score| score.trim().parse::<i32>().ok());
+    if inherited.is_some_and(|inherited| inherited < OOM_SCORE) {
+        // Where it may not be written, the kernel chooses as it always did.
+        let _ = fs::write(score, OOM_SCORE.to_string());
+    }
 }
 
 fn become_agent(folder: &RunFolder, order: ExecOrder) -> io::Result<Infallible> {

@@ -19,13 +19,13 @@ use tokio::runtime;
 use tokio::signal::unix::{Signal as SignalStream, SignalKind, signal};
 use tokio::time::{Duration, Instant, sleep_until};
 
+use super::control::{Cancel, Control};
+use super::limits::LimitWatch;
 use super::stderr::StderrKeeper;
 use crate::process::{ExecFailure, ExecOrder, ExitRecord, RunFolder, SupervisorRecord};
 
 /// What is read of standard error at once.
 const STDERR_READ_BYTES: usize = 16 << 10;
-/// The longest command that makes sense, and more.
-const COMMAND_BYTES: usize = 256;
 /// How long to wait for room on a full disk before looking again.
 const WRITE_AGAIN: Duration = Duration::from_millis(200);
 
@@ -81,9 +81,8 @@ pub(super) struct Supervisor {
     /// How the agent has ended.
     ended: Option<WaitStatus>,
     children: SignalStream,
-    /// Open for writing too, so that it has no end.
-    control: pipe::Receiver,
-    command: Vec<u8>,
+    control: Control,
+    pub(super) watch: LimitWatch,
     /// None when it has been read to its end.
     stderr: Option<pipe::Receiver>,
     kept: StderrKeeper,
@@ -92,18 +91,13 @@ pub(super) struct Supervisor {
     _ignored: [SignalStream; 3],
 }
 
-/// Someone wants the agent to stop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Cancel {
-    pub(super) grace: Duration,
-    pub(super) kill: Duration,
-}
-
 /// What a supervisor waits for.
 pub(super) enum Happening {
     /// A process has ended, perhaps the agent.
     Child,
     Cancel(Cancel),
+    /// The run is over one of its limits: nothing is left to be waited for.
+    OverLimit,
     Deadline,
 }
 
@@ -115,7 +109,7 @@ impl Supervisor {
             signal(SignalKind::interrupt())?,
             signal(SignalKind::terminate())?,
         ];
-        let control = pipe::OpenOptions::new().read_write(true).open_receiver(folder.control())?;
+        let control = Control::open(&folder.control())?;
         let kept = StderrKeeper::new(folder.stderr_to_write()?, order.stderr_bytes);
         folder.write(RunFolder::SUPERVISOR, &SupervisorRecord::own()?)?;
         // This very program, even if an upgrade has put another one in its place.
@@ -130,12 +124,12 @@ impl Supervisor {
             .spawn()?;
         let stderr = stage.stderr.take().map(|stderr| pipe::Receiver::from_owned_fd(OwnedFd::from(stderr)));
         Ok(Self {
+            watch: LimitWatch::new(&order),
             order,
             agent: Pid::from_child(&stage),
             ended: None,
             children,
             control,
-            command: Vec::new(),
             stderr: stderr.transpose()?,
             kept,
             _ignored: ignored,
@@ -143,7 +137,7 @@ impl Supervisor {
     }
 
     async fn run(mut self, folder: &RunFolder) -> io::Result<ExitRecord> {
-        let cancel = self.until_end_or_cancel().await;
+        let cancel = self.until_end_or_stop().await;
         // At once: what else ends with the run may give room back.
         let disk_full = folder.disk_full();
         if let Some(cancel) = cancel {
@@ -163,6 +157,7 @@ impl Supervisor {
             cancelled: cancel.is_some(),
             failure: folder.read(RunFolder::EXEC)?,
             disk_full,
+            over_limit: self.watch.over(),
         })
     }
 
@@ -170,8 +165,9 @@ impl Supervisor {
         self.ended.is_some()
     }
 
-    async fn until_end_or_cancel(&mut self) -> Option<Cancel> {
-        while !self.agent_has_ended() {
+    /// Waits for the end of the agent, or a cancel, or until the run is over a limit; gives the cancel.
+    async fn until_end_or_stop(&mut self) -> Option<Cancel> {
+        while !self.agent_has_ended() && self.watch.over().is_none() {
             if let Happening::Cancel(cancel) = self.wait(None).await {
                 return Some(cancel);
             }
@@ -202,7 +198,7 @@ impl Supervisor {
 
     async fn until_agent_ends(&mut self, deadline: Instant) {
         while !self.agent_has_ended() {
-            if let Happening::Deadline = self.wait(Some(deadline)).await {
+            if let Happening::Deadline | Happening::OverLimit = self.wait(Some(deadline)).await {
                 return;
             }
         }
@@ -211,14 +207,20 @@ impl Supervisor {
     /// Waits for one thing to happen, and reads standard error meanwhile.
     pub(super) async fn wait(&mut self, deadline: Option<Instant>) -> Happening {
         loop {
+            let look = self.watch.next_look();
             tokio::select! {
                 _ = self.children.recv() => {
                     self.reap();
                     return Happening::Child;
                 }
                 Ok(()) = self.control.readable() => {
-                    if let Some(cancel) = self.read_command() {
+                    if let Some(cancel) = self.control.read() {
                         return Happening::Cancel(cancel);
+                    }
+                }
+                () = passed(look) => {
+                    if self.watch.look() {
+                        return Happening::OverLimit;
                     }
                 }
                 Some(Ok(())) = readable(self.stderr.as_ref()), if self.stderr.is_some() => self.read_stderr(),
@@ -235,21 +237,6 @@ impl Supervisor {
                 self.ended = Some(status);
             }
         }
-    }
-
-    fn read_command(&mut self) -> Option<Cancel> {
-        let mut bytes = [0; COMMAND_BYTES];
-        while let Ok(read) = self.control.try_read(&mut bytes) {
-            self.command.extend_from_slice(&bytes[..read]);
-            if read < bytes.len() {
-                break;
-            }
-        }
-        let lines = self.command.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
-        let commands: Vec<u8> = self.command.drain(..lines).collect();
-        // Nothing that makes sense is this long.
-        self.command.truncate(COMMAND_BYTES);
-        String::from_utf8_lossy(&commands).lines().find_map(Cancel::parse)
     }
 
     fn read_stderr(&mut self) {
@@ -275,15 +262,4 @@ async fn passed(deadline: Option<Instant>) {
 
 async fn readable(pipe: Option<&pipe::Receiver>) -> Option<io::Result<()>> {
     Some(pipe?.readable().await)
-}
-
-impl Cancel {
-    fn parse(command: &str) -> Option<Self> {
-        let mut words = command.split_ascii_whitespace();
-        if words.next()? != "cancel" {
-            return None;
-        }
-        let mut duration = || Some(Duration::from_millis(words.next()?.parse().ok()?));
-        Some(Self { grace: duration()?, kill: duration()? })
-    }
 }

@@ -24,15 +24,16 @@ pub(super) struct Swept {
 
 impl Supervisor {
     /// Ends all descendants. If the agent has ended, what it has left behind is asked to; if it has not, it was
-    /// asked already. It takes no longer than `kill`.
+    /// asked already. Where the run is over a limit nobody is asked. It takes no longer than `kill`.
     pub(super) async fn sweep(&mut self, kill: Duration) -> io::Result<Swept> {
         let mut ended = HashSet::new();
         let until = Instant::now() + kill;
-        if self.agent_has_ended() {
+        if self.agent_has_ended() && self.watch.over().is_none() {
             // The second half at least is for those who do not listen.
             let leftover = Duration::from_millis(self.order.leftover_grace_ms).min(kill / 2);
             self.end_all(Signal::TERM, Instant::now() + leftover, &mut ended).await?;
         }
+        freeze_all(Instant::now() + kill / 2)?;
         let left = self.end_all(Signal::KILL, until, &mut ended).await?;
         ended.remove(&self.agent);
         Ok(Swept { reaped: ended.len() as u32, left })
@@ -52,7 +53,8 @@ impl Supervisor {
             if alive.is_empty() && (self.agent_has_ended() || signal == Signal::TERM) {
                 return Ok(0);
             }
-            if deadline <= Instant::now() {
+            let in_vain = signal == Signal::TERM && self.watch.over().is_some();
+            if in_vain || deadline <= Instant::now() {
                 return Ok(alive.len() as u32);
             }
             for process in alive {
@@ -62,6 +64,22 @@ impl Supervisor {
                 }
             }
             self.wait(Some(deadline.min(Instant::now() + Duration::from_millis(COUNT_AGAIN_MS)))).await;
+        }
+    }
+}
+
+/// Stops all descendants where they are, until there is none that was not told to or the time is up. A process that is
+/// killed makes room for the next one of its kind; a stopped one does not, and begins no other.
+fn freeze_all(deadline: Instant) -> io::Result<()> {
+    let mut told = HashSet::new();
+    loop {
+        let alive = descendants(getpid())?;
+        let new: Vec<_> = alive.iter().filter(|process| told.insert(process.identity())).collect();
+        if new.is_empty() || deadline <= Instant::now() {
+            return Ok(());
+        }
+        for process in new {
+            process.signal(Signal::STOP);
         }
     }
 }

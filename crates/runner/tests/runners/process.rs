@@ -4,5 +4,6 @@ mod adoption;
 mod ends;
 mod launch;
 mod leftovers;
+mod limits;
 mod output;
 mod support;

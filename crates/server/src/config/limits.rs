@@ -58,6 +58,11 @@ limits! {
     spool_bytes: u64 = 4 << 30,
     /// Bytes of text that the open messages of a turn may hold; then it is ended as `output_capped`.
     message_bytes: usize = 64 << 20,
+    /// Processes that one run may have at once; with more it is ended as `processes_capped`. 0 is no limit.
+    agent_processes: u64 = 1000,
+    /// Bytes of memory that the processes of one run may have together, without the files that they have mapped; with
+    /// more it is ended as `memory_capped`. 0 is no limit.
+    agent_memory_bytes: u64 = 0,
     /// Bytes of standard error that are kept.
     stderr_bytes: usize = 64 << 10,
     /// Questions of one agent that may be open; one more is settled as if nobody had answered.
@@ -150,9 +155,12 @@ limits! {
     shutdown_timeout_s: u64 = 25,
 }
 
-/// What is wrong with the value of a limit. A grace may be 0; with any other limit of 0 nothing would ever go on.
+/// Those that are none where they are 0.
+const OPTIONAL: [&str; 2] = ["agent_processes", "agent_memory_bytes"];
+
+/// What is wrong with the value of a limit. A grace may be 0; with most other limits of 0 nothing would ever go on.
 fn wrong(name: &str, value: u64) -> Option<String> {
-    if value == 0 && !name.ends_with("_grace_s") {
+    if value == 0 && !name.ends_with("_grace_s") && !OPTIONAL.contains(&name) {
         return Some(format!("limits.{name} is 0; it must be at least 1"));
     }
     let (most, why) = match name {

@@ -257,6 +257,15 @@ fn the_environment_goes_over_the_file_and_flags_over_both() {
 }
 
 #[test]
+fn the_limits_of_a_run_may_be_none() {
+    let none = "[limits]\nagent_processes = 0\nagent_memory_bytes = 0\n";
+    let limits = load(Some(none), &[]).unwrap().limits;
+    assert_eq!((limits.agent_processes, limits.agent_memory_bytes), (0, 0));
+    let limits = load(None, &[]).unwrap().limits;
+    assert_eq!((limits.agent_processes, limits.agent_memory_bytes), (1000, 0));
+}
+
+#[test]
 fn a_wrong_variable_is_told_by_its_name() {
     let error = |name, value| load(None, &[(name, value)]).unwrap_err().to_string();
     assert!(error("TOKENRAIL_LIMITS_PAGE_EVENT", "1").contains("did you mean `page_events`?"));

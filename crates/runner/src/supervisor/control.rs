@@ -1,0 +1,62 @@
+//! What a supervisor is told: lines in the FIFO of the run folder.
+
+use std::io;
+use std::path::Path;
+
+use tokio::net::unix::pipe;
+use tokio::time::Duration;
+
+/// The longest command that makes sense, and more.
+const COMMAND_BYTES: usize = 256;
+
+/// Someone wants the agent to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Cancel {
+    pub(super) grace: Duration,
+    pub(super) kill: Duration,
+}
+
+/// The reading end of the FIFO.
+pub(super) struct Control {
+    /// Open for writing too, so that it has no end.
+    fifo: pipe::Receiver,
+    command: Vec<u8>,
+}
+
+impl Control {
+    pub(super) fn open(fifo: &Path) -> io::Result<Self> {
+        let fifo = pipe::OpenOptions::new().read_write(true).open_receiver(fifo)?;
+        Ok(Self { fifo, command: Vec::new() })
+    }
+
+    pub(super) async fn readable(&self) -> io::Result<()> {
+        self.fifo.readable().await
+    }
+
+    /// Reads what there is.
+    pub(super) fn read(&mut self) -> Option<Cancel> {
+        let mut bytes = [0; COMMAND_BYTES];
+        while let Ok(read) = self.fifo.try_read(&mut bytes) {
+            self.command.extend_from_slice(&bytes[..read]);
+            if read < bytes.len() {
+                break;
+            }
+        }
+        let lines = self.command.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
+        let commands: Vec<u8> = self.command.drain(..lines).collect();
+        // Nothing that makes sense is this long.
+        self.command.truncate(COMMAND_BYTES);
+        String::from_utf8_lossy(&commands).lines().find_map(Cancel::parse)
+    }
+}
+
+impl Cancel {
+    fn parse(command: &str) -> Option<Self> {
+        let mut words = command.split_ascii_whitespace();
+        if words.next()? != "cancel" {
+            return None;
+        }
+        let mut duration = || Some(Duration::from_millis(words.next()?.parse().ok()?));
+        Some(Self { grace: duration()?, kill: duration()? })
+    }
+}

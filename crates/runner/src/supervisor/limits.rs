@@ -1,0 +1,140 @@
+//! Whether a run has more processes or memory than it may.
+//!
+//! To count the processes of a run is to walk through those of the whole machine, so it is done only where it could
+//! matter: the kernel numbers processes one after the other, and where fewer have begun than are still allowed,
+//! nobody need be counted.
+
+use std::fs;
+
+use rustix::process::getpid;
+use tokio::time::{Duration, Instant};
+
+use crate::process::{ExecOrder, OverLimit, Process, RunLimit, descendants};
+
+/// After a walk through all processes there is none for this many times as long as it took.
+const REST_AFTER_WALK: u32 = 20;
+
+/// Looks now and then whether a run is over one of its limits.
+pub(super) struct LimitWatch {
+    /// 0 is no limit, and so with the next one.
+    processes_max: u64,
+    memory_bytes_max: u64,
+    look_every: Duration,
+    next_look: Instant,
+    next_walk: Instant,
+    /// How many processes the run had when they were counted, and the newest of the machine then.
+    counted: u64,
+    newest: Option<u64>,
+    over: Option<OverLimit>,
+}
+
+impl LimitWatch {
+    pub(super) fn new(order: &ExecOrder) -> Self {
+        let now = Instant::now();
+        Self {
+            processes_max: order.agent_processes,
+            memory_bytes_max: order.agent_memory_bytes,
+            look_every: Duration::from_millis(order.look_ms.max(1)),
+            next_look: now,
+            next_walk: now,
+            counted: 0,
+            newest: None,
+            over: None,
+        }
+    }
+
+    /// The first limit that was found to be passed.
+    pub(super) fn over(&self) -> Option<OverLimit> {
+        self.over
+    }
+
+    /// When to look; none where there is nothing to look for any more.
+    pub(super) fn next_look(&self) -> Option<Instant> {
+        let limited = 0 < self.processes_max || 0 < self.memory_bytes_max;
+        (limited && self.over.is_none()).then_some(self.next_look)
+    }
+
+    /// Says whether the run is over a limit.
+    pub(super) fn look(&mut self) -> bool {
+        let began = Instant::now();
+        self.next_look = began + self.look_every;
+        let newest = newest_process();
+        if self.next_walk <= began && (0 < self.memory_bytes_max || self.may_have_too_many(newest)) {
+            self.walk(newest);
+            self.next_walk = began + began.elapsed() * REST_AFTER_WALK;
+        }
+        self.over.is_some()
+    }
+
+    /// Whether there could be too many processes, if all that have begun since they were counted were of this run.
+    fn may_have_too_many(&self, newest: Option<u64>) -> bool {
+        // The numbers begin again at their end.
+        let begun = newest.zip(self.newest).and_then(|(newest, before)| newest.checked_sub(before));
+        let at_most = begun.map(|begun| self.counted + begun);
+        0 < self.processes_max && at_most.is_none_or(|at_most| self.processes_max < at_most)
+    }
+
+    fn walk(&mut self, newest: Option<u64>) {
+        // Where they cannot be counted now, they are the next time.
+        let Ok(processes) = descendants(getpid()) else { return };
+        (self.counted, self.newest) = (processes.len() as u64, newest);
+        if 0 < self.processes_max && self.processes_max < self.counted {
+            let (limit, allowed, seen) = (RunLimit::Processes, self.processes_max, self.counted);
+            self.over = Some(OverLimit { limit, allowed, seen });
+            return;
+        }
+        let allowed = self.memory_bytes_max;
+        if allowed == 0 || processes.iter().map(Process::held_bytes).sum::<u64>() <= allowed {
+            return;
+        }
+        // What processes share was counted for each of them: now it is looked at more closely, which takes longer.
+        let seen = processes.iter().map(Process::share_bytes).sum();
+        if allowed < seen {
+            self.over = Some(OverLimit { limit: RunLimit::MemoryBytes, allowed, seen });
+        }
+    }
+}
+
+/// The number of the process or thread that has begun last, anywhere on the machine.
+fn newest_process() -> Option<u64> {
+    fs::read_to_string("/proc/loadavg").ok()?.split_ascii_whitespace().next_back()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn watch(counted: u64, newest: Option<u64>) -> LimitWatch {
+        let now = Instant::now();
+        LimitWatch {
+            processes_max: 100,
+            memory_bytes_max: 0,
+            look_every: Duration::from_millis(1),
+            next_look: now,
+            next_walk: now,
+            counted,
+            newest,
+            over: None,
+        }
+    }
+
+    #[test]
+    fn processes_are_counted_only_where_there_could_be_too_many() {
+        for (counted, before, newest, expected) in [
+            (40, Some(1000), Some(1060), false),
+            (40, Some(1000), Some(1061), true),
+            (0, None, Some(5), true),
+            (0, Some(5), None, true),
+            // The numbers have begun again.
+            (1, Some(32_000), Some(300), true),
+        ] {
+            assert_eq!(watch(counted, before).may_have_too_many(newest), expected, "{before:?} {newest:?}");
+        }
+    }
+
+    #[test]
+    fn the_kernel_tells_which_process_is_the_newest() {
+        let own = u64::from(std::process::id());
+        assert!(newest_process().is_some_and(|newest| own <= newest), "{:?}", newest_process());
+    }
+}

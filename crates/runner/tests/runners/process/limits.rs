@@ -1,0 +1,69 @@
+//! What all processes of a run together may have no more of.
+
+use tokenrail_ports::ExitStatus;
+
+use super::support::{Bench, first, rest};
+
+const MIB: u64 = 1 << 20;
+/// Fills a variable of the shell with 32 MiB.
+const HOARD: &str = "hoard=$(head -c 33554432 /dev/zero | tr '\\0' x)";
+
+#[tokio::test]
+async fn a_run_with_too_many_processes_is_ended_with_all_of_them() {
+    let mut bench = Bench::new(
+        "trap '' TERM; echo ready
+        i=0; while [ $i -lt 40 ]; do setsid sleep 1000 & i=$((i+1)); done; wait",
+    );
+    (bench.config.limits.agent_processes, bench.config.limits.look_ms) = (30, 10);
+    let (_, end) = rest(&mut bench.start().await).await;
+    let error = end.error.expect("it is told");
+    assert_eq!((end.status, error.code.as_deref()), (ExitStatus::Signal(9), Some("processes_capped")));
+    assert!(30 <= end.reaped, "all that it has started: {}", end.reaped);
+    bench.assert_nothing_left().await;
+}
+
+#[tokio::test]
+async fn what_outlives_the_agent_and_grows_is_ended_without_a_grace() {
+    let mut bench = Bench::new(
+        "(trap '' TERM; i=0; while [ $i -lt 40 ]; do sleep 1000 & i=$((i+1)); done; wait) &
+        echo bye",
+    );
+    (bench.config.limits.agent_processes, bench.config.limits.look_ms) = (30, 10);
+    // Nobody waits for so long.
+    (bench.config.limits.leftover_grace_ms, bench.config.limits.kill_grace_ms) = (600_000, 1_200_000);
+    let (_, end) = rest(&mut bench.start().await).await;
+    let code = end.error.and_then(|error| error.code);
+    assert_eq!((end.status, code.as_deref()), (ExitStatus::Code(0), Some("processes_capped")));
+    bench.assert_nothing_left().await;
+}
+
+#[tokio::test]
+async fn a_run_with_too_much_memory_is_ended() {
+    let mut bench = Bench::new(&format!("{HOARD}; echo ready; sleep 1000"));
+    (bench.config.limits.agent_memory_bytes, bench.config.limits.look_ms) = (16 * MIB, 10);
+    let (_, end) = rest(&mut bench.start().await).await;
+    let error = end.error.expect("it is told");
+    assert_eq!((end.status, error.code.as_deref()), (ExitStatus::Signal(9), Some("memory_capped")));
+    bench.assert_nothing_left().await;
+}
+
+#[tokio::test]
+async fn memory_that_processes_share_counts_once() {
+    let mut bench = Bench::new(&format!(
+        "{HOARD}; i=0; while [ $i -lt 8 ]; do (sleep 0.5; :) & i=$((i+1)); done; echo ready; wait"
+    ));
+    (bench.config.limits.agent_memory_bytes, bench.config.limits.look_ms) = (160 * MIB, 10);
+    let mut run = bench.start().await;
+    assert_eq!(first(&mut run).await, ["ready"]);
+    let (_, end) = rest(&mut run).await;
+    assert_eq!((end.status, end.error), (ExitStatus::Code(0), None));
+}
+
+#[tokio::test]
+async fn a_limit_of_0_is_none() {
+    let mut bench = Bench::new("sleep 0.2 & sleep 0.2 & wait");
+    let limits = &mut bench.config.limits;
+    (limits.agent_processes, limits.agent_memory_bytes, limits.look_ms) = (0, 0, 1);
+    let (_, end) = rest(&mut bench.start().await).await;
+    assert_eq!((end.status, end.error), (ExitStatus::Code(0), None));
+}

@@ -1,0 +1,122 @@
+//! A client that answers the questions of an agent: at random moments, twice, wrongly, too late.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tokenrail_application::{AgentService, AnswerOutcome, Refusal};
+use tokenrail_domain::AgentId;
+use tokenrail_ports::PermissionAnswer;
+use tokio::time::{Instant, sleep};
+
+use crate::dice::Dice;
+use crate::faults::Quirk;
+use crate::journal::QuestionSoFar;
+use crate::questions::OPTIONS;
+use crate::reader::Agents;
+use crate::world::World;
+
+/// How many there are for each agent: an answer may meet another one.
+const PER_AGENT: usize = 2;
+/// How often, per mille, one that is settled is answered all the same.
+const OLD_TOO: u64 = 50;
+/// What a call may take beyond the limit: reads of the store, which may be slow.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long an agent that is being stopped may take to hear of that.
+const STOPPING: Duration = Duration::from_secs(10);
+
+/// A client that answers.
+pub(crate) struct Answerer {
+    slot: usize,
+    dice: Dice,
+    /// The life of the server in which each question was seen first.
+    seen: BTreeMap<String, u32>,
+}
+
+impl Answerer {
+    pub(crate) fn all(world: &World) -> Vec<Self> {
+        let agents = if world.faults.quirks.contains(&Quirk::Asks) { world.faults.slots } else { 0 };
+        let one = |number: usize| {
+            let dice = Dice::of(world.seed, &format!("answerer {number}"));
+            Self { slot: number / PER_AGENT, dice, seen: BTreeMap::new() }
+        };
+        (0..agents * PER_AGENT).map(one).collect()
+    }
+
+    /// Answers, for ever.
+    pub(crate) async fn answer(&mut self, service: &AgentService, world: &World, agents: &Agents) {
+        loop {
+            sleep(Duration::from_millis(self.dice.pick(&[1, 20, 300, 3000]))).await;
+            let Some(agent) = agents.get(self.slot) else { continue };
+            let Some(answer) = self.choose(world, agent) else { continue };
+            let began = Instant::now();
+            let told = service.answer(agent, answer.clone()).await;
+            if world.faults.limits.answer_timeout + PATIENCE < began.elapsed() {
+                world.fail(format!("Q4: {answer:?} was answered after {:?}: {told:?}", began.elapsed()));
+            }
+            self.check(world, agent, &answer, told).await;
+        }
+    }
+
+    /// An answer to one of the questions in the journal, mostly one that is open, mostly a good one.
+    fn choose(&mut self, world: &World, agent: AgentId) -> Option<PermissionAnswer> {
+        let state = world.lock();
+        let questions = &state.ledgers.get(&agent)?.questions;
+        let old_too = self.dice.chance(OLD_TOO);
+        let asked = questions.iter().filter(|(_, so_far)| old_too || **so_far == QuestionSoFar::Open);
+        let among: Vec<&String> = asked.map(|(question, _)| question).collect();
+        let question = among.get(self.dice.below(among.len() as u64) as usize)?;
+        self.seen.entry(String::clone(question)).or_insert(state.life);
+        let option = match self.dice.below(10) {
+            0 => None,
+            1 => Some("maybe"),
+            _ => Some(self.dice.pick(&OPTIONS)),
+        };
+        Some(PermissionAnswer { question: String::clone(question), option: option.map(str::to_owned) })
+    }
+
+    async fn check(
+        &self,
+        world: &World,
+        agent: AgentId,
+        answer: &PermissionAnswer,
+        told: Result<AnswerOutcome, Refusal>,
+    ) {
+        let PermissionAnswer { question, option } = answer;
+        world.sync(agent);
+        let saved =
+            world.lock().ledgers.get(&agent).and_then(|ledger| ledger.questions.get(question).cloned());
+        let life = world.lock().life;
+        match told {
+            Ok(AnswerOutcome::Settled) => {
+                world.reach("an answer settled a question");
+                if self.seen.get(question).is_some_and(|seen| *seen < life) {
+                    world.reach("a question of before a crash was answered");
+                }
+                if saved != Some(QuestionSoFar::Settled(option.clone())) {
+                    world.fail(format!("Q1: {answer:?} is told to have settled it, and it is {saved:?}"));
+                }
+            }
+            Ok(AnswerOutcome::HandedOn) => world.reach("an answer was handed on"),
+            Err(Refusal::OptionUnknown { .. }) => {
+                world.reach("an answer was not offered");
+                if option.as_deref().is_none_or(|option| OPTIONS.contains(&option)) {
+                    world.fail(format!("Q3: {answer:?} is told not to have been offered"));
+                }
+            }
+            Err(Refusal::QuestionUnknown(_)) => {
+                world.fail(format!("Q3: {answer:?} is told never to have been asked, and it is {saved:?}"));
+            }
+            Err(Refusal::QuestionSettled(_)) => {
+                world.reach("an answer came too late");
+                if world.asks(agent, question) {
+                    // Perhaps the agent is about to be stopped.
+                    sleep(STOPPING).await;
+                    if world.asks(agent, question) {
+                        world.fail(format!("Q3: {answer:?} is told to come too late, and the agent waits"));
+                    }
+                }
+            }
+            Err(_) => {}
+        }
+    }
+}
