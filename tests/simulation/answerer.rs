@@ -61,11 +61,13 @@ impl Answerer {
     fn choose(&mut self, world: &World, agent: AgentId) -> Option<PermissionAnswer> {
         let state = world.lock();
         let questions = &state.ledgers.get(&agent)?.questions;
+        for question in questions.keys() {
+            self.seen.entry(question.clone()).or_insert(state.life);
+        }
         let old_too = self.dice.chance(OLD_TOO);
         let asked = questions.iter().filter(|(_, so_far)| old_too || **so_far == QuestionSoFar::Open);
         let among: Vec<&String> = asked.map(|(question, _)| question).collect();
         let question = among.get(self.dice.below(among.len() as u64) as usize)?;
-        self.seen.entry(String::clone(question)).or_insert(state.life);
         let option = match self.dice.below(10) {
             0 => None,
             1 => Some("maybe"),

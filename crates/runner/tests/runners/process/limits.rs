@@ -2,7 +2,7 @@
 
 use tokenrail_ports::ExitStatus;
 
-use super::support::{Bench, first, rest};
+use super::support::{Bench, first, rest, until};
 
 const MIB: u64 = 1 << 20;
 /// Fills a variable of the shell with 32 MiB.
@@ -25,8 +25,9 @@ async fn a_run_with_too_many_processes_is_ended_with_all_of_them() {
 #[tokio::test]
 async fn what_outlives_the_agent_and_grows_is_ended_without_a_grace() {
     let mut bench = Bench::new(
-        "(trap '' TERM; i=0; while [ $i -lt 40 ]; do sleep 1000 & i=$((i+1)); done; wait) &
-        echo bye",
+        "(trap '' TERM; touch deaf; while kill -0 $$; do sleep 0.01; done 2>/dev/null
+        i=0; while [ $i -lt 40 ]; do sleep 1000 & i=$((i+1)); done; wait) &
+        until [ -e deaf ]; do sleep 0.01; done; echo bye",
     );
     (bench.config.limits.agent_processes, bench.config.limits.look_ms) = (30, 10);
     // Nobody waits for so long.
@@ -34,6 +35,17 @@ async fn what_outlives_the_agent_and_grows_is_ended_without_a_grace() {
     let (_, end) = rest(&mut bench.start().await).await;
     let code = end.error.and_then(|error| error.code);
     assert_eq!((end.status, code.as_deref()), (ExitStatus::Code(0), Some("processes_capped")));
+    bench.assert_nothing_left().await;
+}
+
+#[tokio::test]
+async fn whoever_takes_the_run_over_is_told_which_limit_has_ended_it() {
+    let mut bench = Bench::new("sleep 1000 & sleep 1000 & wait");
+    (bench.config.limits.agent_processes, bench.config.limits.look_ms) = (2, 10);
+    drop(bench.start().await);
+    until("it has ended", || bench.run_folder().join("exit.json").exists()).await;
+    let (_, end) = rest(&mut bench.adopt().await.expect("its folder is there")).await;
+    assert_eq!(end.error.and_then(|error| error.code).as_deref(), Some("processes_capped"));
     bench.assert_nothing_left().await;
 }
 
