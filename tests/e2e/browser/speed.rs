@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::recording::server_with;
-use super::{Browser, Look, address, ended, tab_on};
+use super::{Browser, Look, Tab, address, ended, tab_on};
 use crate::harness::TestServer;
 
 /// Nothing may hold the page up for longer, in milliseconds.
@@ -21,13 +21,28 @@ const OPENED: usize = 5;
 const MESSAGES: usize = 1000;
 const TOKENS: u64 = 1600;
 const TOKEN_US: u64 = 5000;
+/// Each of about 150 characters.
+const LONG_TOKENS: u64 = 1000;
 
 #[tokio::test]
 async fn a_stream_of_200_tokens_a_second_holds_nothing_up() {
+    holds_nothing_up("", (0..TOKENS).map(token).collect()).await;
+}
+
+#[tokio::test]
+async fn an_answer_over_100_000_characters_holds_nothing_up_and_is_seen_to_its_end() {
+    let tab = holds_nothing_up("of a long answer, ", (0..LONG_TOKENS).map(paragraph).collect()).await;
+    let shown = "document.querySelector('[data-testid=row-text] .words').textContent";
+    tab.until(&format!("{shown}.includes('This is paragraph {},')", LONG_TOKENS - 1)).await;
+    assert!(tab.evaluate(&format!("{shown}.length")).await.as_u64().unwrap() > 100_000);
+}
+
+/// Has an agent say these tokens while the page looks on.
+async fn holds_nothing_up(of: &str, say: Vec<String>) -> Tab {
     let server = TestServer::start();
     let browser = Browser::start();
     let gate = server.folder.path().join("gate");
-    let say: Vec<String> = (0..TOKENS).map(token).collect();
+    let tokens = say.len();
     let script = json!({ "say": say, "pace_us": TOKEN_US, "gate": gate, "gate_after": 20 });
     let id = server.launch(&script).await;
     let tab = tab_on(&browser, &server, &id).await;
@@ -44,11 +59,12 @@ async fn a_stream_of_200_tokens_a_second_holds_nothing_up() {
     let tasks: Vec<f64> = serde_json::from_value(tasks).unwrap();
     let longest = tasks.iter().copied().fold(0.0, f64::max);
     println!(
-        "{TOKENS} tokens at {} tokens/s: {} tasks over {LONG_TASK_MS} ms, the longest of {longest} ms",
+        "{tokens} tokens {of}at {} tokens/s: {} tasks over {LONG_TASK_MS} ms, the longest of {longest} ms",
         1_000_000 / TOKEN_US,
         tasks.len(),
     );
     assert!(longest < LONG_TASK_MS * GENEROUS, "{tasks:?}");
+    tab
 }
 
 #[tokio::test]
@@ -74,6 +90,12 @@ async fn a_conversation_of_a_thousand_messages_is_there_at_once() {
         came[OPENED / 2],
     );
     assert!(median < FIRST_PAINT_MS * GENEROUS, "{times:?}");
+}
+
+/// A paragraph of a long answer.
+fn paragraph(number: u64) -> String {
+    let words = "of which there are many more in this answer than fit into any window that shows it, ".repeat(2);
+    format!("\n\nThis is paragraph **{number}**, {words}it ends here.")
 }
 
 /// A piece of an answer in Markdown: paragraphs, lists and code take turns.

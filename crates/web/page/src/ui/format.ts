@@ -1,32 +1,27 @@
-const clock = new Intl.DateTimeFormat(undefined, {
-  hour: "2-digit",
-  minute: "2-digit",
-  second: "2-digit",
-  hour12: false,
-});
-const day = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
-const shortDay = new Intl.DateTimeFormat(undefined, {
-  month: "short",
-  day: "numeric",
-  hour: "2-digit",
-  minute: "2-digit",
-  hour12: false,
-});
-const whole = new Intl.NumberFormat(undefined);
-const short = new Intl.NumberFormat(undefined, { notation: "compact", maximumFractionDigits: 1 });
+// Each of these takes a browser some milliseconds to make, and the first picture needs hardly any of them.
+const day = once(() => new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" }));
+const shortDay = once(() => new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric" }));
+const whole = once(() => new Intl.NumberFormat(undefined));
+const short = once(() => new Intl.NumberFormat(undefined, { notation: "compact", maximumFractionDigits: 1 }));
+
+function once<T>(make: () => T): () => T {
+  let made: T | undefined;
+  return () => (made ??= make());
+}
 
 /** 14:03:27 */
 export function timeOf(iso: string): string {
-  return clock.format(new Date(iso));
+  const date = new Date(iso);
+  return [date.getHours(), date.getMinutes(), date.getSeconds()].map(two).join(":");
 }
 
 export function dateOf(iso: string): string {
-  return day.format(new Date(iso));
+  return day().format(new Date(iso));
 }
 
 /** Nov 22, 14:03 */
 export function shortDateOf(iso: string): string {
-  return shortDay.format(new Date(iso));
+  return `${shortDay().format(new Date(iso))}, ${timeOf(iso).slice(0, 5)}`;
 }
 
 /** The server says its sentences without a capital, to be put after a colon. */
@@ -37,12 +32,12 @@ export function sentence(text: string): string {
 
 /** 12,345 */
 export function count(number: number): string {
-  return whole.format(number);
+  return number < 1_000 ? String(number) : whole().format(number);
 }
 
 /** 12.3K */
 export function compact(number: number): string {
-  return short.format(number);
+  return number < 1_000 ? String(number) : short().format(number);
 }
 
 /** 1 event, 2 events */
