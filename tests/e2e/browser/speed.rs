@@ -17,6 +17,9 @@ const GENEROUS: f64 = 20.0;
 /// When the first messages had come, in milliseconds from the click.
 const MESSAGES_CAME: &str = "Math.min(...performance.getEntriesByType('resource').filter(({ name }) => name.includes('/messages')).map(({ responseEnd }) => responseEnd))";
 
+/// How often.
+const ASKED_FOR_THE_NEWEST: &str = "performance.getEntriesByType('resource').filter(({ name }) => name.includes('last=')).length";
+
 const OPENED: usize = 5;
 const MESSAGES: usize = 1000;
 const TOKENS: u64 = 1600;
@@ -78,6 +81,7 @@ async fn a_conversation_of_a_thousand_messages_is_there_at_once() {
         let noted = tab.until("window.noted.firstRow && window.noted").await;
         times.push(noted["firstRow"].as_f64().unwrap());
         came.push(tab.evaluate(MESSAGES_CAME).await.as_f64().unwrap());
+        assert_eq!(tab.evaluate(ASKED_FOR_THE_NEWEST).await, 1, "the early answer is the one that is used");
         tab.until(&ended(1)).await;
     }
     times.sort_by(f64::total_cmp);

@@ -72,22 +72,32 @@ export function MessageList({ rows, plain, found, busy, loading, handle, onRetry
         }}
       >
         <div className="messages-content" role="list">
-          <Virtualizer ref={list} data={drawn} scrollRef={scroller} bufferSize={isPainted ? drawnBeyond : 0} shift={shift}>
-            {(row, index) => (
-              <div
-                key={row.key}
-                role="listitem"
-                className="item"
-                tabIndex={-1}
-                data-index={before + index}
-                data-found={before + index === found || undefined}
-                aria-setsize={rows.length}
-                aria-posinset={before + index + 1}
-              >
-                <RowView row={row} plain={plain} onRetry={onRetry} />
-              </div>
-            )}
-          </Virtualizer>
+          {drawn.length > 0 && (
+            <Virtualizer
+              ref={list}
+              data={drawn}
+              scrollRef={scroller}
+              bufferSize={isPainted ? drawnBeyond : 0}
+              shift={shift}
+              // The first picture needs no measuring: they are all seen.
+              ssrCount={isPainted ? 0 : drawn.length}
+            >
+              {(row, index) => (
+                <div
+                  key={row.key}
+                  role="listitem"
+                  className="item"
+                  tabIndex={-1}
+                  data-index={before + index}
+                  data-found={before + index === found || undefined}
+                  aria-setsize={rows.length}
+                  aria-posinset={before + index + 1}
+                >
+                  <RowView row={row} plain={plain} onRetry={onRetry} />
+                </div>
+              )}
+            </Virtualizer>
+          )}
         </div>
         {busy && !isTalking(rows.at(-1)) && <Working asks={isAsking(rows.at(-1))} />}
       </div>
