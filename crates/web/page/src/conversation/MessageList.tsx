@@ -79,8 +79,8 @@ export function MessageList({ rows, plain, found, busy, loading, handle, onRetry
               scrollRef={scroller}
               bufferSize={isPainted ? drawnBeyond : 0}
               shift={shift}
-              // The first picture needs no measuring: they are all seen.
-              ssrCount={isPainted ? 0 : drawn.length}
+              // The first picture of a list that scrolls to its end needs no measuring: all that is drawn is seen.
+              ssrCount={before > 0 ? drawn.length : 0}
             >
               {(row, index) => (
                 <div
