@@ -17,6 +17,9 @@ const aboveShown = 24;
 /** No text is thought to be higher than this before it is drawn. */
 const highestText = 1_400;
 
+/** At least so much of the window is above the list, in pixels: the bar of the page and the head of the conversation. */
+const aboveList = 120;
+
 export interface ListHandle {
   /** Shows a row, and puts the keyboard on it. */
   readonly show: (index: number, focus?: boolean) => void;
@@ -138,7 +141,7 @@ function firstOfTheLast(rows: readonly Row[]): number {
   for (let index = rows.length - 1; index > 0; index--) {
     const row = rows[index];
     pixels += row ? roughHeight(row) : 0;
-    if (pixels > innerHeight) return index;
+    if (pixels > innerHeight - aboveList) return index;
   }
   return 0;
 }
