@@ -10,7 +10,9 @@ const { chromium } = createRequire(`${process.cwd()}/`)("playwright-core");
 const [executablePath, profile] = process.argv.slice(2);
 
 // The pages are ours, and a build container is a sandbox itself.
-const args = ["--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
+// A window of this browser has pages of its own for its address bar, which it would load beside the first page of each tab.
+const unseen = "--disable-features=WebUIOmniboxPopup,WebUIOmniboxAimPopup";
+const args = [unseen, "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
 const browser = await chromium.launch({ executablePath, args, chromiumSandbox: false, env: { ...process.env, HOME: profile } });
 const tabs = [];
 

@@ -136,6 +136,28 @@ async fn a_replay_goes_through_the_time_of_an_agent() {
 }
 
 #[tokio::test]
+async fn a_replay_can_be_had_as_a_new_agent() {
+    let server = TestServer::start();
+    let browser = Browser::start();
+    let id = server.launch(&json!({ "deltas": 20 })).await;
+    server.wait_for_status(&id, "completed").await;
+    let tab = tab_on(&browser, &server, &id).await;
+    tab.until(&ended(1)).await;
+    tab.click("[data-testid=action-replay]").await;
+    tab.until_there("[data-testid=replay-speed]").await;
+    tab.choose("[data-testid=replay-speed]", "16").await;
+    tab.click("[data-testid=replay-as-agent]").await;
+    tab.until(&format!("!location.pathname.endsWith({})", json!(id))).await;
+    let copy = super::agent_in(&tab).await;
+    tab.until(&ended(1)).await;
+    assert_eq!(server.get(&format!("/api/agents/{copy}")).await["replayOf"], json!(id));
+    assert!(tab.text("[data-testid=composer-closed]").await.contains("replay"));
+    let (one, other) = (server.events(&id).await, server.events(&copy).await);
+    assert_eq!(rows_of(&other), rows_of(&one));
+    super::assert_as_stored(&tab, &server, &copy).await;
+}
+
+#[tokio::test]
 async fn an_export_is_the_file_that_the_server_gives() {
     let server = TestServer::start();
     let browser = Browser::start();

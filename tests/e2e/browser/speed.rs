@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::recording::server_with;
-use super::{Browser, Look, address, ended, tab_on};
+use super::{Browser, Look, Tab, address, ended, tab_on};
 use crate::harness::TestServer;
 
 /// Nothing may hold the page up for longer, in milliseconds.
@@ -17,17 +17,40 @@ const GENEROUS: f64 = 20.0;
 /// When the first messages had come, in milliseconds from the click.
 const MESSAGES_CAME: &str = "Math.min(...performance.getEntriesByType('resource').filter(({ name }) => name.includes('/messages')).map(({ responseEnd }) => responseEnd))";
 
+/// How often.
+const ASKED_FOR_THE_NEWEST: &str =
+    "performance.getEntriesByType('resource').filter(({ name }) => name.includes('last=')).length";
+
 const OPENED: usize = 5;
 const MESSAGES: usize = 1000;
 const TOKENS: u64 = 1600;
 const TOKEN_US: u64 = 5000;
+/// Each of about 150 characters.
+const LONG_TOKENS: u64 = 1000;
 
 #[tokio::test]
 async fn a_stream_of_200_tokens_a_second_holds_nothing_up() {
+    let (_tab, tasks) = long_tasks_of((0..TOKENS).map(token).collect()).await;
+    println!("{TOKENS} tokens at {} tokens/s: {}", 1_000_000 / TOKEN_US, described(&tasks));
+    assert!(longest(&tasks) < LONG_TASK_MS * GENEROUS, "{tasks:?}");
+}
+
+#[tokio::test]
+async fn an_answer_over_100_000_characters_holds_nothing_up_and_is_seen_to_its_end() {
+    let (tab, tasks) = long_tasks_of((0..LONG_TOKENS).map(paragraph).collect()).await;
+    let shown = "document.querySelector('[data-testid=row-text] .words').textContent";
+    tab.until(&format!("{shown}.includes('This is paragraph {},')", LONG_TOKENS - 1)).await;
+    let length = tab.evaluate(&format!("{shown}.length")).await.as_u64().unwrap();
+    println!("an answer of {length} characters: {}", described(&tasks));
+    assert!(length > 100_000);
+    assert!(longest(&tasks) < LONG_TASK_MS * GENEROUS, "{tasks:?}");
+}
+
+/// Has an agent say these tokens while a tab looks on: the tab, and its long tasks in milliseconds.
+async fn long_tasks_of(say: Vec<String>) -> (Tab, Vec<f64>) {
     let server = TestServer::start();
     let browser = Browser::start();
     let gate = server.folder.path().join("gate");
-    let say: Vec<String> = (0..TOKENS).map(token).collect();
     let script = json!({ "say": say, "pace_us": TOKEN_US, "gate": gate, "gate_after": 20 });
     let id = server.launch(&script).await;
     let tab = tab_on(&browser, &server, &id).await;
@@ -41,14 +64,15 @@ async fn a_stream_of_200_tokens_a_second_holds_nothing_up() {
     ))
     .await;
     let tasks = tab.evaluate("window.noted.longTasks.filter((task) => task.startTime > window.from).map((task) => task.duration)").await;
-    let tasks: Vec<f64> = serde_json::from_value(tasks).unwrap();
-    let longest = tasks.iter().copied().fold(0.0, f64::max);
-    println!(
-        "{TOKENS} tokens at {} tokens/s: {} tasks over {LONG_TASK_MS} ms, the longest of {longest} ms",
-        1_000_000 / TOKEN_US,
-        tasks.len(),
-    );
-    assert!(longest < LONG_TASK_MS * GENEROUS, "{tasks:?}");
+    (tab, serde_json::from_value(tasks).unwrap())
+}
+
+fn longest(tasks: &[f64]) -> f64 {
+    tasks.iter().copied().fold(0.0, f64::max)
+}
+
+fn described(tasks: &[f64]) -> String {
+    format!("{} tasks over {LONG_TASK_MS} ms, the longest of {} ms", tasks.len(), longest(tasks))
 }
 
 #[tokio::test]
@@ -62,6 +86,7 @@ async fn a_conversation_of_a_thousand_messages_is_there_at_once() {
         let noted = tab.until("window.noted.firstRow && window.noted").await;
         times.push(noted["firstRow"].as_f64().unwrap());
         came.push(tab.evaluate(MESSAGES_CAME).await.as_f64().unwrap());
+        assert_eq!(tab.evaluate(ASKED_FOR_THE_NEWEST).await, 1, "the early answer is the one that is used");
         tab.until(&ended(1)).await;
     }
     times.sort_by(f64::total_cmp);
@@ -74,6 +99,13 @@ async fn a_conversation_of_a_thousand_messages_is_there_at_once() {
         came[OPENED / 2],
     );
     assert!(median < FIRST_PAINT_MS * GENEROUS, "{times:?}");
+}
+
+/// A paragraph of a long answer.
+fn paragraph(number: u64) -> String {
+    let words =
+        "of which there are many more in this answer than fit into any window that shows it, ".repeat(2);
+    format!("\n\nThis is paragraph **{number}**, {words}it ends here.")
 }
 
 /// A piece of an answer in Markdown: paragraphs, lists and code take turns.

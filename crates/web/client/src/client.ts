@@ -280,9 +280,9 @@ class SharedConnection implements Connection {
     return this.snapshot().error;
   }
 
-  snapshot = (): ConnectionSnapshot => this.#hub.socket.snapshot();
-  subscribe = (listener: () => void): (() => void) => this.#hub.socket.subscribe(listener);
-  retryNow = (): void => this.#hub.socket.wake();
+  snapshot = (): ConnectionSnapshot => this.#hub.snapshot();
+  subscribe = (listener: () => void): (() => void) => this.#hub.subscribe(listener);
+  retryNow = (): void => this.#hub.wake();
 }
 
 function pathOf(id: string): string {

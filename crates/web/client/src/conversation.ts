@@ -20,8 +20,13 @@ export interface ConversationSnapshot {
 
 /** The events after which the agent itself has changed. */
 const CHANGES: ReadonlySet<string> = new Set(["user_message", "result", "error", "init"]);
-/** So many of the newest events are asked for by themselves: what is seen first, while the rest is on its way. */
-const NEWEST = 300;
+/**
+ * So many of the newest events are asked for by themselves: what is seen first, while the rest is on its way. Where most
+ * of them are pieces of a few messages, more are asked for.
+ */
+const NEWEST = [60, 300] as const;
+/** So many events that are no pieces fill any window. */
+const WINDOWFUL = 24;
 /** What is left out of them: of a message that has begun before, they would be the end alone. */
 const UNFINISHED: ReadonlySet<string> = new Set(["content_delta", "thinking_delta", "tool_input_delta", "abandoned"]);
 const EMPTY: ConversationSnapshot = { transcript: emptyTranscript, loading: true, error: undefined, agent: undefined };
@@ -39,6 +44,11 @@ export class Conversation {
   #pending: AgentEvent[] = [];
   #cancelFlush: (() => void) | undefined;
   #run: AbortController | undefined;
+  /** Somebody shows it. */
+  #wanted: Promise<void> | undefined;
+  #want = () => {};
+  /** The run that hears the news. */
+  #watched: AbortSignal | undefined;
   /** The agent is being asked for; and asked for again, where it has changed meanwhile. */
   #asking = false;
   #askAgain = false;
@@ -54,16 +64,25 @@ export class Conversation {
 
   /** Goes on from where it was, if it was stopped. */
   start(): void {
+    this.preload();
+    this.#want();
+  }
+
+  /** Reads what is seen first. The rest is read when it is started. */
+  preload(): void {
     if (this.#run) return;
+    this.#wanted = new Promise((resolve) => {
+      this.#want = resolve;
+    });
     const run = new AbortController();
     this.#run = run;
     void this.#follow(run.signal);
-    void this.#watch(run.signal);
   }
 
   stop(): void {
     this.#run?.abort();
     this.#run = undefined;
+    this.#want();
     this.#cancelFlush?.();
     this.#cancelFlush = undefined;
     this.#pending = [];
@@ -86,6 +105,9 @@ export class Conversation {
   async #follow(signal: AbortSignal): Promise<void> {
     try {
       await this.#load(signal);
+      // A connection is made when there is something to be seen: until then it would be in the way.
+      await this.#wanted;
+      this.#watchOnce(signal);
       const since = this.#snapshot.transcript.last;
       for await (const event of this.#client.follow(this.#id, { since, signal })) {
         this.#pending.push(event);
@@ -111,6 +133,8 @@ export class Conversation {
         const error = asError(thrown);
         if (signal.aborted || !error.retryable) throw thrown;
         this.#become({ ...this.#snapshot, error });
+        // It tells how the connection is, and when the server is there again.
+        this.#watchOnce(signal);
         await pause(backoff.next(error.retryAfterMs), signal);
       }
     }
@@ -142,15 +166,21 @@ export class Conversation {
 
   /** Shows the end of a long history before the rest of it is here; whether that was all of it. */
   async #newest(signal: AbortSignal): Promise<boolean> {
-    const page = await this.#client.messages(this.#id, { last: NEWEST, signal });
-    signal.throwIfAborted();
-    // Of a short history, or of a server that does not know the question, it is the beginning.
-    if (page.since <= this.#history.last) return this.#add(page);
-    // Of a server whose pages are smaller it is not the end.
-    if (page.upTo < page.head) return false;
-    const finished = page.messages.filter((event) => !UNFINISHED.has(event.metadata.eventType));
+    let finished: AgentEvent[] = [];
+    for (const last of NEWEST) {
+      const page = await this.#client.messages(this.#id, { last, signal });
+      signal.throwIfAborted();
+      // Of a short history, or of a server that does not know the question, it is the beginning.
+      if (page.since <= this.#history.last) return this.#add(page);
+      // Of a server whose pages are smaller it is not the end.
+      if (page.upTo < page.head) break;
+      finished = page.messages.filter((event) => !UNFINISHED.has(event.metadata.eventType));
+      if (finished.length >= WINDOWFUL) break;
+    }
+    if (finished.length === 0) return false;
     this.#become({ ...this.#snapshot, transcript: applyEvents(emptyTranscript, finished), error: undefined });
     // Who sees these first has them sooner when nothing else is read meanwhile.
+    await this.#wanted;
     await whenIdle();
     signal.throwIfAborted();
     return false;
@@ -166,6 +196,12 @@ export class Conversation {
     const signal = this.#run?.signal;
     if (signal && events.some((event) => CHANGES.has(event.metadata.eventType))) void this.#askForAgent(signal);
   };
+
+  #watchOnce(signal: AbortSignal): void {
+    if (this.#watched === signal) return;
+    this.#watched = signal;
+    void this.#watch(signal);
+  }
 
   /** What changes without an event: a message that waits, a turn that begins, an end. */
   async #watch(signal: AbortSignal): Promise<void> {

@@ -48,11 +48,22 @@ afterEach(() => {
 it("shows the newest messages of a long history before the rest of it is here", async () => {
   const [first] = await read();
   const newest = said(first);
-  expect(newest.length).toBeGreaterThan(100);
+  expect(newest.length).toBeGreaterThan(20);
   expect(newest.length).toBeLessThan(LONG);
   expect(texts(newest)).toEqual(all.slice(-newest.length));
   expect(texts(said(conversation.snapshot()))).toEqual(all);
   expect(said(conversation.snapshot()).slice(-newest.length)).toEqual(newest);
+});
+
+it("reads what is seen first, and the rest when somebody shows it", async () => {
+  const asked = () => server.requests.filter((request) => request !== `GET /api/agents/${journal.agentId}`);
+  conversation.preload();
+  await vi.waitFor(() => expect(said(conversation.snapshot()).length).toBeGreaterThan(20));
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  expect(asked()).toEqual([`GET /api/agents/${journal.agentId}/messages`]);
+  expect(conversation.snapshot().loading).toBe(true);
+  await read();
+  expect(texts(said(conversation.snapshot()))).toEqual(all);
 });
 
 it("asks for a short history once", async () => {
@@ -87,7 +98,7 @@ it("shows nothing of a message of which it has the end alone", async () => {
 });
 
 it("waits for the history where the end of it does not fit into a page", async () => {
-  server.pageSize = 50;
+  server.pageSize = 20;
   expect(await read()).toEqual([]);
   expect(texts(said(conversation.snapshot()))).toEqual(all);
 });

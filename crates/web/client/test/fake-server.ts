@@ -24,6 +24,8 @@ export class FakeServer {
   /** Answers instead of the route. */
   refuse: ((request: string) => Response | undefined) | undefined;
   pageSize = 500;
+  /** How many agents one connection may follow. */
+  agentsPerSocket = 128;
   /** It gives the newest messages to who asks for them. */
   knowsLast = true;
   /** What a network makes of the frames that are sent together. */
@@ -149,6 +151,10 @@ export class FakeSocket implements WebSocketLike {
     if (frame.type === "unsubscribe") return void this.followed.delete(agentId);
     const hosted = this.#server.agents.get(agentId);
     if (!hosted) return this.tell([{ type: "error", payload: { code: "not_found", message: "there is no such agent", retryable: false, agentId }, timestamp: 0 }]);
+    if (!this.followed.has(agentId) && this.followed.size >= this.#server.agentsPerSocket) {
+      const message = "this connection follows as many agents as it may";
+      return this.tell([{ type: "error", payload: { code: "capacity_exhausted", message, retryable: true, agentId }, timestamp: 0 }]);
+    }
     this.followed.add(agentId);
     const { events } = hosted.journal;
     const rest = events.slice(frame.payload.since).map(messageFrame);

@@ -1,28 +1,21 @@
-// What is loaded first: it asks for the conversation while the view that shows it is still on its way.
-import { createClient } from "@tokenrail/client";
-import { preloadAgentMessages } from "@tokenrail/client/react";
-
-import { agentIn } from "./app/route.ts";
-import { keepToken, takeToken } from "./app/token.ts";
+// What is loaded first, and small: it asks for the conversation while all that shows it is still on its way.
+import { agentIn } from "./app/address.ts";
+import { EarlyAnswers } from "./app/early.ts";
+import { takeToken } from "./app/token.ts";
 import "./styles/index.css";
-
-/** So long it waits for what it is to show: to draw one picture takes less time than two. */
-const showMs = 120;
 
 async function begin(): Promise<void> {
   const token = takeToken();
-  const client = createClient({ token });
+  const early = new EarlyAnswers(token);
   const agentId = agentIn(location.pathname);
   // Without a token each request might be a failed login.
-  const asked = token && agentId ? preloadAgentMessages(client, agentId) : undefined;
-  if (token) keepToken(token);
-  const { show } = await import("./view.tsx");
-  await Promise.race([asked?.messages, pause(showMs)]);
-  show(client, token);
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
+  if (token && agentId) {
+    // Just as the client library asks first, or it would ask again.
+    early.ask(`/api/agents/${agentId}`);
+    early.ask(`/api/agents/${agentId}/messages?since=0&last=60`);
+  }
+  const { open } = await import("./view.tsx");
+  await open(token, agentId, early.fetch);
 }
 
 void begin();

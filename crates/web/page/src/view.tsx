@@ -1,5 +1,5 @@
 import { type Client, createClient } from "@tokenrail/client";
-import { TokenrailProvider } from "@tokenrail/client/react";
+import { preloadAgentMessages, TokenrailProvider } from "@tokenrail/client/react";
 import { StrictMode, useEffect, useState } from "react";
 import { createRoot } from "react-dom/client";
 
@@ -7,6 +7,7 @@ import { App } from "./app/App.tsx";
 import { AskForToken } from "./app/AskForToken.tsx";
 import { type Door, knock } from "./app/door.ts";
 import { keepToken } from "./app/token.ts";
+import { soon } from "./ui/soon.ts";
 
 interface Key {
   readonly token: string;
@@ -19,15 +20,20 @@ function Page({ first }: { readonly first: Key }) {
   const [door, setDoor] = useState<Door>(token ? "open" : "unknown");
   useEffect(() => {
     let gone = false;
-    void knock(client, token).then((found) => gone || setDoor(found));
+    const ask = () => {
+      if (token) keepToken(token);
+      void knock(client, token).then((found) => gone || setDoor(found));
+    };
+    // With a token there is a picture to be drawn first.
+    const cancel = token ? soon(ask) : ask();
     return () => {
       gone = true;
+      cancel?.();
     };
   }, [client, token]);
   if (door === "unknown") return null;
   if (door !== "open") {
     const onToken = (given: string) => {
-      keepToken(given);
       setKey({ token: given, client: createClient({ token: given }) });
       setDoor("open");
     };
@@ -40,7 +46,12 @@ function Page({ first }: { readonly first: Key }) {
   );
 }
 
-export function show(client: Client, token: string): void {
+/** So long it waits for what it is to show: to draw one picture takes less time than two. */
+const showMs = 250;
+
+export async function open(token: string, agentId: string | null, fetch: typeof globalThis.fetch): Promise<void> {
+  const client = createClient({ token, fetch });
+  if (token && agentId) await Promise.race([preloadAgentMessages(client, agentId).messages, pause(showMs)]);
   const root = document.getElementById("root");
   if (!root) return;
   createRoot(root).render(
@@ -48,4 +59,8 @@ export function show(client: Client, token: string): void {
       <Page first={{ token, client }} />
     </StrictMode>,
   );
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
 }

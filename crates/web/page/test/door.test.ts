@@ -2,7 +2,7 @@ import { type Client, TokenrailError } from "@tokenrail/client";
 import { beforeEach, expect, test } from "vitest";
 
 import { knock } from "../src/app/door.ts";
-import { agentIn } from "../src/app/route.ts";
+import { agentIn } from "../src/app/address.ts";
 import { keepToken, takeToken, tokenIn } from "../src/app/token.ts";
 
 beforeEach(() => sessionStorage.clear());

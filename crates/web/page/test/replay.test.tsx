@@ -78,7 +78,8 @@ test("the scrubber tells where it is and moves there", () => {
   const timeline = timelineOf(told.events);
   const recording = { events: told.events, timeline, rates: [1, 2], player: new Player(told.events) };
   const playing = { moment: 100, playing: false, speed: 1, seek: vi.fn(), setPlaying: vi.fn(), setSpeed: vi.fn() };
-  render(<ReplayBar recording={recording} playing={playing} onClose={() => undefined} />);
+  const onAgain = vi.fn();
+  render(<ReplayBar recording={recording} playing={playing} onAgain={onAgain} onClose={() => undefined} />);
   const slider = screen.getByRole("slider", { name: "Moment" });
   expect(slider.getAttribute("aria-valuetext")).toBe("0.1 s of 0.2 s");
   expect(screen.getByTestId("replay-time").textContent).toContain("2 of 3 events");
@@ -86,4 +87,6 @@ test("the scrubber tells where it is and moves there", () => {
   expect(playing.seek).toHaveBeenCalledWith(200);
   fireEvent.click(screen.getByRole("button", { name: "Play" }));
   expect(playing.setPlaying).toHaveBeenCalledWith(true);
+  fireEvent.click(screen.getByRole("button", { name: "As a new agent" }));
+  expect(onAgain).toHaveBeenCalledWith(1);
 });

@@ -1,4 +1,5 @@
+export { type Preload, preloadAgentMessages } from "./preload.js";
 export { TokenrailProvider, useTokenrail } from "./provider.js";
-export { type Preload, type UseAgentMessages, preloadAgentMessages, useAgentMessages } from "./useAgentMessages.js";
+export { type UseAgentMessages, useAgentMessages } from "./useAgentMessages.js";
 export { type UseAgents, useAgents } from "./useAgents.js";
 export { useConnection } from "./useConnection.js";

@@ -1,15 +1,13 @@
 import { useCallback, useSyncExternalStore } from "react";
-import { Conversation, type ConversationSnapshot } from "../conversation.js";
-import type { Client } from "../client.js";
+import type { ConversationSnapshot } from "../conversation.js";
 import type { TokenrailError } from "../errors.js";
 import type { Agent } from "../generated/wire.js";
 import type { ConnectionSnapshot } from "../socket.js";
 import { type Message, type Transcript, emptyTranscript, messagesOf } from "../transcript/index.js";
+import { conversations } from "./preload.js";
 import { useTokenrail } from "./provider.js";
-import { SharedStores } from "./shared.js";
 import { useConnection } from "./useConnection.js";
 
-const conversations = new SharedStores((client, id) => new Conversation(client, id));
 const NOTHING: ConversationSnapshot = { transcript: emptyTranscript, loading: false, error: undefined, agent: undefined };
 const nothing = () => NOTHING;
 const noRefetch = () => {};
@@ -27,34 +25,6 @@ export interface UseAgentMessages {
   refetch(): void;
   connection: ConnectionSnapshot;
   agent: Agent | undefined;
-}
-
-/**
- * Begins to read a conversation before there is a component for it: when the page loads, or the pointer is on its way to
- * it. Nothing is read twice; what nobody asks for within two seconds is dropped.
- */
-export function preloadAgentMessages(client: Client, agentId: string): Preload {
-  const conversation = conversations.get(client, agentId).value;
-  conversation.start();
-  const is = (reached: (snapshot: ConversationSnapshot) => boolean) =>
-    new Promise<void>((resolve) => {
-      const look = () => {
-        const snapshot = conversation.snapshot();
-        if (snapshot.loading && !snapshot.error && !reached(snapshot)) return;
-        unsubscribe();
-        resolve();
-      };
-      const unsubscribe = conversation.subscribe(look);
-      look();
-    });
-  return { agent: is(({ agent }) => agent !== undefined), messages: is(({ transcript }) => transcript !== emptyTranscript) };
-}
-
-export interface Preload {
-  /** The agent is known, and its messages are on their way. An error resolves both. */
-  readonly agent: Promise<void>;
-  /** There is something to be shown. */
-  readonly messages: Promise<void>;
 }
 
 /** The conversation of an agent: its history, and then live, through every lost connection. */

@@ -12,13 +12,14 @@ export interface UseAgents extends AgentsSnapshot {
   loadMore(): void;
 }
 
-/** The agents, newest first, as they are now. */
-export function useAgents(): UseAgents {
+/** The agents, newest first, as they are now. While they are not `wanted` nothing is asked for, and they are `loading`. */
+export function useAgents(wanted = true): UseAgents {
   const client = useTokenrail();
   const shared = lists.get(client, "");
   const list = shared.value;
   const subscribe = useCallback(
     (listener: () => void) => {
+      if (!wanted) return () => {};
       const release = shared.use();
       const unsubscribe = list.subscribe(listener);
       return () => {
@@ -26,7 +27,7 @@ export function useAgents(): UseAgents {
         release();
       };
     },
-    [shared, list],
+    [shared, list, wanted],
   );
   const snapshot = useSyncExternalStore(subscribe, list.snapshot, list.snapshot);
   return { ...snapshot, refetch: list.refetch, loadMore: list.loadMore };

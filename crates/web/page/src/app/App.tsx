@@ -8,6 +8,7 @@ import { Home } from "../agents/Home.tsx";
 import { isActive } from "../agents/StatusBadge.tsx";
 import { Conversation } from "../conversation/Conversation.tsx";
 import { Icon } from "../ui/Icon.tsx";
+import { soon } from "../ui/soon.ts";
 import { ConnectionState } from "./ConnectionState.tsx";
 import { phone, useMedia } from "./media.ts";
 import { useRoute } from "./route.ts";
@@ -17,7 +18,7 @@ import { ThemeButton } from "./theme.tsx";
 export function App() {
   const client = useTokenrail();
   const [agentId, go] = useRoute();
-  const { agents: listed, loading, error, loadMore } = useAgents();
+  const { agents: listed, loading, error, loadMore } = useAgents(useLater(agentId !== null));
   const agents = useCounted(listed);
   const types = useAgentTypes(agentId === null);
   const small = useMedia(phone);
@@ -94,6 +95,13 @@ export function App() {
       </main>
     </div>
   );
+}
+
+/** True when the first picture has been painted, where that shows something else. */
+function useLater(later: boolean): boolean {
+  const [isTime, setTime] = useState(!later);
+  useEffect(() => soon(() => setTime(true)), []);
+  return isTime;
 }
 
 /** The types that can be launched, once somebody is where they are. */

@@ -9,11 +9,13 @@ interface Props {
 
 /** Whether what is seen is what is. The one place that speaks of it. */
 export function ConnectionState({ connection, state }: Props) {
+  // None has been made yet: it will be, when the first picture has been painted.
+  const shown = state.state === "closed" && !state.error ? "connecting" : state.state;
   return (
-    <span className="connection" data-state={state.state}>
-      <span role="status" data-testid="connection" data-state={state.state}>
+    <span className="connection" data-state={shown}>
+      <span role="status" data-testid="connection" data-state={shown}>
         <span className="connection-dot" aria-hidden="true" />
-        {words[state.state]}
+        {words[shown]}
       </span>
       {state.state === "waiting" && (
         <button type="button" className="link" onClick={connection.retryNow}>

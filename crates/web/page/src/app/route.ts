@@ -1,5 +1,7 @@
 import { useCallback, useSyncExternalStore } from "react";
 
+import { agentIn } from "./address.ts";
+
 const moved = "tokenrail:moved";
 
 /** Which agent the address names; null on the first page. */
@@ -12,10 +14,6 @@ export function useRoute(): [agentId: string | null, go: (agentId: string | null
     window.dispatchEvent(new Event(moved));
   }, []);
   return [agentIn(path), go];
-}
-
-export function agentIn(path: string): string | null {
-  return /^\/agents\/([\w-]+)\/?$/.exec(path)?.[1] ?? null;
 }
 
 function subscribe(listener: () => void): () => void {

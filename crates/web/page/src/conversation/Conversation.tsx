@@ -144,19 +144,25 @@ function Pane({ agent, items, head, loading = false, error, onRefetch, onOpen, o
 
 /** The same pane, with the messages of a moment that can be chosen. */
 function Replayed({ agent, onOpen, onClose }: { agent: Agent; onOpen: PaneProps["onOpen"]; onClose: () => void }) {
-  const { recording, loaded, error } = useRecording(useTokenrail(), agent.id);
+  const client = useTokenrail();
+  const { recording, loaded, error } = useRecording(client, agent.id);
+  const [refusal, setRefusal] = useState<Error>();
   const playing = usePlaying(recording?.timeline);
   const { items, last } = useTranscriptAt(recording, playing.moment);
   useShortcut("Escape", onClose);
   useShortcut(" ", () => playing.setPlaying(!playing.playing));
+  const again = (speed: number) => {
+    setRefusal(undefined);
+    client.replay(agent.id, { speed }).then(({ id }) => onOpen(id), setRefusal);
+  };
   const bar = recording ? (
-    <ReplayBar recording={recording} playing={playing} onClose={onClose} />
+    <ReplayBar recording={recording} playing={playing} onAgain={again} onClose={onClose} />
   ) : (
     <p className="replay" role="status">
       Reading {loaded || "the"} events…
     </p>
   );
-  return <Pane agent={agent} items={items} head={last} error={error} onOpen={onOpen} replay={bar} />;
+  return <Pane agent={agent} items={items} head={last} error={error ?? refusal} onOpen={onOpen} replay={bar} />;
 }
 
 function useSearch(rows: readonly Row[], list: RefObject<ListHandle | null>) {

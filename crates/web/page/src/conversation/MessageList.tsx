@@ -17,6 +17,9 @@ const aboveShown = 24;
 /** No text is thought to be higher than this before it is drawn. */
 const highestText = 1_400;
 
+/** At least so much of the window is above the list, in pixels: the bar of the page and the head of the conversation. */
+const aboveList = 120;
+
 export interface ListHandle {
   /** Shows a row, and puts the keyboard on it. */
   readonly show: (index: number, focus?: boolean) => void;
@@ -72,22 +75,32 @@ export function MessageList({ rows, plain, found, busy, loading, handle, onRetry
         }}
       >
         <div className="messages-content" role="list">
-          <Virtualizer ref={list} data={drawn} scrollRef={scroller} bufferSize={isPainted ? drawnBeyond : 0} shift={shift}>
-            {(row, index) => (
-              <div
-                key={row.key}
-                role="listitem"
-                className="item"
-                tabIndex={-1}
-                data-index={before + index}
-                data-found={before + index === found || undefined}
-                aria-setsize={rows.length}
-                aria-posinset={before + index + 1}
-              >
-                <RowView row={row} plain={plain} onRetry={onRetry} />
-              </div>
-            )}
-          </Virtualizer>
+          {drawn.length > 0 && (
+            <Virtualizer
+              ref={list}
+              data={drawn}
+              scrollRef={scroller}
+              bufferSize={isPainted ? drawnBeyond : 0}
+              shift={shift}
+              // The first picture of a list that scrolls to its end needs no measuring: all that is drawn is seen.
+              ssrCount={before > 0 ? drawn.length : 0}
+            >
+              {(row, index) => (
+                <div
+                  key={row.key}
+                  role="listitem"
+                  className="item"
+                  tabIndex={-1}
+                  data-index={before + index}
+                  data-found={before + index === found || undefined}
+                  aria-setsize={rows.length}
+                  aria-posinset={before + index + 1}
+                >
+                  <RowView row={row} plain={plain} onRetry={onRetry} />
+                </div>
+              )}
+            </Virtualizer>
+          )}
         </div>
         {busy && !isTalking(rows.at(-1)) && <Working asks={isAsking(rows.at(-1))} />}
       </div>
@@ -128,7 +141,7 @@ function firstOfTheLast(rows: readonly Row[]): number {
   for (let index = rows.length - 1; index > 0; index--) {
     const row = rows[index];
     pixels += row ? roughHeight(row) : 0;
-    if (pixels > innerHeight) return index;
+    if (pixels > innerHeight - aboveList) return index;
   }
   return 0;
 }

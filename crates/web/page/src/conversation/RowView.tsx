@@ -15,9 +15,6 @@ import type { Row, TextRow } from "./row.ts";
 import { textOf } from "./text.ts";
 import { ToolCard } from "./ToolCard.tsx";
 
-/** A longer text is shown as it was written: to parse it would hold up the page. */
-const longestMarkdown = 100_000;
-
 export interface RowProps {
   readonly row: Row;
   /** Shown as it was written, and not as Markdown. */
@@ -92,9 +89,9 @@ function RowBody({ row, plain, onRetry }: RowProps): ReactNode {
 function Words({ row, plain }: { row: TextRow; plain: boolean }) {
   return (
     <div className="words" dir="auto" data-streaming={row.streaming || undefined}>
-      {plain || longestMarkdown < row.text.length ? (
+      {plain ? (
         <div className="plain">
-          <LongText id={row.key} text={row.text} />
+          <LongText id={row.key} text={row.text} growing={row.streaming} />
         </div>
       ) : (
         <Markdown text={row.text} streaming={row.streaming} />

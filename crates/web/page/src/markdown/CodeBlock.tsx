@@ -1,5 +1,6 @@
 import { memo } from "react";
 
+import { Chunks } from "../ui/Chunks.tsx";
 import { CopyButton } from "../ui/CopyButton.tsx";
 import { Highlighted } from "./highlight.tsx";
 
@@ -21,7 +22,7 @@ export const CodeBlock = memo(function CodeBlock({ text, language, growing = fal
         <CopyButton text={text} what="code" />
       </figcaption>
       <pre tabIndex={0}>
-        <code>{plain ? text : <Highlighted text={text} language={language?.toLowerCase()} />}</code>
+        <code>{plain ? <Chunks text={text} /> : <Highlighted text={text} language={language?.toLowerCase()} />}</code>
       </pre>
     </figure>
   );

@@ -1,8 +1,9 @@
 import type { AlignType, Nodes, Parents, Table } from "mdast";
-import { Fragment, memo, type ReactNode, useRef } from "react";
+import { Fragment, memo, type ReactNode, useEffect, useRef, useState } from "react";
 
+import { soon } from "../ui/soon.ts";
 import { CodeBlock } from "./CodeBlock.tsx";
-import { type Block, nothing, parse, parseStreaming } from "./parse.ts";
+import { type Block, longText, nothing, parse, parseLong, type Parsed, parseStreaming } from "./parse.ts";
 
 interface Props {
   readonly text: string;
@@ -10,31 +11,71 @@ interface Props {
   readonly streaming?: boolean | undefined;
 }
 
+/** So many blocks are looked at together: a text may have thousands, of which one grows. */
+const groupSize = 32;
+
 /** Markdown as elements of the page. It never becomes HTML on the way, and HTML in it stays text. */
 export const Markdown = memo(function Markdown({ text, streaming = false }: Props) {
   const { blocks } = useParsed(text, streaming);
-  const last = blocks.length - 1;
+  const groups = Array.from({ length: Math.ceil(blocks.length / groupSize) }, (_, group) => group * groupSize);
   return (
-    <div className="markdown">
-      {blocks.map((block, index) => (
-        <BlockView
-          key={block.start}
-          block={block}
-          growing={streaming && index === last}
-          piece={isPiece(block, blocks[index + 1]) || isPiece(blocks[index - 1], block)}
+    <div className="markdown" data-long={text.length > longText || undefined}>
+      {groups.map((first) => (
+        <Group
+          key={first}
+          // The last block of one group and the first one of the next may be pieces of the same paragraph.
+          before={blocks[first - 1]}
+          blocks={blocks.slice(first, first + groupSize)}
+          after={blocks[first + groupSize]}
+          growing={streaming && first + groupSize >= blocks.length}
         />
       ))}
     </div>
   );
 });
 
-/** What was parsed at the last look is the beginning of what is parsed now. */
-function useParsed(text: string, streaming: boolean) {
+/** What was parsed at the last look is the beginning of what is parsed now. A long text comes by pieces. */
+function useParsed(text: string, streaming: boolean): Parsed {
   const before = useRef(nothing);
-  const parsed = streaming ? parseStreaming(before.current, text) : parse(text, before.current);
+  const [, goOn] = useState(0);
+  const parsed = nextOf(before.current, text, streaming);
   before.current = parsed;
+  const known = parsed.text.length;
+  useEffect(() => (known < text.length ? soon(() => goOn(known)) : undefined), [known, text.length]);
   return parsed;
 }
+
+function nextOf(before: Parsed, text: string, streaming: boolean): Parsed {
+  if (text.length > longText) return parseLong(before, text);
+  return streaming ? parseStreaming(before, text) : parse(text, before);
+}
+
+interface GroupProps {
+  readonly before: Block | undefined;
+  readonly blocks: readonly Block[];
+  readonly after: Block | undefined;
+  readonly growing: boolean;
+}
+
+const Group = memo(
+  function Group({ before, blocks, after, growing }: GroupProps) {
+    const last = blocks.length - 1;
+    return blocks.map((block, index) => (
+      <BlockView
+        key={block.start}
+        block={block}
+        growing={growing && index === last}
+        piece={isPiece(block, blocks[index + 1] ?? after) || isPiece(blocks[index - 1] ?? before, block)}
+      />
+    ));
+  },
+  (one, other) =>
+    one.growing === other.growing &&
+    one.before === other.before &&
+    one.after === other.after &&
+    one.blocks.length === other.blocks.length &&
+    one.blocks.every((block, index) => block === other.blocks[index]),
+);
 
 /** Whether a paragraph that was cut goes on as the next block. */
 function isPiece(block: Block | undefined, next: Block | undefined): boolean {
@@ -121,7 +162,9 @@ function shown(node: Nodes, context: Context): ReactNode {
           {children(node, context)}
         </div>
       );
-    // HTML is what somebody wrote; so are references and definitions whose other half may be in another block.
+    case "definition":
+      return <p className="definition">{linkedIn(sourceOf(node, context), node.url)}</p>;
+    // HTML is what somebody wrote; so are references that lead nowhere.
     default:
       return sourceOf(node, context);
   }
@@ -137,18 +180,26 @@ function taskMark(checked: boolean | null | undefined): ReactNode {
 }
 
 /** As it was written. */
-function sourceOf(node: Nodes, { source }: Context): ReactNode {
+function sourceOf(node: Nodes, { source }: Context): string {
   return source.slice(node.position?.start.offset, node.position?.end.offset);
 }
 
 /** A link to a place that a browser opens without running anything. */
 function linked(url: string, text: ReactNode): ReactNode {
-  if (!/^(https?:|mailto:)/i.test(url)) return undefined;
+  if (!/^(https?|mailto):/i.test(url) || !URL.canParse(url)) return undefined;
   return (
     <a href={url} title={url} target="_blank" rel="noopener noreferrer nofollow">
       {text}
     </a>
   );
+}
+
+/** A text as it was written, but that the address in it can be opened. */
+function linkedIn(text: string, url: string): ReactNode {
+  const at = text.lastIndexOf(url);
+  const link = at < 0 ? undefined : linked(url, url);
+  if (!link) return text;
+  return [text.slice(0, at), <Fragment key="link">{link}</Fragment>, text.slice(at + url.length)];
 }
 
 function TableView({ table, context }: { table: Table; context: Context }) {

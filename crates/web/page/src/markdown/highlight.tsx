@@ -1,6 +1,7 @@
 import type { ElementContent, RootContent } from "hast";
 import { memo, type ReactNode, useEffect, useSyncExternalStore } from "react";
 
+import { Chunks } from "../ui/Chunks.tsx";
 import { soon } from "../ui/soon.ts";
 
 type Lowlight = (typeof import("./languages.ts"))["lowlight"];
@@ -18,7 +19,8 @@ export const Highlighted = memo(function Highlighted({ text, language }: Props):
   const lowlight = useSyncExternalStore(subscribe, () => loaded);
   const coloured = Boolean(language) && text.length <= longestCode;
   useEffect(() => (coloured ? soon(load) : undefined), [coloured]);
-  if (!coloured || !language || !lowlight?.registered(language)) return text;
+  if (!coloured) return <Chunks text={text} />;
+  if (!language || !lowlight?.registered(language)) return text;
   return lowlight.highlight(language, text).children.map(shown);
 });
 

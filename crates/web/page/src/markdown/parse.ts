@@ -3,6 +3,8 @@ import { fromMarkdown } from "mdast-util-from-markdown";
 import { gfmFromMarkdown } from "mdast-util-gfm";
 import { gfm } from "micromark-extension-gfm";
 
+import { announced, asLinks, type Definitions, definitionsOf, isSame, noDefinitions, usedIn } from "./references.ts";
+
 /** One top-level piece of a text: a paragraph, a list, a block of code. */
 export interface Block {
   /** Where it begins in the whole text: what makes it the same block at the next look. */
@@ -12,6 +14,8 @@ export interface Block {
   readonly source: string;
   /** It was cut here, in this white space, and goes on as the next block. */
   readonly cutAt?: string;
+  /** The definitions by which its references became links. */
+  readonly used?: Definitions;
 }
 
 /** A text as it has been parsed so far. */
@@ -22,6 +26,8 @@ export interface Parsed {
   readonly fixed?: number;
   /** The first block that a cut has made, which it will not be when all of the text is here. */
   readonly firstCut?: number;
+  /** Where references lead that are anywhere in the text. */
+  readonly definitions?: Definitions;
 }
 
 export const nothing: Parsed = { text: "", blocks: [] };
@@ -57,11 +63,11 @@ export function parse(text: string, before = nothing): Parsed {
  */
 export function parseMore(before: Parsed, text: string): Parsed {
   if (text === before.text) return before;
-  if (!text.startsWith(before.text)) return { text, blocks: blocksOf(text, 0) };
+  if (!text.startsWith(before.text)) return resolved({ text, blocks: blocksOf(text, 0) });
   const code = moreCode(before, text);
   if (code) return code;
   const kept = Math.max(0, before.fixed ?? 0, before.blocks.length - unsettledBlocks);
-  return { ...before, text, blocks: from(before, kept, text) };
+  return resolved({ ...before, text, blocks: from(before, kept, text) });
 }
 
 /** The same for a text that is on its way: what it takes does not grow with a block that does not end. */
@@ -69,6 +75,21 @@ export function parseStreaming(before: Parsed, text: string): Parsed {
   let parsed = parseMore(before, text);
   while (isTooLong(parsed)) parsed = cut(parsed);
   return parsed;
+}
+
+/** To parse a longer text at once would hold up the page. */
+export const longText = 100_000;
+
+/** So much more of a long text is parsed at a time. */
+const longestPiece = 20_000;
+
+/**
+ * The next piece of a long text, after what has been parsed of it before. What was cut stays cut: its blocks would be too
+ * long to be parsed, or drawn, at once.
+ */
+export function parseLong(before: Parsed, text: string): Parsed {
+  const known = text.startsWith(before.text) ? before.text.length : 0;
+  return parseStreaming(before, text.slice(0, known + longestPiece));
 }
 
 /** What a cut has made is parsed anew: now it is known where it ends. */
@@ -80,7 +101,24 @@ function parseWhole({ firstCut, text, blocks }: Parsed, whole: string): Parsed {
 /** The blocks that are kept, and what is parsed anew after them. */
 function from(before: Parsed, kept: number, text: string): Block[] {
   const start = kept > 0 ? (before.blocks[kept]?.start ?? before.text.length) : 0;
-  return [...before.blocks.slice(0, kept), ...blocksOf(text.slice(start), start)];
+  return [...before.blocks.slice(0, kept), ...blocksOf(text.slice(start), start, before.definitions)];
+}
+
+/** Blocks whose references have become known are parsed again; all others stay the same objects. */
+function resolved(parsed: Parsed): Parsed {
+  const { text, blocks, definitions = noDefinitions } = parsed;
+  if (definitions.size === 0 && !text.includes("]:")) return parsed;
+  const found = definitionsOf(blocks.map(({ node }) => node));
+  if (isSame(found, definitions)) return parsed;
+  const known = blocks.map((block, index) => {
+    const source = text.slice(block.start, blocks[index + 1]?.start ?? text.length);
+    const used = usedIn(source, found);
+    if (isSame(used, block.used ?? noDefinitions)) return block;
+    // What it is does not depend on where its references lead.
+    const [again = block] = blocksOf(source, block.start, used);
+    return { ...block, ...again, used };
+  });
+  return { ...parsed, blocks: known, definitions: found };
 }
 
 /** A block that has not ended is parsed with each piece that comes, so it must not be long. */
@@ -104,11 +142,12 @@ function cut(parsed: Parsed): Parsed {
   // The block before it is the one that is long.
   if (!block || text.length - block.start <= longestUnsettled) return { ...parsed, fixed: last, firstCut };
   const end = lastBreak(text, block.start + longestUnsettled / 2, block.start + longestUnsettled);
-  const head = blocksOf(text.slice(block.start, end), block.start);
+  const head = blocksOf(text.slice(block.start, end), block.start, parsed.definitions);
   const cutAt = /\s?$/.exec(text.slice(block.start, end))?.[0] ?? "";
   const [piece] = head.slice(-1);
   const cutBlocks = [...blocks.slice(0, last), ...head.slice(0, -1), ...(piece ? [{ ...piece, cutAt }] : [])];
-  return { text, blocks: [...cutBlocks, ...blocksOf(text.slice(end), end)], fixed: cutBlocks.length, firstCut };
+  const rest = blocksOf(text.slice(end), end, parsed.definitions);
+  return { ...parsed, blocks: [...cutBlocks, ...rest], fixed: cutBlocks.length, firstCut };
 }
 
 function lastBreak(text: string, least: number, most: number): number {
@@ -140,11 +179,22 @@ function moreCode(before: Parsed, text: string): Parsed | undefined {
   const marks = new RegExp(`^ {0,3}${fence[0]}{${fence.length},}[ \\t]*$`, "m");
   // One that was closed before is not the last block of a text that goes on, but for empty lines.
   if (marks.test(source.slice(line.length))) return undefined;
-  const node = { ...block.node, value: source.slice(line.length).replace(/\n$/, "") };
+  const node = { ...block.node, value: source.slice(line.length, source.endsWith("\n") ? -1 : undefined) };
   return { ...before, text, blocks: [...before.blocks.slice(0, -1), { ...block, node, source }] };
 }
 
-function blocksOf(source: string, from: number): Block[] {
-  const root: Root = fromMarkdown(source, { extensions: [gfm()], mdastExtensions: [gfmFromMarkdown()] });
-  return root.children.map((node) => ({ start: from + (node.position?.start.offset ?? 0), node, source }));
+/** Made once: they keep nothing of a text. */
+const dialect = { extensions: [gfm()], mdastExtensions: [gfmFromMarkdown()] };
+
+function blocksOf(text: string, from: number, definitions = noDefinitions): Block[] {
+  const used = usedIn(text, definitions);
+  const before = announced(used);
+  const source = before + text;
+  const root: Root = fromMarkdown(source, dialect);
+  return root.children.flatMap((node) => {
+    const offset = (node.position?.start.offset ?? 0) - before.length;
+    if (offset < 0) return [];
+    if (used.size === 0) return [{ start: from + offset, node, source }];
+    return [{ start: from + offset, node: asLinks(node, used) as RootContent, source, used }];
+  });
 }

@@ -10,11 +10,13 @@ const stepMs = 100;
 interface Props {
   readonly recording: Recording;
   readonly playing: Playing;
+  /** Has the server say it all again, at this speed, as an agent of its own. */
+  readonly onAgain: (speed: number) => void;
   readonly onClose: () => void;
 }
 
 /** The time of an agent, to be moved through: its tokens per second are the track of the slider. */
-export function ReplayBar({ recording, playing, onClose }: Props) {
+export function ReplayBar({ recording, playing, onAgain, onClose }: Props) {
   const { timeline, events, rates } = recording;
   const { moment } = playing;
   const said = saidAt(timeline, moment);
@@ -61,6 +63,15 @@ export function ReplayBar({ recording, playing, onClose }: Props) {
           </option>
         ))}
       </select>
+      <button
+        type="button"
+        className="button"
+        data-testid="replay-as-agent"
+        title="The server says it all again at this speed: for everybody who follows it, over every protocol"
+        onClick={() => onAgain(playing.speed)}
+      >
+        <Icon name="plus" /> As a new agent
+      </button>
       <button
         type="button"
         className="icon-button"

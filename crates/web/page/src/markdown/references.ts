@@ -1,0 +1,72 @@
+// References to definitions that stand elsewhere in a text. Blocks are parsed by themselves and know nothing of each other:
+// so each is told which of its words in brackets are references, and they become links by a table of the whole text.
+import type { Nodes, RootContent } from "mdast";
+
+/** Where references lead, by their labels. Of two definitions with the same label the first one counts. */
+export type Definitions = ReadonlyMap<string, string>;
+
+export const noDefinitions: Definitions = new Map();
+
+const containers: ReadonlySet<string> = new Set(["blockquote", "list", "listItem", "footnoteDefinition"]);
+
+/** What each block defines does not change. */
+const definedIn = new WeakMap<RootContent, readonly (readonly [label: string, url: string])[]>();
+
+export function definitionsOf(nodes: readonly RootContent[]): Definitions {
+  const found = new Map<string, string>();
+  for (const node of nodes) {
+    let defined = definedIn.get(node);
+    if (!defined) {
+      defined = definitionsIn(node);
+      definedIn.set(node, defined);
+    }
+    for (const [label, url] of defined) if (!found.has(label)) found.set(label, url);
+  }
+  return found;
+}
+
+function definitionsIn(node: Nodes): [string, string][] {
+  if (node.type === "definition") return [[labelOf(node.identifier), node.url]];
+  return containers.has(node.type) && "children" in node ? node.children.flatMap(definitionsIn) : [];
+}
+
+/** As Markdown compares them. */
+function labelOf(text: string): string {
+  return text.replace(/\s+/g, " ").trim().toLowerCase().toUpperCase();
+}
+
+export function isSame(one: Definitions, other: Definitions): boolean {
+  return one.size === other.size && [...one].every(([label, url]) => other.get(label) === url);
+}
+
+/** Words in brackets, of which each might be a reference. */
+const inBrackets = /\[((?:[^[\]\\]|\\.){1,999})\]/gs;
+
+/** Those of the definitions that a piece of text may refer to. */
+export function usedIn(source: string, definitions: Definitions): Definitions {
+  if (definitions.size === 0) return noDefinitions;
+  const used = new Map<string, string>();
+  for (const [, words = ""] of source.matchAll(inBrackets)) {
+    const label = labelOf(words);
+    const url = definitions.get(label);
+    if (url !== undefined) used.set(label, url);
+  }
+  return used.size > 0 ? used : noDefinitions;
+}
+
+/** What stands before a piece of text that is parsed by itself, so that its references are known to be such. */
+export function announced(definitions: Definitions): string {
+  const lines = [...definitions.keys()].map((label) => `[${label}]: #\n`);
+  return lines.length > 0 ? `${lines.join("")}\n` : "";
+}
+
+/** Makes links of references, in place. One that leads nowhere stays. */
+export function asLinks<Node extends Nodes>(node: Node, definitions: Definitions): Nodes {
+  if ("children" in node)
+    for (const [index, child] of node.children.entries()) node.children[index] = asLinks(child, definitions) as never;
+  if (node.type !== "linkReference" && node.type !== "imageReference") return node;
+  const url = definitions.get(labelOf(node.identifier));
+  if (url === undefined) return node;
+  if (node.type === "imageReference") return { type: "image", url, alt: node.alt ?? null, position: node.position };
+  return { type: "link", url, children: node.children, position: node.position };
+}
