@@ -9,6 +9,19 @@ type Lowlight = (typeof import("./languages.ts"))["lowlight"];
 /** A longer text stays plain: to colour it would hold up the page for longer than one frame. */
 const longestCode = 20_000;
 
+/**
+ * Grammars go back over some stretches for each of their characters, so that code which nobody would write stops the page
+ * for seconds: most of them over a word, that of C over whatever could be the head of a function. Such code stays plain.
+ */
+const longestWord = 300;
+const longestHead = 400;
+const c = /^[ch]$/i;
+
+export function isTame(text: string, language = ""): boolean {
+  const shorter = (ends: RegExp, most: number) => text.split(ends).every((stretch) => stretch.length <= most);
+  return shorter(/\W+/, longestWord) && (!c.test(language) || shorter(/[^\w\s*&:]+/, longestHead));
+}
+
 interface Props {
   readonly text: string;
   readonly language?: string | undefined;
@@ -17,7 +30,7 @@ interface Props {
 /** Code in colours, where the language is known. It is plain until the colours have been loaded, and as large. */
 export const Highlighted = memo(function Highlighted({ text, language }: Props): ReactNode {
   const lowlight = useSyncExternalStore(subscribe, () => loaded);
-  const coloured = Boolean(language) && text.length <= longestCode;
+  const coloured = Boolean(language) && text.length <= longestCode && isTame(text, language);
   useEffect(() => (coloured ? soon(load) : undefined), [coloured]);
   if (!coloured) return <Chunks text={text} />;
   if (!language || !lowlight?.registered(language)) return text;
