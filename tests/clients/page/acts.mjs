@@ -11,6 +11,7 @@ const patienceMs = 50_000;
 
 export const acts = {
   visit: ({ page }, { url }) => page.goto(url).then(() => undefined),
+  close: ({ page }) => page.context().close(),
   reload: ({ page }) => page.reload().then(() => undefined),
   address: ({ page }) => page.url(),
   click: ({ page }, { on }) => page.locator(on).first().click({ timeout: patienceMs }),

@@ -125,6 +125,11 @@ impl Tab {
         self.call("visit", json!({ "url": url })).await;
     }
 
+    /// Closes it: a page that is open draws its frames, whether anybody looks or not.
+    pub(super) async fn close(self) {
+        self.call("close", json!({})).await;
+    }
+
     pub(super) async fn reload(&self) {
         self.call("reload", json!({})).await;
     }
