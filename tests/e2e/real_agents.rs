@@ -49,7 +49,7 @@ pub(crate) fn fetched(folder: &str, candidates: &[&str]) -> PathBuf {
 
 impl Agent {
     pub(crate) fn start(&self, model: &ModelServer) -> (TestServer, tempfile::TempDir) {
-        let home = tempfile::tempdir().unwrap();
+        let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         for (file, text) in (self.files)(model.url()) {
             let file = home.path().join(file);
             std::fs::create_dir_all(file.parent().unwrap()).unwrap();

@@ -10,7 +10,7 @@ mod real_claude {
         ["Grüße 👩‍👩‍👧‍👦, ", "世界! ", "\u{2028}\u{0000}\t", "e\u{301} ", "🙂\n```rust\nfn main() {}\n```\n"];
 
     fn start(model: &ModelServer, more_args: &[&str]) -> TestServer {
-        let home = tempfile::tempdir().unwrap().keep();
+        let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap().keep();
         let environment = claude::environment(model, &home);
         let env: Vec<_> = environment.iter().map(|(name, value)| format!("{name} = {value:?}")).collect();
         let args: Vec<_> = claude::ARGUMENTS.iter().chain(more_args).map(|arg| format!("{arg:?}")).collect();

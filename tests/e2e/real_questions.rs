@@ -22,7 +22,7 @@ struct Asking {
 
 impl Asking {
     async fn start(agent: &Agent, forbidden: Forbidden) -> Self {
-        let folder = tempfile::tempdir().unwrap().keep();
+        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap().keep();
         let wanted = folder.join("made");
         let (tool, input) = forbidden(&format!("touch {}", wanted.display()));
         let model = ModelServer::start([Reply::tool_call(tool, input), Reply::text(["As ", "you say."])]);

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::{StreamExt as _, stream};
 #[cfg(planted_bugs)]
 use tokenrail_domain::AgentStatus;
 use tokenrail_domain::{Agent, AgentId, Event, Sequence, Timestamp, TurnState};
@@ -22,6 +23,9 @@ use crate::limits::Limits;
 use crate::news::News;
 use crate::outside::{AgentType, Outside};
 use crate::stats::{Counters, Stats};
+
+/// How many agent types are asked at a time whether they could be started: each starts its program.
+const PROBES_AT_ONCE: usize = 4;
 
 /// The use cases. Cheap to clone; all clones are one service.
 #[derive(Clone)]
@@ -196,18 +200,15 @@ impl AgentService {
     /// The configured agent types, and whether they could be started now.
     pub async fn types(&self) -> Vec<TypeInfo> {
         let types: &BTreeMap<String, AgentType> = &self.core.outside.types;
-        let mut infos = Vec::with_capacity(types.len());
-        for (name, kind) in types {
-            infos.push(TypeInfo {
-                name: name.clone(),
-                runner: kind.runner_name.clone(),
-                format: kind.format.clone(),
-                abilities: kind.abilities,
-                default: self.core.outside.default_type.as_ref() == Some(name),
-                probe: kind.runner.probe().await,
-            });
-        }
-        infos
+        let infos = types.iter().map(async |(name, kind)| TypeInfo {
+            name: name.clone(),
+            runner: kind.runner_name.clone(),
+            format: kind.format.clone(),
+            abilities: kind.abilities,
+            default: self.core.outside.default_type.as_ref() == Some(name),
+            probe: kind.runner.probe().await,
+        });
+        stream::iter(infos).buffered(PROBES_AT_ONCE).collect().await
     }
 
     /// News of all agents from now on.

@@ -79,6 +79,7 @@ impl IMessageParser for AcpParser {
             OwnLine::Foreign => {}
             OwnLine::Said => return,
             OwnLine::Sent { id, method } => return self.sent(id, method),
+            OwnLine::Failed(error) => return self.failed(error, said),
         }
         let text = line::text(line);
         let text = line::trimmed(&text);

@@ -91,8 +91,10 @@ impl ClaudeParser {
 
 impl IMessageParser for ClaudeParser {
     fn parse(&mut self, line: &[u8], said: &mut Vec<Said>) {
-        if self.own.as_mut().is_some_and(|own| own.read(line, said) != OwnLine::Foreign) {
-            return;
+        match self.own.as_mut().map_or(OwnLine::Foreign, |own| own.read(line, said)) {
+            OwnLine::Foreign => {}
+            OwnLine::Said | OwnLine::Sent { .. } => return,
+            OwnLine::Failed(error) => return self.failed(error, said),
         }
         let line = line::text(line);
         let line = line::trimmed(&line);

@@ -88,8 +88,15 @@ impl CodexParser {
 
 impl IMessageParser for CodexParser {
     fn parse(&mut self, line: &[u8], said: &mut Vec<Said>) {
-        if self.own.as_mut().is_some_and(|own| own.read(line, said) != OwnLine::Foreign) {
-            return;
+        match self.own.as_mut().map_or(OwnLine::Foreign, |own| own.read(line, said)) {
+            OwnLine::Foreign => {}
+            OwnLine::Said | OwnLine::Sent { .. } => return,
+            OwnLine::Failed(error) if self.conversation.is_closed() => {
+                return self.conversation.tell(error, said);
+            }
+            OwnLine::Failed(error) => {
+                return self.close(TurnClose { error: Some(error), ..TurnClose::default() }, said);
+            }
         }
         let text = line::text(line);
         let text = line::trimmed(&text);

@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | `{"tokenrail":"permission_request","requestId",…,"options":[{"optionId",…}]}` | notice, and [`Said::Asked`] |
 //! | `{"tokenrail":"permission_resolved","requestId","optionId"?,"by"}` | notice, and [`Said::Settled`] |
-//! | `{"tokenrail":"error","class","code","text"}` | error, and [`Said::Close`] |
+//! | `{"tokenrail":"error","class","code","text"}` | nothing: it is [`OwnLine::Failed`], and the parser ends the turn |
 //! | `{"tokenrail":"sent","id","method"}` | nothing: it is [`OwnLine::Sent`] |
 
 use std::borrow::Cow;
@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use tokenrail_domain::{ErrorClass, EventBody, JsonText, Notice, Said, TurnClose};
+use tokenrail_domain::{AgentError, ErrorClass, EventBody, JsonText, Notice, Said};
 
 use crate::fields::{self, Raw};
 use crate::{errors, line};
@@ -33,6 +33,8 @@ pub(crate) enum OwnLine {
     Said,
     /// The agent was sent a request with this id.
     Sent { id: u64, method: String },
+    /// The turn cannot go on.
+    Failed(AgentError),
     /// It is a line of the agent.
     Foreign,
 }
@@ -90,9 +92,11 @@ impl OwnLines {
                 let class =
                     class.and_then(|class| ErrorClass::from_name(&class)).unwrap_or(ErrorClass::Unknown);
                 let text = fields::text(fields.text).map(Cow::into_owned).unwrap_or_default();
-                let error = errors::agent_error(class, fields::text(fields.code).as_deref(), text);
-                said.push(Said::Event(EventBody::Error(Box::new(error.clone()))));
-                said.push(Said::Close(Box::new(TurnClose { error: Some(error), ..TurnClose::default() })));
+                return OwnLine::Failed(errors::agent_error(
+                    class,
+                    fields::text(fields.code).as_deref(),
+                    text,
+                ));
             }
             _ => return OwnLine::Foreign,
         }

@@ -80,6 +80,14 @@ impl AcpParser {
         self.close(TurnClose { error, interrupted, usage, ..TurnClose::default() }, said);
     }
 
+    /// Whoever speaks with the agent cannot go on.
+    pub(super) fn failed(&mut self, error: AgentError, said: &mut Vec<Said>) {
+        if self.conversation.is_closed() {
+            return self.conversation.tell(error, said);
+        }
+        self.close(TurnClose { error: Some(error), ..TurnClose::default() }, said);
+    }
+
     /// The turn ends. A message that is still open stays so: its stream broke off.
     fn close(&mut self, close: TurnClose, said: &mut Vec<Said>) {
         self.conversation.break_off(&mut self.open, said);

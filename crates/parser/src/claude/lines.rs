@@ -239,6 +239,9 @@ pub(super) fn content(raw: Raw<'_>) -> Vec<ContentBlock> {
 pub(super) fn block(raw: &RawValue) -> ContentBlock {
     let block: Block<'_> = read(Some(raw));
     let known = match text(block.kind).as_deref() {
+        // The head of a block that is yet to be said need not say that it is empty.
+        Some("text") if block.text.is_none() => Some(ContentBlock::Text(String::new())),
+        Some("thinking") if block.thinking.is_none() => Some(ContentBlock::Reasoning(String::new())),
         Some("text") => text(block.text).map(|text| ContentBlock::Text(text.into_owned())),
         Some("thinking") => text(block.thinking).map(|text| ContentBlock::Reasoning(text.into_owned())),
         Some("tool_use") => text(block.id).map(|call| ContentBlock::ToolUse {

@@ -13,9 +13,21 @@ impl ClaudeParser {
     pub(super) fn result(&mut self, line: &ResultLine<'_>, said: &mut Vec<Said>) {
         // Each result ends a turn of its own.
         self.begin_turn(said);
+        let close = self.close(line);
+        self.end_turn(close, said);
+    }
+
+    /// Whoever speaks with the agent cannot go on.
+    pub(super) fn failed(&mut self, error: AgentError, said: &mut Vec<Said>) {
+        if self.closed {
+            return said.push(Said::Event(EventBody::Error(Box::new(error))));
+        }
+        self.end_turn(TurnClose { error: Some(error), ..TurnClose::default() }, said);
+    }
+
+    fn end_turn(&mut self, close: TurnClose, said: &mut Vec<Said>) {
         let (stream, mut voice) = self.speaker(said);
         stream.close(&mut voice);
-        let close = self.close(line);
         if let Some(error) = close.error.as_ref().filter(|_| !close.interrupted)
             && self.told.as_ref() != Some(error)
         {

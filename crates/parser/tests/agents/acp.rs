@@ -271,6 +271,22 @@ fn what_comes_after_the_end_begins_no_turn() {
 }
 
 #[test]
+fn who_speaks_with_the_agent_ends_the_turn_where_he_cannot_go_on() {
+    let gives_up = r#"{"tokenrail":"error","class":"process","code":"no_answer","text":"it hangs"}"#;
+    let lines = [
+        said("agent_message_chunk", "a"),
+        gives_up.to_owned(),
+        said("agent_message_chunk", "b"),
+        gives_up.to_owned(),
+    ];
+    let said = Acp.parse(lines.iter().map(String::as_bytes));
+    let ends = said.iter().filter(|said| matches!(said, tokenrail_domain::Said::Close(_))).count();
+    let seen = crate::pump::pump(&said);
+    assert_eq!((ends, seen.messages.len(), seen.open.len()), (1, 0, 1), "{said:?}");
+    assert_eq!(seen.open[0].text(), "a");
+}
+
+#[test]
 fn the_reason_for_which_the_agent_stops_is_how_the_turn_ends() {
     for (reason, error) in [
         ("end_turn", None),

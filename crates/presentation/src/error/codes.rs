@@ -96,7 +96,7 @@ codes! {
     StoreFailed "store_failed" INTERNAL_SERVER_ERROR false "The store has failed"
         "The store cannot be used, or holds what makes no sense. The cause is in the log.";
     CapacityExhausted "capacity_exhausted" SERVICE_UNAVAILABLE true "The server is at its capacity"
-        "Too many launches wait, too many files are being imported, too many large chats are being received, too many streams are open (of all, or of one peer), too many tickets wait, or one WebSocket follows too many agents or has too many requests. With `Retry-After`.";
+        "Too many launches wait, too many files are being imported, too many large chats are being received, too many streams are open (of all, or of one peer), too many tickets wait, one WebSocket follows too many agents or has too many requests, or an answer to a question cannot be handed on now: too many are on their way, or a server that has just started has not found the agent again. With `Retry-After`.";
     ShuttingDown "shutting_down" SERVICE_UNAVAILABLE true "The server is shutting down"
         "Come again, with the cursor. With `Retry-After`. On a WebSocket: close code 4401.";
     StoreBusy "store_busy" SERVICE_UNAVAILABLE true "The store is busy"

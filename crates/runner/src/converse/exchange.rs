@@ -44,16 +44,17 @@ pub(super) fn run(protocol: Protocol, run_folder: &Path, program: &[OsString]) -
     let mut opening = Vec::new();
     io::stdin().lock().read_to_end(&mut opening)?;
     let opening: Opening = serde_json::from_slice(&opening)?;
-    let questions = Questions::new(&opening);
+    let (questions, limits) = (Questions::new(&opening), opening.limits);
+    // Before there is a program that could be quicker: an agent's folder is opened here.
+    let mut conversation: Box<dyn Conversation> = match protocol {
+        Protocol::Acp => Box::new(AcpConversation::new(opening)),
+        Protocol::Claude => Box::new(ClaudeConversation::new(opening.prompt)),
+        Protocol::CodexAppServer => Box::new(CodexConversation::new(opening)),
+    };
     let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let folder = RunFolder::at(run_folder);
-        let mut exchange = Exchange::start(&folder, opening.limits, questions, program)?;
-        let mut conversation: Box<dyn Conversation> = match protocol {
-            Protocol::Acp => Box::new(AcpConversation::new(opening)),
-            Protocol::Claude => Box::new(ClaudeConversation::new(opening.prompt)),
-            Protocol::CodexAppServer => Box::new(CodexConversation::new(opening)),
-        };
+        let mut exchange = Exchange::start(&folder, limits, questions, program)?;
         exchange.run(&mut *conversation).await
     })
 }

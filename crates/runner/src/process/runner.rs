@@ -7,7 +7,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use tokenrail_domain::{AgentId, TurnNumber};
@@ -28,6 +28,9 @@ use crate::converse::{ConverseLimits, Opening};
 /// In the environment of every process of a run.
 pub(super) const MARKER: &str = "TOKENRAIL_RUN";
 
+/// A program that has not told its version is asked again after this.
+const ASK_AGAIN: Duration = Duration::from_mins(10);
+
 /// Runs an agent that is a program on this machine, under a supervisor that outlives the server.
 ///
 /// A cancel sends the agent's process group an interrupt (where configured), then SIGTERM; after
@@ -39,7 +42,7 @@ pub struct ProcessRunner {
     watcher: FolderWatcher,
     /// Waits for the supervisors, so that they do not stay as zombies. Nobody waits for it: they outlive the server.
     supervisors: TaskTracker,
-    probed: Mutex<Option<Probe>>,
+    probed: Mutex<Option<(Probe, Instant)>>,
 }
 
 impl ProcessRunner {
@@ -158,13 +161,14 @@ impl IAgentRunner for ProcessRunner {
 
     async fn probe(&self) -> Probe {
         let mut probed = self.probed.lock().await;
-        if let Some(probe) = &*probed {
+        if let Some((probe, at)) = &*probed
+            && (probe.version.is_some() || at.elapsed() < ASK_AGAIN)
+        {
             return probe.clone();
         }
         let probe = program::probe(&self.config).await;
-        if probe.problem.is_none() {
-            *probed = Some(probe.clone());
-        }
+        // Whether a program is there is seen at once, and it may be there the next time.
+        *probed = probe.program.is_some().then(|| (probe.clone(), Instant::now()));
         probe
     }
 

@@ -171,7 +171,7 @@ async fn programs(config: &Config) -> Vec<Finding> {
         let what = [probe.program.clone(), probe.version, Some(abilities(kind.abilities))];
         let what = what.into_iter().flatten().collect::<Vec<_>>().join(", ");
         let needed = config.default_agent.as_deref() == name.strip_prefix("agents.");
-        findings.push(match probe.problem {
+        findings.push(match probe.problem.map(|problem| format!("{problem} ({what})")) {
             None => finding(&name, Verdict::Good, what),
             // A program that nobody has asked for may be missing.
             Some(problem)

@@ -172,7 +172,7 @@ fn said(messages: Vec<Incoming>) -> Result<(String, Option<String>), &'static st
     for Incoming { role, kind, content, otid } in messages {
         if !matches!(kind.as_deref(), None | Some("message")) {
             return Err(
-                "only messages are taken: there is nothing to approve, and no tool runs at the client",
+                "only messages are taken: a question is answered at /api/agents/{id}/permissions/{request_id}, and no tool runs at the client",
             );
         }
         if !matches!(role.as_deref(), None | Some("user" | "system")) {

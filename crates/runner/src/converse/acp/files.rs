@@ -5,7 +5,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, ftruncate, mkdirat, openat, openat2};
@@ -25,6 +25,8 @@ const INTERNAL: i32 = -32603;
 #[derive(Debug)]
 pub(super) struct Files {
     root: PathBuf,
+    /// It stays the same folder, whatever is put at its path.
+    folder: Result<OwnedFd, Errno>,
     /// The largest file; none where there are no files for the agent.
     bytes_max: Option<usize>,
 }
@@ -54,7 +56,8 @@ struct Nothing {}
 
 impl Files {
     pub(super) fn new(root: &str, bytes_max: Option<usize>) -> Self {
-        Self { root: PathBuf::from(root), bytes_max }
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Self { root: PathBuf::from(root), folder: openat(CWD, root, flags, Mode::empty()), bytes_max }
     }
 
     pub(super) fn read(&self, id: &RawValue, request: &FileRequest<'_>, out: &mut Outbox) {
@@ -137,7 +140,7 @@ impl Files {
     fn create_folders(&self, path: &str) -> Result<(), FileError> {
         let inside = self.inside(path)?;
         let made = self.folder().and_then(|root| {
-            let mut reached = root.try_clone().map_err(|_| Errno::IO)?;
+            let mut reached = root.try_clone_to_owned().map_err(|_| Errno::IO)?;
             let mut way = PathBuf::new();
             let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
             for name in inside.parent().into_iter().flat_map(Path::components) {
@@ -155,8 +158,8 @@ impl Files {
         made.map_err(|error| FileError::of(path, error.into()))
     }
 
-    fn folder(&self) -> Result<OwnedFd, Errno> {
-        openat(CWD, &self.root, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+    fn folder(&self) -> Result<BorrowedFd<'_>, Errno> {
+        self.folder.as_ref().map(AsFd::as_fd).map_err(|error| *error)
     }
 
     /// The path from the folder on.

@@ -133,3 +133,15 @@ fn without_the_offer_there_are_no_files() {
     let answer: Value = serde_json::from_slice(&out.to_program).unwrap();
     assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!("a"), &json!(METHOD_NOT_FOUND)));
 }
+
+#[test]
+fn the_folder_stays_the_same_whatever_is_put_at_its_path() {
+    let folder = folder();
+    let work = folder.path().canonicalize().unwrap().join("work");
+    let files = Files::new(work.to_str().unwrap(), Some(BYTES_MAX));
+    fs::rename(&work, folder.path().join("elsewhere")).unwrap();
+    symlink(folder.path(), &work).unwrap();
+    let read = |name: &str| files.read_text(work.join(name).to_str().unwrap(), BYTES_MAX);
+    assert!(matches!(read("secret"), Err(FileError::NotFound(_))), "{:?}", read("secret"));
+    assert_eq!(read("notes.txt").unwrap(), "alpha\nbeta\ngamma\n");
+}
