@@ -149,7 +149,7 @@ impl ClaudeConversation {
                 decide(&survey.request, Decision::Deny { message: "The user does not want to answer." }, out);
             }
             Choice::Dismissed => {
-                decide(&survey.request, Decision::Deny { message: "Nobody has answered." }, out)
+                decide(&survey.request, Decision::Deny { message: "Nobody has answered." }, out);
             }
         }
     }

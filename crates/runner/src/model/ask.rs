@@ -4,7 +4,7 @@ use std::env;
 use std::error::Error;
 use std::io::{self, Read as _, Write};
 use std::process::ExitCode;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use bytes::Bytes;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
@@ -177,7 +177,7 @@ async fn refusal<W: Write>(
     if status.is_success() && media_type.trim_start().starts_with("text/event-stream") {
         return None;
     }
-    let retry_after_ms = retry_after_ms(response.headers(), SystemTime::now());
+    let retry_after_ms = retry_after_ms(response.headers());
     let body = beginning(response, limits, printer.bytes_to_read(limits.error_bytes)).await;
     let body = Some(printer.quoted(&body, limits.error_bytes).into_owned()).filter(|body| !body.is_empty());
     if status.is_success() {
