@@ -37,6 +37,24 @@ async fn an_exit_without_result_is_a_failure_whatever_the_exit_code() {
 }
 
 #[tokio::test]
+async fn what_a_program_complains_of_instead_of_an_answer_says_what_kind_of_error_it_is() {
+    let complaint =
+        "Error: thread/resume: thread/resume failed: no rollout found for thread id 1 (code -32600)";
+    let server = TestServer::start_with(&format!(
+        "[agents.fake]\nformat = \"codex\"\nprogram = \"/bin/sh\"\nargs = [\"-c\", \"echo '{complaint}' >&2; exit 1\"]\n"
+    ));
+    let id = server.launch(&json!("hello")).await;
+    let agent = server.wait_until(&id, |agent| agent["endedAt"].is_string()).await;
+    let error = &agent["error"];
+    assert_eq!(
+        (&error["class"], &error["code"]),
+        (&json!("invalid_request"), &json!("no_result")),
+        "{error}"
+    );
+    assert!(error["message"].as_str().unwrap().ends_with(complaint), "{error}");
+}
+
+#[tokio::test]
 async fn an_agent_that_stops_its_supervisor_is_cancelled_all_the_same() {
     let agent = "[agents.fake]\nprogram = \"/bin/sh\"\nargs = [\"-c\", \"kill -STOP $PPID; sleep 600 & sleep 600\"]\n";
     let server = TestServer::start_with(&format!("{agent}{QUICK}"));

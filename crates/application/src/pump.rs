@@ -240,7 +240,8 @@ impl Pump {
             // The agent's result stands; what went wrong around it is told beside it.
             self.recorder.note(EventBody::Error(Box::new(error.clone())), now);
         }
-        let verdict = verdict(self.recorder.close(), self.stop, &end, &self.core.limits);
+        let verdict = verdict(self.recorder.close(), self.stop, &end, &self.core.limits)
+            .classed(|| self.recorder.parser().complaint(&end.stderr));
         conclude(&mut self.recorder, verdict, now);
         self.step = TurnStep::End;
         self.flush(None).await?;

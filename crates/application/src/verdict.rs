@@ -8,6 +8,9 @@ use tokenrail_ports::{ExitStatus, RunEnd};
 use crate::limits::Limits;
 use crate::timers::Expired;
 
+/// The process has ended, and its agent has not said how the turn has ended.
+const NO_RESULT: &str = "no_result";
+
 /// Why a run was asked to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {
@@ -94,6 +97,16 @@ impl Verdict {
         })
     }
 
+    /// Where the process has given no reason but on standard error, that may tell what kind of error it is.
+    pub(crate) fn classed(mut self, class: impl FnOnce() -> Option<ErrorClass>) -> Self {
+        if let Some(error) = self.error.as_mut().filter(|error| error.code.as_deref() == Some(NO_RESULT))
+            && let Some(class) = class()
+        {
+            (error.class, error.recoverable) = (class, class.is_recoverable());
+        }
+        self
+    }
+
     /// It was cancelled before its agent was started.
     pub(crate) fn cancelled() -> Self {
         Self::of(TurnOutcome::Cancelled)
@@ -172,7 +185,7 @@ fn no_result(end: &RunEnd) -> AgentError {
     let text = if stderr.is_empty() { how } else { format!("{how}: {stderr}") };
     match &end.disk_full {
         Some(cause) => process_error("storage_full", format!("the disk is full ({cause}); {text}"), true),
-        None => process_error("no_result", text, false),
+        None => process_error(NO_RESULT, text, false),
     }
 }
 
@@ -217,6 +230,20 @@ mod tests {
         check(Some(&close(false, false)), None, &exited(1), ("completed", None));
         check(Some(&close(true, false)), None, &exited(0), ("failed", Some("x")));
         check(None, None, &exited(0), ("failed", Some("no_result")));
+    }
+
+    #[test]
+    fn standard_error_classes_what_has_no_other_reason() {
+        let class = |close: Option<&TurnClose>, stop| {
+            let verdict = verdict(close, stop, &exited(1), &Limits::default());
+            verdict
+                .classed(|| Some(ErrorClass::Overloaded))
+                .error
+                .map(|error| (error.class, error.recoverable))
+        };
+        assert_eq!(class(None, None), Some((ErrorClass::Overloaded, true)));
+        assert_eq!(class(Some(&close(true, false)), None), Some((ErrorClass::Process, false)));
+        assert_eq!(class(None, Some(Stop::Cancelled)), None);
     }
 
     #[test]

@@ -45,7 +45,7 @@ mod stream;
 use std::borrow::Cow;
 
 use serde_json::value::RawValue;
-use tokenrail_domain::{AgentError, EventBody, JsonText, Said, Usage};
+use tokenrail_domain::{AgentError, ErrorClass, EventBody, JsonText, Said, Usage};
 use tokenrail_ports::{Activity, IMessageParser};
 
 use self::busy::Busy;
@@ -106,6 +106,10 @@ impl IMessageParser for ClaudeParser {
             },
             Some(_) => self.object(line, said),
         }
+    }
+
+    fn complaint(&self, stderr: &str) -> Option<ErrorClass> {
+        crate::errors::of_complaint(stderr)
     }
 
     fn activity(&self) -> Activity {

@@ -37,7 +37,7 @@ mod lines;
 
 use std::collections::BTreeMap;
 
-use tokenrail_domain::{JsonText, Said, TurnClose};
+use tokenrail_domain::{ErrorClass, JsonText, Said, TurnClose};
 use tokenrail_ports::{Activity, IMessageParser};
 
 use self::items::Repeats;
@@ -108,6 +108,10 @@ impl IMessageParser for CodexParser {
             (None, Some(_)) if head.kind.is_none() => self.answer(&head, text, said),
             _ => self.exec(&head, text, said),
         }
+    }
+
+    fn complaint(&self, stderr: &str) -> Option<ErrorClass> {
+        crate::errors::of_complaint(stderr)
     }
 
     fn activity(&self) -> Activity {

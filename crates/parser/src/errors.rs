@@ -45,6 +45,25 @@ const PHRASES: [(&str, ErrorClass); 31] = [
     ("empty response", ErrorClass::Network),
 ];
 
+/// What programs end with that do not begin their turn, in lower case, and nothing else that they write to standard error
+/// has in it. Sources: recordings of Claude Code 1.0.30 to 2.1.330, Codex 0.169, Gemini CLI 0.61, opencode 1.18.
+const COMPLAINTS: [(&str, ErrorClass); 14] = [
+    ("no conversation found with session id", ErrorClass::InvalidRequest),
+    ("requires a valid session id", ErrorClass::InvalidRequest),
+    ("no rollout found for thread", ErrorClass::InvalidRequest),
+    ("session not found", ErrorClass::InvalidRequest),
+    ("invalid session identifier", ErrorClass::InvalidRequest),
+    ("error: unexpected argument", ErrorClass::InvalidRequest),
+    ("error: unknown option", ErrorClass::InvalidRequest),
+    ("unknown argument", ErrorClass::InvalidRequest),
+    ("no prompt provided via stdin", ErrorClass::InvalidRequest),
+    ("input must be provided", ErrorClass::InvalidRequest),
+    ("not inside a trusted directory", ErrorClass::InvalidRequest),
+    ("please set an auth method", ErrorClass::Authentication),
+    ("please run /login", ErrorClass::Authentication),
+    ("not logged in", ErrorClass::Authentication),
+];
+
 /// What stands before an HTTP status in an error text.
 const BEFORE_STATUS: [&str; 3] = ["API Error: ", "status ", "status code "];
 /// How deep an error may stand in an error. Deeper ones are texts.
@@ -114,6 +133,12 @@ pub(crate) fn of_text(text: &str) -> Option<ErrorClass> {
         let text = text.to_lowercase();
         PHRASES.iter().find(|(phrase, _)| text.contains(phrase)).map(|(_, class)| *class)
     })
+}
+
+/// What a program complains about on standard error instead of beginning its turn.
+pub(crate) fn of_complaint(stderr: &str) -> Option<ErrorClass> {
+    let stderr = stderr.to_lowercase();
+    COMPLAINTS.iter().find(|(phrase, _)| stderr.contains(phrase)).map(|(_, class)| *class)
 }
 
 /// An answer of the model's API: `{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","message":"…"}}`,

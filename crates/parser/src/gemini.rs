@@ -23,7 +23,7 @@
 //! HTTP status modulo 256. Without a `result` there was none.
 
 use serde::Deserialize;
-use tokenrail_domain::{ContentBlock, JsonText, Said, ToolCall, ToolResult, TurnClose};
+use tokenrail_domain::{ContentBlock, ErrorClass, JsonText, Said, ToolCall, ToolResult, TurnClose};
 use tokenrail_ports::{Activity, IMessageParser};
 
 use crate::conversation::Conversation;
@@ -102,6 +102,10 @@ impl IMessageParser for GeminiParser {
             "result" => self.result(&line, said),
             _ => said.push(notice(&kind, JsonText::new_unchecked(text))),
         }
+    }
+
+    fn complaint(&self, stderr: &str) -> Option<ErrorClass> {
+        errors::of_complaint(stderr)
     }
 
     fn activity(&self) -> Activity {

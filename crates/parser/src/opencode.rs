@@ -173,6 +173,10 @@ impl IMessageParser for OpencodeParser {
         }
     }
 
+    fn complaint(&self, stderr: &str) -> Option<ErrorClass> {
+        errors::of_complaint(stderr)
+    }
+
     fn activity(&self) -> Activity {
         self.conversation.activity()
     }

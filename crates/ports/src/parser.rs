@@ -1,6 +1,6 @@
 //! One agent's own output format.
 
-use tokenrail_domain::Said;
+use tokenrail_domain::{ErrorClass, Said};
 
 use crate::ExitStatus;
 
@@ -27,6 +27,13 @@ pub trait IMessageParser: Send {
     /// else of how a process ended is in the journal: by this, reading stored lines again comes to the same events.
     fn end(&mut self, status: ExitStatus, said: &mut Vec<Said>) {
         let _ = (status, said);
+    }
+
+    /// What kind of error a process tells on standard error that has ended without a result; none where what it has
+    /// written there does not tell. Only words that the format's programs are known to end with say anything.
+    fn complaint(&self, stderr: &str) -> Option<ErrorClass> {
+        let _ = stderr;
+        None
     }
 
     /// What the agent is doing, as far as its output so far tells.
