@@ -161,6 +161,33 @@ const stories = {
       assert.equal(answered.approval_request_id, asked.id);
       assert.equal(answered.approvals[0].tool_call_id, asked.tool_call.tool_call_id);
     }
+
+    // In Letta's own words: the answer to an approval is the rest of the run.
+    for (const [approve, words] of [[true, "It was allowed."], [false, "It was refused."]]) {
+      const agent = await made("asking");
+      const decided = (tool_call_id) => ({ messages: [{ type: "approval", approvals: [{ type: "approval", tool_call_id, approve }] }] });
+      const seen = [];
+      let rest;
+      for await (const message of await begin(agent, "Clean up")) {
+        seen.push(message);
+        if (message.message_type !== "approval_request_message") continue;
+        const body = { ...decided(message.tool_call.tool_call_id), streaming: true, stream_tokens: true };
+        rest = all(await client.agents.messages.create(agent.id, body));
+      }
+      rest = await rest;
+      assertEnds(rest, "end_turn");
+      assert.equal(text(seen), words);
+      assert.deepEqual(rest, seen.slice(-rest.length), "what comes after the question, and nothing else");
+      assert.equal(rest[0].message_type, "approval_response_message");
+      await assert.rejects(
+        async () => client.agents.messages.create(agent.id, decided("t")),
+        (error) => error instanceof APIError && error.status === 409,
+      );
+      await assert.rejects(
+        async () => client.agents.messages.create(agent.id, decided("no such call")),
+        (error) => error instanceof APIError && error.status === 422,
+      );
+    }
   },
 
   async cancel() {

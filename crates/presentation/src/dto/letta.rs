@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use crate::dto::IsoTime;
 
 pub(crate) use requests::{
-    LettaAgentBody, LettaCancelBody, LettaMessageBody, LettaResumeBody, Message, created, message,
+    Approval, LettaAgentBody, LettaCancelBody, LettaMessageBody, LettaResumeBody, Message, created, message,
     named_runs, resume,
 };
 pub(crate) use resources::{ConversationDto, HealthDto, LettaAgentDto, ModelDto, RUN_STATUSES, RunDto};

@@ -58,6 +58,20 @@ impl Question {
         JsonText::new_unchecked(self.input.get())
     }
 
+    /// The tool call that it is about. A question that is about none stands for one.
+    pub(crate) fn call(&self) -> &str {
+        self.tool_call_id.as_deref().unwrap_or(&self.request_id)
+    }
+
+    /// The option that allows it, or does not, this once where there is a choice.
+    pub(crate) fn option(&self, allows: bool) -> Option<&str> {
+        let (once, any) = if allows { ("allow_once", "allow_") } else { ("reject_once", "reject_") };
+        let offers = || self.options.iter();
+        let offer = offers().find(|offer| offer.kind == once);
+        let offer = offer.or_else(|| offers().find(|offer| offer.kind.starts_with(any)));
+        offer.map(|offer| offer.option_id.as_str())
+    }
+
     /// The options by which the agent is allowed to go on.
     pub(crate) fn allowing(&self) -> impl Iterator<Item = &str> {
         let allowing = self.options.iter().filter(|offer| offer.kind.starts_with("allow_"));

@@ -3,6 +3,7 @@
 
 pub(crate) mod agents;
 mod answer;
+mod approval;
 pub(crate) mod conversations;
 pub(crate) mod history;
 mod journal;

@@ -17,8 +17,7 @@ impl LettaFold {
     }
 
     fn asked(&mut self, event: &Event, question: Question) -> LettaSaid {
-        // A question that is about no call stands for one.
-        let call = question.tool_call_id.as_ref().unwrap_or(&question.request_id).clone();
+        let call = question.call().to_owned();
         self.approvals.ask(&question, &call);
         self.asked_in.insert(question.request_id.clone(), format!("message-{}", event_id(self.agent, event)));
         let tool_call = LettaToolCall {

@@ -14,6 +14,8 @@ const NAME_CHARS: usize = 200;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Message {
     pub(crate) prompt: String,
+    /// What is said instead: whether a tool may be called.
+    pub(crate) approval: Option<Approval>,
     /// The client's own id of the message: the same one again is the same message.
     pub(crate) otid: Option<String>,
     /// The agent, where the path does not name it.
@@ -22,6 +24,25 @@ pub(crate) struct Message {
     pub(crate) tokens: bool,
     pub(crate) pings: bool,
     pub(crate) cancel_on_disconnect: bool,
+}
+
+/// Whether a tool may be called that the agent has asked about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Approval {
+    call: Option<String>,
+    /// The message that has asked.
+    asked_by: Option<String>,
+    pub(crate) approve: bool,
+}
+
+impl Approval {
+    /// Whether it answers the question that this message has asked about this tool call.
+    pub(crate) fn is_about(&self, message: &str, call: &str) -> bool {
+        match &self.call {
+            Some(named) => named == call,
+            None => self.asked_by.as_deref() == Some(message),
+        }
+    }
 }
 
 /// What of a run is still wanted.
@@ -41,6 +62,16 @@ struct Incoming {
     kind: Option<String>,
     content: Option<Content>,
     otid: Option<String>,
+    approvals: Option<Vec<Decision>>,
+    approve: Option<bool>,
+    approval_request_id: Option<String>,
+}
+
+/// About one tool call. Results of tools that ran at the client come in the same list.
+#[derive(Deserialize)]
+struct Decision {
+    tool_call_id: Option<String>,
+    approve: Option<bool>,
 }
 
 #[derive(Deserialize)]
@@ -62,7 +93,8 @@ struct ContentPart {
 #[schema(as = LettaMessageRequest)]
 #[expect(dead_code, reason = "it describes the body in the OpenAPI document; the reading is done by hand")]
 pub(crate) struct LettaMessageBody {
-    /// Each is `{role, content, otid?}`, of `user` or `system`.
+    /// Each is `{role, content, otid?}`, of `user` or `system`; or there is one, `{type: "approval", approvals:
+    /// [{tool_call_id, approve}]}`.
     #[schema(value_type = Option<Vec<Object>>)]
     messages: (),
     /// A text, or parts of type `text`.
@@ -130,6 +162,9 @@ pub(crate) fn message(body: &[u8], depth: usize) -> Result<Message, Problem> {
         kind: None,
         content: fields.optional("content", content),
         otid: fields.optional("otid", "must be a string"),
+        approvals: None,
+        approve: None,
+        approval_request_id: None,
     };
     let field = if messages.is_some() {
         "messages"
@@ -139,19 +174,20 @@ pub(crate) fn message(body: &[u8], depth: usize) -> Result<Message, Problem> {
         "content"
     };
     let input = Incoming { content: input.or(bare.content), ..bare };
-    let (prompt, otid) = match said(messages.unwrap_or_else(|| vec![input])) {
-        Ok(said) => said,
-        Err(wrong) => {
-            // What cannot be read is not missing besides.
-            if fields.are_good() {
-                fields.refuse(field, wrong);
-            }
-            (String::new(), None)
+    let messages = messages.unwrap_or_else(|| vec![input]);
+    let approval = approval(&messages);
+    let said = if approval.is_some() { Ok((String::new(), None)) } else { said(messages) };
+    let (prompt, otid) = said.unwrap_or_else(|wrong| {
+        // What cannot be read is not missing besides.
+        if fields.are_good() {
+            fields.refuse(field, wrong);
         }
-    };
+        (String::new(), None)
+    });
     let flag = "must be true or false";
     let message = Message {
         prompt,
+        approval,
         otid,
         agent: fields.optional("agent_id", "must be a string"),
         streaming: fields.optional("streaming", flag),
@@ -166,14 +202,28 @@ pub(crate) fn message(body: &[u8], depth: usize) -> Result<Message, Problem> {
     Ok(message)
 }
 
+/// Whether a tool may be called, where that alone is said, and of one call.
+fn approval(messages: &[Incoming]) -> Option<Approval> {
+    let [Incoming { kind, approvals, approve, approval_request_id, .. }] = messages else { return None };
+    if kind.as_deref() != Some("approval") {
+        return None;
+    }
+    let asked_by = approval_request_id.clone();
+    match approvals.as_deref() {
+        Some([Decision { tool_call_id: Some(call), approve: Some(approve) }]) => {
+            Some(Approval { call: Some(call.clone()), asked_by, approve: *approve })
+        }
+        None => Some(Approval { call: None, asked_by: Some(asked_by?), approve: (*approve)? }),
+        Some(_) => None,
+    }
+}
+
 /// The text of messages, and the id of the last one that has any.
 fn said(messages: Vec<Incoming>) -> Result<(String, Option<String>), &'static str> {
     let (mut texts, mut id) = (Vec::new(), None);
-    for Incoming { role, kind, content, otid } in messages {
+    for Incoming { role, kind, content, otid, .. } in messages {
         if !matches!(kind.as_deref(), None | Some("message")) {
-            return Err(
-                "only messages are taken: a question is answered at /api/agents/{id}/permissions/{request_id}, and no tool runs at the client",
-            );
+            return Err("messages are taken, and an approval of one tool call; no tool runs at the client");
         }
         if !matches!(role.as_deref(), None | Some("user" | "system")) {
             return Err("a role must be user or system");

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use tokenrail_application::CommandKey;
-use tokenrail_domain::{AgentId, Turn, TurnState};
+use tokenrail_domain::{AgentId, Sequence, Turn, TurnState};
 
 use super::answer::{agent_id, answer, body};
+use super::approval::approved;
 use super::retry::begun_before;
 use super::runs::shown;
 use super::stream::{Wanted, open};
@@ -75,7 +76,7 @@ pub(crate) async fn say_in_background(
     let begun = async {
         let message = read(&api, &request, payload).await?;
         let tokens = message.tokens;
-        let turn = send(&api, &request, agent_id(&id)?, message).await?;
+        let (turn, _) = send(&api, &request, agent_id(&id)?, message).await?;
         let run = RunId { agent: turn.agent, turn: turn.number, tokens };
         Ok(HttpResponse::Ok().json(shown(&api, run, &turn).await?))
     };
@@ -96,7 +97,8 @@ pub(super) async fn said(
     wanted.pings = message.pings;
     wanted.cancel_on_disconnect |= message.cancel_on_disconnect;
     let streaming = message.streaming.unwrap_or(streaming);
-    let turn = send(api, request, to(&message)?, message).await?;
+    let (turn, after) = send(api, request, to(&message)?, message).await?;
+    wanted.after = after;
     if streaming { open(api, request, &turn, wanted).await } else { whole(api, request, &turn, wanted).await }
 }
 
@@ -106,9 +108,18 @@ async fn read(api: &Api, request: &HttpRequest, payload: web::Payload) -> Result
 }
 
 /// Saves the message as a turn. One with a key or an id that is known is that turn; one without, that a client says
-/// it tries again, is the turn of its first try.
-async fn send(api: &Api, request: &HttpRequest, agent: AgentId, message: Message) -> Result<Turn, Problem> {
-    let Message { prompt, otid, .. } = message;
+/// it tries again, is the turn of its first try. An approval is no turn of its own. Gives the turn, and the event up to
+/// which the client knows of it.
+async fn send(
+    api: &Api,
+    request: &HttpRequest,
+    agent: AgentId,
+    message: Message,
+) -> Result<(Turn, Sequence), Problem> {
+    let Message { prompt, otid, approval, .. } = message;
+    if let Some(approval) = approval {
+        return approved(api, agent, &approval).await;
+    }
     let key = match query::idempotency(request.headers(), prompt.as_bytes())? {
         None => otid.map(|otid| CommandKey { key: format!("otid:{otid}"), body: prompt.clone() }),
         key => key,
@@ -116,11 +127,12 @@ async fn send(api: &Api, request: &HttpRequest, agent: AgentId, message: Message
     if key.is_none()
         && let Some(turn) = begun_before(api, request.headers(), agent, &prompt).await?
     {
-        return Ok(turn);
+        return Ok((turn, Sequence::START));
     }
     let accepted = api.service().send(agent, prompt, key).await?;
     let turn = api.service().turn(agent, accepted.turn).await?;
-    turn.ok_or_else(|| Problem::new(Code::NotFound, "there is no such agent"))
+    let turn = turn.ok_or_else(|| Problem::new(Code::NotFound, "there is no such agent"))?;
+    Ok((turn, Sequence::START))
 }
 
 /// Cancel runs of an agent
