@@ -27,9 +27,9 @@ pub(crate) struct TestServer {
     token: String,
 }
 
-/// The `tokenrail` program, built beside this test.
+/// The `tokenrail` program: built beside this test, or the one that a measurement names.
 pub(crate) fn program() -> PathBuf {
-    sibling("tokenrail")
+    std::env::var_os("TOKENRAIL_TEST_PROGRAM").map_or_else(|| sibling("tokenrail"), PathBuf::from)
 }
 
 /// The scripted agent, built beside this test.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use crate::{Failure, clients, process, test, tools, workspace};
+use crate::{Failure, bench, clients, process, test, tools, workspace};
 
 /// Everything is fetched, checked and built within this.
 const STEP_LIMIT: Duration = Duration::from_mins(10);
@@ -79,9 +79,10 @@ pub(crate) fn screenshots() -> Result<(), Failure> {
     test::in_the_browser("pictures::", Some(("TOKENRAIL_TEST_SCREENSHOTS", &folder)))
 }
 
-/// Measures how quick the page is.
+/// Measures how quick the page is, with the server as it is shipped.
 pub(crate) fn measure() -> Result<(), Failure> {
-    test::in_the_browser("speed::", None)
+    let server = bench::what_is_shipped()?.join("tokenrail");
+    test::in_the_browser("speed::", Some(("TOKENRAIL_TEST_PROGRAM", &server)))
 }
 
 /// The tests of the page and of the client library.
