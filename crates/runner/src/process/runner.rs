@@ -167,8 +167,8 @@ impl IAgentRunner for ProcessRunner {
             return probe.clone();
         }
         let probe = program::probe(&self.config).await;
-        // Whether a program is there is seen at once, and it may be there the next time.
-        *probed = probe.program.is_some().then(|| (probe.clone(), Instant::now()));
+        // What is missing or broken may be mended the next time.
+        *probed = probe.problem.is_none().then(|| (probe.clone(), Instant::now()));
         probe
     }
 

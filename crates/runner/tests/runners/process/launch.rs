@@ -155,6 +155,17 @@ async fn a_probe_tells_path_and_version() {
 }
 
 #[tokio::test]
+async fn a_program_that_could_not_be_started_is_asked_again() {
+    let bench = Bench::new("echo 1.0");
+    let (runner, works) = (bench.runner(), fs::read(&bench.config.program).unwrap());
+    fs::write(&bench.config.program, "no program\n").unwrap();
+    assert!(runner.probe().await.problem.is_some());
+    fs::write(&bench.config.program, works).unwrap();
+    let mended = runner.probe().await;
+    assert_eq!((mended.version.as_deref(), mended.problem), (Some("1.0"), None));
+}
+
+#[tokio::test]
 async fn a_probe_that_finds_nothing_says_so_and_one_that_hears_nothing_has_found_it() {
     let mut bench = Bench::new("exec sleep 60");
     bench.config.limits.probe_timeout_ms = 50;
