@@ -45,9 +45,9 @@ const PHRASES: [(&str, ErrorClass); 31] = [
     ("empty response", ErrorClass::Network),
 ];
 
-/// What programs end with that do not begin their turn, in lower case, and nothing else that they write to standard error
-/// has in it. Sources: recordings of Claude Code 1.0.30 to 2.1.330, Codex 0.169, Gemini CLI 0.61, opencode 1.18.
-const COMPLAINTS: [(&str, ErrorClass); 14] = [
+/// What programs end with that do not begin their turn, in lower case: told by Claude Code 1.0.30 to 2.1.330, Codex 0.169,
+/// Gemini CLI 0.61 and opencode 1.18.
+const COMPLAINTS: [(&str, ErrorClass); 12] = [
     ("no conversation found with session id", ErrorClass::InvalidRequest),
     ("requires a valid session id", ErrorClass::InvalidRequest),
     ("no rollout found for thread", ErrorClass::InvalidRequest),
@@ -59,9 +59,7 @@ const COMPLAINTS: [(&str, ErrorClass); 14] = [
     ("no prompt provided via stdin", ErrorClass::InvalidRequest),
     ("input must be provided", ErrorClass::InvalidRequest),
     ("not inside a trusted directory", ErrorClass::InvalidRequest),
-    ("please set an auth method", ErrorClass::Authentication),
     ("please run /login", ErrorClass::Authentication),
-    ("not logged in", ErrorClass::Authentication),
 ];
 
 /// What stands before an HTTP status in an error text.

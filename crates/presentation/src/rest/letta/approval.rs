@@ -1,7 +1,7 @@
 //! A client says whether a tool may be called: the answer to a question of its agent, which waits within its turn.
 
 use tokenrail_application::PermissionAnswer;
-use tokenrail_domain::{AgentId, EventBody, Sequence, Turn, TurnNumber, TurnState, event_id};
+use tokenrail_domain::{AgentId, EventBody, Sequence, Turn, event_id};
 
 use super::journal::before;
 use crate::api::Api;
@@ -15,7 +15,7 @@ pub(super) async fn approved(
     agent: AgentId,
     approval: &Approval,
 ) -> Result<(Turn, Sequence), Problem> {
-    let turn = running(api, agent).await?;
+    let turn = newest(api, agent).await?;
     let meant = question(api, &turn, approval).await?;
     let (question, asked) = meant.ok_or_else(nothing_asked)?;
     let option = question.option(approval.approve).map(str::to_owned);
@@ -31,13 +31,10 @@ fn nothing_asked() -> Problem {
     Problem::field("messages", "the agent has asked nothing in its turn that this would answer")
 }
 
-/// The turn that the agent is in, or else its newest.
-async fn running(api: &Api, agent: AgentId) -> Result<Turn, Problem> {
+/// The turn that the agent is in, or was in last.
+async fn newest(api: &Api, agent: AgentId) -> Result<Turn, Problem> {
     let newest = api.service().get(agent).await?.turn;
-    let first = TurnNumber(newest.0.saturating_sub(2));
-    let turns = api.service().turns(agent, first, api.config().list_agents).await?;
-    let running = turns.iter().find(|turn| turn.state == TurnState::Running).or(turns.first());
-    running.cloned().ok_or_else(nothing_asked)
+    api.service().turn(agent, newest).await?.ok_or_else(nothing_asked)
 }
 
 /// The newest question of a turn that is meant, and its event.
