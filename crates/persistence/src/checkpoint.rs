@@ -3,6 +3,9 @@
 //! A checkpoint inside a COMMIT makes everybody wait for it. So the writer never makes one by itself: a thread
 //! with a connection of its own does, and the writer only empties the log when nothing else is to be done, or
 //! when it has grown too long because somebody wrote all the time.
+//!
+//! The first commit after a whole log was taken over begins it anew, and flushes its head in every mode: somebody waits
+//! for the disk. So a log that is being written is left alone until it is worth that.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -20,6 +23,22 @@ const PASSIVE: &str = "PRAGMA wal_checkpoint(PASSIVE)";
 /// Takes over all of it and empties the log; waits for readers.
 const TRUNCATE: &str = "PRAGMA wal_checkpoint(TRUNCATE)";
 
+/// Takes over all of it, and has the next commit begin at its start; waits for readers. The file stays as long as it is:
+/// to give back what is written again at once takes longer than all the rest.
+const RESTART: &str = "PRAGMA wal_checkpoint(RESTART)";
+
+/// Tells how many pages the log holds, and how many of them have been taken over; does nothing.
+const STATE: &str = "PRAGMA wal_checkpoint(NOOP)";
+
+/// What a page takes in the log: itself, with the default size of SQLite, and its head.
+const PAGE_BYTES: u64 = 4096 + 24;
+
+/// A log with at most so many new pages is begun anew without making anybody wait for long.
+const FEW_PAGES: i64 = 128;
+
+/// After so many rounds what is written all the time is taken over, however little that is.
+const WRITTEN_ROUNDS: u32 = 25;
+
 /// After so many rounds without a write the writer is asked to empty the log, and again after as many.
 const IDLE_ROUNDS: u32 = 5;
 
@@ -27,27 +46,26 @@ const IDLE_ROUNDS: u32 = 5;
 pub(crate) fn run(
     connection: &Connection,
     path: &Path,
-    interval_ms: u32,
+    limits: &StoreLimits,
     orders: &mpsc::WeakSender<Order>,
     stop: &Receiver<()>,
 ) {
     let log = log_path(path);
-    let (mut seen, mut idle_rounds) = (Fingerprint::default(), 0);
-    let interval = Duration::from_millis(u64::from(interval_ms.max(1)));
+    let mut rounds = Rounds::default();
+    let interval = Duration::from_millis(u64::from(limits.checkpoint_interval_ms.max(1)));
     while stop.recv_timeout(interval) == Err(RecvTimeoutError::Timeout) {
         let now = Fingerprint::of(&log);
         if now.bytes == 0 {
             continue;
         }
-        if now != seen {
-            (seen, idle_rounds) = (now, 0);
+        rounds.note(now);
+        if rounds.is_due() || rounds.is_written() && limits.checkpoint_pages <= Pages::of(connection).new {
+            rounds.written = 0;
             if let Err(error) = connection.query_row(PASSIVE, [], |_| Ok(())) {
                 tracing::warn!(error = &error as &dyn std::error::Error, "a checkpoint failed");
             }
-            continue;
         }
-        idle_rounds += 1;
-        if idle_rounds % IDLE_ROUNDS == 0
+        if rounds.is_idle_again()
             && let Some(orders) = orders.upgrade()
         {
             // A full queue means that the writer is not idle after all.
@@ -56,9 +74,73 @@ pub(crate) fn run(
     }
 }
 
-/// Takes over all of the log. False where somebody was in the way.
-pub(crate) fn take_over(connection: &Connection) -> Result<bool, Error> {
-    let blocked: i64 = connection.query_row(TRUNCATE, [], |row| row.get(0))?;
+/// How the log was found, round after round.
+#[derive(Default)]
+struct Rounds {
+    seen: Fingerprint,
+    /// In so many it had been written to, since it was last taken over.
+    written: u32,
+    /// So many have passed since it was last written to.
+    idle: u32,
+}
+
+impl Rounds {
+    fn note(&mut self, now: Fingerprint) {
+        if now == self.seen {
+            self.idle = self.idle.wrapping_add(1);
+        } else {
+            (self.seen, self.idle) = (now, 0);
+            self.written += 1;
+        }
+    }
+
+    fn is_written(&self) -> bool {
+        0 < self.written
+    }
+
+    fn is_due(&self) -> bool {
+        self.is_written() && (0 < self.idle || WRITTEN_ROUNDS <= self.written)
+    }
+
+    fn is_idle_again(&self) -> bool {
+        0 < self.idle && self.idle.is_multiple_of(IDLE_ROUNDS)
+    }
+}
+
+/// What the log holds.
+struct Pages {
+    all: i64,
+    /// That are not in the database file.
+    new: i64,
+}
+
+impl Pages {
+    /// As many as there could be, where that cannot be told.
+    fn of(connection: &Connection) -> Self {
+        let pages = connection.prepare_cached(STATE).and_then(|mut state| {
+            state.query_row([], |row| {
+                let (all, taken_over): (i64, i64) = (row.get(1)?, row.get(2)?);
+                Ok(Self { all, new: all - taken_over })
+            })
+        });
+        pages.unwrap_or_else(|error| {
+            tracing::warn!(error = &error as &dyn std::error::Error, "the log cannot be looked at");
+            Self { all: i64::MAX, new: i64::MAX }
+        })
+    }
+
+    fn bytes(&self) -> u64 {
+        self.all.unsigned_abs().saturating_mul(PAGE_BYTES)
+    }
+}
+
+/// Takes over all of the log and empties it. False where somebody was in the way.
+pub(crate) fn take_over_all(connection: &Connection) -> Result<bool, Error> {
+    take_over(connection, TRUNCATE)
+}
+
+fn take_over(connection: &Connection, how: &str) -> Result<bool, Error> {
+    let blocked: i64 = connection.query_row(how, [], |row| row.get(0))?;
     Ok(blocked == 0)
 }
 
@@ -85,25 +167,41 @@ impl LogCutter {
         }
     }
 
-    /// Empties the log if it is too long, or `asked`.
+    /// Begins the log anew if it is too long: at best when the other thread has just taken it over. `asked`, when nobody
+    /// writes, it is emptied.
     pub(crate) fn after_commit(&mut self, connection: &Connection, asked: bool) {
-        let bytes = Fingerprint::of(&self.log).bytes;
-        if !asked && bytes <= self.try_at {
-            return;
-        }
-        match self.cut(connection) {
-            Ok(true) => self.try_at = self.bytes_max,
-            Ok(false) => self.try_at = bytes + self.bytes_max / 4,
-            Err(error) => {
-                self.try_at = bytes + self.bytes_max / 4;
-                tracing::warn!(error = &error as &dyn std::error::Error, "the log could not be emptied");
+        if asked {
+            self.cut(connection, TRUNCATE);
+        } else if self.try_at < Fingerprint::of(&self.log).bytes {
+            // The file stays as long as the log once was.
+            let pages = Pages::of(connection);
+            let bytes = pages.bytes();
+            let cannot_wait = self.try_at + self.bytes_max / 4 < bytes;
+            if self.try_at < bytes && (pages.new <= FEW_PAGES || cannot_wait) {
+                self.cut(connection, RESTART);
             }
         }
     }
 
-    fn cut(&self, connection: &Connection) -> Result<bool, Error> {
+    fn cut(&mut self, connection: &Connection, how: &str) {
+        match self.try_to_cut(connection, how) {
+            Ok(true) => self.try_at = self.bytes_max,
+            Ok(false) => self.try_later(connection),
+            Err(error) => {
+                self.try_later(connection);
+                tracing::warn!(error = &error as &dyn std::error::Error, "the log could not be begun anew");
+            }
+        }
+    }
+
+    fn try_later(&mut self, connection: &Connection) {
+        let bytes = Pages::of(connection).bytes().min(Fingerprint::of(&self.log).bytes);
+        self.try_at = bytes.max(self.bytes_max) + self.bytes_max / 4;
+    }
+
+    fn try_to_cut(&self, connection: &Connection, how: &str) -> Result<bool, Error> {
         connection.busy_timeout(self.wait)?;
-        let cut = take_over(connection);
+        let cut = take_over(connection, how);
         connection.busy_timeout(self.usual_wait)?;
         // SQLite says so in either way.
         match cut {
@@ -132,4 +230,64 @@ fn log_path(database: &Path) -> PathBuf {
     let mut log = database.as_os_str().to_owned();
     log.push("-wal");
     PathBuf::from(log)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A log that is so long.
+    fn log(bytes: u64) -> Fingerprint {
+        Fingerprint { bytes, modified: None }
+    }
+
+    #[test]
+    fn what_is_not_taken_over_is_counted() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("some.db");
+        std::fs::File::create(&path).unwrap();
+        let config = crate::config::StoreConfig::new(folder.path());
+        let writer = crate::connection::open_writer(&path, &config).unwrap();
+        let other = crate::connection::open_writer(&path, &config).unwrap();
+        writer.execute_batch("CREATE TABLE t (n); CREATE TABLE u (n)").unwrap();
+        assert!(2 <= Pages::of(&other).new);
+        other.query_row(PASSIVE, [], |_| Ok(())).unwrap();
+        assert_eq!(Pages::of(&other).new, 0);
+        writer.execute_batch("INSERT INTO t VALUES (1)").unwrap();
+        assert_eq!((Pages::of(&other).all, Pages::of(&other).new), (1, 1), "the log was begun anew");
+    }
+
+    #[test]
+    fn a_log_that_is_written_waits_and_one_that_is_not_does_not() {
+        let mut rounds = Rounds::default();
+        rounds.note(log(1));
+        assert!(!rounds.is_due(), "it is being written");
+        rounds.note(log(1));
+        assert!(rounds.is_due());
+        rounds.written = 0;
+        rounds.note(log(1));
+        assert!(!rounds.is_due(), "it was taken over");
+    }
+
+    #[test]
+    fn a_log_that_is_written_all_the_time_is_taken_over_nevertheless() {
+        let mut rounds = Rounds::default();
+        let due = (1..1000).find(|&bytes| {
+            rounds.note(log(bytes));
+            rounds.is_due()
+        });
+        assert_eq!(due, Some(u64::from(WRITTEN_ROUNDS)));
+    }
+
+    #[test]
+    fn a_log_at_rest_is_cut_now_and_then() {
+        let mut rounds = Rounds::default();
+        let cut: Vec<_> = (0..=2 * IDLE_ROUNDS)
+            .filter(|_| {
+                rounds.note(log(1));
+                rounds.is_idle_again()
+            })
+            .collect();
+        assert_eq!(cut, [IDLE_ROUNDS, 2 * IDLE_ROUNDS]);
+    }
 }

@@ -52,8 +52,10 @@ pub struct StoreLimits {
     pub readers: u32,
     /// How long a statement waits for a lock of another connection.
     pub busy_timeout_ms: u32,
-    /// How often the log is taken over into the database file, off the path of the commits.
+    /// How often it is looked whether the log is to be taken over into the database file, off the path of the commits.
     pub checkpoint_interval_ms: u32,
+    /// A log that is being written is taken over when so many pages of it are new.
+    pub checkpoint_pages: i64,
     /// A log that has grown beyond this is cut by the writer itself.
     pub wal_max_bytes: u64,
     /// How long the writer waits for readers when it wants to empty the log: everybody who writes waits with it.
@@ -76,6 +78,7 @@ impl Default for StoreLimits {
             readers: 4,
             busy_timeout_ms: 5000,
             checkpoint_interval_ms: 200,
+            checkpoint_pages: 2048,
             wal_max_bytes: 64 << 20,
             wal_cut_wait_ms: 20,
             start_check_bytes: 256 << 20,

@@ -180,12 +180,12 @@ fn start(
     checkpoints: Connection,
     orders: &mpsc::Sender<Order>,
 ) -> std::io::Result<Threads> {
-    let (path, interval_ms) = (writer.path.clone(), writer.config.limits.checkpoint_interval_ms);
+    let (path, limits) = (writer.path.clone(), writer.config.limits.clone());
     let (stop_checkpoint, stopped) = std_mpsc::channel();
     // A weak end: the checkpoints alone must not keep the writer waiting for orders.
     let orders = orders.downgrade();
     let checkpoint = Builder::new().name("checkpoint".into()).spawn(move || {
-        checkpoint::run(&checkpoints, &path, interval_ms, &orders, &stopped);
+        checkpoint::run(&checkpoints, &path, &limits, &orders, &stopped);
     })?;
     let writer = Builder::new().name("store-writer".into()).spawn(move || writer.run(receiver))?;
     Ok(Threads { writer, checkpoint, stop_checkpoint })

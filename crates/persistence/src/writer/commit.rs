@@ -11,7 +11,7 @@ use rusqlite::{Connection, Error, ErrorCode, OptionalExtension, TransactionBehav
 use tokenrail_ports::StoreError;
 
 use super::{Task, Writer};
-use crate::checkpoint::take_over;
+use crate::checkpoint::take_over_all;
 use crate::connection::open_writer;
 
 const NEXT_NUMBER: &str = "
@@ -94,7 +94,7 @@ impl Writer {
         let connection = self.connection()?;
         let found: Option<i64> = connection.query_row(NUMBER, [], |row| row.get(0)).optional()?;
         let committed = found == Some(number);
-        if committed && !take_over(connection)? {
+        if committed && !take_over_all(connection)? {
             return Err(Error::InvalidQuery);
         }
         Ok(committed)
