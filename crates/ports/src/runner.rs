@@ -198,6 +198,8 @@ pub struct Probe {
     pub version: Option<String>,
     /// What is missing.
     pub problem: Option<String>,
+    /// Variables that would hold a key for it, and that are not set: without one it needs a login of its own.
+    pub unset_keys: Vec<String>,
 }
 
 /// Why an agent could not be run.

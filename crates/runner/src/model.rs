@@ -213,7 +213,7 @@ impl IAgentRunner for ModelRunner {
         let problem = self
             .missing_key()
             .map(|variable| format!("the variable {variable} is not set; it holds the key for {base_url}"));
-        Probe { program: Some(base_url.clone()), version: None, problem }
+        Probe { program: Some(base_url.clone()), problem, ..Probe::default() }
     }
 
     fn wants_history(&self) -> bool {

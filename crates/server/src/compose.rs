@@ -145,6 +145,7 @@ fn process_limits(limits: &LimitsConfig) -> ProcessLimits {
         exit_patience_ms: in_ms(limits.exit_patience_s),
         agent_processes: limits.agent_processes,
         agent_memory_bytes: limits.agent_memory_bytes,
+        agent_nice: limits.agent_nice,
         stderr_bytes: limits.stderr_bytes,
         open_questions: limits.open_questions,
         unread_bytes: limits.unread_bytes,

@@ -258,6 +258,11 @@ pub(crate) struct AgentTypeDto<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     problem: Option<&'a str>,
+    /// Variables that would hold a key for it, and that are not set in the server's environment: it needs a login of its own.
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    #[schema(required = false)]
+    #[cfg_attr(test, ts(as = "Option<Vec<String>>", optional))]
+    unset_keys: &'a [String],
 }
 
 /// What agents of a type can do, beyond what all can.
@@ -281,7 +286,7 @@ impl<'a> From<&'a TypeInfo> for AgentTypeDto<'a> {
     fn from(info: &'a TypeInfo) -> Self {
         let TypeInfo { name, runner, format, abilities, default, probe } = info;
         let Abilities { deltas, resume, interrupt, permissions } = *abilities;
-        let Probe { program, version, problem } = probe;
+        let Probe { program, version, problem, unset_keys } = probe;
         Self {
             kind: name,
             runner,
@@ -292,6 +297,7 @@ impl<'a> From<&'a TypeInfo> for AgentTypeDto<'a> {
             program: program.as_deref(),
             version: version.as_deref(),
             problem: problem.as_deref(),
+            unset_keys,
         }
     }
 }

@@ -69,6 +69,8 @@ pub struct ProcessLimits {
     /// How much memory the processes of a run may have together, in memory or swapped out, without the files that they
     /// have mapped; with more it is ended. 0 is no limit.
     pub agent_memory_bytes: u64,
+    /// How much the processes of a run give way to others where the processor is short, as in nice(1): 0 to 19.
+    pub agent_nice: u64,
     /// How often it is looked whether a run is over its limits.
     pub look_ms: u64,
     /// How long a supervisor may take to start.
@@ -107,6 +109,7 @@ impl Default for ProcessLimits {
             exit_patience_ms: 3_600_000,
             agent_processes: 1000,
             agent_memory_bytes: 0,
+            agent_nice: 5,
             look_ms: 100,
             spawn_timeout_ms: 10_000,
             exit_grace_ms: 5_000,

@@ -52,6 +52,8 @@ pub(crate) struct ExecOrder {
     #[serde(default)]
     pub(crate) agent_memory_bytes: u64,
     #[serde(default)]
+    pub(crate) agent_nice: u64,
+    #[serde(default)]
     pub(crate) look_ms: u64,
 }
 

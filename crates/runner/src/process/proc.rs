@@ -22,13 +22,20 @@ pub(crate) struct Process {
 impl Process {
     /// The process with this id; none where there is none, or only what is left of one that has ended.
     pub(crate) fn find(pid: Pid) -> Option<Self> {
-        let stat = fs::read_to_string(file(pid, "stat")).ok()?;
+        Self::read(pid, &fs::read_to_string(file(pid, "stat")).ok()?)
+    }
+
+    fn read(pid: Pid, stat: &str) -> Option<Self> {
         // The second field is the program's name, which may hold blanks and parentheses itself.
         let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
         let state = fields.next()?;
         let parent = fields.next()?.parse().ok()?;
-        let start_time = fields.nth(17)?.parse().ok()?;
-        (!matches!(state, "Z" | "X")).then_some(Self { pid, parent, start_time })
+        let threads: u32 = fields.nth(15)?.parse().ok()?;
+        let start_time = fields.nth(1)?.parse().ok()?;
+        // The state is that of the first thread. Where others are left the process has not ended, and its children are
+        // still its own.
+        let has_ended = state == "X" || (state == "Z" && threads <= 1);
+        (!has_ended).then_some(Self { pid, parent, start_time })
     }
 
     /// What stays the same all its life; its parent does not.
@@ -111,9 +118,14 @@ impl SupervisorRecord {
 
 /// All processes that descend from this one.
 pub(crate) fn descendants(ancestor: Pid) -> io::Result<Vec<Process>> {
+    let seen: Vec<Process> = pids()?.filter_map(Process::find).collect();
+    let pids: HashSet<i32> = seen.iter().map(|process| process.pid.as_raw_pid()).collect();
     let mut children: HashMap<i32, Vec<Process>> = HashMap::new();
-    for pid in pids()? {
-        if let Some(process) = Process::find(pid) {
+    for process in seen {
+        // A parent that has ended after its child was looked at has left it to another one.
+        let known = pids.contains(&process.parent);
+        let process = if known { Some(process) } else { Process::find(process.pid) };
+        if let Some(process) = process {
             children.entry(process.parent).or_default().push(process);
         }
     }
@@ -174,5 +186,23 @@ fn boot_id() -> io::Result<String> {
         Ok(id) => Ok(id.trim().to_owned()),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(String::new()),
         Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(state: &str, threads: u32) -> Option<(i32, u64)> {
+        let stat =
+            format!("7 (a) Z b) {state} 5 7 7 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 {threads} 0 4711 9 10\n");
+        Process::read(Pid::from_raw(7)?, &stat).map(|process| (process.parent, process.start_time))
+    }
+
+    #[test]
+    fn a_process_ends_with_its_last_thread_and_not_with_its_first() {
+        assert_eq!(read("S", 1), Some((5, 4711)));
+        assert_eq!(read("Z", 2), Some((5, 4711)), "the first thread has ended, and another one has not");
+        assert_eq!((read("Z", 1), read("X", 0)), (None, None));
     }
 }

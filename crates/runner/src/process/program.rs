@@ -69,13 +69,25 @@ pub(super) async fn probe(config: &ProcessConfig) -> Probe {
     let program = Some(path.display().to_string());
     let timeout = Duration::from_millis(config.limits.probe_timeout_ms);
     match tokio::time::timeout(timeout, ask_version(config, &path)).await {
-        Ok(Ok(version)) => Probe { program, version, problem: None },
+        Ok(Ok(version)) => Probe { program, version, unset_keys: unset_keys(config), ..Probe::default() },
         Ok(Err(error)) => {
-            Probe { program, version: None, problem: Some(format!("it cannot be started: {error}")) }
+            Probe { program, problem: Some(format!("it cannot be started: {error}")), ..Probe::default() }
         }
         // Not every program has a version, and a slow one runs all the same.
-        Err(_) => Probe { program, version: None, problem: None },
+        Err(_) => Probe { program, unset_keys: unset_keys(config), ..Probe::default() },
     }
+}
+
+/// How variables that hold a key are named.
+const KEYS: [&str; 2] = ["_KEY", "_TOKEN"];
+
+/// The variables that are passed on, look like keys and are not there; none where one is there, which is enough.
+fn unset_keys(config: &ProcessConfig) -> Vec<String> {
+    let is_key = |name: &String| KEYS.iter().any(|end| name.ends_with(end));
+    if environment(config).iter().any(|(name, value)| is_key(name) && !value.is_empty()) {
+        return Vec::new();
+    }
+    config.pass_env.iter().filter(|name| is_key(name)).cloned().collect()
 }
 
 async fn ask_version(config: &ProcessConfig, program: &Path) -> io::Result<Option<String>> {
@@ -94,7 +106,10 @@ async fn ask_version(config: &ProcessConfig, program: &Path) -> io::Result<Optio
     if let Some(stdout) = child.stdout.take() {
         stdout.take(config.limits.probe_bytes as u64).read_to_end(&mut said).await?;
     }
-    child.wait().await?;
+    if !child.wait().await?.success() {
+        // What it says then is no version.
+        return Ok(None);
+    }
     let said = String::from_utf8_lossy(&said);
     Ok(said.lines().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned))
 }

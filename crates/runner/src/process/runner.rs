@@ -78,16 +78,18 @@ impl ProcessRunner {
         prepared.await?
     }
 
-    fn spawn_supervisor(&self, folder: &RunFolder) -> io::Result<oneshot::Receiver<ExitStatus>> {
-        let mut child = Command::new(&self.config.supervisor)
+    async fn spawn_supervisor(&self, folder: &RunFolder) -> io::Result<oneshot::Receiver<ExitStatus>> {
+        let mut command = Command::new(&self.config.supervisor);
+        command
             .arg("supervise")
             .arg(folder.path())
             .env_clear()
             .current_dir("/")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()?;
+            .stderr(Stdio::null());
+        // Whoever starts a program waits until it has begun, and followers would wait with it.
+        let mut child = blocking(move || command.spawn()).await?;
         let (ended, seen) = oneshot::channel();
         self.supervisors.spawn(async move {
             if let Ok(status) = child.wait().await {
@@ -99,7 +101,7 @@ impl ProcessRunner {
     }
 
     async fn launch(&self, folder: &RunFolder, watch: &FolderWatch) -> io::Result<Option<SupervisorRecord>> {
-        let mut ended = self.spawn_supervisor(folder)?;
+        let mut ended = self.spawn_supervisor(folder).await?;
         let launched = async {
             loop {
                 if let Some(known) = introduced(folder).await? {
@@ -256,6 +258,7 @@ fn exec_order(config: &ProcessConfig, order: &TurnOrder) -> Result<ExecOrder, Ru
         exit_patience_ms: config.limits.exit_patience_ms,
         agent_processes: config.limits.agent_processes,
         agent_memory_bytes: config.limits.agent_memory_bytes,
+        agent_nice: config.limits.agent_nice,
         look_ms: config.limits.look_ms,
     })
 }

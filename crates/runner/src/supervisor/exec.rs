@@ -80,6 +80,7 @@ fn prepare(folder: &RunFolder) -> io::Result<ExecOrder> {
     // A core file would put the agent's keys on the disk.
     setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?;
     end_first_without_memory();
+    give_way(order.agent_nice);
     enter(Path::new(&order.cwd))?;
     Ok(order)
 }
@@ -93,6 +94,16 @@ fn end_first_without_memory() {
         // Where it may not be written, the kernel chooses as it always did.
         let _ = fs::write(score, OOM_SCORE.to_string());
     }
+}
+
+/// Where the processor is short, those who follow agents come before what agents compute. What the agent starts inherits
+/// that. By default Linux shares the processor between sessions first, and between the processes of each then, so it is
+/// told of both: <https://man7.org/linux/man-pages/man7/sched.7.html>, "The autogroup feature".
+fn give_way(nice: u64) {
+    let nice = i32::try_from(nice).unwrap_or(i32::MAX);
+    // Where it may not be, the agent has its share as everybody else.
+    let _ = rustix::process::nice(nice);
+    let _ = fs::write("/proc/self/autogroup", nice.to_string());
 }
 
 fn become_agent(folder: &RunFolder, order: ExecOrder) -> io::Result<Infallible> {

@@ -156,6 +156,12 @@ fn abilities(abilities: Abilities) -> String {
     )
 }
 
+/// What it does without, if any of them would do.
+fn keys(unset: &[String]) -> Option<String> {
+    let verb = if unset.len() == 1 { "is" } else { "are" };
+    (!unset.is_empty()).then(|| format!("needs a login of its own: {} {verb} not set", unset.join(" and ")))
+}
+
 async fn programs(config: &Config) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (name, agent) in &config.agents {
@@ -168,7 +174,7 @@ async fn programs(config: &Config) -> Vec<Finding> {
             }
         };
         let probe = kind.runner.probe().await;
-        let what = [probe.program.clone(), probe.version, Some(abilities(kind.abilities))];
+        let what = [probe.program, probe.version, Some(abilities(kind.abilities)), keys(&probe.unset_keys)];
         let what = what.into_iter().flatten().collect::<Vec<_>>().join(", ");
         let needed = config.default_agent.as_deref() == name.strip_prefix("agents.");
         findings.push(match probe.problem.map(|problem| format!("{problem} ({what})")) {

@@ -7,6 +7,8 @@ const LONGEST_S: u64 = 10 * 365 * 24 * 3600;
 const LONGEST_HOURS: u64 = LONGEST_S / 3600;
 /// A pebibyte, or as many of what is counted: more than any machine has, and small enough to be calculated with.
 const MOST: u64 = 1 << 50;
+/// See setpriority(2).
+const NICEST: u64 = 19;
 
 macro_rules! limits {
     ($($(#[$doc:meta])* $name:ident: $type:ty = $default:expr,)*) => {
@@ -63,6 +65,8 @@ limits! {
     /// Bytes of memory that the processes of one run may have together, without the files that they have mapped; with
     /// more it is ended as `memory_capped`. 0 is no limit.
     agent_memory_bytes: u64 = 0,
+    /// How much the processes of agents give way to others where the processor is short, as in nice(1): 0 to 19.
+    agent_nice: u64 = 5,
     /// Bytes of standard error that are kept.
     stderr_bytes: usize = 64 << 10,
     /// Questions of one agent that may be open; one more is settled as if nobody had answered.
@@ -156,7 +160,7 @@ limits! {
 }
 
 /// Those that are none where they are 0.
-const OPTIONAL: [&str; 2] = ["agent_processes", "agent_memory_bytes"];
+const OPTIONAL: [&str; 3] = ["agent_processes", "agent_memory_bytes", "agent_nice"];
 
 /// What is wrong with the value of a limit. A grace may be 0; with most other limits of 0 nothing would ever go on.
 fn wrong(name: &str, value: u64) -> Option<String> {
@@ -164,6 +168,7 @@ fn wrong(name: &str, value: u64) -> Option<String> {
         return Some(format!("limits.{name} is 0; it must be at least 1"));
     }
     let (most, why) = match name {
+        "agent_nice" => (NICEST, ", with which a process gets what nobody else wants"),
         _ if name.ends_with("_s") => (LONGEST_S, ", which is ten years"),
         _ if name.ends_with("_hours") => (LONGEST_HOURS, ", which is ten years"),
         _ => (MOST, ""),

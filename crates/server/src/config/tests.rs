@@ -258,11 +258,13 @@ fn the_environment_goes_over_the_file_and_flags_over_both() {
 
 #[test]
 fn the_limits_of_a_run_may_be_none() {
-    let none = "[limits]\nagent_processes = 0\nagent_memory_bytes = 0\n";
+    let none = "[limits]\nagent_processes = 0\nagent_memory_bytes = 0\nagent_nice = 0\n";
     let limits = load(Some(none), &[]).unwrap().limits;
-    assert_eq!((limits.agent_processes, limits.agent_memory_bytes), (0, 0));
+    assert_eq!((limits.agent_processes, limits.agent_memory_bytes, limits.agent_nice), (0, 0, 0));
     let limits = load(None, &[]).unwrap().limits;
-    assert_eq!((limits.agent_processes, limits.agent_memory_bytes), (1000, 0));
+    assert_eq!((limits.agent_processes, limits.agent_memory_bytes, limits.agent_nice), (1000, 0, 5));
+    let error = load(Some("[limits]\nagent_nice = 20\n"), &[]).unwrap_err().to_string();
+    assert!(error.contains("limits.agent_nice is 20; it must be at most 19"), "{error}");
 }
 
 #[test]

@@ -155,6 +155,25 @@ async fn a_probe_tells_path_and_version() {
 }
 
 #[tokio::test]
+async fn what_a_program_says_that_knows_no_version_is_none() {
+    let bench = Bench::new("echo 'unknown option --version'; exit 2");
+    let probe = bench.runner().probe().await;
+    assert_eq!((probe.program.as_ref(), probe.version), (Some(&bench.config.program), None));
+    assert_eq!(probe.problem, None, "it can be run");
+}
+
+#[tokio::test]
+async fn a_probe_tells_which_keys_are_not_set_unless_there_is_one() {
+    let mut bench = Bench::new("echo 1.0");
+    let keys = ["NOT_SET_API_KEY", "NOT_SET_FOLDER", "NOT_SET_TOKEN"].map(str::to_owned);
+    bench.config.pass_env.extend(keys.clone());
+    let probe = bench.runner().probe().await;
+    assert_eq!((probe.unset_keys, probe.problem), (vec![keys[0].clone(), keys[2].clone()], None));
+    bench.config.env.insert("NOT_SET_TOKEN".to_owned(), "a token".to_owned());
+    assert_eq!(bench.runner().probe().await.unset_keys, [""; 0]);
+}
+
+#[tokio::test]
 async fn a_program_that_could_not_be_started_is_asked_again() {
     let bench = Bench::new("echo 1.0");
     let (runner, works) = (bench.runner(), fs::read(&bench.config.program).unwrap());

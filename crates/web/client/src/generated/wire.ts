@@ -191,6 +191,8 @@ export type AgentType = {
   version?: string;
   /** What is missing. */
   problem?: string;
+  /** Variables that would hold a key for it, and that are not set in the server's environment: it needs a login of its own. */
+  unsetKeys?: Array<string>;
 };
 
 /** A ticket for a browser's WebSocket or `EventSource`. */
