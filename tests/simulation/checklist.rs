@@ -4,11 +4,16 @@
 use tokenrail_domain::{EventBody, MessageOutcome, TurnOutcome};
 
 use crate::commander::Deed;
-use crate::faults::{Cut, Faults, Quirk};
+use crate::faults::{Cut, Faults, Quirk, tiny_limits};
+use crate::process::KILL_GRACE_MS;
 use crate::reader::Reader;
 use crate::simulation::Cast;
-use crate::stories::{journal, outcomes, plan, tell, text_of_message};
+use crate::stories::{journal, outcomes, plan, saved_ms, tell, text_of_message};
 use crate::view::Item;
+use crate::world::EPOCH_MS;
+
+/// When somebody comes who has missed all of it.
+const LATE_MS: u64 = 600_000;
 
 fn with(quirk: Quirk) -> Faults {
     Faults { quirks: vec![quirk], quirk: 1000, readers: 2, ..Faults::none() }
@@ -51,10 +56,13 @@ fn a_refresh_after_the_stream_shows_what_the_stream_has_shown() {
     let faults = Faults { readers: 2, ..Faults::none() };
     let late = |cast: &mut Cast| {
         refreshing(cast);
-        // Nobody but the late one ever follows: it comes when all has been said.
-        plan(cast, &[Deed::Launch, Deed::Wait(3_600_000)]);
+        // It comes when all has been said: the others have followed the stream.
+        cast.readers[2].from_ms = LATE_MS;
+        plan(cast, &[Deed::Launch, Deed::Wait(2 * LATE_MS)]);
     };
     tell(&faults, late, |cast, _| {
+        let (_, ended_ms) = *saved_ms(cast).last().expect("it has ended");
+        assert!(ended_ms < LATE_MS && cast.readers[2].view.last == cast.readers[0].view.last);
         assert_eq!(cast.readers[0].view.items, cast.readers[2].view.items);
         assert!(cast.readers[2].view.items.values().all(|item| !matches!(item, Item::Open(_))));
     });
@@ -68,6 +76,9 @@ fn an_empty_message_is_no_bubble_and_no_harm() {
         |cast, _| {
             completed(cast);
             assert!(messages(cast).iter().all(|(text, _)| text.is_empty()), "{:?}", messages(cast));
+            for reader in &cast.readers {
+                assert_eq!(reader.view.bubbles().concat(), "", "nobody is shown anything");
+            }
         },
     );
 }
@@ -124,19 +135,41 @@ fn an_end_without_a_start_changes_nothing() {
 
 #[test]
 fn a_message_that_stops_for_a_minute_has_failed() {
+    let in_a_message = std::cell::Cell::new(0);
     tell(
         &with(Quirk::HangInMessage),
         |_| {},
         |cast, _| {
-            let code = Some("stream_timeout".to_owned());
-            let idle = Some("idle_timeout".to_owned());
-            let ended = outcomes(cast);
+            let agent = cast.agents.get(0).expect("it was launched");
+            let state = cast.world.lock();
+            let events = &state.ledgers[&agent].events;
+            // One that stops before its first chunk has not begun: then it is the agent that says nothing.
+            let begun = events.iter().any(|event| event.body.is_delta());
+            let (code, bound) = if begun {
+                ("stream_timeout", tiny_limits().stream_timeout)
+            } else {
+                ("idle_timeout", tiny_limits().idle_timeout)
+            };
+            in_a_message.set(in_a_message.get() + u32::from(begun));
+            let result = events.last().expect("it has ended");
+            let EventBody::TurnResult(told) = &result.body else { panic!("{result:?}") };
+            let told = told.error.as_ref().and_then(|error| error.code.as_deref());
+            assert_eq!(told, Some(code));
+            let heard_ms = state.processes.values().map(|process| process.heard_ms).max();
+            let ended_ms = (result.at.0 - EPOCH_MS) as u64;
+            let silent_ms = ended_ms - heard_ms.expect("it has run");
+            let most = bound.as_millis() as u64;
             assert!(
-                ended == [(TurnOutcome::Failed, code)] || ended == [(TurnOutcome::Failed, idle)],
-                "{ended:?}"
+                (most..=most + KILL_GRACE_MS).contains(&silent_ms),
+                "ended after {silent_ms} ms of {most}"
             );
-            assert!(messages(cast).iter().all(|(_, outcome)| *outcome == MessageOutcome::Failed));
         },
+    );
+    assert!(0 < in_a_message.get(), "a message was begun");
+    tell(
+        &with(Quirk::HangInMessage),
+        |_| {},
+        |cast, _| assert!(messages(cast).iter().all(|(_, outcome)| *outcome == MessageOutcome::Failed)),
     );
 }
 

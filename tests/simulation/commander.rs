@@ -5,14 +5,21 @@ use std::time::Duration;
 
 use tokenrail_application::{AgentService, CommandKey, Launch, Refusal};
 use tokenrail_domain::{AgentId, TurnNumber, TurnState};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
+use crate::bounds;
 use crate::dice::Dice;
 use crate::reader::Agents;
 use crate::world::World;
 
 const AGAIN_MS: u64 = 120;
 const TRIES: usize = 400;
+/// How long the end of a turn is waited for.
+const UNTIL_ENDED_MS: u64 = 30_000;
+/// How often, per mille, a message is sent in the moment in which a turn ends.
+const AT_THE_END: u64 = 200;
+/// The numbers of these messages begin here.
+const OF_THE_END: u64 = 100;
 
 /// One command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +35,8 @@ pub(crate) enum Deed {
     },
     JumpClock(i64),
     Wait(u64),
+    /// Waits for the moment in which the end of a turn is saved: what comes next meets a task that is ending.
+    UntilEnded,
 }
 
 /// A client that commands. What it wants outlives connections and servers.
@@ -51,9 +60,25 @@ pub(crate) struct Commander {
 /// A cancel that was accepted.
 #[derive(Debug)]
 pub(crate) struct CancelAck {
-    /// The turns that were open when it was asked for.
-    pub(crate) open: Vec<TurnNumber>,
+    /// The turns that were open when it was asked for, as they were when it was accepted.
+    pub(crate) open: Vec<(TurnNumber, TurnState)>,
     pub(crate) acknowledged_ms: u64,
+}
+
+impl CancelAck {
+    fn of(world: &World, agent: AgentId, open: &[TurnNumber]) -> Self {
+        let turns = world.disk.saved_turns(agent);
+        let open = turns.iter().filter(|turn| open.contains(&turn.number));
+        let open: Vec<_> = open.map(|turn| (turn.number, turn.state)).collect();
+        for (_, state) in &open {
+            match state {
+                TurnState::Queued => world.reach("a queued turn was cancelled"),
+                TurnState::Running => world.reach("a running turn was cancelled"),
+                TurnState::Ended(_) => {}
+            }
+        }
+        Self { open, acknowledged_ms: world.now_ms() }
+    }
 }
 
 impl Commander {
@@ -121,6 +146,7 @@ impl Commander {
         match deed {
             Deed::Launch | Deed::LaunchAgain => return self.launch(service, world, agents).await,
             Deed::Wait(ms) => sleep(Duration::from_millis(ms)).await,
+            Deed::UntilEnded => self.until_ended(world, agents).await,
             Deed::JumpClock(ms) => world.jump_clock(ms),
             Deed::Send(number) | Deed::SendAgain(number) => {
                 let Some(agent) = agents.get(self.slot) else { return Ok(()) };
@@ -130,18 +156,42 @@ impl Commander {
                 let Some(agent) = agents.get(self.slot) else { return Ok(()) };
                 self.cancelled = true;
                 let open = open_turns(world, agent);
-                service.cancel(agent).await?;
-                let acknowledged_ms = world.now_ms();
-                self.cancels.push(CancelAck { open, acknowledged_ms });
+                let began = Instant::now();
+                let told = service.cancel(agent).await;
+                world.check(bounds::command(
+                    began.elapsed(),
+                    world.faults.limits.command_timeout,
+                    &world.faults,
+                ));
+                told?;
+                self.cancels.push(CancelAck::of(world, agent, &open));
             }
             Deed::Delete { purge } => {
                 let Some(agent) = agents.get(self.slot) else { return Ok(()) };
                 (self.cancelled, self.deleted) = (true, true);
                 self.purged |= purge;
-                service.delete(agent, purge).await?;
+                let began = Instant::now();
+                let told = service.delete(agent, purge).await;
+                let limits = &world.faults.limits;
+                let bound = limits.command_timeout + limits.stop_timeout;
+                world.check(bounds::command(began.elapsed(), bound, &world.faults));
+                told?;
             }
         }
         Ok(())
+    }
+
+    async fn until_ended(&self, world: &World, agents: &Agents) {
+        let Some(agent) = agents.get(self.slot) else { return };
+        let ended = world.ended.notified();
+        if open_turns(world, agent).is_empty() {
+            return;
+        }
+        tokio::select! {
+            biased;
+            () = ended => {}
+            () = sleep(Duration::from_millis(UNTIL_ENDED_MS)) => {}
+        }
     }
 
     async fn launch(
@@ -176,7 +226,10 @@ impl Commander {
     ) -> Result<(), Refusal> {
         let content = self.content(number);
         let key = CommandKey { key: format!("send-{}-{number}", self.slot), body: content.clone() };
-        let turn = service.send(agent, content, Some(key)).await?.turn;
+        let began = Instant::now();
+        let told = service.send(agent, content, Some(key)).await;
+        world.check(bounds::command(began.elapsed(), world.faults.limits.command_timeout, &world.faults));
+        let turn = told?.turn;
         if *self.sent.entry(number).or_insert(turn) != turn {
             world.fail("G10: the same message became two turns");
         }
@@ -212,12 +265,16 @@ fn open_turns(world: &World, agent: AgentId) -> Vec<TurnNumber> {
 
 fn plan(world: &World, dice: &mut Dice) -> Vec<Deed> {
     let faults = &world.faults;
+    let mut moments = Dice::of(world.seed, "commanders at the end of turns");
     let mut plan = vec![Deed::Wait(dice.below(300)), Deed::Launch];
     if dice.chance(200) {
         plan.push(Deed::LaunchAgain);
     }
     for number in 0..faults.deeds {
         plan.push(Deed::Wait(dice.pick(&[0, 3, 30, 300, 3000, 30_000])));
+        if moments.chance(AT_THE_END) {
+            plan.extend([Deed::UntilEnded, Deed::Send(OF_THE_END + number)]);
+        }
         if dice.chance(faults.cancels) {
             plan.push(Deed::Cancel);
             if dice.chance(200) {

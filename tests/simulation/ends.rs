@@ -7,20 +7,15 @@ use tokenrail_domain::{AgentId, Event, TurnNumber, TurnOutcome, TurnState};
 use tokenrail_ports::Line;
 use tokenrail_runner::LineFramer;
 
-use crate::commander::{CancelAck, Commander};
+use crate::bounds;
+use crate::cancels::Ended;
+use crate::commander::Commander;
 use crate::journal::{Ledger, TurnSoFar};
 use crate::process::Process;
 use crate::runner::FRAMER;
 use crate::simulation::Cast;
 use crate::view::View;
-use crate::world::{State, World};
-
-/// How long after its cancel an agent may at most have ended by itself: what it takes to ask it to stop while the
-/// store is out of order and the server is started again, and the graces.
-const CANCEL_MS: u64 = 60_000;
-
-/// Why the server ends an agent that nobody has cancelled.
-const STOPS: [&str; 4] = ["turn_timeout", "idle_timeout", "stream_timeout", "output_capped"];
+use crate::world::World;
 
 /// Everything that must be true at the end.
 pub(crate) fn everything(cast: &Cast) -> Result<(), String> {
@@ -56,13 +51,15 @@ fn of_agent(world: &World, commander: &Commander, agent: AgentId) -> Result<(), 
     prompts(ledger, commander)?;
     for turn in &turns {
         let told = ledger.turns.get(&turn.number).and_then(|told| told.outcome);
-        let never_ran = told.is_none() && turn.state == TurnState::Ended(TurnOutcome::Cancelled);
-        if !never_ran && turn.state != told.map_or(TurnState::Running, TurnState::Ended) {
+        if turn.state != told.map_or(TurnState::Running, TurnState::Ended) {
             return Err(format!(
                 "G9: turn {} is {:?} and its journal says {told:?}",
                 turn.number, turn.state
             ));
         }
+    }
+    for (number, told) in &ledger.turns {
+        bounds::turn(told, state.life, &world.faults).map_err(|how| format!("{how}; turn {number}"))?;
     }
     let processes = state.processes.iter().filter(|((of, _), _)| *of == agent);
     for ((_, run), process) in processes {
@@ -73,7 +70,8 @@ fn of_agent(world: &World, commander: &Commander, agent: AgentId) -> Result<(), 
     if !asked && ledger.turns.values().any(cancelled) {
         return Err("G13: a turn was cancelled, and nobody had asked for it".to_owned());
     }
-    cancels(commander, ledger, &state, agent, &runs)
+    let ended = Ended { faults: &world.faults, state: &state, ledger, agent, runs: &runs };
+    commander.cancels.iter().try_for_each(|ack| ended.check(ack))
 }
 
 /// Each message became one turn at most, and one that nobody cancelled just one.
@@ -159,40 +157,6 @@ fn lines(output: &[u8]) -> Vec<u8> {
         }
     }
     lines
-}
-
-/// After a cancel was accepted, what was open is not begun, and ends cancelled; or there is a reason why not.
-fn cancels(
-    commander: &Commander,
-    ledger: &Ledger,
-    state: &State,
-    agent: AgentId,
-    runs: &BTreeMap<TurnNumber, TurnNumber>,
-) -> Result<(), String> {
-    for ack in &commander.cancels {
-        for number in &ack.open {
-            let turn = ledger.turns.get(number);
-            let outcome = turn.and_then(|turn| turn.outcome);
-            if matches!(outcome, None | Some(TurnOutcome::Cancelled)) {
-                continue;
-            }
-            let code = turn.and_then(|turn| turn.code.as_deref()).unwrap_or_default();
-            let run = runs.get(number).map(|run| (agent, *run));
-            if code != "program_missing" && !run.is_some_and(|run| came_first(state, run, code, ack)) {
-                return Err(format!("G14: turn {number} was cancelled, and is {outcome:?}"));
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Whether something else ended a run before its cancel could: the agent itself, a crash, or a timer.
-fn came_first(state: &State, run: (AgentId, TurnNumber), code: &str, ack: &CancelAck) -> bool {
-    let before = |at: &u64| *at <= ack.acknowledged_ms;
-    let missed = state.missed.get(&run).is_some_and(before);
-    let Some(process) = state.processes.get(&run) else { return missed };
-    let stopped = STOPS.contains(&code) && process.stopped_ms.as_ref().is_some_and(before);
-    missed || stopped || process.ended_by_itself(ack.acknowledged_ms + CANCEL_MS)
 }
 
 /// All that read to the end see the same, and what the journal says.

@@ -151,51 +151,57 @@ impl Faults {
     /// What the swarm draws for a seed: first which faults exist, then how strong they are; so that rare
     /// combinations get whole simulations to themselves.
     pub(crate) fn draw(seed: u64) -> Self {
-        let dice = &mut Dice::of(seed, "swarm");
-        let quirks = match dice.below(4) {
-            0 => Vec::new(),
-            1 => vec![dice.pick(&QUIRKS)],
-            _ => {
-                let share = dice.between(100, 700);
-                QUIRKS.into_iter().filter(|_| dice.chance(share)).collect()
-            }
-        };
-        let crashes = some(dice, 450, 1, 4);
+        // Each from dice of its own: what is added later changes nothing of what a seed has drawn before.
+        let dice = |name: &str| Dice::of(seed, &format!("swarm {name}"));
+        let some = |name, exists, least, most| some(dice(name), exists, least, most);
+        let cuts = [Cut::Lines, Cut::Lines, Cut::Pieces, Cut::Pieces, Cut::EveryByte, Cut::Burst];
         Self {
-            slots: dice.between(1, 3) as usize,
-            readers: dice.between(1, 4) as usize,
-            deeds: dice.between(0, 4),
-            messages: dice.between(1, 3),
-            deltas: dice.pick(&[1, 4, 8, 8, 20]),
-            pace_ms: dice.pick(&[0, 1, 5, 50, 400]),
-            cut: dice.pick(&[Cut::Lines, Cut::Lines, Cut::Pieces, Cut::Pieces, Cut::EveryByte, Cut::Burst]),
-            quirks,
-            quirk: dice.pick(&[150, 400, 800]),
-            store_delay_ms: some(dice, 400, 1, 300),
-            store_error: some(dice, 250, 10, 400),
-            commit_unknown: some(dice, 300, 10, 400),
-            read_error: some(dice, 200, 10, 300),
-            outage_ms: some(dice, 100, 100, 20_000),
-            crashes,
-            crash_within: dice.pick(&[15, 60, 250, 900]),
-            supervisor_dies: some(dice, 250, 200, 1000),
-            graceful: some(dice, 150, 200, 1000),
-            start_error: some(dice, 100, 50, 500),
-            start_delay_ms: some(dice, 150, 10, 9000),
-            spool_error: some(dice, 60, 2, 30),
-            disconnect_ms: some(dice, 500, 5, 3000),
-            slow_ms: some(dice, 350, 10, 2000),
-            cancels: some(dice, 350, 200, 700),
-            deletes: some(dice, 120, 100, 400),
-            bound: some(dice, 60, 300, 800),
-            clock_jump_ms: some(dice, 150, 500, 7_200_000),
-            limits: if dice.chance(600) { tiny_limits() } else { wide_limits() },
+            slots: dice("slots").between(1, 3) as usize,
+            readers: dice("readers").between(1, 4) as usize,
+            deeds: dice("deeds").between(0, 4),
+            messages: dice("messages").between(1, 3),
+            deltas: dice("deltas").pick(&[1, 4, 8, 8, 20]),
+            pace_ms: dice("pace").pick(&[0, 1, 5, 50, 400]),
+            cut: dice("cut").pick(&cuts),
+            quirks: draw_quirks(seed),
+            quirk: dice("quirk").pick(&[150, 400, 800]),
+            store_delay_ms: some("store delay", 400, 1, 300),
+            store_error: some("store error", 250, 10, 400),
+            commit_unknown: some("commit unknown", 300, 10, 400),
+            read_error: some("read error", 200, 10, 300),
+            outage_ms: some("outage", 100, 100, 20_000),
+            crashes: some("crashes", 450, 1, 4),
+            crash_within: dice("crash within").pick(&[15, 60, 250, 900]),
+            supervisor_dies: some("supervisor dies", 250, 200, 1000),
+            graceful: some("graceful", 150, 200, 1000),
+            start_error: some("start error", 100, 50, 500),
+            start_delay_ms: some("start delay", 150, 10, 9000),
+            spool_error: some("spool error", 60, 2, 30),
+            disconnect_ms: some("disconnect", 500, 5, 3000),
+            slow_ms: some("slow", 350, 10, 2000),
+            cancels: some("cancels", 350, 200, 700),
+            deletes: some("deletes", 120, 100, 400),
+            bound: some("bound", 60, 300, 800),
+            clock_jump_ms: some("clock jump", 150, 500, 7_200_000),
+            limits: if dice("limits").chance(600) { tiny_limits() } else { wide_limits() },
         }
     }
 }
 
+/// None, one, or some of them.
+fn draw_quirks(seed: u64) -> Vec<Quirk> {
+    let mut dice = Dice::of(seed, "swarm quirks");
+    let (how, share) = (dice.below(4), dice.between(100, 700));
+    let of = |quirk: &Quirk| Dice::of(seed, &format!("swarm quirk {quirk:?}"));
+    match how {
+        0 => Vec::new(),
+        1 => QUIRKS.into_iter().max_by_key(|quirk| of(quirk).next()).into_iter().collect(),
+        _ => QUIRKS.into_iter().filter(|quirk| of(quirk).chance(share)).collect(),
+    }
+}
+
 /// In `exists` of 1000 simulations something between the two bounds; else 0.
-fn some(dice: &mut Dice, exists: u64, least: u64, most: u64) -> u64 {
+fn some(mut dice: Dice, exists: u64, least: u64, most: u64) -> u64 {
     let strength = dice.between(least, most);
     if dice.chance(exists) { strength } else { 0 }
 }
@@ -212,6 +218,7 @@ pub(crate) fn tiny_limits() -> Limits {
         history_events: 5,
         tail_bytes: 6000,
         tails_bytes: 12_000,
+        command_timeout: Duration::from_secs(1),
         retry_pause: Duration::from_millis(3),
         retry_pause_max: Duration::from_millis(50),
         ..wide_limits()

@@ -30,7 +30,10 @@ pub(crate) struct TurnSoFar {
     pub(crate) prompt: Option<String>,
     pub(crate) outcome: Option<TurnOutcome>,
     pub(crate) code: Option<String>,
+    /// When its first event was saved.
+    pub(crate) began_ms: Option<u64>,
     /// When its result was saved.
+    pub(crate) ended_ms: Option<u64>,
     pub(crate) raw: Vec<Vec<u8>>,
     messages: BTreeMap<MessageOrdinal, MessageSoFar>,
 }
@@ -46,7 +49,7 @@ impl Ledger {
     ///
     /// # Errors
     /// Which promise it breaks.
-    pub(crate) fn add(&mut self, event: &Event) -> Result<(), String> {
+    pub(crate) fn add(&mut self, event: &Event, now: u64) -> Result<(), String> {
         let expected = self.events.len() as u64 + 1;
         if event.sequence.0 != expected {
             return Err(format!("G2: the journal goes on with {} and not with {expected}", event.sequence));
@@ -54,6 +57,8 @@ impl Ledger {
         let turn = self.turns.entry(event.turn).or_default();
         let told =
             turn.add(event).map_err(|how| format!("{how}, at {} of turn {}", event.sequence, event.turn));
+        turn.began_ms.get_or_insert(now);
+        turn.ended_ms = turn.outcome.map(|_| turn.ended_ms.unwrap_or(now));
         let asked = self.asked(&event.body);
         self.events.push(event.clone());
         told.and(asked)

@@ -7,7 +7,8 @@
 //! 2. [`faults`]: what the swarm draws for a seed: which faults exist, and how strong they are;
 //! 3. [`world`]: time, chance, crashes; [`store`], [`runner`], [`process`], [`questions`], [`script`]: what is behind the ports;
 //! 4. [`reader`], [`commander`], [`answerer`], [`view`]: the clients;
-//! 5. [`journal`]: what is checked after each step; [`ends`]: what is checked when everything has come to its end;
+//! 5. [`journal`] and [`bounds`]: what is checked after each step; [`ends`] and [`cancels`]: what is checked when
+//!    everything has come to its end;
 //! 6. [`sweep`]: thousands of fresh seeds, after those that failed once; [`stories`] and [`checklist`]: tests by name;
 //!    [`planted`]: the proof that bugs are found.
 //!
@@ -16,6 +17,8 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test ends where its own tools fail")]
 
 mod answerer;
+mod bounds;
+mod cancels;
 mod checklist;
 mod commander;
 mod dice;

@@ -11,7 +11,9 @@ use crate::questions::{Asked, OpenQuestions};
 
 /// How long after the polite signal the forced one comes, in milliseconds.
 const TERM_GRACE_MS: u64 = 2500;
-const KILL_GRACE_MS: u64 = 7000;
+pub(crate) const KILL_GRACE_MS: u64 = 7000;
+/// How long the supervisor sweeps up what has outlived the agent.
+pub(crate) const SWEEP_MS: u64 = 500;
 pub(crate) const NEVER: u64 = u64::MAX;
 
 const INTERRUPTED: &[u8] = br#"{"type":"result","subtype":"error_during_execution","is_error":true,"terminal_reason":"aborted_streaming","session_id":"s"}
@@ -24,6 +26,18 @@ pub(crate) struct Piece {
     pub(crate) bytes: Vec<u8>,
     /// What is asked with its end.
     pub(crate) asks: Option<Asked>,
+    /// A result of the agent's own is complete with it.
+    pub(crate) closes: bool,
+}
+
+/// Where an agent is when it does nothing any more for ever.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Hang {
+    AfterResult,
+    InMessage,
+    InTool,
+    InLine,
+    Silent,
 }
 
 /// What an agent does when it is asked to stop.
@@ -46,6 +60,7 @@ pub(crate) struct Script {
     /// Processes that outlive the agent, and must be reaped.
     pub(crate) children: u32,
     pub(crate) when_stopped: WhenStopped,
+    pub(crate) hang: Option<Hang>,
     /// How its turns end if nothing gets between; none where it cannot be said.
     pub(crate) outcomes: Option<Vec<TurnOutcome>>,
 }
@@ -59,6 +74,10 @@ pub(crate) struct Process {
     questions: OpenQuestions,
     /// What is to be said of questions at the next end of a line.
     unsaid: Vec<u8>,
+    /// When each result of its own was complete.
+    closes: Vec<u64>,
+    /// When the server has last read something of it, or taken it up.
+    pub(crate) heard_ms: u64,
     pub(crate) stopped_ms: Option<u64>,
     /// It was asked to stop and did so before it would have ended by itself.
     pub(crate) was_cut: bool,
@@ -92,6 +111,8 @@ impl Process {
             printed: 0,
             questions: OpenQuestions::default(),
             unsaid: Vec::new(),
+            closes: Vec::new(),
+            heard_ms: now,
             stopped_ms: None,
             was_cut: false,
             lost: false,
@@ -108,7 +129,7 @@ impl Process {
 
     /// The supervisor sweeps up what has outlived the agent.
     fn gone_ms(&self) -> u64 {
-        let sweep_ms = if 0 < self.script.children && !self.lost { 500 } else { 0 };
+        let sweep_ms = if 0 < self.script.children && !self.lost { SWEEP_MS } else { 0 };
         self.exit_ms.saturating_add(sweep_ms)
     }
 
@@ -134,8 +155,9 @@ impl Process {
     }
 
     fn print(&mut self) {
-        let Piece { at_ms, bytes, asks } = self.script.pieces[self.printed].clone();
+        let Piece { at_ms, bytes, asks, closes } = self.script.pieces[self.printed].clone();
         self.spool.extend_from_slice(&bytes);
+        self.closes.extend(closes.then_some(at_ms));
         self.printed += 1;
         if let Some(asked) = asks {
             self.questions.ask(asked, at_ms);
@@ -180,6 +202,7 @@ impl Process {
         self.advance(now);
         if offset < self.spool.len() {
             let end = self.spool.len().min(offset + most);
+            self.heard_ms = now;
             return Look::Output(Bytes::copy_from_slice(&self.spool[offset..end]));
         }
         let gone = self.gone_ms();
@@ -218,7 +241,7 @@ impl Process {
             let settled =
                 std::mem::take(&mut self.unsaid).into_iter().chain(self.questions.settle_all("cancel"));
             let bytes = std::iter::once(b'\n').chain(settled).chain(INTERRUPTED.iter().copied()).collect();
-            self.script.pieces.push(Piece { at_ms: dies_ms, bytes, asks: None });
+            self.script.pieces.push(Piece { at_ms: dies_ms, bytes, asks: None, closes: false });
         }
         self.changed.notify_waiters();
     }
@@ -231,12 +254,22 @@ impl Process {
         self.script.pieces.truncate(self.printed);
     }
 
-    /// Whether it ended without being made to, and before then; or had given its result: that one decides.
-    pub(crate) fn ended_by_itself(&self, before_ms: u64) -> bool {
-        let says = |words: &[u8]| self.spool.windows(words.len()).any(|window| window == words);
-        let result = says(br#""type":"result","subtype":"success""#)
-            || says(br#""type":"result","subtype":"error_during_execution","is_error":true,"session_id""#);
-        self.unread || result || (!self.was_cut && self.exit_ms <= before_ms)
+    /// Whether the turn that is the `index`-th of its run ended without being made to, and before then: by its own
+    /// result, or with its process.
+    pub(crate) fn ended_by_itself(&self, index: usize, before_ms: u64) -> bool {
+        let closed = self.closes.get(index).is_some_and(|at| *at <= before_ms);
+        self.unread || closed || (!self.was_cut && self.exit_ms <= before_ms)
+    }
+
+    /// Whether it had been asked to stop before, for whatever else, and was gone at that time: what it said last of a turn
+    /// stood in its output then, though the turn was not known to have ended.
+    pub(crate) fn was_gone(&self, at_ms: u64) -> bool {
+        self.exit_ms <= at_ms && self.stopped_ms.is_some_and(|stopped| stopped < at_ms)
+    }
+
+    /// Where it hangs, if all that it does is done.
+    pub(crate) fn hangs(&self) -> Option<Hang> {
+        self.script.hang.filter(|_| self.printed == self.script.pieces.len())
     }
 
     /// All that it has printed; to be asked when it is gone.

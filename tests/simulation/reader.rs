@@ -7,6 +7,7 @@ use tokenrail_domain::{AgentId, Sequence};
 use tokenrail_presentation::agent_frames;
 use tokio::time::sleep;
 
+use crate::bounds;
 use crate::dice::Dice;
 use crate::simulation::LIFE_MAX;
 use crate::view::View;
@@ -15,15 +16,23 @@ use crate::world::World;
 /// How long a client waits before it comes again.
 const AGAIN_MS: u64 = 40;
 const POLLS: u64 = 12;
+/// How often, per mille, a reader comes with a cursor that is none.
+const WRONG: u64 = 100;
+/// So far ahead of the newest event no journal gets while it is asked.
+const AHEAD: u64 = 1_000_000;
 
 /// A client that reads. What it has on its screen outlives connections and servers.
 #[expect(clippy::struct_excessive_bools, reason = "facts that have nothing to do with each other")]
 pub(crate) struct Reader {
     pub(crate) slot: usize,
     pub(crate) view: View,
+    /// It is not there before.
+    pub(crate) from_ms: u64,
     pub(crate) slow_ms: u64,
     pub(crate) disconnect_ms: u64,
     pub(crate) dice: Dice,
+    /// Chance for cursors that are none.
+    wrong: Dice,
     pub(crate) done: bool,
     /// Its agent is gone for good.
     pub(crate) gone: bool,
@@ -50,9 +59,11 @@ impl Reader {
         Self {
             slot: number % faults.slots,
             view: View::default(),
+            from_ms: 0,
             slow_ms: if slow { faults.slow_ms } else { 0 },
             disconnect_ms: faults.disconnect_ms,
             dice,
+            wrong: Dice::of(world.seed, &format!("wrong cursors {number}")),
             done: false,
             gone: false,
             came_ms: Vec::new(),
@@ -64,6 +75,8 @@ impl Reader {
 
     /// Reads until nothing more can come, or the server ends.
     pub(crate) async fn read(&mut self, service: &AgentService, world: &World, agents: &Agents) {
+        let wait = self.from_ms.saturating_sub(world.now_ms());
+        sleep(Duration::from_millis(wait)).await;
         while !self.done {
             let Some(agent) = agents.get(self.slot) else {
                 if world.calm.is_cancelled() {
@@ -73,6 +86,9 @@ impl Reader {
                 continue;
             };
             let calm = world.calm.is_cancelled();
+            if self.wrong.chance(WRONG) {
+                self.ask_wrongly(service, world, agent).await;
+            }
             let cut = match self.dice.below(10) {
                 0..8 if self.only_refresh => self.refresh(service, world, agent).await,
                 0..2 if !self.only_live => self.poll(service, world, agent).await,
@@ -111,14 +127,16 @@ impl Reader {
                 world.reach("a reader was disconnected");
                 Cut::Again
             }
-            cut = self.listen(&mut follower, world, agent) => cut,
+            cut = self.listen(&mut follower, since, world, agent) => cut,
         }
     }
 
-    async fn listen(&mut self, follower: &mut Follower, world: &World, agent: AgentId) -> Cut {
+    async fn listen(&mut self, follower: &mut Follower, since: u64, world: &World, agent: AgentId) -> Cut {
+        let mut last = since;
         loop {
             match follower.next().await {
                 Ok(Next::Page(page)) => {
+                    world.check(go_on(&mut last, page.events()));
                     self.take(world, agent, &page);
                     if 0 < self.slow_ms && !world.calm.is_cancelled() {
                         sleep(Duration::from_millis(self.dice.below(self.slow_ms))).await;
@@ -149,10 +167,32 @@ impl Reader {
 
     fn take(&mut self, world: &World, agent: AgentId, page: &Page) {
         let now = world.now_ms();
+        world.check(bounds::page(page.batch.events().len(), &world.faults.limits));
         world.check(shown(world, agent, page));
         for event in page.events() {
             world.check(self.view.live(event));
             self.came_ms.push((event.sequence.0, now));
+        }
+    }
+
+    /// Comes with a cursor that the journal has not reached, as after a backup was restored: it is refused, and never
+    /// given nothing, which would look like the end.
+    async fn ask_wrongly(&mut self, service: &AgentService, world: &World, agent: AgentId) {
+        let before = world.disk.saved_agent(agent).map_or(0, |agent| agent.head.0);
+        let ahead = Sequence(before + AHEAD);
+        let told = match self.wrong.below(3) {
+            0 => service.follow(agent, Some(ahead), true).await.err(),
+            1 => service.events(agent, ahead, None).await.err(),
+            _ => service.messages(agent, ahead, None).await.err(),
+        };
+        let after = world.disk.saved_agent(agent).map_or(u64::MAX, |agent| agent.head.0);
+        match told {
+            None => world.fail(format!("G5: a cursor at {ahead} was taken, and the newest event is {after}")),
+            Some(Refusal::CursorAhead { head }) if !(before..=after).contains(&head.0) => {
+                world.fail(format!("G5: the head was told to be {head}, and is {before} to {after}"));
+            }
+            Some(Refusal::CursorAhead { .. }) => world.reach("a cursor ahead was refused"),
+            Some(_) => {}
         }
     }
 
@@ -172,6 +212,7 @@ impl Reader {
                 match service.events(agent, since, None).await {
                     Ok((events, _)) => {
                         world.check(is_on_disk(world, agent, &events));
+                        world.check(go_on(&mut { since.0 }, &events));
                         let live = events.iter().try_for_each(|event| self.view.live(event));
                         world.check(live);
                     }
@@ -203,6 +244,18 @@ impl Reader {
         }
         Cut::Again
     }
+}
+
+/// Within one connection each event comes once, and after the one before it: the client has nothing to drop.
+fn go_on(last: &mut u64, events: &[tokenrail_domain::Event]) -> Result<(), String> {
+    for event in events {
+        let number = event.sequence.0;
+        if number != *last + 1 {
+            return Err(format!("G2: after {last} came {number}, on one connection"));
+        }
+        *last = number;
+    }
+    Ok(())
 }
 
 /// The agents that were launched, by slot.

@@ -11,12 +11,13 @@ use tokenrail_ports::{
 };
 use tokenrail_runner::{FramerLimits, LineFramer};
 
+use crate::bounds;
 use crate::faults::Cut;
 use crate::process::{Look, NEVER, Process};
 use crate::script::Author;
 use crate::world::World;
 
-const OUTPUT_LINES: usize = 8;
+pub(crate) const OUTPUT_LINES: usize = 8;
 pub(crate) const FRAMER: FramerLimits = FramerLimits { line_bytes: 4096, head_bytes: 64 };
 
 /// Starts simulated agents.
@@ -81,7 +82,11 @@ impl IAgentRunner for SimRunner {
     async fn adopt(&self, order: &TurnOrder, _committed: u64) -> Result<Adoption, RunnerError> {
         self.0.step("adopt").await;
         let key = (order.agent, order.turn);
-        if self.0.lock().processes.contains_key(&key) {
+        let mut state = self.0.lock();
+        let now = state.now_ms();
+        let process = state.processes.get_mut(&key).map(|process| process.heard_ms = now);
+        drop(state);
+        if process.is_some() {
             self.0.reach("an agent was adopted");
             Ok(Adoption::Run(self.open(key)))
         } else {
@@ -191,9 +196,15 @@ impl IAgentRun for SimRun {
         self.stopped = true;
         let mut state = self.world.lock();
         let now = state.now_ms();
+        let mut checked = Ok(());
         if let Some(process) = state.processes.get_mut(&self.key) {
+            if process.stopped_ms.is_none() {
+                checked = bounds::stopped(process, self.key, now, &self.world.faults);
+            }
             process.stop(now);
         }
+        drop(state);
+        self.world.check(checked);
         Ok(())
     }
 

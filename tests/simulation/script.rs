@@ -5,7 +5,7 @@ use tokenrail_ports::TurnOrder;
 
 use crate::dice::Dice;
 use crate::faults::{Cut, Faults, Quirk};
-use crate::process::{NEVER, Piece, Script, WhenStopped};
+use crate::process::{Hang, NEVER, Piece, Script, WhenStopped};
 use crate::questions::Asked;
 
 /// What a delta may say: the inside of a JSON string.
@@ -27,6 +27,7 @@ pub(crate) struct Author<'a> {
     outcomes: Vec<TurnOutcome>,
     /// Nothing can be said about how it ends.
     open_end: bool,
+    hang: Option<Hang>,
     words: u64,
     /// The turn by which its questions are named, and how many there were.
     turn: u32,
@@ -35,8 +36,9 @@ pub(crate) struct Author<'a> {
 
 impl<'a> Author<'a> {
     pub(crate) fn new(faults: &'a Faults, seed: u64, order: &TurnOrder) -> Self {
-        let mut dice = Dice::of(seed, &order.prompt);
-        let quirks = faults.quirks.iter().copied().filter(|_| dice.chance(faults.quirk)).collect();
+        let dice = Dice::of(seed, &order.prompt);
+        let has = |quirk: &Quirk| Dice::of(seed, &format!("{} {quirk:?}", order.prompt)).chance(faults.quirk);
+        let quirks = faults.quirks.iter().copied().filter(has).collect();
         Self {
             faults,
             dice,
@@ -46,6 +48,7 @@ impl<'a> Author<'a> {
             results: 0,
             outcomes: Vec::new(),
             open_end: false,
+            hang: None,
             words: 0,
             turn: order.turn.0,
             questions: 0,
@@ -67,6 +70,15 @@ impl<'a> Author<'a> {
         }
         let hangs = self.is(Quirk::HangAfterResult) || self.now == NEVER;
         let exit_ms = if hangs { NEVER } else { self.now.saturating_add(self.dice.below(20)) };
+        if hangs && self.hang.is_none() {
+            let closed = self.pieces.last().is_some_and(|piece| piece.closes);
+            self.hang = Some(if closed { Hang::AfterResult } else { Hang::Silent });
+        }
+        let whole = self.pieces.last().is_none_or(|piece| piece.bytes.ends_with(b"\n"));
+        if self.is(Quirk::NoLastLineEnd) || !whole {
+            // Its last line is never read, whatever it says, and nothing can be said after it.
+            self.hang = self.hang.map(|_| Hang::InLine);
+        }
         let failed = self.outcomes.last() != Some(&TurnOutcome::Completed);
         if self.outcomes.is_empty() {
             self.outcomes.push(TurnOutcome::Failed);
@@ -85,6 +97,7 @@ impl<'a> Author<'a> {
             exit_code: i32::from(failed && self.dice.chance(500)),
             children: if self.is(Quirk::Children) { 2 } else { 0 },
             when_stopped,
+            hang: self.hang,
             outcomes: (!self.open_end && !hangs).then_some(self.outcomes),
             pieces: self.pieces,
         }
@@ -144,6 +157,9 @@ impl<'a> Author<'a> {
             }
             if said == deltas / 2 && self.is(Quirk::HangInMessage) {
                 (self.now, self.open_end) = (NEVER, true);
+                // Nothing is open before its first delta, nor after it has been taken back.
+                let open = 0 < said && !(said == 1 && self.is(Quirk::Retry));
+                self.hang = Some(if open { Hang::InMessage } else { Hang::Silent });
                 return;
             }
             let word = self.word();
@@ -177,7 +193,7 @@ impl<'a> Author<'a> {
         self.event(r#"{"type":"content_block_stop","index":0}"#);
         self.event(r#"{"type":"message_stop"}"#);
         if self.is(Quirk::HangInTool) {
-            (self.now, self.open_end) = (NEVER, true);
+            (self.now, self.open_end, self.hang) = (NEVER, true, Some(Hang::InTool));
             return;
         }
         // A tool may be silent for longer than an agent.
@@ -242,6 +258,9 @@ impl<'a> Author<'a> {
             } else {
                 r#"{"type":"result","subtype":"success","is_error":false,"result":"done","session_id":"s"}"#
             });
+            if let Some(last) = self.pieces.last_mut() {
+                last.closes = true;
+            }
             self.results += 1;
             self.outcomes.push(if error { TurnOutcome::Failed } else { TurnOutcome::Completed });
         }
@@ -273,7 +292,7 @@ impl<'a> Author<'a> {
         if self.now == NEVER {
             return;
         }
-        self.pieces.push(Piece { at_ms: self.now, bytes: bytes.to_vec(), asks: None });
+        self.pieces.push(Piece { at_ms: self.now, bytes: bytes.to_vec(), asks: None, closes: false });
         self.now += self.dice.below(self.faults.pace_ms + 1);
     }
 
@@ -294,13 +313,14 @@ impl<'a> Author<'a> {
                     .collect();
             }
             Cut::Pieces | Cut::EveryByte => {
-                for Piece { at_ms, bytes, asks } in pieces {
+                for Piece { at_ms, bytes, asks, closes } in pieces {
                     let mut rest = &bytes[..];
                     while !rest.is_empty() {
                         let most = if self.faults.cut == Cut::EveryByte { 1 } else { rest.len() as u64 };
                         let (piece, after) = rest.split_at(self.dice.between(1, most) as usize);
                         let asks = asks.clone().filter(|_| after.is_empty());
-                        self.pieces.push(Piece { at_ms, bytes: piece.to_vec(), asks });
+                        let (bytes, closes) = (piece.to_vec(), closes && after.is_empty());
+                        self.pieces.push(Piece { at_ms, bytes, asks, closes });
                         rest = after;
                     }
                 }

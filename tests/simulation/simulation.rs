@@ -23,8 +23,8 @@ use crate::runner::SimRunner;
 use crate::store::SimStore;
 use crate::world::World;
 
-/// In virtual time; more than all bounds of the application together.
-pub(crate) const LIFE_MAX: Duration = Duration::from_hours(48);
+/// In virtual time; more than all turns of an agent may take, one after the other.
+pub(crate) const LIFE_MAX: Duration = Duration::from_hours(3);
 const SHUTDOWN: Duration = Duration::from_mins(1);
 /// After so many lives nobody stops the server any more: commands may take longer than the time between two stops.
 const STOPPED_LIVES: u32 = 12;
@@ -129,15 +129,18 @@ fn one_life(cast: &mut Cast) -> LifeEnd {
     let end = runtime.block_on(async {
         world.begin_life();
         let service = AgentService::new(outside(&world), world.faults.limits, Handle::current());
+        *world.service() = Some(service.clone());
         let end = tokio::select! {
             biased;
             () = world.halt.notified() => LifeEnd::Halted,
             end = timeout(LIFE_MAX, play(cast, &service)) => end.unwrap_or_else(|_| {
-                world.fail(format!("liveness: not at its end after two days; {}", ends::unfinished(&world)));
+                world.fail(format!("liveness: not at its end after three hours; {}", ends::unfinished(&world)));
                 LifeEnd::Halted
             }),
         };
         world.end_life();
+        // It holds the world.
+        *world.service() = None;
         end
     });
     drop(runtime);

@@ -9,6 +9,7 @@ use tokenrail_ports::{
     Recalled, StoreError, TurnFilter,
 };
 
+use crate::bounds;
 use crate::world::World;
 
 /// A store that hesitates, fails, and does not always know whether it has failed.
@@ -70,8 +71,14 @@ impl IJournal for SimStore {
     async fn append(&self, append: Append) -> Result<(), StoreError> {
         let (agent, events) = (append.agent, Arc::clone(&append.events));
         let first = events.first().map_or(0, |event| event.sequence.0);
-        let done = self.write("append", self.0.disk.append(append)).await;
-        self.0.sync(agent);
+        self.0.check(bounds::pending(&append, &self.0.faults.limits));
+        let save = async {
+            let saved = self.0.disk.append(append).await;
+            // What is true now, and not what has become of it when the server hears of it.
+            self.0.sync(agent);
+            saved
+        };
+        let done = self.write("append", save).await;
         let mut state = self.0.lock();
         state.note("appended", first, u64::from(done.is_ok()));
         let now = state.now_ms();
@@ -89,6 +96,7 @@ impl IJournal for SimStore {
         after: Sequence,
         limit: PageLimit,
     ) -> Result<Vec<Event>, StoreError> {
+        self.0.check(bounds::read(limit, &self.0.faults.limits));
         SimStore::read(self, "read", self.0.disk.read(agent, after, limit)).await
     }
 
@@ -98,6 +106,7 @@ impl IJournal for SimStore {
         after: Sequence,
         limit: PageLimit,
     ) -> Result<MessagePage, StoreError> {
+        self.0.check(bounds::read(limit, &self.0.faults.limits));
         SimStore::read(self, "messages", self.0.disk.messages(agent, after, limit)).await
     }
 

@@ -1,10 +1,17 @@
 //! Streaming under faults, by name: the happy path, delays, cancels, slow clients, tools; and the risks of streaming.
 
-use tokenrail_domain::{EventBody, TurnOutcome};
+use std::sync::atomic::Ordering;
+
+use tokenrail_domain::{Event, EventBody, TurnOutcome};
 
 use crate::commander::{Commander, Deed};
 use crate::faults::{Cut, Faults, Quirk};
 use crate::simulation::{Cast, Report, simulate_with};
+use crate::world::EPOCH_MS;
+
+/// So many seeds of the swarm are crashed at each of their steps, of those that have about so many.
+const SWEPT_SEEDS: usize = 10;
+const SWEPT_STEPS: std::ops::Range<u64> = 60..250;
 
 /// Each story is told so many times, with another seed each.
 const TIMES: u64 = 12;
@@ -121,29 +128,57 @@ fn test_dst_streaming_cancellation() {
 
 #[test]
 fn test_dst_streaming_backpressure() {
-    let faults = Faults { readers: 2, messages: 1, deltas: 10, pace_ms: 1, ..Faults::none() };
+    let faults = Faults { readers: 2, messages: 2, deltas: 40, pace_ms: 30, ..Faults::none() };
+    // Nobody is slow any more when nobody has anything to do.
+    let deeds = [Deed::Launch, Deed::Wait(300_000)];
     let slow = |cast: &mut Cast| {
+        plan(cast, &deeds);
         for (reader, slow_ms) in cast.readers.iter_mut().zip([0, 2000]) {
             (reader.slow_ms, reader.only_live) = (slow_ms, true);
         }
     };
+    let with_slow = std::cell::RefCell::new(Vec::new());
     tell(&faults, slow, |cast, report| {
         completed(cast, report);
-        // The slow one delays neither the agent nor the other one: what comes is shown within the same millisecond.
-        let state = cast.world.lock();
-        let agent = cast.agents.get(0).unwrap();
-        for event in &state.ledgers[&agent].events {
-            let came = cast.readers[0].came_ms.iter().find(|(number, _)| *number == event.sequence.0);
-            let (_, came_ms) = came.expect("nothing is lost");
-            let saved_ms = (event.at.0 - crate::world::EPOCH_MS) as u64;
-            // Readers look for their agent every 40 milliseconds until it is there.
-            assert!(
-                *came_ms <= saved_ms.max(400) + 100,
-                "{} was saved at {saved_ms} and came at {came_ms}",
-                event.sequence
-            );
-        }
+        let saved = saved_ms(cast);
+        let came = |reader: usize| first_times(&cast.readers[reader].came_ms);
+        // A reader looks for its agent every 40 milliseconds. From then on, what is saved comes in the same one.
+        let (_, there_ms) = came(0)[0];
+        let expected: Vec<_> = saved.iter().map(|(number, at)| (*number, (*at).max(there_ms))).collect();
+        assert_eq!(came(0), expected, "the slow one does not delay the other one");
+        let late = came(1).iter().zip(&saved).filter(|((_, came), (_, saved))| saved + 100 < *came).count();
+        assert!(saved.len() == came(1).len() && 0 < late, "the slow one is slow, and loses nothing");
+        with_slow.borrow_mut().push(saved);
     });
+    let alone = std::cell::RefCell::new(Vec::new());
+    tell(
+        &Faults { readers: 0, ..faults },
+        |cast| plan(cast, &deeds),
+        |cast, _| alone.borrow_mut().push(saved_ms(cast)),
+    );
+    assert_eq!(with_slow, alone, "it does not delay the agent: each event is as old as without any reader");
+}
+
+/// When each event came first: a reader that has come to the end may look at some of it again.
+fn first_times(came_ms: &[(u64, u64)]) -> Vec<(u64, u64)> {
+    let mut last = 0;
+    let mut first = Vec::new();
+    for (number, at) in came_ms {
+        if last < *number {
+            last = *number;
+            first.push((*number, *at));
+        }
+    }
+    first
+}
+
+/// When each event of the first agent was recorded. In these stories nothing delays the store, so it was also saved
+/// then.
+pub(crate) fn saved_ms(cast: &Cast) -> Vec<(u64, u64)> {
+    let state = cast.world.lock();
+    let events = &state.ledgers[&cast.agents.get(0).expect("it was launched")].events;
+    let at = |event: &Event| (event.sequence.0, (event.at.0 - EPOCH_MS) as u64);
+    events.iter().map(at).collect()
 }
 
 #[test]
@@ -237,7 +272,45 @@ fn a_crash_at_any_step_loses_nothing() {
     for step in 1..=whole.steps {
         let report = play(Some(step));
         assert_eq!(report.violation, None, "a crash at step {step} of {}", whole.steps);
+        assert_eq!(report.lives, 2, "the server crashed at step {step}");
     }
+}
+
+#[test]
+fn a_crash_at_any_step_of_a_seed_with_faults_breaks_no_promise() {
+    let play = |seed: u64, crash_at: u64| {
+        let cast = Cast::new(seed, Faults::draw(seed), false);
+        cast.world.lock().crash_next = Some(crash_at);
+        simulate_with(cast).1
+    };
+    let seeds = (0..).map(|seed| (seed, steps_of_first_life(seed)));
+    let seeds: Vec<_> = seeds.filter(|(_, steps)| SWEPT_STEPS.contains(steps)).take(SWEPT_SEEDS).collect();
+    let points: Vec<(u64, u64)> =
+        seeds.iter().flat_map(|(seed, steps)| (1..=*steps).map(move |step| (*seed, step))).collect();
+    let next = std::sync::atomic::AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(2, usize::from) {
+            scope.spawn(|| {
+                while let Some(&(seed, step)) = points.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let report = play(seed, step);
+                    assert_eq!(report.violation, None, "seed {seed}: a crash at step {step}");
+                    assert!(1 < report.lives, "seed {seed}: the server crashed at step {step}");
+                }
+            });
+        }
+    });
+}
+
+/// How many steps the first life of a seed takes if it does not crash; none where the seed has hardly any fault.
+fn steps_of_first_life(seed: u64) -> u64 {
+    let faults = Faults::draw(seed);
+    let troubles = [faults.store_error, faults.commit_unknown, faults.cancels, faults.disconnect_ms];
+    if troubles.iter().filter(|trouble| **trouble != 0).count() < 2 || faults.graceful != 0 {
+        return 0;
+    }
+    let cast = Cast::new(seed, faults, false);
+    cast.world.lock().crash_next = Some(u64::MAX);
+    simulate_with(cast).1.steps
 }
 
 #[test]

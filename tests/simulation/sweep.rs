@@ -21,14 +21,17 @@ const SEED_TIME_MAX: Duration = Duration::from_mins(2);
 const TWICE: u64 = 50;
 
 /// What must have happened in as many seeds: a fault that never strikes is not tested.
-const RARE: [&str; 17] = [
+const RARE: [&str; 20] = [
     "a command was given again",
     "a commit failed and was done",
     "a commit failed and was not done",
     "a crash",
     "a reader was disconnected",
+    "a queued turn was cancelled",
     "a reader was told of the shutdown",
+    "a cursor ahead was refused",
     "a question of before a crash was answered",
+    "a running turn was cancelled",
     "a supervisor died with the server",
     "an agent could not be started",
     "an agent was adopted",

@@ -5,13 +5,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokenrail_domain::{AgentId, Timestamp, TurnNumber};
+use tokenrail_application::AgentService;
+use tokenrail_domain::{AgentId, Event, EventBody, Timestamp, TurnNumber, TurnOutcome};
 use tokenrail_ports::testing::MemoryStore;
 use tokenrail_ports::{IClock, IRandom};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::bounds;
 use crate::dice::Dice;
 use crate::faults::Faults;
 use crate::journal::Ledger;
@@ -29,8 +31,12 @@ pub(crate) struct World {
     pub(crate) disk: MemoryStore,
     /// Rung when the server crashes, or a promise is broken.
     pub(crate) halt: Notify,
+    /// Rung when the end of a turn is saved.
+    pub(crate) ended: Notify,
     /// Fires when faults and commands are over.
     pub(crate) calm: CancellationToken,
+    /// The server, while it lives.
+    pub(crate) service: Mutex<Option<AgentService>>,
     state: Mutex<State>,
 }
 
@@ -54,6 +60,8 @@ pub(crate) struct State {
     pub(crate) crash_at: Option<u64>,
     /// Where the next life crashes, whatever the swarm says.
     pub(crate) crash_next: Option<u64>,
+    /// Somebody has said where this life crashes: it does so also when it is calm.
+    crash_wanted: bool,
     pub(crate) crashed: bool,
     pub(crate) crashes_left: u64,
     jump_ms: i64,
@@ -87,6 +95,7 @@ impl World {
             steps: 0,
             crash_at: None,
             crash_next: None,
+            crash_wanted: false,
             crashed: false,
             crashes_left: faults.crashes,
             jump_ms: 0,
@@ -99,13 +108,19 @@ impl World {
             faults,
             disk: MemoryStore::new(seed),
             halt: Notify::new(),
+            ended: Notify::new(),
             calm: CancellationToken::new(),
+            service: Mutex::new(None),
             state: Mutex::new(state),
         })
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn service(&self) -> MutexGuard<'_, Option<AgentService>> {
+        self.service.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The server starts, or starts again.
@@ -118,7 +133,8 @@ impl World {
         let within = self.faults.crash_within;
         let doomed = 0 < state.crashes_left && !self.calm.is_cancelled();
         state.crash_at = doomed.then(|| 1 + state.dice.below(within));
-        state.crash_at = state.crash_next.take().or(state.crash_at);
+        let wanted = state.crash_next.take();
+        (state.crash_at, state.crash_wanted) = (wanted.or(state.crash_at), wanted.is_some());
         let life = u64::from(state.life);
         state.note("life", life, 0);
     }
@@ -144,6 +160,8 @@ impl World {
 
     /// One step of the server at a port: here it may crash, and here others may go first.
     pub(crate) async fn step(&self, what: &'static str) {
+        let held = self.service().as_ref().map(|service| bounds::memory(service, &self.faults));
+        self.check(held.unwrap_or(Ok(())));
         let pause = self.take_step(what);
         match pause {
             Pause::Nothing => return,
@@ -168,7 +186,7 @@ impl World {
         state.steps += 1;
         let steps = state.steps;
         state.note(what, steps, 0);
-        if state.crash_at == Some(steps) && !self.calm.is_cancelled() {
+        if state.crash_at == Some(steps) && (state.crash_wanted || !self.calm.is_cancelled()) {
             state.crashed = true;
             self.halt.notify_one();
             return Pause::Forever;
@@ -256,11 +274,41 @@ impl World {
     /// The ledger of an agent, with all that the disk has.
     pub(crate) fn sync(&self, agent: AgentId) {
         let mut state = self.lock();
+        let now = state.now_ms();
         let ledger = state.ledgers.entry(agent).or_default();
         let saved = self.disk.saved_after(agent, ledger.events.len());
-        let checked = saved.iter().try_for_each(|event| ledger.add(event));
+        let checked = saved.iter().try_for_each(|event| ledger.add(event, now));
+        let checked =
+            checked.and_then(|()| saved.iter().try_for_each(|event| self.is_reaped(&state, agent, event)));
         drop(state);
+        if saved.iter().any(|event| matches!(event.body, EventBody::TurnResult(_))) {
+            self.ended.notify_waiters();
+        }
         self.check(checked);
+    }
+
+    /// At the moment when it is saved that a turn was cancelled, none of its processes is left.
+    fn is_reaped(&self, state: &State, agent: AgentId, event: &Event) -> Result<(), String> {
+        let cancelled =
+            matches!(&event.body, EventBody::TurnResult(result) if result.outcome == TurnOutcome::Cancelled);
+        if !cancelled {
+            return Ok(());
+        }
+        let turns = self.disk.saved_turns(agent);
+        let Some(run) = turns.iter().find(|turn| turn.number == event.turn).map(|turn| turn.run) else {
+            return Ok(());
+        };
+        if turns.iter().any(|turn| turn.run == run && event.turn < turn.number) {
+            // The agent has ended this turn by itself and begun another one, at whose end the same is asked.
+            return Ok(());
+        }
+        let process = state.processes.get(&(agent, run));
+        match process.filter(|process| process.is_alive(state.now_ms()) && !process.unread) {
+            Some(_) => {
+                Err(format!("G14: turn {} is told to be cancelled, and its processes live", event.turn))
+            }
+            None => Ok(()),
+        }
     }
 }
 

@@ -49,14 +49,24 @@ impl AgentTask {
         loop {
             self.tail.abandoned.notified().await;
             tokio::time::sleep(self.core.limits.disconnect_grace).await;
-            if self.tail.followers() == 0 {
-                let _queue = self.control.queue.lock().await;
-                let cancelled = self.core.outside.agents.cancel(self.agent, self.core.now()).await;
-                if let Err(error) = cancelled {
-                    tracing::warn!(agent = %self.agent, error = &error as &dyn std::error::Error, "queued turns stay");
-                }
-                self.control.cancel();
-                self.control.poke();
+            self.cancel_abandoned().await;
+        }
+    }
+
+    /// Cancels what runs and what waits, unless somebody follows it again. Nobody else would try again.
+    async fn cancel_abandoned(&self) {
+        let mut pause = self.core.limits.retry_pause;
+        while self.tail.followers() == 0 {
+            let queue = self.control.queue.lock().await;
+            let cancelled = self.core.outside.agents.cancel(self.agent, self.core.now()).await;
+            self.control.cancel();
+            self.control.poke();
+            drop(queue);
+            let Err(error) = cancelled else { return };
+            tracing::warn!(agent = %self.agent, error = &error as &dyn std::error::Error, "queued turns stay");
+            match self.core.pause(pause).await {
+                Some(longer) if error.is_transient() => pause = longer,
+                _ => return,
             }
         }
     }
@@ -113,6 +123,8 @@ impl AgentTask {
 
     async fn first_open_turn(&self) -> Result<Option<Turn>, SaveError> {
         let turns = self.patiently(|| self.core.outside.agents.open_turns(self.agent)).await?;
+        #[cfg(planted_bugs)]
+        let turns = crate::planted::without_stops(turns);
         Ok(turns.into_iter().next())
     }
 

@@ -217,7 +217,7 @@ impl AgentService {
         let turn = new_turn(id, content, now);
         let control = self.core.control(id);
         let queue = match &control {
-            Some(control) => Some(control.queue.lock().await),
+            Some(control) => Some(self.core.queue(control).await?),
             None => None,
         };
         let accepted = self.core.outside.agents.enqueue(turn, self.core.limits.queued_turns, key).await;

@@ -1,7 +1,7 @@
 //! What the use cases and the tasks share.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -44,6 +44,8 @@ pub(crate) struct Core {
     pub(crate) compaction: Notify,
     /// Rung when an agent's task has ended.
     pub(crate) retired: Notify,
+    /// The last write of an agent has failed because the disk is full.
+    disk_full: AtomicBool,
     /// Sorted: a stop reaches the agents in the same order in each run of a simulation.
     controls: Mutex<BTreeMap<AgentId, Arc<Control>>>,
 }
@@ -60,6 +62,9 @@ pub(crate) struct Control {
     current: Mutex<Option<Current>>,
     pokes: AtomicUsize,
 }
+
+/// Whoever holds it is the only one who takes turns from an agent's queue, or puts them into it.
+pub(crate) type QueueGuard<'a> = tokio::sync::MutexGuard<'a, ()>;
 
 /// How many answers to questions of one agent may be on their way to its task.
 const ANSWERS: usize = 16;
@@ -133,6 +138,7 @@ impl Core {
             waiting: AtomicUsize::new(0),
             compaction: Notify::new(),
             retired: Notify::new(),
+            disk_full: AtomicBool::new(false),
             controls: Mutex::default(),
         }
     }
@@ -144,6 +150,23 @@ impl Core {
     /// The control of an agent's task, whether it runs or not.
     pub(crate) fn control(&self, agent: AgentId) -> Option<Arc<Control>> {
         self.controls.lock().unwrap_or_else(PoisonError::into_inner).get(&agent).cloned()
+    }
+
+    /// Waits for an agent's queue on behalf of a client. Its task may hold it while it saves, which it tries for as
+    /// long as the store is out of order: a client is told of that instead of waiting for its end.
+    ///
+    /// # Errors
+    /// [`StoreError::Full`], [`StoreError::Busy`]: nothing was done.
+    pub(crate) async fn queue<'a>(&self, control: &'a Control) -> Result<QueueGuard<'a>, StoreError> {
+        #[cfg(planted_bugs)]
+        if is_planted(Bug::CommandsWaitForTheStore) {
+            return Ok(control.queue.lock().await);
+        }
+        match tokio::time::timeout(self.limits.command_timeout, control.queue.lock()).await {
+            Ok(queue) => Ok(queue),
+            Err(_) if self.disk_full.load(Ordering::Relaxed) => Err(StoreError::Full),
+            Err(_) => Err(StoreError::Busy),
+        }
     }
 
     /// Makes sure that an agent's task looks at its queue, and that readers wait for it. Gives the control of a
@@ -204,6 +227,7 @@ impl Core {
         loop {
             let error = match self.outside.journal.append(append.clone()).await {
                 Ok(()) => {
+                    self.disk_full.store(false, Ordering::Relaxed);
                     for part in append.parts() {
                         Counters::add(&self.counters.events_saved, part.events.len() as u64);
                         Counters::add(&self.counters.batches_saved, 1);
@@ -212,7 +236,10 @@ impl Core {
                 }
                 Err(error) if error.is_transient() => error,
                 Err(error) => {
-                    Counters::add(&self.counters.invariant_violations, 1);
+                    // A purge does not wait for ever: then there is nothing left that this could contradict.
+                    if !matches!(error, StoreError::UnknownAgent(_)) {
+                        Counters::add(&self.counters.invariant_violations, 1);
+                    }
                     return Err(SaveError::Refused(error));
                 }
             };
@@ -220,6 +247,7 @@ impl Core {
             if crate::planted::after_error(&mut append, &error) {
                 return Ok(append);
             }
+            self.disk_full.store(matches!(error, StoreError::Full), Ordering::Relaxed);
             Counters::add(&self.counters.write_retries, 1);
             tracing::warn!(agent = %append.agent, error = &error as &dyn std::error::Error, "write failed, trying again");
             pause = self.pause(pause).await.ok_or(SaveError::Closing)?;

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use tokenrail_domain::{AgentId, Event, Sequence};
+#[cfg(planted_bugs)]
+use tokenrail_ports::planted::{Bug, is_planted};
 use tokenrail_ports::{IJournal, PageLimit, StoreError};
 use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
@@ -32,8 +34,12 @@ struct Stretches {
 impl History {
     pub(crate) fn new(core: &Core, agent: AgentId, tail: Arc<Tail>) -> Self {
         let journal = Arc::clone(&core.outside.journal);
+        let limit = core.limits.history();
+        #[cfg(planted_bugs)]
+        let limit =
+            if is_planted(Bug::PagesUnbounded) { PageLimit { events: usize::MAX, ..limit } } else { limit };
         Self {
-            stretches: Stretches { agent, journal, limit: core.limits.history(), tail },
+            stretches: Stretches { agent, journal, limit, tail },
             ahead: Sequence::START,
             tracker: core.tracker.clone(),
             runtime: core.runtime.clone(),

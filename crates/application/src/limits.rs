@@ -27,6 +27,8 @@ pub struct Limits {
     pub stop_timeout: Duration,
     /// How long a client that answers a question waits to be told that the agent has taken the answer.
     pub answer_timeout: Duration,
+    /// How long a command to an agent waits while something of that agent is being saved.
+    pub command_timeout: Duration,
     /// Events that may wait for their commit, per agent; output beyond them waits in the spool.
     pub pending_events: usize,
     /// Bytes of them.
@@ -54,6 +56,8 @@ pub struct Limits {
     pub history_events: usize,
     /// Bytes of them, about.
     pub history_bytes: usize,
+    /// How often it is looked whether readers were told of all that is committed.
+    pub look_again: Duration,
     /// Bytes of what was said in earlier turns that an agent is told with the next, where it must be told.
     pub model_history_bytes: usize,
     /// Agents of one listing.
@@ -75,6 +79,7 @@ impl Default for Limits {
             disconnect_grace: Duration::from_secs(2),
             stop_timeout: Duration::from_secs(30),
             answer_timeout: Duration::from_secs(10),
+            command_timeout: Duration::from_secs(5),
             pending_events: 4096,
             pending_bytes: 1 << 20,
             message_bytes: 64 << 20,
@@ -89,6 +94,7 @@ impl Default for Limits {
             idempotency_age: Duration::from_hours(24),
             history_events: 4096,
             history_bytes: 4 << 20,
+            look_again: Duration::from_secs(15),
             model_history_bytes: 256 << 10,
             list_agents: 500,
             imports: 2,

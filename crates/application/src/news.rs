@@ -1,10 +1,17 @@
 //! What happens to agents as a whole, for every client: low in rate, and no history.
 
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use bytes::Bytes;
 use tokenrail_domain::{Agent, AgentId, AgentStatus, Timestamp};
-use tokio::sync::broadcast;
+use tokio::sync::watch;
 
 /// How many news a slow client may be behind before it is told to load the list of agents again.
 const NEWS_KEPT: usize = 1024;
+
+/// How many bytes of them, about: an agent has its first prompt with it.
+const NEWS_BYTES: usize = 8 << 20;
 
 /// Something that happened to an agent as a whole.
 #[derive(Debug, Clone)]
@@ -14,21 +21,219 @@ pub enum News {
     Deleted { agent: AgentId, at: Timestamp },
 }
 
-/// Where news are told.
+/// News as they are kept, shared by all readers.
 #[derive(Debug)]
-pub(crate) struct NewsDesk(broadcast::Sender<News>);
+pub struct Item {
+    pub news: News,
+    rendering: OnceLock<Bytes>,
+}
+
+impl Item {
+    /// What clients are sent: written by the first reader that asks, for all of them.
+    pub fn rendering(&self, render: impl FnOnce(&News) -> Bytes) -> Bytes {
+        self.rendering.get_or_init(|| render(&self.news)).clone()
+    }
+
+    fn bytes(&self) -> usize {
+        // With it is what it is rendered to.
+        let text = match &self.news {
+            News::Created { agent, .. } => 2 * agent.prompt.len(),
+            News::Updated { .. } | News::Deleted { .. } => 0,
+        };
+        size_of::<Self>() + size_of::<Agent>() + text
+    }
+}
+
+/// Where news are told. A reader is a cursor here too: what one has not read costs nothing that is not kept anyway.
+#[derive(Debug)]
+pub(crate) struct NewsDesk {
+    board: Arc<Mutex<Board>>,
+    /// How many there have been.
+    told: watch::Sender<u64>,
+}
+
+/// The newest news.
+#[derive(Debug, Default)]
+struct Board {
+    /// The number of the oldest that is kept; the first of all is 0.
+    first: u64,
+    items: VecDeque<Arc<Item>>,
+    bytes: usize,
+}
 
 impl NewsDesk {
     pub(crate) fn new() -> Self {
-        Self(broadcast::Sender::new(NEWS_KEPT))
+        Self { board: Arc::default(), told: watch::Sender::new(0) }
     }
 
     pub(crate) fn tell(&self, news: News) {
-        // Nobody listening is no error.
-        let _ = self.0.send(news);
+        let mut board = self.board.lock().unwrap_or_else(PoisonError::into_inner);
+        board.push(Item { news, rendering: OnceLock::new() });
+        self.told.send_replace(board.end());
     }
 
-    pub(crate) fn subscribe(&self) -> broadcast::Receiver<News> {
-        self.0.subscribe()
+    pub(crate) fn subscribe(&self) -> NewsReader {
+        let told = self.told.subscribe();
+        let next = *told.borrow();
+        NewsReader { board: Arc::clone(&self.board), told, next }
+    }
+}
+
+impl Board {
+    fn end(&self) -> u64 {
+        self.first + self.items.len() as u64
+    }
+
+    fn push(&mut self, item: Item) {
+        self.bytes += item.bytes();
+        self.items.push_back(Arc::new(item));
+        // The newest stays, whatever its size: who reads in time misses nothing.
+        while NEWS_KEPT < self.items.len() || NEWS_BYTES < self.bytes && 1 < self.items.len() {
+            let Some(oldest) = self.items.pop_front() else { break };
+            self.bytes -= oldest.bytes();
+            self.first += 1;
+        }
+    }
+}
+
+/// A reader of the news, from when it was made.
+#[derive(Debug)]
+pub struct NewsReader {
+    board: Arc<Mutex<Board>>,
+    told: watch::Receiver<u64>,
+    next: u64,
+}
+
+/// News that were missed: they are kept no longer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NewsMissed;
+
+impl NewsReader {
+    /// Waits for the next news; none when the service has gone. May be dropped at any await.
+    ///
+    /// # Errors
+    /// [`NewsMissed`] where some were not read in time; the oldest that is kept comes next.
+    pub async fn next(&mut self) -> Option<Result<Arc<Item>, NewsMissed>> {
+        loop {
+            // Before the board is looked at: what comes later wakes.
+            self.told.borrow_and_update();
+            if let Some(read) = self.read() {
+                return Some(read);
+            }
+            self.told.changed().await.ok()?;
+        }
+    }
+
+    fn read(&mut self) -> Option<Result<Arc<Item>, NewsMissed>> {
+        let board = self.board.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(place) = self.next.checked_sub(board.first) else {
+            self.next = board.first;
+            return Some(Err(NewsMissed));
+        };
+        let item = board.items.get(usize::try_from(place).ok()?)?;
+        self.next += 1;
+        Some(Ok(Arc::clone(item)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    fn deleted(number: i64) -> News {
+        News::Deleted { agent: AgentId::new(Timestamp(number), [0; 10]), at: Timestamp(number) }
+    }
+
+    fn created(prompt_bytes: usize) -> News {
+        let (agent, _) = tokenrail_ports::testing::samples::launch(1);
+        let agent = Agent { prompt: "x".repeat(prompt_bytes), ..agent };
+        News::Created { agent: Box::new(agent), at: Timestamp(0) }
+    }
+
+    /// When the news that are there happened; -1 for some that were missed.
+    fn heard(reader: &mut NewsReader) -> Vec<i64> {
+        let next = || match reader.next().now_or_never()?? {
+            Ok(item) => match item.news {
+                News::Deleted { at, .. } | News::Created { at, .. } | News::Updated { at, .. } => Some(at.0),
+            },
+            Err(NewsMissed) => Some(-1),
+        };
+        std::iter::from_fn(next).collect()
+    }
+
+    #[test]
+    fn each_reader_hears_what_comes_after_it_once_and_in_order() {
+        let desk = NewsDesk::new();
+        desk.tell(deleted(1));
+        let mut first = desk.subscribe();
+        desk.tell(deleted(2));
+        let mut second = desk.subscribe();
+        desk.tell(deleted(3));
+        assert_eq!((heard(&mut first), heard(&mut second)), (vec![2, 3], vec![3]));
+        desk.tell(deleted(4));
+        assert_eq!((heard(&mut first), heard(&mut second)), (vec![4], vec![4]));
+    }
+
+    #[test]
+    fn whoever_is_too_far_behind_is_told_so_once_and_goes_on_with_the_oldest() {
+        let desk = NewsDesk::new();
+        let mut reader = desk.subscribe();
+        (0..NEWS_KEPT as i64 + 5).for_each(|number| desk.tell(deleted(number)));
+        let heard = heard(&mut reader);
+        assert_eq!((heard.len(), heard[0], heard[1]), (NEWS_KEPT + 1, -1, 5));
+    }
+
+    #[test]
+    fn long_prompts_are_not_kept_for_whoever_does_not_read() {
+        let desk = NewsDesk::new();
+        let mut reader = desk.subscribe();
+        let mut in_time = desk.subscribe();
+        for _ in 0..100 {
+            desk.tell(created(1 << 20));
+            assert_eq!(heard(&mut in_time).len(), 1);
+        }
+        assert!(desk.board.lock().unwrap().bytes <= NEWS_BYTES);
+        assert!(heard(&mut reader).len() < 10);
+        // One that is larger than all that may be kept is told nevertheless.
+        desk.tell(created(2 * NEWS_BYTES));
+        assert_eq!(heard(&mut in_time), [0]);
+        desk.tell(deleted(7));
+        assert_eq!(heard(&mut in_time), [7]);
+        assert!(desk.board.lock().unwrap().bytes <= NEWS_BYTES);
+    }
+
+    #[test]
+    fn news_are_written_once_for_all_readers() {
+        let desk = NewsDesk::new();
+        let mut readers = [desk.subscribe(), desk.subscribe()];
+        desk.tell(deleted(1));
+        let mut written = 0;
+        for reader in &mut readers {
+            let item = reader.next().now_or_never().unwrap().unwrap().unwrap();
+            item.rendering(|_| {
+                written += 1;
+                Bytes::from_static(b"frame")
+            });
+        }
+        assert_eq!(written, 1);
+    }
+
+    #[tokio::test]
+    async fn a_reader_that_waits_is_woken_and_ends_with_the_desk() {
+        let desk = NewsDesk::new();
+        let mut reader = desk.subscribe();
+        let waiting = async {
+            let first = reader.next().await;
+            (first.is_some(), reader.next().await.is_none())
+        };
+        let telling = async {
+            tokio::task::yield_now().await;
+            desk.tell(deleted(1));
+            tokio::task::yield_now().await;
+            drop(desk);
+        };
+        assert_eq!(tokio::join!(waiting, telling).0, (true, true));
     }
 }

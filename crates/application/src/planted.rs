@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tokenrail_domain::{Event, Sequence, Timestamp};
+use tokenrail_domain::{Event, Sequence, Timestamp, Turn, TurnState};
 use tokenrail_ports::planted::{Bug, is_planted};
 use tokenrail_ports::{Append, StoreError};
 
@@ -15,6 +15,13 @@ pub(crate) fn after_error(append: &mut Append, error: &StoreError) -> bool {
         change(append, |event| event.at = Timestamp(event.at.0 + 1));
     }
     is_planted(Bug::UnknownTakenForSaved) && matches!(error, StoreError::OutcomeUnknown(_))
+}
+
+/// Forgets that turns were cancelled while they waited.
+pub(crate) fn without_stops(mut turns: Vec<Turn>) -> Vec<Turn> {
+    let waiting = turns.iter_mut().filter(|turn| turn.state == TurnState::Queued);
+    waiting.filter(|_| is_planted(Bug::QueuedTurnStartsAfterCancel)).for_each(|turn| turn.stop = None);
+    turns
 }
 
 fn change(append: &mut Append, change: impl Fn(&mut Event)) {

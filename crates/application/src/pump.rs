@@ -74,6 +74,8 @@ impl Pump {
     pub(crate) fn new(start: PumpStart) -> Self {
         let PumpStart { core, control, tail, recorder, run, turn, heard, ran_ms } = start;
         let Heard { cancel, answers } = heard;
+        #[cfg(planted_bugs)]
+        let cancel = if is_planted(Bug::CancelIgnored) { CancellationToken::new() } else { cancel };
         let now = Instant::now();
         let ran = std::time::Duration::from_millis(ran_ms).min(core.limits.turn_timeout);
         Self {
@@ -293,6 +295,10 @@ impl Pump {
 
     fn has_room(&self) -> bool {
         let limits = &self.core.limits;
+        #[cfg(planted_bugs)]
+        if is_planted(Bug::PendingUnbounded) {
+            return true;
+        }
         self.recorder.pending_events() < limits.pending_events
             && self.recorder.pending_bytes() < limits.pending_bytes
     }

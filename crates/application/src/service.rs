@@ -12,7 +12,6 @@ use tokenrail_domain::{Agent, AgentId, Event, Sequence, Timestamp, TurnState};
 use tokenrail_ports::planted::{Bug, is_planted};
 use tokenrail_ports::{Abilities, AgentFilter, MessagePage, PageLimit, Probe};
 use tokio::runtime::Handle;
-use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 
 use crate::compactor::compact;
@@ -20,7 +19,8 @@ use crate::core::Core;
 use crate::error::Refusal;
 use crate::follow::Follower;
 use crate::limits::Limits;
-use crate::news::News;
+use crate::lookout::look_out;
+use crate::news::NewsReader;
 use crate::outside::{AgentType, Outside};
 use crate::stats::{Counters, Stats};
 
@@ -50,6 +50,7 @@ impl AgentService {
     pub fn new(outside: Outside, limits: Limits, runtime: Handle) -> Self {
         let core = Arc::new(Core::new(outside, &limits, runtime));
         core.tracker.spawn_on(compact(Arc::clone(&core)), &core.runtime);
+        core.tracker.spawn_on(look_out(Arc::clone(&core)), &core.runtime);
         Self { core }
     }
 
@@ -191,6 +192,8 @@ impl AgentService {
         tail.raise(agent.head);
         let head = tail.bell().head;
         let cursor = since.unwrap_or(head);
+        #[cfg(planted_bugs)]
+        let cursor = if is_planted(Bug::AheadIsNothing) { cursor.min(head) } else { cursor };
         if head < cursor {
             return Err(Refusal::CursorAhead { head });
         }
@@ -212,7 +215,7 @@ impl AgentService {
     }
 
     /// News of all agents from now on.
-    pub fn news(&self) -> broadcast::Receiver<News> {
+    pub fn news(&self) -> NewsReader {
         self.core.news.subscribe()
     }
 
@@ -273,6 +276,8 @@ impl AgentService {
 
     async fn check_cursor(&self, id: AgentId, since: Sequence) -> Result<Sequence, Refusal> {
         let head = self.get(id).await?.head;
+        #[cfg(planted_bugs)]
+        let since = if is_planted(Bug::AheadIsNothing) { since.min(head) } else { since };
         if head < since { Err(Refusal::CursorAhead { head }) } else { Ok(head) }
     }
 

@@ -7,6 +7,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use bytes::Bytes;
 use tokenrail_domain::{AgentId, Event, Sequence};
+#[cfg(planted_bugs)]
+use tokenrail_ports::planted::{Bug, is_planted};
 use tokio::sync::{Notify, watch};
 
 /// How many renderings of a batch are kept: one for each [`RenderingKey`].
@@ -111,6 +113,8 @@ pub(crate) struct Tail {
     followers: AtomicUsize,
     /// Rung when the last follower has left.
     pub(crate) abandoned: Notify,
+    /// Rung when nothing runs or waits any more. Beside the bell, because that wakes those who wait in any order.
+    idle: Notify,
     budget: Arc<Budget>,
 }
 
@@ -133,6 +137,11 @@ impl Tail {
                 ring.push_back(Arc::new(batch));
             }
             let mut total: usize = ring.iter().map(|batch| batch.bytes).sum();
+            #[cfg(planted_bugs)]
+            if is_planted(Bug::TailsUnbounded) {
+                drop(ring);
+                return self.raise(head);
+            }
             while self.budget.per_tail < total
                 || self.budget.of_all < self.budget.used.load(Ordering::Relaxed)
             {
@@ -155,6 +164,9 @@ impl Tail {
 
     pub(crate) fn set_active(&self, active: bool) {
         self.bell.send_if_modified(|bell| std::mem::replace(&mut bell.active, active) != active);
+        if !active {
+            self.idle.notify_waiters();
+        }
     }
 
     pub(crate) fn set_gone(&self) {
@@ -162,6 +174,19 @@ impl Tail {
             bell.gone = true;
             bell.active = false;
         });
+        self.idle.notify_waiters();
+    }
+
+    /// Waits until nothing runs or waits. Those who wait go on in the order in which they came, so that a simulation
+    /// with the same seed goes the same way.
+    pub(crate) async fn until_idle(&self) {
+        loop {
+            let idle = self.idle.notified();
+            if !self.bell().active {
+                return;
+            }
+            idle.await;
+        }
     }
 
     pub(crate) fn bell(&self) -> Bell {
@@ -266,6 +291,7 @@ impl Tails {
             fetching: Arc::default(),
             followers: AtomicUsize::new(0),
             abandoned: Notify::new(),
+            idle: Notify::new(),
             budget: Arc::clone(&self.budget),
         });
         tails.insert(agent, Arc::downgrade(&tail));
@@ -275,6 +301,17 @@ impl Tails {
     /// The tail of an agent, where somebody holds it.
     pub(crate) fn get(&self, agent: AgentId) -> Option<Arc<Tail>> {
         self.tails.lock().unwrap_or_else(PoisonError::into_inner).get(&agent).and_then(Weak::upgrade)
+    }
+
+    /// The agents that somebody follows.
+    pub(crate) fn followed(&self) -> Vec<AgentId> {
+        let tails = self.tails.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_followed = |tail: &Weak<Tail>| tail.upgrade().is_some_and(|tail| 0 < tail.followers());
+        let held = tails.iter().filter(|(_, tail)| is_followed(tail));
+        let mut followed: Vec<_> = held.map(|(agent, _)| *agent).collect();
+        // In the same order in each run of a simulation.
+        followed.sort_unstable();
+        followed
     }
 
     pub(crate) fn bytes(&self) -> usize {

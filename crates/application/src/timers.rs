@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use tokenrail_domain::{AgentError, ErrorClass};
 use tokenrail_ports::Activity;
+#[cfg(planted_bugs)]
+use tokenrail_ports::planted::{Bug, is_planted};
 use tokio::time::{Instant, sleep_until};
 
 use crate::limits::Limits;
@@ -50,6 +52,10 @@ pub(crate) fn next_deadline(watched: &Watched, limits: &Limits) -> Option<(Insta
 
 /// A bound of so many years that no clock can tell its end is never reached.
 fn after(begin: Instant, bound: Duration, expired: Expired) -> Option<(Instant, Expired)> {
+    #[cfg(planted_bugs)]
+    let times = if is_planted(Bug::GraceTimesTen) && expired != Expired::Turn { 10 } else { 1 };
+    #[cfg(planted_bugs)]
+    let bound = bound.saturating_mul(times);
     begin.checked_add(bound).map(|at| (at, expired))
 }
 

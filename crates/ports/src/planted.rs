@@ -29,10 +29,18 @@ pub enum Bug {
     QuestionsNotReadAgain,
     AnswersAfterStop,
     AnswerOfAnother,
+    QueuedTurnStartsAfterCancel,
+    CancelIgnored,
+    CommandsWaitForTheStore,
+    PendingUnbounded,
+    TailsUnbounded,
+    PagesUnbounded,
+    GraceTimesTen,
+    AheadIsNothing,
 }
 
 impl Bug {
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 31] = [
         Self::AnnounceBeforeCommit,
         Self::SnapshotBeforeSubscribe,
         Self::SequenceBurntOnError,
@@ -56,6 +64,14 @@ impl Bug {
         Self::QuestionsNotReadAgain,
         Self::AnswersAfterStop,
         Self::AnswerOfAnother,
+        Self::QueuedTurnStartsAfterCancel,
+        Self::CancelIgnored,
+        Self::CommandsWaitForTheStore,
+        Self::PendingUnbounded,
+        Self::TailsUnbounded,
+        Self::PagesUnbounded,
+        Self::GraceTimesTen,
+        Self::AheadIsNothing,
     ];
 }
 

@@ -212,6 +212,7 @@ pub(crate) fn limits(limits: &LimitsConfig) -> Limits {
         result_grace: Duration::from_secs(limits.result_grace_s),
         disconnect_grace: Duration::from_secs(limits.disconnect_grace_s),
         answer_timeout: Duration::from_secs(limits.answer_timeout_s),
+        command_timeout: Duration::from_secs(limits.command_timeout_s),
         stop_timeout: Duration::from_secs(limits.shutdown_timeout_s),
         pending_events: limits.pending_events,
         pending_bytes: limits.pending_bytes,

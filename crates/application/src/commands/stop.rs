@@ -31,23 +31,34 @@ impl AgentService {
         self.undisturbed(async move { service.do_cancel_turn(id, turn).await }).await
     }
 
-    /// As [`AgentService::cancel_turn`], without waiting: for where nobody is left who could wait.
+    /// As [`AgentService::cancel_turn`], without waiting: for where nobody is left who could wait, or ask again.
     pub fn cancel_turn_in_background(&self, id: AgentId, turn: TurnNumber) {
         let service = self.clone();
-        let cancel = async move {
-            if let Err(error) = service.do_cancel_turn(id, turn).await {
-                let error = &error as &dyn std::error::Error;
-                tracing::warn!(agent = %id, error, "an agent runs on without its client");
-            }
-        };
+        let cancel = async move { service.cancel_turn_patiently(id, turn).await };
         self.core.tracker.spawn_on(cancel, &self.core.runtime);
+    }
+
+    /// Tries for as long as the store is out of order. Also where it is not known whether the cancel was saved: the
+    /// task of the turn has not been told of it then.
+    async fn cancel_turn_patiently(&self, id: AgentId, turn: TurnNumber) {
+        let mut pause = self.core.limits.retry_pause;
+        while let Err(refusal) = self.do_cancel_turn(id, turn).await {
+            let again = matches!(&refusal, Refusal::Store(error) if error.is_transient());
+            tracing::warn!(
+                agent = %id, again, error = &refusal as &dyn std::error::Error, "an agent runs on without its client"
+            );
+            match self.core.pause(pause).await {
+                Some(longer) if again => pause = longer,
+                _ => return,
+            }
+        }
     }
 
     async fn do_cancel_turn(&self, id: AgentId, number: TurnNumber) -> Result<(), Refusal> {
         let agent = self.get(id).await?;
         let control = self.core.control(id);
         let _queue = match &control {
-            Some(control) => Some(control.queue.lock().await),
+            Some(control) => Some(self.core.queue(control).await?),
             None => None,
         };
         let agents = &self.core.outside.agents;
@@ -131,7 +142,7 @@ impl AgentService {
     ) -> Result<bool, Refusal> {
         let control = self.core.control(agent.id);
         let _queue = match &control {
-            Some(control) => Some(control.queue.lock().await),
+            Some(control) => Some(self.core.queue(control).await?),
             None => None,
         };
         let something = save().await?;
@@ -147,9 +158,7 @@ impl AgentService {
     /// Waits until nothing of an agent runs, but not for ever. False where the server goes down meanwhile.
     async fn until_stopped(&self, id: AgentId) -> bool {
         let Some(tail) = self.core.tails.get(id) else { return true };
-        let mut bell = tail.subscribe();
-        let stopped = bell.wait_for(|bell| !bell.active);
-        if tokio::time::timeout(self.core.limits.stop_timeout, stopped).await.is_err() {
+        if tokio::time::timeout(self.core.limits.stop_timeout, tail.until_idle()).await.is_err() {
             tracing::warn!(agent = %id, "deleted while its processes are still being stopped");
         }
         // A task that ends because of the shutdown leaves its agent running.

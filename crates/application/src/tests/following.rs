@@ -1,11 +1,14 @@
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokenrail_domain::{Event, EventBody, Sequence};
+use tokenrail_ports::testing::samples::{Scribe, launch};
 use tokenrail_ports::testing::{MemoryStore, ScriptedRunner, Step};
+use tokenrail_ports::{IAgentRepository as _, IJournal as _};
 use tokio::sync::Notify;
 
 use super::harness::{Harness, assert_dense, harness, harness_with, tiny_limits, words};
-use crate::{Launch, Next, StreamEnd};
+use crate::{Launch, Limits, Next, StreamEnd};
 
 fn chatter(words: usize) -> Vec<Step> {
     let mut steps: Vec<_> = (0..words).map(|n| Step::line(format!("say w{n}"))).collect();
@@ -148,4 +151,16 @@ async fn only_who_asks_for_it_is_cancelled_by_a_disconnect() {
     tokio::time::sleep(std::time::Duration::from_secs(5)).await;
     gate.notify_one();
     assert_eq!(words(&h.watch(free).await).last().unwrap(), "result completed -");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_committed_without_a_ring_is_told_within_two_looks() {
+    let h = harness(ScriptedRunner::new([]));
+    let (agent, turn) = launch(1);
+    h.store.create(agent.clone(), turn.clone(), None).await.unwrap();
+    let (_, mut follower) = h.service.follow(agent.id, None, true).await.unwrap();
+    h.store.append(Scribe::new(&agent).start(&turn)).await.unwrap();
+    let told = tokio::time::timeout(Limits::default().look_again * 2, follower.next()).await;
+    assert!(matches!(&told, Ok(Ok(Next::Page(page))) if page.events().len() == 1), "{told:?}");
+    assert!(h.service.shutdown(false, Duration::from_secs(1)).await);
 }

@@ -33,6 +33,8 @@ struct State {
     faults: VecDeque<AppendFault>,
     healthy: bool,
     answer_lost: bool,
+    /// How many more cancels fail before they do anything.
+    cancels_refused: u32,
     /// How many more appends are taken; none where there is no end to it.
     appends_left: Option<u32>,
     /// The state of the xorshift generator behind the hesitations; never 0.
@@ -68,6 +70,7 @@ impl MemoryStore {
                 faults: VecDeque::new(),
                 healthy: true,
                 answer_lost: false,
+                cancels_refused: 0,
                 appends_left: None,
                 chance,
             }),
@@ -87,6 +90,11 @@ impl MemoryStore {
     /// Makes the next command that changes an agent or its turns succeed, and tell that its outcome is unknown.
     pub fn lose_next_answer(&self) {
         self.lock().answer_lost = true;
+    }
+
+    /// Makes the next cancels of an agent fail, so many of them, as where the store is busy.
+    pub fn refuse_cancels(&self, times: u32) {
+        self.lock().cancels_refused = times;
     }
 
     fn answered<T>(&self, answer: Result<T, StoreError>) -> Result<T, StoreError> {

@@ -164,7 +164,7 @@ async fn the_server_tells_about_itself() {
         types,
         json!([{"type": "script", "runner": "process", "format": "script", "default": false, "available": true,
             "can": {"deltas": true, "resume": false, "interrupt": false, "permissions": false},
-            "program": "/bin/script", "version": "1.0"}])
+            "program": "/bin/script", "version": "1.0", "unsetKeys": ["SCRIPT_API_KEY"]}])
     );
     let probe =
         |uri: &'static str| harness.call_raw(TestRequest::get().uri(uri).insert_header(("host", HOST)));

@@ -207,7 +207,12 @@ impl IAgentRunner for ScriptRunner {
     }
 
     async fn probe(&self) -> Probe {
-        Probe { program: Some("/bin/script".into()), version: Some("1.0".into()), problem: None }
+        Probe {
+            program: Some("/bin/script".into()),
+            version: Some("1.0".into()),
+            problem: None,
+            unset_keys: vec!["SCRIPT_API_KEY".into()],
+        }
     }
 }
 

@@ -230,6 +230,9 @@ async fn a_conversation_is_an_agent_of_its_own() {
     let second = begin().await;
     assert_ne!(second["id"], first["id"], "each conversation has its own history");
     assert_eq!(harness.get(&path).await.json(), first);
+    let of_agent = async |more: &str| harness.get(&format!("/v1/conversations?agent_id={id}{more}")).await;
+    assert_eq!(of_agent("").await.json(), json!([first]));
+    assert_eq!(of_agent("&limit=true").await.status, 422, "as for all agents");
     assert_eq!(harness.get(&format!("{path}/messages")).await.json().as_array().unwrap().len(), 2);
     let default = format!(r#"{{"input":"say c","agent_id":"{id}"}}"#);
     assert_eq!(text(&frames(&harness.post("/v1/conversations/default/messages", &default).await)), "c");

@@ -26,6 +26,10 @@ pub(super) fn because_of(error: &ProtocolError) -> Option<(u16, &'static str)> {
     match error {
         ProtocolError::Overflow => Some((close_code::TOO_LARGE, "payload too large")),
         ProtocolError::Io(error) if error.kind() == io::ErrorKind::InvalidData => Some(invalid_data(error)),
+        // So the reader of messages says that their fragments are too much together; no socket fails so.
+        ProtocolError::Io(error) if error.kind() == io::ErrorKind::Other => {
+            Some((close_code::TOO_LARGE, "payload too large"))
+        }
         ProtocolError::Io(_) => None,
         _ => Some((close_code::PROTOCOL_ERROR, "protocol error")),
     }

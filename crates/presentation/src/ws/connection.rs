@@ -1,13 +1,14 @@
 //! One WebSocket connection: what the client says in, frames out.
 
+use std::sync::Arc;
+
 use actix_http::ws::ProtocolError;
 use actix_web::body::BoxBody;
 use actix_ws::{AggregatedMessage, AggregatedMessageStream, MessageStream};
 use bytes::Bytes;
 use serde::Serialize;
-use tokenrail_application::{News, PermissionAnswer, StreamEnd};
+use tokenrail_application::{News, NewsItem, NewsMissed, NewsReader, PermissionAnswer, StreamEnd};
 use tokenrail_domain::{AgentId, Timestamp};
-use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::time::{Instant, Interval};
 use tokio_util::sync::CancellationToken;
 
@@ -34,7 +35,7 @@ pub(crate) struct Connection {
     subscriptions: Subscriptions,
     /// Answers to questions that are on their way to agents.
     answers: Answers,
-    news: broadcast::Receiver<News>,
+    news: NewsReader,
     closing: CancellationToken,
     heartbeat: Interval,
     ping: Interval,
@@ -59,7 +60,7 @@ enum Wake {
     Ping,
     Heartbeat,
     OutDue,
-    News(Result<News, RecvError>),
+    News(Option<Result<Arc<NewsItem>, NewsMissed>>),
     Told(Told),
     Answered(Answered),
 }
@@ -147,7 +148,7 @@ impl Connection {
             _ = ping.tick() => Wake::Ping,
             _ = heartbeat.tick() => Wake::Heartbeat,
             () = deadline(out.due()) => Wake::OutDue,
-            news = news.recv() => Wake::News(news),
+            news = news.next() => Wake::News(news),
             Some(answered) = answers.next() => Wake::Answered(answered),
             told = subscriptions.next(), if !full => Wake::Told(told),
         }
@@ -254,32 +255,28 @@ impl Connection {
     }
 
     fn deleted(&mut self, agent: AgentId, at: Timestamp) {
-        let deleted = AgentDeleted { agent_id: agent.into(), timestamp: IsoTime(at) };
-        self.send_at("agent:deleted", deleted, at);
+        self.out.push(news_frame(&News::Deleted { agent, at }));
     }
 
-    fn news(&mut self, news: Result<News, RecvError>) {
+    fn news(&mut self, news: Option<Result<Arc<NewsItem>, NewsMissed>>) {
         match news {
-            Ok(News::Created { agent, at }) => {
-                let created = AgentCreated { agent: AgentDto::from(&*agent), timestamp: IsoTime(at) };
-                self.send_at("agent:created", created, at);
-            }
-            Ok(News::Updated { agent, status, at }) => {
-                let (agent_id, status) = (agent.into(), status.as_str());
-                self.send_at("agent:updated", AgentUpdated { agent_id, status, timestamp: IsoTime(at) }, at);
-            }
-            Ok(News::Deleted { agent, at }) => {
-                if !self.subscriptions.deleted(agent, at) {
-                    self.deleted(agent, at);
+            Some(Ok(item)) => {
+                // Of an agent that is followed that is told last.
+                let told_later = match item.news {
+                    News::Deleted { agent, at } => self.subscriptions.deleted(agent, at),
+                    News::Created { .. } | News::Updated { .. } => false,
+                };
+                if !told_later {
+                    self.out.push(item.rendering(news_frame));
                 }
             }
-            Err(RecvError::Lagged(_)) => {
+            Some(Err(NewsMissed)) => {
                 let problem =
                     Problem::new(Code::NewsLagged, "news were missed: load the list of agents again");
                 self.problem(&problem, None);
             }
             // The desk of the news lives as long as the service, which is closing then.
-            Err(RecvError::Closed) => self.close_with(close_code::SHUTTING_DOWN, "shutting down"),
+            None => self.close_with(close_code::SHUTTING_DOWN, "shutting down"),
         }
     }
 
@@ -302,12 +299,7 @@ impl Connection {
     }
 
     fn send<P: Serialize>(&mut self, kind: &'static str, payload: P) {
-        self.send_at(kind, payload, self.api.service().now());
-    }
-
-    fn send_at<P: Serialize>(&mut self, kind: &'static str, payload: P, at: Timestamp) {
-        let envelope = Envelope { kind, payload, timestamp: at.0, session_id: None };
-        self.out.push(frames::json(&envelope));
+        self.out.push(envelope(kind, payload, self.api.service().now()));
     }
 
     fn close_with(&mut self, code: u16, reason: &str) {
@@ -319,4 +311,25 @@ impl Connection {
         self.out.control(frame);
         self.closed = true;
     }
+}
+
+fn news_frame(news: &News) -> Bytes {
+    match news {
+        News::Created { agent, at } => {
+            let created = AgentCreated { agent: AgentDto::from(&**agent), timestamp: IsoTime(*at) };
+            envelope("agent:created", created, *at)
+        }
+        News::Updated { agent, status, at } => {
+            let (agent_id, status) = ((*agent).into(), status.as_str());
+            envelope("agent:updated", AgentUpdated { agent_id, status, timestamp: IsoTime(*at) }, *at)
+        }
+        News::Deleted { agent, at } => {
+            let deleted = AgentDeleted { agent_id: (*agent).into(), timestamp: IsoTime(*at) };
+            envelope("agent:deleted", deleted, *at)
+        }
+    }
+}
+
+fn envelope<P: Serialize>(kind: &'static str, payload: P, at: Timestamp) -> Bytes {
+    frames::json(&Envelope { kind, payload, timestamp: at.0, session_id: None })
 }

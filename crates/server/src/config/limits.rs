@@ -93,6 +93,8 @@ limits! {
     spawn_timeout_s: u64 = 10,
     /// How long a client that answers a question waits to be told that the agent has taken the answer.
     answer_timeout_s: u64 = 10,
+    /// How long a command to an agent waits while something of that agent is being saved; then 503 `store_busy`.
+    command_timeout_s: u64 = 5,
     /// How long an agent with `cancelOnDisconnect` runs on without a follower.
     disconnect_grace_s: u64 = 2,
     /// How long the start of an answer of an upstream may take.

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use tokenrail_domain::{Agent, AgentId, Sequence, StopReason, Timestamp, Turn, TurnNumber};
 
 use super::shelf::{self, Shelf};
-use super::{MemoryStore, UsedKey};
+use super::{MemoryStore, State, UsedKey};
 use crate::{
     AgentFilter, Created, Enqueued, IAgentRepository, Idempotency, Recalled, StoreError, TurnFilter,
 };
@@ -95,7 +95,14 @@ impl IAgentRepository for MemoryStore {
     }
 
     async fn cancel(&self, agent: AgentId, at: Timestamp) -> Result<u32, StoreError> {
-        self.answered(self.act(|state| state.shelf_mut(agent).map(|shelf| shelf.cancel(at))).await)
+        let cancel = |state: &mut State| {
+            if let Some(left) = state.cancels_refused.checked_sub(1) {
+                state.cancels_refused = left;
+                return Err(StoreError::Busy);
+            }
+            state.shelf_mut(agent).map(|shelf| shelf.cancel(at))
+        };
+        self.answered(self.act(cancel).await)
     }
 
     async fn stop_turn(
@@ -104,7 +111,9 @@ impl IAgentRepository for MemoryStore {
         turn: TurnNumber,
         reason: StopReason,
     ) -> Result<(), StoreError> {
-        self.act(|state| state.shelf_mut(agent).map(|shelf| shelf.stop_turn(turn, reason))).await
+        self.answered(
+            self.act(|state| state.shelf_mut(agent).map(|shelf| shelf.stop_turn(turn, reason))).await,
+        )
     }
 
     async fn delete(&self, id: AgentId, at: Timestamp, purge: bool) -> Result<bool, StoreError> {

@@ -5,7 +5,7 @@ use tokenrail_application::Launch;
 use tokenrail_domain::{Sequence, TurnNumber, TurnState};
 
 use super::agents::{known, list};
-use super::answer::{answer, body, conversation_id, run as find_run};
+use super::answer::{Range, answer, body, conversation_id, run as find_run};
 use super::messages::{cancelled, said};
 use super::stream::{Wanted, open};
 use crate::api::Api;
@@ -26,7 +26,10 @@ pub(crate) async fn conversations(api: web::Data<Api>, request: HttpRequest) -> 
     let listed = async {
         let query = Query::of(&request)?;
         let agents = match query.get("agent_id") {
-            Some(agent) => vec![known(&api, agent).await?],
+            Some(agent) => {
+                let range = Range::of(&query, &api)?;
+                range.cut(vec![known(&api, agent).await?], |agent| agent.id.to_string())
+            }
             None => list(&api, &query).await?,
         };
         Ok(HttpResponse::Ok().json(agents.iter().map(ConversationDto::from).collect::<Vec<_>>()))

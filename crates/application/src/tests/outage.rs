@@ -1,0 +1,140 @@
+//! The store is out of order for minutes: clients are told so, and nothing that nobody waits for is forgotten.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokenrail_domain::{AgentId, TurnNumber};
+use tokenrail_ports::StoreError;
+use tokenrail_ports::testing::{AppendFault, MemoryStore, ScriptedRunner, Step};
+use tokio::time::{Instant, timeout};
+
+use super::harness::{Harness, harness, harness_with, tiny_limits, words};
+use crate::{Launch, Limits, Refusal};
+
+/// How many writes fail: with pauses of a second, that takes longer than any client waits.
+const WRITES: usize = 120;
+/// A little more than nothing, in virtual time.
+const MOMENT: Duration = Duration::from_millis(50);
+
+fn limits() -> Limits {
+    Limits { retry_pause_max: Duration::from_secs(1), ..tiny_limits() }
+}
+
+/// An agent whose first turn is being taken out of the queue: that cannot be saved for two minutes.
+async fn stuck(error: fn() -> StoreError) -> (Harness, AgentId) {
+    let (store, runner) = (Arc::new(MemoryStore::new(7)), ScriptedRunner::new([vec![Step::Hang]]));
+    let h = harness_with(store, Arc::new(runner), limits());
+    for _ in 0..WRITES {
+        h.store.fail_next_append(AppendFault::BeforeSaving(error()));
+    }
+    let id = h.launch("hi").await;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    (h, id)
+}
+
+/// What each command is told that needs the queue.
+async fn told(h: &Harness, id: AgentId) -> Vec<Refusal> {
+    let mut told = Vec::new();
+    let bound = limits().command_timeout + MOMENT;
+    let mut note = |began: Instant, refusal: Option<Refusal>| {
+        assert!(began.elapsed() <= bound, "answered after {:?}", began.elapsed());
+        told.push(refusal.expect("nothing can be saved"));
+    };
+    let began = Instant::now();
+    note(began, h.service.send(id, "more".into(), None).await.err());
+    let began = Instant::now();
+    note(began, h.service.cancel(id).await.err());
+    let began = Instant::now();
+    note(began, h.service.cancel_turn(id, TurnNumber::FIRST).await.err());
+    let began = Instant::now();
+    note(began, h.service.delete(id, true).await.err());
+    told
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_command_is_answered_while_the_disk_is_full() {
+    let (h, id) = stuck(|| StoreError::Full).await;
+    for refusal in told(&h, id).await {
+        assert!(matches!(refusal, Refusal::Store(StoreError::Full)), "{refusal:?}");
+    }
+    // What was refused is not done, and everything goes on when there is room.
+    h.wait_for(id, |_| true).await;
+    h.service.cancel(id).await.unwrap();
+    assert_eq!(words(&h.watch(id).await), ["user hi", "notice reaped", "result cancelled -"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_command_is_answered_while_somebody_else_holds_the_database() {
+    let (h, id) = stuck(|| StoreError::Busy).await;
+    let tasks = h.service.stats().tasks;
+    for refusal in told(&h, id).await {
+        assert!(matches!(refusal, Refusal::Store(StoreError::Busy)), "{refusal:?}");
+    }
+    assert_eq!(h.service.stats().tasks, tasks, "no command goes on behind its answer");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_command_is_answered_while_a_turn_of_the_agents_own_cannot_be_saved() {
+    let gate = Arc::new(tokio::sync::Notify::new());
+    let script = vec![Step::line("close a"), Step::Gate(Arc::clone(&gate)), Step::line("next"), Step::Hang];
+    let (store, runner) = (Arc::new(MemoryStore::new(7)), ScriptedRunner::new([script]));
+    let h = harness_with(store, Arc::new(runner), limits());
+    let id = h.launch("hi").await;
+    h.wait_for(id, |_| true).await;
+    for _ in 0..WRITES {
+        h.store.fail_next_append(AppendFault::BeforeSaving(StoreError::Full));
+    }
+    gate.notify_one();
+    tokio::time::sleep(MOMENT).await;
+    for refusal in told(&h, id).await {
+        assert!(matches!(refusal, Refusal::Store(StoreError::Full)), "{refusal:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_purge_that_waits_no_longer_for_what_cannot_be_saved_breaks_no_invariant() {
+    let (store, runner) = (Arc::new(MemoryStore::new(7)), ScriptedRunner::new([vec![Step::Hang]]));
+    let h = harness_with(store, Arc::new(runner), limits());
+    let id = h.launch("hi").await;
+    h.wait_for(id, |_| true).await;
+    for _ in 0..WRITES {
+        h.store.fail_next_append(AppendFault::BeforeSaving(StoreError::Full));
+    }
+    h.service.delete(id, true).await.unwrap();
+    while 0 < h.service.stats().active_agents {
+        tokio::time::sleep(MOMENT).await;
+    }
+    assert!(matches!(h.service.get(id).await, Err(Refusal::NotFound(_))));
+    assert_eq!(h.service.stats().invariant_violations, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_whose_client_has_gone_is_stopped_whatever_the_store_answers() {
+    let h = harness(ScriptedRunner::new([vec![Step::Hang]]));
+    let id = h.launch("hi").await;
+    h.wait_for(id, |_| true).await;
+    h.store.lose_next_answer();
+    h.service.cancel_turn_in_background(id, TurnNumber::FIRST);
+    // Long before any timer of the turn.
+    let seen = timeout(Duration::from_secs(1), h.watch(id)).await.expect("it is told to stop");
+    assert_eq!(words(&seen), ["user hi", "notice reaped", "result cancelled -"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_behind_a_turn_is_cancelled_with_it_when_the_last_follower_has_left() {
+    let h = harness(ScriptedRunner::new([vec![Step::Hang], vec![Step::Hang]]));
+    let launch = Launch { prompt: "hi".into(), cancel_on_disconnect: true, ..Launch::default() };
+    let id = h.service.launch(launch).await.unwrap().agent.id;
+    h.wait_for(id, |_| true).await;
+    h.service.send(id, "waits".into(), None).await.unwrap();
+    h.store.refuse_cancels(2);
+    let ended = async {
+        while h.service.get(id).await.unwrap().status.is_active() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(Duration::from_secs(10), ended).await.expect("nothing runs on");
+    let mut told = words(&h.store.saved(id));
+    told.retain(|word| word != "notice reaped");
+    assert_eq!(told, ["user hi", "result cancelled -", "user waits", "result cancelled -"]);
+}

@@ -1,0 +1,140 @@
+//! What the server may hold and how long it may take: checked after each step, with the bounds of the configuration.
+
+use std::time::Duration;
+
+use tokenrail_application::{AgentService, Limits};
+use tokenrail_domain::{AgentId, Event, TurnNumber};
+use tokenrail_ports::{Append, PageLimit};
+
+use crate::faults::Faults;
+use crate::journal::TurnSoFar;
+use crate::process::{Hang, KILL_GRACE_MS, Process, SWEEP_MS};
+use crate::runner::{FRAMER, OUTPUT_LINES};
+
+/// How many events one line of output may become, with those that end a turn.
+const EVENTS_PER_LINE: usize = 3;
+/// A line stands in its event, and what it says beside it, twice where a message is complete with it.
+const COPIES: usize = 3;
+/// How long the server may take for what takes no time: virtual time goes on between two of its steps.
+const MOMENT_MS: u64 = 100;
+/// So many tries in a row may fail, each with the longest pause behind it.
+const TRIES: u64 = 8;
+/// So many writes with so much trouble may come before the end of a turn.
+const WRITES: u64 = 4;
+/// So many steps of a wait may be delayed.
+const STEPS: u64 = 40;
+
+/// How long a wait of the server may take beyond its bound, by what the seed has drawn: a store that is out of order
+/// or slow, starts that take long, servers that are stopped.
+pub(crate) fn trouble_ms(faults: &Faults) -> u64 {
+    let fails = faults.store_error + faults.commit_unknown + faults.read_error + faults.outage_ms != 0;
+    let tries = if fails { TRIES } else { 0 };
+    let stops = if faults.graceful != 0 { faults.crashes + 1 } else { faults.crashes };
+    MOMENT_MS
+        + tries * ms(faults.limits.retry_pause_max)
+        + STEPS * faults.store_delay_ms
+        + faults.start_delay_ms
+        + (1 + stops) * faults.outage_ms
+        + stops * MOMENT_MS
+}
+
+/// The same for the end of a turn, before which all that it has printed is saved: many writes, one after the other.
+pub(crate) fn trouble_of_end_ms(faults: &Faults) -> u64 {
+    WRITES * trouble_ms(faults)
+}
+
+fn ms(duration: Duration) -> u64 {
+    duration.as_millis() as u64
+}
+
+/// Memory: what the server holds at this moment for the agents and for those who follow them.
+pub(crate) fn memory(service: &AgentService, faults: &Faults) -> Result<(), String> {
+    let (limits, held) = (&faults.limits, service.stats().tail_bytes as usize);
+    let most = limits.tails_bytes.min(faults.slots * limits.tail_bytes);
+    if held <= most { Ok(()) } else { Err(format!("G20: the tails hold {held} bytes of at most {most}")) }
+}
+
+/// Memory: what has waited for this commit.
+pub(crate) fn pending(append: &Append, limits: &Limits) -> Result<(), String> {
+    let of = |event: &Event| {
+        size_of::<Event>() + event.body.text_bytes() + event.raw.as_ref().map_or(0, bytes::Bytes::len)
+    };
+    for part in append.parts() {
+        let bytes: usize = part.events.iter().map(of).sum();
+        let (events, most) = (part.events.len(), most_pending(limits));
+        let most_bytes = limits.pending_bytes + OUTPUT_LINES * COPIES * FRAMER.line_bytes;
+        if most < events || most_bytes < bytes {
+            return Err(format!(
+                "G19: {events} events of {bytes} bytes have waited, of {most}, {most_bytes}"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Whoever reads has read to the end of what comes at once before he stops.
+fn most_pending(limits: &Limits) -> usize {
+    limits.pending_events + OUTPUT_LINES * EVENTS_PER_LINE
+}
+
+/// Memory: what a reader holds while it writes to its client.
+pub(crate) fn page(events: usize, limits: &Limits) -> Result<(), String> {
+    let most = most_pending(limits).max(limits.history_events);
+    if events <= most { Ok(()) } else { Err(format!("G18: a reader holds {events} events of {most}")) }
+}
+
+/// Memory: what is read from the store at once.
+pub(crate) fn read(asked: PageLimit, limits: &Limits) -> Result<(), String> {
+    let (events, bytes) =
+        (limits.page_events.max(limits.history_events), limits.page_bytes.max(limits.history_bytes));
+    if asked.events <= events && asked.bytes <= bytes {
+        Ok(())
+    } else {
+        Err(format!("G18: {asked:?} are read at once, of {events} events and {bytes} bytes"))
+    }
+}
+
+/// Time: an agent that does nothing any more is ended when its bound is reached. Asked when it is told to stop.
+pub(crate) fn stopped(
+    process: &Process,
+    (agent, turn): (AgentId, TurnNumber),
+    now: u64,
+    faults: &Faults,
+) -> Result<(), String> {
+    let limits = &faults.limits;
+    let Some(hang) = process.hangs() else { return Ok(()) };
+    let bound = match hang {
+        Hang::AfterResult => limits.result_grace,
+        Hang::InMessage => limits.stream_timeout,
+        Hang::Silent => limits.idle_timeout,
+        Hang::InTool | Hang::InLine => limits.turn_timeout,
+    };
+    let most = process.heard_ms + ms(bound) + trouble_ms(faults);
+    if now <= most {
+        return Ok(());
+    }
+    let (late, heard) = (now - most, process.heard_ms);
+    Err(format!(
+        "G15: turn {turn} of agent {agent} hung {hang:?} from {heard} on, and was stopped {late} ms late"
+    ))
+}
+
+/// Time: how long a turn may take in all. A server that is started again reads from the clock how long it has run
+/// already, and a clock that has jumped may tell it nothing.
+pub(crate) fn turn(told: &TurnSoFar, lives: u32, faults: &Faults) -> Result<(), String> {
+    let (Some(began), Some(ended)) = (told.began_ms, told.ended_ms) else { return Ok(()) };
+    let times = if faults.clock_jump_ms == 0 { 1 } else { u64::from(lives) };
+    let most = times * ms(faults.limits.turn_timeout) + KILL_GRACE_MS + SWEEP_MS + trouble_of_end_ms(faults);
+    let took = ended - began;
+    if took <= most { Ok(()) } else { Err(format!("G15: a turn took {took} ms, of {most}")) }
+}
+
+/// Time: how long a command may take.
+pub(crate) fn command(took: Duration, bound: Duration, faults: &Faults) -> Result<(), String> {
+    let most = bound + Duration::from_millis(MOMENT_MS + STEPS * faults.store_delay_ms);
+    if took <= most {
+        Ok(())
+    } else {
+        Err(format!("G15: a command was answered after {took:?}, of {most:?}"))
+    }
+}
