@@ -5,7 +5,7 @@ import os
 import sys
 import time
 
-from letta_client import APIError, APITimeoutError, Letta, NotFoundError
+from letta_client import APIError, APITimeoutError, ConflictError, Letta, NotFoundError, UnprocessableEntityError
 
 base, token, folder, story = sys.argv[1:5]
 client = Letta(base_url=base, api_key=token, max_retries=0)
@@ -119,6 +119,35 @@ def question():
         (answered,) = of(seen, "approval_response_message")
         assert answered.approve == (option == "allow")
         assert answered.approvals[0].tool_call_id == "t"
+    for approve, words in ((True, "It was allowed."), (False, "It was refused.")):
+        in_lettas_own_words(approve, words)
+
+
+def in_lettas_own_words(approve, words):
+    """The answer to an approval is the rest of the run."""
+
+    def decide(tool_call_id, **options):
+        approval = {"type": "approval", "tool_call_id": tool_call_id, "approve": approve}
+        messages = [{"type": "approval", "approvals": [approval]}]
+        return client.agents.messages.create(agent.id, messages=messages, **options)
+
+    agent = made("asking")
+    seen, rest = [], None
+    for message in begin(agent, "Clean up"):
+        seen.append(message)
+        if message.message_type == "approval_request_message":
+            rest = decide(message.tool_call.tool_call_id, streaming=True, stream_tokens=True)
+    rest = list(rest)
+    ends(rest, "end_turn")
+    assert text(seen) == words
+    assert dumped(rest) == dumped(seen[-len(rest) :]), "what comes after the question, and nothing else"
+    assert rest[0].message_type == "approval_response_message"
+    for call, refused in (("t", ConflictError), ("no such call", UnprocessableEntityError)):
+        try:
+            decide(call)
+            raise AssertionError("it was decided already" if call == "t" else "there is no such call")
+        except refused:
+            pass
 
 
 def cancel():

@@ -11,6 +11,7 @@ mod recording;
 mod speed;
 mod streaming;
 mod tab;
+mod unwatched;
 
 use serde_json::Value;
 

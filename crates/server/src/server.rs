@@ -188,7 +188,7 @@ fn presentation_config(config: &Config, address: SocketAddr, token: Option<Strin
     let mut presentation = PresentationConfig::new(address.port());
     let limits = &config.limits;
     presentation.token = token.map(Into::into);
-    presentation.open_paths = tokenrail_web::OPEN_PATHS.map(str::to_owned).to_vec();
+    presentation.open_paths = tokenrail_web::open_paths();
     if !address.ip().is_unspecified() {
         presentation.allowed_hosts.push(address.to_string());
     }

@@ -9,15 +9,23 @@ import { writeSourceHash } from "./source-hash.ts";
 // Where `npm run dev` finds a server: it answers only those who call it by its own name.
 const server = process.env.TOKENRAIL_URL ?? "http://127.0.0.1:7117";
 
+// What both of them have runs at once, so a browser that knows this hint compiles it beside what else it does, and not
+// function by function while it draws: https://v8.dev/blog/explicit-compile-hints
+const compileAll = "//# allFunctionsCalledOnLoad";
+const drawing = ["dom", "view"];
+
 const characters = "decode-named-character-reference";
 
 /** A browser asks for the view at once, and not only when it has read what needs it. */
 const preloadView: Plugin = {
   name: "tokenrail:preload-view",
   apply: "build",
-  transformIndexHtml: () => [
-    { tag: "link", attrs: { rel: "modulepreload", crossorigin: true, href: "/view.js" }, injectTo: "head" },
-  ],
+  transformIndexHtml: () =>
+    ["/dom.js", "/view.js", "/runtime.js"].map((href) => ({
+      tag: "link",
+      attrs: { rel: "modulepreload", crossorigin: true, href },
+      injectTo: "head",
+    })),
 };
 
 export default defineConfig({
@@ -34,9 +42,16 @@ export default defineConfig({
     cssCodeSplit: false,
     modulePreload: false,
     // Stable names: the built files are in the repository, and a browser asks for them by ETag. `app.js` is what asks for
-    // the conversation, `view.js` what draws it, and `languages.js` what colours its code.
+    // the conversation, `view.js` what draws it, and `languages.js` what colours its code. React is by itself in `dom.js`,
+    // as big as all the rest: a browser parses the two at the same time. `runtime.js` is what joins them.
     rolldownOptions: {
-      output: { entryFileNames: "app.js", chunkFileNames: "[name].js", assetFileNames: "app[extname]" },
+      output: {
+        entryFileNames: "app.js",
+        chunkFileNames: ({ name }) => `${name.replace("rolldown-", "")}.js`,
+        assetFileNames: "app[extname]",
+        postBanner: ({ name }) => (drawing.includes(name) ? compileAll : ""),
+        codeSplitting: { groups: [{ name: "dom", test: /node_modules\/(react|react-dom|scheduler)\/|rolldown\/runtime/ }] },
+      },
     },
   },
   server: {

@@ -7,4 +7,4 @@ mod serve;
 #[cfg(test)]
 mod tests;
 
-pub use serve::{OPEN_PATHS, PATHS, serve};
+pub use serve::{PATHS, open_paths, serve};

@@ -16,12 +16,22 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; c
 const ASK_EACH_TIME: &str = "no-cache";
 
 /// Where the page is, as patterns of routes. What is no file of its own is one view of the page.
-pub const PATHS: [&str; 7] =
-    ["/", "/agents/{id}", "/app.js", "/view.js", "/languages.js", "/app.css", "/icon.svg"];
+pub const PATHS: [&str; 9] = [
+    "/",
+    "/agents/{id}",
+    "/app.js",
+    "/runtime.js",
+    "/dom.js",
+    "/view.js",
+    "/languages.js",
+    "/app.css",
+    "/icon.svg",
+];
 
-/// The same paths, as they come; a `*` at the end stands for anything. They hold no secret, so they need no token.
-pub const OPEN_PATHS: [&str; 7] =
-    ["/", "/agents/*", "/app.js", "/view.js", "/languages.js", "/app.css", "/icon.svg"];
+/// The same paths, as they come: a `*` stands for anything. They hold no secret, so they need no token.
+pub fn open_paths() -> Vec<String> {
+    PATHS.map(|path| path.replace("{id}", "*")).into()
+}
 
 #[derive(RustEmbed)]
 #[folder = "page/dist/"]
@@ -33,6 +43,8 @@ struct Built;
 pub async fn serve(request: HttpRequest) -> HttpResponse {
     let name = match request.path() {
         "/app.js" => "app.js",
+        "/runtime.js" => "runtime.js",
+        "/dom.js" => "dom.js",
         "/view.js" => "view.js",
         "/languages.js" => "languages.js",
         "/app.css" => "app.css",
@@ -84,7 +96,7 @@ fn tag(file: &EmbeddedFile) -> EntityTag {
 
 fn content_type(name: &str) -> &'static str {
     match name {
-        "app.js" | "view.js" | "languages.js" => "text/javascript; charset=utf-8",
+        "app.js" | "runtime.js" | "dom.js" | "view.js" | "languages.js" => "text/javascript; charset=utf-8",
         "app.css" => "text/css; charset=utf-8",
         "icon.svg" => "image/svg+xml",
         _ => "text/html; charset=utf-8",

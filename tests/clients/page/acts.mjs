@@ -11,7 +11,6 @@ const patienceMs = 50_000;
 
 export const acts = {
   visit: ({ page }, { url }) => page.goto(url).then(() => undefined),
-  close: ({ page }) => page.context().close(),
   reload: ({ page }) => page.reload().then(() => undefined),
   address: ({ page }) => page.url(),
   click: ({ page }, { on }) => page.locator(on).first().click({ timeout: patienceMs }),
@@ -37,6 +36,10 @@ export const acts = {
 
   /** Makes the tab's processor so many times as slow. */
   slow: ({ devtools }, { times }) => devtools.send("Emulation.setCPUThrottlingRate", { rate: times }).then(() => undefined),
+
+  /** Requests to such a path get no answer, as when the server is away. */
+  refuse: ({ page }, { path }) => page.route(`**${path}`, (route) => route.abort()).then(() => undefined),
+  accept: ({ page }, { path }) => page.unroute(`**${path}`).then(() => undefined),
 
   /** Clicks, and gives the file that comes of it. */
   async download({ page }, { on }) {

@@ -2,7 +2,7 @@
 
 /** What runs in a page before its own scripts: it notes what the page does while nobody looks. */
 function watch() {
-  window.noted = { violations: [], longTasks: [], firstRow: null, streamed: false };
+  window.noted = { violations: [], longTasks: [], firstRow: null, inPart: false, streamed: false };
   addEventListener("securitypolicyviolation", ({ violatedDirective, blockedURI, sample }) => {
     window.noted.violations.push(`${violatedDirective} ${blockedURI} ${sample}`);
   });
@@ -20,7 +20,12 @@ function watch() {
   const look = () => {
     if (document.querySelector("[data-streaming]")) window.noted.streamed = true;
     requestAnimationFrame(look);
-    if (window.noted.firstRow !== null || !seen()) return;
+    if (window.noted.firstRow !== null) return;
+    if (!seen()) {
+      // What is painted now has rows in it, but not all that a reader would see.
+      if (document.querySelector("[data-index]")) window.noted.inPart = true;
+      return;
+    }
     window.noted.firstRow = 0;
     // The frame after this one: by then it has been painted.
     requestAnimationFrame(() => {

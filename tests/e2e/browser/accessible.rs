@@ -12,6 +12,11 @@ const LOOKS: [(&str, Look); 4] = [
     ("dark phone", Look { dark: true, phone: true }),
 ];
 
+/// The rows that do not show when they were said, or as what.
+const ROWS_WITHOUT_TIME_OR_TYPE: &str = "[...document.querySelectorAll('#events .row')]
+  .filter((row) => !['.row-time', '.row-type'].every((part) => row.querySelector(part)?.checkVisibility({ opacityProperty: true })))
+  .map((row) => row.dataset.type)";
+
 #[tokio::test]
 async fn axe_finds_nothing_serious_before_the_first_agent() {
     let server = TestServer::start_with(&demo_config(0));
@@ -41,6 +46,7 @@ async fn axe_finds_nothing_serious_in_conversations_and_forms() {
         tab.visit(&address(&server, &format!("/agents/{demo}"))).await;
         tab.until(&ended(1)).await;
         assert_eq!(tab.faults().await, [""; 0], "{name}, a conversation");
+        assert_eq!(tab.evaluate(ROWS_WITHOUT_TIME_OR_TYPE).await, json!([]), "{name}");
         tab.press("/").await;
         tab.type_in("report").await;
         tab.until_there("[data-found]").await;
@@ -62,5 +68,22 @@ async fn axe_finds_nothing_serious_in_conversations_and_forms() {
         tab.visit(&address(&server, "/?")).await;
         tab.until_there("[data-testid=launch-form]").await;
         assert_eq!(tab.faults().await, [""; 0], "{name}, the launch form");
+    }
+}
+
+#[tokio::test]
+async fn axe_finds_nothing_serious_in_an_open_question() {
+    let command = format!("echo ok{}rm -r build", "\n".repeat(60));
+    let server = crate::questions::server_asking_for(&json!({ "command": command, "sandbox": false }));
+    let id = crate::questions::asking(&server).await;
+    let browser = Browser::start();
+    for (name, look) in LOOKS {
+        let tab = browser.tab(look).await;
+        tab.visit(&address(&server, &format!("/agents/{id}"))).await;
+        tab.until_there("#events [data-testid=answer-allow_once]:disabled").await;
+        assert_eq!(tab.faults().await, [""; 0], "{name}, a question that is not seen to its end");
+        tab.evaluate("document.querySelector('#events .question-input').scrollTop = 10_000").await;
+        tab.until_there("#events [data-testid=answer-allow_once]:enabled").await;
+        assert_eq!(tab.faults().await, [""; 0], "{name}, a question that can be answered");
     }
 }

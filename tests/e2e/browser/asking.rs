@@ -100,6 +100,29 @@ async fn a_launch_that_is_refused_says_why() {
 }
 
 #[tokio::test]
+async fn what_the_first_page_cannot_read_is_told_and_read_again() {
+    let server = TestServer::start_with(&super::demo_config(0));
+    let browser = Browser::start();
+    let tab = browser.tab(Look::default()).await;
+    let paths = ["/api/agent-types", "/api/agents?*"];
+    for path in paths {
+        tab.refuse(path).await;
+    }
+    tab.visit(&address(&server, "/")).await;
+    tab.until_there(".home [data-testid=trouble]").await;
+    tab.until_there(".agents [data-testid=trouble]").await;
+    assert_eq!(tab.text(".home-title").await, "New agent", "nobody knows whether there is one");
+    for path in paths {
+        tab.refuse_no_more(path).await;
+    }
+    tab.click(".home [data-testid=trouble] button").await;
+    tab.until_there("[data-testid=launch-demo]").await;
+    // The list is read again by itself.
+    tab.until("document.querySelector('.home-title').textContent === 'No agent has run here yet'").await;
+    tab.until("document.querySelector('[data-testid=trouble]') === null").await;
+}
+
+#[tokio::test]
 async fn a_question_of_the_agent_is_answered_by_a_click() {
     let server = crate::questions::server("");
     let browser = Browser::start();
@@ -111,5 +134,24 @@ async fn a_question_of_the_agent_is_answered_by_a_click() {
     tab.until_there("[data-testid=question-card][data-state=resolved]").await;
     tab.until(&ended(1)).await;
     assert!(tab.text("[data-testid=question-card]").await.contains("Answered: Allow."));
+    assert_eq!(server.get(&format!("/api/agents/{id}")).await["status"], "completed");
+}
+
+#[tokio::test]
+async fn what_does_not_fit_is_allowed_only_when_its_end_was_seen() {
+    let command = format!("echo ok{}rm -r build", "\n".repeat(60));
+    let server = crate::questions::server_asking_for(&json!({ "command": command, "sandbox": false }));
+    let browser = Browser::start();
+    let id = crate::questions::asking(&server).await;
+    let tab = tab_on(&browser, &server, &id).await;
+    tab.until_there("#events [data-testid=answer-allow_once]:disabled").await;
+    tab.until_there("#events [data-testid=answer-reject_once]:enabled").await;
+    let shown = tab.text(".question-input").await;
+    assert!(shown.contains(&command) && shown.contains("sandboxfalse"), "{shown}");
+    tab.evaluate("document.querySelector('#events .question-input').focus()").await;
+    tab.press("End").await;
+    tab.until_there("#events [data-testid=answer-allow_once]:enabled").await;
+    tab.click("#events [data-testid=answer-allow_once]").await;
+    tab.until(&ended(1)).await;
     assert_eq!(server.get(&format!("/api/agents/{id}")).await["status"], "completed");
 }

@@ -24,6 +24,39 @@ const AT_REST: &str = "new Promise((done) => {
   });
 })";
 
+/// A promise: what was in the document while a reader went from the end to the start, some screens at a time.
+const FROM_END_TO_START: &str = "(async () => {
+  const list = document.querySelector('#events');
+  const frame = () => new Promise((done) => requestAnimationFrame(done));
+  const [rows, stops] = [{}, 40];
+  let most = 0;
+  const look = () => {
+    const items = [...list.querySelectorAll('[data-index]')];
+    most = Math.max(most, items.length);
+    for (const item of items) {
+      const text = item.querySelector('.words')?.textContent ?? '';
+      rows[item.dataset.index] = { kind: item.querySelector('[data-kind]').dataset.kind, text: text.slice(0, 40) };
+    }
+    const seen = list.getBoundingClientRect();
+    return items.some((item) => {
+      const { top, bottom } = item.getBoundingClientRect();
+      return top < seen.bottom && bottom > seen.top && getComputedStyle(item).visibility === 'visible';
+    });
+  };
+  look();
+  list.dispatchEvent(new WheelEvent('wheel', { deltaY: -1 }));
+  for (let stop = stops; stop > 0; stop--) {
+    list.scrollTop = (list.scrollHeight * stop) / stops - list.clientHeight;
+    do await frame();
+    while (!look());
+  }
+  do {
+    list.scrollTop = 0;
+    await frame();
+  } while (!look() || list.scrollTop > 0 || !list.querySelector('[data-index=\"0\"]'));
+  return { rows, most, size: Number(list.querySelector('[data-index]').ariaSetSize) };
+})()";
+
 #[tokio::test]
 async fn who_scrolls_up_is_left_alone_until_he_goes_back() {
     let server = TestServer::start();
@@ -97,6 +130,68 @@ async fn a_long_conversation_is_there_from_the_first_row_to_the_last() {
 }
 
 #[tokio::test]
+async fn of_ten_thousand_messages_few_are_in_the_document_and_each_is_in_its_place() {
+    let (server, id) = server_with(10_000).await;
+    let browser = Browser::start();
+    let tab = tab_on(&browser, &server, &id).await;
+    tab.until(&ended(1)).await;
+    tab.until("document.querySelector('.earlier') === null").await;
+    let expected = rows_of(&server.events(&id).await);
+    let seen = tab.evaluate(FROM_END_TO_START).await;
+    assert_eq!(seen["size"], expected.len());
+    assert!(seen["most"].as_u64().unwrap() < 100, "{} of them were in the document", seen["most"]);
+    let rows = seen["rows"].as_object().unwrap();
+    assert!(rows.len() > 300, "only {} were seen on the way", rows.len());
+    for end in [0, expected.len() - 1] {
+        assert!(rows.contains_key(&end.to_string()), "row {end} was never seen");
+    }
+    for (index, row) in rows {
+        let stored = &expected[index.parse::<usize>().unwrap()];
+        assert_eq!(row["kind"], stored.kind, "row {index}");
+        // What is before the first mark of Markdown.
+        let begins = if stored.kind == "text" { stored.text.split("**").next().unwrap() } else { "" };
+        assert!(row["text"].as_str().unwrap().starts_with(begins), "row {index}: {row} is not {begins}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_found_in_the_end_of_an_output_is_opened_and_seen() {
+    let mut server = TestServer::start();
+    let lines: Vec<String> = (0..400).map(|line| format!("line {line}")).collect();
+    super::recording::add(&mut server, &super::recording::with_tool_output(&lines.join("\n")));
+    let id = server.launch_as("long", "Say much").await;
+    server.wait_for_status(&id, "completed").await;
+    let browser = Browser::start();
+    let tab = tab_on(&browser, &server, &id).await;
+    tab.until(&ended(1)).await;
+    assert!(!tab.text("#events").await.contains("line 333"));
+    tab.press("/").await;
+    tab.type_in("line 333").await;
+    tab.until(&seen_in_its_box("line 333")).await;
+}
+
+/// An expression: this text stands where the box that scrolls shows it, and the list shows that.
+fn seen_in_its_box(text: &str) -> String {
+    format!(
+        "(() => {{
+          const output = document.querySelector('#events pre[aria-label=Output]');
+          const walker = document.createTreeWalker(output, NodeFilter.SHOW_TEXT);
+          for (let node = walker.nextNode(); node; node = walker.nextNode()) {{
+            const at = node.textContent.indexOf({text});
+            if (at < 0) continue;
+            const range = document.createRange();
+            range.setStart(node, at);
+            range.setEnd(node, at + 1);
+            const [found, box, list] = [range, output, document.querySelector('#events')].map((it) => it.getBoundingClientRect());
+            return found.top >= Math.max(box.top, list.top) && found.bottom <= Math.min(box.bottom, list.bottom);
+          }}
+          return false;
+        }})()",
+        text = json!(text)
+    )
+}
+
+#[tokio::test]
 async fn a_replay_goes_through_the_time_of_an_agent() {
     let server = TestServer::start();
     let browser = Browser::start();
@@ -130,7 +225,9 @@ async fn a_replay_goes_through_the_time_of_an_agent() {
     tab.press("End").await;
     tab.until(&at_the_end).await;
     assert_eq!(tab.rows().await.len(), rows_of(&events).len());
-    tab.click("[aria-label='End the replay']").await;
+    // The key that plays and pauses presses a button that has the keyboard.
+    tab.evaluate("document.querySelector('[aria-label=\"End the replay\"]').focus()").await;
+    tab.press("Space").await;
     tab.until_there("[data-testid=composer]").await;
     assert_eq!(server.events(&id).await, events, "nothing has changed");
 }

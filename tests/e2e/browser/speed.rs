@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 
 use super::recording::server_with;
+use super::unwatched::Unwatched;
 use super::{Browser, Look, Tab, address, ended, tab_on};
 use crate::harness::TestServer;
 
@@ -14,14 +15,11 @@ const FIRST_PAINT_MS: f64 = 300.0;
 /// How far above that it may be on a machine that does something else.
 const GENEROUS: f64 = 20.0;
 
-/// When the first messages had come, in milliseconds from the click.
-const MESSAGES_CAME: &str = "Math.min(...performance.getEntriesByType('resource').filter(({ name }) => name.includes('/messages')).map(({ responseEnd }) => responseEnd))";
-
 /// How often.
 const ASKED_FOR_THE_NEWEST: &str =
     "performance.getEntriesByType('resource').filter(({ name }) => name.includes('last=')).length";
 
-const OPENED: usize = 5;
+const OPENED: usize = 15;
 const MESSAGES: usize = 1000;
 const TOKENS: u64 = 1600;
 const TOKEN_US: u64 = 5000;
@@ -78,33 +76,38 @@ fn described(tasks: &[f64]) -> String {
 #[tokio::test]
 async fn a_conversation_of_a_thousand_messages_is_there_at_once() {
     let (server, id) = server_with(MESSAGES).await;
-    let browser = Browser::start();
-    let (mut times, mut came) = (Vec::new(), Vec::new());
-    for _ in 0..OPENED {
-        let tab = browser.tab(Look::default()).await;
-        // Who clicks has had the browser open for a while: a new window of it has work of its own, whose end nothing tells.
-        tab.evaluate(
-            "new Promise((done) => setTimeout(() => requestIdleCallback(done), 300)).then(() => true)",
-        )
-        .await;
-        tab.visit(&address(&server, &format!("/agents/{id}"))).await;
-        let noted = tab.until("window.noted.firstRow && window.noted").await;
-        times.push(noted["firstRow"].as_f64().unwrap());
-        came.push(tab.evaluate(MESSAGES_CAME).await.as_f64().unwrap());
-        assert_eq!(tab.evaluate(ASKED_FOR_THE_NEWEST).await, 1, "the early answer is the one that is used");
-        tab.until(&ended(1)).await;
-        tab.close().await;
+    let browser = Unwatched::start().await;
+    let mut noted = Vec::new();
+    // The first one finds a browser that has only just begun.
+    for opened in 0..=OPENED {
+        let seen = browser.open(&address(&server, &format!("/agents/{id}"))).await;
+        if opened > 0 {
+            noted.push(seen);
+        }
     }
-    times.sort_by(f64::total_cmp);
-    came.sort_by(f64::total_cmp);
-    let median = times[OPENED / 2];
-    let rounded: Vec<Value> = times.iter().map(|time| json!(time.round())).collect();
+    noted.sort_by(|one, other| one.paint.total_cmp(&other.paint));
+    let times: Vec<Value> = noted.iter().map(|noted| json!(noted.paint.round())).collect();
+    let median = &noted[OPENED / 2];
     println!(
-        "first paint of {MESSAGES} messages: {median:.0} ms, the median of {}; the newest had come after {:.0} ms",
-        json!(rounded),
-        came[OPENED / 2],
+        "first paint of {MESSAGES} messages: {:.0} ms, the median of {}; its newest messages had come after {:.0} ms",
+        median.paint,
+        json!(times),
+        median.came,
     );
-    assert!(median < FIRST_PAINT_MS * GENEROUS, "{times:?}");
+    assert!(median.paint < FIRST_PAINT_MS * GENEROUS, "{times:?}");
+}
+
+#[tokio::test]
+async fn the_first_picture_of_a_conversation_has_all_that_fits_and_its_messages_are_asked_for_once() {
+    let (server, id) = server_with(MESSAGES).await;
+    let browser = Browser::start();
+    let tab = browser.tab(Look::default()).await;
+    tab.visit(&address(&server, &format!("/agents/{id}"))).await;
+    let noted = tab.until("window.noted.firstRow && window.noted").await;
+    println!("first paint in a browser that is debugged: {:.0} ms", noted["firstRow"].as_f64().unwrap());
+    assert_eq!(noted["inPart"], false, "no frame before it had a part of it");
+    assert_eq!(tab.evaluate(ASKED_FOR_THE_NEWEST).await, 1, "the early answer is the one that is used");
+    tab.until(&ended(1)).await;
 }
 
 /// A paragraph of a long answer.

@@ -31,6 +31,12 @@ async fn the_token_comes_by_the_fragment_and_leaves_the_address_bar() {
     assert_eq!(tab.address().await, format!("http://{}/", server.authority()));
     tab.reload().await;
     tab.until("document.querySelector('[data-testid=connection]')?.textContent === 'Live'").await;
+    // Whoever loads it again as early as that has lost nothing either.
+    let hasty = browser.tab(Look::default()).await;
+    hasty.visit(&address(&server, "/")).await;
+    hasty.until("location.hash === ''").await;
+    hasty.reload().await;
+    hasty.until("document.querySelector('[data-testid=connection]')?.textContent === 'Live'").await;
     let heard = tab.heard().await;
     assert!(heard.requests.iter().all(|url| !url.contains(server.token())), "{:?}", heard.requests);
 }
@@ -51,6 +57,24 @@ async fn without_a_token_it_says_which_one_it_needs() {
     tab.press("Enter").await;
     tab.until_there("[data-testid=launch-form]").await;
     assert_eq!(tab.address().await, format!("http://{}/", server.authority()));
+}
+
+#[tokio::test]
+async fn an_address_with_a_token_opens_in_a_tab_that_has_asked_for_it() {
+    let server = TestServer::start();
+    let browser = Browser::start();
+    let tab = browser.tab(Look::default()).await;
+    let plain = format!("http://{}/", server.authority());
+    tab.visit(&plain).await;
+    tab.until_there("[data-testid=ask-for-token]").await;
+    // A browser loads nothing for what stands behind the `#` alone.
+    tab.evaluate("window.same = true").await;
+    tab.visit(&format!("{plain}#token=no-such-token")).await;
+    tab.until("document.querySelector('h1')?.textContent.includes('not the server')").await;
+    tab.visit(&address(&server, "/")).await;
+    tab.until("document.querySelector('[data-testid=connection]')?.textContent === 'Live'").await;
+    assert_eq!(tab.evaluate("window.same").await, true);
+    assert_eq!(tab.address().await, plain);
 }
 
 #[tokio::test]

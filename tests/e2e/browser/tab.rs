@@ -1,5 +1,6 @@
 //! A browser and its tabs, driven by `tests/clients/page/drive.mjs`: a line for each call and for its answer.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
@@ -73,14 +74,17 @@ impl Row {
     }
 }
 
+/// The browser's program.
+pub(super) fn chromium() -> OsString {
+    std::env::var_os(CHROMIUM).unwrap_or_else(|| panic!("{CHROMIUM} is not set: cargo xtask test sets it"))
+}
+
 impl Browser {
     pub(super) fn start() -> Self {
-        let chromium = std::env::var_os(CHROMIUM)
-            .unwrap_or_else(|| panic!("{CHROMIUM} is not set: cargo xtask test sets it"));
         let profile = tempfile::tempdir().unwrap();
         let mut process = Command::new(node(&clients()))
             .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("clients/page/drive.mjs"))
-            .args([chromium, profile.path().into()])
+            .args([chromium(), profile.path().into()])
             .current_dir(clients().join("page"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -123,11 +127,6 @@ impl Tab {
     /// Opens an address.
     pub(super) async fn visit(&self, url: &str) {
         self.call("visit", json!({ "url": url })).await;
-    }
-
-    /// Closes it: a page that is open draws its frames, whether anybody looks or not.
-    pub(super) async fn close(self) {
-        self.call("close", json!({})).await;
     }
 
     pub(super) async fn reload(&self) {
@@ -198,6 +197,15 @@ impl Tab {
     /// Makes its processor so many times as slow.
     pub(super) async fn slow_down(&self, times: u32) {
         self.call("slow", json!({ "times": times })).await;
+    }
+
+    /// Has every request to such a path fail from now on.
+    pub(super) async fn refuse(&self, path: &str) {
+        self.call("refuse", json!({ "path": path })).await;
+    }
+
+    pub(super) async fn refuse_no_more(&self, path: &str) {
+        self.call("accept", json!({ "path": path })).await;
     }
 
     /// Clicks, and gives the name and the text of the file that is saved.

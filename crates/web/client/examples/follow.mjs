@@ -1,10 +1,10 @@
 // Launches an agent and prints what it says:
 // TOKENRAIL_TOKEN=… node examples/follow.mjs [type] [prompt]
-import { TokenrailError, createClient } from "@tokenrail/client";
+import { TokenrailClient, TokenrailError } from "@tokenrail/client";
 import { WebSocket } from "ws";
 
 const [type = "demo", prompt = "Show me what Tokenrail does."] = process.argv.slice(2);
-const client = createClient({
+const client = new TokenrailClient({
   baseUrl: process.env.TOKENRAIL_URL ?? "http://127.0.0.1:7117",
   token: process.env.TOKENRAIL_TOKEN,
   WebSocket,

@@ -36,6 +36,8 @@ export class AgentList {
   #cancelRead: (() => void) | undefined;
   readonly #backoff = new Backoff();
   #cancelRetry = () => {};
+  /** Why there are no news any more. */
+  #unheard: TokenrailError | undefined;
 
   constructor(client: Client) {
     this.#client = client;
@@ -64,7 +66,9 @@ export class AgentList {
   }
 
   refetch = (): void => {
-    if (this.#run) void this.#reload(this.#run.signal);
+    if (!this.#run) return;
+    if (this.#unheard) void this.#watch(this.#run.signal);
+    void this.#reload(this.#run.signal);
   };
 
   /** Older ones. */
@@ -74,6 +78,17 @@ export class AgentList {
   };
 
   async #watch(signal: AbortSignal): Promise<void> {
+    this.#unheard = undefined;
+    try {
+      await this.#hear(signal);
+    } catch (thrown) {
+      if (signal.aborted) return;
+      this.#unheard = asError(thrown);
+      this.#set({ ...this.#snapshot, error: this.#unheard });
+    }
+  }
+
+  async #hear(signal: AbortSignal): Promise<void> {
     for await (const news of this.#client.watch({ signal })) {
       if (news.type === "reset") {
         void this.#reload(signal);
@@ -135,7 +150,7 @@ export class AgentList {
     const known = new Map(this.#snapshot.agents.map((agent) => [agent.id, agent]));
     // What is the same stays the same object.
     const shared = agents.map((agent) => sameAs(known.get(agent.id), agent));
-    this.#set({ agents: shared, loading, error: undefined });
+    this.#set({ agents: shared, loading, error: this.#unheard });
   }
 
   #set(snapshot: AgentsSnapshot): void {

@@ -21,7 +21,7 @@ import type {
 } from "./generated/wire.js";
 import { Hub } from "./hub.js";
 import { Queue } from "./queue.js";
-import { type Request, Rest, type Token, body, freshKey, nextPage } from "./rest.js";
+import { type Request, Rest, type Token, blob, body, freshKey, nextPage } from "./rest.js";
 import type { ConnectionSnapshot, ConnectionState, WebSocketConstructor } from "./socket.js";
 
 export interface ClientOptions {
@@ -88,7 +88,7 @@ export interface Connection {
   /** The state as one value, which is the same object until it changes. */
   snapshot(): ConnectionSnapshot;
   subscribe(listener: () => void): () => void;
-  /** Do not wait any longer. */
+  /** Do not wait any longer. One that is `closed` is not waited for: it is made again when there is a `follow` or `watch`. */
   retryNow(): void;
 }
 
@@ -106,12 +106,18 @@ export interface Client {
   answer(id: string, requestId: string, answer: PermissionAnswer, options?: Abortable): Promise<PermissionState>;
   /** Stops the agent and takes it out of the lists; with `purge` its history goes too. */
   remove(id: string, options?: Abortable & { purge?: boolean }): Promise<void>;
-  send(id: string, body: NewMessage, options?: Keyed): Promise<Accepted>;
+  /** Says something to the agent: the next turn, which waits for those before it. */
+  send(id: string, content: string | NewMessage, options?: Keyed): Promise<Accepted>;
   turns(id: string, options?: Abortable): Promise<Turn[]>;
   turn(id: string, number: number, options?: Abortable): Promise<TurnRecord>;
-  /** Folded: deltas of a message that is complete by now are left out. */
-  messages(id: string, query?: MessagesQuery): Promise<Page>;
-  /** Dense: every event, deltas too. */
+  /**
+   * What was said after `since`, of any length; with `limit`, the beginning of it. Folded: deltas of a message that is
+   * complete by now are left out.
+   */
+  messages(id: string, query?: MessagesQuery): Promise<AgentMessage[]>;
+  /** The same page by page. */
+  messagesPage(id: string, query?: MessagesQuery): Promise<Page>;
+  /** A page that is dense: every event, deltas too. */
   events(id: string, query?: EventsQuery): Promise<Page>;
   exportAgent(id: string, options?: Abortable): Promise<Blob>;
   importAgent(file: Blob | string, options?: Abortable): Promise<Agent>;
@@ -122,7 +128,7 @@ export interface Client {
    * the agent is deleted, or, with `untilEnded`, the agent has ended.
    */
   follow(id: string, options?: FollowOptions): AsyncIterableIterator<AgentEvent, undefined>;
-  /** News of all agents. Ends quietly when `signal` is aborted. */
+  /** News of all agents, through every lost connection. Ends quietly when `signal` is aborted. */
   watch(options?: Abortable): AsyncIterableIterator<AgentNews, undefined>;
   readonly connection: Connection;
   /** Ends every `follow` and `watch`. REST calls still work. */
@@ -133,13 +139,13 @@ export function createClient(options: ClientOptions = {}): Client {
   return new TokenrailClient(options);
 }
 
-class TokenrailClient implements Client {
+export class TokenrailClient implements Client {
   readonly connection: Connection;
   readonly #rest: Rest;
   readonly #hub: Hub;
   readonly #watches = new Set<Queue<AgentNews>>();
 
-  constructor({ baseUrl, token, fetch, WebSocket, backoff, batchMs }: ClientOptions) {
+  constructor({ baseUrl, token, fetch, WebSocket, backoff, batchMs }: ClientOptions = {}) {
     // `fetch` must be called without an object before it.
     const send = fetch ?? ((...request: Parameters<typeof globalThis.fetch>) => globalThis.fetch(...request));
     this.#rest = new Rest({ baseUrl: baseUrl ?? defaultBase(), token, fetch: send });
@@ -188,7 +194,8 @@ class TokenrailClient implements Client {
     await this.#rest.send(pathOf(id), { method: "DELETE", query: { purge }, signal });
   }
 
-  send(id: string, body: NewMessage, { idempotencyKey = freshKey(), signal }: Keyed = {}): Promise<Accepted> {
+  send(id: string, content: string | NewMessage, { idempotencyKey = freshKey(), signal }: Keyed = {}): Promise<Accepted> {
+    const body = typeof content === "string" ? { content } : content;
     return this.#rest.json(`${pathOf(id)}/messages`, { method: "POST", body, idempotencyKey, signal });
   }
 
@@ -202,7 +209,19 @@ class TokenrailClient implements Client {
     return this.#rest.json(`${pathOf(id)}/turns/${number}`, { signal });
   }
 
-  messages(id: string, query: MessagesQuery = {}): Promise<Page> {
+  async messages(id: string, { last, since = 0, ...query }: MessagesQuery = {}): Promise<AgentMessage[]> {
+    const limit = query.limit ?? Number.POSITIVE_INFINITY;
+    let page = await this.messagesPage(id, { ...query, since, last });
+    const { messages } = page;
+    while (page.upTo < page.head && page.upTo > page.since && messages.length < limit) {
+      const left = Number.isFinite(limit) ? limit - messages.length : undefined;
+      page = await this.messagesPage(id, { ...query, since: page.upTo, limit: left });
+      for (const message of page.messages) messages.push(message);
+    }
+    return messages;
+  }
+
+  messagesPage(id: string, query: MessagesQuery = {}): Promise<Page> {
     return this.#page(`${pathOf(id)}/messages`, query);
   }
 
@@ -212,7 +231,7 @@ class TokenrailClient implements Client {
 
   async exportAgent(id: string, { signal }: Abortable = {}): Promise<Blob> {
     const response = await this.#rest.send(`${pathOf(id)}/export`, { signal });
-    return response.blob();
+    return blob(response, signal);
   }
 
   importAgent(file: Blob | string, { signal }: Abortable = {}): Promise<Agent> {
@@ -232,7 +251,7 @@ class TokenrailClient implements Client {
   }
 
   watch({ signal }: Abortable = {}): AsyncIterableIterator<AgentNews, undefined> {
-    const queue = new Queue<AgentNews>((push) => this.#hub.watch(push), signal);
+    const queue = new Queue<AgentNews>((tell, fail) => this.#hub.watch({ tell, fail }), signal);
     this.#watches.add(queue);
     void queue.ended.then(() => this.#watches.delete(queue));
     return queue;

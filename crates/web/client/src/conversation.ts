@@ -115,11 +115,15 @@ export class Conversation {
       }
       if (!signal.aborted) void this.#askForAgent(signal);
     } catch (thrown) {
-      if (signal.aborted) return;
-      this.#flush();
-      this.stop();
-      this.#become({ ...this.#snapshot, loading: false, error: asError(thrown) });
+      this.#fail(thrown, signal);
     }
+  }
+
+  #fail(thrown: unknown, signal: AbortSignal): void {
+    if (signal.aborted) return;
+    this.#flush();
+    this.stop();
+    this.#become({ ...this.#snapshot, loading: false, error: asError(thrown) });
   }
 
   /** What may succeed later is tried again, and told meanwhile. */
@@ -153,7 +157,7 @@ export class Conversation {
   /** Reads one page more of the history; whether that was all. */
   async #page(signal: AbortSignal): Promise<boolean> {
     const since = this.#history.last;
-    const page = await this.#client.messages(this.#id, { since, signal });
+    const page = await this.#client.messagesPage(this.#id, { since, signal });
     signal.throwIfAborted();
     return this.#add(page);
   }
@@ -168,7 +172,7 @@ export class Conversation {
   async #newest(signal: AbortSignal): Promise<boolean> {
     let finished: AgentEvent[] = [];
     for (const last of NEWEST) {
-      const page = await this.#client.messages(this.#id, { last, signal });
+      const page = await this.#client.messagesPage(this.#id, { last, signal });
       signal.throwIfAborted();
       // Of a short history, or of a server that does not know the question, it is the beginning.
       if (page.since <= this.#history.last) return this.#add(page);
@@ -200,7 +204,7 @@ export class Conversation {
   #watchOnce(signal: AbortSignal): void {
     if (this.#watched === signal) return;
     this.#watched = signal;
-    void this.#watch(signal);
+    this.#watch(signal).catch((thrown) => this.#fail(thrown, signal));
   }
 
   /** What changes without an event: a message that waits, a turn that begins, an end. */

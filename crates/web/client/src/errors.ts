@@ -1,3 +1,4 @@
+import { jsonOf } from "./body.js";
 import type { Problem, ProblemCode } from "./generated/wire.js";
 
 /** `network`: no answer. `protocol`: an answer that is none of Tokenrail's. */
@@ -35,20 +36,21 @@ export class TokenrailError extends Error {
 }
 
 /** An answer that is no success. */
-export async function refusal(response: Response): Promise<TokenrailError> {
+export async function refusal(response: Response, signal?: AbortSignal): Promise<TokenrailError> {
   const seconds = Number(response.headers.get("Retry-After") ?? Number.NaN);
   const retryAfterMs = Number.isFinite(seconds) ? seconds * 1000 : undefined;
   const { status } = response;
   const isProblem = response.headers.get("Content-Type")?.startsWith("application/problem+json");
   try {
     if (isProblem) {
-      const problem = (await response.json()) as Problem;
+      const problem = (await jsonOf(response, signal)) as Problem;
       const message = problem.errors?.length
         ? problem.errors.map((error) => `${error.pointer ?? error.parameter ?? ""} ${error.detail}`.trim()).join("; ")
         : problem.detail;
       return new TokenrailError(problem.code, message, { retryable: problem.retryable, status, problem, retryAfterMs });
     }
   } catch {
+    signal?.throwIfAborted();
     // A body that breaks off: the status is what there is.
   }
   return new TokenrailError("protocol", `the server answered ${status}`, { retryable: status >= 500, status, retryAfterMs });

@@ -10,6 +10,11 @@ const QUEUE = 4096;
 /** A dense page of events. */
 export type EventsAfter = (since: number, signal: AbortSignal) => Promise<AgentEvent[]>;
 
+interface Waiter {
+  resolve(event: AgentEvent | undefined): void;
+  reject(error: unknown): void;
+}
+
 /** Where the live frames are: everything up to here has been offered. */
 export interface Live {
   readonly last: number;
@@ -20,10 +25,13 @@ export class Follower {
   #last: number;
   #queue: AgentEvent[] = [];
   #taken = 0;
-  #waiting: { resolve(event: AgentEvent | undefined): void; reject(error: unknown): void } | undefined;
+  /** Those who have asked for an event that is not here yet, in order. */
+  readonly #waiting: Waiter[] = [];
   #error: TokenrailError | undefined;
   #ended = false;
   #filling = false;
+  /** Ends the wait for a page. */
+  #asking = new AbortController();
   readonly #leaving = new AbortController();
   readonly #live: Live;
   readonly #page: EventsAfter;
@@ -40,7 +48,7 @@ export class Follower {
 
   /** Takes a live event: a known one is dropped, the next one is queued, and before any other the gap is filled. */
   offer(event: AgentEvent): void {
-    if (this.#ended || this.#filling || event.sequenceNumber <= this.#last) return;
+    if (this.#ended || event.sequenceNumber <= this.#last) return;
     if (event.sequenceNumber === this.#last + 1 && this.#waits < QUEUE) this.#push(event);
     else this.catchUp();
   }
@@ -60,14 +68,21 @@ export class Follower {
     );
   }
 
-  /** The next event; undefined at the end. */
+  /** The server is there again: a page that was asked for before may never come, and is asked for again at once. */
+  askAgain(): void {
+    this.#asking.abort();
+  }
+
+  /** The next event; undefined at the end. An error is told once. */
   next(): Promise<AgentEvent | undefined> {
     const event = this.#take();
     if (event) return Promise.resolve(event);
-    if (this.#error) return Promise.reject(this.#error);
+    const error = this.#error;
+    this.#error = undefined;
+    if (error) return Promise.reject(error);
     if (this.#ended) return Promise.resolve(undefined);
     return new Promise((resolve, reject) => {
-      this.#waiting = { resolve, reject };
+      this.#waiting.push({ resolve, reject });
     });
   }
 
@@ -75,17 +90,15 @@ export class Follower {
   end(): void {
     this.#ended = true;
     this.#leaving.abort();
-    this.#waiting?.resolve(undefined);
-    this.#waiting = undefined;
+    for (const { resolve } of this.#waiting.splice(0)) resolve(undefined);
   }
 
   fail(error: TokenrailError): void {
     if (this.#ended) return;
-    this.#error = error;
-    this.#ended = true;
-    this.#leaving.abort();
-    this.#waiting?.reject(error);
-    this.#waiting = undefined;
+    const first = this.#waiting.shift();
+    if (first) first.reject(error);
+    else this.#error = error;
+    this.end();
   }
 
   /** The reader goes: what waits is not wanted any more. */
@@ -102,26 +115,29 @@ export class Follower {
   async #fill(signal: AbortSignal): Promise<void> {
     const backoff = new Backoff();
     while (this.#last < this.#live.last && this.#waits < QUEUE) {
+      const asking = new AbortController();
+      this.#asking = asking;
+      const either = AbortSignal.any([signal, asking.signal]);
       try {
-        const events = await this.#page(this.#last, signal);
+        const since = this.#last;
+        const events = await this.#page(since, either);
         if (signal.aborted) return;
-        const before = this.#last;
         for (const event of events) if (event.sequenceNumber === this.#last + 1) this.#push(event);
-        if (this.#last === before) throw new TokenrailError("protocol", "a page of events does not go on where it should", { retryable: true });
+        if (this.#last === since) throw new TokenrailError("protocol", "a page of events does not go on where it should", { retryable: true });
         backoff.reset();
       } catch (thrown) {
         if (signal.aborted) return;
+        if (asking.signal.aborted) continue;
         const error = asError(thrown);
         if (!error.retryable) throw error;
-        await pause(backoff.next(error.retryAfterMs), signal);
+        await pause(backoff.next(error.retryAfterMs), either).catch(() => {});
       }
     }
   }
 
   #push(event: AgentEvent): void {
     this.#last = event.sequenceNumber;
-    const waiting = this.#waiting;
-    this.#waiting = undefined;
+    const waiting = this.#waiting.shift();
     if (waiting) waiting.resolve(event);
     else this.#queue.push(event);
   }

@@ -1,8 +1,11 @@
 // `client.follow`: a follower as an async iterator.
+import { Backoff } from "./backoff.js";
 import type { FollowOptions } from "./client.js";
+import { asError } from "./errors.js";
 import type { AgentEvent } from "./frames.js";
-import type { Agent } from "./generated/wire.js";
+import type { Agent, AgentStatus } from "./generated/wire.js";
 import { type Hub, type Seat, hasEnded } from "./hub.js";
+import { pause } from "./timers.js";
 
 type Result = IteratorResult<AgentEvent, undefined>;
 const DONE: Result = { done: true, value: undefined };
@@ -12,12 +15,17 @@ export class Following implements AsyncIterableIterator<AgentEvent, undefined> {
   #isOver = false;
   /** The newest event that was given. */
   #given: number;
+  /** The agent had ended when this was its newest event. */
+  #mayEndAt = Number.POSITIVE_INFINITY;
+  /** The question that is being asked: whether it has ended. */
+  #asking: symbol | undefined;
+  readonly #leaving = new AbortController();
   readonly #take: () => Seat;
-  readonly #agent: (signal?: AbortSignal) => Promise<Agent>;
+  readonly #agent: (signal: AbortSignal) => Promise<Agent>;
   readonly #untilEnded: boolean;
   readonly #signal: AbortSignal | undefined;
 
-  constructor(hub: Hub, agent: (signal?: AbortSignal) => Promise<Agent>, id: string, options: FollowOptions) {
+  constructor(hub: Hub, agent: (signal: AbortSignal) => Promise<Agent>, id: string, options: FollowOptions) {
     const { since = 0, untilEnded = false, signal } = options;
     this.#given = since;
     this.#agent = agent;
@@ -25,8 +33,8 @@ export class Following implements AsyncIterableIterator<AgentEvent, undefined> {
     this.#signal = signal;
     this.#take = () =>
       hub.follow(id, since, (head, status) => {
-        // Nothing will come, so no event would tell that it has ended.
-        if (untilEnded && hasEnded(status) && head <= this.#given) this.#seat?.follower.end();
+        // Where nothing more comes, no event would tell that it has ended.
+        if (untilEnded) this.#stands(head, status);
       });
     if (signal?.aborted) this.#isOver = true;
     else signal?.addEventListener("abort", this.#end, { once: true });
@@ -42,7 +50,8 @@ export class Following implements AsyncIterableIterator<AgentEvent, undefined> {
         return DONE;
       }
       this.#given = event.sequenceNumber;
-      if (this.#untilEnded && event.metadata.eventType === "result") await this.#endAfter(event);
+      const mayBeLast = event.metadata.eventType === "result" || this.#given >= this.#mayEndAt;
+      if (this.#untilEnded && mayBeLast) void this.#endIfOver();
       return { done: false, value: event };
     } catch (error) {
       this.#end();
@@ -59,18 +68,34 @@ export class Following implements AsyncIterableIterator<AgentEvent, undefined> {
     return this;
   }
 
-  /** Ends if this was the last event; the turn that has ended may not have been the last one. */
-  async #endAfter(event: AgentEvent): Promise<void> {
-    try {
-      const agent = await this.#agent(this.#signal);
-      if (hasEnded(agent.status) && agent.head <= event.sequenceNumber) this.#seat?.follower.end();
-    } catch {
-      // Whether it has ended is told again when the connection is.
+  #stands(head: number, status: AgentStatus): void {
+    if (!hasEnded(status)) return;
+    if (head <= this.#given) this.#seat?.follower.end();
+    else this.#mayEndAt = head;
+  }
+
+  /** Ends if there is nothing after what was given: the turn that has ended may not have been the last one. */
+  async #endIfOver(): Promise<void> {
+    const question = Symbol();
+    this.#asking = question;
+    const { signal } = this.#leaving;
+    const backoff = new Backoff();
+    while (this.#asking === question && !signal.aborted) {
+      try {
+        const { head, status } = await this.#agent(signal);
+        return this.#stands(head, status);
+      } catch (thrown) {
+        if (signal.aborted) return;
+        const error = asError(thrown);
+        if (!error.retryable) return this.#seat?.follower.fail(error);
+        await pause(backoff.next(error.retryAfterMs), signal).catch(() => {});
+      }
     }
   }
 
   #end = (): void => {
     this.#isOver = true;
+    this.#leaving.abort();
     this.#signal?.removeEventListener("abort", this.#end);
     this.#seat?.leave();
   };

@@ -1,4 +1,5 @@
 // Many readers over as few connections as may be: mostly one.
+import type { TokenrailError } from "./errors.js";
 import { type EventsAfter, Follower } from "./follower.js";
 import type { AgentNews } from "./frames.js";
 import type { AgentStatus } from "./generated/wire.js";
@@ -13,6 +14,13 @@ export function hasEnded(status: AgentStatus): boolean {
 
 type WhenSubscribed = (head: number, status: AgentStatus) => void;
 
+/** Who is told the news. */
+export interface Watcher {
+  tell(news: AgentNews): void;
+  /** There will be no more news. */
+  fail(error: TokenrailError): void;
+}
+
 /** A place at the hub. */
 export interface Seat {
   follower: Follower;
@@ -22,7 +30,7 @@ export interface Seat {
 export class Hub {
   readonly #options: SocketOptions;
   readonly #pages: (agentId: string) => EventsAfter;
-  readonly #watchers = new Set<(news: AgentNews) => void>();
+  readonly #watchers = new Set<Watcher>();
   readonly #listeners = new Set<() => void>();
   /** The first one, which tells the news, and one more for each time that the others were full. */
   readonly #first: Line;
@@ -31,8 +39,13 @@ export class Hub {
   constructor(options: SocketOptions, pages: (agentId: string) => EventsAfter) {
     this.#options = options;
     this.#pages = pages;
-    this.#first = this.#line((news) => {
-      for (const watcher of [...this.#watchers]) watcher(news);
+    this.#first = this.#line({
+      tell: (news) => {
+        for (const watcher of [...this.#watchers]) watcher.tell(news);
+      },
+      fail: (error) => {
+        for (const watcher of [...this.#watchers]) watcher.fail(error);
+      },
     });
   }
 
@@ -71,10 +84,10 @@ export class Hub {
     return { follower, leave };
   }
 
-  watch(watcher: (news: AgentNews) => void): () => void {
+  watch(watcher: Watcher): () => void {
     this.#watchers.add(watcher);
     const release = this.#first.socket.hold();
-    if (this.#first.socket.snapshot().state === "open") watcher({ type: "reset" });
+    if (this.#first.socket.snapshot().state === "open") watcher.tell({ type: "reset" });
     return () => {
       this.#watchers.delete(watcher);
       release();
@@ -90,8 +103,8 @@ export class Hub {
     return [this.#first, ...this.#others];
   }
 
-  #line(tell: (news: AgentNews) => void): Line {
-    const line: Line = new Line(this.#options, { tell, refused: (feed) => this.#place(feed) });
+  #line({ tell, fail }: Watcher): Line {
+    const line: Line = new Line(this.#options, { tell, fail, refused: (feed) => this.#place(feed) });
     line.socket.subscribe(() => {
       if (line.socket.snapshot().state === "closed" && !line.isUsed) this.#others.delete(line);
       for (const listener of [...this.#listeners]) listener();
@@ -102,7 +115,7 @@ export class Hub {
   #place(feed: Feed): void {
     let line = this.#lines().find(({ hasRoom }) => hasRoom);
     if (!line) {
-      line = this.#line(() => {});
+      line = this.#line({ tell: () => {}, fail: () => {} });
       this.#others.add(line);
     }
     line.add(feed);

@@ -36,6 +36,8 @@ export class Feed {
 
 export interface LineOwner {
   tell(news: AgentNews): void;
+  /** The connection will not come back: there are no more news. */
+  fail(error: TokenrailError): void;
   /** The server lets this connection follow no more agents: this one belongs elsewhere. */
   refused(feed: Feed): void;
 }
@@ -92,6 +94,7 @@ export class Line {
 
   #failed(error: TokenrailError): void {
     for (const feed of [...this.#feeds.values()]) this.#endFeed(feed, (follower) => follower.fail(error));
+    this.#owner.fail(error);
   }
 
   #forget(feed: Feed): void {
@@ -106,7 +109,10 @@ export class Line {
   }
 
   #opened(): void {
-    for (const feed of this.#feeds.values()) this.subscribe(feed);
+    for (const feed of this.#feeds.values()) {
+      this.subscribe(feed);
+      for (const follower of feed.followers) follower.askAgain();
+    }
     this.#owner.tell({ type: "reset" });
   }
 

@@ -1,15 +1,20 @@
+/** Begins to tell; the answer ends it. */
+type Start<T> = (push: (item: T) => void, fail: (error: unknown) => void) => () => void;
+
 /** What was told, for a reader that asks for it piece by piece. It begins with the first question. */
 export class Queue<T> implements AsyncIterableIterator<T, undefined> {
   readonly ended: Promise<void>;
   #items: T[] = [];
-  #waiting: ((result: IteratorResult<T, undefined>) => void) | undefined;
+  /** Those who have asked for a piece that is not here yet, in order. */
+  readonly #waiting: { resolve(result: IteratorResult<T, undefined>): void; reject(error: unknown): void }[] = [];
+  #error: unknown;
   #isOver = false;
   #over = () => {};
   #stop: (() => void) | undefined;
-  readonly #start: (push: (item: T) => void) => () => void;
+  readonly #start: Start<T>;
   readonly #signal: AbortSignal | undefined;
 
-  constructor(start: (push: (item: T) => void) => () => void, signal?: AbortSignal) {
+  constructor(start: Start<T>, signal?: AbortSignal) {
     this.#start = start;
     this.#signal = signal;
     this.ended = new Promise((resolve) => {
@@ -20,12 +25,15 @@ export class Queue<T> implements AsyncIterableIterator<T, undefined> {
   }
 
   next(): Promise<IteratorResult<T, undefined>> {
-    if (this.#isOver) return Promise.resolve({ done: true, value: undefined });
-    this.#stop ??= this.#start((item) => this.#push(item));
+    if (!this.#isOver) this.#stop ??= this.#start(this.#push, this.#fail);
     const [item] = this.#items.splice(0, 1);
     if (item !== undefined) return Promise.resolve({ done: false, value: item });
-    return new Promise((resolve) => {
-      this.#waiting = resolve;
+    const error = this.#error;
+    this.#error = undefined;
+    if (error !== undefined) return Promise.reject(error);
+    if (this.#isOver) return Promise.resolve({ done: true, value: undefined });
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ resolve, reject });
     });
   }
 
@@ -34,24 +42,39 @@ export class Queue<T> implements AsyncIterableIterator<T, undefined> {
     return Promise.resolve({ done: true, value: undefined });
   }
 
+  /** Nothing is told any more, and what was told is not wanted. */
   end = (): void => {
-    if (this.#isOver) return;
-    this.#isOver = true;
     this.#items = [];
-    this.#stop?.();
-    this.#signal?.removeEventListener("abort", this.end);
-    this.#waiting?.({ done: true, value: undefined });
-    this.#over();
+    this.#error = undefined;
+    this.#leave();
   };
 
   [Symbol.asyncIterator](): this {
     return this;
   }
 
-  #push(item: T): void {
-    const waiting = this.#waiting;
-    this.#waiting = undefined;
-    if (waiting) waiting({ done: false, value: item });
+  #push = (item: T): void => {
+    if (this.#isOver) return;
+    const waiting = this.#waiting.shift();
+    if (waiting) waiting.resolve({ done: false, value: item });
     else this.#items.push(item);
+  };
+
+  /** Told after what was told before it, and once. */
+  #fail = (error: unknown): void => {
+    if (this.#isOver) return;
+    const first = this.#waiting.shift();
+    if (first) first.reject(error);
+    else this.#error = error;
+    this.#leave();
+  };
+
+  #leave(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#stop?.();
+    this.#signal?.removeEventListener("abort", this.end);
+    for (const { resolve } of this.#waiting.splice(0)) resolve({ done: true, value: undefined });
+    this.#over();
   }
 }

@@ -1,5 +1,6 @@
 // Requests: the token, problems as errors, and the few that may be sent again.
 import { Backoff } from "./backoff.js";
+import { chunksOf, jsonOf } from "./body.js";
 import { TokenrailError, refusal, unreachable } from "./errors.js";
 import { after, pause } from "./timers.js";
 
@@ -42,16 +43,21 @@ export class Rest {
   }
 
   /** The JSON of an answer. */
-  async json<T>(path: string, request: Request = {}): Promise<T> {
-    return body(await this.send(path, request), request.signal);
+  json<T>(path: string, request: Request = {}): Promise<T> {
+    return this.#again(request, async () => body<T>(await this.#once(path, request), request.signal));
   }
 
-  /** An answer that is a success. A request with an `Idempotency-Key` happens once, so it is sent until it is answered. */
-  async send(path: string, request: Request = {}): Promise<Response> {
+  /** An answer that is a success; its body may be still on its way. */
+  send(path: string, request: Request = {}): Promise<Response> {
+    return this.#again(request, () => this.#once(path, request));
+  }
+
+  /** A request with an `Idempotency-Key` happens once, so it is sent again where it is not known whether it has. */
+  async #again<T>(request: Request, once: () => Promise<T>): Promise<T> {
     const backoff = new Backoff({ firstMs: 300, maxMs: 5_000 });
     for (let attempt = 1; ; attempt += 1) {
       try {
-        return await this.#once(path, request);
+        return await once();
       } catch (error) {
         const again = request.idempotencyKey !== undefined && attempt < ATTEMPTS && isUnknown(error);
         if (!again) throw error;
@@ -68,7 +74,7 @@ export class Rest {
     const content = file ?? (body === undefined ? undefined : JSON.stringify(body));
     if (content !== undefined) headers["Content-Type"] = "application/json";
     const response = await this.#answer(`${this.baseUrl}${path}${queryOf(query)}`, { method, headers, body: content ?? null }, signal);
-    if (!response.ok) throw await refusal(response);
+    if (!response.ok) throw await refusal(response, signal);
     return response;
   }
 
@@ -87,10 +93,21 @@ export class Rest {
   }
 }
 
-/** The JSON of an answer; one that breaks off is no answer. */
-export async function body<T>(response: Response, signal: AbortSignal | undefined): Promise<T> {
+/** The JSON of an answer. */
+export function body<T>(response: Response, signal: AbortSignal | undefined): Promise<T> {
+  return whole(jsonOf(response, signal) as Promise<T>, signal);
+}
+
+/** An answer as a file. */
+export async function blob(response: Response, signal: AbortSignal | undefined): Promise<Blob> {
+  const chunks = await whole(chunksOf(response, signal), signal);
+  return new Blob(chunks, { type: response.headers.get("Content-Type") ?? "" });
+}
+
+/** One that breaks off, or does not go on, is no answer. */
+async function whole<T>(read: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   try {
-    return (await response.json()) as T;
+    return await read;
   } catch (cause) {
     signal?.throwIfAborted();
     throw unreachable(cause);

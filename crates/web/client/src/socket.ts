@@ -4,7 +4,7 @@ import { TokenrailError, asError } from "./errors.js";
 import { type ClientFrame, type PlainFrame, readFrames } from "./frames.js";
 import type { Ticket } from "./generated/wire.js";
 import type { Rest } from "./rest.js";
-import { after } from "./timers.js";
+import { after, timer } from "./timers.js";
 
 /** The server says something every 15 seconds; after this long without a word it is asked whether it is there. */
 const SILENCE_MS = 20_000;
@@ -97,7 +97,10 @@ export class Socket {
       this.#holds -= 1;
       if (this.#holds > 0) return;
       this.#stopListening();
-      this.#cancelLinger = after(LINGER_MS, () => this.close());
+      this.#cancelLinger = after(LINGER_MS, () => {
+        // One that is closed already says why.
+        if (this.#snapshot.state !== "closed") this.close();
+      });
     };
   }
 
@@ -122,7 +125,8 @@ export class Socket {
   async #connect(): Promise<void> {
     this.#forget();
     const { WebSocket } = this.#options;
-    if (!WebSocket) return this.#fail(noWebSocket());
+    // Not before whoever needs it knows how to let go of it.
+    if (!WebSocket) return queueMicrotask(() => this.#fail(noWebSocket()));
     const attempt = new AbortController();
     this.#attempt = attempt;
     this.#become({ state: "connecting" });
@@ -200,13 +204,15 @@ export class Socket {
     this.#forget();
     if (this.#holds === 0) return this.#become({ state: "closed" });
     const retryInMs = this.#backoff.next(error.retryAfterMs);
-    this.#cancelTimer = after(retryInMs, () => void this.#connect());
+    // There is no connection that would keep a Node process alive until then.
+    this.#cancelTimer = timer(retryInMs, () => void this.#connect());
     this.#become({ state: "waiting", retryInMs, error });
   }
 
   #fail(error: TokenrailError): void {
-    this.close(error);
+    // First: who is told so lets go of it, and a listener of the state may need it again.
     this.#owner.failed(error);
+    this.close(error);
   }
 
   /** Lets go of socket, attempt and timer; nothing that they still have to say is heard. */
@@ -250,5 +256,5 @@ function closedFor(code: number): TokenrailError {
 }
 
 function noWebSocket(): TokenrailError {
-  return new TokenrailError("protocol", "there is no WebSocket here: pass one to createClient, as that of the package ws");
+  return new TokenrailError("protocol", "there is no WebSocket here: pass one to the client, as that of the package ws");
 }

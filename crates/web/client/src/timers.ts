@@ -1,8 +1,14 @@
+/** A timer; the answer cancels it. */
+export function timer(ms: number, then: () => void): () => void {
+  const id = setTimeout(then, ms);
+  return () => clearTimeout(id);
+}
+
 /** A timer that does not keep a Node process alive. */
 export function after(ms: number, then: () => void): () => void {
-  const timer: unknown = setTimeout(then, ms);
-  if (typeof timer === "object" && timer !== null && "unref" in timer) (timer as { unref(): void }).unref();
-  return () => clearTimeout(timer as Parameters<typeof clearTimeout>[0]);
+  const id: unknown = setTimeout(then, ms);
+  if (typeof id === "object" && id !== null && "unref" in id) (id as { unref(): void }).unref();
+  return () => clearTimeout(id as Parameters<typeof clearTimeout>[0]);
 }
 
 /** Waits; an abort ends the wait at once, with the signal's reason. */

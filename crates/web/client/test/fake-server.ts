@@ -114,7 +114,8 @@ export class FakeServer {
     const last = this.knowsLast ? query.get("last") : null;
     const since = Math.max(Number(query.get("since")), last === null ? 0 : head - Number(last));
     const first = events.findIndex((event) => event.sequenceNumber > since);
-    const page = first < 0 ? [] : events.slice(first, first + this.pageSize);
+    const size = Math.min(this.pageSize, Number(query.get("limit") ?? this.pageSize));
+    const page = first < 0 ? [] : events.slice(first, first + size);
     const isLast = first < 0 || first + page.length === events.length;
     const upTo = isLast ? Math.max(since, head) : (page.at(-1)?.sequenceNumber ?? since);
     const headers = { "Tokenrail-Up-To": String(upTo), "Tokenrail-Head": String(head) };

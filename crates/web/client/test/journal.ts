@@ -4,6 +4,12 @@ import type { AgentMessageMetadata, Content, MessageOutcome } from "../src/gener
 
 export const AGENT = "01900000-0000-7000-8000-000000000001";
 
+/** What may be answered to a question. */
+export const ANSWERS = [
+  { optionId: "y", name: "Allow", kind: "allow_once" },
+  { optionId: "n", name: "Reject", kind: "reject_once" },
+];
+
 export interface OpenMessage {
   id: string;
   first: number | undefined;
@@ -87,6 +93,15 @@ export class Journal {
 
   abandon(message: OpenMessage): void {
     this.add("system", "", { eventType: "abandoned", messageId: message.id }, { role: "system" });
+  }
+
+  ask(requestId: string, toolCallId?: string): void {
+    const content = { requestId, toolName: "Bash", input: { command: "ls" }, options: ANSWERS, ...(toolCallId && { toolCallId }) };
+    this.add("system", content as never, { eventType: "permission_request" });
+  }
+
+  settle(requestId: string, how: object): void {
+    this.add("system", { requestId, ...how } as never, { eventType: "permission_resolved" });
   }
 
   notice(eventType: string, data: unknown = {}): void {

@@ -3,78 +3,13 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { AgentEvent, PlainFrame } from "../src/frames.js";
-import { createClient } from "../src/index.js";
-import { type Item, type Transcript, applyEvent, applyEvents, emptyTranscript, messagesOf } from "../src/transcript/index.js";
+import { Conversation, TokenrailClient } from "../src/index.js";
+import { type Item, type Transcript, advance, applyEvents, emptyTranscript, messagesOf, reduceMessages } from "../src/transcript/index.js";
 import { FakeServer } from "./fake-server.js";
-import { Journal, type OpenMessage, folded } from "./journal.js";
+import { Journal, folded } from "./journal.js";
+import { journalOf, steps } from "./stories.js";
 
 const RUNS = Number(process.env["TOKENRAIL_TEST_RUNS"] ?? 200);
-
-const step = fc.oneof(
-  { weight: 8, arbitrary: fc.record({ do: fc.constant("say" as const), on: fc.nat(3), text: fc.string({ maxLength: 6, minLength: 1 }), thinks: fc.boolean() }) },
-  { weight: 3, arbitrary: fc.record({ do: fc.constant("call" as const), on: fc.nat(3), streamed: fc.boolean(), told: fc.boolean() }) },
-  { weight: 3, arbitrary: fc.record({ do: fc.constant("answer" as const), on: fc.nat(5), fails: fc.boolean() }) },
-  { weight: 3, arbitrary: fc.record({ do: fc.constant("complete" as const), on: fc.nat(3), under: fc.option(fc.nat(5)) }) },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant("abandon" as const), on: fc.nat(3) }) },
-  { weight: 1, arbitrary: fc.record({ do: fc.constantFrom("user" as const, "notice" as const, "error" as const, "end" as const) }) },
-);
-type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
-const steps = fc.array(step, { maxLength: 60 });
-
-/** A journal as the steps say: up to four messages are open at a time, and a step that makes no sense is left out. */
-function journalOf(story: readonly Step[]): Journal {
-  const journal = new Journal();
-  const open: OpenMessage[] = [];
-  // Results, and what sub-agents say, come after a call was told or its message is complete.
-  const calls: string[] = [];
-  const inMessage = new Map<OpenMessage, string[]>();
-  const openOne = (at: number) => (open[at] ??= journal.message());
-  for (const each of story) {
-    switch (each.do) {
-      case "say":
-        journal.say(openOne(Math.min(each.on, open.length)), each.text, each.thinks ? "reasoning" : "text");
-        break;
-      case "call": {
-        const message = openOne(Math.min(each.on, open.length));
-        const call = journal.call(message, "Tool", { of: calls.length }, each);
-        if (each.told) calls.push(call);
-        else inMessage.set(message, [...(inMessage.get(message) ?? []), call]);
-        break;
-      }
-      case "answer": {
-        const call = calls[each.on];
-        if (call !== undefined) journal.result(call, "result", each.fails);
-        break;
-      }
-      case "complete": {
-        const [message] = open.splice(each.on, 1);
-        if (!message) break;
-        const parent = each.under === null ? undefined : calls[each.under];
-        journal.complete(message, { parent });
-        calls.push(...(inMessage.get(message) ?? []));
-        break;
-      }
-      case "abandon": {
-        const [message] = open.splice(each.on, 1);
-        if (message) journal.abandon(message);
-        break;
-      }
-      case "user":
-        journal.user("next");
-        break;
-      case "notice":
-        journal.notice("status");
-        break;
-      case "error":
-        journal.error("overloaded");
-        break;
-      case "end":
-        journal.end();
-    }
-  }
-  for (const message of open) journal.complete(message);
-  return journal;
-}
 
 const read = (events: readonly AgentEvent[]) => applyEvents(emptyTranscript, events);
 
@@ -93,7 +28,7 @@ describe("a journal", () => {
         const { events } = journalOf(story);
         const whole = read(events);
         const all = [emptyTranscript];
-        for (const event of events) all.push(applyEvent(all.at(-1) as Transcript, event));
+        for (const event of events) all.push(reduceMessages(all.at(-1) as Transcript, event));
         expect(all.at(-1)).toEqual(whole);
         const at = all[cut % all.length] as Transcript;
         expect(applyEvents(at, events)).toEqual(whole);
@@ -138,7 +73,7 @@ describe("a journal", () => {
         let transcript = emptyTranscript;
         const given: [Transcript, string][] = [];
         for (const event of events) {
-          transcript = applyEvent(transcript, event);
+          transcript = reduceMessages(transcript, event);
           given.push([transcript, JSON.stringify(transcript)]);
         }
         for (const [before, text] of given) expect(JSON.stringify(before)).toBe(text);
@@ -169,36 +104,94 @@ function faulty(server: FakeServer, kinds: readonly Fault[]): (frames: PlainFram
   };
 }
 
+/**
+ * For each frame, one after the other, the places that it takes among those that are sent together: none, and it is lost;
+ * two, and it comes twice. So any order, with any frames lost or doubled.
+ */
+const places = fc.array(fc.array(fc.nat(99), { maxLength: 2 }), { maxLength: 120 });
+
+/** Makes that of them; those for which nothing is said keep their place. */
+function tangle(said: readonly (readonly number[])[]): <T>(frames: readonly T[]) => T[] {
+  const left = [...said];
+  return (frames) => {
+    const placed = frames.flatMap((frame, own) => (left.shift() ?? [own]).map((place) => ({ frame, place })));
+    return placed.toSorted((one, two) => one.place - two.place).map(({ frame }) => frame);
+  };
+}
+
+describe("the rule of the protocol", () => {
+  it("comes to the same messages, whatever is made of the frames", () => {
+    const property = fc.property(steps, places, (story, said) => {
+      const { events } = journalOf(story);
+      let transcript = emptyTranscript;
+      let head = 0;
+      /** A page of messages, as the server has it by then. */
+      const page = () => advance(applyEvents(transcript, folded(events.slice(0, head))), head);
+      for (const event of tangle(said)(events)) {
+        head = Math.max(head, event.sequenceNumber);
+        transcript = event.sequenceNumber > transcript.last + 1 ? page() : reduceMessages(transcript, event);
+      }
+      head = events.length;
+      transcript = page();
+      expect(transcript.last).toBe(events.length);
+      expect(messagesOf(transcript)).toEqual(messagesOf(read(events)));
+    });
+    fc.assert(property, { numRuns: RUNS });
+  });
+});
+
+const soon = () => new Promise((resolve) => setTimeout(resolve, 0));
+
+/** What two followers and a conversation come to while the network makes this of a journal, told in bursts. */
+async function follow(source: readonly AgentEvent[], burst: number, network: (server: FakeServer) => (frames: PlainFrame[]) => PlainFrame[]) {
+  const server = new FakeServer();
+  server.pageSize = 3;
+  const journal = new Journal();
+  server.host(journal);
+  const client = new TokenrailClient(server.options());
+  const conversation = new Conversation(client, journal.agentId);
+  conversation.start();
+  const seen: AgentEvent[][] = [[], []];
+  const reading = seen.map(async (events) => {
+    for await (const event of client.follow(journal.agentId)) events.push(event);
+  });
+  while ([...server.sockets].every((socket) => socket.followed.size === 0)) await soon();
+  server.network = network(server);
+  for (let at = 0; at < source.length; at += burst) {
+    journal.events.push(...source.slice(at, at + burst));
+    server.announce(journal, Math.min(burst, source.length - at));
+    await Promise.resolve();
+  }
+  const isAll = () => seen.every((events) => events.length >= source.length) && conversation.snapshot().transcript.last >= source.length;
+  for (let beat = 0; beat < 500 && !isAll(); beat += 1) {
+    await soon();
+    server.heartbeat();
+  }
+  conversation.stop();
+  client.close();
+  await Promise.all(reading);
+  return { seen, shown: messagesOf(conversation.snapshot().transcript) };
+}
+
 describe("a follower", () => {
+  const bursts = fc.oneof(fc.integer({ min: 1, max: 7 }), fc.constant(1_000));
+
   it("sees the journal, whatever is lost, doubled, cut off, or out of order", async () => {
-    const property = fc.asyncProperty(steps, faults, fc.integer({ min: 1, max: 7 }), async (story, kinds, burst) => {
-      const server = new FakeServer();
-      server.pageSize = 3;
-      server.network = faulty(server, kinds);
-      const source = journalOf(story);
-      const journal = new Journal();
-      server.host(journal);
-      const client = createClient(server.options());
-      const seen: AgentEvent[] = [];
-      const late: AgentEvent[] = [];
-      const reading = [client.follow(journal.agentId), client.follow(journal.agentId)].map(async (events, at) => {
-        for await (const event of events) (at === 0 ? seen : late).push(event);
-      });
-      for (let at = 0; at < source.events.length; at += burst) {
-        journal.events.push(...source.events.slice(at, at + burst));
-        server.announce(journal, Math.min(burst, source.events.length - at));
-        await Promise.resolve();
-      }
-      const isAll = () => seen.length >= source.events.length && late.length >= source.events.length;
-      for (let beat = 0; beat < 500 && !isAll(); beat += 1) {
-        await new Promise((resolve) => setTimeout(resolve, 0));
-        server.heartbeat();
-      }
-      client.close();
-      await Promise.all(reading);
-      expect(seen).toEqual(source.events);
-      expect(late).toEqual(source.events);
-      expect(messagesOf(read(seen))).toEqual(messagesOf(read(source.events)));
+    const property = fc.asyncProperty(steps, faults, bursts, async (story, kinds, burst) => {
+      const { events } = journalOf(story);
+      const { seen, shown } = await follow(events, burst, (server) => faulty(server, kinds));
+      expect(seen).toEqual([events, events]);
+      expect(shown).toEqual(messagesOf(read(events)));
+    });
+    await fc.assert(property, { numRuns: RUNS });
+  });
+
+  it("sees the journal, in whatever order all the frames of a story come, and however often", async () => {
+    const property = fc.asyncProperty(steps, places, bursts, async (story, said, burst) => {
+      const { events } = journalOf(story);
+      const { seen, shown } = await follow(events, burst, () => tangle(said));
+      expect(seen).toEqual([events, events]);
+      expect(shown).toEqual(messagesOf(read(events)));
     });
     await fc.assert(property, { numRuns: RUNS });
   });

@@ -1,21 +1,14 @@
 // The client against the real server: run where TOKENRAIL_TEST_SERVER names its binary.
-import { type ChildProcess, spawn } from "node:child_process";
-import { mkdtemp, readFile, rm } from "node:fs/promises";
-import { createServer } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
 import type { AgentEvent } from "../src/frames.js";
 import { type Agent, type Client, applyEvents, createClient, emptyTranscript, messagesOf, textOf } from "../src/index.js";
+import { RealServer, hasServer } from "./real-server.js";
 
-const program = process.env["TOKENRAIL_TEST_SERVER"];
 /** A word that gives the same faults again. */
 const seed = Number(process.env["TOKENRAIL_TEST_SEED"] ?? Date.now() % 1_000_000);
 
-let folder: string;
-let port: number;
-let server: ChildProcess | undefined;
+let server: RealServer;
 let client: Client;
 
 /** Sockets that can be cut, as a network does it: without a word. */
@@ -26,32 +19,6 @@ class CutSocket extends WebSocket {
     sockets.add(this);
     this.on("close", () => sockets.delete(this));
   }
-}
-
-async function start(): Promise<void> {
-  const child = spawn(program ?? "", ["serve", "--data-dir", folder, "--listen", `127.0.0.1:${port}`], { stdio: ["ignore", "pipe", "ignore"] });
-  server = child;
-  await new Promise<void>((resolve, reject) => {
-    child.stdout?.once("data", () => resolve());
-    child.once("exit", (code) => reject(new Error(`the server has ended with ${code}`)));
-  });
-}
-
-async function kill(): Promise<void> {
-  const child = server;
-  if (!child || child.exitCode !== null) return;
-  const gone = new Promise((resolve) => child.once("exit", resolve));
-  child.kill("SIGKILL");
-  await gone;
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const listener = createServer().listen(0, "127.0.0.1", () => {
-      const address = listener.address();
-      listener.close(() => resolve(typeof address === "object" && address ? address.port : 0));
-    });
-  });
 }
 
 /** Numbers that depend on the seed alone. */
@@ -77,18 +44,14 @@ function demo(): Promise<Agent> {
   return client.launch({ type: "demo", prompt: "Show me what Tokenrail does." });
 }
 
-describe.skipIf(program === undefined)("with a real server", () => {
+describe.skipIf(!hasServer)("with a real server", () => {
   beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), "tokenrail-client-"));
-    port = await freePort();
-    await start();
-    const token = (await readFile(join(folder, "token"), "utf8")).trim();
-    client = createClient({ baseUrl: `http://127.0.0.1:${port}`, token, WebSocket: CutSocket, backoff: { firstMs: 20, maxMs: 200 } });
+    server = await RealServer.start();
+    client = createClient({ baseUrl: server.url, token: server.token, WebSocket: CutSocket, backoff: { firstMs: 20, maxMs: 200 } });
   });
   afterAll(async () => {
     client.close();
-    await kill();
-    await rm(folder, { recursive: true, force: true });
+    await server.remove();
   });
 
   it(`follows a demo through cut connections (seed ${seed})`, async () => {
@@ -105,7 +68,7 @@ describe.skipIf(program === undefined)("with a real server", () => {
     expect(cuts).toBeGreaterThan(0);
     const kept = await everyEvent(agent.id);
     expect(seen).toEqual(kept);
-    const { messages } = await client.messages(agent.id);
+    const messages = await client.messages(agent.id);
     expect(applyEvents(emptyTranscript, messages).items).toEqual(applyEvents(emptyTranscript, kept).items);
     expect(messagesOf(applyEvents(emptyTranscript, seen)).map(textOf).at(-2)).toMatch(/^All done\./);
   });
@@ -116,7 +79,7 @@ describe.skipIf(program === undefined)("with a real server", () => {
     let again: Promise<void> | undefined;
     for await (const event of client.follow(agent.id, { untilEnded: true })) {
       seen.push(event);
-      if (seen.length === 20) again = kill().then(start);
+      if (seen.length === 20) again = server.kill().then(() => server.restart());
     }
     await again;
     expect(seen).toEqual(await everyEvent(agent.id));
@@ -136,7 +99,7 @@ describe.skipIf(program === undefined)("with a real server", () => {
     expect(types.find((type) => type.type === "demo")).toMatchObject({ available: true });
     const agent = await client.launch({ type: "demo", prompt: "again", metadata: { of: "a test" } }, { idempotencyKey: "once" });
     expect((await client.launch({ type: "demo", prompt: "again", metadata: { of: "a test" } }, { idempotencyKey: "once" })).id).toBe(agent.id);
-    expect(await client.send(agent.id, { content: "and then?" })).toMatchObject({ turn: 2 });
+    expect(await client.send(agent.id, "and then?")).toMatchObject({ turn: 2 });
     expect(await client.cancel(agent.id)).toEqual({ agentId: agent.id });
     for await (const _ of client.follow(agent.id, { untilEnded: true }));
     expect(await client.status(agent.id)).toMatchObject({ agentId: agent.id });

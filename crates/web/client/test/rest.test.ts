@@ -1,5 +1,5 @@
-import { describe, expect, it, vi } from "vitest";
-import { TokenrailError, createClient } from "../src/index.js";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { type MessagesQuery, TokenrailClient, TokenrailError, createClient } from "../src/index.js";
 import { FakeServer, problem } from "./fake-server.js";
 import { Journal } from "./journal.js";
 
@@ -20,7 +20,28 @@ function recording(...answers: (Response | Error)[]) {
   return { seen, client: createClient({ baseUrl: "http://tokenrail.test/", token: "secret", fetch }) };
 }
 
+/** An answer that goes on when it is told to, and otherwise does not. */
+function stalled(beginning: string, init: ResponseInit = {}) {
+  const encoder = new TextEncoder();
+  const answer = { isLeft: false, response: new Response(), say: (_: string | undefined) => {} };
+  const body = new ReadableStream<Uint8Array>({
+    start(controller) {
+      answer.say = (more) => (more === undefined ? controller.close() : controller.enqueue(encoder.encode(more)));
+      answer.say(beginning);
+    },
+    cancel() {
+      answer.isLeft = true;
+    },
+  });
+  answer.response = new Response(body, init);
+  return answer;
+}
+
 const header = (seen: Seen | undefined, name: string) => (seen?.init.headers as Record<string, string>)[name];
+
+afterEach(() => {
+  vi.useRealTimers();
+});
 
 describe("a call", () => {
   it("carries the token, and its query without what is not given", async () => {
@@ -77,7 +98,49 @@ describe("a call", () => {
     const refused = expect(agents).rejects.toMatchObject({ code: "network", retryable: true });
     await vi.advanceTimersByTimeAsync(31_000);
     await refused;
-    vi.useRealTimers();
+  });
+
+  it("whose answer begins and does not go on is given up, and made again where that does no harm", async () => {
+    vi.useFakeTimers();
+    const halves = [stalled('{"id":'), stalled('{"id":')];
+    const { client, seen } = recording(...halves.map(({ response }) => response), Response.json({ id: "a" }));
+    const refused = expect(client.agents()).rejects.toMatchObject({ code: "network", retryable: true });
+    await vi.advanceTimersByTimeAsync(31_000);
+    await refused;
+    const launched = client.launch({ prompt: "hi" });
+    await vi.advanceTimersByTimeAsync(32_000);
+    expect(await launched).toEqual({ id: "a" });
+    expect(seen).toHaveLength(3);
+    expect(halves.map((each) => each.isLeft)).toEqual([true, true]);
+  });
+
+  it("whose refusal does not go on is given up too", async () => {
+    vi.useFakeTimers();
+    const { client } = recording(stalled('{"code":', { status: 503, headers: { "Content-Type": "application/problem+json" } }).response);
+    const refused = expect(client.agents()).rejects.toMatchObject({ code: "protocol", status: 503, retryable: true });
+    await vi.advanceTimersByTimeAsync(31_000);
+    await refused;
+  });
+
+  it("may take as long as it goes on", async () => {
+    vi.useFakeTimers();
+    const { response, say } = stalled('{"id":');
+    const agent = recording(response).client.agent("a");
+    for (const more of ['"a', "bc", '"}']) {
+      await vi.advanceTimersByTimeAsync(25_000);
+      say(more);
+    }
+    say(undefined);
+    expect(await agent).toEqual({ id: "abc" });
+  });
+
+  it("that is aborted while its answer comes throws the signal's reason", async () => {
+    const { response } = stalled("[");
+    const abort = new AbortController();
+    const agents = recording(response).client.agents({ signal: abort.signal });
+    await Promise.resolve();
+    abort.abort(new Error("enough"));
+    await expect(agents).rejects.toThrow("enough");
   });
 
   it("whose answer breaks off may be made again", async () => {
@@ -101,6 +164,28 @@ describe("a call", () => {
     expect(seen[1]?.address).toBe("http://tokenrail.test/api/agents?before=b&limit=2");
   });
 
+  it("of messages reads page after page, as far as it is asked to", async () => {
+    const server = new FakeServer();
+    server.pageSize = 3;
+    const journal = new Journal();
+    for (let count = 0; count < 10; count += 1) journal.user(`message ${count}`);
+    server.host(journal);
+    const client = new TokenrailClient(server.options());
+    const numbers = async (query?: MessagesQuery) => (await client.messages(journal.agentId, query)).map((message) => message.sequenceNumber);
+    expect(await numbers()).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+    expect(await numbers({ since: 6 })).toEqual([7, 8, 9, 10]);
+    expect(await numbers({ since: 1, limit: 5 })).toEqual([2, 3, 4, 5, 6]);
+    expect(await numbers({ last: 4 })).toEqual([7, 8, 9, 10]);
+    expect(await numbers({ since: 10 })).toEqual([]);
+  });
+
+  it("that says something takes a text, or a message", async () => {
+    const { client, seen } = recording();
+    await client.send("a", "and then?");
+    await client.send("a", { content: "and then?" });
+    expect(seen.map(({ init }) => init.body)).toEqual(['{"content":"and then?"}', '{"content":"and then?"}']);
+  });
+
   it("of a journal says how far the page goes", async () => {
     const server = new FakeServer();
     const journal = new Journal();
@@ -110,7 +195,7 @@ describe("a call", () => {
     journal.notice("status");
     server.host(journal);
     const client = createClient(server.options());
-    const page = await client.messages(journal.agentId);
+    const page = await client.messagesPage(journal.agentId);
     expect(page.messages.map((message) => message.sequenceNumber)).toEqual([6, 7]);
     expect(page).toMatchObject({ upTo: 7, head: 7 });
     expect((await client.events(journal.agentId)).messages).toHaveLength(7);

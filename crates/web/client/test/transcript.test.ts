@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import type { AgentEvent } from "../src/frames.js";
-import { type AssistantMessage, type Item, type ToolCall, type Transcript, applyEvent, applyEvents, emptyTranscript, messagesOf, textOf } from "../src/transcript/index.js";
-import { Journal, folded } from "./journal.js";
+import { type AssistantMessage, type Item, type ToolCall, type Transcript, applyEvents, emptyTranscript, messagesOf, reduceMessages, textOf } from "../src/transcript/index.js";
+import { ANSWERS, Journal, folded } from "./journal.js";
 
 const demo = JSON.parse(readFileSync(new URL("fixtures/demo.json", import.meta.url), "utf8")) as AgentEvent[];
 
@@ -18,37 +18,27 @@ function calls(items: readonly Item[]): ToolCall[] {
 }
 
 describe("a question", () => {
-  const options = [
-    { optionId: "y", name: "Allow", kind: "allow_once" },
-    { optionId: "n", name: "Reject", kind: "reject_once" },
-  ];
-  const ask = (journal: Journal, requestId: string) =>
-    journal.add("system", { requestId, toolName: "Bash", input: { command: "ls" }, options } as never, { eventType: "permission_request" });
-  const settle = (journal: Journal, requestId: string, how: object) =>
-    journal.add("system", { requestId, ...how } as never, { eventType: "permission_resolved" });
-
   it("is open until it is settled", () => {
     const journal = new Journal();
     journal.user("go");
-    ask(journal, "1-1");
+    journal.ask("1-1");
     const open = messagesOf(of(journal))[1];
-    expect(open).toMatchObject({ kind: "question", state: "open", toolName: "Bash", input: { command: "ls" }, options });
-    settle(journal, "1-2", { optionId: "y", by: "user" });
+    expect(open).toMatchObject({ kind: "question", state: "open", toolName: "Bash", input: { command: "ls" }, options: ANSWERS });
+    journal.settle("1-2", { optionId: "y", by: "user" });
     expect(messagesOf(of(journal))[1]).toEqual(open);
-    settle(journal, "1-1", { optionId: "y", by: "user" });
+    journal.settle("1-1", { optionId: "y", by: "user" });
     const settled = { kind: "question", state: "resolved", optionId: "y", by: "user", sequence: 2 };
     expect(messagesOf(of(journal))).toHaveLength(2);
     expect(messagesOf(of(journal))[1]).toMatchObject(settled);
-    const [first, ...rest] = journal.events;
-    const steps = rest.reduce(applyEvent, applyEvents(emptyTranscript, first ? [first] : []));
-    expect(messagesOf(steps)[1]).toMatchObject(settled);
+    const steps = journal.events.reduce(reduceMessages, undefined);
+    expect(messagesOf(steps ?? emptyTranscript)[1]).toMatchObject(settled);
   });
 
   it("is closed with its turn, and asked again in another", () => {
     const journal = new Journal();
-    ask(journal, "1-1");
+    journal.ask("1-1");
     journal.add("response", "", { eventType: "result", outcome: "failed" });
-    ask(journal, "2-1");
+    journal.ask("2-1");
     expect(messagesOf(of(journal)).map((each) => ("state" in each ? each.state : each.kind))).toEqual(["closed", "result", "open"]);
   });
 });
@@ -249,7 +239,7 @@ describe("a transcript", () => {
 
   it("can be gone on with from any point, as a scrubber does", () => {
     const all: Transcript[] = [emptyTranscript];
-    for (const event of demo) all.push(applyEvent(all.at(-1) as Transcript, event));
+    for (const event of demo) all.push(reduceMessages(all.at(-1) as Transcript, event));
     for (const at of [90, 20, 50]) expect(applyEvents(all[at] as Transcript, demo).items).toEqual(all.at(-1)?.items);
   });
 
@@ -279,7 +269,7 @@ describe("a transcript", () => {
     }
     expect(journal.events).toHaveLength(100_000);
     let transcript = emptyTranscript;
-    for (const event of journal.events) transcript = applyEvent(transcript, event);
+    for (const event of journal.events) transcript = reduceMessages(transcript, event);
     expect(messagesOf(transcript)).toHaveLength(2_000);
     expect(textOf(message(transcript, 1_999))).toHaveLength(245);
   });

@@ -1,6 +1,6 @@
 // Checked by the compiler, `npm run typecheck`: a line that must not compile says so.
 import { expectTypeOf, it } from "vitest";
-import type { Agent, AgentEvent, AgentNews, Client, Message, Part, TokenrailError, ToolCall } from "../src/index.js";
+import type { Accepted, Agent, AgentEvent, AgentMessage, AgentNews, Client, Message, NewMessage, Part, TokenrailClient, TokenrailError, ToolCall, Transcript, reduceMessages } from "../src/index.js";
 import type { UseAgentMessages, UseAgents } from "../src/react/index.js";
 
 it("calls take and give the server's own types", () => {
@@ -11,6 +11,15 @@ it("calls take and give the server's own types", () => {
   expectTypeOf<Agent["head"]>().toBeNumber();
   // @ts-expect-error a launch needs a prompt
   expectTypeOf<Parameters<Client["launch"]>[0]>().toEqualTypeOf({ type: "demo" });
+});
+
+it("the client is a class, and what takes a client takes it", () => {
+  expectTypeOf<typeof TokenrailClient>().toBeConstructibleWith({ baseUrl: "http://127.0.0.1:7117", token: "secret" });
+  expectTypeOf<TokenrailClient>().toExtend<Client>();
+  expectTypeOf<Client["messages"]>().returns.resolves.toEqualTypeOf<AgentMessage[]>();
+  expectTypeOf<Client["send"]>().parameter(1).toEqualTypeOf<string | NewMessage>();
+  expectTypeOf<Client["send"]>().returns.resolves.toEqualTypeOf<Accepted>();
+  expectTypeOf<typeof reduceMessages>().toEqualTypeOf<(state: Transcript | undefined, event: AgentEvent) => Transcript>();
 });
 
 it("a loop over events has events", () => {

@@ -1,7 +1,7 @@
 // What is loaded first, and small: it asks for the conversation while all that shows it is still on its way.
 import { agentIn } from "./app/address.ts";
 import { EarlyAnswers } from "./app/early.ts";
-import { takeToken } from "./app/token.ts";
+import { keepToken, takeToken } from "./app/token.ts";
 import "./styles/index.css";
 
 async function begin(): Promise<void> {
@@ -14,7 +14,12 @@ async function begin(): Promise<void> {
     early.ask(`/api/agents/${agentId}`);
     early.ask(`/api/agents/${agentId}/messages?since=0&last=60`);
   }
-  const { open } = await import("./view.tsx");
+  const view = import("./view.tsx");
+  // While all of it is on its way, this holds nothing up.
+  if (token) keepToken(token);
+  const { open } = await view;
+  // This runs as soon as it is here, which may be before the page has its body.
+  if (document.readyState === "loading") await new Promise((done) => addEventListener("DOMContentLoaded", done));
   await open(token, agentId, early.fetch);
 }
 

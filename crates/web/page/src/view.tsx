@@ -1,12 +1,12 @@
 import { type Client, createClient } from "@tokenrail/client";
 import { preloadAgentMessages, TokenrailProvider } from "@tokenrail/client/react";
-import { StrictMode, useEffect, useState } from "react";
+import { StrictMode, useEffect, useEffectEvent, useState } from "react";
 import { createRoot } from "react-dom/client";
 
 import { App } from "./app/App.tsx";
 import { AskForToken } from "./app/AskForToken.tsx";
 import { type Door, knock } from "./app/door.ts";
-import { keepToken } from "./app/token.ts";
+import { givenToken, keepToken } from "./app/token.ts";
 import { soon } from "./ui/soon.ts";
 
 interface Key {
@@ -20,10 +20,7 @@ function Page({ first }: { readonly first: Key }) {
   const [door, setDoor] = useState<Door>(token ? "open" : "unknown");
   useEffect(() => {
     let gone = false;
-    const ask = () => {
-      if (token) keepToken(token);
-      void knock(client, token).then((found) => gone || setDoor(found));
-    };
+    const ask = () => void knock(client, token).then((found) => gone || setDoor(found));
     // With a token there is a picture to be drawn first.
     const cancel = token ? soon(ask) : ask();
     return () => {
@@ -31,19 +28,34 @@ function Page({ first }: { readonly first: Key }) {
       cancel?.();
     };
   }, [client, token]);
+  const take = (given: string) => {
+    keepToken(given);
+    if (given === token && door === "open") return;
+    client.close();
+    setKey({ token: given, client: createClient({ token: given }) });
+    setDoor("open");
+  };
+  useGivenToken(take);
   if (door === "unknown") return null;
-  if (door !== "open") {
-    const onToken = (given: string) => {
-      setKey({ token: given, client: createClient({ token: given }) });
-      setDoor("open");
-    };
-    return <AskForToken wrong={door === "wrong"} onToken={onToken} />;
-  }
+  if (door !== "open") return <AskForToken wrong={door === "wrong"} onToken={take} />;
   return (
-    <TokenrailProvider client={client}>
+    <TokenrailProvider key={token} client={client}>
       <App />
     </TokenrailProvider>
   );
+}
+
+/** Somebody puts an address with a token into a tab that has the page already: a browser loads nothing for that. */
+function useGivenToken(onToken: (token: string) => void): void {
+  const look = useEffectEvent(() => {
+    const token = givenToken();
+    if (token) onToken(token);
+  });
+  useEffect(() => {
+    const listen = () => look();
+    window.addEventListener("hashchange", listen);
+    return () => window.removeEventListener("hashchange", listen);
+  }, []);
 }
 
 /** So long it waits for what it is to show: to draw one picture takes less time than two. */

@@ -1,10 +1,9 @@
 import { applyEvents, emptyTranscript } from "@tokenrail/client";
-import { fireEvent, render, screen, within } from "@testing-library/react";
+import { act, fireEvent, render, screen, within } from "@testing-library/react";
 import { expect, test, vi } from "vitest";
 
-import { Answering } from "../src/conversation/answering.ts";
-import { matchesOf } from "../src/conversation/search.ts";
-import { KeepOpen } from "../src/conversation/kept.tsx";
+import { foldsOver, matchesOf } from "../src/conversation/search.ts";
+import { KeepOpen, useUnfold } from "../src/conversation/kept.tsx";
 import { rowsOf } from "../src/conversation/rows.ts";
 import { RowView } from "../src/conversation/RowView.tsx";
 import { beginningOf } from "../src/conversation/Clipped.tsx";
@@ -51,54 +50,26 @@ test("a call that fails, and one that gets no result, say so", () => {
   expect(screen.getByTestId("result").textContent).toContain("cancelled in 1.2 s");
 });
 
-const answers = [
-  { optionId: "y", name: "Allow", kind: "allow_once" },
-  { optionId: "n", name: "Reject", kind: "reject_once" },
-];
-
-test("a question has a button for each answer, and tells what became of it", async () => {
-  const told = new Told().asked("1-1", "Bash", { command: "rm -r build" }, answers);
-  const answer = vi.fn(() => Promise.reject(new Error("the question 1-1 is not open any more")));
-  const asked = render(
-    <KeepOpen>
-      <Answering value={answer}>
-        {rowsAfter(told).map((row) => (
-          <RowView key={row.key} row={row} plain={false} />
-        ))}
-      </Answering>
-    </KeepOpen>,
-  );
-  expect(screen.getByTestId("question-card").textContent).toContain("May it use Bash?");
-  expect(screen.getByLabelText("Input").textContent).toBe("rm -r build");
-  fireEvent.click(screen.getByRole("button", { name: "Reject" }));
-  expect(answer).toHaveBeenCalledWith("1-1", "n");
-  expect((screen.getByRole("button", { name: "Allow" }) as HTMLButtonElement).disabled).toBe(true);
-  expect((await screen.findByRole("alert")).textContent).toBe("The question 1-1 is not open any more.");
-  asked.unmount();
-
-  const looked = show(told);
-  expect(screen.queryByRole("button", { name: "Allow" })).toBeNull();
-  looked.unmount();
-  show(told.settled("1-1", { optionId: "y", by: "user" }));
-  expect(screen.getByTestId("question-card").textContent).toContain("Answered: Allow.");
-});
-
-test("a question that nobody answered says so", () => {
-  show(
-    new Told()
-      .asked("1-1", "Write", {}, answers)
-      .settled("1-1", { optionId: "n", by: "timeout" })
-      .asked("1-2", "Write", {}, answers)
-      .result({ outcome: "interrupted" }),
-  );
-  const [late, closed] = screen.getAllByTestId("question-card").map((card) => card.textContent);
-  expect(late).toContain("Nobody answered in time: Reject.");
-  expect(closed).toContain("The turn ended before anybody answered.");
-});
-
 test("a replacement is shown as the lines that go and those that come", () => {
   show(new Told().call("c", "Edit", { file_path: "a.md", old_string: "one\ntwo\n", new_string: "one\n2\n" }));
   expect(screen.getByLabelText("Input").textContent).toBe("- one\n- two\n+ one\n+ 2");
+});
+
+test("an end of line that comes or goes is a part of the replacement", () => {
+  show(new Told().call("c", "Edit", { file_path: "a.md", old_string: "one\n", new_string: "one" }));
+  expect(screen.getByLabelText("Input").textContent).toBe("- one\n- \n+ one");
+});
+
+test("a tool card tells in short what else was given", () => {
+  const unseen = { dangerouslyDisableSandbox: true, env: { A: "1\n2" }, note: "x".repeat(400) };
+  show(new Told().call("c", "Bash", { command: "echo ok", description: "Say ok", ...unseen }));
+  expect(screen.getByLabelText("Input").textContent).toBe("echo ok");
+  const others = [...document.querySelectorAll(".others > div")].map((field) => field.textContent);
+  expect(others).toEqual([
+    "dangerouslyDisableSandboxtrue",
+    'env{"A":"1\\n2"}',
+    `note${"x".repeat(160)}…`,
+  ]);
 });
 
 test("what a sub-agent says and does is inside the call that started it", () => {
@@ -188,4 +159,68 @@ test("of a long text the beginning is shown, whole lines of it", () => {
   expect(beginningOf("a\nb\n", 2)).toBe("a\nb\n");
   expect(beginningOf("a\nb", 2)).toBe("a\nb");
   expect(beginningOf("x".repeat(9_999), 2)).toHaveLength(480);
+});
+
+test("every row tells when it was said, and the type of its event", () => {
+  const told = new Told()
+    .prompt("go")
+    .message("m", [{ type: "reasoning", text: "hm" }, { type: "text", text: "well" }])
+    .call("c", "Bash", { command: "ls" })
+    .asked("1-1", "Bash", {}, [])
+    .failed("no", { class: "process" })
+    .result();
+  show(told);
+  const rows = [...document.querySelectorAll<HTMLElement>(".row")];
+  expect(rows.map((row) => row.querySelector(".row-type")?.textContent)).toEqual([
+    "user / user_message",
+    "assistant / message",
+    "assistant / message",
+    "tool / tool_use",
+    "system / permission_request",
+    "error / error",
+    "response / result",
+  ]);
+  for (const row of rows) expect(row.querySelector("time")?.textContent).toMatch(/^\d\d:\d\d:\d\d$/);
+});
+
+const lines = (count: number, last: string) => `${"line\n".repeat(count)}${last}`;
+
+test("what the search finds and is folded or cut is opened", () => {
+  const told = new Told()
+    .prompt(lines(900, "deep in the prompt"))
+    .message("m", [{ type: "reasoning", text: `${"x".repeat(200)} deep in a thought` }])
+    .call("c", "Bash", { command: lines(50, "deep in the command") })
+    .gave("c", lines(50, "deep in the output"))
+    .call("d", "Agent", { prompt: "look" })
+    .message("n", [{ type: "reasoning", text: "deep in a sub-agent" }], { parentToolCallId: "d" });
+  const rows = rowsAfter(told);
+  let unfold: (keys: readonly string[]) => void = () => undefined;
+  function Unfold() {
+    unfold = useUnfold();
+    return null;
+  }
+  render(
+    <KeepOpen>
+      <Unfold />
+      {rows.map((row) => (
+        <RowView key={row.key} row={row} plain={false} />
+      ))}
+    </KeepOpen>,
+  );
+  // Somebody has closed the card.
+  fireEvent.click(within(screen.getByRole("group", { name: /Tool Bash/ })).getByRole("button", { name: /Bash/ }));
+  for (const words of ["deep in the prompt", "Deep in a thought", "deep in the command", "deep in the output", "deep in a sub-agent"]) {
+    const [index = -1] = matchesOf(rows, words);
+    const row = document.querySelectorAll("[data-testid^=row-]:not(.tool-inner *)")[index];
+    const isDrawn = () => [...(row?.querySelectorAll("pre, .words, .prompt") ?? [])].some((part) => part.textContent?.toLowerCase().includes(words.toLowerCase()));
+    expect(isDrawn(), words).toBe(false);
+    act(() => unfold(rows.flatMap((each, at) => (at === index ? foldsOver(each, words, false) : []))));
+    expect(isDrawn(), words).toBe(true);
+  }
+});
+
+test("the search opens nothing that shows the words already", () => {
+  const rows = rowsAfter(new Told().call("c", "Bash", { command: "grep rail" }).gave("c", lines(50, "track")));
+  expect(rows.flatMap((row) => foldsOver(row, "rail", false))).toEqual([`${rows[0]?.key} open`]);
+  expect(rows.flatMap((row) => foldsOver(row, "nothing of it", false))).toEqual([]);
 });

@@ -10,7 +10,7 @@ import { Told } from "./events.ts";
 
 /** Elements that Markdown has words for. Whatever else is made was made by the corpus. */
 const own =
-  "div,p,span,code,pre,figure,figcaption,button,em,strong,del,ul,ol,li,table,thead,tbody,tr,th,td,hr,br,sup,a,article,section,time,h3";
+  "div,p,span,code,pre,figure,figcaption,button,em,strong,del,ul,ol,li,table,thead,tbody,tr,th,td,hr,br,sup,a,article,section,time,h3,dl,dt,dd";
 const drawn = "svg.icon,svg.icon *";
 
 function checkHarmless(container: HTMLElement): void {
@@ -62,6 +62,7 @@ test.each(corpus)("in every other place too, %j is text", (text) => {
     .call("d", "Bash", { command: text })
     .gave("d", { nested: { [text]: text } }, { isError: true })
     .call("e", "Edit", { file_path: `${text}.html`, old_string: text, new_string: text })
+    .asked("1-1", text, { command: text, [text]: text }, [{ optionId: "y", name: text, kind: text }])
     .failed(text, { class: text, code: text, recoverable: true })
     .result({ outcome: text });
   const rows = rowsOf(applyEvents(emptyTranscript, told.events).items);

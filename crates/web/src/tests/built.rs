@@ -35,7 +35,7 @@ fn the_page_loads_its_own_files_and_nothing_else() {
     let html = fs::read_to_string(root().join("page/dist/index.html")).unwrap();
     let mut loaded: Vec<&str> = html.split('"').filter(|part| part.starts_with('/')).collect();
     loaded.sort_unstable();
-    assert_eq!(loaded, ["/app.css", "/app.js", "/icon.svg", "/view.js"], "{html}");
+    assert_eq!(loaded, ["/app.css", "/app.js", "/dom.js", "/icon.svg", "/runtime.js", "/view.js"], "{html}");
 }
 
 fn root() -> PathBuf {

@@ -41,8 +41,9 @@ export function applyEvents(transcript: Transcript, events: Iterable<AgentEvent>
   return next;
 }
 
-export function applyEvent(transcript: Transcript, event: AgentEvent): Transcript {
-  return applyEvents(transcript, [event]);
+/** The state after one event more; the first one needs none: `events.reduce(reduceMessages, undefined)`. */
+export function reduceMessages(state: Transcript | undefined, event: AgentEvent): Transcript {
+  return applyEvents(state ?? emptyTranscript, [event]);
 }
 
 /** A transcript of which everything up to `last` is known: the page that it was made from may end with a hole. */

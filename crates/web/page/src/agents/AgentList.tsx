@@ -3,9 +3,10 @@ import { preloadAgentMessages, useTokenrail } from "@tokenrail/client/react";
 import { memo, useDeferredValue, useMemo, useState } from "react";
 
 import { useNow } from "../app/now.ts";
-import { compact, counted, sentence, since } from "../ui/format.ts";
+import { compact, counted, since } from "../ui/format.ts";
 import { Icon } from "../ui/Icon.tsx";
-import { isActive, StatusBadge } from "./StatusBadge.tsx";
+import { Trouble } from "../ui/Trouble.tsx";
+import { StatusBadge } from "./StatusBadge.tsx";
 
 /** Ages are told in seconds at first: often enough to be right, seldom enough to be quiet. */
 const ageEveryMs = 10_000;
@@ -13,31 +14,32 @@ const ageEveryMs = 10_000;
 /** The list is drawn whole: beyond this, whoever looks for an agent filters. */
 const shownAgents = 300;
 
-/** The library reads so many at a time: with fewer there are no others. */
-const pageOfAgents = 100;
-
 interface Props {
   readonly agents: readonly Agent[];
+  /** How many are active, here and among the older ones. */
+  readonly active: number;
   readonly loading: boolean;
   readonly error?: Error | undefined;
   readonly current: string | null;
   readonly onOpen: (id: string) => void;
-  readonly onMore: () => void;
+  readonly onRetry: () => void;
+  /** Reads older ones; absent where there are none. */
+  readonly onMore?: (() => void) | undefined;
 }
 
-export function AgentList({ agents, loading, error, current, onOpen, onMore }: Props) {
+export function AgentList({ agents, active, loading, error, current, onOpen, onRetry, onMore }: Props) {
   const [filter, setFilter] = useState("");
   const wanted = useDeferredValue(filter.trim().toLowerCase());
   const now = useNow(ageEveryMs);
   const shown = useMemo(() => agents.filter((agent) => matches(agent, wanted)), [agents, wanted]);
-  const active = agents.filter((agent) => isActive(agent.status)).length;
+  const isKnown = agents.length > 0 || !(loading || error);
   return (
     <nav className="agents" aria-label="Agents">
       <div className="agents-head">
         <h2>Agents</h2>
         <span className="muted" data-testid="agent-counts">
           {active ? `${active} active · ` : ""}
-          {agents.length} in all
+          {isKnown && (onMore ? `more than ${agents.length}` : `${agents.length} in all`)}
         </span>
       </div>
       {agents.length > 4 && (
@@ -52,11 +54,7 @@ export function AgentList({ agents, loading, error, current, onOpen, onMore }: P
           />
         </label>
       )}
-      {error && (
-        <p className="problem" role="alert">
-          {sentence(error.message)}
-        </p>
-      )}
+      {error && <Trouble error={error} what="the agents could not be listed" onRetry={onRetry} />}
       {loading && agents.length === 0 && <AgentSkeleton />}
       {!loading && !error && agents.length === 0 && (
         <p className="hint">No agent yet. Launch one, and it appears here.</p>
@@ -72,7 +70,7 @@ export function AgentList({ agents, loading, error, current, onOpen, onMore }: P
             onOpen={onOpen}
           />
         ))}
-        {agents.length > 0 && agents.length % pageOfAgents === 0 && (
+        {onMore && (
           <li>
             <button type="button" className="button wide" onClick={onMore}>
               Older agents

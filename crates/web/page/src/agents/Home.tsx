@@ -1,22 +1,23 @@
-import type { AgentType } from "@tokenrail/client";
 import { useTokenrail } from "@tokenrail/client/react";
 import { useState } from "react";
 
 import { Icon } from "../ui/Icon.tsx";
+import { Trouble } from "../ui/Trouble.tsx";
 import { ImportButton } from "./ImportButton.tsx";
 import { Failure, LaunchForm } from "./LaunchForm.tsx";
+import type { AgentTypes } from "./types.ts";
 
 const demo = "demo";
 
 interface Props {
-  readonly types: readonly AgentType[];
+  readonly types: AgentTypes;
   /** Nothing was ever launched here. */
   readonly empty: boolean;
   readonly onLaunched: (id: string) => void;
 }
 
 /** The first page: one click for the curious, and the form for whoever knows what to ask. */
-export function Home({ types, empty, onLaunched }: Props) {
+export function Home({ types: { types, error, retry }, empty, onLaunched }: Props) {
   const hasDemo = types.some((type) => type.type === demo && type.available);
   return (
     <div className="home">
@@ -26,6 +27,7 @@ export function Home({ types, empty, onLaunched }: Props) {
           Every token is saved before it is shown. Close the tab, restart the server: the conversation goes on where it
           was.
         </p>
+        {error && <Trouble error={error} what="the types of agents could not be read" onRetry={retry} />}
         {hasDemo && <Demo onLaunched={onLaunched} />}
         <section className="card" aria-label="Launch">
           <LaunchForm client={useTokenrail()} types={types} onLaunched={onLaunched} />

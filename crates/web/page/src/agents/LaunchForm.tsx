@@ -75,6 +75,11 @@ export function LaunchForm({ client, types, onLaunched }: Props) {
         </label>
       </div>
       {chosen?.problem && <p className="hint">{chosen.problem}</p>}
+      {chosen?.unsetKeys && (
+        <p className="hint">
+          It needs a login of its own: the server has no {chosen.unsetKeys.join(" and no ")}.
+        </p>
+      )}
       <div id="launch-failure" aria-live="polite">
         {failure && <Failure error={failure} />}
       </div>

@@ -1,11 +1,12 @@
-import type { Agent, AgentType } from "@tokenrail/client";
+import type { Agent } from "@tokenrail/client";
 import { useAgents, useConnection, useTokenrail } from "@tokenrail/client/react";
 import { useEffect, useRef, useState } from "react";
 
 import { AgentList } from "../agents/AgentList.tsx";
-import { useCounted } from "../agents/counts.ts";
+import { useCounted, useOlder } from "../agents/counts.ts";
 import { Home } from "../agents/Home.tsx";
 import { isActive } from "../agents/StatusBadge.tsx";
+import { useAgentTypes } from "../agents/types.ts";
 import { Conversation } from "../conversation/Conversation.tsx";
 import { Icon } from "../ui/Icon.tsx";
 import { soon } from "../ui/soon.ts";
@@ -18,8 +19,9 @@ import { ThemeButton } from "./theme.tsx";
 export function App() {
   const client = useTokenrail();
   const [agentId, go] = useRoute();
-  const { agents: listed, loading, error, loadMore } = useAgents(useLater(agentId !== null));
-  const agents = useCounted(listed);
+  const { agents: listed, loading, error, refetch, loadMore } = useAgents(useLater(agentId !== null));
+  const older = useOlder(listed.length, loadMore);
+  const { agents, active } = useCounted(listed, older.isThere);
   const types = useAgentTypes(agentId === null);
   const small = useMedia(phone);
   const [drawer, setDrawer] = useState(false);
@@ -84,13 +86,22 @@ export function App() {
         >
           <Icon name="plus" /> New agent
         </button>
-        <AgentList agents={agents} loading={loading} error={error} current={agentId} onOpen={open} onMore={loadMore} />
+        <AgentList
+          agents={agents}
+          active={active}
+          loading={loading}
+          error={error}
+          current={agentId}
+          onOpen={open}
+          onRetry={refetch}
+          onMore={older.isThere ? older.load : undefined}
+        />
       </aside>
       <main id="main" className="main" inert={small && drawer} tabIndex={-1}>
         {agentId ? (
           <Conversation key={agentId} agentId={agentId} onOpen={open} />
         ) : (
-          <Home types={types} empty={!loading && agents.length === 0} onLaunched={open} />
+          <Home types={types} empty={!loading && !error && agents.length === 0} onLaunched={open} />
         )}
       </main>
     </div>
@@ -102,20 +113,6 @@ function useLater(later: boolean): boolean {
   const [isTime, setTime] = useState(!later);
   useEffect(() => soon(() => setTime(true)), []);
   return isTime;
-}
-
-/** The types that can be launched, once somebody is where they are. */
-function useAgentTypes(wanted: boolean): readonly AgentType[] {
-  const client = useTokenrail();
-  const [types, setTypes] = useState<readonly AgentType[]>([]);
-  const isMissing = wanted && types.length === 0;
-  useEffect(() => {
-    if (!isMissing) return;
-    const leaving = new AbortController();
-    client.agentTypes({ signal: leaving.signal }).then(setTypes, () => undefined);
-    return () => leaving.abort();
-  }, [client, isMissing]);
-  return types;
 }
 
 /** Tells those who do not see it that an agent has ended, and nothing of what it says. */

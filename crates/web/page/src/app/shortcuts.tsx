@@ -1,7 +1,7 @@
 import { useEffect, useEffectEvent, useRef } from "react";
 
 import { Icon } from "../ui/Icon.tsx";
-import { isWriting } from "../ui/keys.ts";
+import { isPressing, isWriting } from "../ui/keys.ts";
 
 /** Calls on a key that nobody is writing with. */
 export function useShortcut(key: string, action: () => void, active = true): void {
@@ -11,6 +11,8 @@ export function useShortcut(key: string, action: () => void, active = true): voi
     const listen = (event: KeyboardEvent) => {
       if (event.key !== key || event.ctrlKey || event.metaKey || event.altKey) return;
       if ((key !== "Escape" && isWriting(event.target)) || event.defaultPrevented) return;
+      // A control that has the keyboard is what this key is for.
+      if (key === " " && isPressing(event.target)) return;
       event.preventDefault();
       act();
     };
@@ -26,6 +28,7 @@ const keys = [
   ["R", "Raw JSON of the message"],
   ["C", "Write to the agent"],
   ["End", "To the end, and stay there"],
+  ["Space", "Play and pause a replay"],
   ["?", "This list"],
   ["Esc", "Close"],
 ] as const;

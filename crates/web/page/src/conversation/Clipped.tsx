@@ -22,8 +22,7 @@ interface Props {
 /** The beginning of a long text, and a button for all of it. */
 export function Clipped({ id, label, text, lines, children }: Props) {
   const [all, setAll] = useKept(`${id} all`, false);
-  // A button for a few lines more would be in the way more than they are.
-  const short = beginningOf(text, 2 * lines) === text ? text : beginningOf(text, lines);
+  const short = shortOf(text, lines);
   const shown = all ? text.slice(0, longestText) : short;
   const rest = text.length - short.length;
   return (
@@ -45,6 +44,11 @@ export function Clipped({ id, label, text, lines, children }: Props) {
       )}
     </figure>
   );
+}
+
+/** What is shown at first. A button for a few lines more would be in the way more than they are. */
+export function shortOf(text: string, lines: number): string {
+  return beginningOf(text, 2 * lines) === text ? text : beginningOf(text, lines);
 }
 
 /** At most so many lines, and of each a reasonable length. */

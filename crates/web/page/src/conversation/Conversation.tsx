@@ -5,6 +5,7 @@ import {
   type RefObject,
   useCallback,
   useEffect,
+  useEffectEvent,
   useLayoutEffect,
   useMemo,
   useRef,
@@ -15,19 +16,19 @@ import { isActive } from "../agents/StatusBadge.tsx";
 import { useShortcut } from "../app/shortcuts.tsx";
 import { ReplayBar } from "../replay/ReplayBar.tsx";
 import { useTranscriptAt, usePlaying, useRecording } from "../replay/useReplay.ts";
-import { sentence } from "../ui/format.ts";
-import { Icon } from "../ui/Icon.tsx";
+import { Trouble } from "../ui/Trouble.tsx";
 import { AgentId } from "./agent-id.ts";
 import { type Answer, Answering } from "./answering.ts";
 import { Composer } from "./Composer.tsx";
 import { Header } from "./Header.tsx";
-import { KeepOpen } from "./kept.tsx";
+import { KeepOpen, useUnfold } from "./kept.tsx";
 import { type ListHandle, MessageList } from "./MessageList.tsx";
 import { Pulse } from "./Pulse.tsx";
 import type { Row } from "./row.ts";
 import { rowsOf } from "./rows.ts";
 import { SearchBar } from "./SearchBar.tsx";
-import { useMarks, useMatches } from "./search.ts";
+import { revealed, useMarks } from "./marks.ts";
+import { foldsOver, useMatches } from "./search.ts";
 import { useMoves } from "./moves.ts";
 
 interface Props {
@@ -83,7 +84,7 @@ function Pane({ agent, items, head, loading = false, error, onRefetch, onOpen, o
   const all = useMemo(() => rowsOf(items), [items]);
   const rows = useMemo(() => (notices ? all : all.filter((row) => row.kind !== "notice")), [all, notices]);
   const list = useRef<ListHandle>(null);
-  const search = useSearch(rows, list);
+  const search = useSearch(rows, plain, list);
   useMoves(list, rows.length);
   const live = !replay;
   const canAsk = live && !agent.readOnly && !agent.deletedAt;
@@ -110,6 +111,7 @@ function Pane({ agent, items, head, loading = false, error, onRefetch, onOpen, o
     <div className="conversation">
       <Header
         agent={agent}
+        items={items}
         head={head}
         plain={plain}
         notices={notices}
@@ -128,13 +130,13 @@ function Pane({ agent, items, head, loading = false, error, onRefetch, onOpen, o
       )}
       <Answering value={canAsk ? answer : undefined}>
         <MessageList
-        rows={rows}
-        plain={plain}
-        found={search.found}
-        handle={list}
-        busy={live && isActive(agent.status)}
-        loading={loading}
-        onRetry={canAsk ? onRetry : undefined}
+          rows={rows}
+          plain={plain}
+          found={search.found}
+          handle={list}
+          busy={live && isActive(agent.status)}
+          loading={loading}
+          onRetry={canAsk ? onRetry : undefined}
         />
       </Answering>
       {replay ?? <Composer agent={agent} send={ask} />}
@@ -165,16 +167,21 @@ function Replayed({ agent, onOpen, onClose }: { agent: Agent; onOpen: PaneProps[
   return <Pane agent={agent} items={items} head={last} error={error ?? refusal} onOpen={onOpen} replay={bar} />;
 }
 
-function useSearch(rows: readonly Row[], list: RefObject<ListHandle | null>) {
+function useSearch(rows: readonly Row[], plain: boolean, list: RefObject<ListHandle | null>) {
   const [words, setWords] = useState("");
   const [isOpen, setOpen] = useState(false);
   const [at, setAt] = useState(0);
   const matches = useMatches(rows, isOpen ? words : "");
   const found = matches[Math.min(at, matches.length - 1)];
-  useMarks(isOpen ? words : "", matches);
-  useEffect(() => {
-    if (found !== undefined) list.current?.show(found);
-  }, [found, list]);
+  useMarks(isOpen ? words : "");
+  const unfold = useUnfold();
+  const show = useEffectEvent((index: number) => {
+    const row = rows[index];
+    if (row) unfold(foldsOver(row, words, plain));
+    list.current?.show(index);
+    return revealed(index, words);
+  });
+  useEffect(() => (found === undefined ? undefined : show(found)), [found, words]);
   const open = () => setOpen(true);
   useShortcut("/", open);
   const bar = isOpen && (
@@ -203,20 +210,6 @@ function Nothing({ error, loading, onRetry }: { error?: Error | undefined; loadi
         <p>It may have been deleted, or it lives on another server.</p>
       ) : (
         error && <Trouble error={error} onRetry={onRetry} />
-      )}
-    </div>
-  );
-}
-
-function Trouble({ error, onRetry }: { error: Error; onRetry?: (() => void) | undefined }) {
-  return (
-    <div className="trouble" role="alert" data-testid="trouble">
-      <Icon name="alert" />
-      <span>{sentence(error.message)}</span>
-      {onRetry && (
-        <button type="button" className="button" onClick={onRetry}>
-          Try again
-        </button>
       )}
     </div>
   );

@@ -1,4 +1,4 @@
-import type { Agent } from "@tokenrail/client";
+import type { Agent, Item } from "@tokenrail/client";
 import { useTokenrail } from "@tokenrail/client/react";
 import { type ReactNode, useState } from "react";
 
@@ -9,10 +9,12 @@ import { useNow } from "../app/now.ts";
 import { compact, cost, count, dateOf, duration, shortDateOf } from "../ui/format.ts";
 import { Icon, type IconName } from "../ui/Icon.tsx";
 import { save } from "../ui/save.ts";
+import { turnTime } from "./turn-time.ts";
 import { tokensOf } from "./usage.ts";
 
 interface Props {
   readonly agent: Agent;
+  readonly items: readonly Item[];
   /** How many events are shown. */
   readonly head: number;
   readonly plain: boolean;
@@ -62,7 +64,7 @@ export function Header(props: Props) {
           <Remove agent={agent} onRemoved={() => props.onOpen(null)} attempt={attempt} />
         </div>
       </div>
-      <Facts agent={agent} head={props.head} />
+      <Facts agent={agent} items={props.items} head={props.head} />
       {failure && <Failure error={failure} />}
     </header>
   );
@@ -131,11 +133,11 @@ function Remove({
   );
 }
 
-function Facts({ agent, head }: { readonly agent: Agent; readonly head: number }) {
+function Facts({ agent, items, head }: Pick<Props, "agent" | "items" | "head">) {
   const active = isActive(agent.status);
   const now = useNow(1_000, active);
   const tokens = tokensOf(agent.usage);
-  const until = agent.endedAt ? Date.parse(agent.endedAt) : now;
+  const took = turnTime(items, active ? now : undefined);
   return (
     <dl className="facts" data-testid="facts">
       <Fact name="Type">{agent.type}</Fact>
@@ -143,7 +145,11 @@ function Facts({ agent, head }: { readonly agent: Agent; readonly head: number }
       <Fact name="Started" title={dateOf(agent.createdAt)}>
         <time dateTime={agent.createdAt}>{shortDateOf(agent.createdAt)}</time>
       </Fact>
-      <Fact name={active ? "Running for" : "Took"}>{duration(until - Date.parse(agent.createdAt))}</Fact>
+      {took !== undefined && (
+        <Fact name={active ? "Running for" : "Took"} title="The time of this turn">
+          {duration(took)}
+        </Fact>
+      )}
       <Fact name="Turn">
         {count(agent.turn)}
         {agent.queued > 0 ? `, ${count(agent.queued)} in the queue` : ""}

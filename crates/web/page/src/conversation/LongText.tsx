@@ -8,6 +8,11 @@ import { useKept } from "./kept.tsx";
 /** Lines of a text that are shown until somebody asks for the rest: more than anybody writes, and less than a file. */
 const shownLines = 400;
 
+/** Whether what is looked for is only in the part that has to be asked for. */
+export function isBeyond(text: string, isIn: (text: string) => boolean): boolean {
+  return !isIn(beginningOf(text, shownLines));
+}
+
 interface Props {
   readonly id: string;
   readonly text: string;

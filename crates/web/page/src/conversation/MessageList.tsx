@@ -1,9 +1,10 @@
-import { type KeyboardEvent, type RefObject, useEffect, useImperativeHandle, useLayoutEffect, useRef, useState } from "react";
+import { type KeyboardEvent, type ReactNode, type RefObject, useEffect, useImperativeHandle, useLayoutEffect, useRef, useState } from "react";
 import { Virtualizer, type VirtualizerHandle } from "virtua";
 
 import { counted } from "../ui/format.ts";
 import { Icon } from "../ui/Icon.tsx";
 import { soon } from "../ui/soon.ts";
+import { Painted } from "./painted.ts";
 import type { Row } from "./row.ts";
 import { RowView } from "./RowView.tsx";
 import { useStickToEnd } from "./stick.ts";
@@ -44,20 +45,22 @@ interface Props {
 export function MessageList({ rows, plain, found, busy, loading, handle, onRetry }: Props) {
   const scroller = useRef<HTMLDivElement>(null);
   const list = useRef<VirtualizerHandle>(null);
-  const { drawn, before, shift, isPainted } = useFirstTheLast(rows);
+  const stage = useStage(rows);
+  const shift = useShift(rows);
   const stick = useStickToEnd(scroller, rows);
   const seen = useSeen(rows, stick.following);
   const focused = useRef<number | undefined>(undefined);
   const show = (index: number, focus = false) => {
     stick.release();
-    list.current?.scrollToIndex(index - before, { align: "start", offset: -aboveShown });
+    list.current?.scrollToIndex(index, { align: "start", offset: -aboveShown });
     if (focus) focusRow(scroller.current, index);
   };
   useImperativeHandle(handle, () => ({
     show,
     toEnd: stick.toEnd,
-    at: () => focused.current ?? before + (list.current?.findItemIndex(list.current.scrollOffset) ?? 0),
+    at: () => focused.current ?? list.current?.findItemIndex(list.current.scrollOffset) ?? 0,
   }));
+  const working = busy && !isTalking(rows.at(-1)) && <Working asks={isAsking(rows.at(-1))} />;
   return (
     <div className="messages-frame">
       <div
@@ -75,35 +78,41 @@ export function MessageList({ rows, plain, found, busy, loading, handle, onRetry
         }}
       >
         <div className="messages-content" role="list">
-          {drawn.length > 0 && (
-            <Virtualizer
-              ref={list}
-              data={drawn}
-              scrollRef={scroller}
-              bufferSize={isPainted ? drawnBeyond : 0}
-              shift={shift}
-              // The first picture of a list that scrolls to its end needs no measuring: all that is drawn is seen.
-              ssrCount={before > 0 ? drawn.length : 0}
-            >
-              {(row, index) => (
-                <div
-                  key={row.key}
-                  role="listitem"
-                  className="item"
-                  tabIndex={-1}
-                  data-index={before + index}
-                  data-found={before + index === found || undefined}
-                  aria-setsize={rows.length}
-                  aria-posinset={before + index + 1}
-                >
-                  <RowView row={row} plain={plain} onRetry={onRetry} />
-                </div>
-              )}
-            </Virtualizer>
+          {stage.isListed && rows.length > 0 && (
+            <Painted value={stage.isPainted}>
+              <Virtualizer
+                ref={list}
+                data={rows}
+                scrollRef={scroller}
+                bufferSize={stage.isPainted ? drawnBeyond : 0}
+                shift={shift}
+                keepMounted={newest(rows.length)}
+              >
+                {(row, index) => (
+                  <div
+                    key={row.key}
+                    role="listitem"
+                    className="item"
+                    tabIndex={-1}
+                    data-index={index}
+                    data-found={index === found || undefined}
+                    aria-setsize={rows.length}
+                    aria-posinset={index + 1}
+                  >
+                    <RowView row={row} plain={plain} onRetry={onRetry} />
+                  </div>
+                )}
+              </Virtualizer>
+            </Painted>
           )}
         </div>
-        {busy && !isTalking(rows.at(-1)) && <Working asks={isAsking(rows.at(-1))} />}
+        {working}
       </div>
+      {stage.isCovered && stick.following && (
+        <FirstPicture rows={rows} plain={plain} isNewest={!stage.isListed}>
+          {working}
+        </FirstPicture>
+      )}
       {loading && rows.length > 0 && <p className="earlier">Loading what was said before…</p>}
       {!stick.following && (
         <button type="button" className="button to-end" data-testid="to-end" onClick={stick.toEnd}>
@@ -114,25 +123,75 @@ export function MessageList({ rows, plain, found, busy, loading, handle, onRetry
   );
 }
 
-/**
- * The list begins with its last rows, which are those that are seen; the others come above them when these have been
- * painted, and so do those that were still being read.
- */
-function useFirstTheLast(rows: readonly Row[]): { drawn: readonly Row[]; before: number; shift: boolean; isPainted: boolean } {
-  const [isPainted, setPainted] = useState(false);
+/** The last two of so many rows. They may grow by screens at once, and the list finds out only a frame later where they are. */
+function newest(count: number): number[] {
+  return [count - 2, count - 1].filter((index) => index >= 0);
+}
+
+/** What there is of a conversation: a picture of its end, then the list behind it, then the list alone. */
+interface Stage {
+  readonly isCovered: boolean;
+  readonly isListed: boolean;
+  /** A reader has something to look at: what comes now may take its time. */
+  readonly isPainted: boolean;
+}
+
+/** The list has to measure its rows and to scroll before it shows its end. Where that takes several frames, it is covered. */
+function useStage(rows: readonly Row[]): Stage {
+  const [painted, setPainted] = useState(0);
+  const isLong = useRef<boolean>(undefined);
   const isThere = rows.length > 0;
-  useEffect(() => (isThere ? soon(() => setPainted(true)) : undefined), [isThere]);
-  const before = isPainted ? 0 : firstOfTheLast(rows);
-  const drawn = before > 0 ? rows.slice(before) : rows;
-  const first = drawn[0]?.key;
-  const last = useRef({ first, length: drawn.length });
-  // Rows have come above those that were there, and not among them, as notices do: these are to stay where they are.
-  const above = first === last.current.first ? 0 : drawn.findIndex(({ key }) => key === last.current.first);
-  const shift = above > 0 && 2 * above > drawn.length - last.current.length;
+  if (isThere) isLong.current ??= firstOfTheLast(rows) > 0;
+  const last = isLong.current ? 2 : 1;
+  useEffect(
+    () => (isThere && painted < last ? soon(() => setPainted(painted + 1)) : undefined),
+    [isThere, painted, last],
+  );
+  const isCovered = isLong.current === true && painted < last;
+  return { isCovered, isListed: !isCovered || painted > 0, isPainted: painted > 0 };
+}
+
+/** The last rows as they will be seen, with nothing to be measured: it stands on its lower edge. */
+function FirstPicture({ rows, plain, isNewest, children }: PictureProps) {
+  const first = firstOfTheLast(rows);
+  return (
+    <div className="messages first-picture" aria-hidden="true" inert>
+      <div className="messages-content">
+        <Painted value={false}>
+          {rows.slice(first).map((row, index) => (
+            <div
+              key={row.key}
+              className="item"
+              data-index={isNewest ? first + index : undefined}
+              aria-setsize={rows.length}
+              aria-posinset={first + index + 1}
+            >
+              <RowView row={row} plain={plain} />
+            </div>
+          ))}
+        </Painted>
+      </div>
+      {children}
+    </div>
+  );
+}
+
+interface PictureProps extends Pick<Props, "rows" | "plain"> {
+  /** There is no list yet that has the same rows. */
+  readonly isNewest: boolean;
+  readonly children: ReactNode;
+}
+
+/** Rows have come above those that were there, and not among them, as notices do: these are to stay where they are. */
+function useShift(rows: readonly Row[]): boolean {
+  const first = rows[0]?.key;
+  const last = useRef({ first, length: rows.length });
+  const above = first === last.current.first ? 0 : rows.findIndex(({ key }) => key === last.current.first);
+  const shift = above > 0 && 2 * above > rows.length - last.current.length;
   useLayoutEffect(() => {
-    last.current = { first, length: drawn.length };
+    last.current = { first, length: rows.length };
   });
-  return { drawn, before, shift, isPainted };
+  return shift;
 }
 
 /** From where on the rows are at least as high as a screen. */

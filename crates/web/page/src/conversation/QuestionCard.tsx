@@ -4,8 +4,10 @@ import { useState } from "react";
 import { sentence } from "../ui/format.ts";
 import { Icon } from "../ui/Icon.tsx";
 import { useAnswering } from "./answering.ts";
+import { unhidden } from "./given.ts";
+import { useKept } from "./kept.tsx";
+import { QuestionInput } from "./QuestionInput.tsx";
 import type { QuestionRow } from "./row.ts";
-import { ToolInput, summaryOf } from "./ToolInput.tsx";
 
 /** The agent asks whether it may do something: what, and a button for each answer. */
 export function QuestionCard({ row }: { readonly row: QuestionRow }) {
@@ -13,6 +15,8 @@ export function QuestionCard({ row }: { readonly row: QuestionRow }) {
   const answer = useAnswering();
   const [chosen, setChosen] = useState<string>();
   const [error, setError] = useState<Error>();
+  // Nobody is to allow what has not been on the screen.
+  const [seen, setSeen] = useKept(`${row.key} seen`, false);
   const choose = (optionId: string) => {
     setChosen(optionId);
     setError(undefined);
@@ -28,12 +32,16 @@ export function QuestionCard({ row }: { readonly row: QuestionRow }) {
         <Icon name={open ? "alert" : isAllowed(question) ? "check" : "cross"} />
         <span>
           {open ? "May it use " : "It has asked to use "}
-          <code>{question.toolName || "a tool"}</code>
+          <code>{unhidden(question.toolName) || "a tool"}</code>
           {open ? "?" : "."}
         </span>
-        <span className="tool-summary">{summaryOf(question.input)}</span>
       </h3>
-      <ToolInput id={row.key} input={question.input} />
+      <QuestionInput input={question.input} onSeen={() => seen || setSeen(true)} />
+      {open && answer && !seen && (
+        <p className="hint" role="status">
+          There is more of it: scroll to its end to allow it.
+        </p>
+      )}
       {open && answer && (
         <div className="question-options" role="group" aria-label="Answers">
           {question.options.map((option) => (
@@ -42,11 +50,11 @@ export function QuestionCard({ row }: { readonly row: QuestionRow }) {
               type="button"
               className={`button${option.kind === "allow_once" ? " primary" : ""}`}
               data-testid={`answer-${option.kind}`}
-              disabled={chosen !== undefined}
+              disabled={chosen !== undefined || !(seen || isRefusal(option))}
               onClick={() => choose(option.optionId)}
             >
               {chosen === option.optionId && <span className="spinner" aria-hidden="true" />}
-              {option.name}
+              {unhidden(option.name)}
             </button>
           ))}
         </div>
@@ -67,6 +75,10 @@ function chosenOption({ options, optionId }: QuestionMessage): QuestionOption | 
 
 function isAllowed(question: QuestionMessage): boolean {
   return chosenOption(question)?.kind.startsWith("allow") ?? false;
+}
+
+function isRefusal({ kind }: QuestionOption): boolean {
+  return kind.startsWith("reject");
 }
 
 /** What has become of a question, in words. */

@@ -8,6 +8,7 @@ import { ErrorCard } from "./ErrorCard.tsx";
 import { useKept } from "./kept.tsx";
 import { LongText } from "./LongText.tsx";
 import { NoticeLine } from "./NoticeLine.tsx";
+import { usePainted } from "./painted.ts";
 import { QuestionCard } from "./QuestionCard.tsx";
 import { RawJson } from "./RawJson.tsx";
 import { ResultLine } from "./ResultLine.tsx";
@@ -36,30 +37,38 @@ export const RowView = memo(function RowView({ row, plain, onRetry }: RowProps) 
     >
       <div className="row-meta">
         <span className="row-kind">{labelOf(row)}</span>
-        <time className="row-time" dateTime={row.time} title={`${row.time}, event ${row.sequence}, ${row.type}`}>
+        <time className="row-time" dateTime={row.time} title={`${row.time}, event ${row.sequence}`}>
           {timeOf(row.time)}
         </time>
+        <span className="row-type">{row.type}</span>
         <span className="row-number">#{row.sequence}</span>
-        <span className="row-actions">
-          <CopyButton text={() => textOf(row)} what="text" />
-          <button
-            type="button"
-            className="icon-button small"
-            data-testid="raw-toggle"
-            aria-pressed={raw}
-            aria-label="Raw JSON"
-            title="Raw JSON (R)"
-            onClick={() => setRaw(!raw)}
-          >
-            <Icon name="braces" />
-          </button>
-        </span>
+        <Actions row={row} raw={raw} onRaw={setRaw} />
       </div>
       {raw && <RawJson sequence={row.sequence} />}
       <RowBody row={row} plain={plain} onRetry={onRetry} />
     </article>
   );
 });
+
+function Actions({ row, raw, onRaw }: { row: Row; raw: boolean; onRaw: (raw: boolean) => void }) {
+  if (!usePainted()) return null;
+  return (
+    <span className="row-actions">
+      <CopyButton text={() => textOf(row)} what="text" />
+      <button
+        type="button"
+        className="icon-button small"
+        data-testid="raw-toggle"
+        aria-pressed={raw}
+        aria-label="Raw JSON"
+        title="Raw JSON (R)"
+        onClick={() => onRaw(!raw)}
+      >
+        <Icon name="braces" />
+      </button>
+    </span>
+  );
+}
 
 function RowBody({ row, plain, onRetry }: RowProps): ReactNode {
   switch (row.kind) {

@@ -1,45 +1,58 @@
-import { Highlighted, languageOf } from "../markdown/highlight.tsx";
+import { Highlighted } from "../markdown/highlight.tsx";
 import { Clipped } from "./Clipped.tsx";
+import { fieldsOf, inShort, mainOf, othersIn, pathIn } from "./given.ts";
 
 /** Lines of an input that are shown until somebody asks for the rest. */
-const inputLines = 14;
+export const inputLines = 14;
 
 /** The head of a card has one line. */
 const summaryLength = 200;
 
 /** What was given to the tool, in the form that is read most easily. */
 export function ToolInput({ id, input }: { readonly id: string; readonly input: unknown }) {
-  if (typeof input === "string") return input ? <Code id={id} text={input} language="json" /> : null;
-  const command = field(input, "command");
-  if (command !== undefined) return <Code id={id} text={command} language="bash" />;
-  const path = field(input, "file_path") ?? field(input, "path") ?? "";
-  const [before, after] = [field(input, "old_string"), field(input, "new_string")];
-  if (before !== undefined && after !== undefined) return <Change id={id} before={before} after={after} />;
-  const content = field(input, "content");
-  if (content !== undefined && path) return <Code id={id} text={content} language={languageOf(path)} />;
-  const rest = Object.keys(input ?? {}).length;
+  const main = mainOf(input);
+  if (main)
+    return (
+      <>
+        <Code id={id} text={main.text} language={main.language} />
+        <Others input={input} names={othersIn(input, main).map(({ name }) => name)} />
+      </>
+    );
+  const names = Object.keys(input ?? {});
   // The head says it all already.
-  if (rest === 0 || (rest === 1 && path)) return null;
+  if (names.length === 0 || (names.length === 1 && pathIn(fieldsOf(input)))) return null;
   return <Code id={id} text={JSON.stringify(input, null, 2)} language="json" />;
+}
+
+/** What else was given, in short. The event has it whole. */
+function Others({ input, names }: { readonly input: unknown; readonly names: readonly string[] }) {
+  const fields = fieldsOf(input);
+  const summary = summaryOf(input);
+  const others = names.filter((name) => fields[name] !== summary);
+  if (others.length === 0) return null;
+  return (
+    <dl className="others">
+      {others.map((name) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{inShort(fields[name])}</dd>
+        </div>
+      ))}
+    </dl>
+  );
 }
 
 /** What tells one call from another: the command, the file, or whatever comes first. */
 export function summaryOf(input: unknown): string {
-  if (typeof input !== "object" || input === null) return "";
+  const fields = fieldsOf(input);
   const named = ["description", "file_path", "path", "command", "pattern", "query", "url"];
-  const first = named.map((name) => field(input, name)).find(Boolean);
-  const any = first ?? Object.values(input).find((value) => typeof value === "string" && value);
+  const texts = [...named.map((name) => fields[name]), ...Object.values(fields)];
+  const first = texts.find((value) => typeof value === "string" && value);
   return (
-    String(any ?? "")
+    String(first ?? "")
       .split("\n", 1)[0]
       ?.slice(0, summaryLength) ?? ""
   );
-}
-
-function field(input: unknown, name: string): string | undefined {
-  if (typeof input !== "object" || input === null) return undefined;
-  const value = (input as Record<string, unknown>)[name];
-  return typeof value === "string" ? value : undefined;
 }
 
 function Code({ id, text, language }: { id: string; text: string; language?: string | undefined }) {
@@ -48,15 +61,4 @@ function Code({ id, text, language }: { id: string; text: string; language?: str
       {(shown) => <Highlighted text={shown} language={language} />}
     </Clipped>
   );
-}
-
-/** A replacement of text in a file, as the lines that go and the lines that come. */
-function Change({ id, before, after }: { id: string; before: string; after: string }) {
-  const lines = [...linesOf(before).map((line) => `- ${line}`), ...linesOf(after).map((line) => `+ ${line}`)];
-  return <Code id={id} text={lines.join("\n")} language="diff" />;
-}
-
-function linesOf(text: string): string[] {
-  if (!text) return [];
-  return text.replace(/\n$/, "").split("\n");
 }

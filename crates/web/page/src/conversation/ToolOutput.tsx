@@ -4,7 +4,7 @@ import type { ToolRow } from "./row.ts";
 import { asText } from "./text.ts";
 
 /** Lines of an output that are shown until somebody asks for the rest. */
-const outputLines = 12;
+export const outputLines = 12;
 
 export function ToolOutput({ row }: { readonly row: ToolRow }) {
   const text = asText(row.output);

@@ -1,23 +1,43 @@
 // What a reader has opened stays open when its row leaves the screen and comes back: the list draws only what is seen.
-import { createContext, type ReactNode, useCallback, useContext, useState } from "react";
+import { createContext, type ReactNode, useCallback, useContext, useState, useSyncExternalStore } from "react";
 
-const Kept = createContext<Map<string, boolean>>(new Map());
+class Switches {
+  readonly #on = new Map<string, boolean>();
+  readonly #listeners = new Set<() => void>();
+
+  get(key: string): boolean | undefined {
+    return this.#on.get(key);
+  }
+
+  set(key: string, value: boolean): void {
+    if (this.#on.get(key) === value) return;
+    this.#on.set(key, value);
+    for (const listener of [...this.#listeners]) listener();
+  }
+
+  readonly subscribe = (listener: () => void): (() => void) => {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  };
+}
+
+const Kept = createContext(new Switches());
 
 export function KeepOpen({ children }: { readonly children: ReactNode }) {
-  const [kept] = useState(() => new Map<string, boolean>());
+  const [kept] = useState(() => new Switches());
   return <Kept value={kept}>{children}</Kept>;
 }
 
 /** A switch that remembers, for as long as the conversation is shown. */
 export function useKept(key: string, initial: boolean): [boolean, (value: boolean) => void] {
   const kept = useContext(Kept);
-  const [, again] = useState(0);
-  const set = useCallback(
-    (value: boolean) => {
-      kept.set(key, value);
-      again((times) => times + 1);
-    },
-    [kept, key],
-  );
-  return [kept.get(key) ?? initial, set];
+  const set = useCallback((value: boolean) => kept.set(key, value), [kept, key]);
+  const value = useSyncExternalStore(kept.subscribe, () => kept.get(key));
+  return [value ?? initial, set];
+}
+
+/** Turns these switches on, also those of rows that are not drawn. */
+export function useUnfold(): (keys: readonly string[]) => void {
+  const kept = useContext(Kept);
+  return useCallback((keys) => keys.forEach((key) => kept.set(key, true)), [kept]);
 }

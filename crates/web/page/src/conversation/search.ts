@@ -1,7 +1,12 @@
-import { useDeferredValue, useEffect, useMemo } from "react";
+import { useDeferredValue, useMemo } from "react";
 
-import type { Row } from "./row.ts";
-import { textOf } from "./text.ts";
+import { shortOf } from "./Clipped.tsx";
+import { mainOf } from "./given.ts";
+import { isBeyond } from "./LongText.tsx";
+import type { Row, ToolRow } from "./row.ts";
+import { asText, textOf } from "./text.ts";
+import { inputLines } from "./ToolInput.tsx";
+import { outputLines } from "./ToolOutput.tsx";
 
 /** The texts of rows that have been searched: a row is the same object until it changes. */
 const texts = new WeakMap<Row, string>();
@@ -27,41 +32,34 @@ export function useMatches(rows: readonly Row[], words: string): number[] {
   return useMemo(() => matchesOf(rows, wanted), [rows, wanted]);
 }
 
-const highlight = "found";
-
-/** So many places are marked at most: they are looked for in what is drawn, which is not much. */
-const longestMark = 500;
-
-/** Marks the words wherever they are drawn, without touching the document. */
-export function useMarks(words: string, drawn: unknown): void {
-  useEffect(() => {
-    if (typeof CSS === "undefined" || !("highlights" in CSS)) return;
-    const wanted = words.trim().toLowerCase();
-    const list = document.getElementById("events");
-    if (!wanted || !list) return;
-    const mark = () => CSS.highlights.set(highlight, new Highlight(...rangesIn(list, wanted)));
-    mark();
-    list.addEventListener("scroll", mark, { passive: true });
-    return () => {
-      list.removeEventListener("scroll", mark);
-      CSS.highlights.delete(highlight);
-    };
-  }, [words, drawn]);
+/** The switches that are to be on, so that the words are drawn which a row holds. */
+export function foldsOver(row: Row, words: string, plain: boolean): string[] {
+  const wanted = words.trim().toLowerCase();
+  const isIn = (text: string) => text.toLowerCase().includes(wanted);
+  if (!wanted || !isIn(searchable(row))) return [];
+  const { key } = row;
+  const beyond = (text: string) => (isIn(text) && isBeyond(text, isIn) ? [`${key} all`] : []);
+  switch (row.kind) {
+    case "prompt":
+      return beyond(row.text);
+    case "text":
+      return plain ? beyond(row.text) : [];
+    case "thinking":
+      return [`${key} open`, ...(plain ? beyond(row.text) : [])];
+    case "notice":
+      return [`${key} open`];
+    case "tool":
+      return [`${key} open`, ...clippedOf(row, isIn), ...row.inner.flatMap((inner) => foldsOver(inner, words, plain))];
+    default:
+      return [];
+  }
 }
 
-function rangesIn(element: Element, wanted: string): Range[] {
-  const ranges: Range[] = [];
-  const walker = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
-  for (let node = walker.nextNode(); node && ranges.length < longestMark; node = walker.nextNode()) {
-    const text = node.textContent?.toLowerCase() ?? "";
-    for (let at = text.indexOf(wanted); at >= 0; at = text.indexOf(wanted, at + wanted.length)) {
-      // Some letters change their length with their case: then the place is not known.
-      if (at + wanted.length > (node.textContent?.length ?? 0)) break;
-      const range = document.createRange();
-      range.setStart(node, at);
-      range.setEnd(node, at + wanted.length);
-      ranges.push(range);
-    }
-  }
-  return ranges;
+function clippedOf({ key, input, output }: ToolRow, isIn: (text: string) => boolean): string[] {
+  const hides = (text: string, lines: number) => isIn(text) && !isIn(shortOf(text, lines));
+  const given = mainOf(input)?.text ?? asText(input);
+  return [
+    ...(hides(given, inputLines) ? [`${key} input all`] : []),
+    ...(hides(asText(output), outputLines) ? [`${key} output all`] : []),
+  ];
 }

@@ -5,15 +5,49 @@ export interface Tokens {
   readonly output: number;
 }
 
+type Fields = Readonly<Record<string, unknown>>;
+
 /** The tokens in a usage of any agent: each has names of its own for them. */
 export function tokensOf(usage: unknown): Tokens | undefined {
-  if (typeof usage !== "object" || usage === null) return undefined;
-  const fields = usage as Record<string, unknown>;
-  const sum = (...names: string[]) => names.reduce((total, name) => total + numberIn(fields[name]), 0);
-  const cached = sum("cache_read_input_tokens", "cached_input_tokens", "cached");
-  const input = sum("input_tokens", "prompt_tokens", "cache_creation_input_tokens", "cache_read_input_tokens");
-  const output = sum("output_tokens", "completion_tokens");
-  return input + output > 0 ? { input, cached, output } : undefined;
+  const fields = fieldsIn(usage);
+  const readers = [inSnakeCase, inCamelCase, byOpencode];
+  return readers.map((read) => read(fields)).find(({ input, output }) => input + output > 0);
+}
+
+/** Anthropic counts what is cached beside the input; OpenAI, Codex and Gemini count it as a part of it. */
+function inSnakeCase(fields: Fields): Tokens {
+  const read = sumOf(fields, "cache_read_input_tokens");
+  const details = [fields.input_tokens_details, fields.prompt_tokens_details];
+  return {
+    input: sumOf(fields, "input_tokens", "prompt_tokens", "cache_creation_input_tokens") + read,
+    cached: read + sumOf(fields, "cached_input_tokens", "cached") + sumOf(fieldsIn(details.find(Boolean)), "cached_tokens"),
+    output: sumOf(fields, "output_tokens", "completion_tokens"),
+  };
+}
+
+/** The Agent Client Protocol, and the server of Codex. Whether the input has what is cached in it, the total tells. */
+function inCamelCase(fields: Fields): Tokens {
+  const output = sumOf(fields, "outputTokens");
+  return {
+    input: Math.max(sumOf(fields, "inputTokens"), sumOf(fields, "totalTokens") - output),
+    cached: sumOf(fields, "cachedReadTokens", "cachedInputTokens"),
+    output,
+  };
+}
+
+/** Whether the output has the reasoning in it, the total tells. */
+function byOpencode(fields: Fields): Tokens {
+  const cache = fieldsIn(fields.cache);
+  const input = sumOf(fields, "input") + sumOf(cache, "read", "write");
+  return { input, cached: sumOf(cache, "read"), output: Math.max(sumOf(fields, "output"), sumOf(fields, "total") - input) };
+}
+
+function fieldsIn(value: unknown): Fields {
+  return typeof value === "object" && value !== null ? (value as Fields) : {};
+}
+
+function sumOf(fields: Fields, ...names: string[]): number {
+  return names.reduce((total, name) => total + numberIn(fields[name]), 0);
 }
 
 function numberIn(value: unknown): number {

@@ -27,17 +27,14 @@ export class LiveRate {
   readonly #seconds: number;
   #counts: number[] = [];
   #second = 0;
-  #total: number | undefined;
 
   constructor(seconds: number) {
     this.#seconds = seconds;
   }
 
-  /** All that has been said until now, in characters. What was there at the first look is old. */
-  see(total: number, nowMs: number): void {
+  /** So many characters have been said since the last look. */
+  see(more: number, nowMs: number): void {
     this.#moveTo(Math.floor(nowMs / 1000));
-    const more = this.#total === undefined ? 0 : Math.max(0, total - this.#total);
-    this.#total = total;
     const last = this.#counts.length - 1;
     this.#counts[last] = (this.#counts[last] ?? 0) + more / charactersOfToken;
   }

@@ -13,3 +13,8 @@ export function isWriting(target: EventTarget | null): boolean {
     target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName))
   );
 }
+
+/** Whether the key for a space presses what has the keyboard. */
+export function isPressing(target: EventTarget | null): boolean {
+  return target instanceof Element && target.closest("button, a[href], summary, [role=button]") !== null;
+}

@@ -1,0 +1,45 @@
+// The bodies of answers, read for as long as more of them comes.
+import { after } from "./timers.js";
+
+/** A body of which nothing has come for so long was lost on its way. It may be of any length. */
+const SILENCE_MS = 30_000;
+
+export type Chunk = Uint8Array<ArrayBuffer>;
+
+/** All of a body. An abort ends the wait at once, with the signal's reason. */
+export async function chunksOf(response: Response, signal?: AbortSignal): Promise<Chunk[]> {
+  signal?.throwIfAborted();
+  const chunks: Chunk[] = [];
+  const reader = response.body?.getReader();
+  if (!reader) return chunks;
+  try {
+    for (;;) {
+      const { done, value } = await unlessSilent(reader.read(), signal);
+      if (done) return chunks;
+      chunks.push(value);
+    }
+  } catch (error) {
+    // The connection of a body that nobody reads is of no use.
+    reader.cancel(error).catch(() => {});
+    throw error;
+  }
+}
+
+export async function jsonOf(response: Response, signal?: AbortSignal): Promise<unknown> {
+  const decoder = new TextDecoder();
+  let text = "";
+  for (const chunk of await chunksOf(response, signal)) text += decoder.decode(chunk, { stream: true });
+  return JSON.parse(text + decoder.decode());
+}
+
+function unlessSilent<T>(more: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  return new Promise<T>((resolve, reject) => {
+    const abort = () => reject(signal?.reason);
+    const cancelTimer = after(SILENCE_MS, () => reject(new Error("the answer does not go on")));
+    signal?.addEventListener("abort", abort, { once: true });
+    more.then(resolve, reject).finally(() => {
+      cancelTimer();
+      signal?.removeEventListener("abort", abort);
+    });
+  });
+}

@@ -1,0 +1,50 @@
+import type { AssistantMessage, Item } from "@tokenrail/client";
+
+/** How much an agent and its sub-agents say while somebody looks on. What was said before may come later, and is old. */
+export class Said {
+  /** The newest event of the first look. */
+  #old = 0;
+  readonly #lengths = new Map<string, number>();
+  /** Items that were looked at: one that changes is another object. */
+  #seen = new WeakSet<Item>();
+
+  /** The characters that were said since the last look. */
+  look(items: readonly Item[]): number {
+    const isFirst = this.#lengths.size === 0;
+    if (isFirst) this.#old = items.reduce((newest, { changed }) => Math.max(newest, changed), 0);
+    return items.reduce((total, item) => total + this.#more(item), 0);
+  }
+
+  #more(item: Item): number {
+    if (this.#seen.has(item)) return 0;
+    this.#seen.add(item);
+    const length = lengthOf(item);
+    const before = this.#lengths.get(item.id) ?? (item.sequence > this.#old ? 0 : length);
+    this.#lengths.set(item.id, length);
+    return Math.max(0, length - before);
+  }
+}
+
+/** What is said in an item does not change: one that grows is another object. */
+const lengths = new WeakMap<Item, number>();
+
+function lengthOf(item: Item): number {
+  let length = lengths.get(item);
+  if (length === undefined) {
+    length = item.kind === "assistant" ? lengthOfParts(item) : item.kind === "tool" ? lengthIn(item.call.children) : 0;
+    lengths.set(item, length);
+  }
+  return length;
+}
+
+function lengthIn(items: readonly Item[]): number {
+  return items.reduce((total, item) => total + lengthOf(item), 0);
+}
+
+function lengthOfParts({ parts }: AssistantMessage): number {
+  return parts.reduce((total, part) => {
+    if (part.type !== "tool") return total + (part.type === "other" ? 0 : part.text.length);
+    const { inputText, input, children } = part.call;
+    return total + (inputText || JSON.stringify(input ?? "")).length + lengthIn(children);
+  }, 0);
+}

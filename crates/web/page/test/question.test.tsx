@@ -1,0 +1,137 @@
+import { applyEvents, emptyTranscript } from "@tokenrail/client";
+import { fireEvent, render, screen, within } from "@testing-library/react";
+import { afterEach, expect, test, vi } from "vitest";
+
+import { type Answer, Answering } from "../src/conversation/answering.ts";
+import { KeepOpen } from "../src/conversation/kept.tsx";
+import { rowsOf } from "../src/conversation/rows.ts";
+import { RowView } from "../src/conversation/RowView.tsx";
+import { Told } from "./events.ts";
+
+const answers = [
+  { optionId: "y", name: "Allow", kind: "allow_once" },
+  { optionId: "n", name: "Reject", kind: "reject_once" },
+];
+
+function show(told: Told, answer?: Answer) {
+  return render(
+    <KeepOpen>
+      <Answering value={answer}>
+        {rowsOf(applyEvents(emptyTranscript, told.events).items).map((row) => (
+          <RowView key={row.key} row={row} plain={false} />
+        ))}
+      </Answering>
+    </KeepOpen>,
+  );
+}
+
+/** A question with this input, which somebody may answer. */
+function ask(input: unknown) {
+  return show(new Told().asked("1-1", "Bash", input, answers), () => Promise.resolve());
+}
+
+function button(name: string): HTMLButtonElement {
+  return screen.getByRole("button", { name });
+}
+
+/** What is to be seen of the input: the name and the text of each field. */
+function given(): string[][] {
+  const fields = screen.getByLabelText("Input").querySelectorAll("dl > div");
+  return [...fields].map((field) => [...field.children].map((part) => part.textContent ?? ""));
+}
+
+/** Has every box be so high, of which 480 pixels are seen. */
+function boxesAreHigh(scrollHeight: number): void {
+  vi.spyOn(Element.prototype, "scrollHeight", "get").mockReturnValue(scrollHeight);
+  vi.spyOn(Element.prototype, "clientHeight", "get").mockReturnValue(480);
+}
+
+afterEach(() => vi.restoreAllMocks());
+
+test("a question has a button for each answer, and tells what became of it", async () => {
+  const told = new Told().asked("1-1", "Bash", { command: "rm -r build" }, answers);
+  const answer = vi.fn(() => Promise.reject(new Error("the question 1-1 is not open any more")));
+  const asked = show(told, answer);
+  expect(screen.getByTestId("question-card").textContent).toContain("May it use Bash?");
+  expect(given()).toEqual([["command", "rm -r build"]]);
+  fireEvent.click(button("Reject"));
+  expect(answer).toHaveBeenCalledWith("1-1", "n");
+  expect(button("Allow").disabled).toBe(true);
+  expect((await screen.findByRole("alert")).textContent).toBe("The question 1-1 is not open any more.");
+  asked.unmount();
+
+  const looked = show(told);
+  expect(screen.queryByRole("button", { name: "Allow" })).toBeNull();
+  looked.unmount();
+  show(told.settled("1-1", { optionId: "y", by: "user" }));
+  expect(screen.getByTestId("question-card").textContent).toContain("Answered: Allow.");
+});
+
+test("a question that nobody answered says so", () => {
+  show(
+    new Told()
+      .asked("1-1", "Write", {}, answers)
+      .settled("1-1", { optionId: "n", by: "timeout" })
+      .asked("1-2", "Write", {}, answers)
+      .result({ outcome: "interrupted" }),
+  );
+  const [late, closed] = screen.getAllByTestId("question-card").map((card) => card.textContent);
+  expect(late).toContain("Nobody answered in time: Reject.");
+  expect(closed).toContain("The turn ended before anybody answered.");
+});
+
+test.each([
+  [
+    { command: "echo ok", description: "Say ok", dangerouslyDisableSandbox: true },
+    [["command", "echo ok"], ["description", "Say ok"], ["dangerouslyDisableSandbox", "true"]],
+  ],
+  [
+    { threadId: "t", reason: "needs the net", command: "curl x", cwd: "/srv", empty: "", none: null },
+    [["command", "curl x"], ["threadId", "t"], ["reason", "needs the net"], ["cwd", "/srv"], ["empty", '""'], ["none", "null"]],
+  ],
+  [{ file_path: "a.sh", content: "rm x\n", mode: "0777" }, [["content", "rm x\n"], ["file_path", "a.sh"], ["mode", "0777"]]],
+  [
+    { file_path: "a", old_string: "1", new_string: "2", replace_all: true },
+    [["old_string → new_string", "- 1\n+ 2"], ["file_path", "a"], ["replace_all", "true"]],
+  ],
+  [{ path: "/etc" }, [["path", "/etc"]]],
+  [["a", { b: 1 }], [["input", JSON.stringify(["a", { b: 1 }], null, 2)]]],
+])("a question shows every field of %j", (input, expected) => {
+  ask(input);
+  expect(given()).toEqual(expected);
+});
+
+test("the headline of a question is not what the agent says of it", () => {
+  ask({ command: "rm -rf ~", description: "List the files" });
+  expect(within(screen.getByTestId("question-card")).getByRole("heading").textContent).toBe("May it use Bash?");
+});
+
+test("nothing of a question is cut, and nothing hides in it", () => {
+  const command = `${"\n".repeat(3_000)}echo \u202e\u200bno\u001b[2K${"x".repeat(30_000)}; rm -rf ~`;
+  ask({ command });
+  const shown = screen.getByLabelText("Input").querySelector("code")?.textContent ?? "";
+  expect(shown.startsWith("\n".repeat(3_000))).toBe(true);
+  expect(shown).toContain("echo \\u{202e}\\u{200b}no\\u{1b}[2K");
+  expect(shown.endsWith("; rm -rf ~")).toBe(true);
+});
+
+test("what does not fit into its box is allowed only when its end has been seen", () => {
+  boxesAreHigh(600);
+  ask({ command: `${"\n".repeat(30)}rm -rf ~` });
+  expect([button("Allow").disabled, button("Reject").disabled]).toEqual([true, false]);
+  expect(screen.getByRole("status").textContent).toContain("scroll to its end");
+  const box = screen.getByLabelText("Input");
+  box.scrollTop = 60;
+  fireEvent.scroll(box);
+  expect(button("Allow").disabled).toBe(true);
+  box.scrollTop = 120;
+  fireEvent.scroll(box);
+  expect(button("Allow").disabled).toBe(false);
+  expect(screen.queryByRole("status")).toBeNull();
+});
+
+test("what fits into its box can be allowed at once", () => {
+  boxesAreHigh(480);
+  ask({ command: "ls" });
+  expect(button("Allow").disabled).toBe(false);
+});

@@ -1,0 +1,31 @@
+import { fireEvent, render, screen } from "@testing-library/react";
+import { expect, test, vi } from "vitest";
+
+import { Shortcuts, useShortcut } from "../src/app/shortcuts.tsx";
+
+function Keys({ onSpace }: { readonly onSpace: () => void }) {
+  useShortcut(" ", onSpace);
+  return (
+    <>
+      <button type="button">Press</button>
+      <a href="/#there">Go</a>
+      <div tabIndex={0}>Nothing to press</div>
+    </>
+  );
+}
+
+test("a space presses the control that has the keyboard, and plays elsewhere", () => {
+  const onSpace = vi.fn();
+  render(<Keys onSpace={onSpace} />);
+  // Whoever has not prevented it is told `true`.
+  expect(fireEvent.keyDown(screen.getByRole("button"), { key: " " })).toBe(true);
+  expect(fireEvent.keyDown(screen.getByRole("link"), { key: " " })).toBe(true);
+  expect(onSpace).not.toHaveBeenCalled();
+  expect(fireEvent.keyDown(screen.getByText("Nothing to press"), { key: " " })).toBe(false);
+  expect(onSpace).toHaveBeenCalledOnce();
+});
+
+test("the list of keys has the one of the replay", () => {
+  render(<Shortcuts />);
+  expect(document.querySelector(".keys")?.textContent).toContain("SpacePlay and pause a replay");
+});
