@@ -17,21 +17,43 @@ pub(crate) async fn measure(scale: Scale, report: &mut Report) -> Result<(), Fai
     for durability in Durability::ALL {
         let server = Server::start(durability)?;
         for followers in [1, 100] {
-            let deltas = scale.of(DELTAS);
-            let script = json!({ "deltas": deltas, "pace_us": PACE_US, "stamp": true });
-            let seen = follow(&server, script, followers, deltas as usize).await?.seen;
-            let mut delays: Vec<u32> = seen.into_iter().flat_map(|seen| seen.delays_us).collect();
-            if delays.len() as u64 != deltas * followers {
-                return Err(format!("{} delays of {}", delays.len(), deltas * followers).into());
-            }
-            delays.sort_unstable();
-            let at = |share: f64| f64::from(delays[((delays.len() - 1) as f64 * share) as usize]);
+            let delays = delays_of(&server, scale, followers).await?;
             let name = format!("{}, {followers}", durability.as_str());
-            let ms = |share: f64| format!("{:.2}", at(share) / 1000.0);
-            let (samples, key) = (delays.len().to_string(), format!("p99 {name}").replace(',', ""));
-            table.row(&[name, samples, ms(0.5), ms(0.99), ms(0.999), ms(1.0)]);
-            report.keep(key, at(0.99));
+            let key = format!("p99 {name}").replace(',', "");
+            let [middle, p99, p999, most] = delays.row();
+            table.row(&[name, delays.sorted_us.len().to_string(), middle, p99, p999, most]);
+            report.keep(key, delays.at(0.99));
         }
     }
     Ok(())
+}
+
+/// How late every delta was for every follower, in microseconds.
+pub(crate) struct Delays {
+    sorted_us: Vec<u32>,
+}
+
+/// Has an agent say its deltas to so many followers.
+pub(crate) async fn delays_of(server: &Server, scale: Scale, followers: u64) -> Result<Delays, Failure> {
+    let deltas = scale.of(DELTAS);
+    let script = json!({ "deltas": deltas, "pace_us": PACE_US, "stamp": true });
+    let seen = follow(server, script, followers, deltas as usize).await?.seen;
+    let mut sorted_us: Vec<u32> = seen.into_iter().flat_map(|seen| seen.delays_us).collect();
+    if sorted_us.len() as u64 != deltas * followers {
+        return Err(format!("{} delays of {}", sorted_us.len(), deltas * followers).into());
+    }
+    sorted_us.sort_unstable();
+    Ok(Delays { sorted_us })
+}
+
+impl Delays {
+    /// The delay that this share of all is not above, in microseconds.
+    pub(crate) fn at(&self, share: f64) -> f64 {
+        f64::from(self.sorted_us[((self.sorted_us.len() - 1) as f64 * share) as usize])
+    }
+
+    /// Median, 99th and 99.9th percentile, and the longest, in milliseconds.
+    pub(crate) fn row(&self) -> [String; 4] {
+        [0.5, 0.99, 0.999, 1.0].map(|share| format!("{:.2}", self.at(share) / 1000.0))
+    }
 }

@@ -6,6 +6,7 @@
 //! * [`raw`]: what the store takes, without anything around it
 //! * [`rate`]: from the agent's output to all followers, as fast as it goes
 //! * [`latency`]: from the agent's output to all followers, at the pace of a fast model
+//! * [`neighbours`]: the same beside an agent that takes all it can get
 //! * [`history`]: how fast a client that comes late has caught up
 //! * [`memory`]: what a connection takes, and what a flood leaves
 //! * [`server`], [`http`], [`websocket`], [`event_stream`], [`machine`], [`report`]: what they are made of
@@ -18,6 +19,7 @@ mod http;
 mod latency;
 mod machine;
 mod memory;
+mod neighbours;
 mod rate;
 mod raw;
 mod report;
@@ -36,7 +38,7 @@ pub(crate) type Failure = Box<dyn Error + Send + Sync>;
 /// The longest that one measurement may take: it only keeps a hang from being waited for forever.
 const PATIENCE: Duration = Duration::from_mins(5);
 
-const NAMES: [&str; 5] = ["raw", "rate", "latency", "history", "memory"];
+const NAMES: [&str; 6] = ["raw", "rate", "latency", "neighbours", "history", "memory"];
 
 /// What is to be measured.
 struct Options {
@@ -113,6 +115,7 @@ async fn measure(name: &str, scale: Scale, report: &mut Report) -> Result<(), Fa
         "raw" => raw::measure(scale, report).await,
         "rate" => rate::measure(scale, report).await,
         "latency" => latency::measure(scale, report).await,
+        "neighbours" => neighbours::measure(scale, report).await,
         "history" => history::measure(scale, report).await,
         _ => memory::measure(scale).await,
     }

@@ -75,6 +75,16 @@ impl Report {
         let figure = |name: &str| self.figures.get(name).copied();
         show("p99 x 100, full", "< 8 ms", figure("p99 full 100"), ms, |micros| micros < 8000.0);
         show("p99 x 100, normal", "< 4 ms", figure("p99 normal 100"), ms, |micros| micros < 4000.0);
+        let twice = |name: &str| self.ratio(&format!("beside {name}, 10"), "beside nobody, 10");
+        for name in crate::neighbours::HARMFUL {
+            show(
+                &format!("p99 x 10 beside {name}"),
+                "<= 2 x",
+                twice(name),
+                |times| format!("{times:.2} x"),
+                |times| times <= 2.0,
+            );
+        }
         for (name, key) in [("catch-up, WebSocket", "catch-up ws"), ("catch-up, SSE", "catch-up sse")] {
             show(name, "> 400,000/s", figure(key), grouped, |rate| 400_000.0 < rate);
         }

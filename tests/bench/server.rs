@@ -65,13 +65,18 @@ pub(crate) fn folder() -> Result<TempDir, Failure> {
 
 impl Server {
     pub(crate) fn start(durability: Durability) -> Result<Self, Failure> {
+        Self::start_with(durability, "")
+    }
+
+    /// With more of a configuration.
+    pub(crate) fn start_with(durability: Durability, more: &str) -> Result<Self, Failure> {
         let folder = folder()?;
         let config = folder.path().join("tokenrail.toml");
         let agent = agent_program()?.to_string_lossy().into_owned();
         std::fs::write(
             &config,
             format!(
-                "[storage]\nsynchronous = {:?}\n[agents.fake]\nprogram = {agent:?}\n",
+                "[storage]\nsynchronous = {:?}\n[agents.fake]\nprogram = {agent:?}\n{more}",
                 durability.as_str()
             ),
         )?;

@@ -12,9 +12,12 @@ use tokio::task::JoinHandle;
 
 use crate::follower::{Follower, Place, Way};
 use crate::harness::TestServer;
+use crate::judge::Asked;
 
 /// Far more than any outage of these tests.
 const PATIENCE: Duration = Duration::from_mins(2);
+/// An agent with more events than these has begun: its prompt, and what it says of itself.
+const SPOKEN: u64 = 2;
 
 #[derive(Clone)]
 pub(crate) struct Client {
@@ -71,6 +74,28 @@ impl Client {
     pub(crate) async fn cancel(&self, id: &str) {
         let (status, text) = self.ask(Method::POST, &format!("/api/agents/{id}/cancel"), None, "").await;
         assert_eq!(status, StatusCode::ACCEPTED, "{text}");
+    }
+
+    /// Cancels an agent that cannot end by itself, once it has begun to speak; gives how its turn has to end then. A
+    /// server that was killed before the agent had begun has interrupted the turn: there is nothing left to cancel.
+    pub(crate) async fn cancel_in_time(&self, id: &str) -> Asked {
+        let started = tokio::time::Instant::now();
+        loop {
+            let (status, text) = self.ask(Method::GET, &format!("/api/agents/{id}"), None, "").await;
+            assert_eq!(status, StatusCode::OK, "{text}");
+            let agent: Value = serde_json::from_str(&text).expect("JSON");
+            if agent["endedAt"].is_string() {
+                assert_eq!(agent["status"], "interrupted", "nothing else ends it: {agent}");
+                return Asked::WholeOverKills;
+            }
+            if SPOKEN < agent["head"].as_u64().expect("a number") {
+                break;
+            }
+            assert!(started.elapsed() < PATIENCE, "it never speaks: {agent}");
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        self.cancel(id).await;
+        Asked::CancelledInTime
     }
 
     /// Stops the agent and forgets it. That it is unknown is the answer to a request whose answer was lost.

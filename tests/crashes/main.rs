@@ -10,6 +10,7 @@ mod follower;
 mod harness;
 
 mod client;
+mod deaf;
 mod footprint;
 mod judge;
 mod load;
@@ -27,5 +28,9 @@ impl Chance {
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         (z ^ (z >> 31)) % bound
+    }
+
+    pub(crate) fn heads(&mut self) -> bool {
+        self.below(2) == 0
     }
 }

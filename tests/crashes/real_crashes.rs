@@ -3,4 +3,5 @@
 mod corruption;
 mod kill_loop;
 mod outside;
+mod power_loss;
 mod strace;

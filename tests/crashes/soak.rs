@@ -11,11 +11,12 @@ use tokio::runtime::Handle;
 use tokio::time::Instant;
 
 use crate::client::{Client, finished};
+use crate::deaf::Deaf;
 use crate::follower::{Follower, Way};
 use crate::footprint::{Footprint, memory_kib};
 use crate::harness::{TestServer, fake_config, numbers};
 use crate::judge;
-use crate::load::stalled;
+use crate::load::long_numbers;
 
 /// How long it goes on, in seconds, where the variable says nothing.
 const SECONDS: u64 = 12;
@@ -29,6 +30,8 @@ tails_bytes = 16777216
 const WAL_BYTES_MAX: u64 = 4 * (4 << 20);
 const AGENTS: usize = 9;
 const DELTAS: u64 = 200;
+/// Each delta of the agent that somebody is deaf to.
+const DELTA_BYTES: usize = 2048;
 /// One round in so many has a locked database.
 const LOCKED_EVERY: usize = 4;
 /// What memory may grow from the first half of the time to the second, in KiB.
@@ -40,9 +43,12 @@ async fn nothing_grows_with_time() {
         std::env::var("TOKENRAIL_TEST_SOAK_S").map_or(SECONDS, |text| text.parse().expect("a number"));
     let mut server = TestServer::start_with(&(fake_config() + LIMITS));
     let before = Footprint::of_rest(&server).await;
+    // What is paid once is paid in the first round.
+    let mut deaf = vec![round(&server, 0).await];
+    let before = before.comes_back(&server).await;
     let (started, time, mut memory) = (Instant::now(), Duration::from_secs(seconds), Vec::new());
     while started.elapsed() < time {
-        round(&server, memory.len()).await;
+        deaf.push(round(&server, memory.len() + 1).await);
         let log = fs::metadata(server.data_dir().join("tokenrail.db-wal")).map_or(0, |file| file.len());
         assert!(log <= WAL_BYTES_MAX, "round {}: the log has {log} bytes", memory.len());
         memory.push(memory_kib(&server));
@@ -52,45 +58,68 @@ async fn nothing_grows_with_time() {
     println!("{} rounds in {:?}: {} KiB, then {} KiB", memory.len(), time, highest(first), highest(second));
     assert!(2 <= memory.len(), "there is something to compare");
     assert!(highest(second) <= highest(first) + SLOPE_KIB_MAX, "it grows: {memory:?}");
-    before.comes_back(&server).await;
+    // Those who have taken nothing are still there, but no longer connected: none of their streams is open.
+    before.comes_back_again(&server).await;
+    let rounds = deaf.len();
+    for deaf in deaf {
+        let got = deaf.what_it_still_gets().await.len() as u64;
+        assert!(got < DELTAS, "of {rounds} who took nothing, one was not cut: it has {got} events");
+    }
     judge::no_process_is_left(&server, 1);
     assert!(server.stop().success());
     judge::database_is_sound(&server.data_dir(), "at the end");
 }
 
-/// Some agents speak to readers of every kind; of three, one is cancelled, and two of three are forgotten at the end.
-async fn round(server: &TestServer, number: usize) {
+/// Some agents speak to readers of every kind; of three, one is cancelled, and two of three are forgotten at the
+/// end. Gives a client that never reads.
+async fn round(server: &TestServer, number: usize) -> Deaf {
     let client = Client::of(server);
     let mut agents = Vec::new();
+    let never = server.folder.path().join("never");
     for index in 0..AGENTS {
         let key = format!("{number}-{index}");
-        let id = client.launch(&json!({ "deltas": DELTAS, "pace_us": 3000 }), &key).await;
+        let mut script = json!({ "deltas": DELTAS, "pace_us": 3000 });
+        if index == 0 {
+            // More than the kernel holds for who does not read.
+            script["delta_bytes"] = json!(DELTA_BYTES);
+        }
+        if is_cancelled(index) {
+            // It comes to no end by itself: what ends it is the cancel.
+            (script["gate"], script["gate_after"]) = (json!(never), json!(DELTAS / 2));
+        }
+        let id = client.launch(&script, &key).await;
         let way = [Way::Sse, Way::WebSocket, Way::Rest][index % 3];
         let history = server.folder.path().join(&id);
         agents.push((client.follow(&id, way, 1, &history), history, id));
     }
-    let deaf = stalled(&client.place, &agents[0].2).await;
+    let way = [Way::Sse, Way::WebSocket][number % 2];
+    let deaf = Deaf::open(&client.place, &agents[0].2, way).await;
     let mut fleeting = Follower::new(client.place.clone(), &agents[1].2);
     let fleeting = Handle::current().spawn(async move { fleeting.read(Way::WebSocket, 20).await });
     if number % LOCKED_EVERY == 1 {
         lock_for_a_while(server).await;
     }
-    for (_, _, id) in agents.iter().skip(2).step_by(3) {
-        client.cancel(id).await;
+    for (_, (_, _, id)) in agents.iter().enumerate().filter(|(index, _)| is_cancelled(*index)) {
+        assert_eq!(client.cancel_in_time(id).await, judge::Asked::CancelledInTime);
     }
     for (index, (reader, history, id)) in agents.into_iter().enumerate() {
         let seen = finished(reader).await;
         let there = client.events(&id).await;
         judge::saw_what_is_there(&seen, &history, &there);
-        let asked = if index % 3 == 2 { judge::Asked::AndCancelled } else { judge::Asked::ToTheEnd };
-        judge::said_what_was_asked(&there, &[numbers(DELTAS)], asked);
+        let text = if index == 0 { long_numbers(DELTAS, DELTA_BYTES) } else { numbers(DELTAS) };
+        let asked = if is_cancelled(index) { judge::Asked::CancelledInTime } else { judge::Asked::Whole };
+        judge::said_what_was_asked(&there, &[text], asked);
         fs::remove_file(&history).unwrap();
         if index % 3 != 0 {
             client.purge(&id).await;
         }
     }
     assert!(fleeting.await.unwrap(), "it has seen what it came for");
-    drop(deaf);
+    deaf
+}
+
+fn is_cancelled(index: usize) -> bool {
+    index % 3 == 2
 }
 
 /// Somebody else writes to the database, and takes their time.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use reqwest::Method;
 use serde_json::{Value, json};
 
+use crate::footprint::{forget_the_peak, memory_kib, peak_kib};
 use crate::harness::{TestServer, fake_config, numbers, processes_of_agent, text_of};
 use crate::judge;
 
@@ -24,6 +25,11 @@ struct Tortured {
 impl Tortured {
     fn status(&self) -> &str {
         self.agent["status"].as_str().unwrap()
+    }
+
+    /// Why the turn has failed.
+    fn reason(&self) -> &str {
+        self.agent["error"]["message"].as_str().unwrap()
     }
 
     fn codes(&self) -> Vec<&str> {
@@ -46,15 +52,25 @@ async fn endure_with(
     script: Value,
     meanwhile: impl AsyncFnOnce(&TestServer, &str),
 ) -> Tortured {
+    endure_prompt(limits, &script, "", meanwhile).await
+}
+
+/// The script is the first line of the prompt.
+async fn endure_prompt(
+    limits: &str,
+    script: &Value,
+    more: &str,
+    meanwhile: impl AsyncFnOnce(&TestServer, &str),
+) -> Tortured {
     let mut server = TestServer::start_with(&(fake_config() + limits));
     // What the first agent of a life costs is no growth: threads, statements, code that is read for the first time.
     let first = server.launch(&json!({ "deltas": 2000 })).await;
     server.wait_for_status(&first, "completed").await;
     server.events(&first).await;
-    let before = memory_kib(&server, "VmRSS");
+    let before = memory_kib(&server);
     forget_the_peak(&server);
 
-    let id = server.launch(&script).await;
+    let id = server.launch_as("fake", &format!("{script}\n{more}")).await;
     meanwhile(&server, &id).await;
     let started = tokio::time::Instant::now();
     let agent = loop {
@@ -66,7 +82,7 @@ async fn endure_with(
         tokio::time::sleep(Duration::from_millis(20)).await;
     };
     no_process_is_left(&id).await;
-    let grown = memory_kib(&server, "VmHWM").saturating_sub(before);
+    let grown = peak_kib(&server).saturating_sub(before);
     println!("{script}: {before} KiB before, {grown} KiB more at the highest");
     assert!(grown <= GROWTH_KIB_MAX, "{script}: {grown} KiB more than {before} KiB");
 
@@ -74,7 +90,12 @@ async fn endure_with(
     let since = head.saturating_sub(200);
     let events = server.get(&format!("/api/agents/{id}/messages?since={since}")).await;
     let events = events.as_array().unwrap().clone();
-    assert_eq!(events.last().unwrap()["metadata"]["eventType"], "result", "{script}: the last word");
+    let last = &events.last().unwrap()["metadata"];
+    assert_eq!(last["eventType"], "result", "{script}: the last word");
+    assert_eq!(last["outcome"], agent["status"], "{script}");
+    assert_eq!(last["error"], agent["error"], "{script}");
+    let reason = agent["error"]["message"].as_str().unwrap_or_default();
+    assert_eq!(!reason.is_empty(), agent["status"] == "failed", "{script}: who has failed says why: {agent}");
     assert_eq!(server.request(Method::GET, "/readyz").send().await.unwrap().status(), 200);
     assert!(server.stop().success());
     judge::database_is_sound(&server.data_dir(), &script.to_string());
@@ -94,17 +115,6 @@ async fn no_process_is_left(id: &str) {
     }
 }
 
-fn memory_kib(server: &TestServer, what: &str) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
-    let line = status.lines().find(|line| line.starts_with(what)).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse().unwrap()
-}
-
-/// From here on `VmHWM` is the highest since now.
-fn forget_the_peak(server: &TestServer) {
-    std::fs::write(format!("/proc/{}/clear_refs", server.pid()), "5").unwrap();
-}
-
 async fn cancelled(server: &TestServer, id: &str) {
     server.wait_until(id, |agent| 5 < agent["head"].as_u64().unwrap()).await;
     server.post(&format!("/api/agents/{id}/cancel"), &json!({})).await;
@@ -119,7 +129,7 @@ async fn one_gibibyte_without_a_line_end() {
 
 #[tokio::test]
 async fn a_flood_as_fast_as_a_disk_takes_it() {
-    let end = endure(json!({ "mode": "flood", "mib": 128 })).await;
+    let end = endure(json!({ "mode": "flood", "mib": 512 })).await;
     assert_eq!(end.status(), "completed");
 }
 
@@ -175,17 +185,16 @@ async fn it_closes_its_output_and_lives_on() {
 
 #[tokio::test]
 async fn it_closes_its_input_at_once() {
-    let script = json!({ "mode": "close_stdin", "deltas": 5 }).to_string() + "\n" + &"x".repeat(400_000);
-    let server = TestServer::start_with(&(fake_config() + QUICK));
-    let id = server.launch_as("fake", &script).await;
-    server.wait_for_status(&id, "completed").await;
-    no_process_is_left(&id).await;
+    let script = json!({ "mode": "close_stdin", "deltas": 5 });
+    let end = endure_prompt(QUICK, &script, &"x".repeat(400_000), async |_, _| ()).await;
+    assert_eq!((end.status(), text_of(&end.events)), ("completed", numbers(5)));
 }
 
 #[tokio::test]
 async fn it_ends_with_code_0_and_no_result() {
     let end = endure(json!({ "mode": "no_result", "deltas": 5 })).await;
     assert_eq!((end.status(), text_of(&end.events)), ("failed", numbers(5)));
+    assert!(end.reason().contains("exited with code 0 and gave no result"), "{}", end.reason());
 }
 
 #[tokio::test]
@@ -199,6 +208,7 @@ async fn it_dies_by_a_signal_in_the_middle_of_a_message() {
     for signal in [6, 9, 11] {
         let end = endure(json!({ "mode": "crash", "signal": signal, "deltas": 5 })).await;
         assert_eq!((end.status(), text_of(&end.events)), ("failed", numbers(5)), "{signal}");
+        assert!(end.reason().contains(&format!("was ended by signal {signal}")), "{}", end.reason());
     }
 }
 
@@ -214,6 +224,7 @@ async fn a_line_that_is_cut_inside_a_character_at_each_place() {
 async fn a_last_line_of_64_kibibytes_that_is_cut() {
     let end = endure(json!({ "mode": "partial_last_line", "deltas": 24_000 })).await;
     assert_eq!((end.status(), text_of(&end.events)), ("failed", numbers(24_000)));
+    assert!(end.reason().contains("gave no result"), "{}", end.reason());
 }
 
 #[tokio::test]
@@ -263,6 +274,13 @@ async fn it_takes_less_memory_than_it_may() {
     let limits = format!("{QUICK}agent_memory_bytes = {}\n", 128 << 20);
     let end = endure_with(&limits, json!({ "mode": "memory", "mib": 64 }), cancelled).await;
     assert_eq!(end.status(), "cancelled");
+}
+
+#[tokio::test]
+async fn it_writes_a_large_file_and_another_agent_goes_on() {
+    let script = json!({ "mode": "disk", "mib": 256, "deltas": 10 });
+    let end = endure_beside_another("", script).await;
+    assert_eq!((end.status(), text_of(&end.events)), ("completed", numbers(10)));
 }
 
 #[tokio::test]

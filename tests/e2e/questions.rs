@@ -11,7 +11,7 @@ use crate::harness::{TestServer, no_process_is_left, processes_of_agent, text_of
 const AGENT: &str = r#"#!/bin/sh
 read -r prompt
 echo '{"type":"system","subtype":"init","session_id":"s-1"}'
-echo '{"type":"control_request","request_id":"q","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"rm -r build"},"tool_use_id":"t","permission_suggestions":[{"type":"addRules","rules":[{"toolName":"Bash","ruleContent":"rm:*"}],"behavior":"allow","destination":"session"}]}}'
+printf '%s\n' '{"type":"control_request","request_id":"q","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"rm -r build"},"tool_use_id":"t","permission_suggestions":[{"type":"addRules","rules":[{"toolName":"Bash","ruleContent":"rm:*"}],"behavior":"allow","destination":"session"}]}}'
 read -r answer
 case "$answer" in
   *updatedPermissions*) said='always allowed' ;;
@@ -26,6 +26,11 @@ echo '{"type":"result","subtype":"success","is_error":false,"result":""}'
 /// A server with an agent that asks; `more` is more of its block.
 pub(crate) fn server(more: &str) -> TestServer {
     server_with(AGENT, more)
+}
+
+/// A server with an agent that asks whether it may run this.
+pub(crate) fn server_asking_for(input: &Value) -> TestServer {
+    server_with(&AGENT.replace(r#"{"command":"rm -r build"}"#, &input.to_string()), "")
 }
 
 fn server_with(agent: &str, more: &str) -> TestServer {
@@ -115,8 +120,8 @@ async fn a_question_that_nobody_answers_ends_as_configured() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_question_outlives_the_server_and_silence_is_no_hang() {
     // It may wait longer than an agent may be silent.
-    let limits = "[limits]\nidle_timeout_s = 1\nstream_timeout_s = 1\n";
-    let mut server = server(&format!("permission_timeout_s = 4\npermission_default = \"allow\"\n{limits}"));
+    let limits = "[limits]\nidle_timeout_s = 3\nstream_timeout_s = 3\n";
+    let mut server = server(&format!("permission_timeout_s = 8\npermission_default = \"allow\"\n{limits}"));
     let id = asking(&server).await;
     server.kill_9();
     server.start_again();

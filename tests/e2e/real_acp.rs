@@ -36,6 +36,7 @@ const CLAUDE_AGENT_ACP: Agent = Agent {
     shell,
     in_pieces: true,
     tells_results: true,
+    launched: false,
 };
 
 fn shell(command: &str) -> (&'static str, Value) {

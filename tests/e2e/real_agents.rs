@@ -38,6 +38,8 @@ pub(crate) struct Agent {
     pub(crate) in_pieces: bool,
     /// It tells what its tools have given.
     pub(crate) tells_results: bool,
+    /// It is not what is started: that is a script, which starts it and waits for it, as launchers of npm do.
+    pub(crate) launched: bool,
 }
 
 /// The first of these files of a fetched package that is there.
@@ -76,7 +78,10 @@ impl Agent {
         let words: Vec<String> =
             (self.program)().iter().map(|word| format!("{:?}", word.display())).collect();
         let script = home.join("start");
-        std::fs::write(&script, format!("#!/bin/sh\nexec {} \"$@\"\n", words.join(" "))).unwrap();
+        let words = words.join(" ");
+        let line =
+            if self.launched { format!("{words} \"$@\"; exit $?") } else { format!("exec {words} \"$@\"") };
+        std::fs::write(&script, format!("#!/bin/sh\n{line}\n")).unwrap();
         std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
         script
     }
@@ -185,7 +190,15 @@ macro_rules! stories {
             resumes_its_session_and_says_what_the_model_said_byte_for_byte
             shows_a_tool_call_with_its_result
             is_cancelled_in_mid_answer_and_leaves_no_process
+            is_cancelled_while_its_tool_runs_and_leaves_no_process
             outlives_a_server_that_is_killed_in_mid_answer
+        }
+    };
+    ($agent:ident, launched) => {
+        $crate::real_agents::stories! { $agent,
+            is_cancelled_while_its_tool_runs_and_leaves_no_process
+            is_cancelled_by_the_next_server_and_leaves_no_process
+            loses_its_launcher_and_leaves_no_process
         }
     };
     ($agent:ident, $($story:ident)*) => {

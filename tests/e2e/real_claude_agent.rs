@@ -127,3 +127,30 @@ mod real_claude {
         assert_eq!(text_of(&server.events(&id).await), words.concat());
     }
 }
+
+/// What its processes must do, as those of all agents.
+mod real_claude_tools {
+    use serde_json::json;
+
+    use crate::real_agents::{Agent, stories};
+    use crate::real_claude_two_way::TWO_WAY;
+
+    const ONE_WAY: Agent = Agent {
+        kind: "claude",
+        files: |_| {
+            let settings = json!({ "permissions": { "allow": ["Bash(env:*)", "Bash(sleep:*)"] } });
+            vec![(".claude/settings.json", settings.to_string())]
+        },
+        ..TWO_WAY
+    };
+
+    const LAUNCHED: Agent = Agent { launched: true, ..ONE_WAY };
+
+    stories! { ONE_WAY, is_cancelled_while_its_tool_runs_and_leaves_no_process }
+
+    mod launcher {
+        use super::LAUNCHED;
+
+        crate::real_agents::stories!(LAUNCHED, launched);
+    }
+}

@@ -6,7 +6,7 @@ use crate::model_server::claude;
 use crate::real_agents::{Agent, stories};
 use crate::real_questions::{is_told_what_the_user_has_chosen, questions};
 
-const TWO_WAY: Agent = Agent {
+pub(crate) const TWO_WAY: Agent = Agent {
     kind: "claude-two-way",
     settings: "",
     program: || vec![claude::program()],
@@ -27,6 +27,7 @@ const TWO_WAY: Agent = Agent {
     shell,
     in_pieces: true,
     tells_results: true,
+    launched: false,
 };
 
 fn shell(command: &str) -> (&'static str, Value) {
@@ -50,4 +51,14 @@ fn databases(_: &str) -> (&'static str, Value) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lets_the_user_choose() {
     is_told_what_the_user_has_chosen(&TWO_WAY, databases, "One file 🪶").await;
+}
+
+/// Started by a launcher.
+mod launcher {
+    use super::TWO_WAY;
+    use crate::real_agents::{Agent, stories};
+
+    const LAUNCHER: Agent = Agent { launched: true, ..TWO_WAY };
+
+    stories!(LAUNCHER, launched);
 }

@@ -26,9 +26,24 @@ pub(crate) const CODEX: Agent = Agent {
     shell: |command| ("exec_command", json!({ "cmd": command })),
     in_pieces: false,
     tells_results: true,
+    launched: false,
 };
 
 stories!(CODEX);
+
+/// The launcher of its package, which starts the native program.
+mod launcher {
+    use super::CODEX;
+    use crate::real_agents::{Agent, fetched, stories};
+    use crate::real_clients::{clients, node};
+
+    const LAUNCHER: Agent = Agent {
+        program: || vec![node(&clients()), fetched("codex", &["@openai/codex/bin/codex.js"])],
+        ..CODEX
+    };
+
+    stories!(LAUNCHER, launched);
+}
 
 /// `app-server`, which is spoken with.
 mod app_server {

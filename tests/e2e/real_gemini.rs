@@ -23,9 +23,27 @@ pub(crate) const GEMINI: Agent = Agent {
     shell: |command| ("run_shell_command", json!({ "command": command, "description": "Greet" })),
     in_pieces: true,
     tells_results: true,
+    launched: false,
 };
 
 stories!(GEMINI);
+
+/// As it is without a word of the configuration: a launcher that starts itself again.
+mod launcher {
+    use super::GEMINI;
+    use crate::real_agents::{Agent, stories};
+
+    const LAUNCHER: Agent = Agent {
+        environment: |url| {
+            let mut all = (GEMINI.environment)(url);
+            all.retain(|(name, _)| *name != "GEMINI_CLI_NO_RELAUNCH");
+            all
+        },
+        ..GEMINI
+    };
+
+    stories!(LAUNCHER, launched);
+}
 
 /// Its settings, in which it may use that tool without asking.
 fn settings(allowed: &str) -> Vec<(&'static str, String)> {
@@ -64,6 +82,7 @@ mod acp {
     stories! { GEMINI_ACP,
         shows_a_tool_call_with_its_result
         is_cancelled_in_mid_answer_and_leaves_no_process
+        is_cancelled_while_its_tool_runs_and_leaves_no_process
         outlives_a_server_that_is_killed_in_mid_answer
     }
 

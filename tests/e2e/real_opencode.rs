@@ -20,6 +20,7 @@ pub(crate) const OPENCODE: Agent = Agent {
     shell: |command| ("bash", json!({ "command": command, "description": "Greet" })),
     in_pieces: false,
     tells_results: true,
+    launched: false,
 };
 
 stories!(OPENCODE);
@@ -35,6 +36,16 @@ fn config(url: &str, permission: &Value) -> Vec<(&'static str, String)> {
         "small_model": "scripted/a-model", "provider": { "scripted": provider },
     });
     vec![(".config/opencode/opencode.json", config.to_string())]
+}
+
+/// Started by a launcher.
+mod launcher {
+    use super::OPENCODE;
+    use crate::real_agents::{Agent, stories};
+
+    const LAUNCHER: Agent = Agent { launched: true, ..OPENCODE };
+
+    stories!(LAUNCHER, launched);
 }
 
 /// `opencode acp`, which is spoken with.

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 const MODEL: &str = "claude-opus-5-5";
 
-/// What delta `index` says.
-pub(crate) fn delta_text(index: u64) -> String {
-    format!("{index} ")
+/// What delta `index` says: its number, with zeros before it up to this many bytes.
+pub(crate) fn delta_text(index: u64, bytes: usize) -> String {
+    format!("{index:0>width$} ", width = bytes.saturating_sub(1))
 }
 
 /// What a delta with a time says: microseconds of the clock that every process of this machine shares.

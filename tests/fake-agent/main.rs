@@ -5,7 +5,8 @@
 //! [`script::Script`]. A prompt that begins otherwise gives a short answer. The output depends on the script and on
 //! `--resume ID` alone.
 //!
-//! The text of a message with `n` deltas is `"0 1 2 … n-1 "`: delta `i` says `"<i> "` ([`lines::delta_text`]).
+//! The text of a message with `n` deltas is `"0 1 2 … n-1 "`: delta `i` says `"<i> "` ([`lines::delta_text`]), with zeros
+//! before it where deltas are to be long.
 
 mod lines;
 mod modes;

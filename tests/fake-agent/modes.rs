@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
-use rustix::process::{Resource, Signal, getpid, getrlimit, kill_process};
+use rustix::process::{Resource, Signal, getpid, getpriority_process, getrlimit, kill_process};
 use serde_json::json;
 
 use crate::lines::{Printer, delta_text, time_text};
@@ -22,6 +22,14 @@ const MESSAGE_DELTAS: u64 = 10_000;
 const DESCRIPTORS: usize = 50_000;
 /// With fewer nothing is tried.
 const DESCRIPTORS_LEAST: usize = 200;
+
+fn fill_disk(mib: usize) -> io::Result<()> {
+    let mut file = fs::File::create("hog")?;
+    let piece = vec![b'x'; MIB];
+    (0..mib).try_for_each(|_| file.write_all(&piece))?;
+    file.sync_all()?;
+    fs::remove_file("hog")
+}
 
 /// Plays the script; gives the exit code.
 pub(crate) fn play(script: &Script, out: &mut Printer) -> io::Result<u8> {
@@ -87,8 +95,10 @@ fn print(script: &Script, out: &mut Printer) -> io::Result<u8> {
         Mode::Crash => return Ok(script.code),
         _ => {}
     }
-    if script.mode == Mode::Descriptors {
-        hoard_descriptors()?;
+    match script.mode {
+        Mode::Descriptors => hoard_descriptors()?,
+        Mode::Disk => fill_disk(script.mib)?,
+        _ => {}
     }
     let tokens = script.deltas();
     out.text_end(&text, tokens)?;
@@ -135,7 +145,9 @@ fn deltas(script: &Script, out: &mut Printer) -> io::Result<String> {
             text.clear();
         }
         let said = usize::try_from(index).ok().and_then(|index| script.say.get(index)).cloned();
-        let delta = said.unwrap_or_else(|| if script.stamp { time_text() } else { delta_text(index) });
+        let delta = said.unwrap_or_else(|| {
+            if script.stamp { time_text() } else { delta_text(index, script.delta_bytes) }
+        });
         out.text_delta(&delta)?;
         text.push_str(&delta);
         index += 1;
@@ -201,7 +213,7 @@ fn env_dump(script: &Script, out: &mut Printer) -> io::Result<()> {
     let text = json!({
         "env": env, "cwd": cwd.to_string_lossy(), "umask": umask, "fds": fds, "cmdline": cmdline,
         "core_limit": getrlimit(Resource::Core).current, "peeked": peeked,
-        "oom_score": fs::read_to_string("/proc/self/oom_score_adj")?.trim(),
+        "nice": getpriority_process(None)?, "oom_score": fs::read_to_string("/proc/self/oom_score_adj")?.trim(),
     });
     let text = text.to_string();
     out.message_start()?;

@@ -20,6 +20,8 @@ pub(crate) struct Script {
     pub(crate) hurry: Option<PathBuf>,
     /// Each delta says the microseconds of the monotonic clock at which it was printed, instead of its number.
     pub(crate) stamp: bool,
+    /// How long each delta is, at least.
+    pub(crate) delta_bytes: usize,
     /// What the deltas say, one each, instead of their numbers.
     pub(crate) say: Vec<String>,
     /// What is printed on standard error at first.
@@ -53,6 +55,7 @@ impl Default for Script {
             pace_us: 0,
             hurry: None,
             stamp: false,
+            delta_bytes: 0,
             say: Vec::new(),
             complain: String::new(),
             copy_prompt: None,
@@ -102,7 +105,7 @@ pub(crate) enum Mode {
     /// Calls a tool, which takes `pause_ms` and waits for `gate`, and then says its text.
     Tool,
     /// Says what it sees of its process: one JSON object
-    /// `{env, cwd, umask, fds, cmdline, core_limit, peeked, oom_score}` as its text.
+    /// `{env, cwd, umask, fds, cmdline, core_limit, peeked, nice, oom_score}` as its text.
     EnvDump,
     /// Prints `mib` MiB on standard error, then as `stream`.
     StderrFlood,
@@ -126,6 +129,8 @@ pub(crate) enum Mode {
     CloseStdout,
     /// As `hang`, with `mib` MiB of memory of its own.
     Memory,
+    /// As `stream`, after it has written `mib` MiB to a file in its folder, down to the disk, and removed it.
+    Disk,
 }
 
 impl Script {

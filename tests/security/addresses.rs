@@ -48,6 +48,7 @@ fn s01_it_is_the_loopback_address_that_is_the_default() {
     let _taken = std::net::TcpListener::bind("127.0.0.1:7117");
     let output = run(folder.path(), &["serve"], &[]);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("cannot listen on 127.0.0.1:7117"), "{said}");
 }
 
@@ -87,7 +88,10 @@ async fn s02_a_token_that_others_can_read_or_that_is_none_is_not_used() {
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
     for none in ["", "short", &"g".repeat(64), &"0".repeat(65)] {
         std::fs::write(&file, none).unwrap();
-        assert_eq!(starts().status.code(), Some(1), "{none:?}");
+        let output = starts();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{none:?}: {said}");
+        assert!(said.contains("token"), "{none:?}: {said}");
     }
     std::fs::write(&file, good).unwrap();
     server.start_again();
@@ -121,6 +125,7 @@ async fn s02_a_server_that_others_can_reach_still_asks_who_they_are() {
         .current_dir(server.folder.path())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
         .spawn()
         .unwrap();
     let mut line = String::new();
@@ -138,8 +143,18 @@ async fn s02_a_server_that_others_can_reach_still_asks_who_they_are() {
     for host in [format!("0.0.0.0:{port}"), format!("192.0.2.1:{port}"), "evil.test".to_owned()] {
         assert_eq!(ask(host, server.token()).await, 421, "a name that was not configured");
     }
-    process.kill().unwrap();
-    process.wait().unwrap();
+    let pid = rustix::process::Pid::from_child(&process);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    let output = process.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.contains("WARN") && said.contains("proxy with TLS in front"), "{said}");
+    check_warned_of_root(&said);
+}
+
+/// Who runs it as root is told so, and nobody else.
+fn check_warned_of_root(said: &str) {
+    assert_eq!(said.contains("running as root"), rustix::process::geteuid().is_root(), "{said}");
 }
 
 #[tokio::test]
@@ -147,4 +162,6 @@ async fn s02_without_a_token_the_server_says_so_in_its_log() {
     let started = Started::start(&crate::harness::fake_config(), &[], &["--insecure-no-auth"]);
     let log = started.stop();
     assert!(log.contains("WARN") && log.contains("no token is asked for"), "{log}");
+    assert!(!log.contains("proxy with TLS"), "who is alone needs none: {log}");
+    check_warned_of_root(&log);
 }

@@ -85,6 +85,8 @@ async fn s15_an_agent_sees_what_it_was_given_and_nothing_of_the_server() {
     assert_eq!(seen["umask"], "0077");
     assert_eq!(seen["core_limit"], 0, "secrets in its memory do not go to the disk");
     assert_eq!(seen["oom_score"], "500", "without memory it goes before its server");
+    let own = rustix::process::getpriority_process(None).unwrap();
+    assert_eq!(seen["nice"], 19.min(own + 5), "where the processor is short, its server comes first");
     assert_eq!(seen["cwd"], server.data_dir().join("work").join(&id).to_string_lossy().into_owned());
     let fds = seen["fds"].as_object().unwrap();
     assert_eq!(fds.keys().collect::<Vec<_>>(), ["0", "1", "2"], "no descriptor of the server: {fds:?}");

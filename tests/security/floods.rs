@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use reqwest::{Client, Method};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -14,8 +15,12 @@ use crate::raw::{self, HANDSHAKE};
 use crate::socket::{Said, Socket};
 
 const MEMORY_BYTES: u64 = 64 << 20;
+/// How many agents one connection may follow (`limits.subscriptions_per_connection`).
+const SUBSCRIPTIONS: usize = 128;
+/// How many more subscriptions are asked for afterwards.
+const MESSAGES: usize = 10_000;
 /// Idle connections; each costs this test a descriptor too.
-const IDLE: usize = 800;
+const IDLE: usize = 2000;
 
 #[tokio::test]
 async fn s26_messages_that_are_too_large_end_the_connection() {
@@ -68,13 +73,13 @@ fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
 #[tokio::test]
 async fn s26_frames_against_the_protocol_end_the_connection() {
     let server = TestServer::start();
-    let endless: Vec<u8> = std::iter::once(frame(0x01, b"x"))
-        .chain(std::iter::repeat_n(frame(0x00, &[b'x'; 1000]), 200))
-        .flatten()
-        .collect();
+    let pieces = |count: usize| -> Vec<u8> {
+        let rest = std::iter::repeat_n(frame(0x00, &[b'x'; 1000]), count);
+        std::iter::once(frame(0x01, b"x")).chain(rest).flatten().collect()
+    };
     let mut claimed = vec![0x81, 0x80 | 0x7f];
     claimed.extend_from_slice(&u64::MAX.to_be_bytes());
-    let cases: [(&str, Vec<u8>, &[u16]); 9] = [
+    let cases: [(&str, Vec<u8>, &[u16]); 8] = [
         ("not masked", vec![0x81, 2, b'{', b'}'], &[1002]),
         ("a reserved bit", frame(0xc1, b"{}"), &[1002]),
         ("an unknown kind", frame(0x83, b"{}"), &[1002]),
@@ -82,46 +87,78 @@ async fn s26_frames_against_the_protocol_end_the_connection() {
         ("a ping in pieces", frame(0x09, b"x"), &[1002]),
         ("a large ping", frame(0x89, &[b'x'; 200]), &[1002]),
         ("no UTF-8", frame(0x81, b"\xff\xfe"), &[1007]),
-        ("fragments without an end", endless, &[4509]),
         ("a length beyond all", claimed, &[1002, 4509]),
     ];
     for (what, bytes, expected) in cases {
         let code = closed_after(&server, &bytes).await;
-        assert!(code.is_none_or(|code| expected.contains(&code)), "{what}: {code:?}");
+        assert!(code.is_some_and(|code| expected.contains(&code)), "{what}: {code:?}");
+    }
+    for count in [(64 << 10) / 1000 + 1, 1000] {
+        let code = closed_after(&server, &pieces(count)).await;
+        assert_eq!(code, Some(4509), "{count} fragments");
     }
     server.launch(&json!({})).await;
 }
 
+/// As many real agents as one connection may follow, and one more: none of them has a process.
+async fn many_agents(server: &TestServer) -> Vec<String> {
+    let mut ids = Vec::new();
+    for _ in 0..=SUBSCRIPTIONS {
+        ids.push(server.launch_as("demo", "x").await);
+    }
+    for id in &ids {
+        server.wait_for_status(id, "completed").await;
+    }
+    ids
+}
+
 #[tokio::test]
-async fn s26_ten_thousand_subscriptions_and_pings_cost_little() {
-    let server = TestServer::start();
-    let id = server.launch(&json!({ "deltas": 1 })).await;
-    server.wait_for_status(&id, "completed").await;
+async fn s26_as_many_subscriptions_as_there_may_be_and_ten_thousand_more_cost_little() {
+    let config = "[agents.demo]\nrunner = \"replay\"\nspeed = 0\n[limits]\nlaunches_per_minute = 10000\n";
+    let server = TestServer::start_with(config);
+    let ids = many_agents(&server).await;
     let before = resident_bytes(server.pid());
     let mut socket = Socket::open(&server, "").await;
-    for number in 0..10_000_u32 {
-        let agent = format!("01900000-0000-7000-8000-{number:012x}");
-        let agent = if number % 2 == 0 { id.clone() } else { agent };
+    let wish = |id: &str| json!({ "agentId": id, "since": 0 });
+    for id in &ids[..SUBSCRIPTIONS] {
+        socket.say("subscribe", &wish(id)).await;
+        assert_eq!(socket.hear_of("subscribed").await["agentId"], *id);
+    }
+    socket.say("subscribe", &wish(&ids[SUBSCRIPTIONS])).await;
+    assert_eq!(socket.hear_of("error").await["code"], "capacity_exhausted", "one more than there may be");
+
+    for number in 0..MESSAGES {
+        let unknown = format!("01900000-0000-7000-8000-{number:012x}");
+        // In turn: one that it follows, all of which is sent again; the one too many; and one that there is not.
+        let agent = match number % 4 {
+            0 | 1 => &ids[number % SUBSCRIPTIONS],
+            2 => &ids[SUBSCRIPTIONS],
+            _ => &unknown,
+        };
         let text = json!({ "type": "subscribe", "payload": { "agentId": agent } }).to_string();
         socket.send(Message::text(text)).await.unwrap();
         socket.send(Message::Ping(vec![0; 125].into())).await.unwrap();
     }
     socket.say("ping", &json!({})).await;
-    let mut frames = 0;
+    let (mut subscribed, mut refused) = (0, 0);
     loop {
         match socket.hear().await {
             Said::Frame(frame) if frame["type"] == "pong" => break,
-            Said::Frame(_) => frames += 1,
+            Said::Frame(frame) if frame["type"] == "subscribed" => subscribed += 1,
+            Said::Frame(frame) if frame["type"] == "error" => refused += 1,
+            Said::Frame(_) => {}
             Said::Closed(code) => panic!("closed with {code:?}"),
         }
     }
-    assert!(10_000 <= frames, "each was answered: {frames}");
+    assert_eq!((subscribed, refused), (MESSAGES / 2, MESSAGES / 2), "each was answered");
     let grown = resident_bytes(server.pid()).saturating_sub(before);
     assert!(grown < MEMORY_BYTES, "{grown} bytes more");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s27_idle_connections_keep_nobody_out_and_are_closed() {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).unwrap();
     let server = TestServer::start();
     let mut idle = Vec::new();
     let parts = ["", "G", "GET /api/agents HTTP/1.1\r\n", "POST /api/agents HTTP/1.1\r\nHost: x\r\nX-"];

@@ -2,6 +2,7 @@
 
 mod corpus;
 mod devtools;
+mod dressed;
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -12,6 +13,7 @@ use crate::harness::{PATIENCE, TestServer, fake_config};
 use crate::started::Started;
 use corpus::{SCRIPTS, SECRET};
 use devtools::{Browser, Page};
+use dressed::dressed;
 
 /// A server that asks for no token: so all that stands between it and a page is what is tried here.
 fn open_server() -> Started {
@@ -165,32 +167,40 @@ async fn serve_pages(listener: TcpListener) {
 async fn s20_what_agents_say_is_text_on_the_page_and_nothing_else() {
     let server = TestServer::start();
     let browser = Browser::start();
-    let whole: Vec<String> = SCRIPTS.iter().map(|script| format!("{script}\n")).collect();
-    let split: Vec<String> = whole.iter().flat_map(|script| script.chars()).map(String::from).collect();
-    for say in [whole.clone(), split] {
-        let name = SCRIPTS[say.len() % SCRIPTS.len()];
-        let prompt =
-            json!({ "say": say, "gate": server.folder.path().join("gate"), "gate_after": 3 }).to_string();
-        let prompt = format!("{prompt}\n{}", whole.concat());
-        let body = json!({ "type": "fake", "prompt": prompt, "name": name });
-        let (status, agent) = server.post("/api/agents", &body).await;
-        assert_eq!(status, 201, "{agent}");
-        let id = agent["agentId"].as_str().unwrap();
-        let mut page = browser.page().await;
-        let page_url = format!("http://{}/agents/{id}#token={}", server.authority(), server.token());
-        page.open(&page_url).await;
-        // Live first, and then once more from the history.
-        std::fs::write(server.folder.path().join("gate"), "").unwrap();
-        check_shown(&mut page, &whole.concat()).await;
-        page.open("about:blank").await;
-        page.open(&page_url).await;
-        check_shown(&mut page, &whole.concat()).await;
-        let elsewhere = page.requests_elsewhere(&server.authority());
-        assert_eq!(elsewhere, [""; 0], "it asks nobody else");
-        assert!(!page.heard().contains("javascriptDialogOpening"), "no dialog");
-        assert_eq!(page.violations(), [""; 0], "and does not even try");
-        std::fs::remove_file(server.folder.path().join("gate")).unwrap();
+    let scripts = dressed();
+    assert!(300 <= scripts.len(), "{}", scripts.len());
+    // As many at once as a reader unfolds at once.
+    for scripts in scripts.chunks(SCRIPTS.len()) {
+        let whole: Vec<String> = scripts.iter().map(|script| format!("{script}\n")).collect();
+        let split: Vec<String> = whole.iter().flat_map(|script| script.chars()).map(String::from).collect();
+        for say in [whole.clone(), split] {
+            are_only_text(&server, &browser, &say, &scripts[say.len() % scripts.len()]).await;
+        }
     }
+}
+
+/// Has an agent say it, and a page show it: live first, and then once more from the history.
+async fn are_only_text(server: &TestServer, browser: &Browser, say: &[String], name: &str) {
+    let gate = server.folder.path().join("gate");
+    let prompt = json!({ "say": say, "gate": gate, "gate_after": 3 }).to_string();
+    let prompt = format!("{prompt}\n{}", say.concat());
+    let body = json!({ "type": "fake", "prompt": prompt, "name": name });
+    let (status, agent) = server.post("/api/agents", &body).await;
+    assert_eq!(status, 201, "{agent}");
+    let id = agent["agentId"].as_str().unwrap();
+    let mut page = browser.page().await;
+    let page_url = format!("http://{}/agents/{id}#token={}", server.authority(), server.token());
+    page.open(&page_url).await;
+    std::fs::write(&gate, "").unwrap();
+    check_shown(&mut page, &say.concat()).await;
+    page.open("about:blank").await;
+    page.open(&page_url).await;
+    check_shown(&mut page, &say.concat()).await;
+    let elsewhere = page.requests_elsewhere(&server.authority());
+    assert_eq!(elsewhere, [""; 0], "it asks nobody else");
+    assert!(!page.heard().contains("javascriptDialogOpening"), "no dialog");
+    assert_eq!(page.violations(), [""; 0], "and does not even try");
+    std::fs::remove_file(&gate).unwrap();
 }
 
 /// Waits until the page shows the end of the turn, and looks at what it has made of it: as Markdown, and as it was.

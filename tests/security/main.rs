@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test ends where its own tools fail")]
 
 mod addresses;
+mod advisories;
 mod bodies;
 mod child;
 mod echo;

@@ -14,37 +14,59 @@ use crate::socket::Socket;
 
 const TABLE: &str = include_str!("../../crates/presentation/src/error/codes.rs");
 const PROTOCOL: &str = include_str!("../../docs/PROTOCOL.md");
-/// Where the codes are provoked that need a broken disk, which no test from outside can have everywhere.
-const INSIDE: &str = include_str!("../../crates/presentation/src/tests/problems.rs");
-/// A disk that is full is a test of its own (`with_a_small_disk`); and a commit of which nobody knows whether it
-/// happened needs a fault between the server and its database.
-const ONLY_INSIDE: [&str; 2] = ["outcome_unknown", "storage_full"];
+/// Codes that need a disk which fails, and so programs or rights that not every test has: by which test the real
+/// server is brought to say them.
+const ELSEWHERE: [(&str, &str, &str); 2] = [
+    (
+        "outcome_unknown",
+        include_str!("../crashes/real_crashes/strace.rs"),
+        "a_launch_of_which_nobody_knows_whether_it_was_saved_says_so_by_strace",
+    ),
+    (
+        "storage_full",
+        include_str!("../e2e/full_disk.rs"),
+        "a_full_disk_delays_and_loses_nothing_with_a_small_disk",
+    ),
+];
 /// These come in no answer to a request.
 const ONLY_ON_SOCKETS: [&str; 1] = ["news_lagged"];
-/// These come on an event stream too, in place of its beginning.
-const ON_EVENT_STREAMS: [&str; 6] = [
-    "capacity_exhausted",
-    "cursor_ahead",
-    "cursor_malformed",
-    "not_found",
-    "store_failed",
-    "unauthenticated",
+/// What the OpenAPI document says of the route, and an event stream cannot be told: every query can be parsed; who
+/// asks for a stream accepts it; a reader writes nothing and waits for nobody who does. A server that stops ends it
+/// without a word.
+const NOT_ON_EVENT_STREAMS: [&str; 6] =
+    ["bad_request", "not_acceptable", "outcome_unknown", "shutting_down", "storage_full", "store_busy"];
+/// What the document says of the routes that do the same as a WebSocket, and it cannot be told: what only HTTP has, and
+/// what needs a disk that fails while a question is open.
+const NOT_ON_SOCKETS: [&str; 7] = [
+    "not_acceptable",
+    "outcome_unknown",
+    "request_timeout",
+    "storage_full",
+    "store_busy",
+    "unsupported_media_type",
+    "upgrade_required",
 ];
-/// These come on a WebSocket too: in an `error` frame, or as its close code.
-const ON_SOCKETS: [&str; 12] = [
-    "already_resolved",
-    "capacity_exhausted",
-    "cursor_ahead",
-    "cursor_malformed",
-    "dialect_unknown",
-    "malformed_json",
-    "news_lagged",
-    "not_found",
-    "payload_too_large",
-    "shutting_down",
-    "store_failed",
-    "validation_failed",
-];
+
+fn set(codes: &[&str]) -> BTreeSet<String> {
+    codes.iter().map(|code| (*code).to_owned()).collect()
+}
+
+/// The codes that the server's own description names for each of its routes, by method and path.
+async fn described() -> BTreeMap<String, BTreeSet<String>> {
+    let server = TestServer::start();
+    let document = server.get("/openapi.json").await;
+    let known = codes();
+    let mut routes = BTreeMap::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let Some(responses) = operation["responses"].as_object() else { continue };
+            let told = responses.values().filter_map(|response| response["description"].as_str());
+            let words = told.flat_map(|told| told.split('`')).filter(|word| known.contains(*word));
+            routes.insert(format!("{method} {path}"), words.map(str::to_owned).collect());
+        }
+    }
+    routes
+}
 
 /// The codes of the server's own table.
 fn codes() -> BTreeSet<String> {
@@ -72,9 +94,10 @@ fn each_code_has_its_line_in_the_documentation() {
     let documented: BTreeSet<String> = documented().into_keys().collect();
     assert!(25 < documented.len(), "the table of PROTOCOL.md can be read: {documented:?}");
     assert_eq!(documented, codes());
-    for code in ONLY_INSIDE {
-        let provoked = INSIDE.contains(&format!("\"{code}\""));
-        assert!(provoked, "{code} is provoked nowhere");
+    for (code, source, test) in ELSEWHERE {
+        let body = source.split_once(&format!("async fn {test}(")).expect("the test is there").1;
+        let body = body.split_once("\n}\n").expect("its end").0;
+        assert!(body.contains(&format!("\"{code}\"")), "{test} does not expect {code}");
     }
 }
 
@@ -150,11 +173,21 @@ async fn each_code_is_provoked_and_looks_as_documented() {
     agents_that_run_and_agents_that_are_copies(&mut seen).await;
     a_server_that_shuts_down(&mut seen).await;
     a_socket_that_lags(&mut seen).await;
-    let set = |codes: &[&str]| codes.iter().map(|code| (*code).to_owned()).collect::<BTreeSet<_>>();
-    let elsewhere: BTreeSet<_> = &set(&ONLY_INSIDE) | &set(&ONLY_ON_SOCKETS);
+    let elsewhere: Vec<_> = ELSEWHERE.iter().map(|(code, ..)| *code).collect();
+    let elsewhere: BTreeSet<_> = &set(&elsewhere) | &set(&ONLY_ON_SOCKETS);
     assert_eq!(&seen.http | &elsewhere, codes(), "over HTTP");
-    assert_eq!(seen.streams, set(&ON_EVENT_STREAMS), "on event streams");
-    assert_eq!(seen.sockets, set(&ON_SOCKETS), "on WebSockets");
+
+    // What a stream and a WebSocket can be told follows from what the server says of its routes.
+    let routes = described().await;
+    let of = |route: &str| routes.get(route).cloned().expect("the route is described");
+    let events = of("get /api/agents/{id}/events");
+    assert!(10 < events.len(), "the description can be read: {events:?}");
+    assert_eq!(seen.streams, &events - &set(&NOT_ON_EVENT_STREAMS), "on event streams");
+    // What stands before every route refuses a WebSocket before it is one.
+    let everywhere = of("get /metrics");
+    let same = &(&events | &of("post /api/agents/{id}/permissions/{requestId}")) | &of("get /ws");
+    let on_sockets = &(&same - &everywhere) - &set(&NOT_ON_SOCKETS);
+    assert_eq!(seen.sockets, &on_sockets | &set(&ONLY_ON_SOCKETS), "on WebSockets");
 }
 
 async fn who_may_not_come(seen: &mut Seen) {
@@ -167,7 +200,22 @@ async fn who_may_not_come(seen: &mut Seen) {
     seen.http(get("/api/agents").header("host", "evil.test"), "host_not_allowed").await;
     let many = (0..70).fold(get("/api/agents"), |request, number| request.header(format!("x-{number}"), "1"));
     seen.http(many, "headers_too_large").await;
+
+    let events = || get(&format!("/api/agents/{UNKNOWN}/events"));
+    seen.stream(events().header("origin", "http://evil.test"), "origin_not_allowed").await;
+    seen.stream(events().header("host", "evil.test"), "host_not_allowed").await;
+    seen.stream(events().header("content-encoding", "gzip"), "content_encoding_refused").await;
+    let many = (0..70).fold(events(), |request, number| request.header(format!("x-{number}"), "1"));
+    seen.stream(many, "headers_too_large").await;
+    let guess = || nobody(&format!("/api/agents/{UNKNOWN}/events")).bearer_auth("0".repeat(64));
+    for _ in 0..GUESSES {
+        guess().send().await.unwrap();
+    }
+    seen.stream(guess(), "rate_limited").await;
 }
+
+/// More than `limits.failed_logins_per_minute`.
+const GUESSES: usize = 15;
 
 const UNKNOWN: &str = crate::routes::UNKNOWN;
 
@@ -213,6 +261,7 @@ async fn what_makes_no_sense(seen: &mut Seen) {
     seen.stream(get(&unknown), "not_found").await;
     seen.http(get(&format!("{events}?since=x")), "cursor_malformed").await;
     seen.stream(get(&events).header("last-event-id", "x"), "cursor_malformed").await;
+    seen.stream(get(&format!("{events}?raw=x")), "validation_failed").await;
     seen.http(get(&format!("{events}?since=9999")), "cursor_ahead").await;
     seen.stream(get(&events).header("last-event-id", "9999"), "cursor_ahead").await;
     seen.http(post("/api/agents", json!({ "prompt": "" })), "validation_failed").await;

@@ -31,16 +31,20 @@ async fn s18_secrets_stand_in_no_log_no_metric_no_error_and_not_where_they_need_
     let mut server = TestServer::start_with(&config);
     server.kill_9();
     let env = [("PASSED_KEY", PASSED), ("SERVER_KEY", OF_SERVER)];
-    let started = Started::start_on(server, &[], &["--log", "debug"], &env);
+    let mut started = Started::start_on(server, &[], &["--log", "debug", "--stop-agents"], &env);
     let server = &started.server;
     let said = everything_that_can_go_wrong(server).await;
     let metrics = server.request(Method::GET, "/metrics").send().await.unwrap().text().await.unwrap();
     let types = server.get("/api/agent-types").await.to_string();
     let token = server.token().to_owned();
+    // One that still runs at the end, and has to be stopped.
+    let runs = json!({ "mode": "hang", "say": [OUTPUT], "complain": STDERR }).to_string();
+    server.launch_as("fake", &format!("{runs}\n{PROMPT}")).await;
     let database = files(&server.data_dir(), "tokenrail.db");
     let kept = server.data_dir();
-    started.ask_to_stop();
-    let log = started.log();
+    let serving = started.log();
+    let log = started.end();
+    assert!(log[serving.len()..].contains("stopping"), "with what is said at the end: {log}");
     assert!(log.contains("serving address"), "the log is there: {log}");
 
     let secrets: Vec<&str> = CANARIES.iter().copied().chain([token.as_str()]).collect();

@@ -56,6 +56,11 @@ impl Started {
 
     /// Asks the server to end, waits for that, and gives what it has logged.
     pub(crate) fn stop(mut self) -> String {
+        self.end()
+    }
+
+    /// The same, for those who look at its folder afterwards.
+    pub(crate) fn end(&mut self) -> String {
         self.ask_to_stop();
         self.process.wait().unwrap();
         self.log()

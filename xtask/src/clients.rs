@@ -62,9 +62,8 @@ impl Client {
             let packages = String::from_utf8_lossy(&read(&requirements)?).into_owned();
             return python::environment(&target().join(self.folder), &packages);
         }
-        if self.programs.is_empty() {
-            fetch(NODE)?;
-        }
+        // The launchers of native programs are scripts for it too.
+        fetch(NODE)?;
         fetch(self.folder)?;
         let modules = target().join(self.folder).join("node_modules");
         if self.programs.is_empty() || self.programs.iter().any(|program| modules.join(program).exists()) {

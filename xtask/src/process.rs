@@ -80,19 +80,23 @@ pub(crate) fn watched(
 
 /// The same at the lowest priority: it gets what others leave of the processors. It says everything on standard output.
 pub(crate) fn yielding(command: &Command) -> Command {
-    let mut yielding = Command::new("sh");
-    yielding.args(["-c", "exec nice -n 19 \"$@\" 2>&1", "sh"]).stdin(Stdio::null());
-    yielding.arg(command.get_program()).args(command.get_args());
+    let mut shell = Command::new("sh");
+    run_by(shell.args(["-c", "exec nice -n 19 \"$@\" 2>&1", "sh"]), command);
+    shell
+}
+
+/// Hands a command on to a program that runs the one that its arguments end with.
+pub(crate) fn run_by(runner: &mut Command, command: &Command) {
+    runner.stdin(Stdio::null()).arg(command.get_program()).args(command.get_args());
     if let Some(folder) = command.get_current_dir() {
-        yielding.current_dir(folder);
+        runner.current_dir(folder);
     }
     for (name, value) in command.get_envs() {
         match value {
-            Some(value) => yielding.env(name, value),
-            None => yielding.env_remove(name),
+            Some(value) => runner.env(name, value),
+            None => runner.env_remove(name),
         };
     }
-    yielding
 }
 
 /// Kills a process and its descendants: tests that hang are children of the program that was started.

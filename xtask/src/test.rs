@@ -2,6 +2,7 @@
 
 mod foreign;
 mod lanes;
+mod network;
 mod tally;
 
 use std::path::Path;
@@ -12,6 +13,7 @@ use crate::{Failure, claude, process, tools, web};
 use foreign::{BROWSER_TESTS, Foreign, foreign};
 pub(crate) use lanes::Part;
 use lanes::{Log, Row};
+use network::Network;
 use tally::{Outcome, counted, counted_by_vitest, not_run};
 
 /// In the path of each test that mounts a file system.
@@ -51,11 +53,12 @@ pub(crate) enum Which {
 /// Runs the tests, and something beside them.
 pub(crate) fn run(which: &Which, beside: Option<Part<'_>>) -> Result<(), Failure> {
     need_a_c_compiler()?;
+    let network = Network::least();
     let rows = match which {
-        Which::All => every_part(beside)?,
-        Which::Only(name) => only_named(name)?,
+        Which::All => every_part(&network, beside)?,
+        Which::Only(name) => only_named(name, &network)?,
     };
-    println!("\n{}", table(&rows));
+    println!("\n{}\n{}", table(&rows), network.told());
     verdict(&rows, is_set("CI"))
 }
 
@@ -65,7 +68,7 @@ fn build() -> Result<(), Failure> {
     process::step("building everything", process::cargo().args(build))
 }
 
-fn every_part(beside: Option<Part<'_>>) -> Result<Vec<Row>, Failure> {
+fn every_part(network: &Network, beside: Option<Part<'_>>) -> Result<Vec<Row>, Failure> {
     let begun = Instant::now();
     // What is fetched is waited for, and what is built is worked for.
     let (built, foreign, npm) = std::thread::scope(|scope| {
@@ -77,7 +80,7 @@ fn every_part(beside: Option<Part<'_>>) -> Result<Vec<Row>, Failure> {
     println!("==> built and fetched in {} s", begun.elapsed().as_secs());
     let (mut parts, mut patient) = (rust_parts(&foreign), Vec::new());
     for program in &foreign {
-        let part = Part::new(program.what, |log: &mut Log| foreign_tests(program, log));
+        let part = Part::new(program.what, |log: &mut Log| foreign_tests(program, network, log));
         if PATIENT.contains(&program.what) { patient.push(part) } else { parts.push(part) }
     }
     for package in web::PACKAGES {
@@ -99,12 +102,12 @@ fn rust_parts(foreign: &[Foreign]) -> Vec<Part<'_>> {
     parts
 }
 
-fn only_named(name: &str) -> Result<Vec<Row>, Failure> {
+fn only_named(name: &str, network: &Network) -> Result<Vec<Row>, Failure> {
     build()?;
     let named = process::output("looking for tests", cargo_test(None).args(["--", name, "--list"]))?;
     // What no test of that name needs is not fetched.
     let foreign = foreign(|tests| named.lines().any(|test| test.contains(tests)));
-    let tests = Part::new("rust tests", |log| named_tests(name, claude_of(&foreign), &foreign, log));
+    let tests = Part::new("rust tests", |log| named_tests(name, &foreign, network, log));
     let missing = foreign.iter().filter_map(|it| Some((it.what, it.ready.as_ref().err()?)));
     let missing = missing.map(|(what, reason)| Part::new(what, move |_| not_run(reason)));
     Ok(lanes::run(std::iter::once(tests).chain(missing).collect(), Vec::new()))
@@ -177,12 +180,12 @@ fn mount_tests(program: Option<&Path>, log: &mut Log) -> Outcome {
 }
 
 /// In a run of their own, when nothing else uses the machine: some take seconds of processor time to start.
-fn foreign_tests(program: &Foreign, log: &mut Log) -> Outcome {
+fn foreign_tests(program: &Foreign, network: &Network, log: &mut Log) -> Outcome {
     match &program.ready {
         Ok(settings) => {
             let mut tests = cargo_test(None);
             tests.envs(settings.iter().cloned()).args(["--", program.tests, "--test-threads", "2"]);
-            counted(&format!("tests with {}", program.what), &mut tests, log)
+            counted(&format!("tests with {}", program.what), &mut network.around(&tests), log)
         }
         Err(reason) => not_run(reason),
     }
@@ -199,8 +202,8 @@ fn package_tests(package: &web::Package, npm: &Result<(), Failure>, log: &mut Lo
     counted_by_vitest(&format!("tests of the {}", package.what), &mut package.tests(), log)
 }
 
-fn named_tests(name: &str, program: Option<&Path>, foreign: &[Foreign], log: &mut Log) -> Outcome {
-    let mut tests = cargo_test(program);
+fn named_tests(name: &str, foreign: &[Foreign], network: &Network, log: &mut Log) -> Outcome {
+    let mut tests = cargo_test(claude_of(foreign));
     tests.args(["--", name]);
     for program in foreign {
         match &program.ready {
@@ -208,7 +211,7 @@ fn named_tests(name: &str, program: Option<&Path>, foreign: &[Foreign], log: &mu
             Err(_) => tests.args(["--skip", program.tests]),
         };
     }
-    counted(&format!("tests named {name}"), &mut tests, log)
+    counted(&format!("tests named {name}"), &mut network.around(&tests), log)
 }
 
 fn cargo_test(program: Option<&Path>) -> Command {

@@ -12,8 +12,17 @@ use crate::{Failure, bench, clients, process, test, tools, workspace};
 const STEP_LIMIT: Duration = Duration::from_mins(10);
 
 /// What a browser gets, and of which sources it is made.
-const BUILT: [&str; 7] =
-    ["index.html", "app.js", "view.js", "languages.js", "app.css", "icon.svg", ".source-sha256"];
+const BUILT: [&str; 9] = [
+    "index.html",
+    "app.js",
+    "runtime.js",
+    "dom.js",
+    "view.js",
+    "languages.js",
+    "app.css",
+    "icon.svg",
+    ".source-sha256",
+];
 
 /// A package of the workspace of npm, with tests.
 pub(crate) struct Package {
@@ -111,6 +120,10 @@ impl Package {
     pub(crate) fn tests(&self) -> Command {
         let mut npm = npm_command(&["run", "--silent", "test", "--workspace", self.folder]);
         npm.env(SERVER_VARIABLE, workspace::target().join("debug/tokenrail")).env("NO_COLOR", "1");
+        // Without one the library is not tried in a browser's worker; the row of Chromium says why there is none.
+        if let Ok(chromium) = tools::CHROMIUM.ready() {
+            npm.env(tools::CHROMIUM.variable, chromium);
+        }
         npm
     }
 }

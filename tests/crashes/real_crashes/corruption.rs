@@ -1,10 +1,12 @@
 //! Damaged files: the damage is found, or makes no difference. No wrong event is ever given.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use reqwest::Method;
-use serde_json::json;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokenrail_domain::{Agent, AgentId, Event, Sequence};
 use tokenrail_persistence::{Store, StoreConfig, Synchronous};
@@ -12,14 +14,19 @@ use tokenrail_ports::{AgentFilter, IAgentRepository as _, IJournal as _, PageLim
 
 use crate::Chance;
 use crate::harness::{TestServer, fake_config};
+use crate::judge;
 
 const FILES: [&str; 3] = ["tokenrail.db", "tokenrail.db-wal", "tokenrail.db-shm"];
 const FLIPS: u64 = 220;
 const CUTS: u64 = 70;
+/// One damage in so many is given to the program too, and not to its store alone.
+const SERVED_EVERY: u64 = 14;
+/// Of an agent that was running when the server was killed: what it had said by then, and no more.
+const SAID_BY_ALL: usize = 50;
 const WHOLE: PageLimit = PageLimit { events: usize::MAX, bytes: usize::MAX };
 
 /// What was read of one agent: its journal, and the events that people see.
-type Said = (AgentId, Vec<Event>, Vec<Event>);
+pub(super) type Said = (AgentId, Vec<Event>, Vec<Event>);
 
 /// What became of a damaged copy.
 #[derive(Debug, PartialEq, Eq, Clone, Copy)]
@@ -74,7 +81,7 @@ fn copy_files(from: &Path, to: &Path) {
 }
 
 /// All that the store gives.
-async fn read(folder: &Path) -> Option<Vec<Said>> {
+pub(super) async fn read(folder: &Path) -> Option<Vec<Said>> {
     let config = StoreConfig { synchronous: Synchronous::Normal, ..StoreConfig::new(folder) };
     let store = Store::open(config).ok()?;
     let read = read_all(&store).await;
@@ -134,15 +141,19 @@ async fn damaged_files_are_detected_and_never_give_a_wrong_event() {
     let whole = |copy: &TempDir| damaged(copy, |_| ());
     let truth_killed = read(whole(&copies.killed).path()).await.expect("it is sound");
     let truth_stopped = read(whole(&copies.stopped).path()).await.expect("it is sound");
+    let (served_killed, served_stopped) =
+        (served(&whole(&copies.killed)).await, served(&whole(&copies.stopped)).await);
     let mut chance = Chance(7);
-    let mut tally = [0; 3];
+    let (mut tally, mut refused, mut gave) = ([0; 3], 0, 0);
     for round in 0..FLIPS + CUTS {
-        let (copy, truth, name): (_, _, &str) = match round % 4 {
-            0 => (&copies.killed, &truth_killed, FILES[0]),
-            1 => (&copies.killed, &truth_killed, FILES[1]),
-            2 if round % 8 == 2 => (&copies.killed, &truth_killed, FILES[2]),
-            _ => (&copies.stopped, &truth_stopped, FILES[0]),
+        let (copy_is_killed, name): (_, &str) = match round % 4 {
+            0 => (true, FILES[0]),
+            1 => (true, FILES[1]),
+            2 if round % 8 == 2 => (true, FILES[2]),
+            _ => (false, FILES[0]),
         };
+        let (copy, truth) =
+            if copy_is_killed { (&copies.killed, &truth_killed) } else { (&copies.stopped, &truth_stopped) };
         let what = format!("round {round}, {name}");
         let folder = damaged(copy, |folder| {
             let file = folder.join(name);
@@ -154,6 +165,17 @@ async fn damaged_files_are_detected_and_never_give_a_wrong_event() {
                 fs::File::options().write(true).open(&file).unwrap().set_len(length).unwrap();
             }
         });
+        if round % SERVED_EVERY == 0 {
+            let copy = damaged(&folder, |_| ());
+            let truth = if copy_is_killed { &served_killed } else { &served_stopped };
+            match served(&copy).await {
+                Some(given) => {
+                    gives_nothing_wrong(&given, truth.as_ref().expect("it is sound"), name, &what);
+                    gave += 1;
+                }
+                None => refused += 1,
+            }
+        }
         let found = judged(folder.path(), truth, &what).await;
         assert!(
             found != Found::Earlier || name == FILES[1],
@@ -161,8 +183,80 @@ async fn damaged_files_are_detected_and_never_give_a_wrong_event() {
         );
         tally[found as usize] += 1;
     }
-    println!("detected, the same, earlier: {tally:?}");
+    println!("detected, the same, earlier: {tally:?}; the program refused {refused} and served {gave}");
+    assert!(0 < refused && 0 < gave, "{refused} were refused, {gave} served");
     assert!((FLIPS + CUTS) / 5 < tally[Found::Detected as usize], "{tally:?}");
+}
+
+/// What a real server on these files gives: of each agent its events as they are written, or none where it says that
+/// they cannot be read. None at all where it refuses to start.
+type Given = BTreeMap<String, Option<Vec<String>>>;
+
+async fn served(folder: &TempDir) -> Option<Given> {
+    let mut server = server_on(folder);
+    let doctor = server.command(&["doctor"]).output().unwrap();
+    assert!(matches!(doctor.status.code(), Some(0 | 1)), "{doctor:?}");
+    let mut serve = server.command(&["serve", "--log", "warn"]);
+    let log = server.folder.path().join("log");
+    serve.stderr(fs::File::create(&log).unwrap());
+    if server.start_by(serve).is_err() {
+        let status = server.wait();
+        let said = fs::read_to_string(log).unwrap();
+        assert_eq!((status.code(), said.contains("is damaged")), (Some(78), true), "{said}");
+        assert_eq!(doctor.status.code(), Some(1), "the doctor finds it too: {doctor:?}");
+        return None;
+    }
+    let answer = server.request(Method::GET, "/api/agents").send().await.unwrap();
+    if answer.status() != 200 {
+        assert_eq!(answer.status(), 500);
+        return Some(Given::new());
+    }
+    let agents: Vec<Value> = answer.json().await.unwrap();
+    let mut given = Given::new();
+    for agent in agents {
+        let id = agent["agentId"].as_str().unwrap();
+        given.insert(id.to_owned(), events(&server, id).await);
+    }
+    judge::nothing_panicked(&log);
+    Some(given)
+}
+
+async fn events(server: &TestServer, id: &str) -> Option<Vec<String>> {
+    let mut events: Vec<Box<RawValue>> = Vec::new();
+    loop {
+        let path = format!("/api/agents/{id}/events?since={}", events.len());
+        let answer = server.request(Method::GET, &path).send().await.unwrap();
+        if answer.status() != 200 {
+            assert_eq!(answer.status(), 500, "{id}");
+            return None;
+        }
+        let page: Vec<Box<RawValue>> = answer.json().await.unwrap();
+        if page.is_empty() {
+            return Some(events.into_iter().map(|event| event.get().to_owned()).collect());
+        }
+        events.extend(page);
+    }
+}
+
+fn gives_nothing_wrong(given: &Given, truth: &Given, name: &str, what: &str) {
+    for (id, events) in given {
+        let Some(events) = events else { continue };
+        let there = truth.get(id).and_then(Option::as_ref).expect("an agent that there was");
+        // What was running is ended by each start anew, at another time.
+        let ends_anew = there.first().is_some_and(|prompt| prompt.contains("hang"));
+        let (events, there) = if ends_anew {
+            (&events[..events.len().min(SAID_BY_ALL)], &there[..SAID_BY_ALL])
+        } else {
+            (&events[..], &there[..])
+        };
+        let same = events.iter().zip(there).take_while(|(given, there)| given == there).count();
+        let may_end_early = name == FILES[1];
+        assert!(
+            same == events.len() || may_end_early && same + 2 >= events.len(),
+            "{what}: wrong events of {id}"
+        );
+        assert!(same == there.len() || may_end_early, "{what}: events of {id} are missing");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -22,6 +22,21 @@ const PACE_US: u64 = 5_000;
 const WAYS: [Way; 4] = [Way::Rest, Way::Sse, Way::WebSocket, Way::WebSocket];
 const LIMITS: &str = "[limits]\nlaunches_per_minute = 100000\ncancel_grace_s = 1\n";
 
+/// What is done with one agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Plan {
+    ToTheEnd,
+    TwoTurns,
+    /// It is cancelled, and comes to no end by itself before that.
+    Held,
+    /// It is cancelled at any moment, and may have ended by then.
+    Race,
+}
+
+impl Plan {
+    const ALL: [Self; 4] = [Self::ToTheEnd, Self::TwoTurns, Self::Held, Self::Race];
+}
+
 /// What those who launch and read, and who kills, tell each other.
 struct Watch {
     folder: PathBuf,
@@ -118,10 +133,14 @@ async fn life(client: Client, watch: Arc<Watch>, number: u64) -> i64 {
 
 async fn agent(client: &Client, watch: &Watch, name: &str, chance: &mut Chance) {
     let deltas = 100 + chance.below(1900);
-    let id = client.launch(&json!({ "deltas": deltas, "pace_us": PACE_US }), name).await;
-    let what = chance.below(4);
-    let turns = if what == 0 { 2 } else { 1 };
-    let asked = if what == 1 { judge::Asked::AndCancelled } else { judge::Asked::ToTheEnd };
+    let plan = Plan::ALL[chance.below(4) as usize];
+    let mut script = json!({ "deltas": deltas, "pace_us": PACE_US });
+    if plan == Plan::Held {
+        let never = watch.folder.join("never");
+        (script["gate"], script["gate_after"]) = (json!(never), json!(chance.below(deltas)));
+    }
+    let id = client.launch(&script, name).await;
+    let turns = if plan == Plan::TwoTurns { 2 } else { 1 };
     let readers: Vec<_> = WAYS
         .iter()
         .enumerate()
@@ -131,12 +150,23 @@ async fn agent(client: &Client, watch: &Watch, name: &str, chance: &mut Chance) 
             (client.follow(&id, *way, turns, &history), history)
         })
         .collect();
-    if turns == 2 {
-        client.say(&id, &json!({ "deltas": 50 }), name).await;
-    } else if asked == judge::Asked::AndCancelled {
-        tokio::time::sleep(Duration::from_micros(chance.below(deltas * PACE_US))).await;
-        client.cancel(&id).await;
-    }
+    let a_while = Duration::from_micros(chance.below(deltas * PACE_US));
+    let asked = match plan {
+        Plan::ToTheEnd => judge::Asked::WholeOverKills,
+        Plan::TwoTurns => {
+            client.say(&id, &json!({ "deltas": 50 }), name).await;
+            judge::Asked::WholeOverKills
+        }
+        Plan::Held => {
+            tokio::time::sleep(a_while).await;
+            client.cancel_in_time(&id).await
+        }
+        Plan::Race => {
+            tokio::time::sleep(a_while).await;
+            client.cancel(&id).await;
+            judge::Asked::CancelledInARace
+        }
+    };
     let mut seen = Vec::new();
     for (reader, history) in readers {
         seen.push((finished(reader).await, history));

@@ -9,7 +9,8 @@ use std::path::PathBuf;
 use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
-use serde_json::json;
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
 use tokio::runtime::Handle;
 
 use crate::client::{Client, finished};
@@ -35,6 +36,14 @@ const OTHERS: [(&str, &[u32]); 9] = [
 ];
 /// So many of the points must have been reached, of each list.
 const REACHED_MIN: [usize; 2] = [32, 28];
+
+/// The calls that fail, and the how manieth of them: during the start, and while agents speak.
+const FAULTS: [(&str, &[u32]); 2] = [("fsync", &[2, 6, 9, 13, 18]), ("pwrite64", &[3, 30, 60, 110, 160])];
+/// So many of the faults of a disk must have struck, of each list of 20: some numbers may not be reached.
+const STRUCK_MIN: usize = 18;
+/// So many of those that go on must have found a server that lives on with them, and has tried so often.
+const LIVED_ON_MIN: usize = 8;
+const TRIES_MIN: usize = 5;
 
 /// How long a server whose disk goes on failing is watched.
 const STICKY_MS: u64 = 700;
@@ -65,24 +74,73 @@ async fn kill_at(points: &[(&str, &[u32])]) -> usize {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_disk_that_fails_once_delays_by_strace() {
-    for (call, error) in [("fsync", "EIO"), ("fsync", "ENOSPC"), ("pwrite64", "EIO"), ("pwrite64", "ENOSPC")]
-    {
-        for number in [2, 4, 7, 11, 16] {
+    let mut struck = 0;
+    for ((call, numbers), error) in FAULTS.iter().flat_map(|calls| [(calls, "EIO"), (calls, "ENOSPC")]) {
+        for number in *numbers {
             let mut stage = Stage::new(&format!("{call} {error} {number}"));
             stage.play(call, &format!("error={error}:when={number}"), Patience::ToTheEnd).await;
+            let faults = stage.faults();
+            println!("{}: {faults} calls have failed", stage.what);
+            struck += usize::from(0 < faults);
         }
     }
+    assert!(STRUCK_MIN <= struck, "only {struck} faults have struck");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_disk_that_goes_on_failing_shows_nothing_that_is_not_saved_by_strace() {
-    for (call, error) in [("fsync", "EIO"), ("fsync", "ENOSPC"), ("pwrite64", "EIO"), ("pwrite64", "ENOSPC")]
-    {
-        for number in [3, 6, 9, 13, 18] {
+    let (mut struck, mut lived_on) = (0, 0);
+    for ((call, numbers), error) in FAULTS.iter().flat_map(|calls| [(calls, "EIO"), (calls, "ENOSPC")]) {
+        for number in *numbers {
             let mut stage = Stage::new(&format!("{call} {error} from {number} on"));
             stage.play(call, &format!("error={error}:when={number}+"), Patience::Short).await;
+            let faults = stage.faults();
+            println!("{}: {faults} calls have failed", stage.what);
+            struck += usize::from(0 < faults);
+            lived_on += usize::from(TRIES_MIN <= faults);
         }
     }
+    assert!(STRUCK_MIN <= struck, "only {struck} faults have struck");
+    assert!(LIVED_ON_MIN <= lived_on, "only {lived_on} servers have lived on with their fault");
+}
+
+/// Where strace writes the calls that it looks at.
+const TRACE: &str = "trace";
+
+/// The code of the problem that is told, and the same request once more to a server whose disk works.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_launch_of_which_nobody_knows_whether_it_was_saved_says_so_by_strace() {
+    let mut stage = Stage::new("a disk that forgets");
+    // After the start, which flushes less often.
+    let command = stage.traced("fsync", "error=EIO:when=18+");
+    stage.server.start_by(command).unwrap();
+    let launch = |server: &TestServer, key: &str| {
+        let body = json!({ "type": "fake", "prompt": "{}" });
+        server.request(Method::POST, "/api/agents").header("idempotency-key", key).json(&body)
+    };
+    let (mut number, mut launched) = (0, 0);
+    let problem = loop {
+        number += 1;
+        assert!(number < 100, "every launch is saved: {}", stage.said());
+        let answer = launch(&stage.server, &number.to_string()).send().await.unwrap();
+        if answer.status() != StatusCode::CREATED {
+            assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE);
+            assert!(answer.headers().contains_key("retry-after"));
+            break answer.json::<Value>().await.unwrap();
+        }
+        launched += 1;
+    };
+    assert_eq!((&problem["code"], &problem["retryable"]), (&json!("outcome_unknown"), &json!(true)));
+    assert!(0 < stage.faults());
+
+    stage.server.kill_9();
+    stage.examine_and_start_again();
+    for _ in 0..2 {
+        let answer = launch(&stage.server, &number.to_string()).send().await.unwrap();
+        assert_eq!(answer.status(), StatusCode::CREATED, "the same key is the same launch");
+    }
+    let agents = stage.server.get("/api/agents").await;
+    assert_eq!(agents.as_array().unwrap().len(), launched + 1, "once, whatever had become of it");
 }
 
 /// How long the server may go on with its fault.
@@ -167,13 +225,20 @@ impl Stage {
     fn traced(&self, call: &str, hit: &str) -> Command {
         let plain = self.server.command(&["serve", "--log", "warn"]);
         let mut command = Command::new("strace");
-        command.args(["-f", "-D", "-b", "execve", "-qq", "-o", "/dev/null", "-e", "signal=none"]);
+        command.args(["-f", "-D", "-b", "execve", "-qq", "-s", "0", "-e", "signal=none", "-o"]);
+        command.arg(self.server.folder.path().join(TRACE));
         command.arg("-e").arg(format!("trace={call}")).arg("-e").arg(format!("inject={call}:{hit}"));
         command.arg(plain.get_program()).args(plain.get_args());
         // As the server sets it for itself, by starting itself again: strace would let go of it then.
         command.env("MALLOC_ARENA_MAX", "2").current_dir(self.server.folder.path());
         command.stdin(std::process::Stdio::null()).stderr(File::create(&self.log).unwrap());
         command
+    }
+
+    /// How many calls strace has let fail.
+    fn faults(&self) -> usize {
+        let trace = std::fs::read_to_string(self.server.folder.path().join(TRACE)).unwrap();
+        trace.lines().filter(|line| line.contains("(INJECTED)")).count()
     }
 
     /// A server that did not come to serve was killed, or says why.
@@ -213,10 +278,13 @@ async fn story(client: Client, folder: PathBuf) {
     let reader = client.follow(&id, Way::Sse, 2, &history);
     client.say(&id, &json!({ "deltas": 20 }), "second").await;
     let other = client.launch(&json!({ "mode": "hang" }), "other").await;
-    client.cancel(&other).await;
+    let asked = client.cancel_in_time(&other).await;
+    let end = client.follow(&other, Way::WebSocket, 1, &folder.join("seen-other"));
+    finished(end).await;
+    judge::said_what_was_asked(&client.events(&other).await, &[numbers(10)], asked);
     client.purge(&other).await;
     let seen = finished(reader).await;
     let there = client.events(&id).await;
     judge::saw_what_is_there(&seen, &history, &there);
-    judge::said_what_was_asked(&there, &[numbers(60), numbers(20)], judge::Asked::ToTheEnd);
+    judge::said_what_was_asked(&there, &[numbers(60), numbers(20)], judge::Asked::WholeOverKills);
 }

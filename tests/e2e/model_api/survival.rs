@@ -2,57 +2,63 @@
 
 use serde_json::json;
 
-use super::upstream::{STREAM, Upstream};
+use super::upstream::{STREAM, Upstream, delta};
 use super::{APIS, PIECES, deltas, ended, of_type, server_for, start_with_key};
 use crate::harness::{no_process_is_left, outline, text_of};
 use crate::model_server::{Gate, ModelServer, Reply};
 
-fn chunk(text: &str) -> Vec<u8> {
-    let chunk = json!({ "choices": [{ "index": 0, "delta": { "content": text }, "finish_reason": null }] });
-    format!("data: {chunk}\n\n").into_bytes()
+/// What an API sends that begins to answer, and says this.
+fn begun(api: &str, text: &str) -> Vec<u8> {
+    format!("{STREAM}data: {}\n\n", delta(api, text)).into_bytes()
 }
 
 #[tokio::test]
 async fn a_cancel_closes_the_connection_at_once() {
-    let first = [STREAM.as_bytes(), &chunk("Half ")].concat();
-    let mut upstream = Upstream::start(first, Vec::new(), true).await;
-    let server = server_for(&upstream.url, "");
-    let id = server.launch_as("openai-chat", "Tell me more").await;
-    server.wait_until(&id, |agent| 1 < agent["head"].as_u64().unwrap()).await;
-    server.post(&format!("/api/agents/{id}/cancel"), &json!({})).await;
-    upstream.until_left().await;
-    server.wait_for_status(&id, "cancelled").await;
-    assert_eq!(text_of(&server.events(&id).await), "Half ");
-    no_process_is_left(&id).await;
+    for api in APIS {
+        let mut upstream = Upstream::start(begun(api, "Half 🙂"), Vec::new(), true).await;
+        let server = server_for(&upstream.url, "");
+        let id = server.launch_as(api, "Tell me more").await;
+        server.wait_until(&id, |agent| 1 < agent["head"].as_u64().unwrap()).await;
+        server.post(&format!("/api/agents/{id}/cancel"), &json!({})).await;
+        upstream.until_left().await;
+        server.wait_for_status(&id, "cancelled").await;
+        assert_eq!(text_of(&server.events(&id).await), "Half 🙂", "{api}");
+        no_process_is_left(&id).await;
+    }
 }
 
 #[tokio::test]
 async fn a_cancel_before_the_answer_has_begun_closes_the_connection_too() {
-    let mut upstream = Upstream::start(Vec::new(), Vec::new(), true).await;
-    let server = server_for(&upstream.url, "");
-    let id = server.launch_as("anthropic", "Hi").await;
-    upstream.until_asked().await;
-    server.post(&format!("/api/agents/{id}/cancel"), &json!({})).await;
+    for api in APIS {
+        let mut upstream = Upstream::start(Vec::new(), Vec::new(), true).await;
+        let server = server_for(&upstream.url, "");
+        let id = server.launch_as(api, "Hi").await;
+        upstream.until_asked().await;
+        server.post(&format!("/api/agents/{id}/cancel"), &json!({})).await;
+        upstream.until_left().await;
+        server.wait_for_status(&id, "cancelled").await;
+        no_process_is_left(&id).await;
+    }
+}
+
+/// The upstream begins so, and then says nothing more.
+async fn silence_ends_the_turn(api: &str, first: Vec<u8>, said: &str) {
+    let mut upstream = Upstream::start(first, Vec::new(), true).await;
+    let server = server_for(&upstream.url, "[limits]\nidle_timeout_s = 1\n");
+    let id = server.launch_as(api, "Hi").await;
     upstream.until_left().await;
-    server.wait_for_status(&id, "cancelled").await;
-    no_process_is_left(&id).await;
+    let (agent, events) = ended(&server, &id).await;
+    let error = &agent["error"];
+    assert_eq!((&agent["status"], &error["class"]), (&json!("failed"), &json!("timeout")), "{api}: {agent}");
+    assert_eq!(text_of(&events), said, "{api}");
 }
 
 #[tokio::test]
 async fn silence_ends_a_turn_after_the_configured_time() {
-    for first in [Vec::new(), STREAM.into(), [STREAM.as_bytes(), &chunk("Half ")].concat()] {
-        let said = if first.len() <= STREAM.len() { "" } else { "Half " };
-        let mut upstream = Upstream::start(first, Vec::new(), true).await;
-        let server = server_for(&upstream.url, "[limits]\nidle_timeout_s = 1\n");
-        let id = server.launch_as("openai-chat", "Hi").await;
-        upstream.until_left().await;
-        let (agent, events) = ended(&server, &id).await;
-        assert_eq!(
-            (&agent["status"], &agent["error"]["class"]),
-            (&json!("failed"), &json!("timeout")),
-            "{agent}"
-        );
-        assert_eq!(text_of(&events), said);
+    for api in APIS {
+        silence_ends_the_turn(api, Vec::new(), "").await;
+        silence_ends_the_turn(api, STREAM.into(), "").await;
+        silence_ends_the_turn(api, begun(api, "Half 🙂"), "Half 🙂").await;
     }
 }
 

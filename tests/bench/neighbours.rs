@@ -1,0 +1,111 @@
+//! How late the deltas of one agent are while another one takes all that it can get: as [`crate::latency`], with the other
+//! agents launched one after the other, each as soon as the one before it has ended.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use crate::http::Place;
+use crate::latency::delays_of;
+use crate::report::{Report, Table};
+use crate::server::{Durability, Server};
+use crate::{Failure, Scale};
+
+/// With the second one two cores have little left to give, neighbours or not.
+const FOLLOWERS: [u64; 2] = [10, 100];
+const LIMITS: &str =
+    "[limits]\nagent_memory_bytes = 134217728\nspool_bytes = 67108864\nlaunches_per_minute = 100000\n";
+/// More than either.
+const TOO_MUCH_MIB: u64 = 512;
+/// One that no limit has ended by then is cancelled.
+const CANCELLED_AFTER: Duration = Duration::from_secs(1);
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+const NOBODY: &str = "nobody";
+/// Whom nobody would have beside him.
+pub(crate) const HARMFUL: [&str; 7] = [
+    "a fork bomb",
+    "chains of processes",
+    "a crowd of processes",
+    "a memory hog",
+    "a descriptor hog",
+    "a disk hog",
+    "a flood of output",
+];
+
+fn script(harmful: &str) -> Value {
+    match harmful {
+        "a fork bomb" => json!({ "mode": "fork_bomb" }),
+        "chains of processes" => json!({ "mode": "hoppers" }),
+        "a crowd of processes" => json!({ "mode": "many_processes" }),
+        "a memory hog" => json!({ "mode": "memory", "mib": TOO_MUCH_MIB }),
+        "a descriptor hog" => json!({ "mode": "descriptors", "deltas": 10 }),
+        "a disk hog" => json!({ "mode": "disk", "mib": TOO_MUCH_MIB, "deltas": 10 }),
+        _ => json!({ "mode": "flood", "mib": TOO_MUCH_MIB }),
+    }
+}
+
+pub(crate) async fn measure(scale: Scale, report: &mut Report) -> Result<(), Failure> {
+    let columns = ["beside", "followers", "launched", "p50 ms", "p99 ms", "p99.9 ms", "max ms"];
+    let table = Table::begin("neighbours: latency beside an agent that takes too much", &columns);
+    for followers in FOLLOWERS {
+        for name in [NOBODY].into_iter().chain(HARMFUL) {
+            let server = Server::start_with(Durability::Normal, LIMITS)?;
+            let begun = (name != NOBODY).then(|| Troublemakers::begin(server.place.clone(), script(name)));
+            let delays = delays_of(&server, scale, followers).await?;
+            let launched = match begun {
+                Some(troublemakers) => troublemakers.end().await?,
+                None => 0,
+            };
+            let [middle, p99, p999, most] = delays.row();
+            let (readers, launched) = (followers.to_string(), launched.to_string());
+            table.row(&[name.to_owned(), readers, launched, middle, p99, p999, most]);
+            report.keep(format!("beside {name}, {followers}"), delays.at(0.99));
+        }
+    }
+    Ok(())
+}
+
+/// Agents that take too much, one after the other.
+struct Troublemakers {
+    enough: Arc<AtomicBool>,
+    launching: JoinSet<Result<u64, Failure>>,
+}
+
+impl Troublemakers {
+    fn begin(place: Place, script: Value) -> Self {
+        let enough = Arc::new(AtomicBool::new(false));
+        let mut launching = JoinSet::new();
+        launching.spawn(launch_until(place, script, Arc::clone(&enough)));
+        Self { enough, launching }
+    }
+
+    /// How many there were; none is left.
+    async fn end(mut self) -> Result<u64, Failure> {
+        self.enough.store(true, Ordering::Relaxed);
+        self.launching.join_next().await.ok_or("nobody launched")??
+    }
+}
+
+async fn launch_until(place: Place, script: Value, enough: Arc<AtomicBool>) -> Result<u64, Failure> {
+    let order = json!({ "type": "fake", "prompt": script.to_string() });
+    let mut launched = 0;
+    while !enough.load(Ordering::Relaxed) {
+        let agent = place.post("/api/agents", &order).await?;
+        let path = format!("/api/agents/{}", agent["agentId"].as_str().ok_or("an agent without an id")?);
+        launched += 1;
+        let begun = Instant::now();
+        let mut is_cancelled = false;
+        while matches!(place.get(&path).await?["status"].as_str(), Some("initializing" | "running")) {
+            if !is_cancelled && CANCELLED_AFTER < begun.elapsed() {
+                is_cancelled = true;
+                place.post(&format!("{path}/cancel"), &json!({})).await?;
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+    Ok(launched)
+}

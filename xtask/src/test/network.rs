@@ -1,0 +1,103 @@
+//! Tests without a network: what they run finds this machine's own programs, and nothing else in the world.
+
+use std::os::unix::fs::MetadataExt as _;
+use std::process::Command;
+
+use crate::process;
+
+/// What a test program can reach.
+#[derive(Debug)]
+pub(super) enum Network {
+    /// A loopback interface of its own, and no other: by these words before a command.
+    Loopback(&'static [&'static str]),
+    /// What this machine can reach; and why.
+    Machine(String),
+}
+
+/// Root may leave the network as it is.
+const AS_ROOT: &[&str] = &["unshare", "--net", "sh", "-c", "ip link set lo up && exec \"$@\"", "sh"];
+
+/// Others are root in a namespace of users, which is what lets them set up the interface; and then themselves again,
+/// for some programs do not do for root what they do for others.
+const AS_ANOTHER: &[&str] = &[
+    "sh",
+    "-c",
+    "uid=$(id -u) gid=$(id -g) exec unshare --map-root-user --net sh -c \
+     'ip link set lo up && exec unshare --map-user=\"$uid\" --map-group=\"$gid\" \"$@\"' sh \"$@\"",
+    "sh",
+];
+
+impl Network {
+    /// As little as this system lets be had.
+    pub(super) fn least() -> Self {
+        let root = std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
+        Self::by(if root { AS_ROOT } else { AS_ANOTHER })
+    }
+
+    fn by(words: &'static [&'static str]) -> Self {
+        let loopback = Self::Loopback(words);
+        match loopback.around(&Command::new("true")).output() {
+            Ok(found) if found.status.success() => loopback,
+            Ok(found) => Self::Machine(String::from_utf8_lossy(&found.stderr).trim().replace('\n', "; ")),
+            Err(error) => Self::Machine(format!("cannot start {}: {error}", words[0])),
+        }
+    }
+
+    /// The command, in this network.
+    pub(super) fn around(&self, command: &Command) -> Command {
+        let (program, words) = match self {
+            Self::Loopback(words) => (words[0], &words[1..]),
+            Self::Machine(_) => ("env", &["--"][..]),
+        };
+        let mut runner = Command::new(program);
+        process::run_by(runner.args(words), command);
+        runner
+    }
+
+    /// For whoever reads the table.
+    pub(super) fn told(&self) -> String {
+        match self {
+            Self::Loopback(_) => {
+                "The programs of others ran without a network, but for the loopback.".to_owned()
+            }
+            Self::Machine(why) => format!("The programs of others ran WITH A NETWORK ({why})."),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(network: &Network, script: &str) -> String {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).env("SAID", "it").current_dir("/");
+        let output = network.around(&command).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    #[test]
+    fn a_command_is_the_same_in_any_network() {
+        for network in [Network::least(), Network::Machine("as the test wants".to_owned())] {
+            assert_eq!(said(&network, "pwd; echo $SAID; id -u"), said(&network, "echo /; echo it; id -u"));
+        }
+    }
+
+    #[test]
+    fn without_a_network_there_is_the_loopback_and_nothing_else() {
+        let network = Network::least();
+        if let Network::Loopback(_) = network {
+            // Below two lines of headings.
+            let interfaces = said(&network, "tail -n +3 /proc/net/dev | cut -d: -f1 | tr -d ' '");
+            assert_eq!(interfaces, "lo\n");
+            let told = "The programs of others ran without a network, but for the loopback.";
+            assert_eq!(network.told(), told);
+        }
+    }
+
+    #[test]
+    fn where_none_can_be_made_it_says_why() {
+        let network = Network::by(&["sh", "-c", "echo not allowed >&2; exit 1", "sh"]);
+        assert_eq!(network.told(), "The programs of others ran WITH A NETWORK (not allowed).");
+    }
+}
