@@ -153,7 +153,12 @@ proptest! {
 }
 
 /// What stands before and after the text of a delta.
-const DELTAS: [(Format, &str, &str); 7] = [
+const DELTAS: [(Format, &str, &str); 8] = [
+    (
+        Format::Claude,
+        r#"{"type":"stream_event","event":{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"#,
+        "}}}",
+    ),
     (
         Format::Acp,
         r#"{"method":"session/update","params":{"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"#,
@@ -176,7 +181,8 @@ const DELTAS: [(Format, &str, &str); 7] = [
 ];
 
 /// What stands before and after the text of a message that comes whole, and its end.
-const MESSAGES: [(Format, &str, &str); 4] = [
+const MESSAGES: [(Format, &str, &str); 5] = [
+    (Format::Claude, r#"{"type":"assistant","message":{"content":[{"type":"text","text":"#, "}]}}"),
     (Format::Codex, r#"{"type":"item.completed","item":{"id":"m","type":"agent_message","text":"#, "}}"),
     (Format::Gemini, r#"{"type":"message","role":"assistant","content":"#, "}"),
     (Format::Opencode, r#"{"type":"text","part":{"text":"#, "}}"),
