@@ -35,6 +35,7 @@ mod real_gemini;
 mod real_opencode;
 mod real_questions;
 mod real_tools;
+mod resting;
 mod slow_client;
 mod survive_a_crash;
 mod turns;

@@ -37,7 +37,8 @@ fn server_with(agent: &str, more: &str) -> TestServer {
     let script = tempfile::tempdir().unwrap().keep().join("agent");
     std::fs::write(&script, agent).unwrap();
     std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let block = format!("[agents.asking]\nformat = \"claude-two-way\"\nprogram = \"{}\"\n", script.display());
+    let program = script.display();
+    let block = format!("[agents.asking]\nformat = \"claude-two-way\"\nrest_s = 0\nprogram = \"{program}\"\n");
     TestServer::start_with(&(block + more))
 }
 

@@ -2,13 +2,15 @@
 
 use serde_json::{Value, json};
 
-use crate::model_server::claude;
-use crate::real_agents::{Agent, stories};
+use crate::harness::{TestServer, no_process_is_left, processes_of_agent, text_of};
+use crate::model_server::{Gate, ModelServer, Reply, claude};
+use crate::real_agents::{Agent, SLOW, ended, stories};
 use crate::real_questions::{is_told_what_the_user_has_chosen, questions};
 
 pub(crate) const TWO_WAY: Agent = Agent {
     kind: "claude-two-way",
-    settings: "",
+    // Each turn in a process of its own, so that none is left after one.
+    settings: "format = \"claude-two-way\"\nrest_s = 0",
     program: || vec![claude::program()],
     files: |_| {
         let settings = json!({ "permissions": { "allow": ["Bash(echo:*)"] } });
@@ -51,6 +53,48 @@ fn databases(_: &str) -> (&'static str, Value) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lets_the_user_choose() {
     is_told_what_the_user_has_chosen(&TWO_WAY, databases, "One file 🪶").await;
+}
+
+async fn send(server: &TestServer, id: &str, content: &str) {
+    server.post(&format!("/api/agents/{id}/messages"), &json!({ "content": content })).await;
+}
+
+/// As it is run where nothing is configured: its process waits for more.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn takes_further_messages_without_a_new_process() {
+    const RESTING: Agent = Agent { settings: "", ..TWO_WAY };
+    let gate = Gate::new();
+    let words: Vec<String> = (0..20).map(|number| format!("w{number} 🙂 世")).collect();
+    let third = Reply::text(words.clone()).gated(&gate);
+    let model = ModelServer::start([Reply::text(["First."]), Reply::text(["Second."]), third]);
+    let (mut server, _home) = RESTING.start(&model);
+    let id = server.launch_as(RESTING.kind, "one").await;
+    assert_eq!(ended(&server, &id).await["status"], "completed");
+    let processes = processes_of_agent(&id);
+    assert!(3 <= processes.len(), "supervisor, whoever speaks with it, and itself: {processes:?}");
+    let is_here = |pid: &String| processes_of_agent(&id).contains(pid);
+
+    send(&server, &id, "two").await;
+    let done = |agent: &Value| agent["turn"] == 2 && agent["endedAt"].is_string();
+    assert_eq!(server.wait_within(SLOW, &id, done).await["status"], "completed");
+    assert_eq!(text_of(&server.events(&id).await), "First.Second.");
+    assert!(processes.iter().all(is_here), "the same processes");
+
+    send(&server, &id, "three").await;
+    tokio::time::timeout(SLOW, model.request(3)).await.expect("the model is asked");
+    gate.pass(10);
+    let head = server.get(&format!("/api/agents/{id}")).await["head"].as_u64().unwrap();
+    server.wait_within(SLOW, &id, |agent| head < agent["head"].as_u64().unwrap()).await;
+    server.kill_9();
+    server.start_again();
+    gate.open();
+    let done = |agent: &Value| agent["turn"] == 3 && agent["endedAt"].is_string();
+    assert_eq!(server.wait_within(SLOW, &id, done).await["status"], "completed");
+    assert_eq!(text_of(&server.events(&id).await), "First.Second.".to_owned() + &words.concat());
+    assert!(processes.iter().all(is_here), "the same processes still");
+
+    server.post(&format!("/api/agents/{id}/cancel"), &json!({})).await;
+    no_process_is_left(&id).await;
 }
 
 /// Started by a launcher.

@@ -15,7 +15,7 @@ use tokenrail_domain::{AgentError, AgentId, ErrorClass, JsonText, TurnNumber};
 #[cfg_attr(any(test, feature = "testing"), mockall::automock)]
 #[async_trait]
 pub trait IAgentRunner: Send + Sync {
-    /// Starts the agent on one prompt.
+    /// Starts the agent on one prompt: in a process of its own, or in one that waits since an earlier turn of the agent.
     async fn start(&self, order: &TurnOrder) -> Result<Box<dyn IAgentRun>, RunnerError>;
 
     /// Takes over a turn that an earlier life of this server started. Its output comes again from the first
@@ -44,6 +44,13 @@ pub trait IAgentRunner: Send + Sync {
     async fn end(&self, agent: AgentId, turn: TurnNumber) -> Result<(), RunnerError> {
         let _ = (agent, turn);
         Ok(())
+    }
+
+    /// Ends a process of an agent that waits for its next turn, where there is one, and waits for its end. What runs a
+    /// turn is not touched.
+    async fn dismiss(&self, agent: AgentId) {
+        // Agents of most kinds end with their turn.
+        let _ = agent;
     }
 
     /// Ends and removes whatever there still is of an agent's runs, also what was kept of those that have ended.
@@ -137,7 +144,8 @@ pub enum RunOutput {
     /// More of a line that has not ended yet: how many bytes of output there are by now. An agent that prints is not
     /// silent, and what it prints counts, whether or not it ever ends its line.
     Progress { offset: u64 },
-    /// The agent has ended, no process of it is left, and there are no more lines.
+    /// The agent has ended, no process of it is left, and there are no more lines. Or its turn has ended, and its process
+    /// waits for the next one: it prints nothing more for this one. Of an agent that was asked to stop none is left.
     Ended(RunEnd),
 }
 

@@ -8,9 +8,10 @@
 //! | module | what it is |
 //! | --- | --- |
 //! | [`opening`] | what this process is told on standard input: the prompt, and how to ask |
-//! | [`conversation`] | one turn in one protocol, without I/O: lines in, messages out |
+//! | [`conversation`] | the turns in one protocol, without I/O: lines in, messages out |
 //! | [`acp`], [`claude`], [`codex`] | the protocols |
 //! | [`questions`] | the questions that are open, who may answer them how, and until when |
+//! | [`rest`] | between two turns: what the program is asked next, and until when it waits for that |
 //! | [`own_line`] | what this process itself adds to the spool, between the lines of the program |
 //! | [`spool`] | writes both |
 //! | [`exchange`] | the process, from start to end |
@@ -23,6 +24,7 @@ mod exchange;
 mod opening;
 mod own_line;
 mod questions;
+mod rest;
 mod rpc;
 mod spool;
 
@@ -32,9 +34,11 @@ use std::process::ExitCode;
 
 pub(crate) use opening::{ConverseLimits, Opening};
 pub use opening::{Protocol, Unanswered};
+pub(crate) use own_line::{RESTS, next_line};
 pub(crate) use questions::{ANSWER_BYTES, Answer};
+pub(crate) use rest::{NextTurn, Told};
 
-/// Runs the program and speaks with it until its turn has ended.
+/// Runs the program and speaks with it until its turn has ended, and those that follow while it waits for them.
 ///
 /// The body of the internal command `converse`. Its standard input is the opening, its standard output the spool. The
 /// exit code is the program's; 128 and the signal's number where a signal has ended it.

@@ -87,6 +87,8 @@ impl AgentService {
         // What is noted already may not have been told: the first answer was perhaps that the outcome is unknown.
         let tell = |noted| 0 < noted || self.core.control(id).is_some();
         self.with_queue(&agent, async || agents.cancel(id, self.core.now()).await.map(tell)).await?;
+        // Whoever cancels an agent wants nothing of it to be left, also between two turns.
+        self.dismiss(&agent).await;
         Ok(())
     }
 
@@ -111,6 +113,7 @@ impl AgentService {
             // It is saved: the next life of the server does the rest.
             return Ok(());
         }
+        self.dismiss(&agent).await;
         if purge {
             self.finish_purge(id).await?;
         }
@@ -153,6 +156,13 @@ impl AgentService {
             }
         }
         Ok(something)
+    }
+
+    /// Ends a process that waits for the agent's next turn.
+    async fn dismiss(&self, agent: &Agent) {
+        if let Some(kind) = self.core.outside.types.get(&agent.kind) {
+            kind.runner.dismiss(agent.id).await;
+        }
     }
 
     /// Waits until nothing of an agent runs, but not for ever. False where the server goes down meanwhile.

@@ -16,7 +16,7 @@ const ALLOW: &str = "allow";
 const ALLOW_ALWAYS: &str = "allow_always";
 const REJECT: &str = "reject";
 
-/// One turn of Claude Code. Its standard input is closed when it has given its result: then it ends by itself.
+/// The turns of Claude Code. When its standard input is closed it ends by itself, after its result.
 #[derive(Debug)]
 pub(super) struct ClaudeConversation {
     prompt: String,
@@ -24,6 +24,10 @@ pub(super) struct ClaudeConversation {
     asked: BTreeMap<String, Asked>,
     /// What the user is to choose, by the key of the question that is open.
     surveys: BTreeMap<String, Survey>,
+    /// The turn has ended, and it is asked for nothing.
+    rests: bool,
+    /// Something goes on beside its turn, of which it will speak without being asked.
+    in_background: bool,
 }
 
 #[derive(Debug)]
@@ -41,6 +45,12 @@ struct Line<'a> {
     request_id: Option<&'a RawValue>,
     #[serde(borrow)]
     request: Option<&'a RawValue>,
+    #[serde(borrow)]
+    subtype: Option<&'a RawValue>,
+    #[serde(borrow)]
+    is_error: Option<&'a RawValue>,
+    #[serde(borrow)]
+    tasks: Option<&'a RawValue>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -97,7 +107,34 @@ enum Decision<'a> {
 
 impl ClaudeConversation {
     pub(super) fn new(prompt: String) -> Self {
-        Self { prompt, asked: BTreeMap::new(), surveys: BTreeMap::new() }
+        Self { prompt, asked: BTreeMap::new(), surveys: BTreeMap::new(), rests: false, in_background: false }
+    }
+
+    /// The result of a turn. Of a program that has failed, or that will go on by itself, nothing more is asked: as its
+    /// input is closed, it ends when it has said all.
+    fn result(&mut self, line: &Line<'_>, out: &mut Outbox) {
+        let failed = line.is_error.is_some_and(|failed| failed.get() != "false");
+        if failed || text(line.subtype).as_deref() != Some("success") || self.in_background {
+            out.over = true;
+        } else {
+            (self.rests, out.rests) = (true, true);
+        }
+    }
+
+    fn system(&mut self, line: &Line<'_>, out: &mut Outbox) {
+        match text(line.subtype).as_deref() {
+            Some("background_tasks_changed") => {
+                self.in_background = line.tasks.is_none_or(|tasks| tasks.get() != "[]");
+            }
+            Some("task_started") => self.in_background = true,
+            Some("init") => self.spoken(out),
+            _ => {}
+        }
+    }
+
+    /// It speaks, and was not asked: whoever would hear it has gone, so it is not to begin anything more.
+    fn spoken(&mut self, out: &mut Outbox) {
+        out.over |= self.rests;
     }
 
     fn control_request(&mut self, id: String, request: &ControlRequest<'_>, out: &mut Outbox) {
@@ -164,7 +201,9 @@ impl Conversation for ClaudeConversation {
     fn line(&mut self, line: &[u8], out: &mut Outbox) {
         let Ok(line) = serde_json::from_slice::<Line<'_>>(line) else { return };
         match (text(line.kind).as_deref(), text(line.request_id)) {
-            (Some("result"), _) => out.over = true,
+            (Some("result"), _) => self.result(&line, out),
+            (Some("system"), _) => self.system(&line, out),
+            (Some("stream_event" | "assistant" | "user"), _) => self.spoken(out),
             (Some("control_request"), Some(id)) => self.control_request(id, &read(line.request), out),
             (Some("control_cancel_request"), Some(id)) => {
                 self.asked.remove(&id);
@@ -198,6 +237,12 @@ impl Conversation for ClaudeConversation {
 
     fn cancel(&mut self, out: &mut Outbox) {
         out.say(&Message::ControlRequest { request_id: "interrupt", request: Interrupt {} });
+    }
+
+    fn go_on(&mut self, prompt: String, out: &mut Outbox) {
+        self.rests = false;
+        self.prompt = prompt;
+        self.open(out);
     }
 }
 

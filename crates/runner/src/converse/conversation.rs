@@ -1,11 +1,11 @@
-//! One turn in one protocol, without I/O.
+//! The turns of a run in one protocol, without I/O.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::own_line::{Choosable, OwnLine};
 
-/// One turn in one protocol: lines of the program in, messages for it out.
+/// The turns of a run in one protocol: lines of the program in, messages for it out.
 pub(super) trait Conversation {
     /// Says what begins the turn.
     fn open(&mut self, out: &mut Outbox);
@@ -19,6 +19,12 @@ pub(super) trait Conversation {
 
     /// Asks the program to end its turn. Its questions were settled before.
     fn cancel(&mut self, out: &mut Outbox);
+
+    /// Begins the next turn. Asked only of a conversation that has said [`Outbox::rests`].
+    fn go_on(&mut self, prompt: String, out: &mut Outbox) {
+        let _ = prompt;
+        out.over = true;
+    }
 }
 
 /// How a question was settled.
@@ -53,14 +59,16 @@ pub(super) struct Outbox {
     pub(super) asked: Vec<Question>,
     /// The keys of questions that the program has taken back.
     pub(super) withdrawn: Vec<String>,
+    /// The turn has ended, and the program could be asked for another one.
+    pub(super) rests: bool,
     /// The turn has ended: there is nothing more to say.
     pub(super) over: bool,
 }
 
 impl Outbox {
     pub(super) fn is_empty(&self) -> bool {
-        let Self { to_program, own, asked, withdrawn, over } = self;
-        !over && to_program.is_empty() && own.is_empty() && asked.is_empty() && withdrawn.is_empty()
+        let Self { to_program, own, asked, withdrawn, rests, over } = self;
+        !over && !rests && to_program.is_empty() && own.is_empty() && asked.is_empty() && withdrawn.is_empty()
     }
 
     /// Says something to the program.

@@ -26,8 +26,9 @@ use super::conversation::{Conversation, Outbox};
 use super::opening::ConverseLimits;
 use super::own_line::OwnLine;
 use super::questions::{Questions, Settled};
+use super::rest::{NextTurn, Rest, Told};
 use super::spool::Spool;
-use super::{ANSWER_BYTES, Answer, Opening, Protocol};
+use super::{ANSWER_BYTES, Opening, Protocol};
 use crate::process::RunFolder;
 use crate::supervisor::THIS_PROGRAM;
 use crate::{FramerLimits, LineFramer};
@@ -44,7 +45,8 @@ pub(super) fn run(protocol: Protocol, run_folder: &Path, program: &[OsString]) -
     let mut opening = Vec::new();
     io::stdin().lock().read_to_end(&mut opening)?;
     let opening: Opening = serde_json::from_slice(&opening)?;
-    let (questions, limits) = (Questions::new(&opening), opening.limits);
+    let (questions, limits, folder) = (Questions::new(&opening), opening.limits, RunFolder::at(run_folder));
+    let rest = Rest::new(folder.clone(), opening.turn, limits.rest_ms);
     // Before there is a program that could be quicker: an agent's folder is opened here.
     let mut conversation: Box<dyn Conversation> = match protocol {
         Protocol::Acp => Box::new(AcpConversation::new(opening)),
@@ -53,8 +55,7 @@ pub(super) fn run(protocol: Protocol, run_folder: &Path, program: &[OsString]) -
     };
     let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let folder = RunFolder::at(run_folder);
-        let mut exchange = Exchange::start(&folder, limits, questions, program)?;
+        let mut exchange = Exchange::start(&folder, limits, questions, rest, program)?;
         exchange.run(&mut *conversation).await
     })
 }
@@ -78,6 +79,7 @@ struct Exchange {
     answers: pipe::Receiver,
     answer: Vec<u8>,
     questions: Questions,
+    rest: Rest,
     interrupt: SignalStream,
     terminate: SignalStream,
     /// The program has been told all.
@@ -95,6 +97,7 @@ enum Happening {
     Interrupt,
     Terminate,
     QuestionDue,
+    RestOver,
     ForceDue,
     Exited(ExitStatus),
 }
@@ -104,6 +107,7 @@ impl Exchange {
         folder: &RunFolder,
         limits: ConverseLimits,
         questions: Questions,
+        rest: Rest,
         program: &[OsString],
     ) -> io::Result<Self> {
         let (interrupt, terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
@@ -139,6 +143,7 @@ impl Exchange {
             answers,
             answer: Vec::new(),
             questions,
+            rest,
             interrupt,
             terminate,
             over: false,
@@ -167,6 +172,7 @@ impl Exchange {
                         self.settle(settled, conversation)?;
                     }
                 }
+                Happening::RestOver => self.end_rest(),
                 Happening::ForceDue => self.force(),
                 Happening::Exited(status) => break status,
             }
@@ -189,6 +195,7 @@ impl Exchange {
 
     async fn next(&mut self) -> io::Result<Happening> {
         let (question_due, force_due) = (self.questions.next_deadline(), self.force_at);
+        let rest_over = self.rest.until();
         let Self { output, input, unsent, answers, interrupt, terminate, child, .. } = self;
         tokio::select! {
             ready = readable(output.as_ref()) => ready.map(|()| Happening::Output),
@@ -197,6 +204,7 @@ impl Exchange {
             _ = interrupt.recv() => Ok(Happening::Interrupt),
             _ = terminate.recv() => Ok(Happening::Terminate),
             () = passed(question_due) => Ok(Happening::QuestionDue),
+            () = passed(rest_over) => Ok(Happening::RestOver),
             () = passed(force_due) => Ok(Happening::ForceDue),
             status = child.wait() => status.map(Happening::Exited),
         }
@@ -254,9 +262,19 @@ impl Exchange {
         }
         while let Some(end) = memchr::memchr(b'\n', &self.answer) {
             let line: Vec<u8> = self.answer.drain(..=end).collect();
-            let settled = serde_json::from_slice::<Answer>(&line).ok();
-            if let Some(settled) = settled.and_then(|answer| self.questions.answer(answer)) {
-                self.settle(settled, conversation)?;
+            match serde_json::from_slice(&line) {
+                Ok(Told::Answer(answer)) => {
+                    if let Some(settled) = self.questions.answer(answer) {
+                        self.settle(settled, conversation)?;
+                    }
+                }
+                Ok(Told::Next { .. }) => {
+                    if let Some(next) = self.rest.take_next() {
+                        self.go_on(next, conversation)?;
+                    }
+                }
+                // Nobody but the server writes here.
+                Err(_) => {}
             }
         }
         // Nothing that makes sense is this long.
@@ -267,6 +285,10 @@ impl Exchange {
     /// Ends the turn as the protocol has it.
     fn cancel(&mut self, conversation: &mut dyn Conversation) -> io::Result<()> {
         self.questions.cancel_turn();
+        if self.rest.is_resting() {
+            self.end_rest();
+            return Ok(());
+        }
         while let Some(settled) = self.questions.take_cancelled() {
             self.settle(settled, conversation)?;
         }
@@ -290,7 +312,7 @@ impl Exchange {
     }
 
     fn apply(&mut self, out: Outbox, conversation: &mut dyn Conversation) -> io::Result<()> {
-        let Outbox { to_program, own, asked, withdrawn, over } = out;
+        let Outbox { to_program, own, asked, withdrawn, rests, over } = out;
         for line in &own {
             self.spool.own(line)?;
         }
@@ -315,7 +337,36 @@ impl Exchange {
         // The program ends by itself then. How long it may live on is not for this process to say: something of it may
         // go on in the background.
         self.over |= over;
+        if self.over {
+            self.rest.end();
+        } else if rests {
+            self.begin_rest()?;
+        }
         Ok(())
+    }
+
+    /// The program has done what it was asked. Unless it is being stopped, it waits for the next turn.
+    fn begin_rest(&mut self) -> io::Result<()> {
+        let may_rest = !self.questions.is_cancelled() && self.input.is_some();
+        if !may_rest || !self.rest.begin(Instant::now()) {
+            self.over = true;
+            return Ok(());
+        }
+        self.spool.own(&OwnLine::Rests {})
+    }
+
+    /// Nobody has asked for anything more: with its input closed the program ends.
+    fn end_rest(&mut self) {
+        self.rest.end();
+        self.over = true;
+    }
+
+    /// Begins the next turn. That the program is asked stands in the spool before it is: whoever reads that knows
+    /// whether it was.
+    fn go_on(&mut self, next: NextTurn, conversation: &mut dyn Conversation) -> io::Result<()> {
+        self.spool.own(&OwnLine::Next { turn: next.turn })?;
+        self.questions.begin_turn(next.turn);
+        self.tell(conversation, |conversation, out| conversation.go_on(next.prompt, out))
     }
 
     /// Nothing more can be said to the program, so it cannot be answered either.

@@ -25,6 +25,11 @@ impl Protocol {
         }
     }
 
+    /// Whether a program can be asked for another turn when one has ended.
+    pub fn can_rest(self) -> bool {
+        matches!(self, Self::Claude)
+    }
+
     /// The inverse of [`Protocol::as_str`].
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|protocol| protocol.as_str() == name)
@@ -64,6 +69,9 @@ pub(crate) struct ConverseLimits {
     /// A longer line of the program is copied, and not understood.
     pub(crate) line_bytes: usize,
     pub(crate) read_bytes: usize,
+    /// How long the program waits for another turn after one; 0 where it ends with its turn.
+    #[serde(default)]
+    pub(crate) rest_ms: u64,
     /// How long a question waits for its answer.
     pub(crate) question_timeout_ms: u64,
     /// How long the program may take to end after its turn.

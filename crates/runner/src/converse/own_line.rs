@@ -8,6 +8,14 @@ use serde_json::value::RawValue;
 /// How each of these lines begins, and no line of a program.
 pub(super) const PREFIX: &[u8] = b"{\"tokenrail\":\"";
 
+/// The line of a program that waits for the next turn: what follows in the spool is of that one.
+pub(crate) const RESTS: &[u8] = b"{\"tokenrail\":\"rests\"}";
+
+/// The line with which the program is asked for that turn.
+pub(crate) fn next_line(turn: u64) -> Vec<u8> {
+    format!("{{\"tokenrail\":\"next\",\"turn\":{turn}}}").into_bytes()
+}
+
 /// A line of the conversation's own.
 #[derive(Debug, Serialize)]
 #[serde(tag = "tokenrail", rename_all = "snake_case", rename_all_fields = "camelCase")]
@@ -31,6 +39,10 @@ pub(super) enum OwnLine {
         option_id: Option<String>,
         by: ResolvedBy,
     },
+    /// The turn has ended, and the program waits for the next one: [`RESTS`].
+    Rests {},
+    /// The program is asked for the next turn: [`next_line`].
+    Next { turn: u64 },
     /// The turn cannot go on.
     Error { class: &'static str, code: &'static str, text: String },
 }
@@ -71,4 +83,15 @@ pub(super) enum ResolvedBy {
     Cancel,
     /// The program does not want to know any more.
     Agent,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_reader_of_a_spool_looks_for_is_what_is_written() {
+        assert_eq!(serde_json::to_vec(&OwnLine::Rests {}).unwrap(), RESTS);
+        assert_eq!(serde_json::to_vec(&OwnLine::Next { turn: 4 }).unwrap(), next_line(4));
+    }
 }

@@ -110,6 +110,15 @@ impl Questions {
         self.settle(&request, Choice::Dismissed, ResolvedBy::Agent).map(|settled| settled.line)
     }
 
+    /// From here on what is asked is of that turn.
+    pub(super) fn begin_turn(&mut self, turn: u64) {
+        (self.turn, self.asked) = (turn, 0);
+    }
+
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.cancelled
+    }
+
     /// From here on the turn is being cancelled.
     pub(super) fn cancel_turn(&mut self) {
         self.cancelled = true;

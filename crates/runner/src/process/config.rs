@@ -40,6 +40,9 @@ pub struct ConverseConfig {
     pub unanswered: Unanswered,
     /// Whether the program may ask for files in the folder that it works in.
     pub files: bool,
+    /// How long the process waits for the next turn of its agent after one; with 0 each turn has a process of its own.
+    /// Not with each protocol it can wait: [`Protocol::can_rest`].
+    pub rest_ms: u64,
 }
 
 /// The bounds of a process agent.
@@ -83,6 +86,10 @@ pub struct ProcessLimits {
     pub unread_bytes: usize,
     /// The largest file that it may ask for, or have written.
     pub file_bytes: usize,
+    /// How many processes may wait for the next turns of their agents.
+    pub resting_agents: usize,
+    /// A process whose spool is longer does not wait: what is of its turns stays on the disk for as long as it lives.
+    pub resting_spool_bytes: u64,
     /// How long the program may take to tell its version.
     pub probe_timeout_ms: u64,
     /// How much of what it says then is read.
@@ -116,6 +123,8 @@ impl Default for ProcessLimits {
             open_questions: 64,
             unread_bytes: 64 << 20,
             file_bytes: 16 << 20,
+            resting_agents: 4,
+            resting_spool_bytes: 64 << 20,
             probe_timeout_ms: 5_000,
             probe_bytes: 4 << 10,
         }

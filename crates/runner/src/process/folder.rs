@@ -5,7 +5,8 @@
 //! | `order.json` | runner | what to run; removed by the exec stage, for the environment may hold secrets |
 //! | `stdin` | runner | the prompt; where the program is spoken with, the opening of the conversation |
 //! | `control` | runner | a FIFO: `cancel <grace_ms> <kill_ms>` |
-//! | `answers` | runner | a FIFO, where the program is spoken with: a line of JSON for each answer to a question of it |
+//! | `answers` | runner | a FIFO, where the program is spoken with: a line of JSON for each answer to a question of it, and where there is a next turn |
+//! | `next.json` | runner | the turn that follows in the same run, and its prompt |
 //! | `supervisor.json` | supervisor | who it is |
 //! | `stdout` | agent | the spool: all that it prints |
 //! | `stderr` | supervisor | beginning and end of what the agent prints on standard error |
@@ -24,7 +25,10 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokenrail_ports::{TurnOrder, is_disk_full};
 
-/// The folder of one turn.
+/// In the environment of every process of a run: the name of its folder.
+pub(crate) const MARKER: &str = "TOKENRAIL_RUN";
+
+/// The folder of one run: of a turn, and of those that follow in the same process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RunFolder {
     path: PathBuf,
@@ -124,6 +128,8 @@ impl RunFolder {
     pub(crate) const SUPERVISOR: &str = "supervisor.json";
     pub(crate) const EXEC: &str = "exec.json";
     pub(crate) const EXIT: &str = "exit.json";
+    /// The newest of the turns that followed the one that began the run.
+    pub(crate) const NEXT: &str = "next.json";
     /// Ends the name of a folder in which only the spool of a run is left.
     pub(crate) const KEPT: &str = ".kept";
 
@@ -133,6 +139,16 @@ impl RunFolder {
 
     pub(crate) fn of(runs: &Path, order: &TurnOrder) -> Self {
         Self { path: runs.join(format!("{}-{}", order.agent, order.turn)) }
+    }
+
+    /// `NAME=value`, which every process of the run has in its environment.
+    pub(crate) fn marker(&self) -> String {
+        format!("{MARKER}={}", self.name())
+    }
+
+    /// The agent's id and the number of the turn that began the run.
+    pub(crate) fn name(&self) -> String {
+        self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
     /// Makes the folder with all that the supervisor needs. On an error nothing is left of it, but a folder that

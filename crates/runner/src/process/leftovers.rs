@@ -7,9 +7,10 @@ use std::path::Path;
 
 use tokenrail_domain::{AgentId, TurnNumber};
 
+use super::next_turn::run_of;
 use super::proc::kill_marked;
-use super::runner::MARKER;
 use super::{RunFolder, SupervisorRecord};
+use crate::converse::NextTurn;
 
 /// What the name of a folder among the run folders says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,35 +36,63 @@ pub(super) fn sweep(
     keep: &BTreeSet<(AgentId, TurnNumber)>,
     kill_grace_ms: u64,
 ) -> io::Result<u32> {
-    remove_where(runs, kill_grace_ms, |run| !run.kept && !keep.contains(&(run.agent, run.turn)))
+    remove_where(runs, kill_grace_ms, |folder, run| {
+        if run.kept || keep.contains(&(run.agent, run.turn)) {
+            return Ok(false);
+        }
+        let next: Option<NextTurn> = folder.read(RunFolder::NEXT)?;
+        let goes_on = |next: NextTurn| {
+            keep.iter().any(|(agent, turn)| *agent == run.agent && u64::from(turn.0) == next.turn)
+        };
+        Ok(!next.is_some_and(goes_on))
+    })
 }
 
 /// Ends a run and keeps its spool. It blocks.
 pub(super) fn end_one(runs: &Path, agent: AgentId, turn: TurnNumber, kill_grace_ms: u64) -> io::Result<()> {
-    let folder = RunFolder::at(&runs.join(format!("{agent}-{turn}")));
+    let mut folder = RunFolder::at(&runs.join(format!("{agent}-{turn}")));
     if !folder.path().try_exists()? {
-        return Ok(());
+        let Some((of_earlier, _)) = run_of(runs, agent, turn)? else { return Ok(()) };
+        folder = of_earlier;
     }
-    end(&folder, &Leftover { agent, turn, kept: false }, kill_grace_ms)?;
+    end(&folder, kill_grace_ms)?;
     folder.keep_spool()
 }
 
 /// Ends and removes all that there is of an agent. It blocks.
 pub(super) fn forget(runs: &Path, agent: AgentId, kill_grace_ms: u64) -> io::Result<u32> {
-    remove_where(runs, kill_grace_ms, |run| run.agent == agent)
+    remove_where(runs, kill_grace_ms, |_, run| Ok(run.agent == agent))
 }
 
-fn remove_where(runs: &Path, kill_grace_ms: u64, chosen: impl Fn(&Leftover) -> bool) -> io::Result<u32> {
-    let mut removed = 0;
+/// The folders of an agent's runs, without what was kept of earlier ones. It blocks.
+pub(super) fn folders_of(runs: &Path, agent: AgentId) -> io::Result<Vec<RunFolder>> {
+    let all = all(runs)?.into_iter();
+    Ok(all.filter(|(_, run)| run.agent == agent && !run.kept).map(|(folder, _)| folder).collect())
+}
+
+fn all(runs: &Path) -> io::Result<Vec<(RunFolder, Leftover)>> {
+    let mut found = Vec::new();
     for entry in fs::read_dir(runs)? {
         let entry = entry?;
-        let Some(run) = entry.file_name().to_str().and_then(Leftover::parse) else { continue };
-        if !chosen(&run) {
+        if let Some(run) = entry.file_name().to_str().and_then(Leftover::parse) {
+            found.push((RunFolder::at(&entry.path()), run));
+        }
+    }
+    Ok(found)
+}
+
+fn remove_where(
+    runs: &Path,
+    kill_grace_ms: u64,
+    chosen: impl Fn(&RunFolder, &Leftover) -> io::Result<bool>,
+) -> io::Result<u32> {
+    let mut removed = 0;
+    for (folder, run) in all(runs)? {
+        if !chosen(&folder, &run)? {
             continue;
         }
-        let folder = RunFolder::at(&entry.path());
         if !run.kept {
-            end(&folder, &run, kill_grace_ms)?;
+            end(&folder, kill_grace_ms)?;
             tracing::info!(agent = %run.agent, turn = %run.turn, "a run that nobody reads any more is removed");
         }
         folder.remove()?;
@@ -73,16 +102,16 @@ fn remove_where(runs: &Path, kill_grace_ms: u64, chosen: impl Fn(&Leftover) -> b
 }
 
 /// Kills the supervisor with all that descends from it, and then whatever else the agent has started.
-fn end(folder: &RunFolder, run: &Leftover, kill_grace_ms: u64) -> io::Result<()> {
+fn end(folder: &RunFolder, kill_grace_ms: u64) -> io::Result<()> {
     // A supervisor that is only slow starts no agent any more.
     folder.forget_order()?;
     let supervisor: Option<SupervisorRecord> = folder.read(RunFolder::SUPERVISOR)?;
     if let Some(supervisor) = supervisor {
         supervisor.kill_with_descendants()?;
     }
-    let (_, left) = kill_marked(&format!("{MARKER}={}-{}", run.agent, run.turn), kill_grace_ms)?;
+    let (_, left) = kill_marked(&folder.marker(), kill_grace_ms)?;
     if 0 < left {
-        let text = format!("{left} processes of the run {}-{} cannot be ended", run.agent, run.turn);
+        let text = format!("{left} processes of the run {} cannot be ended", folder.name());
         return Err(io::Error::new(ErrorKind::TimedOut, text));
     }
     Ok(())

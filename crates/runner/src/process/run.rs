@@ -8,33 +8,33 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use tokenrail_domain::AgentId;
 use tokenrail_ports::{
     ExitStatus, IAgentRun, Line, OutputLine, PermissionAnswer, RunEnd, RunOutput, RunnerError,
 };
 use tokio::net::unix::pipe;
 use tokio::task::spawn_blocking;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until};
 
 use super::end::{left_over, run_end};
+use super::next_turn::is_rest;
 use super::proc::kill_marked;
-use super::watch::FolderWatch;
+use super::resting::{Kind, Resting};
+use super::watch::{FolderWatch, FolderWatcher};
 use super::{ExitRecord, ProcessLimits, RunFolder, SupervisorRecord};
 use crate::LineFramer;
-use crate::converse::{ANSWER_BYTES, Answer};
+use crate::converse::{Answer, Told};
 
 /// What a supervisor gets beyond the graces of its agent.
 const SUPERVISOR_PATIENCE: Duration = Duration::from_secs(3);
 
-/// How long an answer may wait for room on its way to the agent.
-const ANSWER_PATIENCE: Duration = Duration::from_secs(1);
-
 /// One turn of a process agent: reads the spool as it grows.
 pub(super) struct ProcessRun {
     folder: RunFolder,
-    /// `NAME=value` in the environment of every process of the run.
-    marker: String,
     limits: ProcessLimits,
     spool: Arc<File>,
+    /// How many bytes of the spool are of earlier turns. All other offsets are counted from there.
+    begins: u64,
     /// How many bytes of the spool the framer was fed.
     offset: u64,
     framer: LineFramer,
@@ -50,6 +50,18 @@ pub(super) struct ProcessRun {
     force_at: Option<Instant>,
     /// A line was too long to be given.
     keep_spool: bool,
+    /// Where the process can wait for the next turn.
+    home: Option<Home>,
+    /// How many bytes its output has, where the turn has ended and the process waits.
+    rests_at: Option<u64>,
+}
+
+/// Where a process can wait for the next turn of its agent.
+pub(super) struct Home {
+    pub(super) resting: Resting,
+    pub(super) watcher: FolderWatcher,
+    pub(super) agent: AgentId,
+    pub(super) kind: Kind,
 }
 
 /// When to look into the run folder again.
@@ -78,7 +90,6 @@ impl ProcessRun {
     /// it still lives is checked here.
     pub(super) fn open(
         folder: RunFolder,
-        marker: String,
         limits: ProcessLimits,
         watch: FolderWatch,
         supervisor: Option<SupervisorRecord>,
@@ -93,8 +104,8 @@ impl ProcessRun {
         Ok(Self {
             spool: Arc::new(folder.spool_to_read()?),
             folder,
-            marker,
             limits,
+            begins: 0,
             offset: 0,
             framer: LineFramer::new(limits.framer()),
             watch,
@@ -105,19 +116,79 @@ impl ProcessRun {
             cancelled: false,
             force_at: None,
             keep_spool: false,
+            home: None,
+            rests_at: None,
         })
+    }
+
+    /// Reads the output from there on, as that of a turn which has read nothing yet.
+    pub(super) fn beginning_at(self, begins: u64) -> Self {
+        let framer = LineFramer::new(self.limits.framer());
+        let (offset, next_look, rests_at) = (0, NextLook::Now, None);
+        Self { begins, offset, framer, next_look, rests_at, ..self }
+    }
+
+    pub(super) fn with_home(self, home: Option<Home>) -> Self {
+        Self { home, ..self }
+    }
+
+    /// Reads what this run reads, once more.
+    pub(super) async fn reopen(&self, watcher: FolderWatcher) -> io::Result<Self> {
+        let folder = self.folder.clone();
+        let watch = blocking(move || watcher.watch(folder.path()).map_err(io::Error::other)).await?;
+        let supervisor = match &self.supervisor {
+            Supervisor::Alive(record, _) => Some(record.clone()),
+            Supervisor::Gone => None,
+        };
+        let again = Self::open(self.folder.clone(), self.limits, watch, supervisor)?;
+        Ok(Self { keep_spool: self.keep_spool, ..again })
+    }
+
+    pub(super) fn folder(&self) -> &RunFolder {
+        &self.folder
+    }
+
+    pub(super) fn limits(&self) -> &ProcessLimits {
+        &self.limits
+    }
+
+    pub(super) fn begins(&self) -> u64 {
+        self.begins
+    }
+
+    pub(super) fn keeps_spool(&self) -> bool {
+        self.keep_spool
+    }
+
+    pub(super) fn take_home(&mut self) -> Option<Home> {
+        self.home.take()
+    }
+
+    /// How many bytes its output has, where the turn has ended and the process waits for the next one. One that is
+    /// being stopped does not wait.
+    pub(super) fn rests_at(&self) -> Option<u64> {
+        self.rests_at.filter(|_| !self.cancelled)
     }
 
     /// Lines that were read already.
     fn lines(&mut self) -> Vec<OutputLine> {
-        let lines: Vec<_> =
-            std::iter::from_fn(|| self.framer.next_line()).take(self.limits.output_lines).collect();
+        let mut lines = Vec::new();
+        while lines.len() < self.limits.output_lines
+            && self.rests_at().is_none()
+            && let Some(line) = self.framer.next_line()
+        {
+            if self.home.is_some() && is_rest(&line) {
+                self.rests_at = Some(line.end_offset);
+            }
+            lines.push(line);
+        }
         self.keep_spool |= lines.iter().any(|line| matches!(line.line, Line::TooLong { .. }));
         lines
     }
 
     async fn look(&self) -> io::Result<News> {
-        let (spool, offset, read_bytes) = (Arc::clone(&self.spool), self.offset, self.limits.read_bytes);
+        let (spool, offset) = (Arc::clone(&self.spool), self.begins + self.offset);
+        let read_bytes = self.limits.read_bytes;
         let folder = self.end.is_none().then(|| self.folder.clone());
         blocking(move || {
             let output = read_at(&spool, offset, read_bytes)?;
@@ -165,9 +236,9 @@ impl ProcessRun {
 
     /// The end of a run whose supervisor has died. The agent has died with it, but not what the agent had started.
     async fn lost(&self) -> io::Result<RunEnd> {
-        let (folder, marker, limits) = (self.folder.clone(), self.marker.clone(), self.limits);
-        let (stderr, (reaped, left)) =
-            blocking(move || Ok((folder.stderr()?, kill_marked(&marker, limits.kill_grace_ms)?))).await?;
+        let (folder, kill_grace_ms) = (self.folder.clone(), self.limits.kill_grace_ms);
+        let kill = move || Ok((folder.stderr()?, kill_marked(&folder.marker(), kill_grace_ms)?));
+        let (stderr, (reaped, left)) = blocking(kill).await?;
         Ok(RunEnd { status: ExitStatus::Lost, stderr, reaped, error: left_over(left), disk_full: None })
     }
 
@@ -178,10 +249,14 @@ impl ProcessRun {
         Duration::from_millis(cancel_grace_ms + leftover_grace_ms + kill_grace_ms) + SUPERVISOR_PATIENCE
     }
 
-    async fn ask_to_stop(&self) -> io::Result<()> {
+    pub(super) fn stop_command(&self) -> String {
         let ProcessLimits { cancel_grace_ms, kill_grace_ms, .. } = self.limits;
+        format!("cancel {cancel_grace_ms} {kill_grace_ms}\n")
+    }
+
+    async fn ask_to_stop(&self) -> io::Result<()> {
         let control = pipe::OpenOptions::new().open_sender(self.folder.control())?;
-        let command = format!("cancel {cancel_grace_ms} {kill_grace_ms}\n");
+        let command = self.stop_command();
         // A command is shorter than what a pipe takes in one piece.
         control.writable().await?;
         control.try_write(command.as_bytes())?;
@@ -196,6 +271,9 @@ impl IAgentRun for ProcessRun {
             let lines = self.lines();
             if !lines.is_empty() {
                 return Ok(RunOutput::Lines(lines));
+            }
+            if self.rests_at().is_some() {
+                return Ok(RunOutput::Ended(RunEnd::default()));
             }
             let alive = matches!(self.supervisor, Supervisor::Alive(..));
             let told = std::mem::replace(&mut self.next_look, NextLook::Now) == NextLook::WhenTold;
@@ -250,23 +328,11 @@ impl IAgentRun for ProcessRun {
 
     async fn answer(&mut self, answer: &PermissionAnswer) -> Result<(), RunnerError> {
         let PermissionAnswer { question, option } = answer.clone();
-        let mut line = serde_json::to_vec(&Answer { request: question, option }).map_err(io::Error::from)?;
-        line.push(b'\n');
-        if ANSWER_BYTES < line.len() {
-            return Err(io::Error::from(ErrorKind::InvalidInput).into());
-        }
-        let answers = pipe::OpenOptions::new().open_sender(self.folder.answers())?;
-        // Whoever should read it may have been stopped: the turn goes on without it.
-        timeout(ANSWER_PATIENCE, answers.writable()).await.map_err(io::Error::from)??;
-        // It is shorter than what a pipe takes in one piece.
-        answers.try_write(&line)?;
-        Ok(())
+        Ok(self.tell(&Told::Answer(Answer { request: question, option })).await?)
     }
 
     async fn discard(&mut self) {
-        let (folder, keep_spool) = (self.folder.clone(), self.keep_spool);
-        let removed = blocking(move || if keep_spool { folder.keep_spool() } else { folder.remove() }).await;
-        if let Err(error) = removed {
+        if let Err(error) = self.leave().await {
             let error = &error as &dyn std::error::Error;
             tracing::warn!(folder = %self.folder.path().display(), error, "a run folder cannot be removed");
         }
@@ -281,7 +347,7 @@ async fn due(at: Option<Instant>) {
     }
 }
 
-fn is_unread(error: &io::Error) -> bool {
+pub(super) fn is_unread(error: &io::Error) -> bool {
     let no_reader = rustix::io::Errno::NXIO.raw_os_error();
     error.raw_os_error() == Some(no_reader)
         || matches!(error.kind(), ErrorKind::NotFound | ErrorKind::BrokenPipe)

@@ -17,16 +17,16 @@ use tokio::sync::{Mutex, oneshot};
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
-use super::run::{ProcessRun, blocking};
+use super::folder::MARKER;
+use super::next_turn::run_of;
+use super::resting::Resting;
+use super::run::{Home, ProcessRun, blocking};
 use super::watch::{FolderWatch, FolderWatcher};
 use super::{
     ExecOrder, ExitRecord, ProcessConfig, ProcessLimits, RunFolder, SupervisorRecord, leftovers, proc,
     program,
 };
-use crate::converse::{ConverseLimits, Opening};
-
-/// In the environment of every process of a run.
-pub(super) const MARKER: &str = "TOKENRAIL_RUN";
+use crate::converse::{ConverseLimits, NextTurn, Opening};
 
 /// A program that has not told its version is asked again after this.
 const ASK_AGAIN: Duration = Duration::from_mins(10);
@@ -42,6 +42,7 @@ pub struct ProcessRunner {
     watcher: FolderWatcher,
     /// Waits for the supervisors, so that they do not stay as zombies. Nobody waits for it: they outlive the server.
     supervisors: TaskTracker,
+    resting: Resting,
     probed: Mutex<Option<(Probe, Instant)>>,
 }
 
@@ -50,6 +51,7 @@ impl ProcessRunner {
     pub fn new(config: ProcessConfig) -> Result<Self, RunnerError> {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&config.runs)?;
         Ok(Self {
+            resting: Resting::new(config.limits.resting_agents),
             config: Arc::new(config),
             watcher: FolderWatcher::new().map_err(io::Error::other)?,
             supervisors: TaskTracker::new(),
@@ -128,14 +130,68 @@ impl ProcessRunner {
         watch: FolderWatch,
         supervisor: Option<SupervisorRecord>,
     ) -> Result<ProcessRun, RunnerError> {
-        let marker = format!("{MARKER}={}", marker(order));
-        Ok(ProcessRun::open(folder, marker, self.config.limits, watch, supervisor)?)
+        let run = ProcessRun::open(folder, self.config.limits, watch, supervisor)?;
+        Ok(run.with_home(self.home(order)))
+    }
+
+    /// Where the process of such a turn waits for the next one; none where it does not.
+    fn home(&self, order: &TurnOrder) -> Option<Home> {
+        if rest_ms(&self.config) == 0 {
+            return None;
+        }
+        let (resting, watcher) = (self.resting.clone(), self.watcher.clone());
+        Some(Home { resting, watcher, agent: order.agent, kind: order.into() })
+    }
+
+    /// Asks a process that rests for this turn; none where it has ended meanwhile.
+    async fn go_on(&self, mut run: ProcessRun, order: &TurnOrder) -> Result<Option<ProcessRun>, RunnerError> {
+        let (turn, begins) = (order.turn.0.into(), run.begins());
+        let next = NextTurn { turn, prompt: order.prompt.clone(), begins };
+        let patience = Duration::from_millis(self.config.limits.spawn_timeout_ms);
+        match run.ask_next(next, patience).await {
+            Ok(true) => Ok(Some(run.beginning_at(begins).with_home(self.home(order)))),
+            Ok(false) => {
+                run.end().await;
+                Ok(None)
+            }
+            Err(error) => {
+                // It may take the turn yet, and must not.
+                run.end().await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Takes over a turn that went on in the process of an earlier one.
+    async fn adopt_next(
+        &self,
+        order: &TurnOrder,
+        folder: RunFolder,
+        next: NextTurn,
+    ) -> Result<Adoption, RunnerError> {
+        let (found, watcher) = (folder.clone(), self.watcher.clone());
+        let watch = blocking(move || watcher.watch(found.path()).map_err(io::Error::other)).await?;
+        let supervisor = self.known_supervisor(&folder, &watch).await?;
+        let begins = next.begins;
+        let mut run = self.open(order, folder, watch, supervisor)?.beginning_at(begins).with_home(None);
+        // The earlier server may have died before it had asked. Who was asked already does not hear it again.
+        let patience = Duration::from_millis(self.config.limits.spawn_timeout_ms);
+        if run.ask_next(next, patience).await? {
+            return Ok(Adoption::Run(Box::new(run.beginning_at(begins).with_home(self.home(order)))));
+        }
+        run.end().await;
+        Ok(Adoption::Gone)
     }
 }
 
 #[async_trait]
 impl IAgentRunner for ProcessRunner {
     async fn start(&self, order: &TurnOrder) -> Result<Box<dyn IAgentRun>, RunnerError> {
+        if let Some(run) = self.resting.take(order).await
+            && let Some(run) = self.go_on(run, order).await?
+        {
+            return Ok(Box::new(run));
+        }
         let (folder, watch) = self.prepare(order).await?;
         match self.launch(&folder, &watch).await {
             Ok(supervisor) => Ok(Box::new(self.open(order, folder, watch, supervisor)?)),
@@ -156,7 +212,13 @@ impl IAgentRunner for ProcessRunner {
             }
             Ok(Some(watcher.watch(found.path()).map_err(io::Error::other)?))
         });
-        let Some(watch) = watch.await? else { return Ok(Adoption::Gone) };
+        let Some(watch) = watch.await? else {
+            let (config, agent, turn) = (Arc::clone(&self.config), order.agent, order.turn);
+            return match blocking(move || run_of(&config.runs, agent, turn)).await? {
+                Some((folder, next)) => self.adopt_next(order, folder, next).await,
+                None => Ok(Adoption::Gone),
+            };
+        };
         let supervisor = self.known_supervisor(&folder, &watch).await?;
         Ok(Adoption::Run(Box::new(self.open(order, folder, watch, supervisor)?)))
     }
@@ -186,7 +248,12 @@ impl IAgentRunner for ProcessRunner {
         Ok(blocking(end).await?)
     }
 
+    async fn dismiss(&self, agent: AgentId) {
+        self.resting.dismiss(agent).await;
+    }
+
     async fn forget(&self, agent: AgentId) -> Result<(), RunnerError> {
+        self.resting.dismiss(agent).await;
         let config = Arc::clone(&self.config);
         let forget = move || leftovers::forget(&config.runs, agent, config.limits.kill_grace_ms);
         blocking(forget).await?;
@@ -244,7 +311,7 @@ fn exec_order(config: &ProcessConfig, order: &TurnOrder) -> Result<ExecOrder, Ru
     args.extend(filled(&config.resume_args, "{session}", order.session.as_deref())?);
     let converse = config.converse.map(|converse| converse.protocol.as_str().to_owned());
     let mut env = program::environment(config);
-    env.push((MARKER.to_owned(), marker(order).into()));
+    env.push((MARKER.to_owned(), RunFolder::of(&config.runs, order).name().into()));
     Ok(ExecOrder {
         program: program.into_os_string(),
         args,
@@ -261,6 +328,12 @@ fn exec_order(config: &ProcessConfig, order: &TurnOrder) -> Result<ExecOrder, Ru
         agent_nice: config.limits.agent_nice,
         look_ms: config.limits.look_ms,
     })
+}
+
+/// How long a process waits for the next turn; 0 where it does not.
+fn rest_ms(config: &ProcessConfig) -> u64 {
+    let rest_ms = config.converse.map_or(0, |converse| converse.rest_ms);
+    if config.limits.resting_agents == 0 { 0 } else { rest_ms }
 }
 
 /// What the program, or whoever speaks with it, finds on standard input.
@@ -280,6 +353,7 @@ fn stdin(config: &ProcessConfig, order: &TurnOrder) -> io::Result<Vec<u8>> {
         limits: ConverseLimits {
             line_bytes,
             read_bytes,
+            rest_ms: rest_ms(config),
             question_timeout_ms: converse.question_timeout_ms,
             exit_grace_ms,
             open_questions,
@@ -301,8 +375,4 @@ fn filled(args: &[String], place: &str, value: Option<&str>) -> Result<Vec<Strin
         return Err(io::Error::new(io::ErrorKind::InvalidInput, text).into());
     }
     Ok(args.iter().map(|arg| arg.replace(place, value)).collect())
-}
-
-fn marker(order: &TurnOrder) -> String {
-    format!("{}-{}", order.agent, order.turn)
 }

@@ -62,6 +62,8 @@ pub struct ConverseConfig {
     pub permission_default: Unanswered,
     /// Whether the program may ask for files in the folder that it works in.
     pub files: bool,
+    /// How long its process waits for the next turn after one; 0 where each turn has its own.
+    pub rest_s: u64,
 }
 
 /// `runner = "proxy"`: a service that runs the agent and sends its lines.
@@ -104,6 +106,7 @@ pub(super) struct AgentTable {
     permission_timeout_s: Option<u64>,
     permission_default: Option<Unanswered>,
     files: Option<bool>,
+    rest_s: Option<u64>,
     cwd_roots: Option<Vec<PathBuf>>,
     base_url: Option<String>,
     api_key_env: Option<String>,
@@ -125,7 +128,7 @@ const KEYS: [(&str, &[&str]); 5] = [
     ("replay", &["transcript", "speed"]),
 ];
 
-const PROCESS_KEYS: [&str; 11] = [
+const PROCESS_KEYS: [&str; 12] = [
     "program",
     "args",
     "resume_args",
@@ -137,6 +140,7 @@ const PROCESS_KEYS: [&str; 11] = [
     "permission_timeout_s",
     "permission_default",
     "files",
+    "rest_s",
 ];
 
 /// The runner, and the format, of agents that speak the Agent Client Protocol.
@@ -231,6 +235,7 @@ impl AgentTable {
             ("permission_timeout_s", self.permission_timeout_s.is_some()),
             ("permission_default", self.permission_default.is_some()),
             ("files", self.files.is_some()),
+            ("rest_s", self.rest_s.is_some()),
             ("base_url", self.base_url.is_some()),
             ("api_key_env", self.api_key_env.is_some()),
             ("model", self.model.is_some()),
@@ -301,17 +306,24 @@ impl AgentTable {
             ("permission_timeout_s", self.permission_timeout_s.is_some()),
             ("permission_default", self.permission_default.is_some()),
             ("files", self.files.is_some()),
+            ("rest_s", self.rest_s.is_some()),
         ];
         let Some(usual) = usual else {
             let given = given.into_iter().find(|(_, is_given)| *is_given);
             return given.map_or(Ok(None), |(key, _)| {
-                Err((key, format!("{key} means nothing to format = {:?}: it asks nothing", format.name)))
+                Err((key, format!("{key} means nothing to format = {:?}: nobody speaks with it", format.name)))
             });
         };
         if self.files.is_some() && usual.protocol != Protocol::Acp {
             return Err((
                 "files",
                 format!("files means nothing to format = {:?}, but to \"acp\" alone", format.name),
+            ));
+        }
+        if self.rest_s.is_some() && !usual.protocol.can_rest() {
+            return Err((
+                "rest_s",
+                format!("rest_s means nothing to format = {:?}: its process ends with its turn", format.name),
             ));
         }
         if self.permission_timeout_s == Some(0) {
@@ -324,6 +336,7 @@ impl AgentTable {
             permission_timeout_s: self.permission_timeout_s.unwrap_or(usual.permission_timeout_s),
             permission_default: self.permission_default.unwrap_or(usual.permission_default),
             files: self.files.unwrap_or(usual.files),
+            rest_s: self.rest_s.unwrap_or(usual.rest_s),
             ..usual
         }))
     }

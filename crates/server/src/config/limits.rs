@@ -71,6 +71,8 @@ limits! {
     stderr_bytes: usize = 64 << 10,
     /// Questions of one agent that may be open; one more is settled as if nobody had answered.
     open_questions: usize = 64,
+    /// Processes of each agent type that may wait for the next turns of their agents; 0 is none.
+    resting_agents: usize = 4,
     /// Bytes that may wait for an agent that is spoken with and does not read; more, and its turn fails.
     unread_bytes: usize = 64 << 20,
     /// Bytes of a file that an agent of the Agent Client Protocol may ask for, or have written.
@@ -162,7 +164,7 @@ limits! {
 }
 
 /// Those that are none where they are 0.
-const OPTIONAL: [&str; 3] = ["agent_processes", "agent_memory_bytes", "agent_nice"];
+const OPTIONAL: [&str; 4] = ["agent_processes", "agent_memory_bytes", "agent_nice", "resting_agents"];
 
 /// What is wrong with the value of a limit. A grace may be 0; with most other limits of 0 nothing would ever go on.
 fn wrong(name: &str, value: u64) -> Option<String> {

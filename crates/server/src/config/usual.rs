@@ -119,6 +119,7 @@ fn converse(protocol: Protocol) -> ConverseConfig {
         permission_timeout_s: 600,
         permission_default: Unanswered::Reject,
         files: true,
+        rest_s: if protocol.can_rest() { 60 } else { 0 },
     }
 }
 

@@ -17,6 +17,7 @@ fn questions(unanswered: Unanswered) -> Questions {
             line_bytes: 1 << 20,
             read_bytes: 1 << 16,
             question_timeout_ms: 60_000,
+            rest_ms: 0,
             exit_grace_ms: 1_000,
             open_questions: 2,
             unread_bytes: 1 << 20,
