@@ -38,7 +38,8 @@ fn server_with(agent: &str, more: &str) -> TestServer {
     std::fs::write(&script, agent).unwrap();
     std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
     let program = script.display();
-    let block = format!("[agents.asking]\nformat = \"claude-two-way\"\nrest_s = 0\nprogram = \"{program}\"\n");
+    let block =
+        format!("[agents.asking]\nformat = \"claude-two-way\"\nrest_s = 0\nprogram = \"{program}\"\n");
     TestServer::start_with(&(block + more))
 }
 

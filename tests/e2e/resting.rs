@@ -39,12 +39,16 @@ fn server(more: &str) -> TestServer {
     let script = tempfile::tempdir().unwrap().keep().join("agent");
     std::fs::write(&script, AGENT).unwrap();
     std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let block = format!("[agents.talking]\nformat = \"claude-two-way\"\nargs = []\nprogram = \"{}\"\n", script.display());
+    let block = format!(
+        "[agents.talking]\nformat = \"claude-two-way\"\nargs = []\nprogram = \"{}\"\n",
+        script.display()
+    );
     TestServer::start_with(&(block + more))
 }
 
 async fn send(server: &TestServer, id: &str, content: &str) {
-    let (status, told) = server.post(&format!("/api/agents/{id}/messages"), &json!({ "content": content })).await;
+    let (status, told) =
+        server.post(&format!("/api/agents/{id}/messages"), &json!({ "content": content })).await;
     assert!(status.is_success(), "{told}");
 }
 
@@ -198,7 +202,8 @@ async fn questions_of_a_later_turn_are_told_from_those_of_an_earlier_one() {
     let id = server.launch_as("talking", "asking one").await;
     for (turn, option, words) in [(1, "allow", "Allowed."), (2, "reject", "Refused.")] {
         let asked = |event: &Value| {
-            event["metadata"]["eventType"] == "permission_request" && event["content"]["requestId"] == format!("{turn}-1")
+            event["metadata"]["eventType"] == "permission_request"
+                && event["content"]["requestId"] == format!("{turn}-1")
         };
         while !server.events(&id).await.iter().any(asked) {
             tokio::time::sleep(Duration::from_millis(5)).await;

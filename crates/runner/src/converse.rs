@@ -14,6 +14,7 @@
 //! | [`rest`] | between two turns: what the program is asked next, and until when it waits for that |
 //! | [`own_line`] | what this process itself adds to the spool, between the lines of the program |
 //! | [`spool`] | writes both |
+//! | [`program`] | the program, and its standard streams |
 //! | [`exchange`] | the process, from start to end |
 
 mod acp;
@@ -23,6 +24,7 @@ mod conversation;
 mod exchange;
 mod opening;
 mod own_line;
+mod program;
 mod questions;
 mod rest;
 mod rpc;

@@ -239,7 +239,7 @@ impl Conversation for ClaudeConversation {
         out.say(&Message::ControlRequest { request_id: "interrupt", request: Interrupt {} });
     }
 
-    fn go_on(&mut self, prompt: String, out: &mut Outbox) {
+    fn next_turn(&mut self, prompt: String, out: &mut Outbox) {
         self.rests = false;
         self.prompt = prompt;
         self.open(out);

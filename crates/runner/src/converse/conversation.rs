@@ -21,7 +21,7 @@ pub(super) trait Conversation {
     fn cancel(&mut self, out: &mut Outbox);
 
     /// Begins the next turn. Asked only of a conversation that has said [`Outbox::rests`].
-    fn go_on(&mut self, prompt: String, out: &mut Outbox) {
+    fn next_turn(&mut self, prompt: String, out: &mut Outbox) {
         let _ = prompt;
         out.over = true;
     }

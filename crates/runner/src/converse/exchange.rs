@@ -6,15 +6,12 @@ use std::io::{self, ErrorKind, Read};
 use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use bytes::{Buf, Bytes, BytesMut};
-use rustix::process::{Pid, Signal, kill_process_group};
+use bytes::Bytes;
+use rustix::process::Signal;
 use tokenrail_ports::Line;
-use tokio::io::AsyncWriteExt;
 use tokio::net::unix::pipe;
-use tokio::process::{Child, ChildStdin, Command};
 use tokio::runtime;
 use tokio::signal::unix::{Signal as SignalStream, SignalKind, signal};
 use tokio::time::{Instant, sleep_until};
@@ -25,12 +22,12 @@ use super::codex::CodexConversation;
 use super::conversation::{Conversation, Outbox};
 use super::opening::ConverseLimits;
 use super::own_line::OwnLine;
+use super::program::{Deed, Output, Program};
 use super::questions::{Questions, Settled};
 use super::rest::{NextTurn, Rest, Told};
 use super::spool::Spool;
 use super::{ANSWER_BYTES, Opening, Protocol};
 use crate::process::RunFolder;
-use crate::supervisor::THIS_PROGRAM;
 use crate::{FramerLimits, LineFramer};
 
 /// What is added to the number of the signal that has ended a program, as shells do.
@@ -60,17 +57,10 @@ pub(super) fn run(protocol: Protocol, run_folder: &Path, program: &[OsString]) -
     })
 }
 
-/// The program, and what goes to and fro.
+/// What goes to and fro.
 struct Exchange {
     limits: ConverseLimits,
-    child: Child,
-    group: Pid,
-    /// None when it was closed.
-    input: Option<ChildStdin>,
-    /// What the program has not taken yet.
-    unsent: BytesMut,
-    /// None when the program has closed it.
-    output: Option<pipe::Receiver>,
+    program: Program,
     framer: LineFramer,
     /// How many bytes the framer was fed.
     fed: u64,
@@ -90,16 +80,13 @@ struct Exchange {
 }
 
 enum Happening {
-    Output,
-    Written(usize),
-    InputClosed,
+    Program(Deed),
     Answers,
     Interrupt,
     Terminate,
     QuestionDue,
     RestOver,
     ForceDue,
-    Exited(ExitStatus),
 }
 
 impl Exchange {
@@ -113,30 +100,10 @@ impl Exchange {
         let (interrupt, terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
         let answers = pipe::OpenOptions::new().read_write(true).open_receiver(folder.answers())?;
         let spool = Spool::new(File::from(io::stdout().as_fd().try_clone_to_owned()?));
-        // By way of a stage that ties it to this process: it ends with it.
-        let mut child = Command::new(THIS_PROGRAM)
-            .arg0("tokenrail")
-            .args(["converse", "--exec-for", &std::process::id().to_string(), "-"])
-            .arg(folder.path())
-            .arg("--")
-            .args(program)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            // A signal to the group of this process is for this process.
-            .process_group(0)
-            .kill_on_drop(true)
-            .spawn()?;
-        let gone = || io::Error::other("the program has no standard streams");
-        let output = child.stdout.take().ok_or_else(gone)?.into_owned_fd()?;
-        let group = child.id().and_then(|id| Pid::from_raw(id.cast_signed())).ok_or_else(gone)?;
         let head_bytes = ANSWER_BYTES.min(limits.line_bytes);
         Ok(Self {
             limits,
-            input: Some(child.stdin.take().ok_or_else(gone)?),
-            child,
-            group,
-            unsent: BytesMut::new(),
-            output: Some(pipe::Receiver::from_owned_fd(output)?),
+            program: Program::start(folder, program)?,
             framer: LineFramer::new(FramerLimits { line_bytes: limits.line_bytes, head_bytes }),
             fed: 0,
             spool,
@@ -156,16 +123,17 @@ impl Exchange {
         self.tell(conversation, |conversation, out| conversation.open(out))?;
         let status = loop {
             match self.next().await? {
-                Happening::Output => {
+                Happening::Program(Deed::Printed) => {
                     self.read_output(conversation)?;
                 }
-                Happening::Written(bytes) => self.unsent.advance(bytes),
-                Happening::InputClosed => self.close_input()?,
+                Happening::Program(Deed::Taken(bytes)) => self.program.has_taken(bytes),
+                Happening::Program(Deed::InputClosed) => self.close_input()?,
+                Happening::Program(Deed::Exited(status)) => break status,
                 Happening::Answers => self.read_answers(conversation)?,
                 Happening::Interrupt => self.cancel(conversation)?,
                 Happening::Terminate => {
                     self.cancel(conversation)?;
-                    self.signal(Signal::TERM);
+                    self.program.signal(Signal::TERM);
                 }
                 Happening::QuestionDue => {
                     while let Some(settled) = self.questions.take_expired(Instant::now()) {
@@ -174,9 +142,8 @@ impl Exchange {
                 }
                 Happening::RestOver => self.end_rest(),
                 Happening::ForceDue => self.force(),
-                Happening::Exited(status) => break status,
             }
-            if self.over && self.unsent.is_empty() && self.input.is_some() {
+            if self.over && self.program.has_taken_all() && self.program.can_be_told() {
                 self.close_input()?;
             }
         };
@@ -196,39 +163,32 @@ impl Exchange {
     async fn next(&mut self) -> io::Result<Happening> {
         let (question_due, force_due) = (self.questions.next_deadline(), self.force_at);
         let rest_over = self.rest.until();
-        let Self { output, input, unsent, answers, interrupt, terminate, child, .. } = self;
+        let Self { program, answers, interrupt, terminate, .. } = self;
         tokio::select! {
-            ready = readable(output.as_ref()) => ready.map(|()| Happening::Output),
-            written = write(input.as_mut(), unsent) => Ok(written.map_or(Happening::InputClosed, Happening::Written)),
+            deed = program.deed() => deed.map(Happening::Program),
             ready = answers.readable() => ready.map(|()| Happening::Answers),
             _ = interrupt.recv() => Ok(Happening::Interrupt),
             _ = terminate.recv() => Ok(Happening::Terminate),
             () = passed(question_due) => Ok(Happening::QuestionDue),
             () = passed(rest_over) => Ok(Happening::RestOver),
             () = passed(force_due) => Ok(Happening::ForceDue),
-            status = child.wait() => status.map(Happening::Exited),
         }
     }
 
     /// Takes what there is of the program's output; gives how many bytes that were.
     fn read_output(&mut self, conversation: &mut dyn Conversation) -> io::Result<usize> {
-        let Some(output) = &self.output else { return Ok(0) };
-        let mut bytes = BytesMut::zeroed(self.limits.read_bytes);
-        match output.try_read(&mut bytes) {
-            Ok(0) => {
-                // It has closed its output: there is nothing to be heard from it any more.
-                self.output = None;
+        match self.program.read(self.limits.read_bytes)? {
+            Output::Bytes(bytes) => {
+                self.heard(&bytes, conversation)?;
+                Ok(bytes.len())
+            }
+            Output::Closed => {
                 self.over = true;
+                self.rest.end();
                 self.force_at = self.after_grace();
                 Ok(0)
             }
-            Ok(read) => {
-                bytes.truncate(read);
-                self.heard(&bytes.freeze(), conversation)?;
-                Ok(read)
-            }
-            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(0),
-            Err(error) => Err(error),
+            Output::Nothing => Ok(0),
         }
     }
 
@@ -270,7 +230,7 @@ impl Exchange {
                 }
                 Ok(Told::Next { .. }) => {
                     if let Some(next) = self.rest.take_next() {
-                        self.go_on(next, conversation)?;
+                        self.begin_turn(next, conversation)?;
                     }
                 }
                 // Nobody but the server writes here.
@@ -328,8 +288,7 @@ impl Exchange {
                 self.spool.own(&line)?;
             }
         }
-        self.unsent.extend_from_slice(&to_program);
-        if self.limits.unread_bytes < self.unsent.len() {
+        if self.limits.unread_bytes < self.program.tell(&to_program) {
             let text = "the agent does not read what it is told".to_owned();
             self.spool.own(&OwnLine::Error { class: "process", code: "input_unread", text })?;
             self.close_input()?;
@@ -347,7 +306,7 @@ impl Exchange {
 
     /// The program has done what it was asked. Unless it is being stopped, it waits for the next turn.
     fn begin_rest(&mut self) -> io::Result<()> {
-        let may_rest = !self.questions.is_cancelled() && self.input.is_some();
+        let may_rest = !self.questions.is_cancelled() && self.program.can_be_told();
         if !may_rest || !self.rest.begin(Instant::now()) {
             self.over = true;
             return Ok(());
@@ -363,16 +322,15 @@ impl Exchange {
 
     /// Begins the next turn. That the program is asked stands in the spool before it is: whoever reads that knows
     /// whether it was.
-    fn go_on(&mut self, next: NextTurn, conversation: &mut dyn Conversation) -> io::Result<()> {
+    fn begin_turn(&mut self, next: NextTurn, conversation: &mut dyn Conversation) -> io::Result<()> {
         self.spool.own(&OwnLine::Next { turn: next.turn })?;
         self.questions.begin_turn(next.turn);
-        self.tell(conversation, |conversation, out| conversation.go_on(next.prompt, out))
+        self.tell(conversation, |conversation, out| conversation.next_turn(next.prompt, out))
     }
 
     /// Nothing more can be said to the program, so it cannot be answered either.
     fn close_input(&mut self) -> io::Result<()> {
-        self.input = None;
-        self.unsent.clear();
+        self.program.close_input();
         for line in self.questions.close() {
             self.spool.own(&line)?;
         }
@@ -387,28 +345,8 @@ impl Exchange {
         let signal = self.force.next();
         self.force_at = signal.and_then(|_| self.after_grace());
         if let Some(signal) = signal {
-            self.signal(signal);
+            self.program.signal(signal);
         }
-    }
-
-    fn signal(&self, signal: Signal) {
-        // It may have ended just now.
-        let _ = kill_process_group(self.group, signal);
-    }
-}
-
-/// Gives the program what it takes of that; none where it takes nothing more, ever.
-async fn write(input: Option<&mut ChildStdin>, unsent: &[u8]) -> Option<usize> {
-    match input {
-        Some(input) if !unsent.is_empty() => input.write(unsent).await.ok(),
-        _ => std::future::pending().await,
-    }
-}
-
-async fn readable(output: Option<&pipe::Receiver>) -> io::Result<()> {
-    match output {
-        Some(output) => output.readable().await,
-        None => std::future::pending().await,
     }
 }
 

@@ -22,7 +22,9 @@ pub(crate) struct NextTurn {
 #[serde(untagged)]
 pub(crate) enum Told {
     /// There is a next turn. What is asked stands in a file, for it may be long.
-    Next { next: u64 },
+    Next {
+        next: u64,
+    },
     Answer(Answer),
 }
 

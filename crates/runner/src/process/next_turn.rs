@@ -41,8 +41,8 @@ pub(super) fn is_rest(line: &OutputLine) -> bool {
 }
 
 impl ProcessRun {
-    /// Asks a process that rests for the next turn; false where it has ended without having been asked. Afterwards all
-    /// of the turn's output is still to be read.
+    /// Asks a process that rests for the next turn; false where it has ended without having been asked. One that does
+    /// not answer in time is ended: then its output tells whether it was asked. That is still to be read afterwards.
     pub(super) async fn ask_next(&mut self, next: NextTurn, patience: Duration) -> Result<bool, RunnerError> {
         let (folder, turn) = (self.folder().clone(), next.turn);
         blocking(move || folder.write(RunFolder::NEXT, &next)).await?;
@@ -51,7 +51,11 @@ impl ProcessRun {
             Err(error) if is_unread(&error) => {}
             told => told?,
         }
-        timeout(patience, self.is_taken(turn)).await.map_err(io::Error::from)?
+        if let Ok(taken) = timeout(patience, self.is_taken(turn)).await {
+            return taken;
+        }
+        self.cancel().await?;
+        self.is_taken(turn).await
     }
 
     async fn is_taken(&mut self, turn: u64) -> Result<bool, RunnerError> {
@@ -59,7 +63,8 @@ impl ProcessRun {
         loop {
             match self.next().await? {
                 RunOutput::Lines(lines) => {
-                    let is_taken = |line: &OutputLine| matches!(&line.line, Line::Whole(text) if *text == taken);
+                    let is_taken =
+                        |line: &OutputLine| matches!(&line.line, Line::Whole(text) if *text == taken);
                     if lines.iter().any(is_taken) {
                         return Ok(true);
                     }
@@ -87,7 +92,9 @@ impl ProcessRun {
 
     /// Leaves a turn that has ended: where the process rests it is kept for the next one, and otherwise nothing is.
     pub(super) async fn leave(&mut self) -> io::Result<()> {
-        let Some((rests_at, home)) = self.rests_at().zip(self.take_home()) else { return self.remove().await };
+        let Some((rests_at, home)) = self.rests_at().zip(self.take_home()) else {
+            return self.remove().await;
+        };
         let run = self.reopen(home.watcher).await?.beginning_at(self.begins() + rests_at);
         if run.keeps_spool() || self.limits().resting_spool_bytes < run.begins() {
             home.resting.end(run);
@@ -106,7 +113,11 @@ impl ProcessRun {
         }
         while let Ok(RunOutput::Lines(_) | RunOutput::Progress { .. }) = self.next().await {}
         if let Err(error) = self.remove().await {
-            tracing::warn!(folder, error = &error as &dyn std::error::Error, "a run folder cannot be removed");
+            tracing::warn!(
+                folder,
+                error = &error as &dyn std::error::Error,
+                "a run folder cannot be removed"
+            );
         }
     }
 

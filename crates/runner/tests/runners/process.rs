@@ -6,4 +6,5 @@ mod launch;
 mod leftovers;
 mod limits;
 mod output;
+mod resting;
 mod support;

@@ -311,7 +311,10 @@ impl AgentTable {
         let Some(usual) = usual else {
             let given = given.into_iter().find(|(_, is_given)| *is_given);
             return given.map_or(Ok(None), |(key, _)| {
-                Err((key, format!("{key} means nothing to format = {:?}: nobody speaks with it", format.name)))
+                Err((
+                    key,
+                    format!("{key} means nothing to format = {:?}: nobody speaks with it", format.name),
+                ))
             });
         };
         if self.files.is_some() && usual.protocol != Protocol::Acp {

@@ -42,6 +42,59 @@ fn a_result_ends_the_turn_and_nothing_else_does() {
     assert!(out.over);
 }
 
+/// What a conversation wants that has heard these lines.
+fn heard(lines: &[&str]) -> (ClaudeConversation, Outbox) {
+    let (mut conversation, mut out) = (ClaudeConversation::new(String::new()), Outbox::default());
+    for line in lines {
+        conversation.line(line.as_bytes(), &mut out);
+    }
+    (conversation, out)
+}
+
+const SUCCESS: &str = r#"{"is_error":false,"type":"result","subtype":"success"}"#;
+
+#[test]
+fn a_program_that_has_done_what_it_was_asked_rests_and_takes_more() {
+    let (mut conversation, out) = heard(&[SUCCESS]);
+    assert!(out.rests && !out.over);
+    let mut out = Outbox::default();
+    conversation.next_turn("And now?".to_owned(), &mut out);
+    conversation.line(br#"{"type":"system","subtype":"init"}"#, &mut out);
+    assert!(said(&out)[0].contains(r#""content":"And now?""#));
+    assert!(!out.over && !out.rests);
+    conversation.line(SUCCESS.as_bytes(), &mut out);
+    assert!(out.rests);
+}
+
+#[test]
+fn a_program_that_has_failed_or_goes_on_by_itself_does_not_rest() {
+    let task = r#"{"type":"system","subtype":"background_tasks_changed","tasks":[{"task_id":"b"}]}"#;
+    let none = r#"{"type":"system","subtype":"background_tasks_changed","tasks":[]}"#;
+    let started = r#"{"type":"system","subtype":"task_started","task_id":"b"}"#;
+    for lines in [
+        &[r#"{"type":"result","subtype":"success","is_error":true}"#][..],
+        &[r#"{"type":"result","subtype":"error_during_execution","is_error":false}"#],
+        &[task, SUCCESS],
+        &[started, SUCCESS],
+    ] {
+        let (_, out) = heard(lines);
+        assert!(out.over && !out.rests, "{lines:?}");
+    }
+    assert!(heard(&[task, started, none, SUCCESS]).1.rests, "it has ended");
+}
+
+#[test]
+fn a_program_that_speaks_while_it_rests_is_asked_nothing_more() {
+    for line in [
+        r#"{"type":"system","subtype":"init"}"#,
+        r#"{"type":"stream_event","event":{"type":"message_start"}}"#,
+        r#"{"type":"assistant","message":{}}"#,
+    ] {
+        assert!(heard(&[SUCCESS, line]).1.over, "{line}");
+    }
+    assert!(!heard(&[SUCCESS, r#"{"type":"system","subtype":"status"}"#]).1.over, "that is no speech");
+}
+
 #[test]
 fn a_question_offers_what_the_program_understands() {
     let (_, out) = asked();

@@ -1,0 +1,142 @@
+//! The program that is spoken with, and its standard streams.
+
+use std::ffi::OsString;
+use std::io::{self, ErrorKind};
+use std::process::{ExitStatus, Stdio};
+
+use bytes::{Buf, Bytes, BytesMut};
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::io::AsyncWriteExt;
+use tokio::net::unix::pipe;
+use tokio::process::{Child, ChildStdin, Command};
+
+use crate::process::RunFolder;
+use crate::supervisor::THIS_PROGRAM;
+
+/// The program, and what it has not taken yet.
+pub(super) struct Program {
+    child: Child,
+    group: Pid,
+    /// None when it was closed.
+    input: Option<ChildStdin>,
+    unsent: BytesMut,
+    /// None when the program has closed it.
+    output: Option<pipe::Receiver>,
+}
+
+/// What the program has done.
+pub(super) enum Deed {
+    Printed,
+    /// It has taken so many bytes.
+    Taken(usize),
+    /// It takes nothing more, ever.
+    InputClosed,
+    Exited(ExitStatus),
+}
+
+/// What there is of the program's output.
+pub(super) enum Output {
+    Bytes(Bytes),
+    /// It has closed it: there is nothing to be heard from it any more.
+    Closed,
+    Nothing,
+}
+
+impl Program {
+    /// Starts it by way of a stage that ties it to this process: it ends with it.
+    pub(super) fn start(folder: &RunFolder, program: &[OsString]) -> io::Result<Self> {
+        let mut child = Command::new(THIS_PROGRAM)
+            .arg0("tokenrail")
+            .args(["converse", "--exec-for", &std::process::id().to_string(), "-"])
+            .arg(folder.path())
+            .arg("--")
+            .args(program)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            // A signal to the group of this process is for this process.
+            .process_group(0)
+            .kill_on_drop(true)
+            .spawn()?;
+        let gone = || io::Error::other("the program has no standard streams");
+        let output = child.stdout.take().ok_or_else(gone)?.into_owned_fd()?;
+        Ok(Self {
+            input: Some(child.stdin.take().ok_or_else(gone)?),
+            group: child.id().and_then(|id| Pid::from_raw(id.cast_signed())).ok_or_else(gone)?,
+            child,
+            unsent: BytesMut::new(),
+            output: Some(pipe::Receiver::from_owned_fd(output)?),
+        })
+    }
+
+    /// Waits until it does something. May be dropped at any await.
+    pub(super) async fn deed(&mut self) -> io::Result<Deed> {
+        let Self { child, input, unsent, output, .. } = self;
+        tokio::select! {
+            ready = readable(output.as_ref()) => ready.map(|()| Deed::Printed),
+            taken = write(input.as_mut(), unsent) => Ok(taken.map_or(Deed::InputClosed, Deed::Taken)),
+            status = child.wait() => status.map(Deed::Exited),
+        }
+    }
+
+    /// Takes what there is of its output, at most `read_bytes`.
+    pub(super) fn read(&mut self, read_bytes: usize) -> io::Result<Output> {
+        let Some(output) = &self.output else { return Ok(Output::Nothing) };
+        let mut bytes = BytesMut::zeroed(read_bytes);
+        match output.try_read(&mut bytes) {
+            Ok(0) => {
+                self.output = None;
+                Ok(Output::Closed)
+            }
+            Ok(read) => {
+                bytes.truncate(read);
+                Ok(Output::Bytes(bytes.freeze()))
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(Output::Nothing),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Will be told that; gives how much waits for it to read.
+    pub(super) fn tell(&mut self, bytes: &[u8]) -> usize {
+        self.unsent.extend_from_slice(bytes);
+        self.unsent.len()
+    }
+
+    pub(super) fn has_taken(&mut self, bytes: usize) {
+        self.unsent.advance(bytes);
+    }
+
+    pub(super) fn has_taken_all(&self) -> bool {
+        self.unsent.is_empty()
+    }
+
+    pub(super) fn can_be_told(&self) -> bool {
+        self.input.is_some()
+    }
+
+    /// From here on it is told nothing.
+    pub(super) fn close_input(&mut self) {
+        self.input = None;
+        self.unsent.clear();
+    }
+
+    pub(super) fn signal(&self, signal: Signal) {
+        // It may have ended just now.
+        let _ = kill_process_group(self.group, signal);
+    }
+}
+
+/// Gives the program what it takes of that; none where it takes nothing more, ever.
+async fn write(input: Option<&mut ChildStdin>, unsent: &[u8]) -> Option<usize> {
+    match input {
+        Some(input) if !unsent.is_empty() => input.write(unsent).await.ok(),
+        _ => std::future::pending().await,
+    }
+}
+
+async fn readable(output: Option<&pipe::Receiver>) -> io::Result<()> {
+    match output {
+        Some(output) => output.readable().await,
+        None => std::future::pending().await,
+    }
+}

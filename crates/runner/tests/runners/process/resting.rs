@@ -1,0 +1,214 @@
+//! A process that is spoken with waits between two turns, and what becomes of that when a server dies.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+
+use rustix::process::{Pid, Signal, kill_process};
+use tokenrail_domain::TurnNumber;
+use tokenrail_ports::{Adoption, ExitStatus, IAgentRun, IAgentRunner};
+use tokenrail_runner::{ConverseConfig, ProcessLimits, Protocol, Unanswered};
+
+use super::support::{Bench, rest, texts, until};
+
+/// Notes what it is asked, and has done it.
+const SCRIPT: &str = r#"while read -r line; do
+echo "$$ $line" >> asked
+echo done
+echo '{"type":"result","subtype":"success","is_error":false}'
+done"#;
+
+const FIRST: [&str; 3] = ["done", RESULT, r#"{"tokenrail":"rests"}"#];
+const SECOND: [&str; 4] = [r#"{"tokenrail":"next","turn":2}"#, "done", RESULT, r#"{"tokenrail":"rests"}"#];
+const RESULT: &str = r#"{"type":"result","subtype":"success","is_error":false}"#;
+
+fn bench() -> Bench {
+    let mut bench = Bench::new(SCRIPT);
+    bench.config.converse = Some(ConverseConfig {
+        protocol: Protocol::Claude,
+        question_timeout_ms: 60_000,
+        unanswered: Unanswered::Reject,
+        files: false,
+        rest_ms: 60_000,
+    });
+    bench
+}
+
+/// The second turn of the bench's agent.
+fn second(bench: &mut Bench) {
+    bench.order.turn = TurnNumber(2);
+    bench.order.prompt = "and now?".to_owned();
+}
+
+/// What the agent was asked: the process and the prompt, each time.
+fn asked(bench: &Bench) -> Vec<(i32, String)> {
+    let text = fs::read_to_string(bench.work("asked")).unwrap();
+    let line = |line: &str| {
+        let (pid, message) = line.split_once(' ').unwrap();
+        let message: serde_json::Value = serde_json::from_str(message).unwrap();
+        (pid.parse().unwrap(), message["message"]["content"].as_str().unwrap().to_owned())
+    };
+    text.lines().map(line).collect()
+}
+
+fn prompts(bench: &Bench) -> Vec<String> {
+    asked(bench).into_iter().map(|(_, prompt)| prompt).collect()
+}
+
+async fn said(run: &mut Box<dyn IAgentRun>) -> Vec<String> {
+    let (lines, end) = rest(run).await;
+    assert_eq!(end.status, ExitStatus::None, "no process has ended");
+    texts(&lines)
+}
+
+/// A first turn whose process rests, of a server that has died since. Gives its folder.
+async fn rests_alone(bench: &Bench) -> PathBuf {
+    let mut run = bench.start().await;
+    assert_eq!(said(&mut run).await, FIRST);
+    bench.run_folder()
+}
+
+/// What a server does first when it begins another turn in the process.
+fn write_next(folder: &PathBuf) {
+    let begins = fs::metadata(folder.join("stdout")).unwrap().len();
+    let next = format!(r#"{{"turn":2,"prompt":"and now?","begins":{begins}}}"#);
+    fs::write(folder.join("next.json"), next).unwrap();
+}
+
+fn kill_agent(bench: &Bench) {
+    kill_process(Pid::from_raw(asked(bench)[0].0).unwrap(), Signal::KILL).unwrap();
+}
+
+#[tokio::test]
+async fn a_turn_follows_in_the_process_of_the_one_before() {
+    let mut bench = bench();
+    let runner = bench.runner();
+    let mut run = runner.start(&bench.order).await.unwrap();
+    assert_eq!(said(&mut run).await, FIRST);
+    run.discard().await;
+    second(&mut bench);
+    let mut run = runner.start(&bench.order).await.unwrap();
+    let (lines, _) = rest(&mut run).await;
+    assert_eq!(texts(&lines), SECOND);
+    assert_eq!(lines[0].end_offset, SECOND[0].len() as u64 + 1, "counted from where the turn begins");
+    run.discard().await;
+    let asked = asked(&bench);
+    assert_eq!((asked.len(), asked[0].0), (2, asked[1].0));
+    runner.dismiss(bench.order.agent).await;
+    bench.assert_nothing_left().await;
+    assert_eq!(fs::read_dir(&bench.config.runs).unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn a_turn_that_wants_something_else_gets_a_process_of_its_own() {
+    let mut bench = bench();
+    let runner = bench.runner();
+    let mut run = runner.start(&bench.order).await.unwrap();
+    said(&mut run).await;
+    run.discard().await;
+    second(&mut bench);
+    bench.order.model = Some("opus".to_owned());
+    let mut run = runner.start(&bench.order).await.unwrap();
+    assert_eq!(said(&mut run).await, FIRST);
+    assert_ne!(asked(&bench)[0].0, asked(&bench)[1].0);
+    assert_eq!(fs::read_dir(&bench.config.runs).unwrap().count(), 1, "of the first nothing is left");
+}
+
+#[tokio::test]
+async fn whom_a_server_was_about_to_ask_when_it_died_the_next_one_asks_once() {
+    let mut bench = bench();
+    write_next(&rests_alone(&bench).await);
+    second(&mut bench);
+    for _ in 0..2 {
+        // The second of these servers finds a process that was asked already.
+        let mut run = bench.adopt().await.unwrap();
+        assert_eq!(said(&mut run).await, SECOND);
+        assert_eq!(prompts(&bench), ["hello", "and now?"]);
+    }
+}
+
+#[tokio::test]
+async fn of_a_process_that_has_ended_unasked_nothing_is_left() {
+    let mut bench = bench();
+    let folder = rests_alone(&bench).await;
+    kill_agent(&bench);
+    until("the run has ended", || folder.join("exit.json").exists()).await;
+    write_next(&folder);
+    second(&mut bench);
+    assert!(bench.adopt().await.is_none());
+    assert!(!folder.exists());
+    assert_eq!(prompts(&bench), ["hello"]);
+}
+
+#[tokio::test]
+async fn what_was_said_in_a_process_that_has_ended_meanwhile_is_read() {
+    let mut bench = bench();
+    let folder = rests_alone(&bench).await;
+    write_next(&folder);
+    second(&mut bench);
+    drop(bench.adopt().await);
+    until("it was asked", || prompts(&bench).len() == 2).await;
+    until("it rests again", || {
+        fs::read_to_string(folder.join("stdout")).unwrap().matches("rests").count() == 2
+    })
+    .await;
+    kill_agent(&bench);
+    until("the run has ended", || folder.join("exit.json").exists()).await;
+    assert_eq!(said(&mut bench.adopt().await.unwrap()).await, SECOND);
+}
+
+#[tokio::test]
+async fn a_process_that_rests_is_swept_unless_its_next_turn_runs() {
+    let mut bench = bench();
+    let folder = rests_alone(&bench).await;
+    write_next(&folder);
+    let agent = bench.order.agent;
+    let sweep =
+        async |keep: TurnNumber| bench.runner().sweep(&BTreeSet::from([(agent, keep)])).await.unwrap();
+    assert_eq!(sweep(TurnNumber(2)).await, 0);
+    assert_eq!(sweep(TurnNumber(3)).await, 1);
+    bench.assert_nothing_left().await;
+    assert!(!folder.exists());
+    second(&mut bench);
+    assert!(bench.adopt().await.is_none());
+}
+
+#[tokio::test]
+async fn a_turn_in_the_process_of_another_is_ended_like_any() {
+    let mut bench = bench();
+    let folder = rests_alone(&bench).await;
+    write_next(&folder);
+    second(&mut bench);
+    bench.runner().end(bench.order.agent, bench.order.turn).await.unwrap();
+    bench.assert_nothing_left().await;
+    assert!(!folder.exists() && folder.with_extension("kept").join("stdout").exists());
+}
+
+#[tokio::test]
+async fn whoever_does_not_hear_is_ended_and_another_one_asked() {
+    let mut bench = bench();
+    bench.config.limits = ProcessLimits { spawn_timeout_ms: 2_000, ..bench.config.limits };
+    let runner = bench.runner();
+    let mut run = runner.start(&bench.order).await.unwrap();
+    said(&mut run).await;
+    run.discard().await;
+    let speaks = |command: &str| command.contains(" claude ");
+    let (speaker, _) = bench.processes().into_iter().find(|(_, command)| speaks(command)).unwrap();
+    kill_process(Pid::from_raw(speaker).unwrap(), Signal::STOP).unwrap();
+    second(&mut bench);
+    let mut run = runner.start(&bench.order).await.unwrap();
+    assert_eq!(said(&mut run).await, FIRST);
+    let asked = asked(&bench);
+    assert_eq!((prompts(&bench).len(), asked[0].0 == asked[1].0), (2, false));
+}
+
+#[tokio::test]
+async fn a_program_without_anybody_who_speaks_with_it_cannot_rest() {
+    let bench =
+        Bench::new(r#"echo '{"tokenrail":"rests"}'; until [ -e go ]; do sleep 0.01; done; echo more"#);
+    let mut run = bench.start().await;
+    fs::write(bench.work("go"), "").unwrap();
+    let (lines, end) = rest(&mut run).await;
+    assert_eq!((texts(&lines).len(), end.status), (2, ExitStatus::Code(0)));
+    let Ok(Adoption::Run(_)) = bench.runner().adopt(&bench.order, 0).await else { panic!("it is there") };
+}
