@@ -87,6 +87,14 @@ fn a_wrong_value_is_told_with_its_line_too() {
             "[agents.x]\nformat = \"claude-two-way\"\nprogram = \"p\"\nfiles = true\n",
             "toml:4: agents.x: files means nothing to format = \"claude-two-way\", but to \"acp\" alone",
         ),
+        (
+            "[agents.x]\nformat = \"codex-app-server\"\nprogram = \"p\"\nrest_s = 5\n",
+            "toml:4: agents.x: rest_s means nothing to format = \"codex-app-server\": its process ends with its turn",
+        ),
+        (
+            "[agents.x]\nprogram = \"p\"\nrest_s = 5\n",
+            "toml:3: agents.x: rest_s means nothing to format = \"claude\": nobody speaks with it",
+        ),
         ("[agents.x]\nrunner = \"proxy\"\nurl = \"ftp://x\"\n", "toml:3: agents.x: url is"),
         (
             "[agents.x]\nrunner = \"replay\"\nspeed = 2.0\nprogram = \"p\"\n",
