@@ -4,4 +4,5 @@ mod corruption;
 mod kill_loop;
 mod outside;
 mod power_loss;
+mod slow_disk;
 mod strace;

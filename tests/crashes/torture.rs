@@ -141,7 +141,7 @@ async fn a_flood_on_standard_error() {
 
 #[tokio::test]
 async fn many_tiny_lines_that_mean_nothing() {
-    let end = endure(json!({ "mode": "tiny_lines", "mib": 1, "deltas": 5 })).await;
+    let end = endure(json!({ "mode": "tiny_lines", "mib": 3, "deltas": 5 })).await;
     assert_eq!((end.status(), text_of(&end.events)), ("completed", numbers(5)));
 }
 

@@ -45,7 +45,7 @@ const TALKERS: [Talker; 7] = [
     },
     Talker {
         kind: "claude-two-way",
-        settings: "format = \"claude-two-way\"",
+        settings: "format = \"claude-two-way\"\nrest_s = 0",
         opening: "read -r prompt",
         lines: claude,
         in_pieces: true,

@@ -9,7 +9,7 @@ async fn nobody_is_echoed_unless_the_server_was_started_for_that() {
     let echo = raw::request(&server, "GET", "/ws/echo", &HANDSHAKE);
     assert_eq!(raw::send(&server, &echo).await.unwrap().status, 404);
     server.kill_9();
-    let command = server.command(&["serve", "--test-echo"]);
+    let command = server.command(&["serve", "--test-routes"]);
     server.start_by(command).unwrap();
     let echo = raw::request(&server, "GET", "/ws/echo", &HANDSHAKE);
     assert_eq!(raw::send(&server, &echo).await.unwrap().status, 101);

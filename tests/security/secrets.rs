@@ -66,6 +66,26 @@ async fn s18_secrets_stand_in_no_log_no_metric_no_error_and_not_where_they_need_
     assert_eq!(files_with(&kept, &token), ["token"]);
 }
 
+#[tokio::test]
+async fn s18_a_fault_of_the_program_is_told_without_what_it_was_about() {
+    let env = [("RUST_BACKTRACE", "0")];
+    let mut server = TestServer::start();
+    server.kill_9();
+    let mut started = Started::start_on(server, &[], &["--test-routes"], &env);
+    let server = &started.server;
+    let answer = server.request(Method::GET, &format!("/test/panic/{PROMPT}")).send().await;
+    let told = match answer {
+        Ok(answer) => answer.text().await.unwrap_or_default(),
+        Err(error) => error.without_url().to_string(),
+    };
+    assert!(!told.contains(PROMPT), "{told}");
+    let id = server.launch(&json!({ "deltas": 2 })).await;
+    server.wait_for_status(&id, "completed").await;
+    let log = started.end();
+    assert!(log.contains("this program has panicked") && log.contains("rest/panic.rs:"), "{log}");
+    assert!(!log.contains(PROMPT), "{log}");
+}
+
 /// Asks for what is there and what is not, with a canary in every place; gives the problems.
 async fn everything_that_can_go_wrong(server: &TestServer) -> String {
     let script = json!({ "say": [OUTPUT], "complain": STDERR }).to_string();

@@ -33,7 +33,7 @@ impl Verdict {
 #[tokio::test]
 async fn websocket_conformance_has_no_failure() {
     let program = std::env::var_os("TOKENRAIL_TEST_KOSOKU").expect("cargo xtask test sets it");
-    let started = Started::start(&fake_config(), &[], &["--insecure-no-auth", "--test-echo"]);
+    let started = Started::start(&fake_config(), &[], &["--insecure-no-auth", "--test-routes"]);
     let folder = started.server.folder.path().join("reports");
     let mut command = Command::new(program);
     for cases in CASES {

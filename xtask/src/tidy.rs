@@ -1,5 +1,6 @@
-//! What no compiler checks: lengths, names, numbers, links, and where SQL may be.
+//! What no compiler checks: lengths, names, numbers, links, where SQL may be, and what no program of ours does.
 
+mod hazards;
 mod links;
 #[cfg(test)]
 mod tests;
@@ -48,6 +49,9 @@ fn faults(sources: &[Source], root: &Path, home: Option<&str>) -> Vec<String> {
         check_sql(source, &mut faults);
         check_machine_paths(source, root, home, &mut faults);
         links::check(source, root, &mut faults);
+        if is_code(source) {
+            hazards::check(source, &mut faults);
+        }
     }
     check_migrations(sources, &mut faults);
     check_problem_codes(sources, &mut faults);

@@ -80,8 +80,9 @@ pub struct PresentationConfig {
     pub ticket_age: Duration,
     /// How deep JSON in a request may be nested.
     pub json_depth: usize,
-    /// Whether `/ws/echo` is there: for tests of WebSocket conformance only.
-    pub echo: bool,
+    /// Whether `/ws/echo` is there, for tests of WebSocket conformance, and `/test/panic/{words}`, for tests of what a
+    /// fault leaves behind.
+    pub test_routes: bool,
     /// Bytes of a file that is imported.
     pub import_bytes: u64,
     /// Bytes of one event or turn of it.
@@ -126,7 +127,7 @@ impl PresentationConfig {
             tickets: 1024,
             ticket_age: Duration::from_secs(30),
             json_depth: 64,
-            echo: false,
+            test_routes: false,
             import_bytes: 1 << 30,
             import_event_bytes: 128 << 20,
         }

@@ -29,8 +29,9 @@ pub fn app(
 /// All routes. They must stand behind the guard of [`app`], which also writes the bodies of problems.
 pub fn routes(config: &mut web::ServiceConfig, api: Api) {
     let (get, post, delete) = (get_or_head, web::post, web::delete);
-    if api.config().echo {
+    if api.config().test_routes {
         config.service(resource("/ws/echo", "GET", [web::get().to(ws::echo::open)]));
+        config.service(resource("/test/panic/{words}", "GET", [web::get().to(rest::panic)]));
     }
     config
         .app_data(web::Data::new(api))

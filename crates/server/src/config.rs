@@ -39,8 +39,8 @@ pub struct Config {
     pub agents: BTreeMap<String, AgentConfig>,
     /// Loopback only: no token is asked for.
     pub insecure_no_auth: bool,
-    /// Whether `/ws/echo` is there: for tests of WebSocket conformance only.
-    pub test_echo: bool,
+    /// Whether `/ws/echo` and `/test/panic` are there: for tests only.
+    pub test_routes: bool,
     /// The file that was read, if any.
     pub file: Option<PathBuf>,
 }
@@ -111,7 +111,7 @@ impl Config {
             limits: tables.limits,
             agents,
             insecure_no_auth: flags.insecure_no_auth,
-            test_echo: false,
+            test_routes: false,
             file,
         })
     }

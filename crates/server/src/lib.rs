@@ -10,6 +10,7 @@ mod cli;
 mod clock;
 mod compose;
 mod config;
+mod panics;
 mod server;
 mod token;
 

@@ -152,14 +152,14 @@ enum Patience {
 }
 
 /// One server, from its first start to its graceful end, and what happens to it between.
-struct Stage {
-    server: TestServer,
+pub(super) struct Stage {
+    pub(super) server: TestServer,
     log: PathBuf,
     what: String,
 }
 
 impl Stage {
-    fn new(what: &str) -> Self {
+    pub(super) fn new(what: &str) -> Self {
         let mut server = TestServer::start_with(&(fake_config() + "[limits]\ncancel_grace_s = 1\n"));
         // Nothing is left of the start that gave it its port.
         server.stop();
@@ -222,7 +222,7 @@ impl Stage {
         }
     }
 
-    fn traced(&self, call: &str, hit: &str) -> Command {
+    pub(super) fn traced(&self, call: &str, hit: &str) -> Command {
         let plain = self.server.command(&["serve", "--log", "warn"]);
         let mut command = Command::new("strace");
         command.args(["-f", "-D", "-b", "execve", "-qq", "-s", "0", "-e", "signal=none", "-o"]);
@@ -235,10 +235,10 @@ impl Stage {
         command
     }
 
-    /// How many calls strace has let fail.
-    fn faults(&self) -> usize {
+    /// How many calls strace has let fail, or wait.
+    pub(super) fn faults(&self) -> usize {
         let trace = std::fs::read_to_string(self.server.folder.path().join(TRACE)).unwrap();
-        trace.lines().filter(|line| line.contains("(INJECTED)")).count()
+        trace.lines().filter(|line| line.contains("(INJECTED)") || line.contains("(DELAYED)")).count()
     }
 
     /// A server that did not come to serve was killed, or says why.

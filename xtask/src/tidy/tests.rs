@@ -108,3 +108,22 @@ fn a_link_to_a_file_that_is_there_is_alive() {
     let source = Source { path: "README.md".into(), text: text.into() };
     assert_eq!(faults(&[source], &root, None), ["README.md:1: ../missing: no such file"]);
 }
+
+#[test]
+fn nothing_is_handed_to_a_shell() {
+    let (path, shell) = ("crates/runner/src/a.rs", "Command::new(\"sh\").args([\"-c\", words])");
+    let fault = "crates/runner/src/a.rs:2: sh is a shell, or as good as one: programs get arguments";
+    check(&[(path, &format!("\n{shell}"))], &[fault]);
+    check(&[(path, "let program = \"/bin/bash\";")], &[&fault.replace(":2: sh", ":1: bash")]);
+    check(&[("crates/runner/src/a/tests.rs", shell), ("xtask/src/a.rs", shell)], &[]);
+    check(&[(path, "let fish = shell(\"shut\");")], &[]);
+}
+
+#[test]
+fn what_users_say_is_not_logged() {
+    let path = "crates/runner/src/a.rs";
+    let fault = |word: &str| format!("crates/runner/src/a.rs:2: {word} does not belong in the log");
+    check(&[(path, "\ntracing::warn!(\n  agent = %id(1), prompt, \"it (says\",\n);")], &[&fault("prompt")]);
+    check(&[(path, "\ntracing::info!(said = ?order.token, \"x\");")], &[&fault("token")]);
+    check(&[(path, "\ntracing::error!(error, \"the prompt, and its token\"); let prompt = 1;")], &[]);
+}

@@ -1,6 +1,5 @@
 //! What is done where an agent's task panics: a bug of this program, which must not leave an agent running for ever.
 
-use std::any::Any;
 use std::panic::AssertUnwindSafe;
 
 use futures_util::FutureExt as _;
@@ -28,7 +27,7 @@ impl AgentTask {
         loop {
             match AssertUnwindSafe(self.run_while_followed()).catch_unwind().await {
                 Ok(()) => return,
-                Err(panic) => self.tell(&*panic),
+                Err(_) => self.tell(),
             }
             if !self.clean_up().await {
                 self.core.retire_now(self.agent, &self.tail);
@@ -51,7 +50,7 @@ impl AgentTask {
                     let error = &error as &dyn std::error::Error;
                     tracing::error!(agent = %self.agent, error, "a turn that has panicked cannot be ended");
                 }
-                Err(panic) => self.tell(&*panic),
+                Err(_) => self.tell(),
             }
         }
         false
@@ -106,10 +105,9 @@ impl AgentTask {
         }
     }
 
-    fn tell(&self, panic: &(dyn Any + Send)) {
+    /// Where it was is told by whoever hears of panics; what it said may be what users have written.
+    fn tell(&self) {
         Counters::add(&self.core.counters.invariant_violations, 1);
-        let text = panic.downcast_ref::<&str>().copied();
-        let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no text");
-        tracing::error!(agent = %self.agent, panic = text, "the task of an agent has panicked: its turn is ended");
+        tracing::error!(agent = %self.agent, "the task of an agent has panicked: its turn is ended");
     }
 }

@@ -1,7 +1,7 @@
 //! Sends back what comes, by the same reading, frames and close codes as `/ws`: for tests of conformance, which need
-//! somebody who answers. It is there only where [`PresentationConfig::echo`] says so.
+//! somebody who answers. It is there only where [`PresentationConfig::test_routes`] says so.
 //!
-//! [`PresentationConfig::echo`]: crate::PresentationConfig::echo
+//! [`PresentationConfig::test_routes`]: crate::PresentationConfig::test_routes
 
 use actix_web::body::{BodyStream, BoxBody, MessageBody};
 use actix_web::{HttpRequest, HttpResponse, web};

@@ -10,6 +10,7 @@ use tracing_subscriber::EnvFilter;
 use super::screen::{Screen, Style};
 use super::{Exit, Failure};
 use crate::config::Config;
+use crate::panics;
 use crate::server::{Server, StartError};
 use crate::token::{self, TokenError};
 
@@ -24,9 +25,9 @@ pub(crate) struct ServeArgs {
     /// What is logged, for example `info` or `tokenrail_application=debug`
     #[arg(long, default_value = "info", env = "TOKENRAIL_LOG", value_name = "FILTER")]
     log: String,
-    /// Open /ws/echo, which sends back what comes: for tests of WebSocket conformance
+    /// Open /ws/echo, which sends back what comes, and /test/panic: for tests
     #[arg(long, hide = true)]
-    test_echo: bool,
+    test_routes: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -37,8 +38,9 @@ enum LogFormat {
 
 pub(crate) async fn serve(mut config: Config, args: ServeArgs, screen: &mut Screen) -> Result<Exit, Failure> {
     start_log(&args)?;
+    panics::keep_to_themselves();
     warn_of_root(screen);
-    config.test_echo = args.test_echo;
+    config.test_routes = args.test_routes;
     if config.insecure_no_auth {
         tracing::warn!("no token is asked for: every program on this machine can run agents as this user");
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tokenrail_domain::TurnNumber;
@@ -69,7 +69,7 @@ async fn rests_alone(bench: &Bench) -> PathBuf {
 }
 
 /// What a server does first when it begins another turn in the process.
-fn write_next(folder: &PathBuf) {
+fn write_next(folder: &Path) {
     let begins = fs::metadata(folder.join("stdout")).unwrap().len();
     let next = format!(r#"{{"turn":2,"prompt":"and now?","begins":{begins}}}"#);
     fs::write(folder.join("next.json"), next).unwrap();
