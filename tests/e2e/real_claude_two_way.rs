@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{TestServer, no_process_is_left, processes_of_agent, text_of};
+use crate::harness::{TestServer, processes_of_agent, text_of};
 use crate::model_server::{Gate, ModelServer, Reply, claude};
 use crate::real_agents::{Agent, SLOW, ended, stories};
 use crate::real_questions::{is_told_what_the_user_has_chosen, questions};
@@ -87,14 +87,15 @@ async fn takes_further_messages_without_a_new_process() {
     server.wait_within(SLOW, &id, |agent| head < agent["head"].as_u64().unwrap()).await;
     server.kill_9();
     server.start_again();
+    assert!(processes.iter().all(is_here), "the same processes still");
     gate.open();
     let done = |agent: &Value| agent["turn"] == 3 && agent["endedAt"].is_string();
     assert_eq!(server.wait_within(SLOW, &id, done).await["status"], "completed");
     assert_eq!(text_of(&server.events(&id).await), "First.Second.".to_owned() + &words.concat());
-    assert!(processes.iter().all(is_here), "the same processes still");
-
-    server.post(&format!("/api/agents/{id}/cancel"), &json!({})).await;
-    no_process_is_left(&id).await;
+    // Of a process that an earlier server has started, none waits.
+    while !processes_of_agent(&id).is_empty() {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
 }
 
 /// Started by a launcher.

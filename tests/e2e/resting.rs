@@ -18,6 +18,7 @@ while read -r line; do
   case "$line" in *'"type":"user"'*) ;; *) continue ;; esac
   n=$((n + 1))
   asked=$(printf '%s' "$line" | sed 's/.*"content":"\([^"]*\)".*/\1/')
+  printf '%s\n' "$asked" >> asked
   echo '{"type":"system","subtype":"init","session_id":"s-1"}'
   say "$$ [$*] $asked."
   failed=false
@@ -182,8 +183,10 @@ async fn a_turn_in_a_process_that_goes_on_outlives_the_server() {
     server.start_again();
     let said = turns(&server, &id, 2).await;
     assert_eq!(said[1], (format!("{first} [] gated two.It is open."), "completed".to_owned()));
+    // It may have been started in another way than it would be now.
+    until_none_is_left(&id).await;
     send(&server, &id, "three").await;
-    assert_eq!(turns(&server, &id, 3).await[2].0, format!("{first} [] three."), "it waits as before");
+    assert_ne!(pid(&turns(&server, &id, 3).await[2].0).0, first);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -196,7 +199,8 @@ async fn a_process_that_waits_ends_with_the_server_or_by_the_next_one() {
     send(&server, &id, "two").await;
     assert_ne!(pid(&turns(&server, &id, 2).await[1].0).0, first);
     assert!(server.stop().success());
-    until_none_is_left(&id).await;
+    assert_eq!(processes_of_agent(&id), [""; 0], "it ends with the server");
+    assert_eq!(std::fs::read_dir(server.data_dir().join("runs")).unwrap().count(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -248,4 +252,30 @@ async fn of_too_many_that_wait_the_oldest_ends() {
         send(&server, id, "two").await;
         assert_eq!(pid(&turns(&server, id, 2).await[1].0).0, first);
     }
+}
+
+/// The server is killed at other moments each time: before the process is told of the message, or after, or when it has
+/// answered.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_message_is_given_twice_whenever_the_server_is_killed() {
+    let mut server = server("");
+    let mut outcomes = Vec::new();
+    for delay_ms in [0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 30] {
+        let (id, _) = one_turn(&server).await;
+        send(&server, &id, "two").await;
+        tokio::time::sleep(Duration::from_millis(delay_ms)).await;
+        server.kill_9();
+        server.start_again();
+        let (said, outcome) = turns(&server, &id, 2).await.swap_remove(1);
+        let asked = std::fs::read_to_string(server.data_dir().join("work").join(&id).join("asked")).unwrap();
+        match outcome.as_str() {
+            "completed" => assert_eq!((asked.as_str(), said.ends_with(" [] two.")), ("one\ntwo\n", true)),
+            "interrupted" => assert_eq!((asked.as_str(), said.as_str()), ("one\n", "")),
+            _ => panic!("{outcome} after {delay_ms} ms"),
+        }
+        until_none_is_left(&id).await;
+        outcomes.push(outcome);
+    }
+    println!("{outcomes:?}");
+    assert!(outcomes.contains(&"completed".to_owned()));
 }

@@ -228,6 +228,7 @@ impl Pump {
 
     /// The agent has ended: the rest is saved, with the result as the last event.
     async fn finish(&mut self, end: RunEnd, in_flight: Option<InFlight>) -> Result<(), SaveError> {
+        let end = if end.rests && self.is_stopped() { self.until_gone().await } else { end };
         self.flush(in_flight).await?;
         let now = self.core.now();
         if self.stop.is_none() && end.disk_full.is_none() {
@@ -247,7 +248,7 @@ impl Pump {
         conclude(&mut self.recorder, verdict, now);
         self.step = TurnStep::End;
         self.flush(None).await?;
-        self.run.discard().await;
+        self.leave(&end).await;
         Ok(())
     }
 

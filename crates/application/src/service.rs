@@ -268,6 +268,9 @@ impl AgentService {
             self.core.closing.cancel();
             self.core.tracker.close();
             self.core.tracker.wait().await;
+            for kind in self.core.outside.types.values() {
+                kind.runner.dismiss_all().await;
+            }
         };
         let in_time = tokio::time::timeout(patience, wait).await.is_ok();
         self.core.closing.cancel();

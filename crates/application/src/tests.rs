@@ -11,5 +11,6 @@ mod panics;
 mod questions;
 mod recovery;
 mod refusals;
+mod resting;
 mod turns;
 mod unknown;

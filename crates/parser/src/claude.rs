@@ -57,7 +57,7 @@ use crate::line::{self, nonsense, notice};
 use crate::own_lines::{OwnLine, OwnLines};
 use crate::voice::Voice;
 
-/// Reads what one process of Claude Code prints: make a new one for each process.
+/// Reads what one run of Claude Code prints: make a new one for each run, also of a process that has rested.
 ///
 /// The table at the top of its source file says what becomes of each line.
 #[derive(Debug, Default)]

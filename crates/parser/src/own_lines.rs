@@ -6,8 +6,8 @@
 //! | `{"tokenrail":"permission_resolved","requestId","optionId"?,"by"}` | notice, and [`Said::Settled`] |
 //! | `{"tokenrail":"error","class","code","text"}` | nothing: it is [`OwnLine::Failed`], and the parser ends the turn |
 //! | `{"tokenrail":"sent","id","method"}` | nothing: it is [`OwnLine::Sent`] |
-//! | `{"tokenrail":"rests"}` | nothing: the turn has ended, and the process waits for the next one |
-//! | `{"tokenrail":"next","turn"}` | nothing: it is asked for that |
+//! | `{"tokenrail":"rests"}` | nothing: the turn has ended, and the process waits for another one |
+//! | `{"tokenrail":"further","turn"}` | nothing: it is asked for that |
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -85,7 +85,7 @@ impl OwnLines {
                 let option = fields::text(fields.option_id).map(Cow::into_owned);
                 said.push(Said::Settled { question: request, option });
             }
-            Some("rests" | "next") => {}
+            Some("rests" | "further") => {}
             Some("sent") => {
                 let method = fields::text(fields.method).map(Cow::into_owned).unwrap_or_default();
                 return OwnLine::Sent { id: fields::number(fields.id).unwrap_or_default(), method };

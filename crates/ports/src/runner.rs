@@ -46,12 +46,15 @@ pub trait IAgentRunner: Send + Sync {
         Ok(())
     }
 
-    /// Ends a process of an agent that waits for its next turn, where there is one, and waits for its end. What runs a
-    /// turn is not touched.
+    /// Ends a process of an agent that waits for its next turn ([`RunEnd::rests`]), where there is one, and waits for its
+    /// end. What runs a turn is not touched.
     async fn dismiss(&self, agent: AgentId) {
         // Agents of most kinds end with their turn.
         let _ = agent;
     }
+
+    /// The same for all agents: nobody will begin a turn any more.
+    async fn dismiss_all(&self) {}
 
     /// Ends and removes whatever there still is of an agent's runs, also what was kept of those that have ended.
     async fn forget(&self, agent: AgentId) -> Result<(), RunnerError> {
@@ -64,7 +67,8 @@ pub trait IAgentRunner: Send + Sync {
 #[cfg_attr(any(test, feature = "testing"), mockall::automock)]
 #[async_trait]
 pub trait IAgentRun: Send {
-    /// Waits for more output. After [`RunOutput::Ended`] it must not be asked again.
+    /// Waits for more output. After [`RunOutput::Ended`] it must not be asked again, but
+    /// of a process that rests and is then cancelled.
     ///
     /// May be dropped at any await without losing output.
     async fn next(&mut self) -> Result<RunOutput, RunnerError>;
@@ -82,7 +86,8 @@ pub trait IAgentRun: Send {
         Err(std::io::Error::from(ErrorKind::Unsupported).into())
     }
 
-    /// Removes what the run has kept on disk. Called when all its output is in the journal.
+    /// Removes what the run has kept on disk; where its process rests, that is kept for the agent's next turn. Called when
+    /// all its output is in the journal.
     async fn discard(&mut self);
 }
 
@@ -144,8 +149,7 @@ pub enum RunOutput {
     /// More of a line that has not ended yet: how many bytes of output there are by now. An agent that prints is not
     /// silent, and what it prints counts, whether or not it ever ends its line.
     Progress { offset: u64 },
-    /// The agent has ended, no process of it is left, and there are no more lines. Or its turn has ended, and its process
-    /// waits for the next one: it prints nothing more for this one. Of an agent that was asked to stop none is left.
+    /// The agent has ended, no process of it is left unless it [rests](RunEnd::rests), and there are no more lines.
     Ended(RunEnd),
 }
 
@@ -181,6 +185,9 @@ pub struct RunEnd {
     /// Why nothing more could be written where its output is kept, if that was so when it ended: then the disk may be
     /// why it said no more. Where it has given its result, that is of no account.
     pub disk_full: Option<String>,
+    /// The agent has ended its turn, and its process waits for another one: it prints nothing more for this one, and a
+    /// cancel makes it go on to its real end.
+    pub rests: bool,
 }
 
 /// How the agent's process ended. That is no verdict on the turn: real agents exit with 0 after a failure.

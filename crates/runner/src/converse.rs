@@ -11,7 +11,7 @@
 //! | [`conversation`] | the turns in one protocol, without I/O: lines in, messages out |
 //! | [`acp`], [`claude`], [`codex`] | the protocols |
 //! | [`questions`] | the questions that are open, who may answer them how, and until when |
-//! | [`rest`] | between two turns: what the program is asked next, and until when it waits for that |
+//! | [`rest`] | between two turns: which one follows, and until when the program waits for that |
 //! | [`own_line`] | what this process itself adds to the spool, between the lines of the program |
 //! | [`spool`] | writes both |
 //! | [`program`] | the program, and its standard streams |
@@ -36,9 +36,9 @@ use std::process::ExitCode;
 
 pub(crate) use opening::{ConverseLimits, Opening};
 pub use opening::{Protocol, Unanswered};
-pub(crate) use own_line::{RESTS, next_line};
+pub(crate) use own_line::{RESTS, further_line};
 pub(crate) use questions::{ANSWER_BYTES, Answer};
-pub(crate) use rest::{NextTurn, Told};
+pub(crate) use rest::{FurtherTurn, Told};
 
 /// Runs the program and speaks with it until its turn has ended, and those that follow while it waits for them.
 ///

@@ -7,8 +7,8 @@
 mod config;
 mod end;
 mod folder;
+mod further_turn;
 mod leftovers;
-mod next_turn;
 mod proc;
 mod program;
 mod resting;

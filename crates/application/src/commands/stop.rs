@@ -11,8 +11,8 @@ use crate::news::News;
 use crate::service::AgentService;
 
 impl AgentService {
-    /// Cancels the turn that runs and those that wait. Returns as soon as that is saved; their ends show in the
-    /// journal. Cancelling again, or an agent that has ended, changes nothing.
+    /// Cancels the turn that runs and those that wait. Returns when that is saved; their ends show in the journal. A
+    /// process that waits for the agent's next turn has ended then. Cancelling again, or an agent that has ended, changes nothing.
     ///
     /// # Errors
     /// [`Refusal::NotFound`], [`Refusal::Store`].

@@ -1,6 +1,8 @@
 //! Stopping a run: why stands in the store before the agent hears of it.
 
-use tokenrail_ports::RunOutput;
+use std::sync::Arc;
+
+use tokenrail_ports::{RunEnd, RunOutput};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::Pump;
@@ -46,15 +48,50 @@ impl Pump {
         }
     }
 
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stop.is_some() || self.cancel.is_cancelled()
+    }
+
+    /// Ends a process that rests, instead of keeping it for the agent's next turn.
+    pub(super) async fn until_gone(&mut self) -> RunEnd {
+        self.ask_to_stop().await;
+        self.ask_until_told().await;
+        loop {
+            match self.run.next().await {
+                Ok(RunOutput::Lines(_) | RunOutput::Progress { .. }) => {}
+                Ok(RunOutput::Ended(end)) => return end,
+                Err(error) => return RunEnd { error: Some(error.to_agent_error()), ..RunEnd::default() },
+            }
+        }
+    }
+
+    /// Leaves a run whose end is saved. A cancel that comes now either finds what rests, or is found here.
+    pub(super) async fn leave(&mut self, end: &RunEnd) {
+        if end.rests {
+            let control = Arc::clone(&self.control);
+            let queue = control.queue.lock().await;
+            if !self.is_stopped() {
+                return self.run.discard().await;
+            }
+            drop(queue);
+            self.until_gone().await;
+        }
+        self.run.discard().await;
+    }
+
+    async fn ask_until_told(&mut self) {
+        while self.stop_again.is_some() {
+            due(self.stop_again).await;
+            self.ask_to_stop().await;
+        }
+    }
+
     /// Ends the agent without reading what it says.
     pub(super) async fn abort(&mut self) {
         if self.stop.is_none() {
             self.stop(Stop::Abandoned).await;
         }
-        while self.stop_again.is_some() {
-            due(self.stop_again).await;
-            self.ask_to_stop().await;
-        }
+        self.ask_until_told().await;
         while let Ok(RunOutput::Lines(_) | RunOutput::Progress { .. }) = self.run.next().await {}
     }
 }

@@ -28,6 +28,8 @@ pub enum Step {
     Gate(Arc<Notify>),
     /// It says nothing more until it is cancelled.
     Hang,
+    /// Its turn has ended and its process rests; after a cancel it ends.
+    Rest,
     /// Reading it panics, as a bug would.
     Panic,
     /// It ends. A script without an end exits with 0.
@@ -52,6 +54,7 @@ pub struct ScriptedRunner {
     deaf_to: Arc<Mutex<u32>>,
     swept: Mutex<Vec<BTreeSet<(AgentId, TurnNumber)>>>,
     forgotten: Mutex<Vec<AgentId>>,
+    dismissed: Mutex<Vec<AgentId>>,
     discards: Arc<Mutex<u32>>,
     answers: Arc<Mutex<Vec<PermissionAnswer>>>,
 }
@@ -90,6 +93,11 @@ impl ScriptedRunner {
     /// The agents of which nothing was to be kept.
     pub fn forgotten(&self) -> Vec<AgentId> {
         lock(&self.forgotten).clone()
+    }
+
+    /// The agents whose processes were not to rest any more.
+    pub fn dismissed(&self) -> Vec<AgentId> {
+        lock(&self.dismissed).clone()
     }
 
     /// The answers that agents were given.
@@ -147,6 +155,10 @@ impl IAgentRunner for ScriptedRunner {
     async fn sweep(&self, keep: &BTreeSet<(AgentId, TurnNumber)>) -> Result<u32, RunnerError> {
         lock(&self.swept).push(keep.clone());
         Ok(0)
+    }
+
+    async fn dismiss(&self, agent: AgentId) {
+        lock(&self.dismissed).push(agent);
     }
 
     async fn forget(&self, agent: AgentId) -> Result<(), RunnerError> {
@@ -211,6 +223,12 @@ impl IAgentRun for ScriptedRun {
                 }
                 Some(Step::Hang) => {
                     self.stop.notified().await;
+                    self.steps.pop_front();
+                }
+                Some(Step::Rest) if !self.cancelled => {
+                    return Ok(RunOutput::Ended(RunEnd { rests: true, ..RunEnd::default() }));
+                }
+                Some(Step::Rest) => {
                     self.steps.pop_front();
                 }
                 Some(Step::Panic) => panic!("told to"),

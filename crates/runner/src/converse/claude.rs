@@ -26,7 +26,7 @@ pub(super) struct ClaudeConversation {
     surveys: BTreeMap<String, Survey>,
     /// The turn has ended, and it is asked for nothing.
     rests: bool,
-    /// Something goes on beside its turn, of which it will speak without being asked.
+    /// Something goes on beside its turns, or has: of that it speaks without being asked.
     in_background: bool,
 }
 
@@ -51,6 +51,17 @@ struct Line<'a> {
     is_error: Option<&'a RawValue>,
     #[serde(borrow)]
     tasks: Option<&'a RawValue>,
+    #[serde(borrow)]
+    is_backgrounded: Option<&'a RawValue>,
+    #[serde(borrow)]
+    patch: Option<&'a RawValue>,
+}
+
+/// What has changed of a task.
+#[derive(Debug, Default, Deserialize)]
+struct Patch<'a> {
+    #[serde(borrow)]
+    is_backgrounded: Option<&'a RawValue>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -114,7 +125,9 @@ impl ClaudeConversation {
     /// input is closed, it ends when it has said all.
     fn result(&mut self, line: &Line<'_>, out: &mut Outbox) {
         let failed = line.is_error.is_some_and(|failed| failed.get() != "false");
-        if failed || text(line.subtype).as_deref() != Some("success") || self.in_background {
+        let succeeded = !failed && text(line.subtype).as_deref() == Some("success");
+        // While it rests, it is the result of what it was not asked.
+        if !succeeded || self.in_background || self.rests {
             out.over = true;
         } else {
             (self.rests, out.rests) = (true, true);
@@ -124,9 +137,13 @@ impl ClaudeConversation {
     fn system(&mut self, line: &Line<'_>, out: &mut Outbox) {
         match text(line.subtype).as_deref() {
             Some("background_tasks_changed") => {
-                self.in_background = line.tasks.is_none_or(|tasks| tasks.get() != "[]");
+                self.in_background |= line.tasks.is_none_or(|tasks| tasks.get() != "[]");
             }
-            Some("task_started") => self.in_background = true,
+            // A tool that only takes its time is told as a task too.
+            Some("task_started" | "task_updated") => {
+                let patch: Patch<'_> = read(line.patch);
+                self.in_background |= is_true(line.is_backgrounded) || is_true(patch.is_backgrounded);
+            }
             Some("init") => self.spoken(out),
             _ => {}
         }
@@ -204,7 +221,10 @@ impl Conversation for ClaudeConversation {
             (Some("result"), _) => self.result(&line, out),
             (Some("system"), _) => self.system(&line, out),
             (Some("stream_event" | "assistant" | "user"), _) => self.spoken(out),
-            (Some("control_request"), Some(id)) => self.control_request(id, &read(line.request), out),
+            (Some("control_request"), Some(id)) => {
+                self.spoken(out);
+                self.control_request(id, &read(line.request), out);
+            }
             (Some("control_cancel_request"), Some(id)) => {
                 self.asked.remove(&id);
                 let survey = self.surveys.extract_if(.., |_, survey| survey.request == id).next();
@@ -239,11 +259,15 @@ impl Conversation for ClaudeConversation {
         out.say(&Message::ControlRequest { request_id: "interrupt", request: Interrupt {} });
     }
 
-    fn next_turn(&mut self, prompt: String, out: &mut Outbox) {
+    fn further_turn(&mut self, prompt: String, out: &mut Outbox) {
         self.rests = false;
         self.prompt = prompt;
         self.open(out);
     }
+}
+
+fn is_true(raw: Option<&RawValue>) -> bool {
+    raw.is_some_and(|raw| raw.get() == "true")
 }
 
 fn decide(request_id: &str, response: Decision<'_>, out: &mut Outbox) {

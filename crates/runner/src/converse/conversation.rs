@@ -20,8 +20,8 @@ pub(super) trait Conversation {
     /// Asks the program to end its turn. Its questions were settled before.
     fn cancel(&mut self, out: &mut Outbox);
 
-    /// Begins the next turn. Asked only of a conversation that has said [`Outbox::rests`].
-    fn next_turn(&mut self, prompt: String, out: &mut Outbox) {
+    /// Begins a further turn. Asked only of a conversation that has said [`Outbox::rests`].
+    fn further_turn(&mut self, prompt: String, out: &mut Outbox) {
         let _ = prompt;
         out.over = true;
     }

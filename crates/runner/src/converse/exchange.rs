@@ -24,7 +24,7 @@ use super::opening::ConverseLimits;
 use super::own_line::OwnLine;
 use super::program::{Deed, Output, Program};
 use super::questions::{Questions, Settled};
-use super::rest::{NextTurn, Rest, Told};
+use super::rest::{Rest, Told};
 use super::spool::Spool;
 use super::{ANSWER_BYTES, Opening, Protocol};
 use crate::process::RunFolder;
@@ -70,6 +70,8 @@ struct Exchange {
     answer: Vec<u8>,
     questions: Questions,
     rest: Rest,
+    /// There is a further turn, for a program that rests.
+    has_further: bool,
     interrupt: SignalStream,
     terminate: SignalStream,
     /// The program has been told all.
@@ -111,6 +113,7 @@ impl Exchange {
             answer: Vec::new(),
             questions,
             rest,
+            has_further: false,
             interrupt,
             terminate,
             over: false,
@@ -140,21 +143,19 @@ impl Exchange {
                         self.settle(settled, conversation)?;
                     }
                 }
-                Happening::RestOver => self.end_rest(),
+                Happening::RestOver => self.end(),
                 Happening::ForceDue => self.force(),
+            }
+            if self.has_further {
+                self.begin_further(conversation)?;
             }
             if self.over && self.program.has_taken_all() && self.program.can_be_told() {
                 self.close_input()?;
             }
         };
-        // All that it has written itself is in the pipe by now; others may write to it for ever.
-        let mut drained = 0;
-        while drained < PIPE_BYTES {
-            match self.read_output(conversation)? {
-                0 => break,
-                read => drained += read,
-            }
-        }
+        // It is not to rest any more, whatever it has said last.
+        self.close_input()?;
+        self.drain(conversation)?;
         self.spool.finish()?;
         let code = status.code().or_else(|| Some(SIGNALLED + status.signal()?));
         Ok(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(UNKNOWN))
@@ -183,8 +184,7 @@ impl Exchange {
                 Ok(bytes.len())
             }
             Output::Closed => {
-                self.over = true;
-                self.rest.end();
+                self.end();
                 self.force_at = self.after_grace();
                 Ok(0)
             }
@@ -210,7 +210,9 @@ impl Exchange {
             written = end;
             self.apply(out, conversation)?;
         }
-        self.spool.program(&bytes[written..])
+        self.spool.program(&bytes[written..])?;
+        // What it has said together with its result is of the same turn.
+        self.begin_rest_if_due()
     }
 
     fn read_answers(&mut self, conversation: &mut dyn Conversation) -> io::Result<()> {
@@ -228,11 +230,7 @@ impl Exchange {
                         self.settle(settled, conversation)?;
                     }
                 }
-                Ok(Told::Next { .. }) => {
-                    if let Some(next) = self.rest.take_next() {
-                        self.begin_turn(next, conversation)?;
-                    }
-                }
+                Ok(Told::Further { .. }) => self.has_further = true,
                 // Nobody but the server writes here.
                 Err(_) => {}
             }
@@ -246,7 +244,7 @@ impl Exchange {
     fn cancel(&mut self, conversation: &mut dyn Conversation) -> io::Result<()> {
         self.questions.cancel_turn();
         if self.rest.is_resting() {
-            self.end_rest();
+            self.end();
             return Ok(());
         }
         while let Some(settled) = self.questions.take_cancelled() {
@@ -295,42 +293,68 @@ impl Exchange {
         }
         // The program ends by itself then. How long it may live on is not for this process to say: something of it may
         // go on in the background.
-        self.over |= over;
-        if self.over {
-            self.rest.end();
-        } else if rests {
-            self.begin_rest()?;
+        if over {
+            self.end();
+        } else if rests && !self.over {
+            self.rest.is_due();
         }
         Ok(())
     }
 
-    /// The program has done what it was asked. Unless it is being stopped, it waits for the next turn.
-    fn begin_rest(&mut self) -> io::Result<()> {
+    /// There is nothing more to say: with its input closed the program ends. How long one may live on that has been at
+    /// work is not for this process to say, for something of it may go on in the background; of one that has rested
+    /// nobody hears any more.
+    fn end(&mut self) {
+        self.over = true;
+        if self.rest.end() && self.force_at.is_none() {
+            self.force_at = self.after_grace();
+        }
+    }
+
+    /// The program has done what it was asked. Unless it is being stopped, it waits for a further turn.
+    fn begin_rest_if_due(&mut self) -> io::Result<()> {
         let may_rest = !self.questions.is_cancelled() && self.program.can_be_told();
-        if !may_rest || !self.rest.begin(Instant::now()) {
-            self.over = true;
+        match self.rest.begin_if_due(Instant::now(), may_rest) {
+            Some(true) => self.spool.own(&OwnLine::Rests {}),
+            Some(false) => {
+                self.end();
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Begins a further turn. That the program is asked stands in the spool before it is: whoever reads that knows
+    /// whether it was. Between two lines it stands there at once.
+    fn begin_further(&mut self, conversation: &mut dyn Conversation) -> io::Result<()> {
+        // It may have begun something by itself: then it is not asked.
+        self.drain(conversation)?;
+        if !self.spool.is_between_lines() {
             return Ok(());
         }
-        self.spool.own(&OwnLine::Rests {})
+        self.has_further = false;
+        let Some(further) = self.rest.take_further()? else { return Ok(()) };
+        self.spool.own(&OwnLine::Further { turn: further.turn })?;
+        self.questions.begin_turn(further.turn);
+        self.tell(conversation, |conversation, out| conversation.further_turn(further.prompt, out))
     }
 
-    /// Nobody has asked for anything more: with its input closed the program ends.
-    fn end_rest(&mut self) {
-        self.rest.end();
-        self.over = true;
-    }
-
-    /// Begins the next turn. That the program is asked stands in the spool before it is: whoever reads that knows
-    /// whether it was.
-    fn begin_turn(&mut self, next: NextTurn, conversation: &mut dyn Conversation) -> io::Result<()> {
-        self.spool.own(&OwnLine::Next { turn: next.turn })?;
-        self.questions.begin_turn(next.turn);
-        self.tell(conversation, |conversation, out| conversation.next_turn(next.prompt, out))
+    /// Takes what the program has written by now: others may write to its pipe for ever.
+    fn drain(&mut self, conversation: &mut dyn Conversation) -> io::Result<()> {
+        let mut drained = 0;
+        while drained < PIPE_BYTES {
+            match self.read_output(conversation)? {
+                0 => break,
+                read => drained += read,
+            }
+        }
+        Ok(())
     }
 
     /// Nothing more can be said to the program, so it cannot be answered either.
     fn close_input(&mut self) -> io::Result<()> {
         self.program.close_input();
+        self.end();
         for line in self.questions.close() {
             self.spool.own(&line)?;
         }

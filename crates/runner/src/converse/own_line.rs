@@ -8,12 +8,12 @@ use serde_json::value::RawValue;
 /// How each of these lines begins, and no line of a program.
 pub(super) const PREFIX: &[u8] = b"{\"tokenrail\":\"";
 
-/// The line of a program that waits for the next turn: what follows in the spool is of that one.
+/// The line of a program that waits for a further turn: its turn says nothing more.
 pub(crate) const RESTS: &[u8] = b"{\"tokenrail\":\"rests\"}";
 
-/// The line with which the program is asked for that turn.
-pub(crate) fn next_line(turn: u64) -> Vec<u8> {
-    format!("{{\"tokenrail\":\"next\",\"turn\":{turn}}}").into_bytes()
+/// The line with which a further turn begins: the program is asked for it.
+pub(crate) fn further_line(turn: u64) -> Vec<u8> {
+    format!("{{\"tokenrail\":\"further\",\"turn\":{turn}}}").into_bytes()
 }
 
 /// A line of the conversation's own.
@@ -39,10 +39,10 @@ pub(super) enum OwnLine {
         option_id: Option<String>,
         by: ResolvedBy,
     },
-    /// The turn has ended, and the program waits for the next one: [`RESTS`].
+    /// The turn has ended, and the program waits for a further one: [`RESTS`].
     Rests {},
-    /// The program is asked for the next turn: [`next_line`].
-    Next { turn: u64 },
+    /// The program is asked for a further turn: [`further_line`].
+    Further { turn: u64 },
     /// The turn cannot go on.
     Error { class: &'static str, code: &'static str, text: String },
 }
@@ -92,6 +92,6 @@ mod tests {
     #[test]
     fn what_the_reader_of_a_spool_looks_for_is_what_is_written() {
         assert_eq!(serde_json::to_vec(&OwnLine::Rests {}).unwrap(), RESTS);
-        assert_eq!(serde_json::to_vec(&OwnLine::Next { turn: 4 }).unwrap(), next_line(4));
+        assert_eq!(serde_json::to_vec(&OwnLine::Further { turn: 4 }).unwrap(), further_line(4));
     }
 }

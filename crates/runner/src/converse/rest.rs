@@ -1,5 +1,6 @@
 //! Between two turns: the program waits for a while for what it is asked next.
 
+use std::io;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -8,22 +9,24 @@ use tokio::time::Instant;
 use super::Answer;
 use crate::process::RunFolder;
 
-/// The next turn of a run, as it stands in the run folder.
+/// A further turn of a run, as it stands in the run folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct NextTurn {
+pub(crate) struct FurtherTurn {
     pub(crate) turn: u64,
     pub(crate) prompt: String,
-    /// Where in the spool its output begins: how many bytes are of earlier turns.
-    pub(crate) begins: u64,
+    /// Behind how many bytes of the spool its output begins; with the line that says that the program was asked.
+    pub(crate) behind: u64,
+    /// How many bytes of standard error are of earlier turns.
+    pub(crate) stderr_begins: u64,
 }
 
 /// What comes through the FIFO of the run folder: one line of JSON each.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Told {
-    /// There is a next turn. What is asked stands in a file, for it may be long.
-    Next {
-        next: u64,
+    /// There is a further turn. What is asked stands in a file, for it may be long.
+    Further {
+        further: u64,
     },
     Answer(Answer),
 }
@@ -36,43 +39,72 @@ pub(super) struct Rest {
     turn: u64,
     /// None where it does not rest at all: with its turn the program ends.
     most: Option<Duration>,
-    until: Option<Instant>,
+    state: State,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    AtWork,
+    /// Its turn has ended, and it may have more to say.
+    Done,
+    Resting {
+        until: Instant,
+    },
 }
 
 impl Rest {
     pub(super) fn new(folder: RunFolder, turn: u64, most_ms: u64) -> Self {
         let most = (0 < most_ms).then_some(Duration::from_millis(most_ms));
-        Self { folder, turn, most, until: None }
+        Self { folder, turn, most, state: State::AtWork }
     }
 
-    /// Begins to rest; false where the program is not to.
-    pub(super) fn begin(&mut self, now: Instant) -> bool {
-        self.until = self.most.and_then(|most| now.checked_add(most));
-        self.is_resting()
+    /// Its turn has ended. It is to rest when all that it has said by now is read.
+    pub(super) fn is_due(&mut self) {
+        self.state = State::Done;
     }
 
-    pub(super) fn end(&mut self) {
-        self.until = None;
+    /// Begins to rest where that is due; false where the program is to end instead.
+    pub(super) fn begin_if_due(&mut self, now: Instant, may_rest: bool) -> Option<bool> {
+        if self.state != State::Done {
+            return None;
+        }
+        let until = self.most.filter(|_| may_rest).and_then(|most| now.checked_add(most));
+        self.state = until.map_or(State::AtWork, |until| State::Resting { until });
+        Some(until.is_some())
+    }
+
+    /// It does not rest any more, and will not; says whether it did.
+    pub(super) fn end(&mut self) -> bool {
+        let rested = self.is_resting();
+        self.state = State::AtWork;
+        rested
     }
 
     pub(super) fn is_resting(&self) -> bool {
-        self.until.is_some()
+        self.until().is_some()
     }
 
     pub(super) fn until(&self) -> Option<Instant> {
-        self.until
+        match self.state {
+            State::Resting { until } => Some(until),
+            State::AtWork | State::Done => None,
+        }
     }
 
-    /// The next turn, which begins with that; none where the program does not rest any more, or has taken it already.
-    pub(super) fn take_next(&mut self) -> Option<NextTurn> {
-        self.until?;
-        // What cannot be read was not written to the end: whoever writes it says so again.
-        let next: NextTurn = self.folder.read(RunFolder::NEXT).ok().flatten()?;
-        if next.turn <= self.turn {
-            return None;
+    /// The further turn, which begins with that; none where the program does not rest, or has taken it already.
+    ///
+    /// # Errors
+    /// Where what is asked cannot be read.
+    pub(super) fn take_further(&mut self) -> io::Result<Option<FurtherTurn>> {
+        if !self.is_resting() {
+            return Ok(None);
         }
-        (self.turn, self.until) = (next.turn, None);
-        Some(next)
+        let further: Option<FurtherTurn> = self.folder.read(RunFolder::FURTHER)?;
+        let further = further.filter(|further| self.turn < further.turn);
+        if let Some(further) = &further {
+            (self.turn, self.state) = (further.turn, State::AtWork);
+        }
+        Ok(further)
     }
 }
 
@@ -87,37 +119,50 @@ mod tests {
     }
 
     fn write(rest: &Rest, turn: u64) {
-        let next = NextTurn { turn, prompt: "And now?".to_owned(), begins: 7 };
-        rest.folder.write(RunFolder::NEXT, &next).unwrap();
+        let further = FurtherTurn { turn, prompt: "And now?".to_owned(), behind: 7, stderr_begins: 0 };
+        rest.folder.write(RunFolder::FURTHER, &further).unwrap();
+    }
+
+    fn taken(rest: &mut Rest) -> Option<u64> {
+        rest.take_further().unwrap().map(|further| further.turn)
+    }
+
+    fn begin(rest: &mut Rest) -> Option<bool> {
+        rest.is_due();
+        rest.begin_if_due(Instant::now(), true)
     }
 
     #[test]
     fn a_turn_is_taken_once_and_only_by_a_program_that_rests() {
         let (_folder, mut rest) = rest(1000);
         write(&rest, 4);
-        assert_eq!(rest.take_next(), None, "its turn has not ended");
-        assert!(rest.begin(Instant::now()));
-        assert_eq!(rest.take_next().unwrap().turn, 4);
+        assert_eq!(taken(&mut rest), None, "its turn has not ended");
+        assert_eq!(begin(&mut rest), Some(true));
+        assert_eq!(taken(&mut rest), Some(4));
         assert!(!rest.is_resting());
-        assert!(rest.begin(Instant::now()));
-        assert_eq!(rest.take_next(), None, "it was asked that already");
+        assert_eq!(rest.begin_if_due(Instant::now(), true), None, "it is at work");
+        assert_eq!(begin(&mut rest), Some(true));
+        assert_eq!(taken(&mut rest), None, "it was asked that already");
         write(&rest, 5);
-        rest.end();
-        assert_eq!(rest.take_next(), None, "it rests no more");
+        assert!(rest.end() && !rest.end());
+        assert_eq!(taken(&mut rest), None, "it rests no more");
     }
 
     #[test]
     fn a_program_that_is_not_to_rest_does_not() {
-        let (_folder, mut rest) = rest(0);
-        assert!(!rest.begin(Instant::now()));
+        let (_folder, mut never) = rest(0);
+        assert_eq!(begin(&mut never), Some(false));
+        let (_folder, mut rest) = rest(1000);
+        rest.is_due();
+        assert_eq!(rest.begin_if_due(Instant::now(), false), Some(false));
         assert_eq!(rest.until(), None);
     }
 
     #[test]
-    fn an_answer_is_told_from_a_next_turn() {
+    fn an_answer_is_told_from_a_further_turn() {
         let answer: Told = serde_json::from_str(r#"{"request":"3-1","option":null}"#).unwrap();
         assert!(matches!(answer, Told::Answer(_)));
-        let next: Told = serde_json::from_str(r#"{"next":4}"#).unwrap();
-        assert!(matches!(next, Told::Next { next: 4 }));
+        let further: Told = serde_json::from_str(r#"{"further":4}"#).unwrap();
+        assert!(matches!(further, Told::Further { further: 4 }));
     }
 }

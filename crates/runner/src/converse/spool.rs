@@ -36,10 +36,15 @@ impl<W: Write> Spool<W> {
     pub(super) fn own(&mut self, line: &OwnLine) -> io::Result<()> {
         serde_json::to_writer(&mut self.waiting, line)?;
         self.waiting.push(b'\n');
-        if !self.in_line && self.held.is_empty() {
+        if self.is_between_lines() {
             self.write_waiting()?;
         }
         self.file.flush()
+    }
+
+    /// Whether a line of the conversation's own would be written at once.
+    pub(super) fn is_between_lines(&self) -> bool {
+        !self.in_line && self.held.is_empty()
     }
 
     /// The program prints nothing more.

@@ -19,7 +19,7 @@ pub(super) fn run_end(exit: ExitRecord, stderr: String) -> RunEnd {
         (None, Some(over)) => Some(over_a_limit(over, left)),
         (None, None) => left_over(left),
     };
-    RunEnd { status, stderr, reaped, error, disk_full }
+    RunEnd { status, stderr, reaped, error, disk_full, rests: false }
 }
 
 fn not_started(failure: &ExecFailure) -> AgentError {

@@ -5,8 +5,8 @@
 //! | `order.json` | runner | what to run; removed by the exec stage, for the environment may hold secrets |
 //! | `stdin` | runner | the prompt; where the program is spoken with, the opening of the conversation |
 //! | `control` | runner | a FIFO: `cancel <grace_ms> <kill_ms>` |
-//! | `answers` | runner | a FIFO, where the program is spoken with: a line of JSON for each answer to a question of it, and where there is a next turn |
-//! | `next.json` | runner | the turn that follows in the same run, and its prompt |
+//! | `answers` | runner | a FIFO, where the program is spoken with: a line of JSON for each answer to a question of it, and for a further turn |
+//! | `further.json` | runner | the turn that follows in the same process, and its prompt |
 //! | `supervisor.json` | supervisor | who it is |
 //! | `stdout` | agent | the spool: all that it prints |
 //! | `stderr` | supervisor | beginning and end of what the agent prints on standard error |
@@ -129,7 +129,7 @@ impl RunFolder {
     pub(crate) const EXEC: &str = "exec.json";
     pub(crate) const EXIT: &str = "exit.json";
     /// The newest of the turns that followed the one that began the run.
-    pub(crate) const NEXT: &str = "next.json";
+    pub(crate) const FURTHER: &str = "further.json";
     /// Ends the name of a folder in which only the spool of a run is left.
     pub(crate) const KEPT: &str = ".kept";
 
@@ -208,10 +208,20 @@ impl RunFolder {
         private_file(&self.path.join("stderr"))
     }
 
-    /// What is kept of the agent's standard error.
-    pub(crate) fn stderr(&self) -> io::Result<String> {
+    /// How many bytes of standard error are kept by now.
+    pub(crate) fn stderr_bytes(&self) -> io::Result<u64> {
+        match fs::metadata(self.path.join("stderr")) {
+            Ok(kept) => Ok(kept.len()),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(0),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What is kept of the agent's standard error, behind so many bytes.
+    pub(crate) fn stderr(&self, behind: u64) -> io::Result<String> {
+        let behind = usize::try_from(behind).unwrap_or(usize::MAX);
         match fs::read(self.path.join("stderr")) {
-            Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+            Ok(bytes) => Ok(String::from_utf8_lossy(bytes.get(behind..).unwrap_or_default()).into_owned()),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(String::new()),
             Err(error) => Err(error),
         }

@@ -7,10 +7,10 @@ use std::path::Path;
 
 use tokenrail_domain::{AgentId, TurnNumber};
 
-use super::next_turn::run_of;
+use super::further_turn::run_of;
 use super::proc::kill_marked;
 use super::{RunFolder, SupervisorRecord};
-use crate::converse::NextTurn;
+use crate::converse::FurtherTurn;
 
 /// What the name of a folder among the run folders says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,11 +40,11 @@ pub(super) fn sweep(
         if run.kept || keep.contains(&(run.agent, run.turn)) {
             return Ok(false);
         }
-        let next: Option<NextTurn> = folder.read(RunFolder::NEXT)?;
-        let goes_on = |next: NextTurn| {
-            keep.iter().any(|(agent, turn)| *agent == run.agent && u64::from(turn.0) == next.turn)
+        let further: Option<FurtherTurn> = folder.read(RunFolder::FURTHER)?;
+        let goes_on = |further: FurtherTurn| {
+            keep.iter().any(|(agent, turn)| *agent == run.agent && u64::from(turn.0) == further.turn)
         };
-        Ok(!next.is_some_and(goes_on))
+        Ok(!further.is_some_and(goes_on))
     })
 }
 

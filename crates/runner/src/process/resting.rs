@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokenrail_domain::{AgentId, JsonText};
 use tokenrail_ports::{IAgentRun, RunOutput, TurnOrder};
 use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::run::ProcessRun;
@@ -19,6 +21,8 @@ use super::run::ProcessRun;
 #[derive(Clone)]
 pub(super) struct Resting {
     most: usize,
+    /// How long one may wait before it is ended from here: it should have ended by itself.
+    patience: Duration,
     tasks: TaskTracker,
     agents: Arc<Mutex<Agents>>,
 }
@@ -30,13 +34,15 @@ struct Agents {
     came: u64,
 }
 
+/// It stays here until its process has been taken or has ended: two processes in one session would not know of each
+/// other.
 struct Entry {
     kind: Kind,
     /// How many had come before.
     came: u64,
-    /// Takes the run back. When it is dropped, the process is ended.
-    claim: oneshot::Sender<oneshot::Sender<ProcessRun>>,
-    waiting: JoinHandle<()>,
+    /// Takes the run back. Where there is none, or when it is dropped, the process is ended.
+    claim: Option<oneshot::Sender<oneshot::Sender<ProcessRun>>>,
+    gone: CancellationToken,
 }
 
 /// What a process was started with: a turn that wants something else needs another process.
@@ -55,37 +61,37 @@ impl From<&TurnOrder> for Kind {
 }
 
 impl Resting {
-    pub(super) fn new(most: usize) -> Self {
-        Self { most, tasks: TaskTracker::new(), agents: Arc::default() }
+    pub(super) fn new(most: usize, patience: Duration) -> Self {
+        Self { most, patience, tasks: TaskTracker::new(), agents: Arc::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Agents> {
         self.agents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps a run that rests until it is taken, or ends by itself. Where there are too many, the one that has waited
-    /// longest is ended.
-    pub(super) fn keep(&self, agent: AgentId, kind: Kind, run: ProcessRun) {
+    /// Keeps a run that rests until it is taken, or ends by itself; one that is not worth it is ended. Where there are
+    /// too many, the one that has waited longest is.
+    pub(super) fn keep(&self, agent: AgentId, kind: Kind, run: ProcessRun, is_worth_it: bool) {
         let (claim, claimed) = oneshot::channel();
+        let gone = CancellationToken::new();
         let mut agents = self.lock();
         agents.came += 1;
         let came = agents.came;
-        let resting = self.clone();
-        let waiting = self.tasks.spawn(async move {
-            Rester(Some(run)).wait(claimed).await;
+        let (resting, is_gone) = (self.clone(), gone.clone().drop_guard());
+        self.tasks.spawn(async move {
+            Rester(Some(run)).wait(claimed, resting.patience).await;
             resting.forget(agent, came);
+            drop(is_gone);
         });
-        // What is dropped here is ended.
-        agents.entries.insert(agent, Entry { kind, came, claim, waiting });
-        if self.most < agents.entries.len() {
-            let oldest = agents.entries.iter().min_by_key(|(_, entry)| entry.came).map(|(agent, _)| *agent);
-            oldest.and_then(|oldest| agents.entries.remove(&oldest));
+        let claim = Some(claim).filter(|_| is_worth_it);
+        agents.entries.insert(agent, Entry { kind, came, claim, gone });
+        let waiting = agents.entries.values_mut().filter(|entry| entry.claim.is_some());
+        if self.most < waiting.count() {
+            let waiting = agents.entries.values_mut().filter(|entry| entry.claim.is_some());
+            if let Some(oldest) = waiting.min_by_key(|entry| entry.came) {
+                oldest.claim = None;
+            }
         }
-    }
-
-    /// Ends a run that is not worth being kept.
-    pub(super) fn end(&self, run: ProcessRun) {
-        self.tasks.spawn(Rester(Some(run)).end());
     }
 
     fn forget(&self, agent: AgentId, came: u64) {
@@ -95,37 +101,49 @@ impl Resting {
         }
     }
 
-    fn remove(&self, agent: AgentId) -> Option<Entry> {
-        self.lock().entries.remove(&agent)
-    }
-
-    /// The run that waits for such a turn of its agent. One that waits for another kind is ended before this returns:
-    /// two processes in one session would not know of each other.
+    /// The run that waits for such a turn of its agent. One that waits for another kind, or is ending, has ended when
+    /// this returns.
     pub(super) async fn take(&self, order: &TurnOrder) -> Option<ProcessRun> {
-        let entry = self.remove(order.agent)?;
-        if entry.kind != Kind::from(order) {
-            entry.end().await;
-            return None;
+        let (claim, gone) = {
+            let mut agents = self.lock();
+            let entry = agents.entries.get_mut(&order.agent)?;
+            let fits = entry.kind == Kind::from(order);
+            (entry.claim.take().filter(|_| fits), entry.gone.clone())
+        };
+        if let Some(claim) = claim {
+            let (give, given) = oneshot::channel();
+            if claim.send(give).is_ok()
+                && let Ok(run) = given.await
+            {
+                return Some(run);
+            }
         }
-        let (give, given) = oneshot::channel();
         // It may have ended just now.
-        entry.claim.send(give).ok()?;
-        given.await.ok()
+        gone.cancelled().await;
+        None
     }
 
     /// Ends the process that rests for an agent, where there is one.
     pub(super) async fn dismiss(&self, agent: AgentId) {
-        if let Some(entry) = self.remove(agent) {
-            entry.end().await;
+        let gone = self.lock().entries.get_mut(&agent).map(Entry::end);
+        if let Some(gone) = gone {
+            gone.cancelled().await;
+        }
+    }
+
+    pub(super) async fn dismiss_all(&self) {
+        let all: Vec<_> = self.lock().entries.values_mut().map(Entry::end).collect();
+        for gone in all {
+            gone.cancelled().await;
         }
     }
 }
 
 impl Entry {
-    async fn end(self) {
-        drop(self.claim);
-        // What has gone wrong there has been told there.
-        let _ = self.waiting.await;
+    /// Has the process end; when that is so is told by the token.
+    fn end(&mut self) -> CancellationToken {
+        self.claim = None;
+        self.gone.clone()
     }
 }
 
@@ -133,14 +151,16 @@ impl Entry {
 struct Rester(Option<ProcessRun>);
 
 impl Rester {
-    async fn wait(mut self, mut claimed: oneshot::Receiver<oneshot::Sender<ProcessRun>>) {
+    async fn wait(mut self, mut claimed: oneshot::Receiver<oneshot::Sender<ProcessRun>>, patience: Duration) {
         let Some(run) = &mut self.0 else { return };
+        let until = sleep(patience);
+        tokio::pin!(until);
         let claimed = loop {
             tokio::select! {
                 biased;
                 claimed = &mut claimed => break claimed.ok(),
+                () = &mut until => break None,
                 output = run.next() => if let Ok(RunOutput::Ended(_)) | Err(_) = output {
-                    // It has waited long enough.
                     break None;
                 },
             }
@@ -149,10 +169,6 @@ impl Rester {
             (Some(run), Some(give)) => give.send(run).err(),
             (run, _) => run,
         };
-        self.end().await;
-    }
-
-    async fn end(mut self) {
         if let Some(run) = &mut self.0 {
             run.end().await;
         }

@@ -17,7 +17,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep_until};
 
 use super::end::{left_over, run_end};
-use super::next_turn::is_rest;
+use super::further_turn::is_rest;
 use super::proc::kill_marked;
 use super::resting::{Kind, Resting};
 use super::watch::{FolderWatch, FolderWatcher};
@@ -35,6 +35,8 @@ pub(super) struct ProcessRun {
     spool: Arc<File>,
     /// How many bytes of the spool are of earlier turns. All other offsets are counted from there.
     begins: u64,
+    /// How many bytes of standard error are.
+    stderr_begins: u64,
     /// How many bytes of the spool the framer was fed.
     offset: u64,
     framer: LineFramer,
@@ -50,14 +52,16 @@ pub(super) struct ProcessRun {
     force_at: Option<Instant>,
     /// A line was too long to be given.
     keep_spool: bool,
-    /// Where the process can wait for the next turn.
+    /// Where the process waits for a further turn; none where it does not.
     home: Option<Home>,
     /// How many bytes its output has, where the turn has ended and the process waits.
     rests_at: Option<u64>,
 }
 
-/// Where a process can wait for the next turn of its agent.
+/// Where a process waits for the next turn of its agent.
 pub(super) struct Home {
+    /// False where it has been started in other ways than it would be now: then it ends with its turn.
+    pub(super) keeps: bool,
     pub(super) resting: Resting,
     pub(super) watcher: FolderWatcher,
     pub(super) agent: AgentId,
@@ -106,6 +110,7 @@ impl ProcessRun {
             folder,
             limits,
             begins: 0,
+            stderr_begins: 0,
             offset: 0,
             framer: LineFramer::new(limits.framer()),
             watch,
@@ -122,10 +127,10 @@ impl ProcessRun {
     }
 
     /// Reads the output from there on, as that of a turn which has read nothing yet.
-    pub(super) fn beginning_at(self, begins: u64) -> Self {
+    pub(super) fn beginning_at(self, begins: u64, stderr_begins: u64) -> Self {
         let framer = LineFramer::new(self.limits.framer());
         let (offset, next_look, rests_at) = (0, NextLook::Now, None);
-        Self { begins, offset, framer, next_look, rests_at, ..self }
+        Self { begins, stderr_begins, offset, framer, next_look, rests_at, ..self }
     }
 
     pub(super) fn with_home(self, home: Option<Home>) -> Self {
@@ -229,17 +234,18 @@ impl ProcessRun {
     }
 
     async fn ended(&self, exit: ExitRecord) -> io::Result<RunEnd> {
-        let folder = self.folder.clone();
-        let stderr = blocking(move || folder.stderr()).await?;
+        let (folder, behind) = (self.folder.clone(), self.stderr_begins);
+        let stderr = blocking(move || folder.stderr(behind)).await?;
         Ok(run_end(exit, stderr))
     }
 
     /// The end of a run whose supervisor has died. The agent has died with it, but not what the agent had started.
     async fn lost(&self) -> io::Result<RunEnd> {
-        let (folder, kill_grace_ms) = (self.folder.clone(), self.limits.kill_grace_ms);
-        let kill = move || Ok((folder.stderr()?, kill_marked(&folder.marker(), kill_grace_ms)?));
+        let (folder, behind, kill_grace_ms) =
+            (self.folder.clone(), self.stderr_begins, self.limits.kill_grace_ms);
+        let kill = move || Ok((folder.stderr(behind)?, kill_marked(&folder.marker(), kill_grace_ms)?));
         let (stderr, (reaped, left)) = blocking(kill).await?;
-        Ok(RunEnd { status: ExitStatus::Lost, stderr, reaped, error: left_over(left), disk_full: None })
+        Ok(RunEnd { status: ExitStatus::Lost, stderr, reaped, error: left_over(left), ..RunEnd::default() })
     }
 
     /// How long a supervisor may take to stop its agent and to write down how it ended. An agent may have stopped its
@@ -273,7 +279,7 @@ impl IAgentRun for ProcessRun {
                 return Ok(RunOutput::Lines(lines));
             }
             if self.rests_at().is_some() {
-                return Ok(RunOutput::Ended(RunEnd::default()));
+                return Ok(RunOutput::Ended(RunEnd { rests: true, ..RunEnd::default() }));
             }
             let alive = matches!(self.supervisor, Supervisor::Alive(..));
             let told = std::mem::replace(&mut self.next_look, NextLook::Now) == NextLook::WhenTold;

@@ -18,7 +18,7 @@ use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
 use super::folder::MARKER;
-use super::next_turn::run_of;
+use super::further_turn::run_of;
 use super::resting::Resting;
 use super::run::{Home, ProcessRun, blocking};
 use super::watch::{FolderWatch, FolderWatcher};
@@ -26,7 +26,10 @@ use super::{
     ExecOrder, ExitRecord, ProcessConfig, ProcessLimits, RunFolder, SupervisorRecord, leftovers, proc,
     program,
 };
-use crate::converse::{ConverseLimits, NextTurn, Opening};
+use crate::converse::{ConverseLimits, FurtherTurn, Opening};
+
+/// A timer can count so far.
+const LONGEST_REST: Duration = Duration::from_hours(10 * 365 * 24);
 
 /// A program that has not told its version is asked again after this.
 const ASK_AGAIN: Duration = Duration::from_mins(10);
@@ -51,7 +54,7 @@ impl ProcessRunner {
     pub fn new(config: ProcessConfig) -> Result<Self, RunnerError> {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&config.runs)?;
         Ok(Self {
-            resting: Resting::new(config.limits.resting_agents),
+            resting: Resting::new(config.limits.resting_agents, rest_patience(&config)),
             config: Arc::new(config),
             watcher: FolderWatcher::new().map_err(io::Error::other)?,
             supervisors: TaskTracker::new(),
@@ -125,62 +128,44 @@ impl ProcessRunner {
 
     fn open(
         &self,
-        order: &TurnOrder,
         folder: RunFolder,
         watch: FolderWatch,
         supervisor: Option<SupervisorRecord>,
     ) -> Result<ProcessRun, RunnerError> {
-        let run = ProcessRun::open(folder, self.config.limits, watch, supervisor)?;
-        Ok(run.with_home(self.home(order)))
+        Ok(ProcessRun::open(folder, self.config.limits, watch, supervisor)?)
     }
 
-    /// Where the process of such a turn waits for the next one; none where it does not.
+    /// Where the process of such a turn waits for a further one; none where it does not.
     fn home(&self, order: &TurnOrder) -> Option<Home> {
         if rest_ms(&self.config) == 0 {
             return None;
         }
         let (resting, watcher) = (self.resting.clone(), self.watcher.clone());
-        Some(Home { resting, watcher, agent: order.agent, kind: order.into() })
+        Some(Home { keeps: true, resting, watcher, agent: order.agent, kind: order.into() })
     }
 
-    /// Asks a process that rests for this turn; none where it has ended meanwhile.
-    async fn go_on(&self, mut run: ProcessRun, order: &TurnOrder) -> Result<Option<ProcessRun>, RunnerError> {
-        let (turn, begins) = (order.turn.0.into(), run.begins());
-        let next = NextTurn { turn, prompt: order.prompt.clone(), begins };
-        let patience = Duration::from_millis(self.config.limits.spawn_timeout_ms);
-        match run.ask_next(next, patience).await {
-            Ok(true) => Ok(Some(run.beginning_at(begins).with_home(self.home(order)))),
-            Ok(false) => {
-                run.end().await;
-                Ok(None)
-            }
-            Err(error) => {
-                // It may take the turn yet, and must not.
-                run.end().await;
-                Err(error)
-            }
-        }
+    /// That of a process which an earlier server has started, perhaps with another configuration. It may rest however
+    /// that is now.
+    fn home_of_adopted(&self, order: &TurnOrder) -> Home {
+        let (resting, watcher) = (self.resting.clone(), self.watcher.clone());
+        Home { keeps: false, resting, watcher, agent: order.agent, kind: order.into() }
     }
 
     /// Takes over a turn that went on in the process of an earlier one.
-    async fn adopt_next(
+    async fn adopt_further(
         &self,
         order: &TurnOrder,
         folder: RunFolder,
-        next: NextTurn,
+        further: FurtherTurn,
     ) -> Result<Adoption, RunnerError> {
         let (found, watcher) = (folder.clone(), self.watcher.clone());
         let watch = blocking(move || watcher.watch(found.path()).map_err(io::Error::other)).await?;
         let supervisor = self.known_supervisor(&folder, &watch).await?;
-        let begins = next.begins;
-        let mut run = self.open(order, folder, watch, supervisor)?.beginning_at(begins).with_home(None);
-        // The earlier server may have died before it had asked. Who was asked already does not hear it again.
-        let patience = Duration::from_millis(self.config.limits.spawn_timeout_ms);
-        if run.ask_next(next, patience).await? {
-            return Ok(Adoption::Run(Box::new(run.beginning_at(begins).with_home(self.home(order)))));
-        }
-        run.end().await;
-        Ok(Adoption::Gone)
+        let run = self.open(folder, watch, supervisor)?.beginning_at(further.behind, 0);
+        Ok(match run.when_asked(&further).await? {
+            Some(run) => Adoption::Run(Box::new(run.with_home(Some(self.home_of_adopted(order))))),
+            None => Adoption::Gone,
+        })
     }
 }
 
@@ -188,13 +173,16 @@ impl ProcessRunner {
 impl IAgentRunner for ProcessRunner {
     async fn start(&self, order: &TurnOrder) -> Result<Box<dyn IAgentRun>, RunnerError> {
         if let Some(run) = self.resting.take(order).await
-            && let Some(run) = self.go_on(run, order).await?
+            && let Some(run) = run.ask(order.turn, order.prompt.clone()).await?
         {
-            return Ok(Box::new(run));
+            return Ok(Box::new(run.with_home(self.home(order))));
         }
         let (folder, watch) = self.prepare(order).await?;
         match self.launch(&folder, &watch).await {
-            Ok(supervisor) => Ok(Box::new(self.open(order, folder, watch, supervisor)?)),
+            Ok(supervisor) => {
+                let run = self.open(folder, watch, supervisor)?;
+                Ok(Box::new(run.with_home(self.home(order))))
+            }
             Err(error) => {
                 // Without its folder, a supervisor that is only slow ends by itself.
                 blocking(move || folder.remove()).await?;
@@ -215,12 +203,15 @@ impl IAgentRunner for ProcessRunner {
         let Some(watch) = watch.await? else {
             let (config, agent, turn) = (Arc::clone(&self.config), order.agent, order.turn);
             return match blocking(move || run_of(&config.runs, agent, turn)).await? {
-                Some((folder, next)) => self.adopt_next(order, folder, next).await,
+                Some((folder, further)) => self.adopt_further(order, folder, further).await,
                 None => Ok(Adoption::Gone),
             };
         };
         let supervisor = self.known_supervisor(&folder, &watch).await?;
-        Ok(Adoption::Run(Box::new(self.open(order, folder, watch, supervisor)?)))
+        // An order without anybody who speaks with the program has no rest in it.
+        let is_spoken_with = self.config.converse.is_some();
+        let home = is_spoken_with.then(|| self.home_of_adopted(order));
+        Ok(Adoption::Run(Box::new(self.open(folder, watch, supervisor)?.with_home(home))))
     }
 
     async fn probe(&self) -> Probe {
@@ -250,6 +241,10 @@ impl IAgentRunner for ProcessRunner {
 
     async fn dismiss(&self, agent: AgentId) {
         self.resting.dismiss(agent).await;
+    }
+
+    async fn dismiss_all(&self) {
+        self.resting.dismiss_all().await;
     }
 
     async fn forget(&self, agent: AgentId) -> Result<(), RunnerError> {
@@ -334,6 +329,14 @@ fn exec_order(config: &ProcessConfig, order: &TurnOrder) -> Result<ExecOrder, Ru
 fn rest_ms(config: &ProcessConfig) -> u64 {
     let rest_ms = config.converse.map_or(0, |converse| converse.rest_ms);
     if config.limits.resting_agents == 0 { 0 } else { rest_ms }
+}
+
+/// How long a process may wait at the longest, with all that it has to end by itself.
+fn rest_patience(config: &ProcessConfig) -> Duration {
+    let ProcessLimits { exit_grace_ms, .. } = config.limits;
+    // It is asked, then told, then killed.
+    let graces = exit_grace_ms.saturating_mul(3);
+    Duration::from_millis(rest_ms(config).saturating_add(graces)).min(LONGEST_REST)
 }
 
 /// What the program, or whoever speaks with it, finds on standard input.

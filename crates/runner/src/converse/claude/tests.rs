@@ -58,7 +58,7 @@ fn a_program_that_has_done_what_it_was_asked_rests_and_takes_more() {
     let (mut conversation, out) = heard(&[SUCCESS]);
     assert!(out.rests && !out.over);
     let mut out = Outbox::default();
-    conversation.next_turn("And now?".to_owned(), &mut out);
+    conversation.further_turn("And now?".to_owned(), &mut out);
     conversation.line(br#"{"type":"system","subtype":"init"}"#, &mut out);
     assert!(said(&out)[0].contains(r#""content":"And now?""#));
     assert!(!out.over && !out.rests);
@@ -70,17 +70,23 @@ fn a_program_that_has_done_what_it_was_asked_rests_and_takes_more() {
 fn a_program_that_has_failed_or_goes_on_by_itself_does_not_rest() {
     let task = r#"{"type":"system","subtype":"background_tasks_changed","tasks":[{"task_id":"b"}]}"#;
     let none = r#"{"type":"system","subtype":"background_tasks_changed","tasks":[]}"#;
-    let started = r#"{"type":"system","subtype":"task_started","task_id":"b"}"#;
+    let started = r#"{"type":"system","subtype":"task_started","task_id":"b","is_backgrounded":true}"#;
+    let put_there =
+        r#"{"type":"system","subtype":"task_updated","task_id":"b","patch":{"is_backgrounded":true}}"#;
     for lines in [
         &[r#"{"type":"result","subtype":"success","is_error":true}"#][..],
         &[r#"{"type":"result","subtype":"error_during_execution","is_error":false}"#],
         &[task, SUCCESS],
         &[started, SUCCESS],
+        &[put_there, SUCCESS],
+        // It has ended, and the program will speak of that.
+        &[task, none, SUCCESS],
     ] {
         let (_, out) = heard(lines);
         assert!(out.over && !out.rests, "{lines:?}");
     }
-    assert!(heard(&[task, started, none, SUCCESS]).1.rests, "it has ended");
+    let slow = r#"{"type":"system","subtype":"task_started","task_id":"b","is_backgrounded":false}"#;
+    assert!(heard(&[slow, SUCCESS]).1.rests, "that is a tool which takes its time");
 }
 
 #[test]
@@ -89,6 +95,7 @@ fn a_program_that_speaks_while_it_rests_is_asked_nothing_more() {
         r#"{"type":"system","subtype":"init"}"#,
         r#"{"type":"stream_event","event":{"type":"message_start"}}"#,
         r#"{"type":"assistant","message":{}}"#,
+        SUCCESS,
     ] {
         assert!(heard(&[SUCCESS, line]).1.over, "{line}");
     }

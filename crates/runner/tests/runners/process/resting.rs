@@ -19,7 +19,7 @@ echo '{"type":"result","subtype":"success","is_error":false}'
 done"#;
 
 const FIRST: [&str; 3] = ["done", RESULT, r#"{"tokenrail":"rests"}"#];
-const SECOND: [&str; 4] = [r#"{"tokenrail":"next","turn":2}"#, "done", RESULT, r#"{"tokenrail":"rests"}"#];
+const SECOND: [&str; 4] = [r#"{"tokenrail":"further","turn":2}"#, "done", RESULT, r#"{"tokenrail":"rests"}"#];
 const RESULT: &str = r#"{"type":"result","subtype":"success","is_error":false}"#;
 
 fn bench() -> Bench {
@@ -57,7 +57,7 @@ fn prompts(bench: &Bench) -> Vec<String> {
 
 async fn said(run: &mut Box<dyn IAgentRun>) -> Vec<String> {
     let (lines, end) = rest(run).await;
-    assert_eq!(end.status, ExitStatus::None, "no process has ended");
+    assert!(end.rests, "{end:?}");
     texts(&lines)
 }
 
@@ -69,10 +69,15 @@ async fn rests_alone(bench: &Bench) -> PathBuf {
 }
 
 /// What a server does first when it begins another turn in the process.
-fn write_next(folder: &Path) {
-    let begins = fs::metadata(folder.join("stdout")).unwrap().len();
-    let next = format!(r#"{{"turn":2,"prompt":"and now?","begins":{begins}}}"#);
-    fs::write(folder.join("next.json"), next).unwrap();
+fn write_further(folder: &Path) {
+    let behind = fs::metadata(folder.join("stdout")).unwrap().len();
+    let further = format!(r#"{{"turn":2,"prompt":"and now?","behind":{behind},"stderr_begins":0}}"#);
+    fs::write(folder.join("further.json"), further).unwrap();
+}
+
+/// And then.
+fn tell(folder: &Path) {
+    fs::write(folder.join("answers"), "{\"further\":2}\n").unwrap();
 }
 
 fn kill_agent(bench: &Bench) {
@@ -115,16 +120,147 @@ async fn a_turn_that_wants_something_else_gets_a_process_of_its_own() {
 }
 
 #[tokio::test]
-async fn whom_a_server_was_about_to_ask_when_it_died_the_next_one_asks_once() {
+async fn whom_a_server_had_told_when_it_died_is_asked_once() {
     let mut bench = bench();
-    write_next(&rests_alone(&bench).await);
+    let folder = rests_alone(&bench).await;
+    write_further(&folder);
+    tell(&folder);
     second(&mut bench);
     for _ in 0..2 {
-        // The second of these servers finds a process that was asked already.
+        // The second of these servers finds a process that was asked long ago.
         let mut run = bench.adopt().await.unwrap();
         assert_eq!(said(&mut run).await, SECOND);
         assert_eq!(prompts(&bench), ["hello", "and now?"]);
     }
+}
+
+#[tokio::test]
+async fn whom_a_server_was_about_to_tell_when_it_died_is_not_asked_any_more() {
+    let mut bench = bench();
+    let folder = rests_alone(&bench).await;
+    write_further(&folder);
+    second(&mut bench);
+    assert!(bench.adopt().await.is_none());
+    bench.assert_nothing_left().await;
+    assert!(!folder.exists());
+    assert_eq!(prompts(&bench), ["hello"]);
+}
+
+#[tokio::test]
+async fn a_process_of_an_earlier_server_ends_with_its_turn() {
+    let mut bench = bench();
+    let folder = rests_alone(&bench).await;
+    write_further(&folder);
+    tell(&folder);
+    second(&mut bench);
+    let runner = bench.runner();
+    let Adoption::Run(mut run) = runner.adopt(&bench.order, 0).await.unwrap() else { panic!("it is there") };
+    assert_eq!(said(&mut run).await, SECOND);
+    run.discard().await;
+    bench.order.turn = TurnNumber(3);
+    let mut run = runner.start(&bench.order).await.unwrap();
+    assert_eq!(said(&mut run).await, FIRST);
+    let asked = asked(&bench);
+    assert_ne!(asked[1].0, asked[2].0, "it may have been started in another way than it would be now");
+    assert_eq!(fs::read_dir(&bench.config.runs).unwrap().count(), 1, "of the first nothing is left");
+}
+
+#[tokio::test]
+async fn a_process_that_is_cancelled_while_it_rests_goes_on_to_its_end() {
+    let bench = bench();
+    let mut run = bench.start().await;
+    assert_eq!(said(&mut run).await, FIRST);
+    run.cancel().await.unwrap();
+    let (lines, end) = rest(&mut run).await;
+    assert_eq!((texts(&lines).len(), end.rests), (0, false));
+    run.discard().await;
+    bench.assert_nothing_left().await;
+    assert!(!bench.run_folder().exists());
+}
+
+#[tokio::test]
+async fn a_program_that_does_not_end_when_it_has_waited_long_enough_is_ended() {
+    let mut bench = bench();
+    bench.script("read -r line; echo '{\"type\":\"result\",\"subtype\":\"success\"}'; trap '' TERM; while :; do sleep 1; done");
+    bench.config.converse.as_mut().unwrap().rest_ms = 50;
+    bench.config.limits.exit_grace_ms = 100;
+    // Of a server that is there, and of one that has died.
+    for keeps in [true, false] {
+        let runner = bench.runner();
+        let mut run = runner.start(&bench.order).await.unwrap();
+        assert!(rest(&mut run).await.1.rests);
+        if keeps {
+            run.discard().await;
+        }
+        bench.assert_nothing_left().await;
+        until("its folder has gone", || !keeps || !bench.run_folder().exists()).await;
+    }
+}
+
+/// What a program may say unasked while it rests, line by line; whether it is asked for the second turn nevertheless.
+#[tokio::test]
+async fn what_is_said_between_two_turns_is_of_neither() {
+    let status = r#"{"type":"system","subtype":"status","status":null}"#;
+    let begins = r#"{"type":"system","subtype":"init"}"#;
+    for (unasked, is_asked) in
+        [(vec![status, "nonsense"], true), (vec![begins], false), (vec![RESULT], false)]
+    {
+        let mut bench = bench();
+        let echo: String = unasked.iter().map(|line| format!("echo '{line}'\n")).collect();
+        bench.script(&format!(
+            "read -r line; echo done; echo '{RESULT}'; sleep 0.2\n{echo}touch said\n\
+             while read -r line; do echo \"$$ $line\" >> asked; echo done; echo '{RESULT}'; done"
+        ));
+        let runner = bench.runner();
+        let mut run = runner.start(&bench.order).await.unwrap();
+        assert_eq!(said(&mut run).await, FIRST);
+        run.discard().await;
+        until("it has spoken", || bench.work("said").exists()).await;
+        second(&mut bench);
+        bench.script("read -r line; echo other");
+        let mut run = runner.start(&bench.order).await.unwrap();
+        if is_asked {
+            assert_eq!(said(&mut run).await, SECOND);
+        } else {
+            assert_eq!(texts(&rest(&mut run).await.0), ["other"], "a process of its own: {unasked:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn within_a_line_nobody_is_asked() {
+    let mut bench = bench();
+    bench.script(&format!(
+        "read -r line; echo '{RESULT}'; sleep 0.2; printf 'a line that '; touch begun\n\
+         until [ -e go ]; do sleep 0.01; done; echo ends; read -r line; echo '{RESULT}'"
+    ));
+    let runner = bench.runner();
+    let mut run = runner.start(&bench.order).await.unwrap();
+    assert_eq!(said(&mut run).await, FIRST[1..]);
+    run.discard().await;
+    until("it is within a line", || bench.work("begun").exists()).await;
+    second(&mut bench);
+    let go = async {
+        until("it is told", || bench.run_folder_of(1).join("further.json").exists()).await;
+        fs::write(bench.work("go"), "").unwrap();
+    };
+    let (run, ()) = tokio::join!(runner.start(&bench.order), go);
+    assert_eq!(texts(&rest(&mut run.unwrap()).await.0)[..2], [SECOND[0], RESULT]);
+}
+
+#[tokio::test]
+async fn what_an_earlier_turn_has_complained_of_is_not_told_again() {
+    let mut bench = bench();
+    bench.script(&format!(
+        "read -r line; echo old >&2; sleep 0.2; echo '{RESULT}'; read -r line; echo new >&2; exit 3"
+    ));
+    let runner = bench.runner();
+    let mut run = runner.start(&bench.order).await.unwrap();
+    said(&mut run).await;
+    run.discard().await;
+    second(&mut bench);
+    let (_, end) = rest(&mut runner.start(&bench.order).await.unwrap()).await;
+    assert_eq!((end.status, end.stderr.as_str()), (ExitStatus::Code(3), "new\n"));
 }
 
 #[tokio::test]
@@ -133,7 +269,7 @@ async fn of_a_process_that_has_ended_unasked_nothing_is_left() {
     let folder = rests_alone(&bench).await;
     kill_agent(&bench);
     until("the run has ended", || folder.join("exit.json").exists()).await;
-    write_next(&folder);
+    write_further(&folder);
     second(&mut bench);
     assert!(bench.adopt().await.is_none());
     assert!(!folder.exists());
@@ -144,9 +280,9 @@ async fn of_a_process_that_has_ended_unasked_nothing_is_left() {
 async fn what_was_said_in_a_process_that_has_ended_meanwhile_is_read() {
     let mut bench = bench();
     let folder = rests_alone(&bench).await;
-    write_next(&folder);
+    write_further(&folder);
+    tell(&folder);
     second(&mut bench);
-    drop(bench.adopt().await);
     until("it was asked", || prompts(&bench).len() == 2).await;
     until("it rests again", || {
         fs::read_to_string(folder.join("stdout")).unwrap().matches("rests").count() == 2
@@ -161,7 +297,7 @@ async fn what_was_said_in_a_process_that_has_ended_meanwhile_is_read() {
 async fn a_process_that_rests_is_swept_unless_its_next_turn_runs() {
     let mut bench = bench();
     let folder = rests_alone(&bench).await;
-    write_next(&folder);
+    write_further(&folder);
     let agent = bench.order.agent;
     let sweep =
         async |keep: TurnNumber| bench.runner().sweep(&BTreeSet::from([(agent, keep)])).await.unwrap();
@@ -177,7 +313,7 @@ async fn a_process_that_rests_is_swept_unless_its_next_turn_runs() {
 async fn a_turn_in_the_process_of_another_is_ended_like_any() {
     let mut bench = bench();
     let folder = rests_alone(&bench).await;
-    write_next(&folder);
+    write_further(&folder);
     second(&mut bench);
     bench.runner().end(bench.order.agent, bench.order.turn).await.unwrap();
     bench.assert_nothing_left().await;

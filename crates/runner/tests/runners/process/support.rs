@@ -65,6 +65,11 @@ impl Bench {
         Self { folder, config, order }
     }
 
+    /// Makes this the agent's program.
+    pub(crate) fn script(&self, script: &str) {
+        fs::write(&self.config.program, format!("#!/bin/sh\n{script}\n")).unwrap();
+    }
+
     pub(crate) fn runner(&self) -> ProcessRunner {
         ProcessRunner::new(self.config.clone()).unwrap()
     }
@@ -86,7 +91,11 @@ impl Bench {
     }
 
     pub(crate) fn run_folder(&self) -> PathBuf {
-        self.config.runs.join(format!("{}-{}", self.order.agent, self.order.turn))
+        self.run_folder_of(self.order.turn.0)
+    }
+
+    pub(crate) fn run_folder_of(&self, turn: u32) -> PathBuf {
+        self.config.runs.join(format!("{}-{turn}", self.order.agent))
     }
 
     /// A file in the agent's working folder.

@@ -1,0 +1,78 @@
+//! Agents whose processes wait for the next turn when one has ended: nobody waits for their end, and a cancel brings it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokenrail_ports::StoreError;
+use tokenrail_ports::testing::{AppendFault, MemoryStore, ScriptedRunner, Step};
+use tokio::sync::Notify;
+
+use super::harness::{Harness, harness, harness_with, tiny_limits, words};
+
+/// Says one word, and rests when it is let.
+fn rests(gate: &Arc<Notify>) -> ScriptedRunner {
+    ScriptedRunner::new([vec![Step::line("close a"), Step::Gate(Arc::clone(gate)), Step::Rest]])
+}
+
+async fn until_nothing_runs(h: &Harness) {
+    while 0 < h.service.stats().active_agents {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_whose_process_rests_has_ended() {
+    let gate = Arc::new(Notify::new());
+    let h = harness(rests(&gate));
+    let id = h.launch("hi").await;
+    gate.notify_one();
+    assert_eq!(words(&h.watch(id).await), ["user hi", "result completed -"]);
+    until_nothing_runs(&h).await;
+    assert_eq!((h.runner.cancels(), h.runner.discards()), (0, 1));
+    assert_eq!(h.runner.dismissed(), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancel_that_comes_while_the_end_is_saved_leaves_nothing_that_rests() {
+    let gate = Arc::new(Notify::new());
+    let h = harness_with(Arc::new(MemoryStore::new(7)), Arc::new(rests(&gate)), tiny_limits());
+    let id = h.launch("hi").await;
+    h.wait_for(id, |_| true).await;
+    for _ in 0..20 {
+        h.store.fail_next_append(AppendFault::BeforeSaving(StoreError::Busy));
+    }
+    gate.notify_one();
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    assert!(h.service.get(id).await.unwrap().status.is_active(), "its end is being saved");
+    h.service.cancel(id).await.unwrap();
+    until_nothing_runs(&h).await;
+    assert_eq!(words(&h.store.saved(id)).last().unwrap(), "result completed -");
+    assert_eq!((h.runner.cancels(), h.runner.discards()), (1, 1), "it is not kept for another turn");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_that_could_not_be_stopped_before_is_stopped_when_it_rests() {
+    let gate = Arc::new(Notify::new());
+    let h = harness(rests(&gate));
+    let id = h.launch("hi").await;
+    h.wait_for(id, |_| true).await;
+    h.runner.fail_cancels(2);
+    h.service.cancel(id).await.unwrap();
+    gate.notify_one();
+    until_nothing_runs(&h).await;
+    assert_eq!((h.runner.cancels(), h.runner.discards()), (1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_cancels_or_deletes_an_agent_leaves_nothing_that_rests() {
+    let gate = Arc::new(Notify::new());
+    let h = harness(rests(&gate));
+    let id = h.launch("hi").await;
+    gate.notify_one();
+    h.watch(id).await;
+    until_nothing_runs(&h).await;
+    h.service.cancel(id).await.unwrap();
+    assert_eq!(h.runner.dismissed(), [id]);
+    h.service.delete(id, false).await.unwrap();
+    assert_eq!(h.runner.dismissed(), [id, id]);
+}
