@@ -29,7 +29,7 @@ async fn a_disk_that_takes_its_time_costs_time_and_no_memory_by_strace() {
     finished(client.follow(&first, Way::Sse, 1, &folder.join("first"))).await;
     let before = memory_kib(&stage.server);
     forget_the_peak(&stage.server);
-    let flushed = stage.faults();
+    let before_it = stage.faults();
 
     let printed = folder.join("printed");
     let script = json!({ "mode": "flood", "mib": FLOOD_MIB, "touch": printed });
@@ -48,7 +48,7 @@ async fn a_disk_that_takes_its_time_costs_time_and_no_memory_by_strace() {
         views.push((finished(reader).await, history));
     }
     let grown = peak_kib(&stage.server).saturating_sub(before);
-    let flushes = stage.faults() - flushed;
+    let flushes = stage.faults() - before_it;
     println!("{before} KiB before, {grown} KiB more at the highest; {flushes} slow flushes");
     assert!(grown <= GROWTH_KIB_MAX, "{grown} KiB more than {before} KiB");
     assert!(FLUSHES_MIN <= flushes, "only {flushes} flushes were slow");

@@ -206,7 +206,7 @@ async fn what_is_said_between_two_turns_is_of_neither() {
         [(vec![status, "nonsense"], true), (vec![begins], false), (vec![RESULT], false)]
     {
         let mut bench = bench();
-        let echo: String = unasked.iter().map(|line| format!("echo '{line}'\n")).collect();
+        let echo = format!("printf '%s\\n' '{}'\n", unasked.join("' '"));
         bench.script(&format!(
             "read -r line; echo done; echo '{RESULT}'; sleep 0.2\n{echo}touch said\n\
              while read -r line; do echo \"$$ $line\" >> asked; echo done; echo '{RESULT}'; done"
