@@ -11,7 +11,7 @@ use crate::harness::{TestServer, fake_agent, text_of};
 
 /// How many launches go into a folder that is changed into a link all the time. Each starts four processes, so this is
 /// what a test has time for; `TOKENRAIL_TEST_LAUNCHES` says otherwise.
-const LAUNCHES: usize = 400;
+const LAUNCHES: usize = 1000;
 
 struct Folders {
     server: TestServer,
