@@ -163,6 +163,12 @@ impl IAgentRun for SimRun {
         loop {
             let lines = self.lines();
             if !lines.is_empty() {
+                // In a flood the server gets these long after they were printed, and its timers run from now on.
+                let mut state = self.world.lock();
+                let now = state.now_ms();
+                if let Some(process) = state.processes.get_mut(&self.key) {
+                    process.heard_ms = now;
+                }
                 return Ok(RunOutput::Lines(lines));
             }
             if self.world.chance(self.world.faults.spool_error) {
