@@ -8,7 +8,6 @@ mod unknown_type;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use tokenrail_domain::{
     Agent, AgentError, AgentId, AgentStatus, ErrorClass, EventBody, Replay, Turn, TurnState,
@@ -100,6 +99,7 @@ impl AgentTask {
         if turn.state == TurnState::Running {
             // It runs already: it takes a place, but it does not wait for one.
             let _place = Arc::clone(&self.core.places).try_acquire_owned();
+            self.control.waits_no_more();
             match self.replay {
                 Some(replay) => self.play(replay).await?,
                 None => self.resume().await?,
@@ -131,10 +131,11 @@ impl AgentTask {
     /// Waits for a place among the running agents; none where the queue has changed meanwhile.
     async fn place(&self) -> Result<Option<OwnedSemaphorePermit>, SaveError> {
         if let Ok(place) = Arc::clone(&self.core.places).try_acquire_owned() {
+            self.control.waits_no_more();
             return Ok(Some(place));
         }
         self.core.tell_status(self.agent, AgentStatus::Initializing, self.core.now());
-        self.core.waiting.fetch_add(1, Ordering::Relaxed);
+        self.control.waits(&self.core.waiting);
         let place = tokio::select! {
             biased;
             () = self.core.closing.cancelled() => Err(SaveError::Closing),
@@ -142,7 +143,9 @@ impl AgentTask {
             () = self.control.poked.notified() => Ok(None),
             place = Arc::clone(&self.core.places).acquire_owned() => Ok(place.ok()),
         };
-        self.core.waiting.fetch_sub(1, Ordering::Relaxed);
+        if let Ok(Some(_)) = &place {
+            self.control.waits_no_more();
+        }
         place
     }
 

@@ -8,7 +8,6 @@ mod stop;
 pub use answer::AnswerOutcome;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use tokenrail_domain::{
     Agent, AgentId, AgentStatus, Copied, JsonText, Sequence, Timestamp, Turn, TurnNumber, TurnState,
@@ -22,6 +21,7 @@ use crate::error::Refusal;
 use crate::news::News;
 use crate::outside::AgentType;
 use crate::service::AgentService;
+use crate::waiting::Waiting;
 
 /// The scope of the keys of launches.
 const LAUNCH: &str = "launch";
@@ -91,7 +91,7 @@ impl AgentService {
             return Ok(outcome);
         }
         let (kind, config) = self.kind(launch.kind.as_deref())?;
-        self.admit()?;
+        let waiting = self.admit()?;
         let now = self.core.now();
         let id = AgentId::new(now, self.core.outside.random.bytes());
         let cwd = config.workspace.folder(id, launch.cwd.clone()).await?;
@@ -110,6 +110,8 @@ impl AgentService {
             Ok(Created::KeyReused) => return Err(Refusal::KeyReused),
             Err(error) => return Err(self.refused(&agent, error)),
         }
+        // Its own task waits for a place from here on.
+        drop(waiting);
         self.ensure_task(&agent);
         self.core.news.tell(News::Created { agent: Box::new(agent.clone()), at: now });
         Ok(LaunchOutcome { agent, again: false })
@@ -295,15 +297,13 @@ impl AgentService {
         }
     }
 
-    pub(crate) fn admit(&self) -> Result<(), Refusal> {
+    /// Lets one more agent in: it waits for a place until its task does.
+    pub(crate) fn admit(&self) -> Result<Waiting, Refusal> {
         if self.core.closing.is_cancelled() || self.core.draining.is_cancelled() {
             return Err(Refusal::ShuttingDown);
         }
-        let full = self.core.places.available_permits() == 0;
-        if full && self.core.limits.queued_launches <= self.core.waiting.load(Ordering::Relaxed) {
-            return Err(Refusal::AtCapacity);
-        }
-        Ok(())
+        let free = self.core.places.available_permits();
+        self.core.waiting.enter_unless(free + self.core.limits.queued_launches).ok_or(Refusal::AtCapacity)
     }
 
     fn idempotency(&self, scope: String, key: CommandKey, now: Timestamp, life: KeyLife) -> Idempotency {

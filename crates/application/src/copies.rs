@@ -41,7 +41,7 @@ impl AgentService {
 
     async fn do_replay(&self, id: AgentId, speed: f64) -> Result<Agent, Refusal> {
         let original = self.ended(id).await?;
-        self.admit()?;
+        let waiting = self.admit()?;
         let first = self.turn_at(id, Sequence(1)).await?.ok_or(Refusal::Active)?;
         let now = self.core.now();
         let new = AgentId::new(now, self.core.outside.random.bytes());
@@ -64,6 +64,7 @@ impl AgentService {
                 return Err(StoreError::Conflict { head: Sequence::START }.into());
             }
         }
+        drop(waiting);
         self.ensure_task(&agent);
         self.core.news.tell(News::Created { agent: Box::new(agent.clone()), at: now });
         Ok(agent)

@@ -20,6 +20,7 @@ use crate::outside::Outside;
 use crate::questions::Answering;
 use crate::stats::Counters;
 use crate::tails::{Tail, Tails};
+use crate::waiting::{Waiting, WaitingRoom};
 
 /// What the use cases and the tasks share.
 pub(crate) struct Core {
@@ -39,7 +40,7 @@ pub(crate) struct Core {
     /// Histories that may be taken in at the same time.
     pub(crate) imports: Arc<Semaphore>,
     /// Agents that wait for a place.
-    pub(crate) waiting: AtomicUsize,
+    pub(crate) waiting: WaitingRoom,
     /// Rung when a turn has ended: its batches can be packed.
     pub(crate) compaction: Notify,
     /// Rung when an agent's task has ended.
@@ -60,6 +61,8 @@ pub(crate) struct Control {
     pub(crate) poked: Notify,
     /// Tells the turn that runs of a cancel. That it is cancelled stands in the store: this only wakes its task.
     current: Mutex<Option<Current>>,
+    /// As long as the agent waits for a place.
+    waiting: Mutex<Option<Waiting>>,
     pokes: AtomicUsize,
 }
 
@@ -111,6 +114,15 @@ impl Control {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    pub(crate) fn waits(&self, room: &WaitingRoom) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.get_or_insert_with(|| room.enter());
+    }
+
+    pub(crate) fn waits_no_more(&self) {
+        *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
     pub(crate) fn poke(&self) {
         self.pokes.fetch_add(1, Ordering::SeqCst);
         self.poked.notify_one();
@@ -135,7 +147,7 @@ impl Core {
             runtime,
             places: Arc::new(Semaphore::new(limits.running_agents.min(Semaphore::MAX_PERMITS))),
             imports: Arc::new(Semaphore::new(limits.imports)),
-            waiting: AtomicUsize::new(0),
+            waiting: WaitingRoom::default(),
             compaction: Notify::new(),
             retired: Notify::new(),
             disk_full: AtomicBool::new(false),
@@ -179,6 +191,8 @@ impl Core {
             return None;
         }
         let control = Arc::new(Control::default());
+        // Its task may take a while to ask for a place, and more must not be let in meanwhile.
+        control.waits(&self.waiting);
         controls.insert(agent, Arc::clone(&control));
         Some(control)
     }
@@ -194,7 +208,9 @@ impl Core {
         if controls.get(&agent).is_some_and(|control| control.pokes() != pokes) {
             return false;
         }
-        controls.remove(&agent);
+        if let Some(control) = controls.remove(&agent) {
+            control.waits_no_more();
+        }
         tail.set_active(false);
         self.retired.notify_one();
         true
@@ -202,7 +218,10 @@ impl Core {
 
     /// Ends an agent's task, whatever it was poked for: what is open is taken up by the next task for it.
     pub(crate) fn retire_now(&self, agent: AgentId, tail: &Tail) {
-        self.controls.lock().unwrap_or_else(PoisonError::into_inner).remove(&agent);
+        let retired = self.controls.lock().unwrap_or_else(PoisonError::into_inner).remove(&agent);
+        if let Some(control) = retired {
+            control.waits_no_more();
+        }
         tail.set_active(false);
         self.retired.notify_one();
     }

@@ -41,6 +41,7 @@ mod stats;
 mod tails;
 mod timers;
 mod verdict;
+mod waiting;
 
 #[cfg(test)]
 mod tests;

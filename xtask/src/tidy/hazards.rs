@@ -48,7 +48,7 @@ pub(super) fn check(source: &Source, faults: &mut Vec<String>) {
     }
     for log in LOGS {
         for (at, _) in source.text.match_indices(log) {
-            let number = source.text[..at].lines().count();
+            let number = source.text[..at].matches('\n').count() + 1;
             if let Some(word) = logged(&source.text[at + log.len()..]) {
                 faults.push(format!("{}:{number}: {word} does not belong in the log", source.path));
             }

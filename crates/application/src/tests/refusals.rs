@@ -35,10 +35,24 @@ async fn more_agents_than_places_wait_and_more_than_may_wait_are_refused() {
         h.wait_for(id, |_| true).await;
     }
     let third = h.launch("3").await;
-    tokio::time::sleep(std::time::Duration::from_millis(1)).await;
     assert!(matches!(h.service.launch(ask(|_| ())).await, Err(Refusal::AtCapacity)));
     h.service.cancel(first).await.unwrap();
     assert_eq!(words(&h.watch(third).await), ["user 3", "result completed -"]);
+}
+
+/// Nobody has a place yet, and no task has asked for one.
+#[tokio::test(start_paused = true)]
+async fn of_many_launches_at_once_as_many_are_taken_as_may_run_and_wait() {
+    let h = harness(ScriptedRunner::new((0..3).map(|_| vec![Step::Hang])));
+    let told = futures_util::future::join_all((0..20).map(|_| h.service.launch(ask(|_| ())))).await;
+    let taken: Vec<_> = told.iter().filter_map(|told| told.as_ref().ok()).collect();
+    assert_eq!(taken.len(), 3, "two run, and one waits");
+    assert!(told.iter().all(|told| matches!(told, Ok(_) | Err(Refusal::AtCapacity))));
+    for launched in taken {
+        h.service.cancel(launched.agent.id).await.unwrap();
+        h.watch(launched.agent.id).await;
+    }
+    h.service.launch(ask(|_| ())).await.expect("there is room again");
 }
 
 #[tokio::test(start_paused = true)]
