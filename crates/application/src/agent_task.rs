@@ -61,12 +61,21 @@ impl AgentTask {
             self.control.cancel();
             self.control.poke();
             drop(queue);
-            let Err(error) = cancelled else { return };
+            let Err(error) = cancelled else { return self.dismiss().await };
             tracing::warn!(agent = %self.agent, error = &error as &dyn std::error::Error, "queued turns stay");
             match self.core.pause(pause).await {
                 Some(longer) if error.is_transient() => pause = longer,
                 _ => return,
             }
+        }
+    }
+
+    /// Ends a process that waits for the agent's next turn.
+    async fn dismiss(&self) {
+        if let Ok(Some(agent)) = self.agent_row().await
+            && let Some(kind) = self.agent_type(&agent)
+        {
+            kind.runner.dismiss(self.agent).await;
         }
     }
 

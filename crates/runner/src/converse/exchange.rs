@@ -313,7 +313,9 @@ impl Exchange {
 
     /// The program has done what it was asked. Unless it is being stopped, it waits for a further turn.
     fn begin_rest_if_due(&mut self) -> io::Result<()> {
-        let may_rest = !self.questions.is_cancelled() && self.program.can_be_told();
+        // Within a line it goes on to say something, and whoever waits for an answer is still at work.
+        let has_said_all = self.spool.is_between_lines() && self.questions.next_deadline().is_none();
+        let may_rest = has_said_all && !self.questions.is_cancelled() && self.program.can_be_told();
         match self.rest.begin_if_due(Instant::now(), may_rest) {
             Some(true) => self.spool.own(&OwnLine::Rests {}),
             Some(false) => {

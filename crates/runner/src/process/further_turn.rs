@@ -58,21 +58,22 @@ impl ProcessRun {
     /// where the process has ended without having been asked. One that does not hear is ended.
     pub(super) async fn ask(mut self, turn: TurnNumber, prompt: String) -> Result<Option<Self>, RunnerError> {
         let folder = self.folder().clone();
-        let further = FurtherTurn {
-            turn: turn.0.into(),
-            prompt,
-            behind: self.begins(),
-            stderr_begins: folder.stderr_bytes()?,
-        };
-        let written = further.clone();
+        let (turn, behind) = (turn.0.into(), self.begins());
+        let written = blocking(move || {
+            let further = FurtherTurn { turn, prompt, behind, stderr_begins: folder.stderr_bytes()? };
+            folder.write(RunFolder::FURTHER, &further)?;
+            Ok(further)
+        });
         let told = async {
-            blocking(move || folder.write(RunFolder::FURTHER, &written)).await?;
-            self.tell(&Told::Further { further: turn.0.into() }).await
+            let further = written.await?;
+            match self.tell(&Told::Further { further: turn }).await {
+                // Nobody listens any more: what is left is its end.
+                Err(error) if is_unread(&error) => Ok(further),
+                told => told.map(|()| further),
+            }
         };
         match told.await {
-            Ok(()) => self.when_asked(&further).await,
-            // Nobody listens any more: what is left is its end.
-            Err(error) if is_unread(&error) => self.when_asked(&further).await,
+            Ok(further) => self.when_asked(&further).await,
             Err(error) => {
                 self.end().await;
                 Err(error.into())
@@ -148,8 +149,7 @@ impl ProcessRun {
                 return Err(error);
             }
         };
-        let is_worth_it =
-            home.keeps && !run.keeps_spool() && run.begins() <= run.limits().resting_spool_bytes;
+        let is_worth_it = home.keeps && !run.keeps_spool() && !run.fills_disk();
         home.resting.keep(home.agent, home.kind, run, is_worth_it);
         Ok(())
     }

@@ -160,8 +160,10 @@ impl Rester {
                 biased;
                 claimed = &mut claimed => break claimed.ok(),
                 () = &mut until => break None,
-                output = run.next() => if let Ok(RunOutput::Ended(_)) | Err(_) = output {
-                    break None;
+                // What it says unasked nobody hears, and it is not to fill the disk with it.
+                output = run.next() => match output {
+                    Ok(RunOutput::Lines(_) | RunOutput::Progress { .. }) if !run.fills_disk() => {}
+                    _ => break None,
                 },
             }
         };

@@ -153,8 +153,9 @@ impl ProcessRun {
         &self.folder
     }
 
-    pub(super) fn limits(&self) -> &ProcessLimits {
-        &self.limits
+    /// Whether the spool is longer than that of a process which rests may be.
+    pub(super) fn fills_disk(&self) -> bool {
+        self.limits.resting_spool_bytes < self.begins + self.offset
     }
 
     pub(super) fn begins(&self) -> u64 {
@@ -320,13 +321,20 @@ impl IAgentRun for ProcessRun {
         if self.cancelled {
             return Ok(());
         }
+        // Whatever becomes of this: it is not to have another turn.
+        if let Some(home) = &mut self.home {
+            home.keeps = false;
+        }
         match self.ask_to_stop().await {
             Ok(()) => {
                 self.cancelled = true;
                 self.force_at = Instant::now().checked_add(self.patience());
             }
             // Nobody listens: the supervisor is gone, and `next` ends what it has left behind.
-            Err(error) if is_unread(&error) => self.supervisor = Supervisor::Gone,
+            Err(error) if is_unread(&error) => {
+                self.cancelled = true;
+                self.supervisor = Supervisor::Gone;
+            }
             Err(error) => return Err(error.into()),
         }
         Ok(())

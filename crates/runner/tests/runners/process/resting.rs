@@ -80,6 +80,12 @@ fn tell(folder: &Path) {
     fs::write(folder.join("answers"), "{\"further\":2}\n").unwrap();
 }
 
+/// What a script does until its file holds that: the first turn's spool, or its standard error.
+fn until_holds(bench: &Bench, file: &str, word: &str) -> String {
+    let file = bench.run_folder_of(1).join(file);
+    format!("until grep -q {word} '{}'; do sleep 0.01; done", file.display())
+}
+
 fn kill_agent(bench: &Bench) {
     kill_process(Pid::from_raw(asked(bench)[0].0).unwrap(), Signal::KILL).unwrap();
 }
@@ -207,8 +213,9 @@ async fn what_is_said_between_two_turns_is_of_neither() {
     {
         let mut bench = bench();
         let echo = format!("printf '%s\\n' '{}'\n", unasked.join("' '"));
+        let rests = until_holds(&bench, "stdout", "rests");
         bench.script(&format!(
-            "read -r line; echo done; echo '{RESULT}'; sleep 0.2\n{echo}touch said\n\
+            "read -r line; echo done; echo '{RESULT}'; {rests}\n{echo}touch said\n\
              while read -r line; do echo \"$$ $line\" >> asked; echo done; echo '{RESULT}'; done"
         ));
         let runner = bench.runner();
@@ -228,10 +235,38 @@ async fn what_is_said_between_two_turns_is_of_neither() {
 }
 
 #[tokio::test]
+async fn a_program_that_is_within_a_line_with_its_result_does_not_rest() {
+    let bench = bench();
+    bench.script(&format!(
+        "read -r line; printf '%s\\n%s' '{RESULT}' 'a line that '; sleep 0.2; echo ends; cat > asked; exit 4"
+    ));
+    let (lines, end) = rest(&mut bench.start().await).await;
+    assert_eq!(
+        (texts(&lines), end.status),
+        (vec![RESULT.into(), "a line that ends".into()], ExitStatus::Code(4))
+    );
+}
+
+#[tokio::test]
+async fn a_program_that_talks_on_while_it_rests_does_not_fill_the_disk() {
+    let mut bench = bench();
+    bench.config.limits.resting_spool_bytes = 1000;
+    let rests = until_holds(&bench, "stdout", "rests");
+    bench.script(&format!("read -r line; echo '{RESULT}'; {rests}; while :; do echo more; sleep 0.01; done"));
+    let runner = bench.runner();
+    let mut run = runner.start(&bench.order).await.unwrap();
+    rest(&mut run).await;
+    run.discard().await;
+    until("its folder has gone", || !bench.run_folder().exists()).await;
+    bench.assert_nothing_left().await;
+}
+
+#[tokio::test]
 async fn within_a_line_nobody_is_asked() {
     let mut bench = bench();
+    let rests = until_holds(&bench, "stdout", "rests");
     bench.script(&format!(
-        "read -r line; echo '{RESULT}'; sleep 0.2; printf 'a line that '; touch begun\n\
+        "read -r line; echo '{RESULT}'; {rests}; printf 'a line that '; touch begun\n\
          until [ -e go ]; do sleep 0.01; done; echo ends; read -r line; echo '{RESULT}'"
     ));
     let runner = bench.runner();
@@ -251,8 +286,9 @@ async fn within_a_line_nobody_is_asked() {
 #[tokio::test]
 async fn what_an_earlier_turn_has_complained_of_is_not_told_again() {
     let mut bench = bench();
+    let told = until_holds(&bench, "stderr", "old");
     bench.script(&format!(
-        "read -r line; echo old >&2; sleep 0.2; echo '{RESULT}'; read -r line; echo new >&2; exit 3"
+        "read -r line; echo old >&2; {told}; echo '{RESULT}'; read -r line; echo new >&2; exit 3"
     ));
     let runner = bench.runner();
     let mut run = runner.start(&bench.order).await.unwrap();
