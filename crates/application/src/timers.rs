@@ -37,12 +37,13 @@ pub(crate) enum Expired {
 /// When the next bound is reached if nothing happens until then; none where none ever is.
 pub(crate) fn next_deadline(watched: &Watched, limits: &Limits) -> Option<(Instant, Expired)> {
     let turn = after(watched.started, limits.turn_timeout, Expired::Turn);
+    let is_in_message = watched.message_open && !watched.activity.message_whole;
     let other = match watched.closed {
         Some(closed) if !watched.activity.background => {
             after(closed, limits.result_grace, Expired::AfterResult)
         }
         _ if watched.activity.tool_running => None,
-        None if watched.message_open && limits.stream_timeout < limits.idle_timeout => {
+        None if is_in_message && limits.stream_timeout < limits.idle_timeout => {
             after(watched.last_output, limits.stream_timeout, Expired::Stream)
         }
         _ => after(watched.last_output, limits.idle_timeout, Expired::Idle),
@@ -122,6 +123,12 @@ mod tests {
     }
 
     #[test]
+    fn a_message_that_is_all_there_is_not_silent() {
+        let activity = Activity { message_whole: true, ..Activity::default() };
+        check(Watched { message_open: true, activity, ..watched() }, Expired::Idle, 630);
+    }
+
+    #[test]
     fn what_no_clock_can_tell_is_never_reached() {
         let (most, none) = (Duration::MAX, Limits::default());
         let limits = Limits { turn_timeout: most, idle_timeout: most, result_grace: most, ..none };
@@ -132,13 +139,13 @@ mod tests {
 
     #[test]
     fn a_running_tool_may_be_silent_until_the_turn_is_over() {
-        let activity = Activity { tool_running: true, background: false };
+        let activity = Activity { tool_running: true, ..Activity::default() };
         check(Watched { activity, message_open: true, ..watched() }, Expired::Turn, 3600);
     }
 
     #[test]
     fn after_its_result_an_agent_has_a_short_grace_unless_something_goes_on_in_the_background() {
-        let background = Activity { background: true, tool_running: false };
+        let background = Activity { background: true, ..Activity::default() };
         let with = |activity| {
             let mut watched = Watched { activity, ..watched() };
             watched.closed = Some(watched.started + Duration::from_secs(40));

@@ -98,8 +98,8 @@ impl IMessageParser for AcpParser {
     }
 
     fn activity(&self) -> Activity {
-        let Activity { tool_running, background } = self.conversation.activity();
-        Activity { tool_running: tool_running || self.own.is_asked(), background }
+        let activity = self.conversation.activity();
+        Activity { tool_running: activity.tool_running || self.own.is_asked(), ..activity }
     }
 }
 

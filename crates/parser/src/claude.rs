@@ -15,6 +15,7 @@
 //! | other `stream_event`; those of a sub-agent | nothing |
 //! | `assistant` that repeats deltas | what they lack; a tool call for each `tool_use` |
 //! | `assistant` without deltas, or of a sub-agent | a complete message; a tool call for each `tool_use` |
+//! | the same, where it may be a text that was cut | its text as deltas; [`Said::End`] before what the next line says |
 //! | `assistant` that is the agent's report of an API error | error |
 //! | `user` with `tool_result` | a tool result each |
 //! | `user` with anything else | notice `interrupt_note`, `subagent_prompt`, `synthetic_prompt`, `user_echo` |
@@ -32,6 +33,10 @@
 //! | an array | as its elements; of those that are no objects, the first |
 //! | anything else | error `line_invalid` |
 //!
+//! Some versions print what they have of a text when they are interrupted, in a line like that of a whole one, and only
+//! then that they were. So a text that such a version prints whole ends with the next line: complete, or cancelled
+//! where that says so.
+//!
 //! A new turn begins at the first `init`, message or `result` after a `result`. What comes between (task
 //! notifications, hooks) belongs to the turn before.
 
@@ -45,12 +50,14 @@ mod stream;
 use std::borrow::Cow;
 
 use serde_json::value::RawValue;
-use tokenrail_domain::{AgentError, ErrorClass, EventBody, JsonText, Said, Usage};
+use tokenrail_domain::{
+    AgentError, ErrorClass, EventBody, JsonText, MessageOrdinal, MessageOutcome, Said, Usage,
+};
 use tokenrail_ports::{Activity, IMessageParser};
 
 use self::busy::Busy;
 use self::lines::{
-    ControlLine, Delta, DeltaLine, Head, Labelled, Message, MessageLine, Raw, StreamEvent, reread,
+    ControlLine, Delta, DeltaLine, Head, InitLine, Labelled, Message, MessageLine, Raw, StreamEvent, reread,
 };
 use self::stream::Stream;
 use crate::line::{self, nonsense, notice};
@@ -65,6 +72,10 @@ pub struct ClaudeParser {
     /// The session, as it was written.
     session: String,
     stream: Stream,
+    /// The agent is of a version that does not mark a text that it has cut.
+    cuts_unmarked: bool,
+    /// All of this message that was printed is said; the next line tells whether it was cut.
+    unsettled: Option<MessageOrdinal>,
     /// The ordinal of the turn's next message.
     next_message: u32,
     /// The turn's result was read.
@@ -115,7 +126,8 @@ impl IMessageParser for ClaudeParser {
     fn activity(&self) -> Activity {
         let activity = self.busy.activity();
         let asked = self.own.as_ref().is_some_and(OwnLines::is_asked);
-        Activity { tool_running: activity.tool_running || asked, ..activity }
+        let message_whole = self.unsettled.is_some();
+        Activity { tool_running: activity.tool_running || asked, message_whole, ..activity }
     }
 }
 
@@ -134,6 +146,7 @@ impl ClaudeParser {
     fn object(&mut self, line: &str, said: &mut Vec<Said>) {
         if let Some(of_line) = DeltaLine::read(line) {
             self.session(of_line.session_id, said);
+            self.settle(MessageOutcome::Complete, said);
             let (stream, mut voice) = self.speaker(said);
             return stream.delta(of_line.event.index, &of_line.event.delta, &mut voice);
         }
@@ -143,6 +156,9 @@ impl ClaudeParser {
         };
         self.session(head.session_id, said);
         let kind = lines::text(head.kind).unwrap_or_default();
+        if self.unsettled.is_some() && goes_on(&kind, &head) {
+            self.settle(MessageOutcome::Complete, said);
+        }
         match &*kind {
             "stream_event" if head.parent_tool_use_id.is_none() => {
                 self.stream_event(&lines::read(head.event), &head, said);
@@ -239,7 +255,11 @@ impl ClaudeParser {
         let subtype = lines::text(head.subtype).unwrap_or("system".into());
         match &*subtype {
             "thinking_tokens" => return,
-            "init" => self.begin_turn(said),
+            "init" => {
+                self.begin_turn(said);
+                let init: InitLine<'_> = reread(line);
+                self.cuts_unmarked = init.cuts_unmarked();
+            }
             "api_retry" => {
                 let (stream, mut voice) = self.speaker(said);
                 stream.give_up_unfinished(&mut voice);
@@ -259,6 +279,15 @@ impl ClaudeParser {
     fn speaker<'a>(&'a mut self, said: &'a mut Vec<Said>) -> (&'a mut Stream, Voice<'a>) {
         (&mut self.stream, Voice { said, next: &mut self.next_message })
     }
+}
+
+/// Whether an agent that prints this has not just been stopped. Of `user` lines and results more must be known, and the
+/// others here come at any time.
+fn goes_on(kind: &str, head: &Head<'_>) -> bool {
+    let is_said_anytime =
+        kind.starts_with("control_") || matches!(kind, "command_lifecycle" | "keep_alive" | "ping");
+    let counts_tokens = kind == "system" && lines::text(head.subtype).as_deref() == Some("thinking_tokens");
+    !(is_said_anytime || counts_tokens || matches!(kind, "user" | "message" | "result"))
 }
 
 fn usage(event: &StreamEvent<'_>) -> Option<Said> {

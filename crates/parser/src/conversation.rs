@@ -153,6 +153,6 @@ impl Conversation {
     }
 
     pub(crate) fn activity(&self) -> Activity {
-        Activity { tool_running: !self.calls.is_empty(), background: false }
+        Activity { tool_running: !self.calls.is_empty(), ..Activity::default() }
     }
 }

@@ -18,8 +18,8 @@ use crate::voice::Voice;
 #[derive(Debug, Default)]
 pub(crate) struct OpenMessage {
     id: Option<String>,
-    /// The agent cut it short because somebody stopped it.
-    pub(crate) cancelled: bool,
+    /// It was cut short: how it ends, whatever its whole blocks say.
+    pub(crate) cut: Option<MessageOutcome>,
     ordinal: Option<MessageOrdinal>,
     parts: BTreeMap<u32, OpenPart>,
     /// The parts that no whole block has repeated yet.
@@ -196,7 +196,7 @@ impl OpenMessage {
         self.parts.retain(|index, part| !is_void(*index, part));
         self.unrepeated.retain(|(_, index)| self.parts.contains_key(index));
         self.flush(voice);
-        let outcome = if self.cancelled { MessageOutcome::Cancelled } else { MessageOutcome::Complete };
+        let outcome = self.cut.unwrap_or(MessageOutcome::Complete);
         let blocks = |shown_too: bool| {
             let parts = self.parts.iter().filter(move |(_, part)| shown_too || !part.shown);
             parts.filter_map(|(index, part)| Some((Part(*index), part.block()?)))

@@ -47,6 +47,9 @@ pub struct Activity {
     pub tool_running: bool,
     /// Something of the agent goes on after its result: a background task.
     pub background: bool,
+    /// The open message has said all that the agent printed of it, and only waits for the word that it has ended: its
+    /// silence is that of the agent, not one in the middle of a message.
+    pub message_whole: bool,
 }
 
 /// What agents of a format can do, beyond what all can.

@@ -239,6 +239,6 @@ impl IMessageParser for WordParser {
     }
 
     fn activity(&self) -> Activity {
-        Activity { tool_running: self.tool_running, background: false }
+        Activity { tool_running: self.tool_running, ..Activity::default() }
     }
 }

@@ -19,7 +19,11 @@ pub(super) struct Busy {
 
 impl Busy {
     pub(super) fn activity(&self) -> Activity {
-        Activity { tool_running: !self.calls.is_empty(), background: !self.tasks.is_empty() }
+        Activity {
+            tool_running: !self.calls.is_empty(),
+            background: !self.tasks.is_empty(),
+            message_whole: false,
+        }
     }
 
     pub(super) fn call_made(&mut self, call: &str) {

@@ -23,6 +23,26 @@ pub(super) struct Head<'a> {
     pub(super) abandoned_blocks: Raw<'a>,
 }
 
+/// The first line of a turn.
+#[derive(Deserialize, Default)]
+pub(super) struct InitLine<'a> {
+    #[serde(borrow)]
+    claude_code_version: Raw<'a>,
+}
+
+impl InitLine<'_> {
+    /// The first version that is known not to print a text that was cut, or to say that it was: those between them,
+    /// like 2.1.197, print it as if it were whole.
+    const SILENT: [u32; 3] = [2, 0, 55];
+    const MARKING: [u32; 3] = [2, 1, 330];
+
+    pub(super) fn cuts_unmarked(&self) -> bool {
+        let version = text(self.claude_code_version).unwrap_or_default();
+        let numbers: Vec<u32> = version.split('.').map_while(|number| number.parse().ok()).collect();
+        !numbers.is_empty() && Self::SILENT[..] < numbers[..] && numbers[..] < Self::MARKING[..]
+    }
+}
+
 /// A `stream_event` with a delta of a block, read in one pass: nearly all lines are such, and a line that is not
 /// exactly of this shape is read field by field.
 #[derive(Deserialize)]
@@ -136,6 +156,8 @@ pub(super) struct Message<'a> {
     pub(super) role: Raw<'a>,
     #[serde(borrow)]
     pub(super) content: Raw<'a>,
+    #[serde(borrow)]
+    pub(super) stop_reason: Raw<'a>,
 }
 
 /// A content block of any type.

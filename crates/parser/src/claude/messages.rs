@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use tokenrail_domain::{ContentBlock, EventBody, JsonText, MessageOutcome, Said, ToolCall, ToolResult};
+use tokenrail_domain::{ContentBlock, EventBody, JsonText, MessageOutcome, Part, Said, ToolCall, ToolResult};
 
 use super::ClaudeParser;
 use super::errors::{self, Fault};
@@ -16,6 +16,7 @@ const INTERRUPT_NOTE: &str = "[Request interrupted by user";
 impl ClaudeParser {
     /// Reads an `assistant` line.
     pub(super) fn assistant(&mut self, line: &MessageLine<'_>, message: &Message<'_>, said: &mut Vec<Said>) {
+        self.settle(MessageOutcome::Complete, said);
         let blocks = lines::content(message.content);
         let parent_call = lines::text(line.parent_tool_use_id).map(Cow::into_owned);
         if parent_call.is_none() {
@@ -39,6 +40,10 @@ impl ClaudeParser {
             let (stream, mut voice) = self.speaker(said);
             stream.repeat(message.id, blocks, aborted, &mut voice)
         };
+        let may_be_cut = self.cuts_unmarked && parent_call.is_none() && !aborted;
+        if may_be_cut && message.stop_reason.is_none() && ends_with_text(&blocks) {
+            return self.unsettled(blocks, said);
+        }
         let outcome = if aborted { MessageOutcome::Cancelled } else { MessageOutcome::Complete };
         self.speaker(said).1.whole(blocks, outcome, parent_call);
         for call in calls {
@@ -46,6 +51,31 @@ impl ClaudeParser {
                 self.busy.call_made(&call.call);
             }
             said.push(Said::Event(EventBody::ToolCall(Box::new(call))));
+        }
+    }
+
+    /// Says a message that may have been cut: the next line tells.
+    fn unsettled(&mut self, blocks: Vec<ContentBlock>, said: &mut Vec<Said>) {
+        let (_, mut voice) = self.speaker(said);
+        let message = voice.ordinal();
+        for (part, block) in (0..).map(Part).zip(blocks) {
+            match block {
+                ContentBlock::Text(text) if !text.is_empty() => {
+                    voice.event(EventBody::TextDelta { message, part, text });
+                }
+                ContentBlock::Reasoning(text) if !text.is_empty() => {
+                    voice.event(EventBody::ReasoningDelta { message, part, text });
+                }
+                _ => {}
+            }
+        }
+        self.unsettled = Some(message);
+    }
+
+    /// It is known how the message ended that may have been cut.
+    pub(super) fn settle(&mut self, outcome: MessageOutcome, said: &mut Vec<Said>) {
+        if let Some(message) = self.unsettled.take() {
+            said.push(Said::End { message, outcome, rest: Vec::new() });
         }
     }
 
@@ -60,6 +90,7 @@ impl ClaudeParser {
         for raw in lines::elements(message.content) {
             let block: Block<'_> = lines::read(Some(raw));
             if lines::text(block.kind).as_deref() == Some("tool_result") {
+                self.settle(MessageOutcome::Complete, said);
                 let result = tool_result(&block, parent_call.clone());
                 self.busy.call_returned(&result.call);
                 said.push(Said::Event(EventBody::ToolResult(Box::new(result))));
@@ -72,7 +103,12 @@ impl ClaudeParser {
             return;
         }
         let interrupted = note.is_some_and(|note| note.starts_with(INTERRUPT_NOTE));
-        self.interrupted |= interrupted && parent_call.is_none();
+        if interrupted && parent_call.is_none() {
+            self.interrupted = true;
+            self.settle(MessageOutcome::Cancelled, said);
+            self.stream.interrupt();
+        }
+        self.settle(MessageOutcome::Complete, said);
         let subtype = if interrupted {
             "interrupt_note"
         } else if parent_call.is_some() {
@@ -84,6 +120,13 @@ impl ClaudeParser {
         };
         said.push(notice(subtype, lines::object(line.message).unwrap_or_else(JsonText::null)));
     }
+}
+
+/// Whether there is text at its end, which may have been cut, and before it only words.
+fn ends_with_text(blocks: &[ContentBlock]) -> bool {
+    let words = |block: &ContentBlock| matches!(block, ContentBlock::Text(_) | ContentBlock::Reasoning(_));
+    blocks.iter().all(words)
+        && blocks.last().and_then(ContentBlock::as_text).is_some_and(|text| !text.is_empty())
 }
 
 fn call(block: &ContentBlock, parent_call: Option<&str>) -> Option<ToolCall> {

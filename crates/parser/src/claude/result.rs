@@ -2,11 +2,14 @@
 
 use std::borrow::Cow;
 
-use tokenrail_domain::{AgentError, ErrorClass, EventBody, Said, TurnClose};
+use tokenrail_domain::{AgentError, ErrorClass, EventBody, MessageOutcome, Said, TurnClose};
 
 use super::ClaudeParser;
 use super::errors::{Fault, agent_error};
 use super::lines::{self, Labelled, ResultLine};
+
+/// Results of turns that are ended between two messages.
+const LIMITS: [&str; 2] = ["error_max_turns", "error_max_budget_usd"];
 
 impl ClaudeParser {
     /// Reads a `result` line.
@@ -14,7 +17,13 @@ impl ClaudeParser {
         // Each result ends a turn of its own.
         self.begin_turn(said);
         let close = self.close(line);
-        self.end_turn(close, said);
+        let at_limit = lines::text(line.subtype).is_some_and(|subtype| LIMITS.contains(&&*subtype));
+        let cut = match &close {
+            TurnClose { interrupted: true, .. } => Some(MessageOutcome::Cancelled),
+            TurnClose { error: Some(_), .. } if !at_limit => Some(MessageOutcome::Failed),
+            _ => None,
+        };
+        self.end_turn(close, cut, said);
     }
 
     /// Whoever speaks with the agent cannot go on.
@@ -22,12 +31,15 @@ impl ClaudeParser {
         if self.closed {
             return said.push(Said::Event(EventBody::Error(Box::new(error))));
         }
-        self.end_turn(TurnClose { error: Some(error), ..TurnClose::default() }, said);
+        let close = TurnClose { error: Some(error), ..TurnClose::default() };
+        self.end_turn(close, Some(MessageOutcome::Failed), said);
     }
 
-    fn end_turn(&mut self, close: TurnClose, said: &mut Vec<Said>) {
+    /// `cut` is how a message ends of which it is not known that it is complete.
+    fn end_turn(&mut self, close: TurnClose, cut: Option<MessageOutcome>, said: &mut Vec<Said>) {
+        self.settle(cut.unwrap_or(MessageOutcome::Complete), said);
         let (stream, mut voice) = self.speaker(said);
-        stream.close(&mut voice);
+        stream.close(cut, &mut voice);
         if let Some(error) = close.error.as_ref().filter(|_| !close.interrupted)
             && self.told.as_ref() != Some(error)
         {
@@ -74,7 +86,7 @@ impl ClaudeParser {
             _ => {}
         }
         match subtype {
-            "error_max_turns" | "error_max_budget_usd" => {
+            limit if LIMITS.contains(&limit) => {
                 let or = "the agent has reached the limit that it was given";
                 agent_error(ErrorClass::InvalidRequest, None, or_else(&text, or))
             }

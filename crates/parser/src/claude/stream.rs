@@ -1,7 +1,7 @@
 //! Messages that come in pieces, and the whole blocks that repeat them.
 
 use serde_json::value::RawValue;
-use tokenrail_domain::ContentBlock;
+use tokenrail_domain::{ContentBlock, MessageOutcome};
 
 use super::lines::{self, Delta, Raw};
 use crate::open_message::{OpenMessage, Piece};
@@ -69,12 +69,21 @@ impl Stream {
         }
     }
 
-    /// The turn has ended. A message without an end stays open: whoever ends the turn ends it too.
-    pub(super) fn close(&mut self, voice: &mut Voice<'_>) {
+    /// Somebody stopped the agent: a message without an end is cut, also where its blocks came whole.
+    pub(super) fn interrupt(&mut self) {
+        if let Some(open) = &mut self.open {
+            open.cut = Some(MessageOutcome::Cancelled);
+        }
+    }
+
+    /// The turn has ended; where it did not end well, `cut` is how a message without an end ends. One of which blocks
+    /// are missing stays open: whoever ends the turn ends it too.
+    pub(super) fn close(&mut self, cut: Option<MessageOutcome>, voice: &mut Voice<'_>) {
         if let Some(mut open) = self.open.take() {
             if open.is_unfinished() {
                 open.flush(voice);
             } else {
+                open.cut = open.cut.or(cut);
                 open.finish(None, voice);
             }
         }
@@ -94,7 +103,9 @@ impl Stream {
             for block in blocks {
                 open.repeat(block, voice);
             }
-            open.cancelled |= aborted;
+            if aborted {
+                open.cut = Some(MessageOutcome::Cancelled);
+            }
             return Vec::new();
         }
         if let Some(ended) = self.ended.as_mut().filter(|ended| ended.is_of(id.as_deref())) {

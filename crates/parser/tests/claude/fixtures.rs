@@ -31,7 +31,7 @@ pub(crate) fn recordings() -> &'static [Recording] {
     RECORDINGS.get_or_init(|| {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/claude");
         let mut found = Vec::new();
-        for version in ["1.0.30", "2.0.55", "2.1.330"] {
+        for version in ["1.0.30", "2.0.55", "2.1.197", "2.1.330"] {
             for file in fs::read_dir(folder.join(version)).unwrap() {
                 let path = file.unwrap().path();
                 if path.extension().is_some_and(|extension| extension == "jsonl") {

@@ -3,12 +3,13 @@
 use std::fmt::Write;
 
 use insta::{Settings, assert_snapshot};
-use tokenrail_domain::Said;
+use tokenrail_domain::{CompleteMessage, MessageOutcome, Said};
 use tokenrail_parser::ClaudeParser;
 use tokenrail_ports::IMessageParser;
 
 use crate::fixtures::{Recording, recordings};
 use crate::parse;
+use crate::pump::pump;
 use crate::rendering::Rendering;
 
 /// Each thing said after the number of its line; a run of deltas after the number of its first one.
@@ -41,6 +42,26 @@ fn every_recording_says_what_it_said_before() {
             assert_snapshot!(recording.name.replace('/', "__"), account(recording));
         }
     });
+}
+
+/// A text that an interrupt has cut never counts as a complete message, whatever the version prints of it.
+#[test]
+fn what_an_interrupt_cut_is_not_complete() {
+    let mut cut = 0;
+    for recording in recordings() {
+        let lines: Vec<_> = recording.lines().map(String::from_utf8_lossy).collect();
+        if !lines.iter().any(|line| line.contains(r#""terminal_reason":"aborted_streaming""#)) {
+            continue;
+        }
+        let seen = pump(&parse(recording.lines()));
+        let complete = seen.messages.iter().filter(|message| message.outcome == MessageOutcome::Complete);
+        for text in complete.map(CompleteMessage::text) {
+            // The scripted model's long answer.
+            assert!(!text.starts_with("# Notes on streaming"), "{}: {text}", recording.name);
+        }
+        cut += seen.messages.iter().filter(|message| message.outcome == MessageOutcome::Cancelled).count();
+    }
+    assert!(5 <= cut, "only {cut} messages were cut");
 }
 
 #[test]

@@ -43,6 +43,10 @@ impl Truth {
                     Some("stream_event") => truth.event(&line["event"], &mut current),
                     Some("assistant") => truth.assistant(&line, number),
                     Some("user") => truth.user(&line),
+                    // What it has said so far is void.
+                    Some("system") if line["subtype"] == "api_retry" => {
+                        truth.ended.insert(current.clone());
+                    }
                     _ => {}
                 }
             }
@@ -108,10 +112,15 @@ impl Truth {
     /// The messages that ended, and what a message without an end has said.
     fn messages(&self) -> (Vec<Words>, Vec<Words>) {
         let (mut whole, mut open) = (Vec::new(), Vec::new());
-        let last_streamed = self.order.iter().rfind(|id| self.streamed.contains(*id));
+        let of_main_thread = |id: &&String| self.words.get(*id).is_none_or(|(parent, ..)| parent.is_none());
+        // What comes after a message that has not ended says it anew.
+        let last = self.order.iter().rfind(of_main_thread);
         for id in &self.order {
             let words = self.words.get(id);
-            let cut = Some(id) == last_streamed && !self.ended.contains(id);
+            let is_repeated = words.is_some_and(|(_, text, thinking)| {
+                self.deltas.get(id).is_some_and(|deltas| (&deltas.0, &deltas.1) == (text, thinking))
+            });
+            let cut = Some(id) == last && !self.ended.contains(id) && !is_repeated;
             if let Some((text, thinking)) = self.deltas.get(id).filter(|_| cut) {
                 open.push((None, text.clone(), thinking.clone()));
             } else {

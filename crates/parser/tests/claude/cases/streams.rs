@@ -1,6 +1,8 @@
 //! Messages that come in pieces.
 
-use super::{assistant, block, check, delta, event, start, stop, stop_abandoned, text, whole};
+use super::{
+    Rendering, assistant, block, check, delta, event, parse, result, start, stop, stop_abandoned, text, whole,
+};
 
 const TOOL: &str = r#"{"type":"tool_use","id":"c1","name":"Bash","input":{}}"#;
 const CALL: &str = r#"{"type":"tool_use","id":"c1","name":"Bash","input":{"a":1}}"#;
@@ -199,6 +201,32 @@ fn an_interrupted_message_ends_cancelled() {
         &[r#"0.0 text "Hel""#, "0 end cancelled"],
     );
     check(&[cut], &[r#"0 message cancelled + text "Hel""#]);
+}
+
+#[test]
+fn a_message_without_an_end_is_cut_where_the_turn_was() {
+    let note =
+        r#"{"type":"user","message":{"content":[{"type":"text","text":"[Request interrupted by user]"}]}}"#;
+    let aborted =
+        r#","subtype":"error_during_execution","is_error":true,"terminal_reason":"aborted_streaming""#;
+    let (head, cut) = ([start("m"), text(0, "Hel"), whole("m", "Hel")], r#"0.0 text "Hel""#);
+    let end = |lines: &[String]| {
+        let lines = [&head[..], lines].concat();
+        let said = parse(lines.iter().map(String::as_bytes));
+        Rendering { text_max: 1000 }.each(&said)
+    };
+    for lines in
+        [vec![note.to_owned(), stop()], vec![note.to_owned(), result(aborted)], vec![result(aborted)]]
+    {
+        let told = end(&lines);
+        assert_eq!(told[0], cut);
+        assert!(told.contains(&"0 end cancelled".to_owned()), "{lines:?}: {told:?}");
+    }
+    let failed = end(&[result(r#","subtype":"error_during_execution","is_error":true"#)]);
+    assert_eq!(failed[1], "0 end failed");
+    let limited = end(&[result(r#","subtype":"error_max_turns","is_error":true"#)]);
+    assert_eq!(limited[1], "0 end complete", "the agent was stopped after the message");
+    assert_eq!(end(&[result("")])[1], "0 end complete");
 }
 
 #[test]

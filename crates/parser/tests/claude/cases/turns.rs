@@ -165,6 +165,6 @@ fn a_background_task_goes_on_after_the_result() {
     ] {
         let mut lines: Vec<_> = lines.into_iter().cloned().collect();
         lines.push(result(""));
-        assert_eq!(activity(&lines), Activity { tool_running: false, background }, "{lines:?}");
+        assert_eq!(activity(&lines), Activity { background, ..Activity::default() }, "{lines:?}");
     }
 }

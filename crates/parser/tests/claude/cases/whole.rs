@@ -1,6 +1,6 @@
 //! Messages that come whole, tool results, and what the agent writes in the user's name.
 
-use super::{assistant, check, event, notice, start, stop, text, whole};
+use super::{Rendering, activity, assistant, check, event, notice, parse, result, start, stop, text, whole};
 
 #[test]
 fn without_deltas_each_line_is_a_message() {
@@ -102,4 +102,37 @@ fn a_null_character_stays() {
         &[event(r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"\u0000"}}"#)],
         &[r#"0.0 text "\0""#],
     );
+}
+
+#[test]
+fn a_whole_text_of_a_version_that_does_not_mark_what_it_cuts_ends_with_the_next_line() {
+    let init =
+        |version: &str| format!(r#"{{"type":"system","subtype":"init","claude_code_version":"{version}"}}"#);
+    let note =
+        r#"{"type":"user","message":{"content":[{"type":"text","text":"[Request interrupted by user]"}]}}"#;
+    let answered = r#"{"type":"control_response","response":{"subtype":"success"}}"#;
+    let tokens = r#"{"type":"system","subtype":"thinking_tokens"}"#;
+    let call = r#"{"type":"tool_use","id":"c1","name":"Bash","input":{}}"#;
+    let ended = [
+        (note, "0 end cancelled"),
+        (&assistant("m", call, ""), "0 end complete"),
+        (&result(""), "0 end complete"),
+    ];
+    for (next, end) in ended {
+        for version in ["2.1.197", "2.1.329", "2.1", "2.0.56"] {
+            let lines = [&init(version), &whole("m", "Hel"), answered, tokens, next].map(str::to_owned);
+            let told = Rendering { text_max: 1000 }.each(&parse(lines.iter().map(String::as_bytes)));
+            assert_eq!(told[1..3], [r#"0.0 text "Hel""#, end], "{version}: {next}");
+        }
+        for version in ["1.0.30", "2.0.55", "2.1.330", "3.0.0", "", "odd"] {
+            let lines = [&init(version), &whole("m", "Hel"), next].map(str::to_owned);
+            let told = Rendering { text_max: 1000 }.each(&parse(lines.iter().map(String::as_bytes)));
+            assert_eq!(told[1], r#"0 message complete + text "Hel""#, "{version}: {next}");
+        }
+    }
+    // Its turn ends it where the process was killed.
+    let lines = [init("2.1.197"), whole("m", "Hel")];
+    assert!(activity(&lines).message_whole);
+    let known = assistant("m", r#"{"type":"text","text":"Hel"}],"stop_reason":"end_turn","x":["#, "");
+    check(&[init("2.1.197"), known], &["notice init", r#"0 message complete + text "Hel""#]);
 }
