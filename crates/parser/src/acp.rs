@@ -1,7 +1,8 @@
 //! The Agent Client Protocol, version 1: JSON-RPC over lines, as `tokenrail converse acp` finds it.
 //!
 //! Messages come in pieces only, without an end: a message ends where the agent says something of another kind, has
-//! another message id, or calls a tool. What is known of a tool call grows with each update; it is said once its
+//! another message id, or calls a tool. `claude-agent-acp` tells the usage after each of its messages; where it begins
+//! another one without that, the stream of the first was cut. What is known of a tool call grows with each update; it is said once its
 //! input is known.
 //!
 //! | line | what is said |
@@ -35,7 +36,7 @@ mod tools;
 
 use std::collections::BTreeMap;
 
-use tokenrail_domain::{ContentBlock, EventBody, JsonText, Said, Usage};
+use tokenrail_domain::{ContentBlock, EventBody, JsonText, MessageOutcome, Said, Usage};
 use tokenrail_ports::{Activity, IMessageParser};
 
 use self::lines::{Block, Cost, Message, Params, Update};
@@ -63,6 +64,10 @@ pub struct AcpParser {
     calls: BTreeMap<String, Call>,
     /// The call whose input is still coming, piece by piece.
     growing: Option<String>,
+    /// The agent tells the usage after each message that has ended.
+    tells_usage: bool,
+    /// It has told it since the open message said something.
+    usage_told: bool,
     /// What the session has cost so far.
     cost_usd: Option<f64>,
 }
@@ -147,8 +152,10 @@ impl AcpParser {
         let message = fields::text(update.message).map(Into::into);
         let is_same = self.open_as.as_ref().is_some_and(|(open, id)| *open == piece && *id == message);
         if !is_same {
+            self.cut_replaced(message.as_deref());
             self.conversation.end(&mut self.open, said);
         }
+        self.usage_told = false;
         let block: Block<'_> = fields::read(update.content);
         match (fields::text(block.kind).as_deref(), block.text) {
             (Some("text"), Some(text)) => {
@@ -157,6 +164,16 @@ impl AcpParser {
                 open.say(0, piece, text.get(), &mut self.conversation.voice(said));
             }
             _ => self.other_block(update.content, said),
+        }
+    }
+
+    /// Where the agent had the model answer anew, what it has said of its first answer is cut.
+    fn cut_replaced(&mut self, by: Option<&str>) {
+        let replaced = self.open_as.as_ref().and_then(|(_, id)| id.as_deref());
+        let is_another = replaced.zip(by).is_some_and(|(replaced, by)| replaced != by);
+        if let Some(open) = self.open.as_mut().filter(|_| is_another && self.tells_usage && !self.usage_told)
+        {
+            open.cut = Some(MessageOutcome::Failed);
         }
     }
 
@@ -169,6 +186,7 @@ impl AcpParser {
     }
 
     fn usage(&mut self, update: &Update<'_>, usage: JsonText, said: &mut Vec<Said>) {
+        self.usage_told = true;
         let cost: Cost<'_> = fields::read(update.cost);
         if fields::text(cost.currency).as_deref() == Some("USD") {
             self.cost_usd = fields::number(cost.amount);

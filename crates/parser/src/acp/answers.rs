@@ -4,7 +4,7 @@ use serde_json::value::RawValue;
 use tokenrail_domain::{AgentError, ErrorClass, EventBody, JsonText, Said, TurnClose, Usage};
 
 use super::AcpParser;
-use super::lines::{Answer, Failure, FailureData, Message};
+use super::lines::{AgentInfo, Answer, Failure, FailureData, Message};
 use crate::errors;
 use crate::fields;
 use crate::line::notice;
@@ -20,6 +20,9 @@ const NEEDED: [&str; 8] = [
     "session/set_model",
     "session/prompt",
 ];
+
+/// How the adapter of Claude Code names itself, behind the name of who publishes it.
+const CLAUDE: &str = "claude-agent-acp";
 
 /// There is no login, or not any more.
 const LOGIN_REQUIRED: i64 = -32000;
@@ -48,6 +51,8 @@ impl AcpParser {
         let answer: Answer<'_> = fields::read(message.result);
         match method {
             "initialize" => {
+                let agent: AgentInfo<'_> = fields::read(answer.agent);
+                self.tells_usage = fields::text(agent.name).is_some_and(|name| name.ends_with(CLAUDE));
                 said.push(notice("init", fields::object(message.result).unwrap_or_else(JsonText::null)));
             }
             "session/new" => self.conversation.session(fields::text(answer.session), said),

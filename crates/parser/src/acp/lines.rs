@@ -93,6 +93,8 @@ pub(super) struct Block<'a> {
 /// The answers to our requests: to each its own fields.
 #[derive(Deserialize, Default)]
 pub(super) struct Answer<'a> {
+    #[serde(borrow, rename = "agentInfo")]
+    pub(super) agent: Raw<'a>,
     #[serde(borrow, rename = "sessionId")]
     pub(super) session: Raw<'a>,
     #[serde(borrow, rename = "stopReason")]
@@ -101,6 +103,13 @@ pub(super) struct Answer<'a> {
     pub(super) usage: Raw<'a>,
     #[serde(borrow, rename = "_meta")]
     meta: Raw<'a>,
+}
+
+/// Who the agent is.
+#[derive(Deserialize, Default)]
+pub(super) struct AgentInfo<'a> {
+    #[serde(borrow)]
+    pub(super) name: Raw<'a>,
 }
 
 #[derive(Deserialize, Default)]

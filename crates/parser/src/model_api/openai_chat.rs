@@ -7,7 +7,8 @@
 //! | `delta.reasoning_content`, `delta.reasoning` | a delta of reasoning |
 //! | `delta.tool_calls`, `delta.function_call` | a delta of tool input |
 //! | `message` in place of `delta` | the same, as one piece |
-//! | `finish_reason` | the tool calls; the answer is whole, but what it has cost may follow |
+//! | `finish_reason` that says that the answer was cut by its server | an error, and [`Said::Close`] with it |
+//! | other `finish_reason` | the tool calls; the answer is whole, but what it has cost may follow |
 //! | `usage` | nothing yet: it is told with the end |
 //! | `[DONE]`, or the end of the stream of a whole answer | [`Said::End`], usage, [`Said::Close`] |
 //! | an object with `error`, one whose `object` is `error` | an error, and [`Said::Close`] with it |
@@ -17,10 +18,11 @@
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use tokenrail_domain::{ContentBlock, JsonText, Said};
+use tokenrail_domain::{AgentError, ContentBlock, ErrorClass, JsonText, Said};
 
 use super::answer::{Answer, Place};
 use super::{Api, failure};
+use crate::errors::agent_error;
 use crate::fields::{self, Raw};
 use crate::line::{self, notice};
 use crate::open_message::Piece;
@@ -138,6 +140,9 @@ impl OpenAiChat {
         }
         self.refused |= fields::text(delta.refusal).is_some_and(|refusal| !refusal.is_empty());
         if let Some(reason) = fields::text(choice.finish_reason) {
+            if let Some(error) = broken_off(&reason) {
+                return answer.fail(error, said);
+            }
             // To the API, a refusal is an answer that has ended as others do.
             answer.stopped(Some(if self.refused { "refusal".into() } else { reason }));
             answer.is_whole(said);
@@ -167,6 +172,16 @@ impl OpenAiChat {
         }
         answer.say(place, function.arguments, said);
     }
+}
+
+/// The error where the reason is that the answer was cut, by whoever runs the model.
+fn broken_off(reason: &str) -> Option<AgentError> {
+    let class = match reason {
+        "error" | "abort" | "cancelled" => ErrorClass::Unknown,
+        "insufficient_system_resource" => ErrorClass::Overloaded,
+        _ => return None,
+    };
+    Some(agent_error(class, None, format!("the upstream broke its answer off: {reason}")))
 }
 
 /// The event as a value of its own.

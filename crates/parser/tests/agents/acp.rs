@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
+use tokenrail_domain::MessageOutcome;
 
 use crate::Format::Acp;
 use crate::fixtures::Recording;
@@ -360,4 +361,18 @@ fn what_is_no_text_is_a_message_of_its_own() {
     let seen =
         crate::pump::pump(&Acp.parse([said("agent_message_chunk", "See:").as_bytes(), line.as_bytes()]));
     assert_eq!(seen.messages.len(), 2);
+}
+
+#[test]
+fn an_answer_that_the_agent_had_said_anew_is_not_complete() {
+    let outcomes = |case: &str| {
+        let named = |recording: &&Recording| {
+            recording.name.ends_with(case) && recording.name.contains("claude-agent")
+        };
+        let recording = crate::fixtures::recordings().iter().find(named).unwrap();
+        let seen = crate::pump::pump(&Acp.parse(recording.lines()));
+        seen.messages.iter().map(|message| message.outcome).collect::<Vec<_>>()
+    };
+    assert_eq!(outcomes("/err_drop"), [MessageOutcome::Failed; 6], "its stream was dropped each time");
+    assert_eq!(outcomes("/max_tokens"), [MessageOutcome::Complete; 4], "the model has ended each of them");
 }

@@ -222,3 +222,19 @@ fn a_whole_part_that_differs_from_its_pieces_is_the_truth() {
         ],
     );
 }
+
+#[test]
+fn a_reason_that_says_that_the_answer_was_cut_is_an_error() {
+    for (reason, class) in [
+        ("error", "unknown"),
+        ("abort", "unknown"),
+        ("cancelled", "unknown"),
+        ("insufficient_system_resource", "overloaded recoverable"),
+    ] {
+        let chunk =
+            format!(r#"{{"choices":[{{"delta":{{"content":"Half of"}},"finish_reason":"{reason}"}}]}}"#);
+        let error = format!(r#"{class} "the upstream broke its answer off: {reason}""#);
+        let (told, closed) = (format!("error {error}"), format!(r#"close "" error {error}"#));
+        OpenAiChat.check(&[&chunk, "[DONE]"], &[r#"0.0 text "Half of""#, &told, &closed]);
+    }
+}
