@@ -101,7 +101,10 @@ async fn s12_what_would_become_an_option_or_a_path_is_no_model_and_no_session() 
         assert!(model.trim().len() < 3 || !problem.to_string().contains(model), "no echo: {problem}");
     }
     let long = "s".repeat(129);
-    for session in ["--help", "-", "", " ", "a b", "a\nb", "a\u{0}b", "é", "\u{7f}", &long] {
+    let paths = ["/etc/passwd", "../a", "..", ".a", "a/b", "a\\b", "a..b"];
+    for session in
+        ["--help", "-", "", " ", "a b", "a\nb", "a\u{0}b", "é", "\u{7f}", &long].into_iter().chain(paths)
+    {
         let (status, problem) = server
             .post("/api/agents", &json!({ "type": "fake", "prompt": "{}", "sessionId": session }))
             .await;

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokenrail_domain::{
-    Agent, AgentError, AgentId, AgentStatus, ErrorClass, EventBody, Replay, Turn, TurnState,
+    Agent, AgentError, AgentId, AgentStatus, ErrorClass, EventBody, Replay, SessionId, Turn, TurnState,
 };
 use tokenrail_ports::{Append, IAgentRun, StoreError, TurnOrder, TurnStep};
 use tokio::sync::OwnedSemaphorePermit;
@@ -19,7 +19,7 @@ use self::resume::SoFar;
 use crate::core::{Control, Core, Heard, SaveError};
 use crate::outside::AgentType;
 use crate::pump::{Pump, PumpStart, announce, conclude};
-use crate::recorder::{Recorder, RecorderStart};
+use crate::recorder::{Recorder, RecorderStart, session_invalid};
 use crate::tails::Tail;
 use crate::verdict::Verdict;
 
@@ -173,6 +173,10 @@ impl AgentTask {
         }
         drop(queue);
 
+        if agent.session.as_deref().is_some_and(|stored| SessionId::new(stored).is_err()) {
+            let told = session_invalid("an older version of this server has stored the session by");
+            recorder.note(told, self.core.now());
+        }
         let mut order = order(&agent, &turn);
         if self.agent_type(&agent).is_some_and(|kind| kind.runner.wants_history()) {
             order.history = self.history(turn.number).await?;
@@ -298,7 +302,7 @@ fn order(agent: &Agent, turn: &Turn) -> TurnOrder {
         prompt: turn.prompt.clone(),
         model: agent.model.clone(),
         cwd: PathBuf::from(&agent.cwd),
-        session: agent.session.clone(),
+        session: agent.session.as_deref().and_then(|stored| SessionId::new(stored).ok()),
         options: agent.options.clone(),
         history: Vec::new(),
     }

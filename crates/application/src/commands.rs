@@ -10,7 +10,8 @@ pub use answer::AnswerOutcome;
 use std::sync::Arc;
 
 use tokenrail_domain::{
-    Agent, AgentId, AgentStatus, Copied, JsonText, Sequence, Timestamp, Turn, TurnNumber, TurnState,
+    Agent, AgentId, AgentStatus, Copied, JsonText, Sequence, SessionId, Timestamp, Turn, TurnNumber,
+    TurnState,
 };
 #[cfg(planted_bugs)]
 use tokenrail_ports::planted::{Bug, is_planted};
@@ -35,7 +36,7 @@ pub struct Launch {
     pub model: Option<String>,
     pub cwd: Option<String>,
     /// A session of the agent program to resume.
-    pub session: Option<String>,
+    pub session: Option<SessionId>,
     pub name: Option<String>,
     /// The client's own id of the conversation: see [`AgentService::converse`].
     pub chat: Option<String>,
@@ -336,7 +337,7 @@ fn new_agent(id: AgentId, kind: String, launch: Launch, cwd: String, now: Timest
         prompt,
         model,
         cwd,
-        session,
+        session: session.map(SessionId::into_string),
         turn: TurnNumber::FIRST,
         queued: 1,
         head: Sequence::START,

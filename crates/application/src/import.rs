@@ -5,7 +5,8 @@ mod check;
 use std::sync::Arc;
 
 use tokenrail_domain::{
-    Agent, AgentId, AgentStatus, Copied, Event, EventBody, JsonText, Sequence, Timestamp, Turn, TurnNumber,
+    Agent, AgentId, AgentStatus, Copied, Event, EventBody, JsonText, Sequence, SessionId, Timestamp, Turn,
+    TurnNumber,
 };
 use tokenrail_ports::StoreError;
 use tokio::sync::OwnedSemaphorePermit;
@@ -24,7 +25,7 @@ pub struct Imported {
     pub prompt: String,
     pub model: Option<String>,
     pub cwd: String,
-    pub session: Option<String>,
+    pub session: Option<SessionId>,
     pub created_at: Timestamp,
     /// A JSON object.
     pub metadata: Option<JsonText>,
@@ -177,7 +178,7 @@ fn unfinished(id: AgentId, imported: Imported, now: Timestamp) -> Agent {
         prompt,
         model,
         cwd,
-        session,
+        session: session.map(SessionId::into_string),
         turn: TurnNumber::default(),
         queued: 0,
         head: Sequence::START,

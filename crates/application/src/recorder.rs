@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 use tokenrail_domain::{
-    AgentError, AgentId, Assembler, ErrorClass, Event, EventBody, MessageOutcome, Said, Sequence, Timestamp,
-    TurnClose, TurnNumber, TurnOutcome, TurnResult,
+    AgentError, AgentId, Assembler, ErrorClass, Event, EventBody, MessageOutcome, Said, Sequence, SessionId,
+    SessionIdError, Timestamp, TurnClose, TurnNumber, TurnOutcome, TurnResult,
 };
 #[cfg(planted_bugs)]
 use tokenrail_ports::planted::{Bug, is_planted};
@@ -48,7 +48,7 @@ pub(crate) struct Recorder {
     committed: u64,
     /// Output up to here has been heard, be it for the second time.
     heard: u64,
-    session: Option<String>,
+    session: Option<SessionId>,
     questions: Questions,
     close: Option<TurnClose>,
     message_count: u32,
@@ -159,7 +159,7 @@ impl Recorder {
                 // Also what is in the journal already: a question outlives the server that it was told first.
                 Said::Asked { question, options } => self.questions.ask(question, options),
                 Said::Settled { question, option } => self.questions.settle(question, option, fresh),
-                Said::Session(session) => self.session = fresh.then_some(session),
+                Said::Session(session) => self.hear_session(&session, fresh, end_offset, now),
                 Said::Event(body) if fresh => self.record(body, end_offset, now),
                 Said::End { message, outcome, rest } if fresh => {
                     if let Some(complete) = self.assembler.complete_with(message, outcome, rest) {
@@ -170,6 +170,14 @@ impl Recorder {
             }
         }
         Recorded::Line
+    }
+
+    fn hear_session(&mut self, session: &str, fresh: bool, end_offset: u64, now: Timestamp) {
+        let heard = SessionId::new(session);
+        self.session = heard.as_ref().ok().filter(|_| fresh).cloned();
+        if heard.is_err() && fresh {
+            self.record(session_invalid("the agent names its session by"), end_offset, now);
+        }
     }
 
     /// Records something that did not come from the agent's output.
@@ -329,6 +337,20 @@ pub(crate) struct RecorderStart {
     /// How many bytes of the run's output are in the journal.
     pub(crate) committed: u64,
     pub(crate) message_count: u32,
+}
+
+/// The id itself is not shown: it stands in the raw line, and may be of any length.
+pub(crate) fn session_invalid(what: &str) -> EventBody {
+    EventBody::Error(Box::new(AgentError {
+        class: ErrorClass::Protocol,
+        code: Some("session_invalid".to_owned()),
+        text: format!(
+            "{what} an id that is not kept, and no turn goes on with it: a session id {}",
+            SessionIdError::RULE
+        ),
+        retry_after_ms: None,
+        recoverable: false,
+    }))
 }
 
 fn too_long(head: &[u8], length_bytes: u64) -> EventBody {

@@ -20,7 +20,8 @@ pub struct Agent {
     pub model: Option<String>,
     /// The folder it works in; absolute.
     pub cwd: String,
-    /// The agent program's own conversation id, by which a later turn resumes it.
+    /// The agent program's own conversation id, as it was stored: an older version of this server may have taken what is
+    /// no [`SessionId`](crate::SessionId).
     pub session: Option<String>,
     /// The newest turn that has started.
     pub turn: TurnNumber,

@@ -4,7 +4,7 @@
 //! Read in this order:
 //!
 //! 1. [`ids`](AgentId): agents, sequence numbers, and the ids that are computed from them;
-//! 2. [`Agent`] and [`Turn`]: what runs, and in which states it can be;
+//! 2. [`Agent`] and [`Turn`]: what runs, and in which states it can be; [`SessionId`], by which it goes on;
 //! 3. [`Event`]: one numbered entry of an agent's journal;
 //! 4. [`Said`]: what a parser reads out of the agent's output, before it has a number;
 //! 5. [`Assembler`]: folds events into the messages that a person sees.
@@ -29,6 +29,7 @@ mod event;
 mod ids;
 mod json;
 mod said;
+mod session;
 mod turn;
 
 pub use agent::{Agent, AgentStatus, Copied, Replay, TransitionError};
@@ -42,4 +43,5 @@ pub use ids::{
 };
 pub use json::JsonText;
 pub use said::{Said, TurnClose};
+pub use session::{SessionId, SessionIdError};
 pub use turn::{StopReason, Turn, TurnOutcome, TurnState};

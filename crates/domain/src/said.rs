@@ -11,7 +11,7 @@ pub enum Said {
     /// Nothing more comes for this message: its deltas are its content. `rest` holds the parts that were
     /// not said in deltas.
     End { message: MessageOrdinal, outcome: MessageOutcome, rest: Vec<(Part, ContentBlock)> },
-    /// The agent program's own conversation id.
+    /// The agent program's own conversation id, as it has printed it.
     Session(String),
     /// The agent says that its turn has ended, and how.
     Close(Box<TurnClose>),

@@ -229,7 +229,7 @@ fn write(
     move_head(db, place, append, ends)?;
     if let Some(session) = &append.session {
         db.prepare_cached(SET_SESSION)?
-            .execute(named_params! { ":agent": place.agent, ":session": session })?;
+            .execute(named_params! { ":agent": place.agent, ":session": session.as_str() })?;
     }
     if let TurnStep::Start(turn) = &append.step {
         start(db, place.agent, append, turn, first)?;

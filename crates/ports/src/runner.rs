@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use tokenrail_domain::{AgentError, AgentId, ErrorClass, JsonText, TurnNumber};
+use tokenrail_domain::{AgentError, AgentId, ErrorClass, JsonText, SessionId, TurnNumber};
 
 /// Runs one kind of agent, one turn at a time.
 ///
@@ -101,7 +101,7 @@ pub struct TurnOrder {
     /// The folder to work in; absolute, and it exists.
     pub cwd: PathBuf,
     /// The session to resume.
-    pub session: Option<String>,
+    pub session: Option<SessionId>,
     /// The launch's options: a JSON object.
     pub options: Option<JsonText>,
     /// The turns before this one, the oldest first; none unless [`IAgentRunner::wants_history`], and none of a run that

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use tokenrail_domain::{
-    Agent, AgentId, AgentStatus, Event, Sequence, StopReason, Timestamp, Turn, TurnNumber,
+    Agent, AgentId, AgentStatus, Event, Sequence, SessionId, StopReason, Timestamp, Turn, TurnNumber,
 };
 
 /// The append-only journals, one for each agent.
@@ -129,7 +129,7 @@ pub struct Append {
     /// How many bytes of the agent's output these events and those before them account for.
     pub spool_offset: u64,
     /// The agent program's own conversation id, where it has become known or has changed.
-    pub session: Option<String>,
+    pub session: Option<SessionId>,
     /// The number of the oldest delta of any message that is open after these events.
     pub open_from: Option<Sequence>,
     /// What follows in the same transaction: between the end of a turn and the start of the one that the agent goes

@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use reqwest::{Client, redirect};
 use serde::Serialize;
-use tokenrail_domain::{AgentError, ErrorClass};
+use tokenrail_domain::{AgentError, ErrorClass, SessionId};
 use tokenrail_ports::{
     Adoption, IAgentRun, IAgentRunner, Line, OutputLine, Probe, RunEnd, RunOutput, RunnerError, TurnOrder,
 };
@@ -91,7 +91,8 @@ impl IAgentRunner for ProxyRunner {
     async fn start(&self, order: &TurnOrder) -> Result<Box<dyn IAgentRun>, RunnerError> {
         let ProxyConfig { url, limits } = &self.config;
         let url = format!("{}/agent/stream", url.trim_end_matches('/'));
-        let request = Request { prompt: &order.prompt, session_id: order.session.as_deref() };
+        let request =
+            Request { prompt: &order.prompt, session_id: order.session.as_ref().map(SessionId::as_str) };
         let request = self.client.post(url).header("accept", "text/event-stream").json(&request);
         let patience = Duration::from_millis(limits.response_timeout_ms);
         let mut response =

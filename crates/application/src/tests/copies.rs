@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokenrail_domain::{
-    Agent, AgentId, AgentStatus, Copied, Event, EventBody, Sequence, Timestamp, Turn, TurnNumber, TurnState,
+    Agent, AgentId, AgentStatus, Copied, Event, EventBody, Sequence, SessionId, Timestamp, Turn, TurnNumber,
+    TurnState,
 };
 use tokenrail_ports::IArchive;
 use tokenrail_ports::testing::{ScriptedRunner, Step};
@@ -38,6 +39,7 @@ fn bodies(events: &[Event]) -> Vec<(u64, u32, EventBody, Option<bytes::Bytes>)> 
 
 fn imported(agent: &Agent) -> Imported {
     let Agent { kind, name, prompt, model, cwd, session, created_at, metadata, options, .. } = agent.clone();
+    let session = session.and_then(|session| SessionId::new(&session).ok());
     Imported { kind, name, prompt, model, cwd, session, created_at, metadata, options }
 }
 

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use tokenrail_domain::{AgentStatus, EventBody, TurnNumber, TurnOutcome, TurnState};
+use tokenrail_domain::{AgentStatus, EventBody, SessionId, TurnNumber, TurnOutcome, TurnState};
 use tokenrail_ports::testing::{AppendFault, ScriptedRunner, Step};
 use tokenrail_ports::{ExitStatus, RunEnd, StoreError};
 use tokio::sync::Notify;
@@ -165,7 +165,37 @@ async fn a_later_message_resumes_the_session() {
     );
     assert_eq!(events[5].turn.0, 2);
     let sessions: Vec<_> = h.runner.orders().into_iter().map(|order| order.session).collect();
-    assert_eq!(sessions, [None, Some("s1".to_owned())]);
+    assert_eq!(sessions, [None, SessionId::new("s1").ok()]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_may_be_a_path_is_told_and_never_gone_on_with() {
+    let first = script(&["session s1", "session ../../etc", "say a", "end", "close a"]);
+    let again = script(&["session /s2", "say b", "end", "close b"]);
+    let h = harness(ScriptedRunner::new([first, again, script(&["close c"]), script(&["close d"])]));
+    let id = h.launch("one").await;
+    let told =
+        ["user one", "error session_invalid", "+a", "message \"a\" from 3 complete", "result completed -"];
+    assert_eq!(words(&h.watch(id).await), told, "the turn goes on");
+    h.service.send(id, "two".into(), None).await.unwrap();
+    h.watch(id).await;
+    h.service.send(id, "three".into(), None).await.unwrap();
+    h.watch(id).await;
+    assert_eq!(
+        h.service.get(id).await.unwrap().session,
+        None,
+        "what it was called before is not its session"
+    );
+    // What an older version has stored.
+    h.store.set_session(id, "/s2");
+    h.service.send(id, "four".into(), None).await.unwrap();
+    let events = h.watch(id).await;
+    assert_eq!(
+        words(&events[events.len() - 3..]),
+        ["user four", "error session_invalid", "result completed -"]
+    );
+    let sessions: Vec<_> = h.runner.orders().into_iter().map(|order| order.session).collect();
+    assert!(sessions.iter().all(Option::is_none), "{sessions:?}");
 }
 
 #[tokio::test(start_paused = true)]

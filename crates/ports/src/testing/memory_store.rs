@@ -123,6 +123,13 @@ impl MemoryStore {
         self.lock().shelves.get(&agent).map(|shelf| shelf.agent.clone())
     }
 
+    /// Stores a session as an older version of the server may have done it.
+    pub fn set_session(&self, agent: AgentId, session: &str) {
+        if let Some(shelf) = self.lock().shelves.get_mut(&agent) {
+            shelf.agent.session = Some(session.to_owned());
+        }
+    }
+
     /// All turns of an agent as they are saved at this moment, without hesitation.
     pub fn saved_turns(&self, agent: AgentId) -> Vec<Turn> {
         self.lock()

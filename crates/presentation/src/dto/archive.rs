@@ -6,7 +6,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use tokenrail_application::Imported;
 use tokenrail_domain::{
-    Agent, AgentId, JsonText, Sequence, Timestamp, Turn, TurnNumber, TurnOutcome, TurnState,
+    Agent, AgentId, JsonText, Sequence, SessionId, SessionIdError, Timestamp, Turn, TurnNumber, TurnOutcome,
+    TurnState,
 };
 
 use crate::dto::{IdText, IsoTime, Json};
@@ -93,7 +94,8 @@ impl<'a> From<&'a Agent> for ArchivedAgent<'a> {
             prompt: &agent.prompt,
             model: agent.model.as_deref(),
             cwd: &agent.cwd,
-            session_id: agent.session.as_deref(),
+            // One that an older version has stored would be refused by whoever imports the file.
+            session_id: agent.session.as_deref().filter(|session| SessionId::new(session).is_ok()),
             head: agent.head.0,
             created_at: At(agent.created_at),
             metadata: agent.metadata.as_ref().map(Json),
@@ -124,13 +126,14 @@ impl ReadAgent {
         if kind.is_empty() {
             return Err("type must not be empty".to_owned());
         }
+        let session = session_id.as_deref().map(SessionId::new).transpose();
         Ok(Imported {
             kind,
             name,
             prompt,
             model,
             cwd,
-            session: session_id,
+            session: session.map_err(|_| format!("sessionId {}", SessionIdError::RULE))?,
             created_at: created_at.0,
             metadata: object(metadata, "metadata")?,
             options: object(options, "options")?,

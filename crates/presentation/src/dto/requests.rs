@@ -1,6 +1,7 @@
 //! What clients send: read field by field, so that each answer names every field that is wrong.
 
 use tokenrail_application::Launch;
+use tokenrail_domain::{SessionId, SessionIdError};
 use utoipa::ToSchema;
 
 use crate::dto::fields::Fields;
@@ -9,7 +10,7 @@ use crate::query;
 
 /// What a name may be long, in characters.
 const NAME_CHARS: usize = 200;
-/// What a model or a session id may be long, in characters.
+/// What a model may be long, in characters.
 const WORD_CHARS: usize = 128;
 
 /// How many times as fast as it was a replay may be.
@@ -57,7 +58,7 @@ pub(crate) struct LaunchBody {
     #[schema(min_length = 1, nullable = false)]
     cwd: Option<String>,
     /// A session of the agent program to resume.
-    #[schema(pattern = "^[!-,.-~][!-~]{0,127}$", nullable = false)]
+    #[schema(max_length = 128, pattern = r"^[!-,0-\[\]-~](\.?[!-\-0-\[\]-~])*\.?$", nullable = false)]
     session_id: Option<String>,
     #[schema(max_length = 200, nullable = false)]
     name: Option<String>,
@@ -134,7 +135,9 @@ pub(crate) fn launch(body: &[u8], depth: usize) -> Result<Launch, Problem> {
         prompt: fields.required_text("prompt", not_blank),
         model: fields.text("model", is_model),
         cwd: fields.text("cwd", is_path),
-        session: fields.text("sessionId", is_session),
+        session: fields
+            .text("sessionId", |session| SessionId::new(session).err().map(|_| SessionIdError::RULE))
+            .and_then(|session| SessionId::new(&session).ok()),
         name: fields.text("name", is_name),
         chat: None,
         metadata: fields.object("metadata"),
@@ -182,12 +185,6 @@ fn is_model(model: &str) -> Option<&'static str> {
     let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | ':' | '/' | '-');
     let good = !model.is_empty() && model.len() <= WORD_CHARS && !model.starts_with('-');
     (!(good && model.chars().all(legal))).then_some("must match ^[A-Za-z0-9._:/][A-Za-z0-9._:/-]{0,127}$")
-}
-
-fn is_session(session: &str) -> Option<&'static str> {
-    let good = !session.is_empty() && session.len() <= WORD_CHARS && !session.starts_with('-');
-    (!(good && session.bytes().all(|byte| byte.is_ascii_graphic())))
-        .then_some("must be 1 to 128 visible ASCII characters, the first one not a hyphen")
 }
 
 fn is_path(path: &str) -> Option<&'static str> {

@@ -139,6 +139,7 @@ async fn a_bad_file_is_refused_and_says_where() {
         (without("\"tokenrail\":1", "\"tokenrail\":2"), "/tokenrail"),
         (without("\"agent\"", "\"agents\""), ""),
         (without("\"cwd\":", "\"cwt\":"), "/agent"),
+        (without("\"cwd\":", "\"sessionId\":\"../x\",\"cwd\":"), "/agent"),
         (without("\"outcome\":\"completed\"", "\"outcome\":\"perfect\""), "/turns/0"),
         (without("{\"sequence\":4,", "{\"sequence\":5,"), "/events/3"),
         (without("\"content\":\"say three\"", "\"contents\":\"say three\""), "/events/5"),

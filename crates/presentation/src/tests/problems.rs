@@ -47,6 +47,10 @@ async fn a_launch_with_wrong_fields_names_each_of_them() {
         (r#"{"prompt":"a","model":""}"#, "validation_failed", &["/model"]),
         (r#"{"prompt":"a","sessionId":"-p"}"#, "validation_failed", &["/sessionId"]),
         (r#"{"prompt":"a","sessionId":"é"}"#, "validation_failed", &["/sessionId"]),
+        (r#"{"prompt":"a","sessionId":"/etc/passwd"}"#, "validation_failed", &["/sessionId"]),
+        (r#"{"prompt":"a","sessionId":"a\\b"}"#, "validation_failed", &["/sessionId"]),
+        (r#"{"prompt":"a","sessionId":"a..b"}"#, "validation_failed", &["/sessionId"]),
+        (r#"{"prompt":"a","sessionId":".a"}"#, "validation_failed", &["/sessionId"]),
         (r#"{"prompt":"a","cwd":"/a\u0000b"}"#, "validation_failed", &["/cwd"]),
         (
             r#"{"prompt":"a","metadata":[],"options":"x","cancelOnDisconnect":"yes"}"#,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use tokenrail_domain::{AgentId, TurnNumber};
+use tokenrail_domain::{AgentId, SessionId, TurnNumber};
 use tokenrail_ports::{Adoption, IAgentRun, IAgentRunner, Probe, RunnerError, TurnOrder};
 use tokio::process::Command;
 use tokio::sync::{Mutex, oneshot};
@@ -303,7 +303,7 @@ fn exec_order(config: &ProcessConfig, order: &TurnOrder) -> Result<ExecOrder, Ru
     program::check_cwd(&order.cwd)?;
     let mut args = config.args.clone();
     args.extend(filled(&config.model_args, "{model}", order.model.as_deref())?);
-    args.extend(filled(&config.resume_args, "{session}", order.session.as_deref())?);
+    args.extend(filled(&config.resume_args, "{session}", order.session.as_ref().map(SessionId::as_str))?);
     let converse = config.converse.map(|converse| converse.protocol.as_str().to_owned());
     let mut env = program::environment(config);
     env.push((MARKER.to_owned(), RunFolder::of(&config.runs, order).name().into()));
@@ -348,7 +348,7 @@ fn stdin(config: &ProcessConfig, order: &TurnOrder) -> io::Result<Vec<u8>> {
     let not_text = || io::Error::new(io::ErrorKind::InvalidInput, "the path of the folder is no text");
     let opening = Opening {
         prompt: order.prompt.clone(),
-        session: order.session.clone(),
+        session: order.session.clone().map(SessionId::into_string),
         // Where an argument names it, nothing more need be said.
         model: order.model.clone().filter(|_| config.model_args.is_empty()),
         cwd: order.cwd.to_str().ok_or_else(not_text)?.to_owned(),
@@ -372,7 +372,7 @@ fn stdin(config: &ProcessConfig, order: &TurnOrder) -> io::Result<Vec<u8>> {
 /// The arguments with the value in its place; none without a value.
 fn filled(args: &[String], place: &str, value: Option<&str>) -> Result<Vec<String>, RunnerError> {
     let Some(value) = value else { return Ok(Vec::new()) };
-    // Models come from clients and sessions from agents: neither may become an option of the program.
+    // Models come from clients: none may become an option of the program. A session id cannot be one.
     if value.starts_with('-') || value.contains('\0') {
         let text = format!("{value:?} cannot stand for {place}");
         return Err(io::Error::new(io::ErrorKind::InvalidInput, text).into());

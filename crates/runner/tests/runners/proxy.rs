@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tokenrail_domain::{AgentError, AgentId, ErrorClass, Timestamp, TurnNumber};
+use tokenrail_domain::{AgentError, AgentId, ErrorClass, SessionId, Timestamp, TurnNumber};
 use tokenrail_ports::{
     Adoption, ExitStatus, IAgentRun, IAgentRunner, Line, OutputLine, RunEnd, RunOutput, RunnerError,
     TurnOrder,
@@ -166,7 +166,7 @@ async fn a_connection_that_breaks_is_told_and_keeps_what_came() {
 #[tokio::test]
 async fn the_request_carries_prompt_and_session() {
     let upstream = Upstream::events(b"event: complete\ndata: {}\n\n").await;
-    let order = TurnOrder { session: Some("s1".to_owned()), ..order() };
+    let order = TurnOrder { session: SessionId::new("s1").ok(), ..order() };
     let (_, end) = rest(&mut upstream.runner().start(&order).await.unwrap()).await;
     assert_eq!(end, RunEnd::default());
     let request = upstream.request.await.unwrap();

@@ -1,7 +1,7 @@
 //! An agent's row: how it starts, changes and goes.
 
 use tokenrail_domain::{
-    Agent, AgentStatus, Sequence, StopReason, Timestamp, Turn, TurnNumber, TurnOutcome, TurnState,
+    Agent, AgentStatus, Sequence, SessionId, StopReason, Timestamp, Turn, TurnNumber, TurnOutcome, TurnState,
 };
 
 use super::{agent_now, everything, launched, running, saved};
@@ -40,7 +40,7 @@ pub async fn a_turn_moves_its_agent_in_the_same_append<S: IJournal + IAgentRepos
     assert_eq!((&*open[0].prompt, open[0].asked_at), ("count to three", turn.asked_at));
 
     let mut said = scribe.say(vec![text_delta(0, "a"), text_delta(0, "b")]);
-    said.session = Some("session-1".into());
+    said.session = SessionId::new("session-1").ok();
     let offset = said.spool_offset;
     let said = saved(store, said).await;
     let now = agent_now(store, agent.id).await;

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tokenrail_domain::{
-    Agent, AgentStatus, Event, EventBody, Sequence, StopReason, Timestamp, Turn, TurnNumber, TurnResult,
-    TurnState,
+    Agent, AgentStatus, Event, EventBody, Sequence, SessionId, StopReason, Timestamp, Turn, TurnNumber,
+    TurnResult, TurnState,
 };
 
 use crate::{AgentFilter, Append, MessagePage, PageLimit, StoreError, TurnStep};
@@ -64,7 +64,7 @@ impl Shelf {
         self.agent.status = status;
         self.agent.head = last.sequence;
         self.agent.updated_at = last.at;
-        self.agent.session = append.session.clone().or(self.agent.session.take());
+        self.agent.session = append.session.clone().map(SessionId::into_string).or(self.agent.session.take());
         self.agent.queued = self.count_queued();
         if result.is_some() {
             self.wait_again();
