@@ -10,9 +10,10 @@ use tokenrail_domain::{AgentError, ErrorClass};
 use crate::fields::{self, Raw};
 
 /// Phrases of error texts, in lower case; the first one that is found decides.
-const PHRASES: [(&str, ErrorClass); 31] = [
+const PHRASES: [(&str, ErrorClass); 42] = [
     ("rate limit", ErrorClass::RateLimit),
     ("usage limit", ErrorClass::RateLimit),
+    ("too many requests", ErrorClass::RateLimit),
     ("overloaded", ErrorClass::Overloaded),
     ("at capacity", ErrorClass::Overloaded),
     ("timed out", ErrorClass::Timeout),
@@ -43,6 +44,17 @@ const PHRASES: [(&str, ErrorClass); 31] = [
     ("in json at position", ErrorClass::Network),
     ("incomplete json", ErrorClass::Network),
     ("empty response", ErrorClass::Network),
+    ("error sending request", ErrorClass::Network),
+    ("network error", ErrorClass::Network),
+    ("getaddrinfo", ErrorClass::Network),
+    ("socket hang up", ErrorClass::Network),
+    ("service unavailable", ErrorClass::Overloaded),
+    ("bad gateway", ErrorClass::Overloaded),
+    ("internal server error", ErrorClass::Overloaded),
+    // What a request must be, in the words of those who check it.
+    ("input should be", ErrorClass::InvalidRequest),
+    ("no previous sessions found", ErrorClass::InvalidRequest),
+    ("does not have permission to use", ErrorClass::Authentication),
 ];
 
 /// What programs end with that do not begin their turn, in lower case: told by Claude Code 1.0.30 to 2.1.330, Codex 0.169,
@@ -62,8 +74,12 @@ const COMPLAINTS: [(&str, ErrorClass); 12] = [
     ("please run /login", ErrorClass::Authentication),
 ];
 
-/// What stands before an HTTP status in an error text.
-const BEFORE_STATUS: [&str; 3] = ["API Error: ", "status ", "status code "];
+/// What stands before an HTTP status in an error text, in lower case. Between them may be signs and spaces, as in
+/// `status: 429` and `rejected (429)`.
+const BEFORE_STATUS: [&str; 7] =
+    ["api error", "status code", "status", "error code", "rejected", "http/1.1", "http"];
+/// What stands after one: `429 status code (no body)`.
+const AFTER_STATUS: &str = " status code";
 /// How deep an error may stand in an error. Deeper ones are texts.
 const QUOTED_DEPTH_MAX: usize = 4;
 
@@ -123,14 +139,30 @@ pub(crate) fn told(text: &str) -> AgentError {
 
 /// Of several signs of one kind of error the first that is known decides.
 pub(crate) fn of_text(text: &str) -> Option<ErrorClass> {
-    let status = |before: &&str| {
-        let (_, rest) = text.split_once(*before)?;
-        of_status(rest.get(..3)?.parse().ok()?)
+    let text = text.to_lowercase();
+    let phrase = || PHRASES.iter().find(|(phrase, _)| text.contains(phrase)).map(|(_, class)| *class);
+    status_in(&text).and_then(of_status).or_else(phrase)
+}
+
+/// What the HTTP status says that a text tells, if it tells one.
+pub(crate) fn of_status_in(text: &str) -> Option<ErrorClass> {
+    status_in(&text.to_lowercase()).and_then(of_status)
+}
+
+/// The first number in a text that is an HTTP status of an error, by what stands beside it.
+fn status_in(text: &str) -> Option<u16> {
+    let ends = BEFORE_STATUS.iter().flat_map(|word| text.match_indices(word).map(|(at, _)| at + word.len()));
+    let mut after = ends.filter_map(|end| {
+        let (digits, rest) = text[end..].trim_start_matches([' ', ':', '=', '(', '"']).split_at_checked(3)?;
+        (!rest.starts_with(char::is_alphanumeric)).then_some(digits)
+    });
+    let before = text.match_indices(AFTER_STATUS);
+    let mut before = before.filter_map(|(at, _)| text.get(at.checked_sub(3)?..at));
+    let is_known = |digits: &str| {
+        let number = digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?;
+        number.filter(|status| of_status(*status).is_some())
     };
-    BEFORE_STATUS.iter().find_map(status).or_else(|| {
-        let text = text.to_lowercase();
-        PHRASES.iter().find(|(phrase, _)| text.contains(phrase)).map(|(_, class)| *class)
-    })
+    after.find_map(is_known).or_else(|| before.find_map(is_known))
 }
 
 /// What a program complains about on standard error instead of beginning its turn.
@@ -170,3 +202,6 @@ fn quoted(text: &str) -> (Option<ErrorClass>, Option<String>) {
     }
     (class, message)
 }
+
+#[cfg(test)]
+mod tests;

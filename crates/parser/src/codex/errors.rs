@@ -23,7 +23,11 @@ struct Details<'a> {
 pub(super) fn of(failure: &Failure<'_>) -> AgentError {
     let text = fields::text(failure.message).filter(|text| !text.is_empty());
     let mut error = errors::told(text.as_deref().unwrap_or("the agent reports an error"));
-    if let Some(class) = failure.info.and_then(named) {
+    let named = failure.info.and_then(named);
+    // Names of what has become of a connection say less than the last answer.
+    let answered =
+        named.filter(|class| *class == ErrorClass::Network).and_then(|_| errors::of_status_in(&error.text));
+    if let Some(class) = answered.or(named) {
         error.class = class;
         error.recoverable = class.is_recoverable();
     }

@@ -225,4 +225,9 @@ fn errors_are_classed_by_name_then_by_status_then_by_text() {
     ] {
         check_error(&format!(r#"{{"message":"{text}"}}"#), &format!("{class} {text:?}"));
     }
+    // Without the number where the name would have it.
+    let text = "exceeded retry limit, last status: 429 Too Many Requests";
+    let info = r#"{"responseTooManyFailedAttempts":{"httpStatusCode":null}}"#;
+    let error = format!(r#"{{"message":"{text}","codexErrorInfo":{info}}}"#);
+    check_error(&error, &format!("rate_limit recoverable {text:?}"));
 }
