@@ -11,6 +11,7 @@
 //! | answer to `session/new`, an update | [`Said::Session`] |
 //! | `agent_message_chunk`, `agent_thought_chunk` | a delta of text or reasoning; what is no text, whole |
 //! | `tool_call`, `tool_call_update`, `session/request_permission` | a tool call, when its input is known |
+//! | `_meta` of these | what terminals show: the tool result has it |
 //! | the same with the status `completed` or `failed` | a tool result |
 //! | `plan` | notice `todo_list` |
 //! | `usage_update` | usage |
@@ -32,6 +33,7 @@
 mod answers;
 mod lines;
 mod shown;
+mod terminals;
 mod tools;
 
 use std::collections::BTreeMap;

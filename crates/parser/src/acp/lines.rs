@@ -67,6 +67,8 @@ pub(super) struct ToolUpdate<'a> {
     pub(super) input: Raw<'a>,
     #[serde(borrow, rename = "rawOutput")]
     pub(super) output: Raw<'a>,
+    #[serde(borrow, rename = "_meta")]
+    pub(super) meta: Raw<'a>,
 }
 
 /// A block of content, or a piece of what a tool shows.

@@ -5,6 +5,7 @@ use serde_json::value::RawValue;
 use tokenrail_domain::JsonText;
 
 use super::lines::Block;
+use super::terminals::Terminals;
 use crate::fields::{self, Raw};
 
 /// What tools that run programs put into their output.
@@ -34,7 +35,11 @@ pub(super) fn is_failure(output: &JsonText) -> bool {
 ///
 /// Agents show the same thing twice, as content for a reader and as output for a program. An output that is a
 /// string is the plainer one, but for changes of files, which only the content has.
-pub(super) fn result(content: Option<&JsonText>, output: Option<&JsonText>) -> JsonText {
+pub(super) fn result(
+    content: Option<&JsonText>,
+    output: Option<&JsonText>,
+    terminals: &Terminals,
+) -> JsonText {
     let pieces: Vec<&RawValue> =
         content.and_then(|content| serde_json::from_str(content.as_str()).ok()).unwrap_or_default();
     let blocks: Vec<Block<'_>> = pieces.iter().map(|piece| fields::read(Some(piece))).collect();
@@ -43,8 +48,15 @@ pub(super) fn result(content: Option<&JsonText>, output: Option<&JsonText>) -> J
     match (content, plain, output) {
         (_, Some(plain), _) if !changes_files => plain.clone(),
         (Some(content), _, _) if !blocks.is_empty() => {
-            let texts: Option<Vec<String>> = blocks.iter().map(text).collect();
-            texts.map_or_else(|| content.clone(), |texts| JsonText::string(&texts.join("\n")))
+            let texts: Option<Vec<String>> = blocks.iter().map(|block| text(block, terminals)).collect();
+            let Some(mut texts) = texts else { return content.clone() };
+            let shown: Vec<String> = blocks.iter().filter_map(terminal).collect();
+            texts.extend(terminals.texts_without(&shown));
+            JsonText::string(&texts.join("\n"))
+        }
+        // Commands that only read are run without a terminal to be seen, and their output is told in the same way.
+        _ if !terminals.are_none() => {
+            JsonText::string(&terminals.texts_without(&[]).collect::<Vec<_>>().join("\n"))
         }
         (_, _, Some(output)) => output.clone(),
         _ => JsonText::string(""),
@@ -52,7 +64,7 @@ pub(super) fn result(content: Option<&JsonText>, output: Option<&JsonText>) -> J
 }
 
 /// A piece as text; none where it is no text.
-fn text(piece: &Block<'_>) -> Option<String> {
+fn text(piece: &Block<'_>, terminals: &Terminals) -> Option<String> {
     match &*fields::text(piece.kind)? {
         "content" => {
             let block: Block<'_> = fields::read(piece.content);
@@ -63,9 +75,19 @@ fn text(piece: &Block<'_>) -> Option<String> {
             let of = |raw| fields::text(raw).unwrap_or_default();
             Some(difference(&of(piece.path), &of(piece.old), &of(piece.new)))
         }
-        "terminal" => Some(format!("[terminal {}]", fields::text(piece.terminal)?)),
+        // A terminal of which the agent tells nothing has at least a name.
+        "terminal" => {
+            let id = fields::text(piece.terminal)?;
+            Some(terminals.text_of(&id).unwrap_or_else(|| format!("[terminal {id}]")))
+        }
         _ => None,
     }
+}
+
+/// The id of a terminal, where the piece is one.
+fn terminal(piece: &Block<'_>) -> Option<String> {
+    let is_terminal = fields::text(piece.kind)? == "terminal";
+    fields::text(piece.terminal).filter(|_| is_terminal).map(Into::into)
 }
 
 /// A change of a file: its path, and the lines from the first to the last that differ.
@@ -96,7 +118,7 @@ mod tests {
     fn check(content: &str, output: Option<&str>, expected: &str) {
         let content = JsonText::new_unchecked(content);
         let output = output.map(JsonText::new_unchecked);
-        assert_eq!(result(Some(&content), output.as_ref()).as_str(), expected);
+        assert_eq!(result(Some(&content), output.as_ref(), &Terminals::default()).as_str(), expected);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use tokenrail_domain::{JsonText, Said, ToolCall, ToolResult};
 use super::AcpParser;
 use super::lines::ToolUpdate;
 use super::shown;
+use super::terminals::Terminals;
 use crate::fields::{self, Raw};
 
 /// What is known of one tool call.
@@ -18,6 +19,7 @@ pub(super) struct Call {
     locations: Option<JsonText>,
     content: Option<JsonText>,
     output: Option<JsonText>,
+    terminals: Terminals,
     stage: Stage,
 }
 
@@ -85,8 +87,9 @@ impl AcpParser {
 
     fn say_result(&mut self, id: &str, status: &str, said: &mut Vec<Said>) {
         let Some(call) = self.calls.get_mut(id) else { return };
-        let content = shown::result(call.content.as_ref(), call.output.as_ref());
-        let is_error = status == "failed" || call.output.as_ref().is_some_and(shown::is_failure);
+        let content = shown::result(call.content.as_ref(), call.output.as_ref(), &call.terminals);
+        let has_failed = call.terminals.have_failed() || call.output.as_ref().is_some_and(shown::is_failure);
+        let is_error = status == "failed" || has_failed;
         // What has been said is not kept.
         *call = Call { stage: Stage::Returned, ..Call::default() };
         let result = ToolResult { call: id.to_owned(), content, is_error, parent_call: None };
@@ -128,6 +131,7 @@ impl Call {
         keep(&mut self.locations, update.locations);
         keep(&mut self.content, update.content);
         keep(&mut self.output, update.output);
+        self.terminals.take(update.meta);
     }
 
     /// What the tool is called. Where the agent does not tell its name, the kind of it says more than the title,

@@ -83,6 +83,11 @@ impl AcpTruth {
                 }
             }
         }
+        let delta = &update["_meta"]["terminal_output_delta"];
+        if let (Some(terminal), Some(data)) = (delta["terminal_id"].as_str(), delta["data"].as_str()) {
+            let shown = known["shown"][terminal].as_str().unwrap_or_default().to_owned();
+            known["shown"][terminal] = json!(shown + data);
+        }
         if matches!(update["status"].as_str(), Some("completed" | "failed")) {
             let content = given(known);
             self.truth.results.push((id.clone(), content));
@@ -129,11 +134,19 @@ fn given(known: &Value) -> Value {
     if known["rawOutput"].is_string() && !has_change {
         return known["rawOutput"].clone();
     }
+    if pieces.is_empty() && known["shown"].is_object() {
+        let shown = known["shown"].as_object().unwrap().values();
+        return json!(shown.map(|text| text.as_str().unwrap()).collect::<Vec<_>>().join("\n"));
+    }
     if pieces.is_empty() {
         return if known["rawOutput"].is_null() { json!("") } else { known["rawOutput"].clone() };
     }
     let texts = pieces.iter().map(|piece| match piece["type"].as_str().unwrap() {
         "content" => piece["content"]["text"].as_str().unwrap().to_owned(),
+        "terminal" => {
+            let shown = &known["shown"][piece["terminalId"].as_str().unwrap()];
+            shown.as_str().unwrap_or_default().to_owned()
+        }
         _ => change(piece),
     });
     json!(texts.collect::<Vec<_>>().join("\n"))
@@ -239,6 +252,44 @@ fn a_call_that_was_only_asked_for_is_said_and_keeps_the_agent_busy() {
     let busy = |lines: &[&str]| Acp.activity(lines.iter().map(|line| line.as_bytes())).tool_running;
     assert!(busy(&[question]) && !busy(&[question, resolved]));
     assert!(busy(&[asked, question, resolved]) && !busy(&[asked, question, resolved, &done]));
+}
+
+#[test]
+fn what_a_terminal_shows_is_the_result_of_its_command() {
+    let call =
+        |rest: &str| update(&format!(r#"{{"sessionUpdate":"tool_call_update","toolCallId":"c"{rest}}}"#));
+    let begins = call(r#","status":"in_progress","content":[{"type":"terminal","terminalId":"t"}]"#);
+    let shows = |data: &str| {
+        call(&format!(r#","_meta":{{"terminal_output_delta":{{"terminal_id":"t","data":"{data}"}}}}"#))
+    };
+    let ends = |how: &str| {
+        call(&format!(r#","status":"completed","_meta":{{"terminal_exit":{{"terminal_id":"t",{how}}}}}"#))
+    };
+    for (how, result) in [
+        (r#""exit_code":0,"signal":null"#, r#"result c "one\ntwo\n""#),
+        (r#""exit_code":3,"signal":null"#, r#"result c failed "one\ntwo\n""#),
+        (r#""exit_code":null,"signal":"SIGKILL""#, r#"result c failed "one\ntwo\n""#),
+    ] {
+        let lines = [begins.clone(), shows(r"one\n"), shows(r"two\n"), ends(how)];
+        let said = Acp.parse(lines.iter().map(String::as_bytes));
+        let rendered = crate::rendering::Rendering { text_max: 1000 }.each(&said);
+        assert_eq!(rendered.last().unwrap(), result, "{how}");
+    }
+}
+
+#[test]
+fn what_a_command_prints_without_a_terminal_is_its_result() {
+    let call =
+        |rest: &str| update(&format!(r#"{{"sessionUpdate":"tool_call_update","toolCallId":"c"{rest}}}"#));
+    let lines = [
+        call(
+            r#","status":"in_progress","_meta":{"terminal_output_delta":{"terminal_id":"c","data":"found"}}"#,
+        ),
+        call(r#","status":"completed","rawOutput":{"exit_code":1}"#),
+    ];
+    let said = Acp.parse(lines.iter().map(String::as_bytes));
+    let rendered = crate::rendering::Rendering { text_max: 1000 }.each(&said);
+    assert_eq!(rendered.last().unwrap(), r#"result c failed "found""#);
 }
 
 #[test]

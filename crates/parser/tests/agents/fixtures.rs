@@ -8,8 +8,9 @@ use std::sync::OnceLock;
 use crate::Format;
 
 /// Where the recordings of each format are, and how many there must be at least.
-const FOLDERS: [(Format, &str, usize); 9] = [
+const FOLDERS: [(Format, &str, usize); 10] = [
     (Format::Acp, "acp/claude-agent-acp-0.101.0", 20),
+    (Format::Acp, "acp/codex-acp-2.6.0", 12),
     (Format::Acp, "acp/gemini-0.61.0", 25),
     (Format::Acp, "acp/opencode-1.18.33", 25),
     (Format::Anthropic, "anthropic/2023-06-01", 25),
