@@ -21,6 +21,7 @@
 //! | messages and tool calls after the end of the turn | notice with the kind for a name |
 //! | answer to `session/prompt` | usage, and [`Said::Close`] |
 //! | an error in answer to a request without which there is no turn | error, and [`Said::Close`] |
+//! | an error in answer to `session/load`, `session/resume` | the error of the line `{"tokenrail":"error"…}` that follows, unless another session is begun |
 //! | an error in answer to another request | notice `control_error` |
 //! | the agent's requests for files, other answers | nothing |
 //! | other requests and notifications | notice with the method for a name |
@@ -38,7 +39,7 @@ mod tools;
 
 use std::collections::BTreeMap;
 
-use tokenrail_domain::{ContentBlock, EventBody, JsonText, MessageOutcome, Said, Usage};
+use tokenrail_domain::{AgentError, ContentBlock, EventBody, JsonText, MessageOutcome, Said, Usage};
 use tokenrail_ports::{Activity, IMessageParser};
 
 use self::lines::{Block, Cost, Message, Params, Update};
@@ -60,6 +61,8 @@ pub struct AcpParser {
     sent: BTreeMap<u64, String>,
     /// The session tells what it was before.
     is_loading: bool,
+    /// Why the agent does not go on with its session.
+    refused: Option<AgentError>,
     open: Option<OpenMessage>,
     /// What the open message is made of, and its id.
     open_as: Option<(Piece, Option<String>)>,
@@ -115,6 +118,7 @@ impl AcpParser {
         match method.as_str() {
             "session/load" => self.is_loading = true,
             "session/prompt" => self.is_loading = false,
+            "session/new" => (self.is_loading, self.refused) = (false, None),
             _ => {}
         }
         self.sent.insert(id, method);

@@ -6,6 +6,7 @@
 //! | `{"tokenrail":"permission_resolved","requestId","optionId"?,"by"}` | notice, and [`Said::Settled`] |
 //! | `{"tokenrail":"error","class","code","text"}` | nothing: it is [`OwnLine::Failed`], and the parser ends the turn |
 //! | `{"tokenrail":"sent","id","method"}` | nothing: it is [`OwnLine::Sent`] |
+//! | `{"tokenrail":"session_lost","sessionId","text"}` | notice |
 //! | `{"tokenrail":"rests"}` | nothing: the turn has ended, and the process waits for another one |
 //! | `{"tokenrail":"further","turn"}` | nothing: it is asked for that |
 
@@ -21,6 +22,9 @@ use crate::{errors, line};
 
 /// How each of them begins, and no line of an agent.
 pub(crate) const PREFIX: &str = "{\"tokenrail\":\"";
+
+/// The agent has forgotten its session, and begins another one: the notice's name.
+const SESSION_LOST: &str = "session_lost";
 
 /// Reads the lines that are not the agent's, and knows which of its questions are open.
 #[derive(Debug, Default)]
@@ -85,6 +89,7 @@ impl OwnLines {
                 let option = fields::text(fields.option_id).map(Cow::into_owned);
                 said.push(Said::Settled { question: request, option });
             }
+            Some(kind @ SESSION_LOST) => said.push(told(kind, text)),
             Some("rests" | "further") => {}
             Some("sent") => {
                 let method = fields::text(fields.method).map(Cow::into_owned).unwrap_or_default();

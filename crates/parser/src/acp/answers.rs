@@ -45,7 +45,13 @@ impl AcpParser {
             {
                 return;
             }
-            let error = Some(error_of(&failure));
+            let error = error_of(&failure);
+            // Whoever speaks with the agent may begin another session, or says that this is the end.
+            if matches!(method, "session/load" | "session/resume") {
+                self.refused = Some(error);
+                return;
+            }
+            let error = Some(error);
             return self.close(TurnClose { error, ..TurnClose::default() }, said);
         }
         let answer: Answer<'_> = fields::read(message.result);
@@ -85,8 +91,9 @@ impl AcpParser {
         self.close(TurnClose { error, interrupted, usage, ..TurnClose::default() }, said);
     }
 
-    /// Whoever speaks with the agent cannot go on.
+    /// Whoever speaks with the agent cannot go on. Why is in the agent's words, where it has said so.
     pub(super) fn failed(&mut self, error: AgentError, said: &mut Vec<Said>) {
+        let error = self.refused.take().unwrap_or(error);
         if self.conversation.is_closed() {
             return self.conversation.tell(error, said);
         }

@@ -313,6 +313,27 @@ fn what_a_session_was_before_is_not_said_again() {
 }
 
 #[test]
+fn a_session_that_is_lost_is_told_and_the_turn_goes_on_in_another() {
+    let mut lines = refused("session/load", r#"{"code":-32002,"message":"Resource not found"}"#).to_vec();
+    lines.push(r#"{"tokenrail":"session_lost","sessionId":"old","text":"it begins anew"}"#.to_owned());
+    lines.push(sent(2, "session/new"));
+    lines.push(r#"{"jsonrpc":"2.0","id":2,"result":{"sessionId":"new"}}"#.to_owned());
+    Acp.check(&lines, &["notice session_lost", "session new"]);
+}
+
+#[test]
+fn a_session_that_is_refused_ends_the_turn_in_the_words_of_the_agent() {
+    let mut lines = refused("session/resume", r#"{"code":-32603,"message":"fetch failed"}"#).to_vec();
+    Acp.check(&lines, &[]);
+    lines.push(r#"{"tokenrail":"error","class":"unknown","code":"resume_refused","text":"x"}"#.to_owned());
+    let expected = [
+        r#"error network recoverable "fetch failed""#,
+        r#"close "" error network recoverable "fetch failed""#,
+    ];
+    Acp.check(&lines, &expected);
+}
+
+#[test]
 fn what_comes_after_the_end_begins_no_turn() {
     let mut lines = prompt_answered(r#"{"stopReason":"end_turn"}"#).to_vec();
     lines.push(said("agent_message_chunk", "too late"));

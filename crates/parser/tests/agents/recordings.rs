@@ -64,9 +64,8 @@ const ENDS_OF_APIS: [&str; 6] = [
 fn ends_turn(format: Format, line: &Value) -> bool {
     let kind = line["type"].as_str().or(line["method"].as_str());
     if format == Format::Acp {
-        // Where there is no session without a login, the conversation says what becomes of it.
-        let wants_login = line["error"]["code"] == -32000 && line["id"] == 1;
-        let is_error = line["error"].is_object() && !wants_login;
+        // Where the session does not begin, or does not go on, the conversation says what becomes of it.
+        let is_error = line["error"].is_object() && line["id"] != 1;
         return line["result"]["stopReason"].is_string() || is_error || line["tokenrail"] == "error";
     }
     if line["tokenrail"].is_string() {
@@ -179,6 +178,6 @@ fn is_silent_in_acp(line: &Value) -> bool {
     );
     let is_about_files = line["method"].as_str().is_some_and(|method| method.starts_with("fs/"));
     let is_question = line["method"] == "session/request_permission";
-    let is_login = line["error"]["code"] == -32000;
-    line["tokenrail"] == "sent" || is_repeated || is_about_files || is_question || is_login
+    let is_of_session = line["error"].is_object() && line["id"] == 1;
+    line["tokenrail"] == "sent" || is_repeated || is_about_files || is_question || is_of_session
 }

@@ -18,7 +18,7 @@ use serde_json::value::RawValue;
 
 use self::files::Files;
 use self::login::Login;
-use self::messages::{Initialize, Initialized, Prompt, Session, Stopped};
+use self::messages::{Initialize, Initialized, Prompt, Session, Stopped, Told};
 use self::permission::Permissions;
 use super::conversation::{Choice, Conversation, Outbox};
 use super::opening::Opening;
@@ -30,7 +30,7 @@ const LOGIN_REQUIRED: i64 = -32000;
 /// The request was taken back.
 const CANCELLED: i32 = -32800;
 
-/// One turn of an agent. Its standard input is closed when the prompt is answered: then it ends by itself.
+/// The turns of an agent, in one session. When its standard input is closed it ends by itself.
 #[derive(Debug)]
 pub(super) struct AcpConversation {
     opening: Opening,
@@ -52,6 +52,8 @@ enum Stage {
     Beginning,
     Prompted,
     Cancelled,
+    /// The prompt was answered, and it is asked for nothing.
+    Resting,
 }
 
 impl AcpConversation {
@@ -85,7 +87,7 @@ impl AcpConversation {
             "session/new" | "session/load" | "session/resume" => {
                 self.session_begun(method, &line.result(), out);
             }
-            "session/prompt" => out.over = true,
+            "session/prompt" => self.rest(out),
             // The model is set, or the session is loaded.
             _ => self.prompt(out),
         }
@@ -104,11 +106,29 @@ impl AcpConversation {
     /// The agent has answered with an error. The parser reads which.
     fn refused(&mut self, method: &'static str, error: &RawValue, out: &mut Outbox) {
         match method {
-            "session/new" | "session/load" | "session/resume" => self.session_refused(error, out),
+            "session/new" | "session/load" | "session/resume" => self.session_refused(method, error, out),
             // All that was wanted of it is its answer.
             "session/set_mode" => self.prompt(out),
+            // The turn has failed; the session has not, unless there is no login for it any more.
+            "session/prompt" if self.is_only_here() && error_of(error).0 != LOGIN_REQUIRED => self.rest(out),
             _ => out.over = true,
         }
+    }
+
+    /// Whether the session ends with the process: no other one can go on with it.
+    fn is_only_here(&self) -> bool {
+        !self.can_load && !self.can_resume
+    }
+
+    fn rest(&mut self, out: &mut Outbox) {
+        self.stage = Stage::Resting;
+        out.rests = true;
+    }
+
+    /// It speaks, and was not asked. Nobody hears that, so it is not to begin anything more. But where the session would
+    /// be lost, that is worse.
+    fn spoken(&self, out: &mut Outbox) {
+        out.over |= self.stage == Stage::Resting && !self.is_only_here();
     }
 
     fn prompt(&mut self, out: &mut Outbox) {
@@ -120,7 +140,8 @@ impl AcpConversation {
     fn asked(&mut self, id: &RawValue, method: &str, line: &Incoming<'_>, out: &mut Outbox) {
         match method {
             "session/request_permission" => {
-                let is_cancelled = self.stage == Stage::Cancelled;
+                self.spoken(out);
+                let is_cancelled = matches!(self.stage, Stage::Cancelled | Stage::Resting);
                 self.permissions.asked(id, &line.params(), is_cancelled, out);
             }
             "fs/read_text_file" => self.files.read(id, &line.params(), out),
@@ -130,6 +151,12 @@ impl AcpConversation {
     }
 
     fn told(&mut self, method: &str, line: &Incoming<'_>, out: &mut Outbox) {
+        if method == "session/update" && self.stage == Stage::Resting {
+            let told: Told<'_> = line.params();
+            if told.is_speech() {
+                self.spoken(out);
+            }
+        }
         if method == "$/cancel_request" {
             let stopped: Stopped<'_> = line.params();
             if let Some(id) = stopped.request.filter(|id| self.permissions.withdraw(id)) {
@@ -168,13 +195,19 @@ impl Conversation for AcpConversation {
         }
         self.stage = Stage::Cancelled;
     }
+
+    fn further_turn(&mut self, prompt: String, out: &mut Outbox) {
+        self.opening.prompt = prompt;
+        self.prompt(out);
+    }
 }
 
-/// The code and the message of an error.
+/// The code and the message of an error, with what it says beyond that.
 fn error_of(error: &RawValue) -> (i64, String) {
     let error: messages::Failure<'_> = super::rpc::read(Some(error));
     let code = error.code.and_then(|code| code.get().parse().ok()).unwrap_or(0);
-    (code, text(error.message).unwrap_or_default())
+    let message = text(error.message).unwrap_or_default();
+    (code, error.details().map_or_else(|| message.clone(), |details| format!("{message}: {details}")))
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ impl Protocol {
 
     /// Whether a program can be asked for another turn when one has ended.
     pub fn can_rest(self) -> bool {
-        matches!(self, Self::Claude)
+        matches!(self, Self::Acp | Self::Claude)
     }
 
     /// The inverse of [`Protocol::as_str`].

@@ -43,6 +43,12 @@ pub(super) enum OwnLine {
     Rests {},
     /// The program is asked for a further turn: [`further_line`].
     Further { turn: u64 },
+    /// The agent has forgotten its session, and begins another one.
+    SessionLost {
+        session_id: String,
+        /// Why it cannot go on with it.
+        text: String,
+    },
     /// The turn cannot go on.
     Error { class: &'static str, code: &'static str, text: String },
 }

@@ -7,4 +7,5 @@ mod leftovers;
 mod limits;
 mod output;
 mod resting;
+mod resting_acp;
 mod support;

@@ -214,6 +214,21 @@ pub(super) struct Failure<'a> {
     pub(super) code: Option<&'a RawValue>,
     #[serde(borrow)]
     pub(super) message: Option<&'a RawValue>,
+    #[serde(borrow)]
+    data: Option<&'a RawValue>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct FailureData<'a> {
+    #[serde(borrow)]
+    details: Option<&'a RawValue>,
+}
+
+impl Failure<'_> {
+    pub(super) fn details(&self) -> Option<String> {
+        let data: FailureData<'_> = read(self.data);
+        text(data.details)
+    }
 }
 
 /// A request that was taken back.
@@ -221,6 +236,29 @@ pub(super) struct Failure<'a> {
 pub(super) struct Stopped<'a> {
     #[serde(borrow, rename = "requestId")]
     pub(super) request: Option<&'a RawValue>,
+}
+
+/// An update of the session.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Told<'a> {
+    #[serde(borrow)]
+    update: Option<&'a RawValue>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Update<'a> {
+    #[serde(borrow)]
+    session_update: Option<&'a RawValue>,
+}
+
+impl Told<'_> {
+    /// Whether the agent says something, or does: anything else it may also tell when its turn has ended.
+    pub(super) fn is_speech(&self) -> bool {
+        let update: Update<'_> = read(self.update);
+        let kind = text(update.session_update);
+        matches!(kind.as_deref(), Some("agent_message_chunk" | "agent_thought_chunk" | "tool_call"))
+    }
 }
 
 /// A question.

@@ -5,7 +5,13 @@ use serde_json::value::RawValue;
 use super::messages::{Authenticate, Begin, Begun, SetMode, SetModel, SetOption};
 use super::{AcpConversation, LOGIN_REQUIRED, error_of};
 use crate::converse::conversation::Outbox;
+use crate::converse::own_line::OwnLine;
 use crate::converse::rpc::text;
+
+/// The number of an agent's first turn.
+const FIRST_TURN: u64 = 1;
+/// There is no such thing.
+const NOT_FOUND: i64 = -32002;
 
 impl AcpConversation {
     pub(super) fn begin_session(&mut self, out: &mut Outbox) {
@@ -18,10 +24,26 @@ impl AcpConversation {
             Some(_) if self.can_load => "session/load",
             Some(_) => {
                 let text = "the agent cannot go on with a session: it offers neither session/resume nor session/load";
+                if self.may_begin_anew() {
+                    return self.begin_anew(text, out);
+                }
                 return out.fail("invalid_request", "resume_unsupported", text.to_owned());
             }
         };
         self.rpc.request(method, begin, out);
+    }
+
+    /// A session that somebody has asked for when he launched the agent is that or none. Whoever goes on with an agent
+    /// is told where it has forgotten what was said, and can go on nevertheless.
+    fn may_begin_anew(&self) -> bool {
+        self.opening.session.is_some() && FIRST_TURN < self.opening.turn
+    }
+
+    fn begin_anew(&mut self, reason: &str, out: &mut Outbox) {
+        let session_id = self.opening.session.take().unwrap_or_default();
+        let text = format!("the agent begins anew, without what was said before: {reason}");
+        out.own.push(OwnLine::SessionLost { session_id, text });
+        self.begin_session(out);
     }
 
     pub(super) fn session_begun(&mut self, method: &str, answer: &Begun<'_>, out: &mut Outbox) {
@@ -55,10 +77,17 @@ impl AcpConversation {
         }
     }
 
-    pub(super) fn session_refused(&mut self, error: &RawValue, out: &mut Outbox) {
+    pub(super) fn session_refused(&mut self, method: &str, error: &RawValue, out: &mut Outbox) {
         let (code, reason) = error_of(error);
         if code != LOGIN_REQUIRED {
-            out.over = true;
+            if method == "session/new" {
+                out.over = true;
+            } else if self.may_begin_anew() && is_unknown(code, &reason) {
+                self.begin_anew(&reason, out);
+            } else {
+                // The parser knows the agent's own words for it.
+                out.fail("unknown", "resume_refused", reason);
+            }
             return;
         }
         match self.login.take_untried() {
@@ -66,4 +95,13 @@ impl AcpConversation {
             None => out.fail("authentication", "login_required", self.login.advice(&reason)),
         }
     }
+}
+
+/// Whether the agent does not know the session, or not any more. Of another error it is not known whether it passes.
+///
+/// Not all agents have a code for that: Gemini CLI says "No previous sessions found for this project.".
+fn is_unknown(code: i64, reason: &str) -> bool {
+    let reason = reason.to_lowercase();
+    let words = ["no previous sessions found", "session not found"];
+    code == NOT_FOUND || words.iter().any(|words| reason.contains(words))
 }
