@@ -19,6 +19,9 @@ const MEMORY_BYTES: u64 = 64 << 20;
 const SUBSCRIPTIONS: usize = 128;
 /// How many more subscriptions are asked for afterwards.
 const MESSAGES: usize = 10_000;
+/// How much is sent of a frame that announces a terabyte.
+const FLOOD_BYTES: usize = 256 << 20;
+static FLOOD_CHUNK: [u8; 1 << 20] = [b'x'; 1 << 20];
 /// Idle connections; each costs this test a descriptor too.
 const IDLE: usize = 2000;
 
@@ -35,15 +38,21 @@ async fn s26_messages_that_are_too_large_end_the_connection() {
     assert_eq!(socket.end().await, Some(1003));
 }
 
-/// Shakes hands, sends bytes, and gives the close code that comes back; none where it is closed without one.
-async fn closed_after(server: &TestServer, bytes: &[u8]) -> Option<u16> {
+/// Shakes hands.
+async fn connected(server: &TestServer, path: &str) -> TcpStream {
     let mut socket = TcpStream::connect(server.authority()).await.unwrap();
-    socket.write_all(raw::request(server, "GET", "/ws", &HANDSHAKE).as_bytes()).await.unwrap();
+    socket.write_all(raw::request(server, "GET", path, &HANDSHAKE).as_bytes()).await.unwrap();
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         head.push(socket.read_u8().await.unwrap());
     }
     assert!(head.starts_with(b"HTTP/1.1 101 "));
+    socket
+}
+
+/// Sends bytes, and gives the close code that comes back; none where it is closed without one.
+async fn closed_after(server: &TestServer, bytes: &[u8]) -> Option<u16> {
+    let mut socket = connected(server, "/ws").await;
     let _ = socket.write_all(bytes).await;
     let said = raw::until_closed(&mut socket, PATIENCE).await.expect("it is closed");
     // The close frame is the last one: its head is 0x88 and its length, and then comes the code.
@@ -98,6 +107,41 @@ async fn s26_frames_against_the_protocol_end_the_connection() {
         assert_eq!(code, Some(4509), "{count} fragments");
     }
     server.launch(&json!({})).await;
+}
+
+/// A terabyte is announced, and as much of it sent as the server takes.
+#[tokio::test]
+async fn s26_a_frame_that_announces_too_much_fills_no_memory() {
+    let server = TestServer::start();
+    let before = resident_bytes(server.pid());
+    let announced = |first: u8| [&[first, 0xff][..], &(1_u64 << 40).to_be_bytes(), &[0; 4]].concat();
+    let heads =
+        [announced(0x81), announced(0x02), [frame(0x01, b"x"), announced(0x00)].concat(), announced(0x89)];
+    for path in ["/ws", "/api/chat"] {
+        for head in &heads {
+            let mut socket = connected(&server, path).await;
+            let _ = socket.write_all(head).await;
+            let (mut reading, mut writing) = socket.split();
+            let flood = async {
+                for _ in 0..FLOOD_BYTES / FLOOD_CHUNK.len() {
+                    if writing.write_all(&FLOOD_CHUNK).await.is_err() {
+                        break;
+                    }
+                }
+            };
+            let answer = async {
+                let mut answer = [0; 4];
+                reading.read_exact(&mut answer).await.expect("a close comes before the payload");
+                (answer[0], u16::from_be_bytes([answer[2], answer[3]]))
+            };
+            let ((), answer) = tokio::join!(flood, tokio::time::timeout(PATIENCE, answer));
+            let (first, code) = answer.expect("it is closed");
+            let expected = if head[0] == 0x89 { 1002 } else { 4509 };
+            assert_eq!((first, code), (0x88, expected), "{path} {:x?}", &head[..2]);
+        }
+    }
+    let grown = resident_bytes(server.pid()).saturating_sub(before);
+    assert!(grown < MEMORY_BYTES, "{grown} bytes");
 }
 
 /// As many real agents as one connection may follow, and one more: none of them has a process.

@@ -15,7 +15,7 @@ use actix_web::web;
 use crate::api::Api;
 use crate::error::{Code, Problem};
 
-pub(crate) use auth::SUBPROTOCOL;
+pub(crate) use auth::{SUBPROTOCOL, offered};
 pub(crate) use peer::{PeerStream, PeerStreams, peer};
 pub(crate) use tickets::{Tickets, hex};
 

@@ -10,23 +10,26 @@ mod connection;
 pub(crate) mod echo;
 mod follow;
 mod message_status;
+mod messages;
 mod outbox;
 mod subscriptions;
 mod throttle;
 mod wishes;
 
 use actix_http::ws::HandshakeError;
-use actix_web::body::{BodyStream, MessageBody};
+use actix_web::body::{BodyStream, MessageBody as _};
+use actix_web::http::header::{self, HeaderValue};
 use actix_web::{HttpRequest, HttpResponse, web};
-use actix_ws::{AggregatedMessageStream, MessageStream};
-use futures_util::stream;
+use bytes::Bytes;
+use futures_util::stream::{Stream, StreamExt as _};
 
 use crate::api::{Api, StreamPlace};
 use crate::error::{Code, Problem};
-use crate::guard::{SUBPROTOCOL, peer};
+use crate::guard::{SUBPROTOCOL, offered, peer};
 use crate::query::Query;
-pub(crate) use close::close_code;
+pub(crate) use close::{because_of, close_code};
 use connection::Connection;
+pub(crate) use messages::{Broken, Message, Messages};
 use wishes::Wishes;
 
 /// Follow agents over a WebSocket
@@ -47,39 +50,47 @@ pub(crate) async fn open(
     payload: web::Payload,
 ) -> Result<HttpResponse, Problem> {
     let wishes = Wishes::of(&Query::of(&request)?)?;
-    let Handshake { response, messages, place } = handshake(&api, &request, payload)?;
-    let api = Api::clone(&api);
-    Ok(response.map_body(|_, body| {
-        let connection = Connection::new(api, messages, wishes, place, body);
-        let frames = stream::unfold(Box::new(connection), |mut connection| async move {
-            let bytes = connection.next().await?;
-            Some((Ok::<_, actix_web::Error>(bytes), connection))
-        });
-        BodyStream::new(Box::pin(frames)).boxed()
-    }))
+    let Handshake { response, messages, place } =
+        handshake(&api, &request, payload, api.config().ws_message_bytes)?;
+    let connection = Connection::new(Api::clone(&api), messages, wishes, place);
+    let frames = futures_util::stream::unfold(Box::new(connection), |mut connection| async move {
+        let bytes = connection.next().await?;
+        Some((bytes, connection))
+    });
+    Ok(telling(response, frames))
 }
 
-/// A request that has become a WebSocket.
-struct Handshake {
-    response: HttpResponse,
-    messages: MessageStream,
-    place: StreamPlace,
+/// A request that becomes a WebSocket.
+pub(crate) struct Handshake {
+    pub(crate) response: HttpResponse,
+    pub(crate) messages: Messages,
+    pub(crate) place: StreamPlace,
 }
 
-fn handshake(api: &Api, request: &HttpRequest, payload: web::Payload) -> Result<Handshake, Problem> {
+/// Makes a WebSocket of a request, whose messages may have so many bytes.
+pub(crate) fn handshake(
+    api: &Api,
+    request: &HttpRequest,
+    payload: web::Payload,
+    bytes_max: usize,
+) -> Result<Handshake, Problem> {
     let place = api.open_stream(peer(request.peer_addr()))?;
-    actix_http::ws::verify_handshake(request.head()).map_err(handshake_problem)?;
-    let (response, _session, messages) = actix_ws::handle_with_protocols(request, payload, &[SUBPROTOCOL])
-        .map_err(|_| Problem::new(Code::BadRequest, "the handshake has failed"))?;
-    Ok(Handshake { response, messages, place })
+    let mut response = actix_http::ws::handshake(request.head()).map_err(handshake_problem)?;
+    if offered(request.headers()).any(|protocol| protocol == SUBPROTOCOL) {
+        let protocol = HeaderValue::from_static(SUBPROTOCOL);
+        response.insert_header((header::SEC_WEBSOCKET_PROTOCOL, protocol));
+    }
+    let messages = Messages::new(api.clone(), payload.into_inner(), bytes_max);
+    Ok(Handshake { response: response.finish().map_into_boxed_body().into(), messages, place })
 }
 
-/// Whole messages of at most so many bytes, in however many fragments they come.
-fn whole(messages: MessageStream, bytes_max: usize) -> AggregatedMessageStream {
-    messages.max_frame_size(bytes_max).aggregate_continuations().max_continuation_size(bytes_max)
+/// The answer whose body are these frames.
+pub(crate) fn telling(response: HttpResponse, frames: impl Stream<Item = Bytes> + 'static) -> HttpResponse {
+    let frames = Box::pin(frames.map(Ok::<_, actix_web::Error>));
+    response.map_body(|_, _| BodyStream::new(frames).boxed())
 }
 
-pub(crate) fn handshake_problem(error: HandshakeError) -> Problem {
+fn handshake_problem(error: HandshakeError) -> Problem {
     match error {
         HandshakeError::NoWebsocketUpgrade
         | HandshakeError::NoConnectionUpgrade

@@ -39,12 +39,15 @@ pub(crate) const WORDS: &[&str] = &[
 ];
 
 /// The table of `docs/PROTOCOL.md`.
-const CLOSE_CODES: [u16; 7] = [1000, 1002, 1003, 1007, 4401, 4410, 4509];
+const CLOSE_CODES: [u16; 8] = [1000, 1002, 1003, 1007, 4401, 4408, 4410, 4509];
+
+/// What a message may have, `PresentationConfig::ws_message_bytes`.
+const MESSAGE_BYTES: u64 = 64 << 10;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// An even first byte: the lines of the rest, a text message each. An odd one: frames as the bytes say, or bytes as
-/// they are.
+/// An even first byte: the lines of the rest, a text message each. An odd one: frames as the bytes say, frames that
+/// announce more than they bring, or bytes as they are.
 pub(crate) fn run(data: &[u8]) {
     let mut source = Source::new(data);
     let kind = source.byte();
@@ -57,10 +60,18 @@ pub(crate) fn run(data: &[u8]) {
             let (first, length) = (source.byte(), usize::from(source.byte()));
             frame(&mut sent, first, source.take(length));
         }
+    } else if kind % 8 == 7 {
+        while !source.is_empty() {
+            announcing(&mut sent, &mut source);
+        }
     } else {
         sent.extend_from_slice(source.rest());
     }
-    check(&talk(&sent), close_of(&sent));
+    let refused = is_refused(&sent);
+    let said = talk(&sent, refused);
+    let code = check(&said, close_of(&sent));
+    // Otherwise it has gathered what it should have refused, and given up when nothing more came.
+    assert!(!refused || code.is_some_and(|code| code != 4408), "{code:?} for {sent:x?}");
 }
 
 /// Appends a frame as clients send it, masked.
@@ -78,8 +89,65 @@ fn frame(out: &mut Vec<u8>, first: u8, payload: &[u8]) {
     out.extend(payload.iter().take(0xffff).zip(mask.iter().cycle()).map(|(byte, mask)| byte ^ mask));
 }
 
-/// Says it on a new connection, ends its own side, and gives what the server has said until it has closed.
-fn talk(said: &[u8]) -> Vec<u8> {
+/// Appends a frame that announces any length, and brings a few bytes of it.
+fn announcing(out: &mut Vec<u8>, source: &mut Source<'_>) {
+    let (first, power, brought) = (source.byte(), source.byte() % 64, usize::from(source.byte()));
+    let length = (1_u64 << power) - u64::from(power % 2);
+    match length {
+        short @ 0..126 => out.push(0x80 | short as u8),
+        _ => out.push(0xff),
+    }
+    let at = out.len() - 1;
+    out.insert(at, first);
+    if 126 <= length {
+        out.extend_from_slice(&length.to_be_bytes());
+    }
+    out.extend_from_slice(&[0; 4]);
+    out.extend_from_slice(source.take(brought.min(usize::try_from(length).unwrap_or(usize::MAX))));
+}
+
+/// Whether the server must close for what it reads, whether or not more comes.
+fn is_refused(mut frames: &[u8]) -> bool {
+    // The bytes that have come of a message in fragments.
+    let mut open: Option<u64> = None;
+    while let [first, second, rest @ ..] = frames {
+        let (is_last, kind) = (first & 0x80 != 0, first & 0x0f);
+        if first & 0x70 != 0 || second & 0x80 == 0 || !matches!(kind, 0..=2 | 8..=10) {
+            return true;
+        }
+        let (length, rest) = match (second & 0x7f, rest) {
+            (126, [one, two, rest @ ..]) => (u64::from(u16::from_be_bytes([*one, *two])), rest),
+            (127, rest) => match rest.split_first_chunk() {
+                Some((length, rest)) => (u64::from_be_bytes(*length), rest),
+                None => return false,
+            },
+            (126, _) => return false,
+            (short, rest) => (u64::from(short), rest),
+        };
+        let Some((_, rest)) = rest.split_at_checked(4) else { return false };
+        let is_control = 8 <= kind;
+        let most = if is_control { 125 } else { MESSAGE_BYTES - open.unwrap_or(0) };
+        if most < length {
+            return true;
+        }
+        let Some((_, rest)) = rest.split_at_checked(usize::try_from(length).unwrap_or(usize::MAX)) else {
+            return false;
+        };
+        match (is_control, is_last) {
+            (true, last) if !last || kind == 8 => return true,
+            (true, _) => {}
+            (false, _) if (kind == 0) != open.is_some() => return true,
+            (false, false) => open = Some(open.unwrap_or(0) + length),
+            (false, true) => open = None,
+        }
+        frames = rest;
+    }
+    false
+}
+
+/// Says it on a new connection, ends its own side unless it is `to_stay`, and gives what the server has said until it
+/// has closed.
+fn talk(said: &[u8], to_stay: bool) -> Vec<u8> {
     let mut socket = UnixStream::connect(server()).expect("the server listens");
     socket.set_read_timeout(Some(PATIENCE)).expect("a limit");
     let hello = format!(
@@ -95,7 +163,10 @@ fn talk(said: &[u8]) -> Vec<u8> {
         answer.extend_from_slice(&chunk[..length]);
     }
     // It may have closed before it has read all.
-    let _ = socket.write_all(said).and_then(|()| socket.shutdown(std::net::Shutdown::Write));
+    let _ = socket.write_all(said).and_then(|()| match to_stay {
+        true => Ok(()),
+        false => socket.shutdown(std::net::Shutdown::Write),
+    });
     let rest = loop {
         match socket.read(&mut chunk) {
             Ok(0) => break Ok(()),
@@ -128,11 +199,11 @@ fn close_of(mut frames: &[u8]) -> Option<u16> {
     None
 }
 
-/// Frames of a server: whole, not masked, text or control; nothing after the close.
-fn check(mut frames: &[u8], asked: Option<u16>) {
-    let mut closed = false;
+/// Frames of a server: whole, not masked, text or control; nothing after the close. Gives the code of the close.
+fn check(mut frames: &[u8], asked: Option<u16>) -> Option<u16> {
+    let mut closed = None;
     while let [first, second, rest @ ..] = frames {
-        assert!(!closed, "nothing comes after the close");
+        assert!(closed.is_none(), "nothing comes after the close");
         let (length, rest) = match *second {
             126 => (usize::from(u16::from_be_bytes([rest[0], rest[1]])), &rest[2..]),
             short => (usize::from(short), rest),
@@ -147,7 +218,7 @@ fn check(mut frames: &[u8], asked: Option<u16>) {
                 let code = u16::from_be_bytes([payload[0], payload[1]]);
                 assert!(CLOSE_CODES.contains(&code) || asked == Some(code), "{code}");
                 assert!(std::str::from_utf8(&payload[2..]).is_ok());
-                closed = true;
+                closed = Some(code);
             }
             0x89 | 0x8a => assert!(length < 126),
             other => panic!("a frame begins with {other:#x}"),
@@ -155,6 +226,7 @@ fn check(mut frames: &[u8], asked: Option<u16>) {
         frames = after;
     }
     assert!(frames.is_empty(), "half a frame: {frames:?}");
+    closed
 }
 
 /// The server of all threads, on a socket in a folder.

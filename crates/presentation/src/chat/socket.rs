@@ -6,28 +6,23 @@
 mod requests;
 
 use std::collections::VecDeque;
-use std::rc::Rc;
 
-use actix_http::ws::ProtocolError;
-use actix_web::body::{BodyStream, BoxBody, MessageBody};
 use actix_web::{HttpRequest, HttpResponse, web};
-use actix_ws::{AggregatedMessage, AggregatedMessageStream, MessageStream};
 use bytes::Bytes;
 use futures_util::stream;
 use tokio::time::{Instant, Interval};
 use tokio_util::sync::CancellationToken;
 
-use super::intake::{Intake, parsed};
+use super::intake::parsed;
 use crate::api::{Api, StreamPlace};
 use crate::chat::{self, Answer, ChatNext, ChatStream};
 use crate::dialect::ai_sdk::{ChunkWriter, SdkVersion};
 use crate::dto::{ChatFrame, ChatReply, ChatRequest, chat_frame};
 use crate::error::{Code, Problem};
 use crate::frames::{self, CHUNK_BYTES};
-use crate::guard::{SUBPROTOCOL, peer};
 use crate::query::Query;
 use crate::waits::{deadline, every};
-use crate::ws::{close_code, handshake_problem};
+use crate::ws::{Broken, Handshake, Message, Messages, because_of, close_code, handshake, telling};
 use requests::{Requests, Waited};
 
 /// Chats of the AI SDK over a WebSocket
@@ -41,28 +36,21 @@ pub(crate) async fn chat_socket(
     payload: web::Payload,
 ) -> Result<HttpResponse, Problem> {
     let version = SdkVersion::named(Query::of(&request)?.get("v"))?;
-    let place = api.open_stream(peer(request.peer_addr()))?;
-    actix_http::ws::verify_handshake(request.head()).map_err(handshake_problem)?;
-    let (intake, payload) = Intake::of(&api, &request, payload).await?;
-    let (response, _session, messages) =
-        actix_ws::handle_with_protocols(&request, payload, &[SUBPROTOCOL])
-            .map_err(|_| Problem::new(Code::BadRequest, "the handshake has failed"))?;
-    let api = Api::clone(&api);
-    Ok(response.map_body(|_, body| {
-        let connection = Connection::new(api, (messages, intake), version, place, body);
-        let frames = stream::unfold(Box::new(connection), |mut connection| async move {
-            let bytes = connection.next().await?;
-            Some((Ok::<_, actix_web::Error>(bytes), connection))
-        });
-        BodyStream::new(Box::pin(frames)).boxed()
-    }))
+    // A message holds what a body holds over HTTP: the whole conversation.
+    let Handshake { response, messages, place } =
+        handshake(&api, &request, payload, api.config().chat_bytes)?;
+    let connection = Connection::new(Api::clone(&api), messages, version, place);
+    let frames = stream::unfold(Box::new(connection), |mut connection| async move {
+        let bytes = connection.next().await?;
+        Some((bytes, connection))
+    });
+    Ok(telling(response, frames))
 }
 
 struct Connection {
     api: Api,
     version: SdkVersion,
-    messages: AggregatedMessageStream,
-    intake: Rc<Intake>,
+    messages: Messages,
     requests: Requests,
     closing: CancellationToken,
     ping: Interval,
@@ -72,37 +60,23 @@ struct Connection {
     out: VecDeque<Bytes>,
     closed: bool,
     _place: StreamPlace,
-    /// The body that the handshake made: when it is dropped, the stream of messages ends.
-    _handshake: BoxBody,
 }
 
 /// Why the connection has woken up.
 enum Wake {
     Closing,
-    Message(Option<Result<AggregatedMessage, ProtocolError>>),
+    Message(Result<Message, Broken>),
     NoPong,
     Ping,
     Told(Box<Waited>),
 }
 
 impl Connection {
-    fn new(
-        api: Api,
-        (messages, intake): (MessageStream, Rc<Intake>),
-        version: SdkVersion,
-        place: StreamPlace,
-        handshake: BoxBody,
-    ) -> Self {
+    fn new(api: Api, messages: Messages, version: SdkVersion, place: StreamPlace) -> Self {
         let config = api.config();
-        // A frame holds what a body holds over HTTP: the whole conversation.
-        let messages = messages
-            .max_frame_size(config.chat_bytes)
-            .aggregate_continuations()
-            .max_continuation_size(config.chat_bytes);
         Self {
             version,
             messages,
-            intake,
             requests: Requests::default(),
             closing: api.service().closing(),
             ping: every(config.ping),
@@ -111,7 +85,6 @@ impl Connection {
             closed: false,
             api,
             _place: place,
-            _handshake: handshake,
         }
     }
 
@@ -128,13 +101,13 @@ impl Connection {
                 Wake::Closing => self.close(close_code::SHUTTING_DOWN, "shutting down"),
                 Wake::Message(message) => self.message(message).await,
                 // A pong cannot overtake a large message that is on its way.
-                Wake::NoPong if self.intake.was_alive() => {
+                Wake::NoPong if self.messages.was_alive() => {
                     self.pong_due = Some(Instant::now() + self.api.config().pong_timeout);
                 }
                 Wake::NoPong => self.close(close_code::NO_PONG, "no pong"),
                 Wake::Ping => {
                     self.out.push_back(frames::ping());
-                    self.intake.was_alive();
+                    self.messages.was_alive();
                     let due = Instant::now() + self.api.config().pong_timeout;
                     self.pong_due.get_or_insert(due);
                 }
@@ -159,41 +132,30 @@ impl Connection {
         tokio::select! {
             biased;
             () = closing.cancelled() => Wake::Closing,
-            message = messages.recv() => Wake::Message(message),
+            message = messages.next() => Wake::Message(message),
             () = deadline(*pong_due) => Wake::NoPong,
             _ = ping.tick() => Wake::Ping,
             waited = requests.next() => Wake::Told(Box::new(waited)),
         }
     }
 
-    async fn message(&mut self, message: Option<Result<AggregatedMessage, ProtocolError>>) {
+    async fn message(&mut self, message: Result<Message, Broken>) {
         // Whatever comes, the client lives.
         self.pong_due = None;
         match message {
-            Some(Ok(AggregatedMessage::Text(text))) => {
-                self.text(text.into_bytes()).await;
-                self.intake.clear();
+            Ok(Message::Text(text)) => {
+                self.text(text).await;
+                self.messages.clear();
             }
-            Some(Ok(AggregatedMessage::Binary(_))) => self.close(close_code::NOT_TEXT, "send text"),
-            Some(Ok(AggregatedMessage::Ping(payload))) => {
-                self.intake.pass(&payload);
-                self.out.push_back(frames::pong(&payload));
-            }
-            Some(Ok(AggregatedMessage::Pong(payload))) => self.intake.pass(&payload),
-            Some(Ok(AggregatedMessage::Close(_))) => self.close(close_code::NORMAL, ""),
-            Some(Err(ProtocolError::Overflow)) => self.close(close_code::TOO_LARGE, "payload too large"),
-            Some(Err(ProtocolError::Io(error))) if error.kind() == std::io::ErrorKind::InvalidData => {
-                self.close(close_code::NOT_UTF8, "not UTF-8");
-            }
-            Some(Err(ProtocolError::Io(_))) if self.intake.is_refused() => {
-                self.close(close_code::NO_ROOM, "too many large chats are being received");
-            }
-            Some(Err(ProtocolError::Io(_))) if self.intake.is_too_large() => {
-                self.close(close_code::TOO_LARGE, "payload too large");
-            }
-            // The connection has gone: there is nobody to tell.
-            Some(Err(ProtocolError::Io(_))) | None => self.closed = true,
-            Some(Err(_)) => self.close(close_code::PROTOCOL_ERROR, "protocol error"),
+            Ok(Message::Binary(_)) => self.close(close_code::NOT_TEXT, "send text"),
+            Ok(Message::Ping(payload)) => self.out.push_back(frames::pong(&payload)),
+            Ok(Message::Pong) => {}
+            Ok(Message::Close(_)) => self.close(close_code::NORMAL, ""),
+            Err(broken) => match because_of(broken) {
+                Some((code, reason)) => self.close(code, reason),
+                // There is nobody to tell.
+                None => self.closed = true,
+            },
         }
     }
 

@@ -93,7 +93,8 @@ fn bearer(authorization: &str) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim_matches(' '))
 }
 
-fn offered(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+/// The subprotocols that a WebSocket client offers.
+pub(crate) fn offered(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     let offers = headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).filter_map(|offers| offers.to_str().ok());
     offers.flat_map(|offers| offers.split(',')).map(str::trim)
 }

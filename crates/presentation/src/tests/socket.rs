@@ -264,3 +264,60 @@ async fn a_client_that_missed_news_is_told_to_load_the_list() {
     }
     served.handle.stop(false).await;
 }
+
+/// The head of a frame that announces so many bytes.
+fn announcing(first: u8, length: u64) -> Vec<u8> {
+    [&[first, 0xff][..], &length.to_be_bytes(), &[0; 4]].concat()
+}
+
+#[actix_web::test]
+async fn what_is_too_large_is_refused_by_the_head_that_announces_it() {
+    let harness = Harness::for_chats();
+    let served = serve(&harness);
+    let fragment = |length: usize| {
+        let mut out = bytes::BytesMut::new();
+        actix_http::ws::Parser::write_message(&mut out, vec![b'x'; length], OpCode::Text, false, true);
+        out.to_vec()
+    };
+    let cases = [
+        ("/ws", announcing(0x81, 1 << 40), 4509),
+        ("/ws", announcing(0x82, (64 << 10) + 1), 4509),
+        ("/ws", [fragment(64 << 10), announcing(0x00, 1)].concat(), 4509),
+        ("/ws", announcing(0x89, 1 << 40), 1002),
+        ("/ws", [fragment(1), announcing(0x8a, 126)].concat(), 1002),
+        ("/api/chat", announcing(0x81, 1 << 40), 4509),
+        ("/api/chat", [fragment(1), announcing(0x80, 32 << 20)].concat(), 4509),
+        ("/api/chat", announcing(0x88, 1 << 40), 1002),
+    ];
+    for (path, bytes, expected) in cases {
+        let (mut client, _) = Client::connect_to(&served, path).await;
+        client.send_bytes(&bytes).await;
+        // Nothing of the payload comes, and the client stays.
+        let heard = client.hear().await;
+        assert!(matches!(heard, Heard::Close(code) if code == expected), "{path} {expected}: {heard:?}");
+    }
+    served.handle.stop(false).await;
+}
+
+#[actix_web::test]
+async fn a_message_that_does_not_come_to_its_end_is_not_waited_for() {
+    let harness = Harness::build(
+        |config, _| config.body_timeout = Duration::from_millis(50),
+        Some("script".to_owned()),
+    );
+    let served = serve(&harness);
+    for path in ["/ws", "/api/chat"] {
+        for begun in [&b"\x81"[..], b"\x81\xfe\x01\0\0\0\0\0x", b"\x01\x81\0\0\0\0x\x89\x80\0\0\0\0"] {
+            let (mut client, _) = Client::connect_to(&served, path).await;
+            client.send_bytes(begun).await;
+            let heard = loop {
+                match client.hear().await {
+                    Heard::Pong(_) => {}
+                    heard => break heard,
+                }
+            };
+            assert!(matches!(heard, Heard::Close(4408)), "{path} {begun:x?}: {heard:?}");
+        }
+    }
+    served.handle.stop(false).await;
+}

@@ -2,9 +2,6 @@
 
 use std::sync::Arc;
 
-use actix_http::ws::ProtocolError;
-use actix_web::body::BoxBody;
-use actix_ws::{AggregatedMessage, AggregatedMessageStream, MessageStream};
 use bytes::Bytes;
 use serde::Serialize;
 use tokenrail_application::{News, NewsItem, NewsMissed, NewsReader, PermissionAnswer, StreamEnd};
@@ -24,14 +21,14 @@ use crate::ws::answers::{Answered, Answers};
 use crate::ws::close::{self, close_code};
 use crate::ws::follow::{Followed, follow};
 use crate::ws::message_status::message_status;
+use crate::ws::messages::{Broken, Message, Messages};
 use crate::ws::outbox::Outbox;
 use crate::ws::subscriptions::{Subscriptions, Told};
-use crate::ws::whole;
 use crate::ws::wishes::Wishes;
 
 pub(crate) struct Connection {
     api: Api,
-    messages: AggregatedMessageStream,
+    messages: Messages,
     subscriptions: Subscriptions,
     /// Answers to questions that are on their way to agents.
     answers: Answers,
@@ -47,15 +44,12 @@ pub(crate) struct Connection {
     out: Outbox,
     closed: bool,
     _place: StreamPlace,
-    /// The body that the handshake made. It is never asked for anything, but when it is dropped the stream of
-    /// messages ends: so it must live as long.
-    _handshake: BoxBody,
 }
 
 /// Why the connection has woken up.
 enum Wake {
     Closing,
-    Message(Option<Result<AggregatedMessage, ProtocolError>>),
+    Message(Result<Message, Broken>),
     NoPong,
     Ping,
     Heartbeat,
@@ -66,16 +60,10 @@ enum Wake {
 }
 
 impl Connection {
-    pub(crate) fn new(
-        api: Api,
-        messages: MessageStream,
-        wishes: Wishes,
-        place: StreamPlace,
-        handshake: BoxBody,
-    ) -> Self {
+    pub(crate) fn new(api: Api, messages: Messages, wishes: Wishes, place: StreamPlace) -> Self {
         let config = api.config();
         Self {
-            messages: whole(messages, config.ws_message_bytes),
+            messages,
             subscriptions: Subscriptions::default(),
             answers: Answers::default(),
             news: api.service().news(),
@@ -89,7 +77,6 @@ impl Connection {
             closed: false,
             api,
             _place: place,
-            _handshake: handshake,
         }
     }
 
@@ -143,7 +130,7 @@ impl Connection {
             biased;
             () = closing.cancelled() => Wake::Closing,
             // Before the deadline of the pong, which may have come while the socket was full.
-            message = messages.recv() => Wake::Message(message),
+            message = messages.next() => Wake::Message(message),
             () = deadline(*pong_due) => Wake::NoPong,
             _ = ping.tick() => Wake::Ping,
             _ = heartbeat.tick() => Wake::Heartbeat,
@@ -154,21 +141,23 @@ impl Connection {
         }
     }
 
-    async fn message(&mut self, message: Option<Result<AggregatedMessage, ProtocolError>>) {
+    async fn message(&mut self, message: Result<Message, Broken>) {
         // Whatever comes, the client lives.
         self.pong_due = None;
         match message {
-            Some(Ok(AggregatedMessage::Text(text))) => self.text(text.as_bytes()).await,
-            Some(Ok(AggregatedMessage::Binary(_))) => self.close_with(close_code::NOT_TEXT, "send text"),
-            Some(Ok(AggregatedMessage::Ping(payload))) => self.out.control(frames::pong(&payload)),
-            Some(Ok(AggregatedMessage::Pong(_))) => {}
-            Some(Ok(AggregatedMessage::Close(reason))) => self.close(close::answer(reason)),
-            Some(Err(error)) => match close::because_of(&error) {
+            Ok(Message::Text(text)) => {
+                self.text(&text).await;
+                self.messages.clear();
+            }
+            Ok(Message::Binary(_)) => self.close_with(close_code::NOT_TEXT, "send text"),
+            Ok(Message::Ping(payload)) => self.out.control(frames::pong(&payload)),
+            Ok(Message::Pong) => {}
+            Ok(Message::Close(reason)) => self.close(close::answer(reason)),
+            Err(broken) => match close::because_of(broken) {
                 Some((code, reason)) => self.close_with(code, reason),
+                // There is nobody to tell.
                 None => self.closed = true,
             },
-            // The connection has gone: there is nobody to tell.
-            None => self.closed = true,
         }
     }
 

@@ -3,9 +3,7 @@
 //!
 //! [`PresentationConfig::test_routes`]: crate::PresentationConfig::test_routes
 
-use actix_web::body::{BodyStream, BoxBody, MessageBody};
 use actix_web::{HttpRequest, HttpResponse, web};
-use actix_ws::{AggregatedMessage, AggregatedMessageStream};
 use bytes::Bytes;
 use futures_util::stream;
 use tokio_util::sync::CancellationToken;
@@ -14,18 +12,16 @@ use crate::api::{Api, StreamPlace};
 use crate::error::Problem;
 use crate::frames;
 use crate::ws::close::{self, close_code};
-use crate::ws::{Handshake, handshake, whole};
+use crate::ws::{Handshake, Message, Messages, handshake, telling};
 
 /// The largest message of the conformance cases, in bytes. `/ws` itself may be told to take less.
 const MESSAGE_BYTES: usize = 64 << 10;
 
 struct Echo {
-    messages: AggregatedMessageStream,
+    messages: Messages,
     closing: CancellationToken,
     closed: bool,
     _place: StreamPlace,
-    /// As that of a connection: when it is dropped, the stream of messages ends.
-    _handshake: BoxBody,
 }
 
 pub(crate) async fn open(
@@ -33,17 +29,14 @@ pub(crate) async fn open(
     request: HttpRequest,
     payload: web::Payload,
 ) -> Result<HttpResponse, Problem> {
-    let Handshake { response, messages, place } = handshake(&api, &request, payload)?;
-    let messages = whole(messages, api.config().ws_message_bytes.max(MESSAGE_BYTES));
-    let closing = api.service().closing();
-    Ok(response.map_body(|_, body| {
-        let echo = Echo { messages, closing, closed: false, _place: place, _handshake: body };
-        let frames = stream::unfold(Box::new(echo), |mut echo| async move {
-            let bytes = echo.next().await?;
-            Some((Ok::<_, actix_web::Error>(bytes), echo))
-        });
-        BodyStream::new(Box::pin(frames)).boxed()
-    }))
+    let bytes_max = api.config().ws_message_bytes.max(MESSAGE_BYTES);
+    let Handshake { response, messages, place } = handshake(&api, &request, payload, bytes_max)?;
+    let echo = Echo { messages, closing: api.service().closing(), closed: false, _place: place };
+    let frames = stream::unfold(Box::new(echo), |mut echo| async move {
+        let bytes = echo.next().await?;
+        Some((bytes, echo))
+    });
+    Ok(telling(response, frames))
 }
 
 impl Echo {
@@ -55,16 +48,16 @@ impl Echo {
                 () = self.closing.cancelled() => {
                     return Some(self.close(frames::close(close_code::SHUTTING_DOWN, "shutting down")));
                 }
-                message = self.messages.recv() => message?,
+                message = self.messages.next() => message,
             };
             match message {
-                Ok(AggregatedMessage::Text(text)) => return Some(frames::text(text.as_bytes())),
-                Ok(AggregatedMessage::Binary(bytes)) => return Some(frames::binary(&bytes)),
-                Ok(AggregatedMessage::Ping(payload)) => return Some(frames::pong(&payload)),
-                Ok(AggregatedMessage::Pong(_)) => {}
-                Ok(AggregatedMessage::Close(reason)) => return Some(self.close(close::answer(reason))),
-                Err(error) => {
-                    let (code, reason) = close::because_of(&error)?;
+                Ok(Message::Text(text)) => return Some(frames::text(&text)),
+                Ok(Message::Binary(bytes)) => return Some(frames::binary(&bytes)),
+                Ok(Message::Ping(payload)) => return Some(frames::pong(&payload)),
+                Ok(Message::Pong) => {}
+                Ok(Message::Close(reason)) => return Some(self.close(close::answer(reason))),
+                Err(broken) => {
+                    let (code, reason) = close::because_of(broken)?;
                     return Some(self.close(frames::close(code, reason)));
                 }
             }
