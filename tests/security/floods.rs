@@ -219,6 +219,61 @@ async fn s27_idle_connections_keep_nobody_out_and_are_closed() {
     }
 }
 
+/// As many connections as there may be, each answered without a token, and none of them done.
+#[tokio::test]
+async fn s27_bodies_that_never_end_keep_nobody_out() {
+    let server = TestServer::start_with(&(fake_config() + "[limits]\nconnections = 16\n"));
+    let (chunked, long) = (("Transfer-Encoding: chunked", "1\r\nx\r\n"), ("Content-Length: 1000000", "x"));
+    let mut dripping = Vec::new();
+    for (line, status) in [
+        ("POST /api/agents", 401),
+        ("POST /api/agents/import", 401),
+        ("GET /ws", 401),
+        ("POST /nowhere", 401),
+        ("GET /healthz", 200),
+        ("GET /problems/not_found", 200),
+        ("GET /", 200),
+        ("DELETE /healthz", 401),
+    ] {
+        for (header, piece) in [chunked, long] {
+            let mut socket = TcpStream::connect(server.authority()).await.unwrap();
+            let host = server.authority();
+            let begun = format!("{line} HTTP/1.1\r\nHost: {host}\r\n{header}\r\n\r\n{piece}");
+            socket.write_all(begun.as_bytes()).await.unwrap();
+            let mut head = [0; 12];
+            socket.read_exact(&mut head).await.unwrap();
+            assert_eq!(head[..], *format!("HTTP/1.1 {status}").as_bytes(), "{line} {header}");
+            dripping.push(tokio::spawn(async move {
+                while socket.write_all(piece.as_bytes()).await.is_ok() {
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+            }));
+        }
+    }
+    let id =
+        tokio::time::timeout(PATIENCE, server.launch(&json!({}))).await.expect("another client is served");
+    server.wait_for_status(&id, "completed").await;
+    for dripping in dripping {
+        tokio::time::timeout(PATIENCE, dripping).await.expect("it is closed").unwrap();
+    }
+}
+
+/// The first request is answered, and of the next one a byte comes now and then.
+#[tokio::test]
+async fn s27_the_head_of_a_later_request_that_never_ends_is_cut_off() {
+    let server = TestServer::start();
+    let mut socket = TcpStream::connect(server.authority()).await.unwrap();
+    let ask =
+        format!("GET /healthz HTTP/1.1\r\nHost: {}\r\n\r\nGET /healthz HTTP/1.1\r\nX: ", server.authority());
+    socket.write_all(ask.as_bytes()).await.unwrap();
+    let drip = async {
+        while socket.write_all(b"x").await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, drip).await.expect("it is closed");
+}
+
 #[tokio::test]
 async fn s27_a_client_that_sends_byte_for_byte_is_cut_off() {
     let server = TestServer::start();

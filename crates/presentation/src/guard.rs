@@ -4,22 +4,28 @@ mod auth;
 mod head;
 mod origin;
 mod peer;
+mod rest;
 mod tickets;
+
+use std::rc::Rc;
 
 use actix_web::body::{BoxBody, EitherBody, MessageBody};
 use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use actix_web::middleware::Next;
 use actix_web::web;
 
 use crate::api::Api;
 use crate::error::{Code, Problem};
+use crate::socket::Watch;
 
 pub(crate) use auth::{SUBPROTOCOL, offered};
 pub(crate) use peer::{PeerStream, PeerStreams, peer};
 pub(crate) use tickets::{Tickets, hex};
 
 use auth::{Asking, Denied};
+use rest::{Answering, Incoming, Outgoing};
 
 /// Headers that every answer has, unless its handler has set them.
 const HEADERS: [(HeaderName, HeaderValue); 6] = [
@@ -38,9 +44,14 @@ const NO_AUTH: (HeaderName, HeaderValue) =
 /// Lets a request through to its route, or answers it; then completes the answer.
 pub(crate) async fn guard<B: MessageBody + 'static>(
     api: web::Data<Api>,
-    request: ServiceRequest,
+    mut request: ServiceRequest,
     next: Next<B>,
-) -> Result<ServiceResponse<EitherBody<B, BoxBody>>, actix_web::Error> {
+) -> Result<ServiceResponse<Outgoing<EitherBody<B, BoxBody>>>, actix_web::Error> {
+    let watch = request.conn_data::<Rc<Watch>>().cloned();
+    if let Some(watch) = &watch {
+        watch.request();
+    }
+    let incoming = Incoming::of(&mut request);
     let id = api.request_id();
     let method = request.method().clone();
     let response = match admit(&api, &request) {
@@ -54,7 +65,11 @@ pub(crate) async fn guard<B: MessageBody + 'static>(
     }
     let route = response.request().match_pattern();
     api.metrics().answered(route.as_deref().unwrap_or("none"), &method, response.status());
-    Ok(response)
+    if response.status() != StatusCode::SWITCHING_PROTOCOLS {
+        incoming.skip().await;
+    }
+    let answering = Answering::new(watch, incoming);
+    Ok(response.map_body(|_, body| Outgoing::new(body, answering)))
 }
 
 fn admit(api: &Api, request: &ServiceRequest) -> Result<(), Problem> {

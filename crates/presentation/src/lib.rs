@@ -3,7 +3,7 @@
 //! Read in this order:
 //!
 //! 1. [`routes`]: the API on one screen, and [`app`], the same with its guard;
-//! 2. `guard`: what stands before every route;
+//! 2. `listen`, `guard`: what carries the routes, and what stands before every one of them;
 //! 3. `rest`, `sse`, `ws`, `chat`: one module for each way of talking;
 //! 4. `dialect` and `frames`: events in, bytes out, once for all readers;
 //! 5. `record`, `lineage`: a turn as one document, and its chain of messages; `export`, `import`: an agent as one file;
@@ -21,6 +21,7 @@ mod guard;
 mod import;
 mod limiter;
 mod lineage;
+mod listen;
 mod metrics;
 mod openapi;
 mod query;
@@ -40,5 +41,6 @@ pub use api::{Api, RandomSource};
 pub use config::{PresentationConfig, Secret};
 pub use dialect::agent_frames;
 pub use dto::event_json;
+pub use listen::{ServerLimits, listen};
 pub use routes::{app, page, routes};
-pub use socket::{SocketLimits, on_connect};
+pub use socket::SocketLimits;

@@ -1,11 +1,13 @@
 //! What is set on every accepted connection.
 
-use std::any::Any;
+mod watched;
+
 use std::time::Duration;
 
-use actix_web::dev::Extensions;
 use actix_web::rt::net::TcpStream;
 use rustix::net::sockopt::{set_socket_send_buffer_size, set_tcp_user_timeout};
+
+pub(crate) use watched::{Idle, Watch, Watched};
 
 /// What the kernel may hold for a client, and for how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,12 +24,12 @@ impl Default for SocketLimits {
     }
 }
 
-/// Bounds what a client can hold up: for `HttpServer::on_connect`.
-pub fn on_connect(connection: &dyn Any, _extensions: &mut Extensions, limits: SocketLimits) {
-    let Some(stream) = connection.downcast_ref::<TcpStream>() else { return };
+/// Bounds what a client can hold up.
+pub(crate) fn set_limits(stream: &TcpStream, limits: SocketLimits) {
     let timeout_ms = u32::try_from(limits.no_progress.as_millis()).unwrap_or(u32::MAX);
     let set = set_tcp_user_timeout(stream, timeout_ms)
         .and_then(|()| set_socket_send_buffer_size(stream, limits.send_buffer_bytes));
+    let set = set.map_err(std::io::Error::from).and_then(|()| stream.set_nodelay(true));
     if let Err(error) = set {
         tracing::warn!(error = &error as &dyn std::error::Error, "a connection's limits cannot be set");
     }

@@ -12,6 +12,7 @@ mod event_stream;
 mod guards;
 pub(crate) mod harness;
 pub(crate) mod journals;
+mod leftovers;
 mod letta;
 mod letta_runs;
 mod permissions;

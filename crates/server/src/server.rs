@@ -7,12 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use actix_web::HttpServer;
 use actix_web::dev::ServerHandle;
 use actix_web::web::ServiceConfig;
 use tokenrail_application::{AgentService, Next, Refusal};
 use tokenrail_persistence::{OpenError, Store};
-use tokenrail_presentation::{Api, PresentationConfig, SocketLimits, app, on_connect, page};
+use tokenrail_presentation::{Api, PresentationConfig, ServerLimits, SocketLimits, page};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
@@ -21,15 +20,6 @@ use crate::clock::SystemRandom;
 use crate::compose::{self, ComposeError};
 use crate::config::{Config, LimitsConfig};
 use crate::token::{self, TokenError};
-
-/// How many threads carry connections. Each is cheap; the work of one token is done once for all of them.
-const WORKERS: usize = 2;
-/// How long a client may take to send the head of a request.
-const REQUEST_HEAD_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long connections may take to end when all that they wait for has ended. One that is not read must not keep the
-/// server from stopping.
-const CLOSE_TIMEOUT_S: u64 = 2;
-const KEEP_ALIVE: Duration = Duration::from_secs(75);
 
 /// A running server.
 pub struct Server {
@@ -154,27 +144,15 @@ fn check_private(data_dir: &Path) -> Result<(), StartError> {
 }
 
 fn listen(listener: TcpListener, api: Api, limits: &LimitsConfig) -> io::Result<actix_web::dev::Server> {
+    // The standard library lets 128 wait. When everybody comes back at once, those beyond would be dropped by the kernel,
+    // and some would hear of it only after a minute.
+    rustix::net::listen(&listener, i32::try_from(limits.connections).unwrap_or(i32::MAX))?;
     let sockets = SocketLimits {
         send_buffer_bytes: limits.send_buffer_bytes,
         no_progress: Duration::from_secs(limits.send_timeout_s),
     };
-    // The standard library lets 128 wait. When everybody comes back at once, those beyond would be dropped by the kernel,
-    // and some would hear of it only after a minute.
-    rustix::net::listen(&listener, i32::try_from(limits.connections).unwrap_or(i32::MAX))?;
-    let http = HttpServer::new(move || app(api.clone()).configure(the_page));
-    let http = http
-        .workers(WORKERS)
-        .max_connections(limits.connections.div_ceil(WORKERS))
-        .client_request_timeout(REQUEST_HEAD_TIMEOUT)
-        .keep_alive(KEEP_ALIVE)
-        .shutdown_timeout(CLOSE_TIMEOUT_S)
-        .tcp_nodelay(true)
-        // Who has gone is noticed when he goes, and not when something is written to him.
-        .h1_allow_half_closed(false)
-        .disable_signals()
-        .on_connect(move |connection, extensions| on_connect(connection, extensions, sockets))
-        .listen(listener)?;
-    Ok(http.run())
+    let limits = ServerLimits { connections: limits.connections, sockets, ..ServerLimits::default() };
+    tokenrail_presentation::listen(listener, api, the_page, limits)
 }
 
 /// The page stands beside the API, behind the same guard.

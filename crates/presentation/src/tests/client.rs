@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use actix_http::ws::{OpCode, Parser};
-use actix_web::HttpServer;
 use actix_web::dev::ServerHandle;
 use actix_web::web::{Bytes, BytesMut};
 use serde_json::{Value, json};
@@ -11,7 +10,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use super::harness::{HOST, Harness, TOKEN};
-use crate::{SocketLimits, app, on_connect};
+use crate::{ServerLimits, listen};
 
 /// A WebSocket client that says and hears exactly what it is told.
 pub(crate) struct Client {
@@ -36,16 +35,14 @@ pub(crate) struct Served {
 
 /// Serves the presentation on a port of its own.
 pub(crate) fn serve(harness: &Harness) -> Served {
-    let api = harness.api.clone();
-    let limits = SocketLimits::default();
-    let server = HttpServer::new(move || app(api.clone()))
-        .workers(1)
-        .disable_signals()
-        .on_connect(move |io, extensions| on_connect(io, extensions, limits))
-        .bind(("127.0.0.1", 0))
-        .unwrap();
-    let port = server.addrs()[0].port();
-    let server = server.run();
+    serve_with(harness, ServerLimits { workers: 1, ..ServerLimits::default() })
+}
+
+/// The same, with other limits.
+pub(crate) fn serve_with(harness: &Harness, limits: ServerLimits) -> Served {
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let server = listen(listener, harness.api.clone(), |_| {}, limits).unwrap();
     let handle = server.handle();
     actix_web::rt::spawn(server);
     Served { port, handle }

@@ -1,0 +1,149 @@
+//! A connection whose client may not keep it for nothing.
+//!
+//! The library waits for the head of the first request only, and for the rest of a body that nobody reads as long as it
+//! takes. So whoever sends a byte now and then would keep a connection for ever, also without a token.
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use actix_web::rt::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+/// What a client may send that is of no use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Idle {
+    /// From an answer to the next request.
+    pub(crate) keep_alive: Duration,
+    /// From the first byte of the next request to the end of its head.
+    pub(crate) head: Duration,
+    /// Bytes that are read of a body after its answer.
+    pub(crate) rest_bytes: usize,
+}
+
+/// What a connection is doing: its reader and the guard of its requests share this.
+pub(crate) struct Watch {
+    idle: Idle,
+    phase: Cell<Phase>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// A request is being answered. So is the time before the first one, which the library bounds.
+    Request,
+    /// The next request is waited for, or the rest of its head.
+    Between { due: Instant, begun: bool },
+    /// The last answer was given before its request had come to its end: so many more bytes are read, and thrown away
+    /// by the library, which closes soon.
+    Rest { bytes: usize },
+}
+
+impl Watch {
+    pub(crate) fn new(idle: Idle) -> Self {
+        Self { idle, phase: Cell::new(Phase::Request) }
+    }
+
+    /// A request has come.
+    pub(crate) fn request(&self) {
+        self.phase.set(Phase::Request);
+    }
+
+    /// It was answered, and whether its body had come to its end.
+    pub(crate) fn answered(&self, whole: bool) {
+        self.phase.set(if whole {
+            Phase::Between { due: Instant::now() + self.idle.keep_alive, begun: false }
+        } else {
+            Phase::Rest { bytes: self.idle.rest_bytes }
+        });
+    }
+
+    fn has_read(&self, bytes: usize) {
+        match self.phase.get() {
+            Phase::Between { begun: false, .. } if 0 < bytes => {
+                self.phase.set(Phase::Between { due: Instant::now() + self.idle.head, begun: true });
+            }
+            Phase::Rest { bytes: left } => self.phase.set(Phase::Rest { bytes: left.saturating_sub(bytes) }),
+            Phase::Request | Phase::Between { .. } => {}
+        }
+    }
+}
+
+/// The socket of a connection.
+pub(crate) struct Watched {
+    socket: TcpStream,
+    watch: Rc<Watch>,
+    timer: RefCell<Option<Pin<Box<Sleep>>>>,
+}
+
+impl Watched {
+    pub(crate) fn new(socket: TcpStream, watch: Rc<Watch>) -> Self {
+        Self { socket, watch, timer: RefCell::new(None) }
+    }
+
+    pub(crate) fn watch(&self) -> &Rc<Watch> {
+        &self.watch
+    }
+
+    fn is_over(&self, due: Instant, cx: &mut Context<'_>) -> bool {
+        let mut timer = self.timer.borrow_mut();
+        let timer = timer.get_or_insert_with(|| Box::pin(sleep_until(due)));
+        if timer.deadline() != due {
+            timer.as_mut().reset(due);
+        }
+        timer.as_mut().poll(cx).is_ready()
+    }
+}
+
+impl AsyncRead for Watched {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        // To end the connection here would throw away an answer that the client has not read yet.
+        if self.watch.phase.get() == (Phase::Rest { bytes: 0 }) {
+            return Poll::Pending;
+        }
+        let before = into.filled().len();
+        let read = Pin::new(&mut self.socket).poll_read(cx, into);
+        match (&read, self.watch.phase.get()) {
+            (Poll::Ready(_), _) => self.watch.has_read(into.filled().len() - before),
+            // No more comes of it.
+            (Poll::Pending, Phase::Between { due, .. }) if self.is_over(due, cx) => {
+                return Poll::Ready(Ok(()));
+            }
+            (Poll::Pending, _) => {}
+        }
+        read
+    }
+}
+
+impl AsyncWrite for Watched {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.socket).poll_write(cx, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.socket).poll_write_vectored(cx, bytes)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.socket.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_shutdown(cx)
+    }
+}
