@@ -9,10 +9,10 @@ mod tickets;
 
 use std::rc::Rc;
 
-use actix_web::body::{BoxBody, EitherBody, MessageBody};
+use actix_web::body::{BodySize, BoxBody, EitherBody, MessageBody};
 use actix_web::dev::{ServiceRequest, ServiceResponse};
-use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use actix_web::http::{ConnectionType, StatusCode, Version};
 use actix_web::middleware::Next;
 use actix_web::web;
 
@@ -53,13 +53,16 @@ pub(crate) async fn guard<B: MessageBody + 'static>(
     }
     let incoming = Incoming::of(&mut request);
     let id = api.request_id();
-    let method = request.method().clone();
+    let (method, version) = (request.method().clone(), request.version());
     let response = match admit(&api, &request) {
         Ok(()) => next.call(request).await?.map_into_left_body(),
         Err(problem) => request.error_response(problem).map_into_right_body(),
     };
     let mut response = complete(response, &id);
     finish_headers(response.headers_mut(), &id);
+    if version < Version::HTTP_11 {
+        without_chunks(&mut response);
+    }
     if api.config().token.is_none() {
         response.headers_mut().insert(NO_AUTH.0, NO_AUTH.1);
     }
@@ -70,6 +73,15 @@ pub(crate) async fn guard<B: MessageBody + 'static>(
     }
     let answering = Answering::new(watch, incoming);
     Ok(response.map_body(|_, body| Outgoing::new(body, answering)))
+}
+
+/// HTTP/1.0 knows no chunks: where the length is not known beforehand, the body ends with the connection.
+fn without_chunks<B: MessageBody>(response: &mut ServiceResponse<B>) {
+    if response.response().body().size() == BodySize::Stream {
+        let head = response.response_mut().head_mut();
+        head.no_chunking(true);
+        head.set_connection_type(ConnectionType::Close);
+    }
 }
 
 fn admit(api: &Api, request: &ServiceRequest) -> Result<(), Problem> {

@@ -1,4 +1,4 @@
-//! What is left of a request when it has been answered: over a real server.
+//! What is left of a request when it has been answered, and what HTTP/1.0 is told: over a real server.
 
 use std::time::Duration;
 
@@ -210,5 +210,45 @@ async fn an_answer_is_read_although_much_of_the_body_is_still_to_come() {
     let ((), heard) =
         tokio::time::timeout(PATIENCE, futures_util::future::join(sending, hearing)).await.unwrap();
     assert_eq!(&heard, b"HTTP/1.1 401 ");
+    served.handle.stop(false).await;
+}
+
+/// All that is answered to a request over HTTP/1.0, up to the end of the connection: head, and body.
+async fn one_zero(served: &Served, target: &str, headers: &[&str]) -> (String, String) {
+    let mut socket = connect(served).await;
+    let headers: String = headers.iter().map(|header| format!("{header}\r\n")).collect();
+    let ask =
+        format!("GET {target} HTTP/1.0\r\nHost: {HOST}\r\nAuthorization: Bearer {TOKEN}\r\n{headers}\r\n");
+    socket.write_all(ask.as_bytes()).await.unwrap();
+    let mut heard = String::new();
+    tokio::time::timeout(PATIENCE, socket.read_to_string(&mut heard)).await.expect("it ends").unwrap();
+    let (head, body) = heard.split_once("\r\n\r\n").unwrap();
+    (head.to_ascii_lowercase(), body.to_owned())
+}
+
+#[actix_web::test]
+async fn http_1_0_gets_no_chunks() {
+    let harness = Harness::new();
+    let id = harness.launch("say a b c").await;
+    harness.ended(&id).await;
+    let served = serve(&harness);
+    let agent = format!("/api/agents/{id}");
+    for rest in ["", "/messages", "/events", "/turns", "/turns/1", "/export"] {
+        for keep in [&[][..], &["Connection: keep-alive"]] {
+            let target = format!("{agent}{rest}");
+            let (whole, stream) = (harness.get(&target).await.text, rest == "/turns/1" || rest == "/export");
+            if stream || keep.is_empty() {
+                let (head, body) = one_zero(&served, &target, keep).await;
+                assert!(head.starts_with("http/1.0 200 ") && !head.contains("transfer-encoding"), "{head}");
+                assert_eq!(head.contains("content-length"), !stream, "{head}");
+                assert!(!head.contains("keep-alive"), "{head}");
+                assert_eq!(body, whole, "{rest}");
+            }
+        }
+    }
+    let (head, body) = one_zero(&served, &format!("{agent}/events"), &["Accept: text/event-stream"]).await;
+    assert!(head.contains("text/event-stream") && !head.contains("transfer-encoding"), "{head}");
+    let first = body.lines().find(|line| !line.is_empty());
+    assert!(first.is_some_and(|line| line == "retry: 1000") && body.contains("\nevent: result\n"), "{body}");
     served.handle.stop(false).await;
 }
