@@ -87,6 +87,8 @@ pub struct PresentationConfig {
     pub import_bytes: u64,
     /// Bytes of one event or turn of it.
     pub import_event_bytes: usize,
+    /// How long a client may take to send it.
+    pub import_timeout: Duration,
 }
 
 impl PresentationConfig {
@@ -130,6 +132,7 @@ impl PresentationConfig {
             test_routes: false,
             import_bytes: 1 << 30,
             import_event_bytes: 128 << 20,
+            import_timeout: Duration::from_secs(600),
         }
     }
 }

@@ -3,7 +3,9 @@
 
 mod pieces;
 
+use std::future::Future;
 use std::io::{self, Read};
+use std::time::Duration;
 
 use actix_web::web;
 use bytes::{Buf as _, Bytes};
@@ -11,7 +13,7 @@ use futures_util::StreamExt as _;
 use tokenrail_application::{AgentService, Import, ImportError};
 use tokenrail_domain::Agent;
 use tokio::sync::mpsc;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use self::pieces::{Malformed, Piece, read_pieces};
 use crate::config::PresentationConfig;
@@ -21,6 +23,8 @@ use crate::error::{Code, FieldProblem, Problem};
 const BODY_WAITS: usize = 4;
 /// Pieces of the file that wait for the store.
 const PIECES_WAIT: usize = 2;
+/// Bytes of the file that must come in each `limits.body_timeout_s`. Others wait for the place of an import.
+const PACE_BYTES: u64 = 64 << 10;
 
 /// Takes in the file that comes as a body.
 pub(crate) async fn import(
@@ -53,21 +57,47 @@ async fn feed(
     body: mpsc::Sender<Bytes>,
     config: &PresentationConfig,
 ) -> Result<(), Problem> {
-    let mut left = config.import_bytes;
+    let mut patience = Patience::new(config);
     loop {
-        let chunk = match timeout(config.body_timeout, payload.next()).await {
-            Ok(None) => return Ok(()),
-            Ok(Some(Ok(chunk))) => chunk,
-            Ok(Some(Err(_))) => return Err(Problem::new(Code::BadRequest, "the body could not be read")),
-            Err(_) => {
-                return Err(Problem::new(Code::RequestTimeout, "nothing more of the body came in time"));
-            }
+        let chunk = match patience.wait(payload.next()).await? {
+            None => return Ok(()),
+            Some(Ok(chunk)) => chunk,
+            Some(Err(_)) => return Err(Problem::new(Code::BadRequest, "the body could not be read")),
         };
-        let most = config.import_bytes;
-        left = left
-            .checked_sub(chunk.len() as u64)
-            .ok_or_else(|| Problem::new(Code::PayloadTooLarge, format!("at most {most} bytes")))?;
+        patience.came(chunk.len() as u64)?;
         let _gone = body.send(chunk).await;
+    }
+}
+
+/// How long a file is waited for. Only the client's own time counts: the store may be slow too.
+struct Patience<'a> {
+    config: &'a PresentationConfig,
+    came: u64,
+    waited: Duration,
+}
+
+impl<'a> Patience<'a> {
+    fn new(config: &'a PresentationConfig) -> Self {
+        Self { config, came: 0, waited: Duration::ZERO }
+    }
+
+    async fn wait<T>(&mut self, chunk: impl Future<Output = T>) -> Result<T, Problem> {
+        let PresentationConfig { body_timeout, import_timeout, .. } = *self.config;
+        let steps = u32::try_from(1 + self.came / PACE_BYTES).unwrap_or(u32::MAX);
+        let most = body_timeout.saturating_mul(steps).min(import_timeout);
+        let begun = Instant::now();
+        let come = timeout(body_timeout.min(most.saturating_sub(self.waited)), chunk).await;
+        self.waited += begun.elapsed();
+        come.map_err(|_| Problem::new(Code::RequestTimeout, "the file did not come in time"))
+    }
+
+    fn came(&mut self, bytes: u64) -> Result<(), Problem> {
+        self.came = self.came.saturating_add(bytes);
+        let most = self.config.import_bytes;
+        if most < self.came {
+            return Err(Problem::new(Code::PayloadTooLarge, format!("at most {most} bytes")));
+        }
+        Ok(())
     }
 }
 

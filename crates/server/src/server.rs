@@ -188,6 +188,7 @@ fn presentation_config(config: &Config, address: SocketAddr, token: Option<Strin
     presentation.test_routes = config.test_routes;
     presentation.import_bytes = limits.import_bytes;
     presentation.import_event_bytes = limits.import_event_bytes;
+    presentation.import_timeout = Duration::from_secs(limits.import_timeout_s);
     presentation
 }
 

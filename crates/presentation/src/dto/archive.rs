@@ -10,6 +10,7 @@ use tokenrail_domain::{
     TurnState,
 };
 
+use crate::dto::readable::stumble;
 use crate::dto::{IdText, IsoTime, Json};
 
 pub(crate) use event::ArchivedEvent;
@@ -30,6 +31,10 @@ impl Serialize for Given {
 impl<'de> Deserialize<'de> for Given {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = Box::<RawValue>::deserialize(deserializer)?;
+        // An export writes it as a string, which is something else.
+        if let Some(stumble) = stumble(value.get()) {
+            return Err(serde::de::Error::custom(format_args!("a value {stumble}")));
+        }
         Ok(Self(JsonText::new_unchecked(value.get())))
     }
 }

@@ -54,7 +54,7 @@ codes! {
     NotAcceptable "not_acceptable" NOT_ACCEPTABLE false "No acceptable content type"
         "`Accept` names neither `application/json` nor `text/event-stream`: of `/events`, the one resource that has several forms. Elsewhere `Accept` is not looked at.";
     RequestTimeout "request_timeout" REQUEST_TIMEOUT true "The request took too long"
-        "The body did not come within `limits.body_timeout_s` (a chat's: within that for each `limits.request_bytes` of it); or nothing more of an imported file did.";
+        "The body did not come within `limits.body_timeout_s` (a chat's: within that for each `limits.request_bytes` of it); or an imported file did not come within `limits.import_timeout_s`, or not steadily.";
     CursorAhead "cursor_ahead" CONFLICT false "The cursor is ahead of the newest event"
         "With `head`: the newest event.";
     AgentDeleted "agent_deleted" CONFLICT false "The agent has been deleted"

@@ -1,6 +1,7 @@
 //! The file as pieces: read from beginning to end, never as a whole.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::io::{self, BufReader, Read};
 
@@ -11,6 +12,10 @@ use tokenrail_domain::{Event, Turn};
 
 use crate::dto::archive::{ArchivedEvent, ArchivedTurn, ReadAgent, VERSION};
 
+/// The fields of a file, in their order.
+const FIELDS: [&str; 4] = ["tokenrail", "agent", "turns", "events"];
+/// Fields of later versions that a file may have besides.
+const MORE_FIELDS: usize = 64;
 /// Turns, or events, of one piece.
 const ITEMS: usize = 512;
 /// Bytes of the file that make a piece.
@@ -101,7 +106,7 @@ impl<'de, F: FnMut(Piece) -> bool> Visitor<'de> for File<'_, '_, F> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         let Self(sink) = self;
-        for expected in ["tokenrail", "agent", "turns", "events"] {
+        for expected in FIELDS {
             sink.place.replace(String::new());
             if map.next_key::<String>()?.as_deref() != Some(expected) {
                 let order = "the file holds tokenrail, agent, turns and events, in this order";
@@ -129,10 +134,25 @@ impl<'de, F: FnMut(Piece) -> bool> Visitor<'de> for File<'_, '_, F> {
             }
         }
         sink.place.replace(String::new());
-        // What a later version adds is left out.
-        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        let mut seen = BTreeSet::from(FIELDS.map(str::to_owned));
+        while let Some(name) = map.next_key::<String>()? {
+            if FIELDS.len() + MORE_FIELDS <= seen.len() {
+                return Err(A::Error::custom("the file has too many fields"));
+            }
+            // What a later version adds is left out. What stands there twice is read by each reader in another way.
+            if !seen.insert(name.clone()) {
+                sink.place.replace(pointer(&name));
+                return Err(A::Error::custom("the field stands in the file twice"));
+            }
+            map.next_value::<IgnoredAny>()?;
+        }
         Ok(())
     }
+}
+
+/// A field of the file, as a JSON pointer.
+fn pointer(name: &str) -> String {
+    format!("/{}", name.replace('~', "~0").replace('/', "~1"))
 }
 
 fn version<E: serde::de::Error>(version: u64) -> Result<(), E> {

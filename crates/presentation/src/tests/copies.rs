@@ -1,9 +1,14 @@
 //! Turns as records, and agents as files.
 
+use std::time::Duration;
+
 use actix_web::test::TestRequest;
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 
-use super::harness::{Answer, Harness};
+use super::client::{Served, serve};
+use super::harness::{Answer, HOST, Harness, TOKEN};
 
 async fn two_turns(harness: &Harness) -> String {
     let id = harness.launch("say one two").await;
@@ -126,6 +131,30 @@ async fn an_export_of_an_import_of_an_export_is_the_same_file() {
     assert_eq!(refused.problem(), "agent_read_only");
 }
 
+/// A file with more fields at its end.
+fn with_more(file: &str, fields: &str) -> String {
+    format!("{},{fields}}}", file.trim_end().strip_suffix('}').unwrap())
+}
+
+fn nested(levels: usize) -> String {
+    "[".repeat(levels) + &"]".repeat(levels)
+}
+
+#[actix_web::test]
+async fn an_import_takes_what_its_own_export_can_carry() {
+    let harness = Harness::new();
+    let id = two_turns(&harness).await;
+    let file = harness.get(&format!("/api/agents/{id}/export")).await.text;
+    let metadata = format!(r#""metadata":{{"a":[1e308,"\ud83d\ude00",{}]}},"cwd":"#, nested(90));
+    let file = with_more(&file.replacen("\"cwd\":", &metadata, 1), r#""later":{"events":[]},"more":1"#);
+    let copy = import(&harness, &file).await;
+    assert_eq!(copy.status, 201, "{copy:?}");
+    let again =
+        harness.get(&format!("/api/agents/{}/export", copy.json()["id"].as_str().unwrap())).await.text;
+    assert!(again.contains(&metadata[..metadata.len() - 7]), "{again}");
+    assert_eq!(import(&harness, &again).await.status, 201);
+}
+
 #[actix_web::test]
 async fn a_bad_file_is_refused_and_says_where() {
     let harness = Harness::new();
@@ -145,6 +174,15 @@ async fn a_bad_file_is_refused_and_says_where() {
         (without("\"content\":\"say three\"", "\"contents\":\"say three\""), "/events/5"),
         (good[..good.len() / 2].to_owned(), "/events/"),
         (format!("{good}x"), ""),
+        (with_more(&good, r#""events":[]"#), "/events"),
+        (with_more(&good, r#""agent":{}"#), "/agent"),
+        (with_more(&good, r#""turns":[]"#), "/turns"),
+        (with_more(&good, r#""tokenrail":1"#), "/tokenrail"),
+        (with_more(&good, r#""a/b":1,"a/b":2"#), "/a~1b"),
+        (with_more(&good, &(0..65).map(|n| format!("\"x{n}\":1")).collect::<Vec<_>>().join(",")), ""),
+        (without("\"cwd\":", "\"metadata\":{\"a\":1e999},\"cwd\":"), "/agent"),
+        (without("\"cwd\":", "\"metadata\":{\"a\":\"\\ud800\"},\"cwd\":"), "/agent"),
+        (without("\"cwd\":", &format!("\"options\":{{\"a\":{}}},\"cwd\":", nested(100))), "/agent"),
     ];
     for (file, place) in cases {
         let refused = import(&harness, &file).await;
@@ -157,6 +195,48 @@ async fn a_bad_file_is_refused_and_says_where() {
     }
     let agents = harness.get("/api/agents").await.json();
     assert_eq!(agents.as_array().unwrap().len(), 1, "nothing is left");
+}
+
+/// Sends a file byte for byte, and then nothing but white space, until it is answered.
+async fn dripped(served: &Served, file: &str) -> String {
+    let mut socket = TcpStream::connect(("127.0.0.1", served.port)).await.unwrap();
+    let (mut reading, mut writing) = socket.split();
+    let head = format!(
+        "POST /api/agents/import HTTP/1.1\r\nHost: {HOST}\r\nAuthorization: Bearer {TOKEN}\r\n\
+         Content-Type: application/json\r\nContent-Length: 100000000\r\n\r\n{file}"
+    );
+    writing.write_all(head.as_bytes()).await.unwrap();
+    let dripping = async {
+        while writing.write_all(b" ").await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let mut heard = [0; 12];
+    tokio::select! {
+        read = tokio::time::timeout(Duration::from_secs(20), reading.read_exact(&mut heard)) => {
+            read.expect("it is answered").unwrap();
+        }
+        () = dripping => {}
+    }
+    String::from_utf8(heard.to_vec()).unwrap()
+}
+
+#[actix_web::test]
+async fn a_file_that_comes_byte_for_byte_does_not_keep_its_place() {
+    // By its pace, and by the time for all of it.
+    for (body_ms, import_ms) in [(200, 600_000), (20_000, 200)] {
+        let harness = Harness::with(|config, limits| {
+            config.body_timeout = Duration::from_millis(body_ms);
+            config.import_timeout = Duration::from_millis(import_ms);
+            limits.imports = 1;
+        });
+        let id = two_turns(&harness).await;
+        let file = harness.get(&format!("/api/agents/{id}/export")).await.text;
+        let served = serve(&harness);
+        assert_eq!(dripped(&served, &file[..file.len() / 2]).await, "HTTP/1.1 408");
+        assert_eq!(import(&harness, &file).await.status, 201, "its place is free again");
+        served.handle.stop(false).await;
+    }
 }
 
 #[actix_web::test]

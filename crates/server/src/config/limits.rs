@@ -155,6 +155,8 @@ limits! {
     import_bytes: u64 = 1 << 30,
     /// Bytes of one event or turn of it.
     import_event_bytes: usize = 128 << 20,
+    /// How long a client may take to send it.
+    import_timeout_s: u64 = 600,
     /// Files that are imported at the same time.
     imports: usize = 2,
     /// How long an idempotency key is remembered.
