@@ -21,7 +21,7 @@ const BUSY_RETRY_S: u64 = 1;
 #[derive(Debug)]
 pub(crate) struct Problem {
     pub(crate) code: Code,
-    /// A sentence for a developer: nothing of the request, nothing of the inside.
+    /// A sentence for a developer: nothing of the inside, and nothing of the request but plain names.
     pub(crate) detail: String,
     pub(crate) errors: Vec<FieldProblem>,
     /// The newest event, where the cursor is ahead of it.
@@ -95,6 +95,20 @@ impl Problem {
 
     pub(crate) fn not_found() -> Self {
         Self::new(Code::NotFound, "there is nothing at this address")
+    }
+
+    /// There is nothing at this path. Where it looks as if a proxy has changed it, that is said.
+    pub(crate) fn nothing_at(path: &str) -> Self {
+        let is_cut = ["/agents", "/agent-types", "/chat", "/tickets"].iter().any(|cut| path.starts_with(cut));
+        let is_behind = |own| path.find(own).is_some_and(|before| 0 < before);
+        let detail = if is_cut {
+            "there is nothing at this address, but with /api before it: a proxy must not take /api off the path"
+        } else if ["/api/", "/v1/", "/ws"].into_iter().any(is_behind) {
+            "there is nothing at this address: a proxy must take off what it has before /api, /v1 and /ws"
+        } else {
+            return Self::not_found();
+        };
+        Self::new(Code::NotFound, detail)
     }
 
     /// Something comes too often; `wait` is how long it takes until it may come again.

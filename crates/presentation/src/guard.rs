@@ -1,6 +1,7 @@
 //! What stands before every route: the request's id, who may come, and the headers of every answer.
 
 mod auth;
+mod cors;
 mod head;
 mod origin;
 mod peer;
@@ -25,6 +26,7 @@ pub(crate) use peer::{PeerStream, PeerStreams, peer};
 pub(crate) use tickets::{Tickets, hex};
 
 use auth::{Asking, Denied};
+use cors::Cors;
 use rest::{Answering, Incoming, Outgoing};
 
 /// Headers that every answer has, unless its handler has set them.
@@ -41,6 +43,10 @@ const HEADERS: [(HeaderName, HeaderValue); 6] = [
 const NO_AUTH: (HeaderName, HeaderValue) =
     (HeaderName::from_static("tokenrail-auth"), HeaderValue::from_static("none"));
 
+/// Why a ticket does not fit to the page that shows it.
+const OTHER_ORIGIN: &str =
+    "the ticket was given to a page of another origin; a proxy must pass Origin on as it came";
+
 /// Lets a request through to its route, or answers it; then completes the answer.
 pub(crate) async fn guard<B: MessageBody + 'static>(
     api: web::Data<Api>,
@@ -54,12 +60,18 @@ pub(crate) async fn guard<B: MessageBody + 'static>(
     let incoming = Incoming::of(&mut request);
     let id = api.request_id();
     let (method, version) = (request.method().clone(), request.version());
-    let response = match admit(&api, &request) {
-        Ok(()) => next.call(request).await?.map_into_left_body(),
+    let cors = Cors::of(api.config(), request.headers());
+    let response = match admit(&api, &cors, &request) {
+        Ok(Admission::Enters) => next.call(request).await?.map_into_left_body(),
+        Ok(Admission::Preflight) => {
+            let answer = cors::preflight(request.headers());
+            request.into_response(answer).map_into_right_body()
+        }
         Err(problem) => request.error_response(problem).map_into_right_body(),
     };
     let mut response = complete(response, &id);
     finish_headers(response.headers_mut(), &id);
+    cors.finish(response.headers_mut());
     if version < Version::HTTP_11 {
         without_chunks(&mut response);
     }
@@ -84,11 +96,21 @@ fn without_chunks<B: MessageBody>(response: &mut ServiceResponse<B>) {
     }
 }
 
-fn admit(api: &Api, request: &ServiceRequest) -> Result<(), Problem> {
+/// What becomes of a request that is not refused.
+enum Admission {
+    Enters,
+    /// It is a browser's question whether a page may send a request; the guard answers it.
+    Preflight,
+}
+
+fn admit(api: &Api, cors: &Cors, request: &ServiceRequest) -> Result<Admission, Problem> {
     let config = api.config();
     head::check_size(config, request)?;
     origin::check_host(config, request.headers(), request.uri().authority())?;
     origin::check_origin(config, request.headers())?;
+    if cors.is_preflight(request) {
+        return Ok(Admission::Preflight);
+    }
     if request.headers().contains_key(header::CONTENT_ENCODING) {
         return Err(Problem::new(Code::ContentEncoding, "send the body as it is"));
     }
@@ -98,10 +120,11 @@ fn admit(api: &Api, request: &ServiceRequest) -> Result<(), Problem> {
         query: request.query_string(),
         headers: request.headers(),
     };
-    auth::check(config, api.tickets(), &asking).map_err(|denied| match denied {
+    let checked = auth::check(config, api.tickets(), &asking);
+    checked.map(|()| Admission::Enters).map_err(|denied| match denied {
         Denied::Unknown => Problem::unauthenticated(),
         Denied::Failed => api.failed_login(peer(request.peer_addr())),
-        Denied::OtherOrigin => Problem::new(Code::OriginNotAllowed, "the ticket was given to another origin"),
+        Denied::OtherOrigin => Problem::new(Code::OriginNotAllowed, OTHER_ORIGIN),
     })
 }
 

@@ -5,7 +5,9 @@ mod letta;
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceFactory, ServiceRequest, ServiceResponse};
 use actix_web::guard::{Any, Get, Head};
-use actix_web::{App, FromRequest, Handler, HttpResponse, Resource, Responder, Route, middleware, web};
+use actix_web::{
+    App, FromRequest, Handler, HttpRequest, HttpResponse, Resource, Responder, Route, middleware, web,
+};
 
 use crate::api::Api;
 use crate::error::Problem;
@@ -72,7 +74,7 @@ pub fn routes(config: &mut web::ServiceConfig, api: Api) {
         .service(resource("/problems/{code}", "GET, HEAD", [get().to(rest::problem)]))
         .service(resource("/openapi.json", "GET, HEAD", [get().to(openapi::document)]))
         .configure(letta::letta)
-        .default_service(web::to(|| async { Err::<HttpResponse, _>(Problem::not_found()) }));
+        .default_service(web::to(nothing));
 }
 
 /// Something that can only be read: a page, a file. It needs a token unless [`PresentationConfig::open_paths`] names it.
@@ -85,6 +87,10 @@ where
     F::Output: Responder + 'static,
 {
     resource(path, "GET, HEAD", [get_or_head().to(handler)])
+}
+
+async fn nothing(request: HttpRequest) -> Result<HttpResponse, Problem> {
+    Err(Problem::nothing_at(request.path()))
 }
 
 /// What can be read can be asked for its headers alone; the server leaves out the body. Streams cannot: to open one is

@@ -7,6 +7,7 @@ mod chat_history;
 mod chat_socket;
 mod client;
 mod copies;
+mod cors;
 mod dialects;
 mod event_stream;
 mod guards;

@@ -1,10 +1,13 @@
 //! Where a request comes from: the checks against DNS rebinding and against other sites' pages.
 
-use actix_web::http::header::{self, HeaderMap};
+use actix_web::http::header::{self, HeaderMap, HeaderValue};
 use actix_web::http::uri::Authority;
 
 use crate::config::PresentationConfig;
 use crate::error::{Code, Problem};
+
+/// Bytes of a name that is told to who has sent it: a DNS name with scheme and port.
+const NAME_BYTES: usize = 270;
 
 /// Checks `Host` and the authority of the request's target: what a rebound name cannot forge.
 pub(crate) fn check_host(
@@ -19,27 +22,66 @@ pub(crate) fn check_host(
     if good && target.is_none_or(|target| known(target.as_str())) {
         return Ok(());
     }
-    Err(Problem::new(Code::HostNotAllowed, "the Host header is not in server.allowed_hosts"))
+    let host = host.filter(|host| target.is_none() && !known(host) && is_plain(host));
+    let detail = match host {
+        Some(host) => format!(
+            "this server is not called {host:?}: add that to server.allowed_hosts, or let the proxy send the server's \
+             own address as Host (changeOrigin: true in Vite)"
+        ),
+        None => "a request needs one Host header, which is in server.allowed_hosts".to_owned(),
+    };
+    Err(Problem::new(Code::HostNotAllowed, detail))
 }
 
 /// Checks `Origin` and `Sec-Fetch-Site`: what another site's page cannot leave out.
 pub(crate) fn check_origin(config: &PresentationConfig, headers: &HeaderMap) -> Result<(), Problem> {
-    let refused = || Problem::new(Code::OriginNotAllowed, "the Origin is not in server.allowed_origins");
+    let refused = |detail: String| Problem::new(Code::OriginNotAllowed, detail);
     let mut origins = headers.get_all(header::ORIGIN).peekable();
     if origins.peek().is_some() {
-        let known = |origin: &str| is_allowed_origin(config, origin);
-        let all_known = origins.all(|origin| origin.to_str().is_ok_and(known));
-        return if all_known { Ok(()) } else { Err(refused()) };
+        let unknown = origins.find(|origin| !origin.to_str().is_ok_and(|origin| is_allowed(config, origin)));
+        return unknown.map_or(Ok(()), |origin| Err(refused(refusal(origin))));
     }
-    let own = |site: &header::HeaderValue| matches!(site.as_bytes(), b"same-origin" | b"none");
-    if headers.get_all("sec-fetch-site").all(own) { Ok(()) } else { Err(refused()) }
+    let own = |site: &HeaderValue| matches!(site.as_bytes(), b"same-origin" | b"none");
+    if headers.get_all("sec-fetch-site").all(own) {
+        return Ok(());
+    }
+    Err(refused(
+        "a page of another site asks without its Origin; fetch in the mode \"cors\", from an origin that is in \
+         server.allowed_origins"
+            .to_owned(),
+    ))
 }
 
-fn is_allowed_origin(config: &PresentationConfig, origin: &str) -> bool {
+/// Why pages of an origin may not come, and what to do about it.
+fn refusal(origin: &HeaderValue) -> String {
+    match origin.to_str() {
+        Ok("null") => {
+            "a page from a file or a sandbox has no Origin that could be allowed: serve it over http"
+                .to_owned()
+        }
+        Ok(origin) if is_plain(origin) => {
+            format!("pages of {origin:?} may not come: add that to server.allowed_origins")
+        }
+        _ => "the Origin is not in server.allowed_origins".to_owned(),
+    }
+}
+
+/// Whether a name that a client has sent can be told to it. What may be anything is not sent back.
+fn is_plain(name: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b".:-[]/".contains(&byte);
+    (1..=NAME_BYTES).contains(&name.len()) && name.bytes().all(plain)
+}
+
+fn is_allowed(config: &PresentationConfig, origin: &str) -> bool {
     let own = ["http://", "https://"].iter().any(|scheme| {
         let host = origin.strip_prefix(scheme);
         host.is_some_and(|host| config.allowed_hosts.iter().any(|own| own.eq_ignore_ascii_case(host)))
     });
+    own || is_listed(config, origin)
+}
+
+/// Whether an origin is in `server.allowed_origins`, exactly as it stands there.
+pub(crate) fn is_listed(config: &PresentationConfig, origin: &str) -> bool {
     // `null` is what sandboxed and local pages send: it says nothing about who they are.
-    own || (origin != "null" && config.allowed_origins.iter().any(|allowed| allowed == origin))
+    origin != "null" && config.allowed_origins.iter().any(|allowed| allowed == origin)
 }

@@ -46,16 +46,27 @@ impl ServerTable {
             }
         }
         for origin in &self.allowed_origins {
-            let host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
-            if !host.is_some_and(|host| !host.is_empty() && !host.contains(['/', '@', ' '])) {
+            if !is_origin(origin) {
                 let message = format!(
-                    "server.allowed_origins: {origin:?} is no origin; write it like \"https://app.example\""
+                    "server.allowed_origins: {origin:?} is no origin as a browser sends it; write it like \
+                     \"https://app.example\" or \"http://localhost:5173\": in lower case, without a path, \
+                     a wildcard or the port that is the default"
                 );
                 return Err(source.wrong(&["server", "allowed_origins"], message));
             }
         }
         Ok(())
     }
+}
+
+fn is_origin(origin: &str) -> bool {
+    let (host, default_port) = match origin.split_once("://") {
+        Some(("http", host)) => (host, ":80"),
+        Some(("https", host)) => (host, ":443"),
+        _ => return false,
+    };
+    let strange = |c: char| matches!(c, '/' | '@' | ' ' | '*' | '?' | '#') || c.is_ascii_uppercase();
+    !host.is_empty() && !host.contains(strange) && !host.ends_with(default_port)
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -140,6 +140,18 @@ fn a_wrong_value_is_told_with_its_line_too() {
             "toml:2: server.allowed_origins: \"https://app.example/\" is no origin",
         ),
         (
+            "[server]\nallowed_origins = [\"https://*.example\"]\n",
+            "toml:2: server.allowed_origins: \"https://*.example\" is no origin",
+        ),
+        (
+            "[server]\nallowed_origins = [\"https://App.example\"]\n",
+            "toml:2: server.allowed_origins: \"https://App.example\" is no origin",
+        ),
+        (
+            "[server]\nallowed_origins = [\"http://app.example:80\"]\n",
+            "toml:2: server.allowed_origins: \"http://app.example:80\" is no origin",
+        ),
+        (
             "[server]\nallowed_hosts = [\"http://box\"]\n",
             "toml:2: server.allowed_hosts: \"http://box\" is no host",
         ),

@@ -1,0 +1,96 @@
+//! CORS: what browsers are told, so that pages of the origins in `server.allowed_origins` may read the answers.
+//!
+//! The guard does this by itself, because the two have one policy and one order. A middleware around the guard, as
+//! `actix-cors` is, answers preflights before `Host` is checked; one inside it cannot reach what the guard refuses.
+
+use actix_web::HttpResponse;
+use actix_web::dev::ServiceRequest;
+use actix_web::http::Method;
+use actix_web::http::header::{self, HeaderMap, HeaderName, HeaderValue};
+
+use super::origin;
+use crate::config::PresentationConfig;
+
+/// Methods that a page may use, on any path: a path that does not have one answers 405, which the page can read.
+const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, PATCH, DELETE");
+
+/// Headers that a page may send: those that are read here, and those that the client library, the AI SDK and Letta's
+/// client send. A browser refuses the whole request where one of them is missing. Browsers do not take `*` for
+/// `Authorization`.
+const REQUEST_HEADERS: &str = "accept, authorization, cache-control, content-type, idempotency-key, last-event-id, \
+                               user-agent, x-letta-source, x-project, x-project-id";
+
+/// Letta's client describes itself in headers that begin like this, more of them in each version.
+const STAINLESS: &str = "x-stainless-";
+
+/// Headers of answers that a page may read, besides the few that it always may. Browsers know no wildcard for a part
+/// of a name.
+const EXPOSED: HeaderValue = HeaderValue::from_static(
+    "Allow, Content-Disposition, ETag, Idempotent-Replayed, Link, Location, Retry-After, Tokenrail-Auth, \
+     Tokenrail-Head, Tokenrail-Since, Tokenrail-Up-To, WWW-Authenticate, X-Request-Id, X-Should-Retry, \
+     X-Vercel-AI-UI-Message-Stream, X-Workflow-Run-Id, X-Workflow-Stream-Tail-Index",
+);
+
+/// How long a browser may remember the answer to a preflight, in seconds.
+const MAX_AGE_S: u32 = 600;
+
+const VARY_PREFLIGHT: HeaderValue =
+    HeaderValue::from_static("Access-Control-Request-Method, Access-Control-Request-Headers");
+const ORIGIN: HeaderValue = HeaderValue::from_static("Origin");
+
+/// What the answer to one request says about origins.
+pub(crate) struct Cors {
+    /// The origin that asks, where it is listed.
+    listed: Option<HeaderValue>,
+    /// Whether another origin would get another answer.
+    varies: bool,
+}
+
+impl Cors {
+    /// Looks at a request.
+    pub(crate) fn of(config: &PresentationConfig, headers: &HeaderMap) -> Self {
+        let mut origins = headers.get_all(header::ORIGIN);
+        let origin =
+            origins.next().filter(|origin| origin.to_str().is_ok_and(|it| origin::is_listed(config, it)));
+        let listed = if origins.next().is_none() { origin.cloned() } else { None };
+        Self { listed, varies: !config.allowed_origins.is_empty() }
+    }
+
+    /// Whether this is the question of a browser whether a page of a listed origin may send a request.
+    pub(crate) fn is_preflight(&self, request: &ServiceRequest) -> bool {
+        self.listed.is_some()
+            && request.method() == Method::OPTIONS
+            && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
+    }
+
+    /// Adds what there is to say to an answer, whatever it is: a page must be able to read why it is refused, too.
+    pub(crate) fn finish(self, headers: &mut HeaderMap) {
+        if self.varies {
+            headers.append(header::VARY, ORIGIN);
+        }
+        if let Some(origin) = self.listed {
+            headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+            headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
+        }
+    }
+}
+
+/// The answer to a preflight. Browsers send no token with one.
+pub(crate) fn preflight(asked: &HeaderMap) -> HttpResponse {
+    HttpResponse::NoContent()
+        .insert_header((header::ACCESS_CONTROL_ALLOW_METHODS, METHODS))
+        .insert_header((header::ACCESS_CONTROL_ALLOW_HEADERS, request_headers(asked)))
+        .insert_header((header::ACCESS_CONTROL_MAX_AGE, MAX_AGE_S))
+        .insert_header((header::VARY, VARY_PREFLIGHT))
+        .finish()
+}
+
+fn request_headers(asked: &HeaderMap) -> String {
+    let asked = asked.get_all(header::ACCESS_CONTROL_REQUEST_HEADERS).filter_map(|names| names.to_str().ok());
+    let names = asked.flat_map(|names| names.split(',')).map(str::trim);
+    let about_itself = names.filter(|name| {
+        let beginning = name.get(..STAINLESS.len()).unwrap_or_default();
+        beginning.eq_ignore_ascii_case(STAINLESS) && HeaderName::from_bytes(name.as_bytes()).is_ok()
+    });
+    about_itself.fold(REQUEST_HEADERS.to_owned(), |all, name| all + ", " + name)
+}
