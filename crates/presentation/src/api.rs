@@ -9,7 +9,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::config::PresentationConfig;
 use crate::error::{Code, Problem};
-use crate::guard::{PeerStream, PeerStreams, Tickets, hex};
+use crate::guard::{PeerStream, PeerStreams, Seal, Tickets, hex};
 use crate::limiter::{PeerBuckets, TokenBucket};
 use crate::metrics::Metrics;
 
@@ -58,8 +58,13 @@ pub(crate) struct StreamPlace {
 
 impl Api {
     pub fn new(service: AgentService, config: PresentationConfig, random: RandomSource) -> Self {
+        // Who asks for no token looks at no ticket.
+        let seal = match &config.token {
+            Some(token) => Seal::new(token.reveal().as_bytes()),
+            None => Seal::new(&random()),
+        };
         Self(Arc::new(Shared {
-            tickets: Tickets::new(config.tickets, config.ticket_age),
+            tickets: Tickets::new(seal, config.tickets, config.ticket_age, config.ticket_resume),
             launches: TokenBucket::new(config.launches_per_minute),
             failed_logins: PeerBuckets::new(config.failed_logins_per_minute, config.peers),
             peer_streams: PeerStreams::new(config.streams_per_peer),

@@ -78,6 +78,8 @@ pub struct PresentationConfig {
     pub tickets: usize,
     /// How long a ticket may wait.
     pub ticket_age: Duration,
+    /// How long the ticket of an event stream is good for coming back to it.
+    pub ticket_resume: Duration,
     /// How deep JSON in a request may be nested.
     pub json_depth: usize,
     /// Whether `/ws/echo` is there, for tests of WebSocket conformance, and `/test/panic/{words}`, for tests of what a
@@ -128,6 +130,7 @@ impl PresentationConfig {
             list_agents: 500,
             tickets: 1024,
             ticket_age: Duration::from_secs(30),
+            ticket_resume: Duration::from_hours(1),
             json_depth: 64,
             test_routes: false,
             import_bytes: 1 << 30,

@@ -92,7 +92,7 @@ fn unknown(name: &str, known: &[&str]) -> Problem {
     Problem { errors: vec![error], ..Problem::new(Code::DialectUnknown, sentence) }
 }
 
-/// The ways in which a batch is written whatever came before it: one number each, below 4.
+/// The ways in which a batch is written whatever came before it: one number each, below 4, or 6 and 7.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Writing {
     pub(crate) form: WritingForm,
@@ -106,6 +106,8 @@ pub(crate) enum WritingForm {
     Frames,
     /// Blocks of an event stream.
     EventStream,
+    /// The same without names, as `EventSource.onmessage` hears them.
+    Unnamed,
 }
 
 impl Writing {
@@ -113,6 +115,7 @@ impl Writing {
         let form = match self.form {
             WritingForm::Frames => 0,
             WritingForm::EventStream => 2,
+            WritingForm::Unnamed => 6,
         };
         RenderingKey(form + u8::from(self.raw))
     }
@@ -131,10 +134,11 @@ impl Writing {
                     }
                     out.into_bytes()
                 }
-                WritingForm::EventStream => {
+                WritingForm::EventStream | WritingForm::Unnamed => {
                     let mut out = Vec::new();
+                    let named = form == WritingForm::EventStream;
                     for event in events {
-                        event_stream::block(agent, event, raw, &mut out);
+                        event_stream::block(agent, event, raw, named, &mut out);
                         ends.push(out.len());
                     }
                     out.into()

@@ -6,6 +6,7 @@ mod head;
 mod origin;
 mod peer;
 mod rest;
+mod seal;
 mod tickets;
 
 use std::rc::Rc;
@@ -23,6 +24,7 @@ use crate::socket::Watch;
 
 pub(crate) use auth::{SUBPROTOCOL, offered};
 pub(crate) use peer::{PeerStream, PeerStreams, peer};
+pub(crate) use seal::Seal;
 pub(crate) use tickets::{Tickets, hex};
 
 use auth::{Asking, Denied};
@@ -119,6 +121,7 @@ fn admit(api: &Api, cors: &Cors, request: &ServiceRequest) -> Result<Admission, 
         path: request.path(),
         query: request.query_string(),
         headers: request.headers(),
+        now: api.service().now(),
     };
     let checked = auth::check(config, api.tickets(), &asking);
     checked.map(|()| Admission::Enters).map_err(|denied| match denied {

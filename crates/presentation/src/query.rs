@@ -91,8 +91,13 @@ pub(crate) fn is_socket_path(path: &str) -> bool {
 
 /// Whether a ticket may open this path.
 pub(crate) fn is_ticket_path(path: &str) -> bool {
+    is_socket_path(path) || is_events_path(path)
+}
+
+/// Whether this is the path of an agent's events.
+pub(crate) fn is_events_path(path: &str) -> bool {
     let agent = path.strip_prefix("/api/agents/").and_then(|rest| rest.strip_suffix("/events"));
-    is_socket_path(path) || agent.is_some_and(|agent| agent.parse::<AgentId>().is_ok())
+    agent.is_some_and(|agent| agent.parse::<AgentId>().is_ok())
 }
 
 /// The key that makes a command happen once, and the command as it was sent.

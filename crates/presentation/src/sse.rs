@@ -16,8 +16,12 @@ use crate::guard::peer;
 use crate::query::{self, Query};
 use crate::waits::every;
 
-/// Sent at once, so that the client knows that the stream is open, and when to come again (in milliseconds).
-const HELLO: Bytes = Bytes::from_static(b"retry: 1000\n:\n\n");
+/// Sent at once, so that the client knows that the stream is open, and when to come again (in milliseconds). It has the
+/// cursor, too: a reader that is cut off before the first event comes back with that, and not as a new one.
+fn hello(cursor: Sequence) -> Bytes {
+    format!("retry: 1000\nid: {cursor}\n:\n\n").into()
+}
+
 /// A comment: a sign of life.
 const BEAT: Bytes = Bytes::from_static(b":\n\n");
 
@@ -32,7 +36,7 @@ pub(crate) async fn open(
         Some(cursor) => cursor,
         None => query.since()?.unwrap_or(Sequence::START),
     };
-    let (keep, raw) = (query.flag("keep")?, query.flag("raw")?);
+    let (keep, raw, unnamed) = (query.flag("keep")?, query.flag("raw")?, query.flag("unnamed")?);
     let (agent, follower) = api.service().follow(id, Some(cursor), keep).await?;
     let ended = !agent.status.is_active() && agent.queued == 0 && !follower.expects_more();
     if ended && !keep && cursor == follower.head() {
@@ -40,7 +44,8 @@ pub(crate) async fn open(
         return Ok(HttpResponse::NoContent().finish());
     }
     let place = api.open_stream(peer(request.peer_addr()))?;
-    let writing = Writing { form: WritingForm::EventStream, raw };
+    let form = if unnamed { WritingForm::Unnamed } else { WritingForm::EventStream };
+    let writing = Writing { form, raw };
     // The hello is the first sign of life.
     let beat = every(api.config().heartbeat);
     Ok(HttpResponse::Ok()
@@ -51,7 +56,7 @@ pub(crate) async fn open(
             follower,
             writing,
             beat,
-            hello: true,
+            hello: Some(hello(cursor)),
             rest: Bytes::new(),
             _place: place,
         })))
@@ -68,7 +73,7 @@ struct EventStream {
     follower: Follower,
     writing: Writing,
     beat: Interval,
-    hello: bool,
+    hello: Option<Bytes>,
     /// What the client has not taken yet of the last page.
     rest: Bytes,
     _place: StreamPlace,
@@ -84,8 +89,8 @@ fn blocks(stream: EventStream) -> impl Stream<Item = Result<Bytes, actix_web::Er
 
 impl EventStream {
     async fn next(&mut self) -> Option<Bytes> {
-        if std::mem::take(&mut self.hello) {
-            return Some(HELLO);
+        if let Some(hello) = self.hello.take() {
+            return Some(hello);
         }
         if self.rest.is_empty() {
             self.rest = self.more().await?;

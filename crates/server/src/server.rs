@@ -181,6 +181,7 @@ fn presentation_config(config: &Config, address: SocketAddr, token: Option<Strin
     presentation.streams_per_peer = limits.streams_per_peer;
     presentation.failed_logins_per_minute = limits.failed_logins_per_minute;
     presentation.peers = limits.peers;
+    presentation.ticket_resume = Duration::from_secs(limits.ticket_resume_s);
     presentation.header_bytes = limits.header_bytes;
     presentation.headers = limits.headers;
     presentation.body_timeout = Duration::from_secs(limits.body_timeout_s);

@@ -7,14 +7,18 @@ use tokenrail_domain::{AgentId, Event};
 use crate::dto::AgentMessageDto;
 
 /// Appends the block of one event.
-pub(crate) fn block(agent: AgentId, event: &Event, raw: bool, out: &mut Vec<u8>) {
+pub(crate) fn block(agent: AgentId, event: &Event, raw: bool, named: bool, out: &mut Vec<u8>) {
     let message = AgentMessageDto::new(agent, event, raw);
     let begin = out.len();
     // Writing to memory cannot fail, and nothing in a message refuses to be written.
-    let _ = write!(out, "id: {}\nevent: ", event.sequence);
-    // A notice's word is the agent's own: a line end in it would forge a field.
-    out.extend(message.event_type().bytes().filter(|byte| !matches!(byte, b'\n' | b'\r' | 0)));
-    out.extend_from_slice(b"\ndata: ");
+    let _ = write!(out, "id: {}\n", event.sequence);
+    if named {
+        out.extend_from_slice(b"event: ");
+        // A notice's word is the agent's own: a line end in it would forge a field.
+        out.extend(message.event_type().bytes().filter(|byte| !matches!(byte, b'\n' | b'\r' | 0)));
+        out.push(b'\n');
+    }
+    out.extend_from_slice(b"data: ");
     let data = out.len();
     if serde_json::to_writer(&mut *out, &message).is_err() {
         out.truncate(begin);

@@ -72,7 +72,7 @@ impl Fold {
         }
     }
 
-    /// The number of its renderings: see [`Writing`](super::Writing), which has those below 4.
+    /// The number of its renderings: see [`Writing`](super::Writing), which has the others.
     pub(crate) fn key(&self) -> RenderingKey {
         RenderingKey(match self {
             Self::Message(_) => 4,

@@ -48,7 +48,7 @@ fn blocks(events: &[Event]) -> String {
     let (id, _) = self::events();
     let mut out = Vec::new();
     for event in events {
-        event_stream::block(id, event, false, &mut out);
+        event_stream::block(id, event, false, true, &mut out);
     }
     String::from_utf8(out).unwrap()
 }

@@ -3,9 +3,11 @@
 use actix_web::http::Method;
 use actix_web::http::header::{self, HeaderMap};
 use subtle::ConstantTimeEq;
+use tokenrail_domain::Timestamp;
 
 use crate::config::{PresentationConfig, Secret};
 use crate::guard::Tickets;
+use crate::guard::tickets::Shown;
 use crate::query::{self, Form, Query, form};
 
 /// The subprotocol that a WebSocket client offers beside its token, and gets as the answer.
@@ -17,6 +19,7 @@ pub(crate) struct Asking<'a> {
     pub(crate) path: &'a str,
     pub(crate) query: &'a str,
     pub(crate) headers: &'a HeaderMap,
+    pub(crate) now: Timestamp,
 }
 
 /// Why a request may not go on.
@@ -64,15 +67,13 @@ pub(crate) fn check(
     }
 }
 
-/// Uses a ticket up. One that was given to a page is good for that page's origin only. Browsers name it with every
-/// WebSocket, but not with an event stream of the same origin, where the guard has looked at what they do send.
+/// Lets a ticket's first use through, or a reader that comes back, which says where it was.
 fn redeem(tickets: &Tickets, ticket: &str, asking: &Asking<'_>) -> Result<(), Denied> {
-    let ticket = tickets.redeem(ticket, asking.path).ok_or(Denied::Failed)?;
     let origin = asking.headers.get(header::ORIGIN).and_then(|origin| origin.to_str().ok());
-    match (ticket.origin.as_deref(), origin) {
-        (Some(_), None) if query::is_socket_path(asking.path) => Err(Denied::OtherOrigin),
-        (Some(given_to), Some(origin)) if given_to != origin => Err(Denied::OtherOrigin),
-        _ => Ok(()),
+    let shown = Shown { ticket, path: asking.path, origin, now: asking.now };
+    match tickets.redeem(shown) {
+        Err(Denied::Failed) if asking.headers.contains_key("last-event-id") => tickets.resume(shown),
+        redeemed => redeemed,
     }
 }
 

@@ -1,58 +1,156 @@
-//! One-use tickets, for browser APIs that cannot set headers.
+//! Tickets, for browser APIs that cannot set headers.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use tokenrail_domain::Timestamp;
 use tokio::time::Instant;
 
-use crate::query::is_ticket_path;
+use super::auth::Denied;
+use super::seal::Seal;
+use crate::query::{is_events_path, is_ticket_path};
 
-/// The tickets that wait for their use.
+/// Tickets. Each is good for one use, soon. One that has opened an event stream is good for coming back to it as well.
 pub(crate) struct Tickets {
-    waiting: Mutex<HashMap<String, Ticket>>,
+    state: Mutex<State>,
+    seal: Seal,
     max: usize,
     age: Duration,
+    resume: Duration,
+}
+
+#[derive(Default)]
+struct State {
+    /// Those that wait for their use.
+    waiting: HashMap<String, Ticket>,
+    /// Those that named no path, and have opened an event stream: which, for whom, and until when they are good for it.
+    opened: HashMap<String, Opened>,
 }
 
 /// What a ticket is good for.
-pub(crate) struct Ticket {
+struct Ticket {
     /// The only path that it opens; none: every path that a ticket may open.
     path: Option<String>,
     /// The origin of the page that asked for it; none: no page did.
-    pub(crate) origin: Option<String>,
+    origin: Option<String>,
     expires: Instant,
+    /// Until when it is good for coming back.
+    resumable_until: Timestamp,
+}
+
+struct Opened {
+    path: String,
+    origin: Option<String>,
+    until: Timestamp,
+}
+
+/// Who shows a ticket, and where.
+#[derive(Clone, Copy)]
+pub(crate) struct Shown<'a> {
+    pub(crate) ticket: &'a str,
+    pub(crate) path: &'a str,
+    /// Browsers name it with every WebSocket, but not with an event stream of the same origin.
+    pub(crate) origin: Option<&'a str>,
+    pub(crate) now: Timestamp,
 }
 
 impl Tickets {
-    /// At most `max` tickets wait, each for at most `age`.
-    pub(crate) fn new(max: usize, age: Duration) -> Self {
-        Self { waiting: Mutex::default(), max, age }
+    /// At most `max` tickets wait, each for at most `age`; for `resume` they are good for coming back.
+    pub(crate) fn new(seal: Seal, max: usize, age: Duration, resume: Duration) -> Self {
+        Self { state: Mutex::default(), seal, max, age, resume }
     }
 
-    /// Makes a ticket of 256 random bits; none where too many wait.
+    /// Makes a ticket that nobody can guess; none where too many wait.
     pub(crate) fn issue(
         &self,
         random: [u8; 32],
         path: Option<String>,
         origin: Option<String>,
+        now: Timestamp,
     ) -> Option<String> {
-        let now = Instant::now();
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.retain(|_, ticket| now < ticket.expires);
-        if self.max <= waiting.len() {
+        let at = Instant::now();
+        let resumable_until = Timestamp(now.0.saturating_add(self.resume.as_millis() as i64));
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.waiting.retain(|_, ticket| at < ticket.expires);
+        if self.max <= state.waiting.len() {
             return None;
         }
-        let name = hex(&random);
-        waiting.insert(name.clone(), Ticket { path, origin, expires: now + self.age });
+        let name = match path.as_deref().filter(|path| is_events_path(path)) {
+            Some(path) => self.seal.ticket(random, path, origin.as_deref(), resumable_until),
+            None => hex(&random),
+        };
+        let ticket = Ticket { path, origin, expires: at + self.age, resumable_until };
+        state.waiting.insert(name.clone(), ticket);
         Some(name)
     }
 
-    /// Uses a ticket up; gives it where it opens that path.
-    pub(crate) fn redeem(&self, name: &str, path: &str) -> Option<Ticket> {
-        let ticket = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(name)?;
+    /// Uses a ticket up.
+    ///
+    /// # Errors
+    /// [`Denied`]: it does not open that path for that page, or not any more.
+    pub(crate) fn redeem(&self, shown: Shown<'_>) -> Result<(), Denied> {
+        let Shown { ticket: name, path, origin, now } = shown;
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let ticket = state.waiting.remove(name).ok_or(Denied::Failed)?;
         let fits = ticket.path.as_ref().is_none_or(|only| only == path);
-        (Instant::now() < ticket.expires && is_ticket_path(path) && fits).then_some(ticket)
+        if !(Instant::now() < ticket.expires && is_ticket_path(path) && fits) {
+            return Err(Denied::Failed);
+        }
+        // Where the origin is left out, the guard has looked at what browsers do send.
+        check_origin(ticket.origin.as_deref(), origin, !is_events_path(path))?;
+        if ticket.path.is_none() && is_events_path(path) {
+            let until = ticket.resumable_until;
+            state.remember(
+                name,
+                Opened { path: path.to_owned(), origin: ticket.origin, until },
+                self.max,
+                now,
+            );
+        }
+        Ok(())
+    }
+
+    /// Lets a reader come back to its event stream.
+    ///
+    /// # Errors
+    /// [`Denied`]: the ticket is not for that stream and that page, or not any more.
+    pub(crate) fn resume(&self, shown: Shown<'_>) -> Result<(), Denied> {
+        let Shown { ticket, path, origin, now } = shown;
+        if !is_events_path(path) {
+            return Err(Denied::Failed);
+        }
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        match state.opened.get(ticket) {
+            Some(opened) if opened.path == path && now < opened.until => {
+                check_origin(opened.origin.as_deref(), origin, false)
+            }
+            Some(_) => Err(Denied::Failed),
+            None => self.seal.check(ticket, path, origin, now),
+        }
+    }
+}
+
+impl State {
+    /// The one that would be forgotten next makes room.
+    fn remember(&mut self, name: &str, opened: Opened, max: usize, now: Timestamp) {
+        self.opened.retain(|_, opened| now < opened.until);
+        if max <= self.opened.len() {
+            let oldest = self.opened.iter().min_by_key(|(_, opened)| opened.until);
+            if let Some(oldest) = oldest.map(|(name, _)| name.clone()) {
+                self.opened.remove(&oldest);
+            }
+        }
+        self.opened.insert(name.to_owned(), opened);
+    }
+}
+
+/// A ticket that was given to a page is good for that page's origin only.
+fn check_origin(given_to: Option<&str>, shown_by: Option<&str>, must_be_named: bool) -> Result<(), Denied> {
+    match (given_to, shown_by) {
+        (Some(_), None) if must_be_named => Err(Denied::OtherOrigin),
+        (Some(given_to), Some(shown_by)) if given_to != shown_by => Err(Denied::OtherOrigin),
+        _ => Ok(()),
     }
 }
 
@@ -66,34 +164,103 @@ mod tests {
     use super::*;
 
     const EVENTS: &str = "/api/agents/0195bd2f-0a00-7000-8000-000000000000/events";
+    const OTHERS: &str = "/api/agents/0195bd2f-0a00-7000-8000-000000000001/events";
+    const PAGE: Option<&str> = Some("https://app.example");
+
+    fn tickets(max: usize) -> Tickets {
+        Tickets::new(Seal::new(b"token"), max, Duration::from_secs(30), Duration::from_secs(60))
+    }
+
+    fn issue(tickets: &Tickets, random: u8, path: Option<&str>, origin: Option<&str>) -> Option<String> {
+        let (path, origin) = (path.map(str::to_owned), origin.map(str::to_owned));
+        tickets.issue([random; 32], path, origin, Timestamp(0))
+    }
+
+    fn shown<'a>(ticket: &'a str, path: &'a str) -> Shown<'a> {
+        Shown { ticket, path, origin: None, now: Timestamp(59_999) }
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_ticket_opens_one_stream_once_and_soon() {
-        let tickets = Tickets::new(2, Duration::from_secs(30));
-        let any = tickets.issue([1; 32], None, None).unwrap();
+        let tickets = tickets(2);
+        let any = issue(&tickets, 1, None, None).unwrap();
         assert_eq!(any, "01".repeat(32));
-        assert!(tickets.redeem(&any, "/ws").is_some());
-        assert!(tickets.redeem(&any, "/ws").is_none(), "used");
+        assert_eq!(tickets.redeem(shown(&any, "/ws")), Ok(()));
+        assert_eq!(tickets.redeem(shown(&any, "/ws")), Err(Denied::Failed), "used");
 
-        let bound = tickets.issue([2; 32], Some("/ws".into()), None).unwrap();
-        assert!(tickets.redeem(&bound, EVENTS).is_none(), "it is for another path");
-        assert!(tickets.redeem(&bound, "/ws").is_none(), "and that try has used it up");
+        let bound = issue(&tickets, 2, Some("/ws"), None).unwrap();
+        assert_eq!(tickets.redeem(shown(&bound, EVENTS)), Err(Denied::Failed), "it is for another path");
+        assert_eq!(tickets.redeem(shown(&bound, "/ws")), Err(Denied::Failed), "and that try has used it up");
 
-        let list = tickets.issue([3; 32], None, None).unwrap();
-        assert!(tickets.redeem(&list, "/api/agents").is_none(), "only streams");
+        let list = issue(&tickets, 3, None, None).unwrap();
+        assert_eq!(tickets.redeem(shown(&list, "/api/agents")), Err(Denied::Failed), "only streams");
 
-        let late = tickets.issue([4; 32], None, None).unwrap();
+        let late = issue(&tickets, 4, None, None).unwrap();
         tokio::time::advance(Duration::from_secs(30)).await;
-        assert!(tickets.redeem(&late, EVENTS).is_none(), "too late");
+        assert_eq!(tickets.redeem(shown(&late, EVENTS)), Err(Denied::Failed), "too late");
     }
 
     #[tokio::test(start_paused = true)]
     async fn only_so_many_tickets_wait() {
-        let tickets = Tickets::new(2, Duration::from_secs(30));
-        assert!(tickets.issue([1; 32], None, None).is_some());
-        assert!(tickets.issue([2; 32], None, None).is_some());
-        assert!(tickets.issue([3; 32], None, None).is_none());
+        let tickets = tickets(2);
+        assert!(issue(&tickets, 1, None, None).is_some());
+        assert!(issue(&tickets, 2, None, None).is_some());
+        assert!(issue(&tickets, 3, None, None).is_none());
         tokio::time::advance(Duration::from_secs(31)).await;
-        assert!(tickets.issue([3; 32], None, None).is_some(), "those that expired make room");
+        assert!(issue(&tickets, 3, None, None).is_some(), "those that expired make room");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_ticket_of_an_event_stream_is_good_for_coming_back_to_it_for_a_while() {
+        for path in [Some(EVENTS), None] {
+            let tickets = tickets(2);
+            let ticket = issue(&tickets, 1, path, PAGE).unwrap();
+            assert_eq!(tickets.redeem(shown(&ticket, EVENTS)), Ok(()));
+            let by = |origin| tickets.resume(Shown { origin, ..shown(&ticket, EVENTS) });
+            assert_eq!((by(None), by(PAGE)), (Ok(()), Ok(())), "{path:?}");
+            assert_eq!(by(Some("https://other.example")), Err(Denied::OtherOrigin), "{path:?}");
+            assert_eq!(
+                tickets.resume(shown(&ticket, OTHERS)),
+                Err(Denied::Failed),
+                "{path:?}: another agent"
+            );
+            assert_eq!(
+                tickets.resume(shown(&ticket, "/ws")),
+                Err(Denied::Failed),
+                "{path:?}: no event stream"
+            );
+            assert_eq!(tickets.redeem(shown(&ticket, EVENTS)), Err(Denied::Failed), "{path:?}: not anew");
+            let late = Shown { now: Timestamp(60_000), ..shown(&ticket, EVENTS) };
+            assert_eq!(tickets.resume(late), Err(Denied::Failed), "{path:?}: too late");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_ticket_of_a_socket_and_one_that_opened_nothing_are_not_good_for_coming_back() {
+        let tickets = tickets(4);
+        for path in ["/ws", "/api/chat"] {
+            let ticket = issue(&tickets, 1, Some(path), None).unwrap();
+            assert_eq!(tickets.redeem(shown(&ticket, path)), Ok(()));
+            assert_eq!(tickets.resume(shown(&ticket, path)), Err(Denied::Failed));
+            assert_eq!(tickets.resume(shown(&ticket, EVENTS)), Err(Denied::Failed));
+        }
+        let unused = issue(&tickets, 2, None, None).unwrap();
+        assert_eq!(tickets.resume(shown(&unused, EVENTS)), Err(Denied::Failed));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn of_those_without_a_path_the_newest_are_remembered() {
+        let tickets = tickets(2);
+        let opened: Vec<_> = (1..=3)
+            .map(|second| {
+                let now = Timestamp(i64::from(second));
+                let ticket = tickets.issue([second; 32], None, None, now).unwrap();
+                assert_eq!(tickets.redeem(shown(&ticket, EVENTS)), Ok(()));
+                tickets.resume(shown(&ticket, EVENTS)).unwrap();
+                ticket
+            })
+            .collect();
+        let comes_back = |ticket: &String| tickets.resume(shown(ticket, EVENTS)).is_ok();
+        assert_eq!(opened.iter().map(comes_back).collect::<Vec<_>>(), [false, true, true]);
     }
 }

@@ -50,6 +50,8 @@ pub(crate) async fn messages(
     params(("id" = String, Path), ("since" = Option<u64>, Query), ("limit" = Option<u64>, Query, minimum = 1),
         ("raw" = Option<bool>, Query),
         ("keep" = Option<bool>, Query, description = "Event stream: stay for later turns"),
+        ("unnamed" = Option<bool>, Query,
+            description = "Event stream: without `event` lines, so that `EventSource.onmessage` hears every event"),
         ("ticket" = Option<String>, Query, description = "Event stream: instead of the Authorization header"),
         ("Last-Event-ID" = Option<String>, Header, description = "Event stream: goes before `since`")),
     responses(
@@ -72,8 +74,9 @@ pub(crate) async fn events(
     }
     let since = query.since()?.unwrap_or(Sequence::START);
     let (limit, raw) = (query.limit(usize::MAX)?, query.flag("raw")?);
-    // It means nothing here, but what is wrong in one form is wrong in the other.
+    // They mean nothing here, but what is wrong in one form is wrong in the other.
     query.flag("keep")?;
+    query.flag("unnamed")?;
     let (events, head) = api.service().events(id, since, limit).await?;
     let up_to = events.last().map_or(since, |event| event.sequence);
     Ok(answer(id, &events, raw, up_to, head))

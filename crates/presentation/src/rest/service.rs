@@ -18,7 +18,7 @@ pub(crate) async fn types(api: web::Data<Api>) -> HttpResponse {
 
 /// Make a ticket for one WebSocket or one event stream
 #[utoipa::path(post, path = "/api/tickets", tag = "service", request_body = Option<TicketBody>,
-    responses((status = 201, body = TicketDto, description = "Good for one use, soon")))]
+    responses((status = 201, body = TicketDto, description = "Good for one use, soon; and for coming back to an event stream that it has opened, with `Last-Event-ID`")))]
 pub(crate) async fn ticket(
     api: web::Data<Api>,
     request: HttpRequest,
@@ -29,9 +29,10 @@ pub(crate) async fn ticket(
         Some(body) => dto::ticket_path(&body, config.json_depth)?,
         None => None,
     };
-    let expires = Timestamp(api.service().now().0 + config.ticket_age.as_millis() as i64);
+    let now = api.service().now();
+    let expires = Timestamp(now.0 + config.ticket_age.as_millis() as i64);
     let origin = request.headers().get(header::ORIGIN).and_then(|origin| origin.to_str().ok());
-    match api.tickets().issue(api.random(), path, origin.map(str::to_owned)) {
+    match api.tickets().issue(api.random(), path, origin.map(str::to_owned), now) {
         Some(ticket) => {
             let dto = TicketDto { ticket: &ticket, expires_at: IsoTime(expires) };
             Ok(HttpResponse::Created().json(dto))

@@ -15,8 +15,10 @@ async fn stream(harness: &Harness, id: &str, query: &str, last_event_id: Option<
         .await
 }
 
+/// The numbers of the events. The block before them has the cursor.
 fn ids(answer: &Answer) -> Vec<&str> {
-    answer.text.lines().filter_map(|line| line.strip_prefix("id: ")).collect()
+    let blocks = answer.text.split("\n\n").filter(|block| block.contains("\ndata: "));
+    blocks.map(|block| block.strip_prefix("id: ").unwrap().split('\n').next().unwrap()).collect()
 }
 
 #[actix_web::test]
@@ -29,7 +31,7 @@ async fn a_stream_gives_every_event_and_ends_with_the_agent() {
     assert_eq!(answer.header("cache-control"), "no-cache, no-transform");
     assert_eq!(answer.header("x-accel-buffering"), "no");
     assert!(
-        answer.text.starts_with("retry: 1000\n:\n\nid: 1\nevent: user_message\ndata: {\"id\":"),
+        answer.text.starts_with("retry: 1000\nid: 0\n:\n\nid: 1\nevent: user_message\ndata: {\"id\":"),
         "{answer:?}"
     );
     assert_eq!(ids(&answer), ["1", "2", "3", "4", "5"]);
@@ -47,6 +49,35 @@ async fn a_stream_goes_on_after_the_last_event_id() {
     assert_eq!(ids(&stream(&harness, &id, "?since=1", Some("4")).await), ["5"], "Last-Event-ID wins");
     let end = stream(&harness, &id, "", Some("5")).await;
     assert_eq!((end.status.as_u16(), &end.text[..]), (204, ""), "an EventSource stops only then");
+}
+
+#[actix_web::test]
+async fn the_first_block_has_the_cursor_so_that_who_hears_no_event_comes_back_there() {
+    let harness = Harness::new();
+    let id = harness.launch("say a b").await;
+    harness.ended(&id).await;
+    for (query, last_event_id, cursor) in
+        [("", None, "0"), ("?since=3", None, "3"), ("?since=3", Some("4"), "4")]
+    {
+        let answer = stream(&harness, &id, query, last_event_id).await;
+        assert!(answer.text.starts_with(&format!("retry: 1000\nid: {cursor}\n:\n\n")), "{answer:?}");
+    }
+}
+
+#[actix_web::test]
+async fn an_unnamed_stream_is_the_same_without_names() {
+    let harness = Harness::new();
+    let id = harness.launch("say a b").await;
+    harness.ended(&id).await;
+    for raw in ["", "&raw=true"] {
+        let named = stream(&harness, &id, &format!("?since=0{raw}"), None).await;
+        let unnamed = stream(&harness, &id, &format!("?unnamed=true{raw}"), None).await;
+        let without: Vec<_> = named.text.lines().filter(|line| !line.starts_with("event: ")).collect();
+        assert_eq!(unnamed.text.lines().collect::<Vec<_>>(), without);
+        assert_eq!(ids(&unnamed), ["1", "2", "3", "4", "5"]);
+        assert!(named.text.contains("\nevent: result\n"));
+    }
+    assert_eq!(stream(&harness, &id, "?unnamed=off", None).await.problem(), "validation_failed");
 }
 
 #[actix_web::test]

@@ -213,3 +213,55 @@ async fn a_ticket_that_was_given_to_a_page_is_for_that_page() {
         assert_eq!(code, expected, "{path} {given_to:?} {origin:?}");
     }
 }
+
+/// The answer to who shows a ticket at an agent's events: where it was, its origin, and the server's time since.
+async fn come(harness: &Harness, uri: &str, last_event_id: Option<&str>, origin: Option<&str>) -> String {
+    let mut request = TestRequest::get().uri(uri).insert_header(("host", HOST));
+    request = request.insert_header(("accept", "text/event-stream"));
+    for (name, value) in [("last-event-id", last_event_id), ("origin", origin)] {
+        if let Some(value) = value {
+            request = request.insert_header((name, value));
+        }
+    }
+    let answer = harness.call_raw(request).await;
+    if answer.status.is_success() { String::new() } else { answer.problem() }
+}
+
+#[actix_web::test]
+async fn an_event_source_comes_back_with_the_ticket_that_it_was_opened_with() {
+    let harness = Harness::with(|config, _| {
+        config.allowed_origins = vec!["https://app.example".into()];
+        config.ticket_resume = std::time::Duration::from_secs(60);
+        config.failed_logins_per_minute = 100;
+    });
+    let id = harness.launch("say a b").await;
+    harness.ended(&id).await;
+    let other = harness.launch("say a b").await;
+    harness.ended(&other).await;
+    let page = "https://app.example";
+    for body in [format!(r#"{{"path":"/api/agents/{id}/events"}}"#), String::new()] {
+        let mut asked = TestRequest::post().uri("/api/tickets").insert_header(("origin", page));
+        if !body.is_empty() {
+            asked = asked.insert_header(("content-type", "application/json")).set_payload(body.clone());
+        }
+        let ticket = harness.call(asked).await.json()["ticket"].as_str().unwrap().to_owned();
+        let uri = format!("/api/agents/{id}/events?ticket={ticket}");
+        assert_eq!(come(&harness, &uri, None, Some(page)).await, "", "{body}");
+        for _ in 0..3 {
+            assert_eq!(come(&harness, &uri, Some("2"), Some(page)).await, "", "{body}: it comes back");
+        }
+        assert_eq!(come(&harness, &uri, Some("2"), None).await, "", "{body}: its browser names no origin");
+        assert_eq!(come(&harness, &uri, None, Some(page)).await, "unauthenticated", "{body}: anew");
+        let own = "http://localhost:7117";
+        assert_eq!(come(&harness, &uri, Some("2"), Some(own)).await, ORIGIN_REFUSED, "{body}");
+        let elsewhere = format!("/api/agents/{other}/events?ticket={ticket}");
+        assert_eq!(come(&harness, &elsewhere, Some("2"), None).await, "unauthenticated", "{body}");
+        let list =
+            TestRequest::get().uri(&uri).insert_header(("host", HOST)).insert_header(("last-event-id", "2"));
+        assert_eq!(harness.call_raw(list).await.problem(), "unauthenticated", "{body}: as a list");
+        let socket = format!("/ws?ticket={ticket}");
+        assert_eq!(come(&harness, &socket, Some("2"), Some(page)).await, "unauthenticated", "{body}");
+        harness.clock.advance_ms(60_000);
+        assert_eq!(come(&harness, &uri, Some("2"), Some(page)).await, "unauthenticated", "{body}: too late");
+    }
+}

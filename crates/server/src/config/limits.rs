@@ -139,6 +139,8 @@ limits! {
     failed_logins_per_minute: u32 = 10,
     /// Peers whose failed logins are remembered.
     peers: usize = 1024,
+    /// How long the ticket of an event stream is good for coming back to it with `Last-Event-ID`.
+    ticket_resume_s: u64 = 3600,
     /// Bytes of a request's head.
     header_bytes: usize = 32 << 10,
     /// Headers of a request.

@@ -19,7 +19,7 @@ fn frames(of: &Agent, events: &[Event]) -> String {
 fn blocks(of: &Agent, events: &[Event]) -> String {
     let mut out = Vec::new();
     for event in events {
-        event_stream::block(of.id, event, false, &mut out);
+        event_stream::block(of.id, event, false, true, &mut out);
     }
     String::from_utf8(out).unwrap().trim_end().to_owned()
 }
