@@ -4,7 +4,9 @@
 
 mod accessible;
 mod asking;
+mod event_source;
 mod hostile;
+mod other_origins;
 mod pictures;
 mod reading;
 mod recording;
@@ -12,6 +14,7 @@ mod speed;
 mod streaming;
 mod tab;
 mod unwatched;
+mod vite;
 
 use serde_json::Value;
 

@@ -233,7 +233,7 @@ impl Drop for TestServer {
 }
 
 /// A port that nobody listens on now.
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     listener.local_addr().expect("its number").port()
 }

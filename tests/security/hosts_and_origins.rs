@@ -1,6 +1,6 @@
 //! S04, S07: which name a request is for, and which page it comes from.
 
-use crate::harness::TestServer;
+use crate::harness::{TestServer, fake_config};
 use crate::raw::{self, HANDSHAKE};
 use crate::routes;
 
@@ -166,21 +166,109 @@ async fn s07_pages_of_other_origins_are_refused_with_the_right_token_too() {
     for line in &good {
         let answer = raw::send(&server, raw::request(&server, "GET", "/api/agents", &[line])).await.unwrap();
         assert_eq!(answer.status, 200, "{line}");
-        assert_eq!(answer.header("access-control-allow-origin"), None, "there is no CORS");
+        assert_eq!(answer.header("access-control-allow-origin"), None, "it is not listed");
+    }
+}
+
+/// A page that may come, on a server that lists nobody else.
+const LISTED: &str = "https://app.example";
+
+fn listing_server() -> TestServer {
+    TestServer::start_with(&format!(
+        "[server]\nallowed_origins = [\"{LISTED}\"]\n[limits]\nbody_timeout_s = 1\n{}",
+        fake_config()
+    ))
+}
+
+fn preflight(server: &TestServer, host: &str, origin: &str) -> String {
+    let lines =
+        "Access-Control-Request-Method: POST\r\nAccess-Control-Request-Headers: authorization,content-type";
+    let host = if host.is_empty() { server.authority() } else { host.to_owned() };
+    format!("OPTIONS /api/agents HTTP/1.1\r\nHost: {host}\r\nOrigin: {origin}\r\n{lines}\r\n\r\n")
+}
+
+fn assert_no_cors(answer: &raw::Answer, what: &str) {
+    let head = answer.head.to_ascii_lowercase();
+    assert!(!head.contains("access-control"), "{what}: {head}");
+}
+
+#[tokio::test]
+async fn s07_a_preflight_is_allowed_to_listed_origins_only() {
+    for (server, lists) in [(TestServer::start(), false), (listing_server(), true)] {
+        let own = format!("http://{}", server.authority());
+        for origin in
+            [own.as_str(), "http://evil.test", "null", "https://APP.example", "https://app.example:443"]
+        {
+            for token in ["", &format!("{}\r\n", raw::bearer(&server))] {
+                let text =
+                    preflight(&server, "", origin).replace("\r\nOrigin", &format!("\r\n{token}Origin"));
+                let answer = raw::send(&server, text).await.unwrap();
+                assert!(matches!(answer.status, 401 | 403 | 405), "{origin}: {}", answer.head);
+                assert_no_cors(&answer, origin);
+            }
+        }
+        let listed = raw::send(&server, preflight(&server, "", LISTED)).await.unwrap();
+        assert_eq!(listed.status == 204, lists, "{}", listed.head);
+        if !lists {
+            assert_no_cors(&listed, "nobody is listed");
+            continue;
+        }
+        assert_eq!(listed.header("access-control-allow-origin"), Some(LISTED));
+        assert_eq!(listed.header("access-control-allow-credentials"), None);
+        assert!(!listed.head.contains('*'), "{}", listed.head);
+        let elsewhere = raw::send(&server, preflight(&server, "evil.test", LISTED)).await.unwrap();
+        assert_eq!((elsewhere.status, elsewhere.code().as_str()), (421, "host_not_allowed"));
+        let twice = preflight(&server, "", &format!("{LISTED}\r\nOrigin: http://evil.test"));
+        let twice = raw::send(&server, twice).await.unwrap();
+        assert_eq!(twice.status, 403);
+        assert_no_cors(&twice, "two origins");
     }
 }
 
 #[tokio::test]
-async fn s07_a_preflight_is_never_told_that_it_may() {
-    let server = TestServer::start();
-    let own = format!("Origin: http://{}", server.authority());
-    for origin in [own.as_str(), "Origin: http://evil.test"] {
-        let lines =
-            [origin, "Access-Control-Request-Method: POST", "Access-Control-Request-Headers: authorization"];
+async fn s07_a_page_of_a_listed_origin_may_read_why_it_is_refused() {
+    let server = listing_server();
+    let token = raw::bearer(&server);
+    let json = "Content-Type: application/json\r\nContent-Length: 2";
+    for (method, path, lines, status) in [
+        ("GET", "/api/agents", "", 401),
+        ("GET", "/ws?ticket=x", "", 401),
+        ("GET", "/nowhere", token.as_str(), 404),
+        ("PUT", "/api/agents", token.as_str(), 405),
+        (
+            "POST",
+            "/api/agents",
+            &format!("{token}\r\nContent-Type: application/json\r\nContent-Length: 9999999"),
+            413,
+        ),
+        ("POST", "/api/agents", &format!("{token}\r\n{json}"), 408),
+    ] {
+        let separator = if lines.is_empty() { "" } else { "\r\n" };
+        let head = format!("{method} {path} HTTP/1.1\r\nHost: {}\r\n", server.authority());
         let answer =
-            raw::send(&server, raw::request(&server, "OPTIONS", "/api/agents", &lines)).await.unwrap();
-        assert!(matches!(answer.status, 403 | 405), "{}", answer.head);
-        let head = answer.head.to_ascii_lowercase();
-        assert!(!head.contains("access-control"), "{head}");
+            raw::send(&server, format!("{head}Origin: {LISTED}\r\n{lines}{separator}\r\n")).await.unwrap();
+        assert_eq!(answer.status, status, "{method} {path}: {}", answer.head);
+        assert_eq!(
+            answer.header("access-control-allow-origin"),
+            Some(LISTED),
+            "{method} {path}: {}",
+            answer.head
+        );
+        assert!(answer.header("access-control-expose-headers").is_some_and(|it| it.contains("Retry-After")));
+    }
+    let routes = routes::all(&server).await;
+    assert!(40 < routes.len());
+    for (method, path) in routes {
+        let text = format!(
+            "{method} {path} HTTP/1.1\r\nHost: {}\r\nOrigin: {LISTED}\r\nContent-Length: 0\r\n\r\n",
+            server.authority()
+        );
+        let answer = raw::send(&server, text).await.unwrap();
+        assert_eq!(
+            answer.header("access-control-allow-origin"),
+            Some(LISTED),
+            "{method} {path}: {}",
+            answer.head
+        );
     }
 }

@@ -185,6 +185,62 @@ async fn s08_a_ticket_of_a_page_is_good_for_that_page_only() {
     }
 }
 
+/// The status of an event stream that is opened with a ticket, by who was there already, or not.
+async fn comes(server: &TestServer, path: &str, ticket: &str, last_event_id: Option<&str>) -> u16 {
+    let back = last_event_id.map_or_else(String::new, |id| format!("Last-Event-ID: {id}\r\n"));
+    let text = format!(
+        "GET {path}?ticket={ticket} HTTP/1.1\r\nHost: {}\r\nAccept: text/event-stream\r\n{back}\r\n",
+        server.authority()
+    );
+    raw::send(server, text).await.unwrap().status
+}
+
+#[tokio::test]
+async fn s08_a_ticket_from_the_log_of_a_proxy_opens_one_stream_for_who_was_there_and_nothing_else() {
+    let mut server = patient_server();
+    let (id, other) =
+        (server.launch(&json!({ "deltas": 1 })).await, server.launch(&json!({ "deltas": 1 })).await);
+    for id in [&id, &other] {
+        server.wait_for_status(id, "completed").await;
+    }
+    let (events, others) = (format!("/api/agents/{id}/events"), format!("/api/agents/{other}/events"));
+    let made = ticket(&server, &json!({ "path": events })).await;
+    let logged = name(&made).to_owned();
+    assert_eq!(comes(&server, &events, &logged, None).await, 200);
+    for restarted in [false, true] {
+        if restarted {
+            server.kill_9();
+            server.start_again();
+        }
+        assert_eq!(comes(&server, &events, &logged, Some("1")).await, 200, "restarted: {restarted}");
+        assert_eq!(comes(&server, &events, &logged, None).await, 401, "anew; restarted: {restarted}");
+        assert_eq!(comes(&server, &others, &logged, Some("1")).await, 401, "another agent");
+        assert_eq!(asked(&server, "GET", "/api/agents", &logged, "text/event-stream").await, 401);
+        assert_eq!(upgrade(&server, &logged).await, 401);
+        let changed = if logged.starts_with('0') { "1" } else { "0" };
+        let changed = format!("{changed}{}", &logged[1..]);
+        assert_eq!(comes(&server, &events, &changed, Some("1")).await, 401);
+    }
+    let token = server.data_dir().join("token");
+    server.kill_9();
+    std::fs::remove_file(token).unwrap();
+    server.start_again();
+    assert_eq!(comes(&server, &events, &logged, Some("1")).await, 401, "there is a new token");
+}
+
+#[tokio::test]
+async fn s08_a_ticket_is_good_for_coming_back_for_a_bounded_time() {
+    let server = TestServer::start_with(&format!("[limits]\nticket_resume_s = 1\n{}", fake_config()));
+    let id = server.launch(&json!({ "deltas": 1 })).await;
+    server.wait_for_status(&id, "completed").await;
+    let events = format!("/api/agents/{id}/events");
+    let made = ticket(&server, &json!({ "path": events })).await;
+    assert_eq!(comes(&server, &events, name(&made), None).await, 200);
+    // A try that comes too late is what ends it: so its time is waited for.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(comes(&server, &events, name(&made), Some("1")).await, 401);
+}
+
 #[tokio::test]
 async fn s08_tickets_are_for_streams_and_for_no_other_address() {
     let server = TestServer::start();

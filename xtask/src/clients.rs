@@ -50,7 +50,12 @@ pub(crate) const CLIENTS: [Client; 9] = [
     },
 ];
 
-/// What drives the browser in which the page is tried.
+/// Those that pages of another origin use, too, in the browser.
+pub(crate) fn in_pages() -> impl Iterator<Item = &'static Client> {
+    CLIENTS.iter().filter(|client| matches!(client.folder, "ai-7" | "letta"))
+}
+
+/// What drives the browser in which the page is tried, and the dev server of pages of another origin.
 pub(crate) const BROWSER_DRIVER: Client = client("browser", "page", "browser::");
 
 impl Client {

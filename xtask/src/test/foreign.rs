@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::clients::{self, CLIENTS};
+use crate::clients::{self, CLIENTS, Client};
 use crate::tools::{self, TOOLS};
 use crate::{Failure, claude};
 
@@ -41,9 +41,10 @@ pub(super) fn foreign(is_wanted: impl Fn(&str) -> bool) -> Vec<Foreign> {
     all
 }
 
-/// A browser, and what drives it.
+/// A browser, what drives it, and the clients that pages of another origin use.
 pub(super) fn browser() -> Result<Vec<Setting>, Failure> {
     let chromium = (tools::CHROMIUM.variable, tools::CHROMIUM.ready()?);
     clients::BROWSER_DRIVER.ready()?;
+    clients::in_pages().try_for_each(Client::ready)?;
     Ok(vec![chromium, (clients::VARIABLE, clients::target())])
 }

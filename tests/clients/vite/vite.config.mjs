@@ -1,0 +1,33 @@
+// The dev server of a page of another origin. Its wishes come from the environment: TARGET, CHANGE_ORIGIN and CLIENTS.
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const { TARGET: target, CLIENTS: clients, CACHE: cacheDir } = process.env;
+const proxy = { target, ws: true, changeOrigin: process.env.CHANGE_ORIGIN === "true" };
+const ours = fileURLToPath(new URL("../../../crates/web/client/src/index.ts", import.meta.url));
+
+export default {
+  clearScreen: false,
+  cacheDir,
+  // The packages are where they were fetched, and are read as they are: nothing is bundled in the middle of a test.
+  resolve: {
+    alias: {
+      "@tokenrail/client": ours,
+      ai: join(clients, "ai-7/node_modules/ai"),
+      "@letta-ai/letta-client": join(clients, "letta/node_modules/@letta-ai/letta-client"),
+    },
+  },
+  optimizeDeps: { noDiscovery: true, include: [] },
+  server: {
+    fs: { strict: false },
+    proxy: {
+      "/api": proxy,
+      "/v1": proxy,
+      "/ws": proxy,
+      "/tokenrail": { ...proxy, rewrite: (path) => path.replace(/^\/tokenrail/, "") },
+      // As it should not be done: the path loses what is a part of it, or keeps what is not.
+      "/cut": { ...proxy, rewrite: (path) => path.replace(/^\/cut\/api/, "") },
+      "/kept": proxy,
+    },
+  },
+};
