@@ -31,7 +31,8 @@ async fn a_full_disk_delays_and_loses_nothing_with_a_small_disk() {
     fill(&ballast);
     std::fs::write(&gate, "").unwrap();
     until(async || 0 < write_retries(&server).await).await;
-    // The agent cannot write its output either. Its supervisor still has room to write down how it ended.
+    // The agent's output does not fit either, and is not waited for any longer than that. Its supervisor still has room
+    // to write down how it ended.
     until(async || processes_of_agent(&id).is_empty()).await;
     assert_eq!(server.get(&format!("/api/agents/{id}")).await["status"], "running", "reading goes on");
     let (status, problem) = server.post("/api/agents", &json!({ "type": "fake", "prompt": "{}" })).await;
@@ -46,6 +47,8 @@ async fn a_full_disk_delays_and_loses_nothing_with_a_small_disk() {
     assert_dense(&events);
     let text = text_of(&events);
     assert!(numbers(30_000).starts_with(&text) && !text.is_empty(), "{text}");
+    let lost = agent["error"]["message"].as_str().unwrap();
+    assert!(lost.contains("bytes of what the agent printed could not be kept"), "{lost}");
     assert_eq!(ready(&server).await, StatusCode::OK);
     let next = server.launch(&json!({ "deltas": 3 })).await;
     server.wait_for_status(&next, "completed").await;
@@ -93,7 +96,8 @@ fn assert_full(error: &Value) {
 
 /// A server whose data is on this disk.
 fn server_on(mount: &Mounted) -> TestServer {
-    let mut server = TestServer::start_with(&fake_config());
+    let config = format!("{}[limits]\nfull_disk_wait_s = 1\n", fake_config());
+    let mut server = TestServer::start_with(&config);
     server.stop();
     server.move_data_to(mount.0.path());
     server.start_again();

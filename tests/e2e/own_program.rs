@@ -133,3 +133,18 @@ async fn without_results_in_the_mapping_the_exit_code_decides() {
     let (code, found) = reparse(&mut server);
     assert_eq!(code, Some(0), "the same lines say the same: {found}");
 }
+
+#[tokio::test]
+async fn a_program_that_opens_its_output_anew_loses_nothing() {
+    let script =
+        "cat > /dev/null; echo a; until [ -e go ]; do sleep 0.01; done; echo b > /dev/stdout; echo c";
+    let server = TestServer::start_with(&format!(
+        "[agents.shell]\nformat = \"text\"\nprogram = \"sh\"\npass_env = [\"PATH\"]\nargs = [\"-c\", \"{script}\"]\n"
+    ));
+    let id = server.launch_as("shell", "begin").await;
+    // What was read by then could not be lost any more.
+    server.wait_until(&id, |agent| agent["head"] == 2).await;
+    std::fs::write(server.data_dir().join("work").join(&id).join("go"), "").unwrap();
+    server.wait_for_status(&id, "completed").await;
+    assert_eq!(text_of(&server.events(&id).await), "a\nb\nc");
+}

@@ -1,8 +1,8 @@
 //! An agent that is a program on this machine.
 //!
-//! The runner does not hold the agent on a pipe. It writes what is to be run into a run folder and starts a
-//! supervisor there; the agent prints into a file of that folder, and the runner reads the file as it grows. So the
-//! agent never waits for the server, outlives it, and the next server goes on where this one was.
+//! The runner does not hold the agent on a pipe of its own. It writes what is to be run into a run folder and starts a
+//! supervisor there; that copies what the agent prints into a file of the folder, and the runner reads the file as it
+//! grows. So the agent never waits for the server, outlives it, and the next server goes on where this one was.
 
 mod config;
 mod end;
@@ -18,7 +18,7 @@ mod watch;
 
 pub use config::{ConverseConfig, ProcessConfig, ProcessLimits};
 pub(crate) use folder::{
-    ExecFailure, ExecOrder, ExitRecord, OverLimit, RunFolder, RunLimit, SupervisorRecord,
+    ExecFailure, ExecOrder, ExitRecord, OverLimit, RunFolder, RunLimit, SupervisorRecord, Unkept,
 };
 pub(crate) use proc::{Process, descendants};
 pub use runner::ProcessRunner;

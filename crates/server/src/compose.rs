@@ -144,6 +144,7 @@ fn process_limits(limits: &LimitsConfig) -> ProcessLimits {
         kill_grace_ms: in_ms(limits.kill_grace_s),
         spawn_timeout_ms: in_ms(limits.spawn_timeout_s),
         exit_patience_ms: in_ms(limits.exit_patience_s),
+        full_disk_wait_ms: in_ms(limits.full_disk_wait_s),
         agent_processes: limits.agent_processes,
         agent_memory_bytes: limits.agent_memory_bytes,
         agent_nice: limits.agent_nice,

@@ -67,6 +67,8 @@ pub struct ProcessLimits {
     pub stderr_bytes: usize,
     /// How long a supervisor waits for room on a full disk, to write down how its agent ended.
     pub exit_patience_ms: u64,
+    /// How long the agent's output may wait for room on a full disk. Then the run is ended.
+    pub full_disk_wait_ms: u64,
     /// How many processes a run may have at once; with more it is ended. 0 is no limit.
     pub agent_processes: u64,
     /// How much memory the processes of a run may have together, in memory or swapped out, without the files that they
@@ -114,6 +116,7 @@ impl Default for ProcessLimits {
             kill_grace_ms: 2_000,
             stderr_bytes: 64 << 10,
             exit_patience_ms: 3_600_000,
+            full_disk_wait_ms: 30_000,
             agent_processes: 1000,
             agent_memory_bytes: 0,
             agent_nice: 5,

@@ -3,22 +3,25 @@
 use tokenrail_domain::{AgentError, ErrorClass};
 use tokenrail_ports::{ExitStatus, RunEnd};
 
-use super::{ExecFailure, ExitRecord, OverLimit, RunLimit};
+use super::{ExecFailure, ExitRecord, OverLimit, RunLimit, Unkept};
 
 /// What the supervisor has written down, in the words of the port.
 pub(super) fn run_end(exit: ExitRecord, stderr: String) -> RunEnd {
-    let ExitRecord { code, signal, reaped, left, cancelled: _, failure, disk_full, over_limit } = exit;
+    let ExitRecord { code, signal, reaped, left, cancelled: _, failure, disk_full, unkept, over_limit } =
+        exit;
     let status = match (code, signal) {
         _ if failure.is_some() => ExitStatus::None,
         (Some(code), _) => ExitStatus::Code(code),
         (None, Some(signal)) => ExitStatus::Signal(signal),
         (None, None) => ExitStatus::None,
     };
-    let error = match (failure, over_limit) {
-        (Some(failure), _) => Some(not_started(&failure)),
-        (None, Some(over)) => Some(over_a_limit(over, left)),
-        (None, None) => left_over(left),
-    };
+    let disk_full = disk_full.or_else(|| unkept.as_ref().map(|unkept| unkept.cause.text.clone()));
+    let failed = failure.map(|failure| not_started(&failure));
+    let told = [failed, over_limit.map(over_a_limit), unkept.map(not_kept), left_over(left)];
+    let error = told
+        .into_iter()
+        .flatten()
+        .reduce(|first, more| AgentError { text: format!("{}; {}", first.text, more.text), ..first });
     RunEnd { status, stderr, reaped, error, disk_full, rests: false }
 }
 
@@ -30,8 +33,8 @@ fn not_started(failure: &ExecFailure) -> AgentError {
     process_error("spawn_failed", text)
 }
 
-fn over_a_limit(OverLimit { limit, allowed, seen }: OverLimit, left: u32) -> AgentError {
-    let (code, mut text) = match limit {
+fn over_a_limit(OverLimit { limit, allowed, seen }: OverLimit) -> AgentError {
+    let (code, text) = match limit {
         RunLimit::Processes => {
             let had = format!("the agent had {seen} processes at once, more than limits.agent_processes");
             ("processes_capped", format!("{had} ({allowed}) allows, and was ended"))
@@ -41,10 +44,16 @@ fn over_a_limit(OverLimit { limit, allowed, seen }: OverLimit, left: u32) -> Age
             ("memory_capped", format!("{had} ({allowed}) allows, and was ended"))
         }
     };
-    if let Some(left) = left_over(left) {
-        text = format!("{text}; {}", left.text);
-    }
     process_error(code, text)
+}
+
+fn not_kept(Unkept { bytes, cause }: Unkept) -> AgentError {
+    let lost = format!("{bytes} bytes of what the agent printed could not be kept");
+    if cause.disk_full {
+        let text = format!("the disk is full ({}); {lost}", cause.text);
+        return AgentError { recoverable: true, ..process_error("storage_full", text) };
+    }
+    process_error("output_lost", format!("the agent's output cannot be written ({}); {lost}", cause.text))
 }
 
 pub(super) fn left_over(left: u32) -> Option<AgentError> {
@@ -84,6 +93,20 @@ mod tests {
         assert!(!error.recoverable, "the same prompt ends in the same way");
         for part in ["17", "limits.agent_processes (10)", "1 processes of the run could not be ended"] {
             assert!(error.text.contains(part), "{}", error.text);
+        }
+    }
+
+    #[test]
+    fn output_that_could_not_be_kept_is_told_with_its_size_and_its_cause() {
+        let unkept =
+            |disk_full| Unkept { bytes: 70_000, cause: ExecFailure { text: "no room".into(), disk_full } };
+        for (disk_full, code, recoverable) in [(true, "storage_full", true), (false, "output_lost", false)] {
+            let exit = ExitRecord { code: Some(0), unkept: Some(unkept(disk_full)), ..ExitRecord::default() };
+            let end = run_end(exit, String::new());
+            let error = end.error.unwrap();
+            assert_eq!((error.code.as_deref(), error.recoverable), (Some(code), recoverable));
+            assert!(error.text.contains("70000 bytes") && error.text.contains("no room"), "{}", error.text);
+            assert_eq!(end.disk_full.as_deref(), Some("no room"), "its exit code says nothing");
         }
     }
 }

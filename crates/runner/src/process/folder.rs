@@ -8,7 +8,7 @@
 //! | `answers` | runner | a FIFO, where the program is spoken with: a line of JSON for each answer to a question of it, and for a further turn |
 //! | `further.json` | runner | the turn that follows in the same process, and its prompt |
 //! | `supervisor.json` | supervisor | who it is |
-//! | `stdout` | agent | the spool: all that it prints |
+//! | `stdout` | supervisor | the spool: all that the agent prints |
 //! | `stderr` | supervisor | beginning and end of what the agent prints on standard error |
 //! | `exec.json` | exec stage | why the agent could not be started |
 //! | `exit.new` | runner | room for `exit.json`, which is written here and then renamed |
@@ -50,6 +50,9 @@ pub(crate) struct ExecOrder {
     pub(crate) kill_grace_ms: u64,
     pub(crate) stderr_bytes: usize,
     pub(crate) exit_patience_ms: u64,
+    /// 0 is no wait, as in an order of a version that knew none.
+    #[serde(default)]
+    pub(crate) full_disk_wait_ms: u64,
     /// 0 is no limit, as in an order of a version that knew none; and so with the next one.
     #[serde(default)]
     pub(crate) agent_processes: u64,
@@ -84,9 +87,20 @@ pub(crate) struct ExitRecord {
     pub(crate) failure: Option<ExecFailure>,
     /// Why nothing more could be written beside the spool when the agent ended, where that was so.
     pub(crate) disk_full: Option<String>,
+    /// What the spool lacks of the agent's output, where it lacks any.
+    #[serde(default)]
+    pub(crate) unkept: Option<Unkept>,
     /// The limit for which it was ended, if it was.
     #[serde(default)]
     pub(crate) over_limit: Option<OverLimit>,
+}
+
+/// Output that could not be written to the spool.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Unkept {
+    /// How much of it had been printed when the run ended.
+    pub(crate) bytes: u64,
+    pub(crate) cause: ExecFailure,
 }
 
 /// A run was over a limit of its own.
@@ -105,7 +119,7 @@ pub(crate) enum RunLimit {
     MemoryBytes,
 }
 
-/// Why the agent could not be started.
+/// Why the agent could not be started, or its output not be kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ExecFailure {
     pub(crate) text: String,
@@ -192,8 +206,7 @@ impl RunFolder {
         File::open(self.path.join("stdin"))
     }
 
-    /// The spool, for whoever writes it. Appending, so that an agent that writes through several descriptors
-    /// never writes over its own output.
+    /// The spool, for its only writer.
     pub(crate) fn spool_to_write(&self) -> io::Result<File> {
         OpenOptions::new().append(true).open(self.path.join("stdout"))
     }

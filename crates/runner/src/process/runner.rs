@@ -318,6 +318,7 @@ fn exec_order(config: &ProcessConfig, order: &TurnOrder) -> Result<ExecOrder, Ru
         kill_grace_ms: config.limits.kill_grace_ms,
         stderr_bytes: config.limits.stderr_bytes,
         exit_patience_ms: config.limits.exit_patience_ms,
+        full_disk_wait_ms: config.limits.full_disk_wait_ms,
         agent_processes: config.limits.agent_processes,
         agent_memory_bytes: config.limits.agent_memory_bytes,
         agent_nice: config.limits.agent_nice,

@@ -21,13 +21,14 @@ use tokio::time::{Duration, Instant, sleep_until};
 
 use super::control::{Cancel, Control};
 use super::limits::LimitWatch;
+use super::output::OutputCopier;
 use super::stderr::StderrKeeper;
-use crate::process::{ExecFailure, ExecOrder, ExitRecord, RunFolder, SupervisorRecord};
+use crate::process::{ExecFailure, ExecOrder, ExitRecord, RunFolder, SupervisorRecord, Unkept};
 
 /// What is read of standard error at once.
 const STDERR_READ_BYTES: usize = 16 << 10;
 /// How long to wait for room on a full disk before looking again.
-const WRITE_AGAIN: Duration = Duration::from_millis(200);
+pub(super) const WRITE_AGAIN: Duration = Duration::from_millis(200);
 
 /// Runs the agent that the run folder orders, and stays until no process of it is left.
 ///
@@ -83,12 +84,16 @@ pub(super) struct Supervisor {
     children: SignalStream,
     control: Control,
     pub(super) watch: LimitWatch,
+    output: OutputCopier,
+    /// The agent's output cannot be written any more.
+    output_stuck: bool,
     /// None when it has been read to its end.
     stderr: Option<pipe::Receiver>,
     kept: StderrKeeper,
     /// Held so that these signals do not end the supervisor: a service manager sends them to everybody when it
-    /// stops the server, and the agent's end is still to be recorded.
-    _ignored: [SignalStream; 3],
+    /// stops the server, and the agent's end is still to be recorded. Where files may not grow beyond a limit of the
+    /// system, a write fails then instead of killing the supervisor.
+    _ignored: [SignalStream; 4],
 }
 
 /// What a supervisor waits for.
@@ -96,8 +101,8 @@ pub(super) enum Happening {
     /// A process has ended, perhaps the agent.
     Child,
     Cancel(Cancel),
-    /// The run is over one of its limits: nothing is left to be waited for.
-    OverLimit,
+    /// The run is over one of its limits, or its output cannot be kept: nothing is left to be waited for.
+    MustEnd,
     Deadline,
 }
 
@@ -108,9 +113,13 @@ impl Supervisor {
             signal(SignalKind::hangup())?,
             signal(SignalKind::interrupt())?,
             signal(SignalKind::terminate())?,
+            signal(SignalKind::from_raw(Signal::XFSZ.as_raw()))?,
         ];
         let control = Control::open(&folder.control())?;
         let kept = StderrKeeper::new(folder.stderr_to_write()?, order.stderr_bytes);
+        let (printed, stdout) = io::pipe()?;
+        let patience = Duration::from_millis(order.full_disk_wait_ms);
+        let output = OutputCopier::start(printed, folder.spool_to_write()?, patience)?;
         folder.write(RunFolder::SUPERVISOR, &SupervisorRecord::own()?)?;
         // This very program, even if an upgrade has put another one in its place.
         let mut stage = Command::new("/proc/self/exe")
@@ -119,7 +128,7 @@ impl Supervisor {
             .arg(folder.path())
             .env_clear()
             .stdin(folder.stdin()?)
-            .stdout(folder.spool_to_write()?)
+            .stdout(stdout)
             .stderr(Stdio::piped())
             .spawn()?;
         let stderr = stage.stderr.take().map(|stderr| pipe::Receiver::from_owned_fd(OwnedFd::from(stderr)));
@@ -130,6 +139,8 @@ impl Supervisor {
             ended: None,
             children,
             control,
+            output,
+            output_stuck: false,
             stderr: stderr.transpose()?,
             kept,
             _ignored: ignored,
@@ -145,6 +156,7 @@ impl Supervisor {
         }
         let kill = cancel.map_or(Duration::from_millis(self.order.kill_grace_ms), |cancel| cancel.kill);
         let swept = self.sweep(kill).await?;
+        let unkept = self.finish_output(cancel.is_some()).await;
         self.read_stderr();
         // On a full disk a part of it is lost: how the run ended is worth more.
         let _ = self.kept.finish();
@@ -157,6 +169,7 @@ impl Supervisor {
             cancelled: cancel.is_some(),
             failure: folder.read(RunFolder::EXEC)?,
             disk_full,
+            unkept,
             over_limit: self.watch.over(),
         })
     }
@@ -165,9 +178,14 @@ impl Supervisor {
         self.ended.is_some()
     }
 
-    /// Waits for the end of the agent, or a cancel, or until the run is over a limit; gives the cancel.
+    /// Whether the run is to be ended at once.
+    pub(super) fn must_end(&self) -> bool {
+        self.watch.over().is_some() || self.output_stuck
+    }
+
+    /// Waits for the end of the agent, or a cancel, or until the run must end; gives the cancel.
     async fn until_end_or_stop(&mut self) -> Option<Cancel> {
-        while !self.agent_has_ended() && self.watch.over().is_none() {
+        while !self.agent_has_ended() && !self.must_end() {
             if let Happening::Cancel(cancel) = self.wait(None).await {
                 return Some(cancel);
             }
@@ -198,8 +216,27 @@ impl Supervisor {
 
     async fn until_agent_ends(&mut self, deadline: Instant) {
         while !self.agent_has_ended() {
-            if let Happening::Deadline | Happening::OverLimit = self.wait(Some(deadline)).await {
+            if let Happening::Deadline | Happening::MustEnd = self.wait(Some(deadline)).await {
                 return;
+            }
+        }
+    }
+
+    /// Waits until all that was printed is in the spool; says what is not. No process of the run is left by now. Where
+    /// somebody wants the end, nothing waits for room on a full disk any more.
+    async fn finish_output(&mut self, cancelled: bool) -> Option<Unkept> {
+        self.output.finish();
+        if cancelled || self.must_end() {
+            self.output.give_up();
+        }
+        loop {
+            tokio::select! {
+                unkept = self.output.ended() => return unkept,
+                Ok(()) = self.control.readable() => {
+                    if self.control.read().is_some() {
+                        self.output.give_up();
+                    }
+                }
             }
         }
     }
@@ -220,8 +257,12 @@ impl Supervisor {
                 }
                 () = passed(look) => {
                     if self.watch.look() {
-                        return Happening::OverLimit;
+                        return Happening::MustEnd;
                     }
+                }
+                () = self.output.stuck(), if !self.output_stuck => {
+                    self.output_stuck = true;
+                    return Happening::MustEnd;
                 }
                 Some(Ok(())) = readable(self.stderr.as_ref()), if self.stderr.is_some() => self.read_stderr(),
                 () = passed(deadline) => return Happening::Deadline,

@@ -24,11 +24,11 @@ pub(super) struct Swept {
 
 impl Supervisor {
     /// Ends all descendants. If the agent has ended, what it has left behind is asked to; if it has not, it was
-    /// asked already. Where the run is over a limit nobody is asked. It takes no longer than `kill`.
+    /// asked already. Where the run must end at once nobody is asked. It takes no longer than `kill`.
     pub(super) async fn sweep(&mut self, kill: Duration) -> io::Result<Swept> {
         let mut ended = HashSet::new();
         let until = Instant::now() + kill;
-        if self.agent_has_ended() && self.watch.over().is_none() {
+        if self.agent_has_ended() && !self.must_end() {
             // The second half at least is for those who do not listen.
             let leftover = Duration::from_millis(self.order.leftover_grace_ms).min(kill / 2);
             self.end_all(Signal::TERM, Instant::now() + leftover, &mut ended).await?;
@@ -53,7 +53,7 @@ impl Supervisor {
             if alive.is_empty() && (self.agent_has_ended() || signal == Signal::TERM) {
                 return Ok(0);
             }
-            let in_vain = signal == Signal::TERM && self.watch.over().is_some();
+            let in_vain = signal == Signal::TERM && self.must_end();
             if in_vain || deadline <= Instant::now() {
                 return Ok(alive.len() as u32);
             }

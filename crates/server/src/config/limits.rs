@@ -89,6 +89,8 @@ limits! {
     cancel_grace_s: u64 = 5,
     /// How long its processes have to be gone after that.
     kill_grace_s: u64 = 2,
+    /// How long the output of an agent may wait for room on a full disk; then its turn ends as `storage_full`.
+    full_disk_wait_s: u64 = 30,
     /// How long a supervisor waits for room on a full disk, to write down how its agent ended.
     exit_patience_s: u64 = 3600,
     /// How long the supervisor of an agent has to start.

@@ -77,10 +77,11 @@ async fn what_outlives_the_agent_is_ended_and_counted() {
 
 #[tokio::test]
 async fn when_the_supervisor_is_killed_the_run_is_lost_and_nothing_is_left() {
-    let bench =
-        Bench::new(&format!("{ESCAPEE}\necho one; printf two; touch printed; while :; do sleep 1; done"));
+    let bench = Bench::new(&format!("{ESCAPEE}\necho one; printf two; while :; do sleep 1; done"));
     let mut run = bench.start().await;
-    until("it has printed", || bench.work("printed").exists()).await;
+    // What is still in the pipe then is lost with the supervisor.
+    let spool = bench.run_folder().join("stdout");
+    until("it has printed", || fs::read(&spool).is_ok_and(|spool| spool == b"one\ntwo")).await;
     kill_process(Pid::from_raw(bench.supervisor_pid()).unwrap(), Signal::KILL).unwrap();
     let (lines, end) = rest(&mut run).await;
     assert_eq!(lines.iter().map(|line| line.end_offset).collect::<Vec<_>>(), [4, 7]);

@@ -1,6 +1,8 @@
 //! What an agent prints reaches the reader.
 
 use std::fs;
+use std::fs::OpenOptions;
+use std::io::Write as _;
 
 use tokenrail_ports::{ExitStatus, Line, OutputLine};
 
@@ -97,4 +99,44 @@ async fn standard_error_is_drained_and_its_beginning_and_end_are_kept() {
     assert!(end.stderr.starts_with("begin\n1\n2\n"), "{}", end.stderr);
     assert!(end.stderr.ends_with("199999\n200000\nend\n"), "{}", end.stderr);
     assert!(end.stderr.len() < 1100, "{} bytes", end.stderr.len());
+}
+
+#[tokio::test]
+async fn nothing_is_lost_when_an_agent_opens_its_output_anew() {
+    for print_b in [
+        "echo b > /dev/stdout",
+        "echo b > /proc/self/fd/1",
+        "echo b | tee /proc/$$/fd/1 > /dev/null",
+        "echo b | dd of=/dev/stdout 2> /dev/null",
+        "sh -c 'echo b > /dev/fd/1'",
+    ] {
+        let bench = Bench::new(&format!("echo a; until [ -e go ]; do sleep 0.01; done; {print_b}; echo c"));
+        let mut run = bench.start().await;
+        assert_eq!(first(&mut run).await, ["a"]);
+        fs::write(bench.work("go"), "").unwrap();
+        let (lines, end) = rest(&mut run).await;
+        assert_eq!(texts(&lines), ["b", "c"], "{print_b}");
+        assert_eq!((end.status, end.error), (ExitStatus::Code(0), None), "{print_b}");
+        let spool = fs::read_to_string(bench.run_folder().join("stdout")).unwrap();
+        assert_eq!(spool, "a\nb\nc\n", "{print_b}");
+    }
+}
+
+#[tokio::test]
+async fn a_stranger_who_holds_the_output_keeps_no_run_open() {
+    let bench = Bench::new("echo $$; until [ -e go ]; do sleep 0.01; done; seq 1 1000; echo last");
+    let mut run = bench.start().await;
+    let agent = first(&mut run).await.remove(0);
+    // This process is none of the run's, so it is not ended with it. It prints on, and then it holds the pipe.
+    let mut output = OpenOptions::new().write(true).open(format!("/proc/{agent}/fd/1")).unwrap();
+    let printing = std::thread::spawn(move || {
+        let _ = (0..1_000_000).try_for_each(|_| output.write_all(b"and I\n"));
+        output
+    });
+    fs::write(bench.work("go"), "").unwrap();
+    let (lines, end) = rest(&mut run).await;
+    assert!(texts(&lines).contains(&"last".to_owned()));
+    assert_eq!((end.status, end.error), (ExitStatus::Code(0), None));
+    bench.assert_nothing_left().await;
+    printing.join().unwrap();
 }

@@ -1,0 +1,228 @@
+//! Copies what the agent prints from its pipe into the spool.
+//!
+//! The agent's standard output is a pipe and not the spool itself: a program that opens `/dev/stdout` anew would
+//! truncate a file, and what had been printed by then would be lost. A full disk also becomes a wait that way, since
+//! the agent's writes are held in the pipe until there is room again.
+//!
+//! The copy has a thread of its own, so that a slow disk does not keep the supervisor from hearing a cancel. It uses
+//! read(2) and write(2) rather than splice(2): not every kernel reports a splice to inotify, by which the server learns
+//! of new output, and a splice holds the lock of the pipe, and with it the agent, while the disk is written to.
+
+use std::io::{self, ErrorKind, PipeReader, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::thread;
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::io::{Errno, ioctl_fionbio, ioctl_fionread};
+use tokenrail_ports::is_disk_full;
+use tokio::sync::watch;
+use tokio::time::{Duration, Instant};
+
+use super::supervise::WRITE_AGAIN;
+use crate::process::{ExecFailure, Unkept};
+
+/// What is read at once: as much as a pipe holds, where nobody has made it larger.
+const READ_BYTES: usize = 64 << 10;
+/// The thread needs little; its buffer is on the heap.
+const STACK_BYTES: usize = 128 << 10;
+
+/// What the copier is to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
+#[repr(u8)]
+enum Order {
+    Copy,
+    /// All processes that print have ended: copy what is still in the pipe, and end.
+    Finish,
+    /// The same, without waiting for room.
+    GiveUp,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum State {
+    Copying,
+    /// Nothing more can be written, and the patience for that has ended.
+    Stuck,
+    Ended(Option<Unkept>),
+}
+
+/// The supervisor's handle of the thread that copies.
+pub(super) struct OutputCopier {
+    shared: Arc<Shared>,
+    state: watch::Receiver<State>,
+}
+
+struct Shared {
+    order: AtomicU8,
+    /// Readable when the order has changed.
+    changed: OwnedFd,
+}
+
+impl OutputCopier {
+    /// Starts the thread. `patience` is how long output may wait for room on a full disk.
+    pub(super) fn start<W: Write + Send + 'static>(
+        pipe: PipeReader,
+        spool: W,
+        patience: Duration,
+    ) -> io::Result<Self> {
+        ioctl_fionbio(&pipe, true)?;
+        let changed = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let shared = Arc::new(Shared { order: AtomicU8::new(Order::Copy as u8), changed });
+        let (told, state) = watch::channel(State::Copying);
+        let copy = Copy {
+            pipe,
+            spool,
+            patience,
+            shared: Arc::clone(&shared),
+            told,
+            buffer: vec![0; READ_BYTES],
+            held: 0,
+            full_since: None,
+        };
+        thread::Builder::new().name("output".to_owned()).stack_size(STACK_BYTES).spawn(move || copy.run())?;
+        Ok(Self { shared, state })
+    }
+
+    /// Waits until the output is stuck. May be dropped at any await.
+    pub(super) async fn stuck(&mut self) {
+        if self.state.wait_for(|state| *state == State::Stuck).await.is_err() {
+            // The thread has ended, and whatever it had to say is known.
+            std::future::pending().await
+        }
+    }
+
+    /// From here on only what is in the pipe now is copied.
+    pub(super) fn finish(&self) {
+        self.shared.tell(Order::Finish);
+    }
+
+    /// The same, and what does not fit on the disk at once is given up.
+    pub(super) fn give_up(&self) {
+        self.shared.tell(Order::GiveUp);
+    }
+
+    /// Waits until the spool is final; says what it lacks. May be dropped at any await.
+    pub(super) async fn ended(&mut self) -> Option<Unkept> {
+        match self.state.wait_for(|state| matches!(state, State::Ended(_))).await.as_deref() {
+            Ok(State::Ended(unkept)) => unkept.clone(),
+            // It has panicked.
+            _ => Some(Unkept {
+                bytes: 0,
+                cause: ExecFailure { text: "the copy has failed".to_owned(), disk_full: false },
+            }),
+        }
+    }
+}
+
+impl Shared {
+    fn tell(&self, order: Order) {
+        self.order.fetch_max(order as u8, Ordering::SeqCst);
+        // It fails where the counter is full, and then the thread has been woken already.
+        let _ = rustix::io::write(&self.changed, &1_u64.to_ne_bytes());
+    }
+
+    fn is(&self, order: Order) -> bool {
+        order as u8 <= self.order.load(Ordering::SeqCst)
+    }
+}
+
+/// The work of the thread.
+struct Copy<W> {
+    pipe: PipeReader,
+    spool: W,
+    patience: Duration,
+    shared: Arc<Shared>,
+    told: watch::Sender<State>,
+    buffer: Vec<u8>,
+    /// How many bytes were taken from the pipe and are not in the spool.
+    held: usize,
+    /// Since when nothing can be written.
+    full_since: Option<Instant>,
+}
+
+impl<W: Write> Copy<W> {
+    fn run(mut self) {
+        let unkept = self.copy().err().map(|error| {
+            let waits = ioctl_fionread(&self.pipe).unwrap_or(0);
+            Unkept { bytes: self.held as u64 + waits, cause: ExecFailure::from(&error) }
+        });
+        self.told.send_replace(State::Ended(unkept));
+    }
+
+    /// Copies until nobody can print any more, or until it is told to finish.
+    fn copy(&mut self) -> io::Result<()> {
+        while !self.shared.is(Order::Finish) {
+            self.wait_for_output()?;
+            if self.copy_some(READ_BYTES)? == Some(0) {
+                return Ok(());
+            }
+        }
+        // Whoever holds the pipe still is none of the run's processes, and is not waited for.
+        let mut left = ioctl_fionread(&self.pipe)?;
+        while 0 < left {
+            match self.copy_some(READ_BYTES.min(usize::try_from(left).unwrap_or(READ_BYTES)))? {
+                Some(0) | None => break,
+                Some(copied) => left -= copied as u64,
+            }
+        }
+        Ok(())
+    }
+
+    fn wait_for_output(&self) -> io::Result<()> {
+        let mut awaited = [self.pipe.as_fd(), self.shared.changed.as_fd()]
+            .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+        match poll(&mut awaited, None) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Copies what there is, at most so much; gives how much that was: 0 where nobody can print any more, none where
+    /// nobody has.
+    fn copy_some(&mut self, most: usize) -> io::Result<Option<usize>> {
+        match self.pipe.read(&mut self.buffer[..most]) {
+            Ok(read) => self.keep(read).map(|()| Some(read)),
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Writes what was read to the spool, as soon as that takes it.
+    fn keep(&mut self, read: usize) -> io::Result<()> {
+        self.held = read;
+        while 0 < self.held {
+            match self.spool.write(&self.buffer[read - self.held..read]) {
+                Ok(0) => self.refused(ErrorKind::WriteZero.into())?,
+                Ok(written) => (self.held, self.full_since) = (self.held - written, None),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => self.refused(error)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits a while before the next try. The error comes back where there is none.
+    fn refused(&mut self, error: io::Error) -> io::Result<()> {
+        let since = *self.full_since.get_or_insert_with(Instant::now);
+        let is_hopeless = !is_disk_full(&error) || self.patience <= since.elapsed();
+        if self.shared.is(Order::GiveUp) || (is_hopeless && self.shared.is(Order::Finish)) {
+            return Err(error);
+        }
+        if is_hopeless && *self.told.borrow() == State::Copying {
+            // The supervisor ends the agent now, which may give room back, and then says so.
+            self.told.send_replace(State::Stuck);
+        }
+        let _ = rustix::io::read(&self.shared.changed, &mut [0; 8]);
+        // The order may have come before the line above.
+        if !self.shared.is(Order::GiveUp) {
+            let awaited = PollFd::new(&self.shared.changed, PollFlags::IN);
+            let pause = Timespec { tv_sec: 0, tv_nsec: i64::from(WRITE_AGAIN.subsec_nanos()) };
+            let _ = poll(&mut [awaited], Some(&pause));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;
