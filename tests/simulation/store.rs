@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use tokenrail_domain::{Agent, AgentId, Event, Sequence, StopReason, Timestamp, Turn, TurnNumber};
+use tokenrail_domain::{
+    Agent, AgentId, Event, ListedAgent, ListedTurn, Sequence, StopReason, Timestamp, Turn, TurnNumber,
+};
 use tokenrail_ports::{
-    AgentFilter, Append, Created, Enqueued, IAgentRepository, IJournal, Idempotency, MessagePage, PageLimit,
-    Recalled, StoreError, TurnFilter,
+    AgentFilter, Append, Created, Enqueued, IAgentRepository, IJournal, Idempotency, ListBounds, ListPage,
+    MessagePage, PageLimit, Recalled, StoreError, TurnFilter, TurnRange,
 };
 
 use crate::bounds;
@@ -143,16 +145,20 @@ impl IAgentRepository for SimStore {
         SimStore::read(self, "get", self.0.disk.get(id)).await
     }
 
-    async fn list(&self, filter: AgentFilter) -> Result<Vec<Agent>, StoreError> {
-        SimStore::read(self, "list", self.0.disk.list(filter)).await
+    async fn list(
+        &self,
+        filter: AgentFilter,
+        bounds: ListBounds,
+    ) -> Result<ListPage<ListedAgent>, StoreError> {
+        SimStore::read(self, "list", self.0.disk.list(filter, bounds)).await
     }
 
     async fn open_turns(&self, agent: AgentId) -> Result<Vec<Turn>, StoreError> {
         SimStore::read(self, "open turns", self.0.disk.open_turns(agent)).await
     }
 
-    async fn with_open_turns(&self) -> Result<Vec<Agent>, StoreError> {
-        SimStore::read(self, "with open turns", self.0.disk.with_open_turns()).await
+    async fn with_open_turns(&self, field_bytes: usize) -> Result<Vec<ListedAgent>, StoreError> {
+        SimStore::read(self, "with open turns", self.0.disk.with_open_turns(field_bytes)).await
     }
 
     async fn recall(&self, key: Idempotency) -> Result<Option<Recalled>, StoreError> {
@@ -163,12 +169,31 @@ impl IAgentRepository for SimStore {
         SimStore::read(self, "last turn", self.0.disk.last_turn(agent)).await
     }
 
-    async fn turns(&self, agent: AgentId, after: TurnNumber, limit: usize) -> Result<Vec<Turn>, StoreError> {
-        SimStore::read(self, "turns", self.0.disk.turns(agent, after, limit)).await
+    async fn turns(
+        &self,
+        agent: AgentId,
+        after: TurnNumber,
+        limit: usize,
+        bytes: usize,
+    ) -> Result<Vec<Turn>, StoreError> {
+        SimStore::read(self, "turns", self.0.disk.turns(agent, after, limit, bytes)).await
     }
 
-    async fn all_turns(&self, filter: TurnFilter) -> Result<Vec<Turn>, StoreError> {
-        SimStore::read(self, "all turns", self.0.disk.all_turns(filter)).await
+    async fn list_turns(
+        &self,
+        agent: AgentId,
+        range: TurnRange,
+        bounds: ListBounds,
+    ) -> Result<ListPage<ListedTurn>, StoreError> {
+        SimStore::read(self, "list turns", self.0.disk.list_turns(agent, range, bounds)).await
+    }
+
+    async fn all_turns(
+        &self,
+        filter: TurnFilter,
+        bounds: ListBounds,
+    ) -> Result<ListPage<ListedTurn>, StoreError> {
+        SimStore::read(self, "all turns", self.0.disk.all_turns(filter, bounds)).await
     }
 
     async fn turn_at(&self, agent: AgentId, sequence: Sequence) -> Result<Option<Turn>, StoreError> {
@@ -192,7 +217,7 @@ impl IAgentRepository for SimStore {
         self.write("stop turn", self.0.disk.stop_turn(agent, turn, reason)).await
     }
 
-    async fn to_purge(&self) -> Result<Vec<Agent>, StoreError> {
+    async fn to_purge(&self) -> Result<Vec<AgentId>, StoreError> {
         SimStore::read(self, "to purge", self.0.disk.to_purge()).await
     }
 

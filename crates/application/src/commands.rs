@@ -19,7 +19,6 @@ use tokenrail_ports::{Created, Enqueued, Idempotency, KeyLife, Recalled, StoreEr
 
 use crate::agent_task::AgentTask;
 use crate::error::Refusal;
-use crate::news::News;
 use crate::outside::AgentType;
 use crate::service::AgentService;
 use crate::waiting::Waiting;
@@ -114,7 +113,7 @@ impl AgentService {
         // Its own task waits for a place from here on.
         drop(waiting);
         self.ensure_task(&agent);
-        self.core.news.tell(News::Created { agent: Box::new(agent.clone()), at: now });
+        self.core.tell_created(&agent, now);
         Ok(LaunchOutcome { agent, again: false })
     }
 

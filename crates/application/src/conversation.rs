@@ -1,7 +1,7 @@
 //! Conversations that clients name by ids of their own, and their turns.
 
-use tokenrail_domain::{Agent, AgentId, Sequence, Turn, TurnNumber};
-use tokenrail_ports::{KeyLife, TurnFilter};
+use tokenrail_domain::{Agent, AgentId, ListedTurn, Sequence, Turn, TurnNumber};
+use tokenrail_ports::{KeyLife, ListBounds, ListPage, TurnFilter, TurnRange};
 
 use crate::commands::{CommandKey, Launch};
 use crate::error::Refusal;
@@ -88,13 +88,15 @@ impl AgentService {
         Ok(self.core.outside.agents.by_chat(chat).await?)
     }
 
-    /// The agent's turns after `after`, waiting, running and ended, by number; at most `limits.list_agents` at once.
+    /// The agent's whole turns after `after`, waiting, running and ended, by number: at most `limits.list_agents` and
+    /// about `limits.page_bytes` at once. There are no more only where none is given.
     ///
     /// # Errors
     /// [`Refusal::NotFound`], [`Refusal::Store`].
     pub async fn turns(&self, id: AgentId, after: TurnNumber, limit: usize) -> Result<Vec<Turn>, Refusal> {
-        let limit = limit.min(self.core.limits.list_agents);
-        let turns = self.core.outside.agents.turns(id, after, limit).await?;
+        let limits = &self.core.limits;
+        let limit = limit.min(limits.list_agents);
+        let turns = self.core.outside.agents.turns(id, after, limit, limits.page_bytes).await?;
         if turns.is_empty() {
             // Where there are none, it may be for want of the agent.
             self.get(id).await?;
@@ -102,13 +104,36 @@ impl AgentService {
         Ok(turns)
     }
 
-    /// Turns of all agents that are not deleted, newest first; at most `limits.list_agents` at once.
+    /// One page of the agent's turns as lists show them: at most `limits.list_agents` and about `limits.list_bytes`.
+    /// Without `prompts`, the prompts are left out.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`], [`Refusal::Store`].
+    pub async fn list_turns(
+        &self,
+        id: AgentId,
+        mut range: TurnRange,
+        prompts: bool,
+    ) -> Result<ListPage<ListedTurn>, Refusal> {
+        range.limit = range.limit.min(self.core.limits.list_agents);
+        let bounds = self.core.limits.list();
+        let bounds = if prompts { bounds } else { ListBounds { field_bytes: 0, ..bounds } };
+        let page = self.core.outside.agents.list_turns(id, range, bounds).await?;
+        if page.items.is_empty() {
+            self.get(id).await?;
+        }
+        Ok(page)
+    }
+
+    /// Turns of all agents that are not deleted, without their prompts, newest first; at most `limits.list_agents` at
+    /// once.
     ///
     /// # Errors
     /// [`Refusal::Store`].
-    pub async fn all_turns(&self, mut filter: TurnFilter) -> Result<Vec<Turn>, Refusal> {
+    pub async fn all_turns(&self, mut filter: TurnFilter) -> Result<ListPage<ListedTurn>, Refusal> {
         filter.limit = filter.limit.min(self.core.limits.list_agents);
-        Ok(self.core.outside.agents.all_turns(filter).await?)
+        let bounds = ListBounds { field_bytes: 0, ..self.core.limits.list() };
+        Ok(self.core.outside.agents.all_turns(filter, bounds).await?)
     }
 
     /// One turn; none where the agent has no such turn.

@@ -6,7 +6,6 @@ use tokenrail_domain::{
 use tokenrail_ports::{Created, StoreError};
 
 use crate::error::Refusal;
-use crate::news::News;
 use crate::service::AgentService;
 
 impl AgentService {
@@ -66,7 +65,7 @@ impl AgentService {
         }
         drop(waiting);
         self.ensure_task(&agent);
-        self.core.news.tell(News::Created { agent: Box::new(agent.clone()), at: now });
+        self.core.tell_created(&agent, now);
         Ok(agent)
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokenrail_domain::{AgentId, AgentStatus, Timestamp};
+use tokenrail_domain::{Agent, AgentId, AgentStatus, ListedAgent, Timestamp};
 #[cfg(planted_bugs)]
 use tokenrail_ports::planted::{Bug, is_planted};
 use tokenrail_ports::{Append, StoreError};
@@ -228,6 +228,11 @@ impl Core {
 
     pub(crate) fn active_agents(&self) -> usize {
         self.controls.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    pub(crate) fn tell_created(&self, agent: &Agent, at: Timestamp) {
+        let listed = ListedAgent::new(agent.clone(), self.limits.list_field_bytes);
+        self.news.tell(News::Created { agent: Box::new(listed), at });
     }
 
     pub(crate) fn tell_status(&self, agent: AgentId, status: AgentStatus, at: Timestamp) {

@@ -14,7 +14,6 @@ use tokio::sync::OwnedSemaphorePermit;
 use self::check::Check;
 use crate::core::Core;
 use crate::error::Refusal;
-use crate::news::News;
 use crate::service::AgentService;
 
 /// What a file says of its agent.
@@ -146,7 +145,7 @@ impl Import {
         self.shown = true;
         let (agent, at) = (self.agent.clone(), self.core.now());
         self.core.compaction.notify_one();
-        self.core.news.tell(News::Created { agent: Box::new(agent.clone()), at });
+        self.core.tell_created(&agent, at);
         Ok(agent)
     }
 }

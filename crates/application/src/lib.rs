@@ -62,5 +62,6 @@ pub use tails::{Batch, Rendering, RenderingKey};
 
 // What callers need of the ports, so that presentation need not see them.
 pub use tokenrail_ports::{
-    Abilities, AgentFilter, MessagePage, PermissionAnswer, Probe, StoreError, TurnFilter,
+    Abilities, AgentFilter, ListPage, MessagePage, PermissionAnswer, Probe, STOP_REASON_EVENTS, StoreError,
+    TurnFilter, TurnRange,
 };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tokenrail_ports::PageLimit;
+use tokenrail_ports::{ListBounds, PageLimit};
 
 /// Every bound of the application, with the defaults of the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,8 +60,12 @@ pub struct Limits {
     pub look_again: Duration,
     /// Bytes of what was said in earlier turns that an agent is told with the next, where it must be told.
     pub model_history_bytes: usize,
-    /// Agents of one listing.
+    /// Agents, or turns, of one list.
     pub list_agents: usize,
+    /// Bytes of one list, about.
+    pub list_bytes: usize,
+    /// Bytes of one field of an agent or turn in a list; what is longer is cut there.
+    pub list_field_bytes: usize,
     /// Histories that are taken in at the same time.
     pub imports: usize,
 }
@@ -97,6 +101,8 @@ impl Default for Limits {
             look_again: Duration::from_secs(15),
             model_history_bytes: 256 << 10,
             list_agents: 500,
+            list_bytes: 4 << 20,
+            list_field_bytes: 4 << 10,
             imports: 2,
         }
     }
@@ -106,6 +112,11 @@ impl Limits {
     /// How much is read from the store at once.
     pub fn page(&self) -> PageLimit {
         PageLimit { events: self.page_events, bytes: self.page_bytes }
+    }
+
+    /// How much a list may hold.
+    pub fn list(&self) -> ListBounds {
+        ListBounds { bytes: self.list_bytes, field_bytes: self.list_field_bytes }
     }
 
     /// How much a follower fetches at once.

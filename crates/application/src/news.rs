@@ -4,19 +4,19 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bytes::Bytes;
-use tokenrail_domain::{Agent, AgentId, AgentStatus, Timestamp};
+use tokenrail_domain::{AgentId, AgentStatus, ListedAgent, Timestamp};
 use tokio::sync::watch;
 
 /// How many news a slow client may be behind before it is told to load the list of agents again.
 const NEWS_KEPT: usize = 1024;
 
-/// How many bytes of them, about: an agent has its first prompt with it.
+/// How many bytes of them, about: an agent has the beginning of its first prompt with it.
 const NEWS_BYTES: usize = 8 << 20;
 
 /// Something that happened to an agent as a whole.
 #[derive(Debug, Clone)]
 pub enum News {
-    Created { agent: Box<Agent>, at: Timestamp },
+    Created { agent: Box<ListedAgent>, at: Timestamp },
     Updated { agent: AgentId, status: AgentStatus, at: Timestamp },
     Deleted { agent: AgentId, at: Timestamp },
 }
@@ -37,10 +37,10 @@ impl Item {
     fn bytes(&self) -> usize {
         // With it is what it is rendered to.
         let text = match &self.news {
-            News::Created { agent, .. } => 2 * agent.prompt.len(),
+            News::Created { agent, .. } => 2 * agent.bytes(),
             News::Updated { .. } | News::Deleted { .. } => 0,
         };
-        size_of::<Self>() + size_of::<Agent>() + text
+        size_of::<Self>() + text
     }
 }
 
@@ -148,8 +148,8 @@ mod tests {
 
     fn created(prompt_bytes: usize) -> News {
         let (agent, _) = tokenrail_ports::testing::samples::launch(1);
-        let agent = Agent { prompt: "x".repeat(prompt_bytes), ..agent };
-        News::Created { agent: Box::new(agent), at: Timestamp(0) }
+        let agent = tokenrail_domain::Agent { prompt: "x".repeat(prompt_bytes), ..agent };
+        News::Created { agent: Box::new(ListedAgent::new(agent, usize::MAX)), at: Timestamp(0) }
     }
 
     /// When the news that are there happened; -1 for some that were missed.

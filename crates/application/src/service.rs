@@ -7,10 +7,10 @@ use std::time::Duration;
 use futures_util::{StreamExt as _, stream};
 #[cfg(planted_bugs)]
 use tokenrail_domain::AgentStatus;
-use tokenrail_domain::{Agent, AgentId, Event, Sequence, Timestamp, TurnState};
+use tokenrail_domain::{Agent, AgentId, Event, ListedAgent, Sequence, Timestamp, TurnState};
 #[cfg(planted_bugs)]
 use tokenrail_ports::planted::{Bug, is_planted};
-use tokenrail_ports::{Abilities, AgentFilter, MessagePage, PageLimit, Probe};
+use tokenrail_ports::{Abilities, AgentFilter, ListPage, MessagePage, PageLimit, Probe};
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
@@ -61,7 +61,10 @@ impl AgentService {
     /// # Errors
     /// [`Refusal::Store`].
     pub async fn recover(&self) -> Result<usize, Refusal> {
-        let agents = self.core.outside.agents.with_open_turns().await?;
+        // What is looked at here is short.
+        let field_bytes = self.core.limits.list_field_bytes;
+        let agents = self.core.outside.agents.with_open_turns(field_bytes).await?;
+        let agents: Vec<Agent> = agents.into_iter().map(|listed| listed.agent).collect();
         #[cfg(planted_bugs)]
         let agents: Vec<Agent> = agents
             .into_iter()
@@ -74,7 +77,7 @@ impl AgentService {
         }
         for agent in self.core.outside.agents.to_purge().await? {
             let service = self.clone();
-            let purge = async move { service.purge_in_background(agent.id).await };
+            let purge = async move { service.purge_in_background(agent).await };
             self.core.tracker.spawn_on(purge, &self.core.runtime);
         }
         Ok(agents.len())
@@ -111,13 +114,14 @@ impl AgentService {
         self.core.outside.agents.get(id).await?.ok_or(Refusal::NotFound(id))
     }
 
-    /// Agents, newest first; at most `limits.list_agents` at once.
+    /// One page of agents as lists show them, newest first unless the filter says otherwise: at most
+    /// `limits.list_agents` and about `limits.list_bytes`.
     ///
     /// # Errors
     /// [`Refusal::Store`].
-    pub async fn list(&self, mut filter: AgentFilter) -> Result<Vec<Agent>, Refusal> {
+    pub async fn list(&self, mut filter: AgentFilter) -> Result<ListPage<ListedAgent>, Refusal> {
         filter.limit = filter.limit.min(self.core.limits.list_agents);
-        Ok(self.core.outside.agents.list(filter).await?)
+        Ok(self.core.outside.agents.list(filter, self.core.limits.list()).await?)
     }
 
     /// One page of what a person sees of an agent, after `since`.

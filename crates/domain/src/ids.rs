@@ -146,20 +146,34 @@ pub fn message_id(agent: AgentId, turn: TurnNumber, message: MessageOrdinal) -> 
 /// Six bits of what was mixed are not in an id. About once in a thousand ids they leave a choice: a message of a turn
 /// that no agent comes to, and the one that is meant.
 pub fn message_of(agent: AgentId, id: Uuid) -> Option<(TurnNumber, MessageOrdinal)> {
-    let (high, low) = id.as_u64_pair();
+    let high = id.as_u64_pair().0;
     if high >> 16 != agent.0.as_u64_pair().0 >> 16 {
         // A message's id has its agent's time of launch.
         return None;
     }
-    // The first word of the random part, but for the six bits that say version and variant.
-    let known = (high & 0xfff) << 48 | (low & u64::MAX >> 2) >> 16;
-    let unknown = (0..64_u64).map(|bits| known | bits >> 2 << 60 | (bits & 0b11) << 46);
-    let salts = unknown.map(|first| unmix(unmix(first) ^ agent.0.as_u64_pair().1));
-    let messages = salts.filter(|salt| salt >> 63 == 1).map(|salt| {
+    let messages = salts_of(agent, id).filter(|salt| salt >> 63 == 1).map(|salt| {
         let turn = TurnNumber((salt >> 32) as u32 & (u32::MAX >> 1));
         (turn, MessageOrdinal(salt as u32))
     });
     messages.filter(|(turn, message)| message_id(agent, *turn, *message) == id).min()
+}
+
+/// Which event of the agent has this id, where it does not complete a message: the inverse of [`event_id`]; none where the
+/// id is not of that kind.
+pub fn event_of(agent: AgentId, id: Uuid) -> Option<Sequence> {
+    let at_ms = id.as_u64_pair().0 >> 16;
+    let sequences = salts_of(agent, id).filter(|salt| salt >> 63 == 0);
+    // As with messages: the smallest is the one that an agent comes to.
+    sequences.filter(|sequence| derive(agent, at_ms, *sequence) == id).min().map(Sequence)
+}
+
+/// What may have been mixed into an id: all values of the six bits that are not in it.
+fn salts_of(agent: AgentId, id: Uuid) -> impl Iterator<Item = u64> {
+    let (high, low) = id.as_u64_pair();
+    // The first word of the random part, but for the six bits that say version and variant.
+    let known = (high & 0xfff) << 48 | (low & u64::MAX >> 2) >> 16;
+    let unknown = (0..64_u64).map(move |bits| known | bits >> 2 << 60 | (bits & 0b11) << 46);
+    unknown.map(move |first| unmix(unmix(first) ^ agent.0.as_u64_pair().1))
 }
 
 fn derive(agent: AgentId, at_ms: u64, salt: u64) -> Uuid {

@@ -28,6 +28,7 @@ mod assembler;
 mod event;
 mod ids;
 mod json;
+mod listed;
 mod said;
 mod session;
 mod turn;
@@ -39,9 +40,11 @@ pub use event::{
     ToolCall, ToolResult, TurnResult, Usage,
 };
 pub use ids::{
-    AgentId, MessageOrdinal, ParseIdError, Sequence, Timestamp, TurnNumber, event_id, message_id, message_of,
+    AgentId, MessageOrdinal, ParseIdError, Sequence, Timestamp, TurnNumber, event_id, event_of, message_id,
+    message_of,
 };
 pub use json::JsonText;
+pub use listed::{ListedAgent, ListedTurn, LongField, cut};
 pub use said::{Said, TurnClose};
 pub use session::{SessionId, SessionIdError};
 pub use turn::{StopReason, Turn, TurnOutcome, TurnState};

@@ -8,6 +8,7 @@ use crate::columns::status_of;
 use crate::journal::{BatchWriter, events_between};
 use crate::packing::{self, Codec};
 use crate::rows::{MessageRow, rows_of};
+use crate::turn_ends;
 use crate::writer::{Command, Failure};
 
 const PLACE: &str = "
@@ -304,6 +305,7 @@ fn end(
         ":error_retry_after_ms": error.and_then(|error| error.retry_after_ms).map(|ms| ms as i64),
         ":error_recoverable": error.map(|error| error.recoverable),
     })?;
+    turn_ends::note(db, agent, Some(first.turn.0))?;
     wait_again(db, agent)
 }
 

@@ -13,6 +13,7 @@ use crate::commands::{add_agent, refuse_taken_id};
 use crate::journal::{BatchWriter, events_between};
 use crate::packing::{self, Codec};
 use crate::rows::{MessageRow, rows_of};
+use crate::turn_ends;
 use crate::writer::{Command, Failure};
 
 pub(crate) use rewrite::RewriteCommand;
@@ -205,6 +206,7 @@ impl Command for FinishImportCommand {
         let shown = named_params! { ":agent": agent, ":turn": turn.0, ":updated_at": updated_at.0 };
         db.prepare_cached(SHOW_HEAD)?.execute(shown)?;
         db.prepare_cached(TO_COMPACT)?.execute(named_params! { ":agent": agent })?;
+        turn_ends::note(db, agent, None)?;
         Ok(())
     }
 }

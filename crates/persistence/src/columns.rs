@@ -1,7 +1,7 @@
 //! Columns as domain values.
 
 use rusqlite::Row;
-use rusqlite::types::{FromSql, FromSqlError, Type};
+use rusqlite::types::{FromSql, FromSqlError, Type, ValueRef};
 use tokenrail_domain::{AgentId, AgentStatus, JsonText, Sequence, TurnNumber};
 
 pub(crate) fn agent_id_of(row: &Row<'_>, at: usize) -> rusqlite::Result<AgentId> {
@@ -24,6 +24,21 @@ pub(crate) fn sequence_of(row: &Row<'_>, at: usize) -> rusqlite::Result<Sequence
 
 pub(crate) fn turn_of(row: &Row<'_>, at: usize) -> rusqlite::Result<TurnNumber> {
     row.get(at).map(TurnNumber)
+}
+
+/// A text, or the first bytes of one, which come as a blob and may end within a character: that is left out.
+pub(crate) fn text_of(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<String>> {
+    let ValueRef::Blob(bytes) = row.get_ref(at)? else { return row.get(at) };
+    let text = match str::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) if error.error_len().is_none() => {
+            str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default()
+        }
+        Err(error) => {
+            return Err(rusqlite::Error::FromSqlConversionFailure(at, Type::Text, Box::new(error)));
+        }
+    };
+    Ok(Some(text.to_owned()))
 }
 
 pub(crate) fn json_of(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<JsonText>> {

@@ -30,6 +30,7 @@ mod commands;
 mod journal;
 mod keys;
 mod messages;
+mod turn_ends;
 mod turns;
 
 mod checksum;

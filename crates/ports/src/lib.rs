@@ -31,8 +31,9 @@ pub use runner::{
     RunEnd, RunOutput, RunnerError, TurnOrder, is_disk_full,
 };
 pub use store::{
-    AgentFilter, Append, Created, Enqueued, IAgentRepository, IJournal, Idempotency, KeyLife, MessagePage,
-    PageLimit, Recalled, StoreError, TurnFilter, TurnStep,
+    AgentFilter, Append, Created, Enqueued, IAgentRepository, IJournal, Idempotency, KeyLife, ListBounds,
+    ListPage, MessagePage, PageLimit, Recalled, STOP_REASON_EVENTS, StoreError, TurnFilter, TurnRange,
+    TurnStep,
 };
 pub use workspace::{CwdNotAllowed, FolderError, IWorkspace};
 #[cfg(any(test, feature = "testing"))]

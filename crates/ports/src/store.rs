@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use tokenrail_domain::{
-    Agent, AgentId, AgentStatus, Event, Sequence, SessionId, StopReason, Timestamp, Turn, TurnNumber,
+    Agent, AgentId, AgentStatus, Event, ListedAgent, ListedTurn, Sequence, SessionId, StopReason, Timestamp,
+    Turn, TurnNumber,
 };
 
 /// The append-only journals, one for each agent.
@@ -70,8 +71,13 @@ pub trait IAgentRepository: Send + Sync {
     /// The agent, deleted or not; none where it is unknown or purged.
     async fn get(&self, id: AgentId) -> Result<Option<Agent>, StoreError>;
 
-    /// Agents, newest first.
-    async fn list(&self, filter: AgentFilter) -> Result<Vec<Agent>, StoreError>;
+    /// Agents, newest first, unless the filter says otherwise. Memory is bounded by `bounds`, however long the fields
+    /// of the agents are.
+    async fn list(
+        &self,
+        filter: AgentFilter,
+        bounds: ListBounds,
+    ) -> Result<ListPage<ListedAgent>, StoreError>;
 
     /// The turn that runs and those that wait, in order.
     async fn open_turns(&self, agent: AgentId) -> Result<Vec<Turn>, StoreError>;
@@ -79,12 +85,31 @@ pub trait IAgentRepository: Send + Sync {
     /// The highest turn number that is taken, by a turn that waits, runs or has ended.
     async fn last_turn(&self, agent: AgentId) -> Result<TurnNumber, StoreError>;
 
-    /// Turns of any state after `after`, by number, at most `limit`.
-    async fn turns(&self, agent: AgentId, after: TurnNumber, limit: usize) -> Result<Vec<Turn>, StoreError>;
+    /// Whole turns of any state after `after`, by number: at most `limit`, and as many as fit into `bytes`, but at
+    /// least one if there is one.
+    async fn turns(
+        &self,
+        agent: AgentId,
+        after: TurnNumber,
+        limit: usize,
+        bytes: usize,
+    ) -> Result<Vec<Turn>, StoreError>;
+
+    /// Turns of one agent, of any state, as lists show them.
+    async fn list_turns(
+        &self,
+        agent: AgentId,
+        range: TurnRange,
+        bounds: ListBounds,
+    ) -> Result<ListPage<ListedTurn>, StoreError>;
 
     /// Turns of all agents that are not deleted, or of some of them, in the order in which they were saved: the newest
     /// first, unless the filter says otherwise.
-    async fn all_turns(&self, filter: TurnFilter) -> Result<Vec<Turn>, StoreError>;
+    async fn all_turns(
+        &self,
+        filter: TurnFilter,
+        bounds: ListBounds,
+    ) -> Result<ListPage<ListedTurn>, StoreError>;
 
     /// The turn to which the event `sequence` belongs; none where there is no such event.
     async fn turn_at(&self, agent: AgentId, sequence: Sequence) -> Result<Option<Turn>, StoreError>;
@@ -92,8 +117,9 @@ pub trait IAgentRepository: Send + Sync {
     /// The agent of a client's conversation, if there is one that is not deleted.
     async fn by_chat(&self, chat: String) -> Result<Option<Agent>, StoreError>;
 
-    /// Every agent that has an open turn, oldest first: what a starting server must take up again.
-    async fn with_open_turns(&self) -> Result<Vec<Agent>, StoreError>;
+    /// Every agent that has an open turn, oldest first, with fields of at most `field_bytes`: what a starting server
+    /// must take up again.
+    async fn with_open_turns(&self, field_bytes: usize) -> Result<Vec<ListedAgent>, StoreError>;
 
     /// Notes of every open turn that it is cancelled, unless it is being stopped already: the one that runs is to
     /// be stopped, and those that wait are to end without having run. They do not count as waiting any more. Gives
@@ -109,7 +135,7 @@ pub trait IAgentRepository: Send + Sync {
     async fn delete(&self, agent: AgentId, at: Timestamp, purge: bool) -> Result<bool, StoreError>;
 
     /// The agents that are marked to be purged: what a starting server must finish.
-    async fn to_purge(&self) -> Result<Vec<Agent>, StoreError>;
+    async fn to_purge(&self) -> Result<Vec<AgentId>, StoreError>;
 
     /// Removes all rows of an agent; its id can never be used again. Gives false where it is unknown or purged.
     async fn purge(&self, agent: AgentId, at: Timestamp) -> Result<bool, StoreError>;
@@ -180,18 +206,79 @@ pub struct MessagePage {
     pub head: Sequence,
 }
 
+/// How many bytes one page of a list may have, and how many of them a field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ListBounds {
+    /// About how many; a page has at least one item if there is one.
+    pub bytes: usize,
+    /// What is longer is cut: see [`ListedAgent`] and [`ListedTurn`].
+    pub field_bytes: usize,
+}
+
+/// One page of a list.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ListPage<T> {
+    pub items: Vec<T>,
+    /// Whether there are more behind the last one.
+    pub more: bool,
+}
+
+impl<T> ListPage<T> {
+    /// Takes as many items as the limits allow, and looks whether there is one more.
+    ///
+    /// # Errors
+    /// The first of `items`.
+    pub fn of<E>(
+        items: impl IntoIterator<Item = Result<T, E>>,
+        (limit, bytes): (usize, usize),
+        size: impl Fn(&T) -> usize,
+    ) -> Result<Self, E> {
+        let (mut page, mut taken) = (Vec::new(), 0);
+        for item in items {
+            let item = item?;
+            taken += size(&item);
+            if limit <= page.len() || bytes < taken && !page.is_empty() {
+                return Ok(Self { items: page, more: true });
+            }
+            page.push(item);
+        }
+        Ok(Self { items: page, more: false })
+    }
+}
+
 /// Which agents to list.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct AgentFilter {
     /// Any of these; empty: all.
     pub statuses: Vec<AgentStatus>,
     pub kind: Option<String>,
+    pub name: Option<String>,
     /// Only agents launched before this one.
     pub before: Option<AgentId>,
+    /// Only agents launched after this one.
+    pub after: Option<AgentId>,
+    /// The oldest first.
+    pub oldest_first: bool,
     /// Deleted agents instead of the others.
     pub deleted: bool,
     pub limit: usize,
 }
+
+/// Which turns of one agent to list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TurnRange {
+    /// Only those with a higher number.
+    pub after: TurnNumber,
+    /// Only those with a lower number.
+    pub before: Option<TurnNumber>,
+    /// The highest number first.
+    pub newest_first: bool,
+    pub limit: usize,
+}
+
+/// How many events before the end of a turn its agent may say why its last message stops, to be found in
+/// [`ListedTurn::stop_reason`]. Agents say it with that message.
+pub const STOP_REASON_EVENTS: u64 = 256;
 
 /// Which turns to list.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -5,7 +5,7 @@ mod run;
 mod socket;
 mod stream;
 
-use tokenrail_application::{CommandKey, Launch, Refusal};
+use tokenrail_application::{CommandKey, Launch, Refusal, TurnRange};
 use tokenrail_domain::{Agent, AgentId, Turn, TurnNumber, TurnState};
 
 use crate::api::Api;
@@ -113,8 +113,13 @@ pub(crate) async fn find(api: &Api, id: &str) -> Result<Option<Found>, Problem> 
 /// The turn that runs or, if none does, the first one that waits.
 pub(crate) async fn active(api: &Api, agent: &Agent) -> Result<Option<Turn>, Problem> {
     let before = TurnNumber(agent.turn.0.saturating_sub(1));
-    let turns = api.service().turns(agent.id, before, TURNS).await?;
-    Ok(turns.into_iter().find(|turn| !matches!(turn.state, TurnState::Ended(_))))
+    let range = TurnRange { after: before, limit: TURNS, ..TurnRange::default() };
+    let turns = api.service().list_turns(agent.id, range, false).await?.items;
+    let open = turns.iter().find(|listed| !matches!(listed.turn.state, TurnState::Ended(_)));
+    match open {
+        Some(open) => Ok(api.service().turn(agent.id, open.turn.number).await?),
+        None => Ok(None),
+    }
 }
 
 /// The turn that runs or waits or, if none does, the newest.

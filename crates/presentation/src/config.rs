@@ -72,8 +72,10 @@ pub struct PresentationConfig {
     pub ping: Duration,
     /// How long a WebSocket client may take to answer a ping.
     pub pong_timeout: Duration,
-    /// Agents of one listing.
+    /// Items of one list.
     pub list_agents: usize,
+    /// Bytes of one list, about.
+    pub list_bytes: usize,
     /// Tickets that wait for their use.
     pub tickets: usize,
     /// How long a ticket may wait.
@@ -128,6 +130,7 @@ impl PresentationConfig {
             ping: Duration::from_secs(25),
             pong_timeout: Duration::from_secs(10),
             list_agents: 500,
+            list_bytes: 4 << 20,
             tickets: 1024,
             ticket_age: Duration::from_secs(30),
             ticket_resume: Duration::from_hours(1),

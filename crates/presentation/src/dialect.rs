@@ -20,7 +20,7 @@ use tokenrail_application::{Batch, Page, Rendering, RenderingKey};
 use tokenrail_domain::AgentId;
 
 pub(crate) use blocks::BlockWriter;
-pub(crate) use letta::{Ending, LettaFold, LettaFrame, REASON_EVENTS, RunId};
+pub(crate) use letta::{Ending, LettaFold, LettaFrame, REASON_EVENTS, RunId, stop_reason};
 pub(crate) use letta_stream::{LettaFormat, LettaStreamFold};
 
 use crate::error::{Code, FieldProblem, Problem};

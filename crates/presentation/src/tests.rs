@@ -16,6 +16,7 @@ pub(crate) mod journals;
 mod leftovers;
 mod letta;
 mod letta_runs;
+mod lists;
 mod permissions;
 mod problems;
 mod socket;

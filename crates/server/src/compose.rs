@@ -230,6 +230,8 @@ pub(crate) fn limits(limits: &LimitsConfig) -> Limits {
         tails_bytes: limits.tails_bytes,
         idempotency_age: Duration::from_secs(limits.idempotency_hours.saturating_mul(3600)),
         list_agents: limits.list_agents,
+        list_bytes: limits.list_bytes,
+        list_field_bytes: limits.list_field_bytes,
         imports: limits.imports,
         ..Limits::default()
     }

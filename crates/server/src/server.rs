@@ -186,6 +186,7 @@ fn presentation_config(config: &Config, address: SocketAddr, token: Option<Strin
     presentation.headers = limits.headers;
     presentation.body_timeout = Duration::from_secs(limits.body_timeout_s);
     presentation.list_agents = limits.list_agents;
+    presentation.list_bytes = limits.list_bytes;
     presentation.test_routes = config.test_routes;
     presentation.import_bytes = limits.import_bytes;
     presentation.import_event_bytes = limits.import_event_bytes;

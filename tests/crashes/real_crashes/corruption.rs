@@ -8,9 +8,11 @@ use reqwest::Method;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokenrail_domain::{Agent, AgentId, Event, Sequence};
+use tokenrail_domain::{AgentId, Event, Sequence};
 use tokenrail_persistence::{Store, StoreConfig, Synchronous};
-use tokenrail_ports::{AgentFilter, IAgentRepository as _, IJournal as _, PageLimit, StoreError};
+use tokenrail_ports::{
+    AgentFilter, IAgentRepository as _, IJournal as _, ListBounds, PageLimit, StoreError,
+};
 
 use crate::Chance;
 use crate::harness::{TestServer, fake_config};
@@ -91,9 +93,10 @@ pub(super) async fn read(folder: &Path) -> Option<Vec<Said>> {
 
 async fn read_all(store: &Store) -> Result<Vec<Said>, StoreError> {
     let filter = AgentFilter { limit: usize::MAX, ..AgentFilter::default() };
-    let agents: Vec<Agent> = store.list(filter).await?;
+    let whole = ListBounds { bytes: usize::MAX, field_bytes: usize::MAX };
+    let agents = store.list(filter, whole).await?.items;
     let mut all = Vec::new();
-    for Agent { id, .. } in agents {
+    for id in agents.into_iter().map(|listed| listed.agent.id) {
         let events = store.read(id, Sequence::START, WHOLE).await?;
         let messages = store.messages(id, Sequence::START, WHOLE).await?.events;
         all.push((id, events, messages));

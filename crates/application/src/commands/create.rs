@@ -5,7 +5,6 @@ use tokenrail_ports::StoreError;
 
 use super::{Launch, new_agent};
 use crate::error::Refusal;
-use crate::news::News;
 use crate::service::AgentService;
 
 impl AgentService {
@@ -40,7 +39,7 @@ impl AgentService {
             self.remove_folders(id).await;
         }
         created?;
-        self.core.news.tell(News::Created { agent: Box::new(agent.clone()), at: now });
+        self.core.tell_created(&agent, now);
         Ok(agent)
     }
 }

@@ -104,7 +104,7 @@ async fn a_history_that_breaks_a_rule_leaves_nothing() {
         assert!(near.abs_diff(meant) <= 3, "{at}: {detail}, not {place}");
     }
     let agents = crate::AgentFilter { limit: 9, deleted: true, ..crate::AgentFilter::default() };
-    while !harness.service.list(agents.clone()).await.unwrap().is_empty() {
+    while !harness.service.list(agents.clone()).await.unwrap().items.is_empty() {
         tokio::task::yield_now().await;
     }
 }

@@ -23,7 +23,7 @@ async fn what_cannot_be_launched_leaves_no_agent() {
     let outside = h.service.launch(ask(|launch| launch.cwd = Some("/etc".into()))).await;
     assert!(matches!(outside, Err(Refusal::CwdNotAllowed(_))));
     let all = AgentFilter { limit: 10, ..AgentFilter::default() };
-    assert_eq!(h.service.list(all).await.unwrap(), []);
+    assert_eq!(h.service.list(all).await.unwrap().items, []);
 }
 
 #[tokio::test(start_paused = true)]

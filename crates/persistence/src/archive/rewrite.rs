@@ -13,6 +13,7 @@ use crate::error::store_error;
 use crate::journal::{BatchWriter, agent_key, events_between};
 use crate::packing::{self, Codec};
 use crate::rows::{MessageRow, rows_of};
+use crate::turn_ends;
 use crate::writer::{Command, Failure};
 
 /// The batches that hold any of the events.
@@ -83,6 +84,7 @@ impl RewriteCommand {
             add_message(db, &self.agent.to_string(), row)?;
         }
         db.prepare_cached(TO_COMPACT)?.execute(named_params! { ":agent": agent, ":number": first.turn.0 })?;
+        turn_ends::note(db, agent, Some(first.turn.0))?;
         match &last.body {
             EventBody::TurnResult(result) => Ok(follow(db, agent, last.sequence, result)?),
             _ => Ok(()),

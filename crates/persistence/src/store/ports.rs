@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use tokenrail_domain::{Agent, AgentId, Event, Sequence, StopReason, Timestamp, Turn, TurnNumber};
+use tokenrail_domain::{
+    Agent, AgentId, Event, ListedAgent, ListedTurn, Sequence, StopReason, Timestamp, Turn, TurnNumber,
+};
 use tokenrail_ports::{
-    AgentFilter, Append, Created, Enqueued, IAgentRepository, IArchive, IJournal, Idempotency, MessagePage,
-    PageLimit, Recalled, StoreError, TurnFilter,
+    AgentFilter, Append, Created, Enqueued, IAgentRepository, IArchive, IJournal, Idempotency, ListBounds,
+    ListPage, MessagePage, PageLimit, Recalled, StoreError, TurnFilter, TurnRange,
 };
 
 use super::Store;
@@ -87,8 +89,12 @@ impl IAgentRepository for Store {
         self.read_with(move |db| agents::get(db, id)).await
     }
 
-    async fn list(&self, filter: AgentFilter) -> Result<Vec<Agent>, StoreError> {
-        self.read_with(move |db| agents::list(db, &filter)).await
+    async fn list(
+        &self,
+        filter: AgentFilter,
+        bounds: ListBounds,
+    ) -> Result<ListPage<ListedAgent>, StoreError> {
+        self.read_with(move |db| agents::list(db, &filter, bounds)).await
     }
 
     async fn open_turns(&self, agent: AgentId) -> Result<Vec<Turn>, StoreError> {
@@ -99,12 +105,31 @@ impl IAgentRepository for Store {
         self.read_with(move |db| turns::last(db, journal::agent_key(db, agent)?)).await
     }
 
-    async fn turns(&self, agent: AgentId, after: TurnNumber, limit: usize) -> Result<Vec<Turn>, StoreError> {
-        self.read_with(move |db| turns::list(db, agent, after, limit)).await
+    async fn turns(
+        &self,
+        agent: AgentId,
+        after: TurnNumber,
+        limit: usize,
+        bytes: usize,
+    ) -> Result<Vec<Turn>, StoreError> {
+        self.read_with(move |db| turns::after(db, agent, after, (limit, bytes))).await
     }
 
-    async fn all_turns(&self, filter: TurnFilter) -> Result<Vec<Turn>, StoreError> {
-        self.read_with(move |db| turns::all(db, &filter)).await
+    async fn list_turns(
+        &self,
+        agent: AgentId,
+        range: TurnRange,
+        bounds: ListBounds,
+    ) -> Result<ListPage<ListedTurn>, StoreError> {
+        self.read_with(move |db| turns::list(db, agent, &range, bounds)).await
+    }
+
+    async fn all_turns(
+        &self,
+        filter: TurnFilter,
+        bounds: ListBounds,
+    ) -> Result<ListPage<ListedTurn>, StoreError> {
+        self.read_with(move |db| turns::all(db, &filter, bounds)).await
     }
 
     async fn turn_at(&self, agent: AgentId, sequence: Sequence) -> Result<Option<Turn>, StoreError> {
@@ -115,8 +140,8 @@ impl IAgentRepository for Store {
         self.read_with(move |db| agents::by_chat(db, &chat)).await
     }
 
-    async fn with_open_turns(&self) -> Result<Vec<Agent>, StoreError> {
-        self.read_with(agents::with_open_turns).await
+    async fn with_open_turns(&self, field_bytes: usize) -> Result<Vec<ListedAgent>, StoreError> {
+        self.read_with(move |db| agents::with_open_turns(db, field_bytes)).await
     }
 
     async fn cancel(&self, agent: AgentId, at: Timestamp) -> Result<u32, StoreError> {
@@ -136,7 +161,7 @@ impl IAgentRepository for Store {
         self.write(DeleteCommand { agent, at, purge }).await
     }
 
-    async fn to_purge(&self) -> Result<Vec<Agent>, StoreError> {
+    async fn to_purge(&self) -> Result<Vec<AgentId>, StoreError> {
         self.read_with(agents::to_purge).await
     }
 

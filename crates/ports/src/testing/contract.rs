@@ -5,6 +5,7 @@
 pub mod agents;
 pub mod archive;
 pub mod journal;
+pub mod lists;
 pub mod pages;
 pub mod queue;
 
@@ -47,14 +48,21 @@ macro_rules! store_contract {
             a_turn_that_has_ended_takes_nothing_more
             an_agent_can_begin_a_turn_by_itself
             a_chain_is_saved_as_a_whole_or_not_at_all
-            lists_are_newest_first_and_page
-            lists_filter
             a_deleted_agent_leaves_the_lists_only
             a_purged_agent_is_gone_for_good
             a_healthy_store_says_so
             turns_are_read_by_number_and_by_event
-            turns_of_all_agents_are_listed_as_they_were_saved
             a_conversation_has_one_agent
+        }
+        $crate::store_contract! { $fresh: lists
+            lists_are_newest_first_and_page
+            lists_filter
+            a_list_shows_the_beginning_of_long_fields
+            the_error_and_usage_of_a_listed_agent_are_cut_too
+            a_list_has_a_bound_in_bytes
+            turns_of_an_agent_are_listed_from_either_end
+            a_listed_turn_says_how_it_has_ended
+            turns_of_all_agents_are_listed_as_they_were_saved
         }
         $crate::store_contract! { $fresh: archive
             an_imported_history_reads_back_as_it_was

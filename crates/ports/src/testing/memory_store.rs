@@ -8,11 +8,12 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use tokenrail_domain::{Agent, AgentId, Event, Sequence, Timestamp, Turn, TurnNumber, TurnState};
+use tokenrail_domain::{Agent, AgentId, Event, ListedTurn, Sequence, Timestamp, Turn, TurnNumber, TurnState};
 
 use self::shelf::Shelf;
 use crate::{
-    Append, Created, Enqueued, IJournal, Idempotency, KeyLife, MessagePage, PageLimit, StoreError, TurnFilter,
+    Append, Created, Enqueued, IJournal, Idempotency, KeyLife, ListBounds, ListPage, MessagePage, PageLimit,
+    StoreError, TurnFilter,
 };
 
 /// How many times one await gives the others a turn, at most.
@@ -132,11 +133,7 @@ impl MemoryStore {
 
     /// All turns of an agent as they are saved at this moment, without hesitation.
     pub fn saved_turns(&self, agent: AgentId) -> Vec<Turn> {
-        self.lock()
-            .shelves
-            .get(&agent)
-            .map(|shelf| shelf.turns(TurnNumber::default(), usize::MAX))
-            .unwrap_or_default()
+        self.lock().shelves.get(&agent).map(|shelf| shelf.turns(TurnNumber::default())).unwrap_or_default()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -247,7 +244,7 @@ impl State {
     }
 
     /// It remembers no order but that of the times at which turns were asked for.
-    fn all_turns(&self, filter: &TurnFilter) -> Vec<Turn> {
+    fn all_turns(&self, filter: &TurnFilter, bounds: ListBounds) -> Result<ListPage<ListedTurn>, StoreError> {
         let TurnFilter { agents, open, behind, oldest_first, limit } = filter;
         let mut turns: Vec<&Turn> = self.shelves.values().flat_map(|shelf| shelf.turns.values()).collect();
         turns.sort_by_key(|turn| (turn.asked_at, turn.agent, turn.number));
@@ -263,7 +260,8 @@ impl State {
             let wanted = agents.is_empty() || agents.contains(&turn.agent);
             listed && wanted && !(*open && matches!(turn.state, TurnState::Ended(_)))
         });
-        turns.into_iter().take(*limit).cloned().collect()
+        let turns = turns.into_iter().map(|turn| Ok(self.shelves[&turn.agent].listed(turn, bounds)));
+        ListPage::of(turns, (*limit, bounds.bytes), ListedTurn::bytes)
     }
 
     fn enqueue(&mut self, mut turn: Turn, queue_max: u32, key: Option<Idempotency>) -> Enqueued {

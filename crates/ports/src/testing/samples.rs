@@ -9,13 +9,16 @@ use tokenrail_domain::{
     ToolResult, Turn, TurnNumber, TurnOutcome, TurnResult, TurnState, Usage,
 };
 
-use crate::{Append, PageLimit, TurnStep};
+use crate::{Append, ListBounds, PageLimit, TurnStep};
 
 /// When the first sample agent was launched.
 pub const LAUNCHED_AT: Timestamp = Timestamp(1_795_299_000_000);
 
 /// A limit that no test reaches.
 pub const WHOLE: PageLimit = PageLimit { events: usize::MAX, bytes: usize::MAX };
+
+/// A list that is cut nowhere.
+pub const WHOLE_LIST: ListBounds = ListBounds { bytes: usize::MAX, field_bytes: usize::MAX };
 
 /// A page of so many events.
 pub fn page_of(events: usize) -> PageLimit {

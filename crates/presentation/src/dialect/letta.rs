@@ -19,7 +19,7 @@ use crate::dto::letta::{
 };
 use crate::dto::{IsoTime, plain_text};
 
-pub(crate) use self::ending::{Ending, REASON_EVENTS};
+pub(crate) use self::ending::{Ending, REASON_EVENTS, stop_reason};
 pub(crate) use self::run_id::RunId;
 
 /// What a turn comes to.

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use tokenrail_application::{Abilities, Accepted, Probe, TypeInfo};
-use tokenrail_domain::{Agent, AgentError, AgentId, AgentStatus, Copied};
+use tokenrail_domain::{Agent, AgentError, AgentId, AgentStatus, Copied, ListedAgent, LongField};
 use utoipa::ToSchema;
 
 use crate::dto::{IdText, IsoTime, Json};
@@ -31,7 +31,7 @@ pub(crate) struct AgentDto<'a> {
     /// `initializing`, `running`, `completed`, `failed`, `cancelled` or `interrupted`.
     #[cfg_attr(test, ts(type = "AgentStatus"))]
     status: &'static str,
-    /// The prompt of the first turn.
+    /// The prompt of the first turn; in a list, its beginning.
     prompt: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -86,7 +86,38 @@ pub(crate) struct AgentDto<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = String, format = "uuid", required = false)]
     replay_of: Option<IdText>,
+    /// In a list: the fields that are longer than the server shows there. Of `name`, `prompt`, `model`, `cwd` and
+    /// `error` (its `message`) the beginning is there, the others are left out; `GET /api/agents/{id}` has all of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    #[cfg_attr(test, ts(as = "Option<Vec<String>>", optional))]
+    truncated: Vec<&'static str>,
 }
+
+impl<'a> From<&'a ListedAgent> for AgentDto<'a> {
+    fn from(listed: &'a ListedAgent) -> Self {
+        let ListedAgent { agent, truncated } = listed;
+        Self { truncated: truncated.iter().map(|field| name_of(*field)).collect(), ..Self::from(agent) }
+    }
+}
+
+fn name_of(field: LongField) -> &'static str {
+    match field {
+        LongField::Name => "name",
+        LongField::Prompt => PROMPT,
+        LongField::Model => "model",
+        LongField::Cwd => "cwd",
+        LongField::Error => "error",
+        LongField::Chat => "chatId",
+        LongField::Session => "sessionId",
+        LongField::Usage => "usage",
+        LongField::Metadata => "metadata",
+        LongField::Options => "options",
+    }
+}
+
+/// The one field of a turn that may be cut in a list.
+pub(super) const PROMPT: &str = "prompt";
 
 impl<'a> From<&'a Agent> for AgentDto<'a> {
     fn from(agent: &'a Agent) -> Self {
@@ -144,6 +175,7 @@ impl<'a> From<&'a Agent> for AgentDto<'a> {
                 Some(Copied::Replay(replay)) => Some(replay.of.into()),
                 Some(Copied::File) | None => None,
             },
+            truncated: Vec::new(),
         }
     }
 }

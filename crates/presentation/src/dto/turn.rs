@@ -2,9 +2,10 @@
 
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
-use tokenrail_domain::{Agent, AgentId, Turn, TurnResult, TurnState};
+use tokenrail_domain::{Agent, AgentId, ListedTurn, Turn, TurnResult, TurnState};
 use utoipa::ToSchema;
 
+use crate::dto::agent::PROMPT;
 use crate::dto::fields::nesting;
 use crate::dto::{AgentErrorDto, IdText, IsoTime, Json};
 use crate::guard::hex;
@@ -28,6 +29,7 @@ pub(crate) struct TurnDto<'a> {
     #[schema(nullable = false)]
     #[cfg_attr(test, ts(optional, type = "TurnOutcome"))]
     outcome: Option<&'static str>,
+    /// In a list, its beginning.
     prompt: &'a str,
     #[schema(value_type = String, format = DateTime)]
     asked_at: IsoTime,
@@ -39,6 +41,18 @@ pub(crate) struct TurnDto<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     last_sequence: Option<u64>,
+    /// In a list: `["prompt"]` where only its beginning is there; `GET /api/agents/{id}/turns/{n}` has all of it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    #[cfg_attr(test, ts(as = "Option<Vec<String>>", optional))]
+    truncated: Vec<&'static str>,
+}
+
+impl<'a> From<&'a ListedTurn> for TurnDto<'a> {
+    fn from(listed: &'a ListedTurn) -> Self {
+        let ListedTurn { turn, truncated, ended_at: _, stop_reason: _ } = listed;
+        Self { truncated: truncated.then_some(PROMPT).into_iter().collect(), ..Self::from(turn) }
+    }
 }
 
 impl<'a> From<&'a Turn> for TurnDto<'a> {
@@ -70,6 +84,7 @@ impl<'a> From<&'a Turn> for TurnDto<'a> {
             asked_at: IsoTime(*asked_at),
             first_sequence: first_sequence.map(|first| first.0),
             last_sequence: last_sequence.map(|last| last.0),
+            truncated: Vec::new(),
         }
     }
 }

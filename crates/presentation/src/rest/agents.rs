@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse, web};
-use tokenrail_application::{AgentFilter, Launch, LaunchOutcome};
-use tokenrail_domain::{Agent, AgentStatus};
+use tokenrail_application::{AgentFilter, Launch, LaunchOutcome, ListPage};
+use tokenrail_domain::{AgentStatus, ListedAgent};
 
 use crate::api::Api;
 use crate::dto::{self, AgentDto, AgentRefDto, AgentStatusDto, LaunchBody};
@@ -14,6 +14,8 @@ use crate::query::{self, Query};
 
 /// Agents of one page, where the client does not say how many.
 const PAGE: usize = 100;
+/// The states of agents that start or run.
+const ACTIVE: &str = "initializing,running";
 
 /// Launch an agent
 #[utoipa::path(post, path = "/api/agents", tag = "agents", request_body = LaunchBody,
@@ -75,24 +77,22 @@ pub(crate) async fn list(api: web::Data<Api>, request: HttpRequest) -> Result<Ht
         },
         deleted: query.flag("deleted")?,
         limit: query.limit(api.config().list_agents)?.unwrap_or(PAGE.min(api.config().list_agents)),
+        ..AgentFilter::default()
     };
-    let agents = api.service().list(filter.clone()).await?;
-    let mut response = HttpResponse::Ok();
-    if let Some(last) = agents.last().filter(|_| agents.len() == filter.limit) {
-        response.insert_header((header::LINK, next_page(&query, &filter, last)));
-    }
-    Ok(listing(response, &agents))
+    listing(&api, filter, query.get("status")).await
 }
 
 /// List the agents that start or run
-#[utoipa::path(get, path = "/api/agents/active", tag = "agents", responses((status = 200, body = [AgentDto])))]
+#[utoipa::path(get, path = "/api/agents/active", tag = "agents",
+    responses((status = 200, body = [AgentDto], description = "With `Link: rel=next` where there may be more",
+        headers(("Link" = String)))))]
 pub(crate) async fn active(api: web::Data<Api>) -> Result<HttpResponse, Problem> {
     let filter = AgentFilter {
         statuses: vec![AgentStatus::Initializing, AgentStatus::Running],
         limit: api.config().list_agents,
         ..AgentFilter::default()
     };
-    Ok(listing(HttpResponse::Ok(), &api.service().list(filter).await?))
+    listing(&api, filter, Some(ACTIVE)).await
 }
 
 /// Read an agent
@@ -136,8 +136,14 @@ pub(crate) async fn delete(
     Ok(HttpResponse::NoContent().finish())
 }
 
-fn listing(mut response: actix_web::HttpResponseBuilder, agents: &[Agent]) -> HttpResponse {
-    response.json(agents.iter().map(AgentDto::from).collect::<Vec<_>>())
+/// One page of agents; `statuses` are those of the filter, as the next page is asked for them.
+async fn listing(api: &Api, filter: AgentFilter, statuses: Option<&str>) -> Result<HttpResponse, Problem> {
+    let ListPage { items: agents, more } = api.service().list(filter.clone()).await?;
+    let mut response = HttpResponse::Ok();
+    if let Some(last) = agents.last().filter(|_| more) {
+        response.insert_header((header::LINK, next_page(&filter, statuses, last)));
+    }
+    Ok(response.json(agents.iter().map(AgentDto::from).collect::<Vec<_>>()))
 }
 
 fn statuses(text: Option<&str>) -> Result<Vec<AgentStatus>, Problem> {
@@ -154,10 +160,11 @@ fn statuses(text: Option<&str>) -> Result<Vec<AgentStatus>, Problem> {
 }
 
 /// The link to the agents after the last one of this page.
-fn next_page(query: &Query, filter: &AgentFilter, last: &Agent) -> String {
-    let mut link = format!("</api/agents?before={}&limit={}", last.id, filter.limit);
-    for name in ["status", "type", "deleted"] {
-        if let Some(value) = query.get(name) {
+fn next_page(filter: &AgentFilter, statuses: Option<&str>, last: &ListedAgent) -> String {
+    let mut link = format!("</api/agents?before={}&limit={}", last.agent.id, filter.limit);
+    let deleted = filter.deleted.then_some("true");
+    for (name, value) in [("status", statuses), ("type", filter.kind.as_deref()), ("deleted", deleted)] {
+        if let Some(value) = value {
             let _ = write!(link, "&{name}={}", percent_encoded(value));
         }
     }

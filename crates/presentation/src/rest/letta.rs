@@ -7,6 +7,7 @@ mod approval;
 pub(crate) mod conversations;
 pub(crate) mod history;
 mod journal;
+mod message_page;
 pub(crate) mod messages;
 mod retry;
 mod run_list;

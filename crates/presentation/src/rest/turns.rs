@@ -2,6 +2,7 @@
 
 use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse, web};
+use tokenrail_application::{ListPage, TurnRange};
 use tokenrail_domain::TurnNumber;
 
 use crate::api::Api;
@@ -32,10 +33,11 @@ pub(crate) async fn turns(
     };
     let most = api.config().list_agents;
     let limit = query.limit(most)?.unwrap_or(PAGE.min(most));
-    let turns = api.service().turns(id, after, limit).await?;
+    let range = TurnRange { after, limit, ..TurnRange::default() };
+    let ListPage { items: turns, more } = api.service().list_turns(id, range, true).await?;
     let mut response = HttpResponse::Ok();
-    if let Some(last) = turns.last().filter(|_| turns.len() == limit) {
-        response.insert_header((header::LINK, dto::next_turns(id, last, limit)));
+    if let Some(last) = turns.last().filter(|_| more) {
+        response.insert_header((header::LINK, dto::next_turns(id, &last.turn, limit)));
     }
     Ok(response.json(turns.iter().map(TurnDto::from).collect::<Vec<_>>()))
 }

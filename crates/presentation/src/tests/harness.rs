@@ -184,7 +184,7 @@ impl IAgentRunner for ScriptRunner {
     async fn start(&self, order: &TurnOrder) -> Result<Box<dyn IAgentRun>, RunnerError> {
         let mut lines: Vec<String> = order.prompt.split(' ').skip(1).map(|word| format!("+{word}")).collect();
         lines.extend([".".to_owned(), "end".to_owned()]);
-        let hang = order.prompt == "hang";
+        let hang = order.prompt == "hang" || order.prompt.starts_with("hang ");
         let asks = order.prompt.starts_with("ask");
         if hang || asks {
             lines.clear();

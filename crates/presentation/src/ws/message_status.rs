@@ -61,5 +61,5 @@ async fn launched_with(
     let filter = AgentFilter { before: Some(later), limit, ..AgentFilter::default() };
     let agents = api.service().list(filter).await?;
     let place = |agent| message_of(agent, message).map(|(turn, ordinal)| (agent, turn, ordinal));
-    Ok(agents.iter().find_map(|agent| place(agent.id)))
+    Ok(agents.items.iter().find_map(|listed| place(listed.agent.id)))
 }

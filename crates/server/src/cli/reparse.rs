@@ -75,11 +75,11 @@ async fn reparse_agents(
     }
     let mut filter = AgentFilter { limit: 100, ..AgentFilter::default() };
     loop {
-        let agents = service.list(filter.clone()).await?;
+        let agents = service.list(filter.clone()).await?.items;
         let Some(last) = agents.last() else { return Ok(total) };
-        filter.before = Some(last.id);
-        for agent in &agents {
-            reparse_one(service, agent.id, args, screen, &mut total).await?;
+        filter.before = Some(last.agent.id);
+        for listed in &agents {
+            reparse_one(service, listed.agent.id, args, screen, &mut total).await?;
         }
     }
 }

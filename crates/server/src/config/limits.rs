@@ -119,8 +119,12 @@ limits! {
     history_bytes: usize = 4 << 20,
     /// Bytes of what was said in earlier turns that a model's API is told with the next; the oldest are left out.
     model_history_bytes: usize = 256 << 10,
-    /// Agents of one listing.
+    /// Agents, turns or messages of one list.
     list_agents: usize = 500,
+    /// Bytes of one list, about.
+    list_bytes: usize = 4 << 20,
+    /// Bytes of one field of an agent or turn in a list; what is longer is cut there.
+    list_field_bytes: usize = 4 << 10,
     /// Events of one agent that may wait for their commit; what is beyond waits in the spool.
     pending_events: usize = 4096,
     /// Bytes of them.

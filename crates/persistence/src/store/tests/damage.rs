@@ -5,8 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 
 use rusqlite::Connection;
 use tokenrail_domain::TurnOutcome;
-use tokenrail_ports::StoreError;
-use tokenrail_ports::testing::samples::{every_body, text_delta};
+use tokenrail_ports::testing::samples::{WHOLE_LIST, every_body, text_delta};
+use tokenrail_ports::{StoreError, TurnRange};
 
 use super::*;
 use crate::OpenError;
@@ -67,12 +67,12 @@ fn a_newer_schema_is_refused_and_not_touched() {
     drop(store);
     edit(&folder, "PRAGMA user_version = 99");
     let error = refused(config(&folder));
-    assert!(matches!(error, OpenError::NewerSchema { found: 99, known: 3 }), "{error}");
+    assert!(matches!(error, OpenError::NewerSchema { found: 99, known: 4 }), "{error}");
     let found = crate::doctor(folder.path());
-    assert!(matches!(found, Err(OpenError::NewerSchema { found: 99, known: 3 })), "{found:?}");
+    assert!(matches!(found, Err(OpenError::NewerSchema { found: 99, known: 4 })), "{found:?}");
     edit(&folder, "PRAGMA user_version = 1");
     let found = crate::doctor(folder.path());
-    assert!(matches!(found, Err(OpenError::OlderSchema { missing: 2 })), "{found:?}");
+    assert!(matches!(found, Err(OpenError::OlderSchema { missing: 3 })), "{found:?}");
 }
 
 #[test]
@@ -209,9 +209,19 @@ fn a_first_start_that_was_cut_short_is_begun_again() {
 #[tokio::test]
 async fn rows_of_the_first_version_are_read_and_added_to() {
     let folder = filled().await;
+    let range = TurnRange { limit: 9, ..TurnRange::default() };
+    let store = Store::open(config(&folder)).unwrap();
+    let turns = store.list_turns(launch(1).0.id, range, WHOLE_LIST).await.unwrap();
+    assert!(
+        turns.items.iter().any(|turn| turn.ended_at.is_some() && turn.stop_reason.is_some()),
+        "{turns:?}"
+    );
+    store.close().await;
     edit(
         &folder,
-        "ALTER TABLE journal DROP COLUMN checksum;
+        "ALTER TABLE turns DROP COLUMN ended_at;
+        ALTER TABLE turns DROP COLUMN stop_reason;
+        ALTER TABLE journal DROP COLUMN checksum;
         ALTER TABLE agent_messages DROP COLUMN checksum;
         ALTER TABLE agents DROP COLUMN copy;
         ALTER TABLE agents DROP COLUMN replay_of;
@@ -223,6 +233,7 @@ async fn rows_of_the_first_version_are_read_and_added_to() {
     let id = launch(1).0.id;
     let events = store.read(id, Sequence::START, WHOLE).await.unwrap();
     assert!(!store.messages(id, Sequence::START, WHOLE).await.unwrap().events.is_empty());
+    assert_eq!(store.list_turns(id, range, WHOLE_LIST).await.unwrap(), turns, "their ends are found");
     while store.compact_next().await.unwrap() {}
     assert_eq!(store.read(id, Sequence::START, WHOLE).await.unwrap(), events);
     store.close().await;

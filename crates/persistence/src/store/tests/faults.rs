@@ -1,8 +1,8 @@
 //! COMMITs that fail, disks that are full, servers that die.
 
-use tokenrail_domain::TurnOutcome;
-use tokenrail_ports::testing::samples::{every_body, notice, text_delta};
-use tokenrail_ports::{Enqueued, StoreError};
+use tokenrail_domain::{EventBody, JsonText, TurnOutcome, Usage};
+use tokenrail_ports::testing::samples::{WHOLE_LIST, every_body, notice, text_delta};
+use tokenrail_ports::{Enqueued, StoreError, TurnRange};
 
 use super::*;
 use crate::writer::CommitFault;
@@ -206,4 +206,19 @@ async fn the_log_is_cut_when_it_grows_too_long() {
     let log = std::fs::metadata(folder.path().join("tokenrail.db-wal")).unwrap().len();
     assert!(log < 200_000, "{log}");
     is_sound(&folder);
+}
+
+/// SQLite reads JSON no deeper than a thousand levels: an agent may print what is deeper, and its turn still ends.
+#[tokio::test]
+async fn a_turn_ends_whose_usage_is_nested_too_deeply_for_sqlite() {
+    let (store, _folder) = fresh();
+    let (agent, mut scribe) = running(&store, 1).await;
+    let usage = JsonText::new_unchecked(format!("{}{}", "[".repeat(3_000), "]".repeat(3_000)));
+    let usage = Usage { stop_reason: Some("end_turn".into()), usage };
+    saved(&store, scribe.say(vec![EventBody::Usage(Box::new(usage))])).await;
+    saved(&store, scribe.end(TurnOutcome::Completed)).await;
+    let range = TurnRange { limit: 1, ..TurnRange::default() };
+    let listed = store.list_turns(agent.id, range, WHOLE_LIST).await.unwrap().items;
+    assert!(listed[0].ended_at.is_some(), "{listed:?}");
+    assert_eq!(listed[0].stop_reason, None, "it cannot be read there");
 }

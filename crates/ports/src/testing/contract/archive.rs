@@ -8,7 +8,9 @@ use tokenrail_domain::{
 };
 
 use super::{agent_now, everything, running, saved};
-use crate::testing::samples::{WHOLE, every_body, json, launch, notice, queued_turn, result, text_delta};
+use crate::testing::samples::{
+    WHOLE, WHOLE_LIST, every_body, json, launch, notice, queued_turn, result, text_delta,
+};
 use crate::{AgentFilter, IAgentRepository, IArchive, IJournal, StoreError};
 
 /// What an import gives in the end: an agent with two turns.
@@ -79,7 +81,7 @@ pub async fn an_imported_history_reads_back_as_it_was<S: IJournal + IAgentReposi
     take_in(store, &history).await;
     store.finish_import(finished(&history)).await.unwrap();
     assert_eq!(agent_now(store, history.agent.id).await, finished(&history));
-    assert_eq!(store.turns(history.agent.id, TurnNumber(0), 10).await.unwrap(), history.turns);
+    assert_eq!(store.turns(history.agent.id, TurnNumber(0), 10, usize::MAX).await.unwrap(), history.turns);
     assert_eq!(everything(store, history.agent.id).await, history.events);
     let shown = store.messages(history.agent.id, Sequence::START, WHOLE).await.unwrap();
     let complete = history.events.iter().filter(|event| !event.body.is_delta());
@@ -93,10 +95,10 @@ pub async fn an_import_is_hidden_until_all_of_it_is_there<S: IJournal + IAgentRe
     let history = history(1);
     take_in(store, &history).await;
     let id = history.agent.id;
-    assert!(store.list(AgentFilter { limit: 9, ..AgentFilter::default() }).await.unwrap().is_empty());
-    assert!(store.with_open_turns().await.unwrap().is_empty(), "nobody would run it");
-    let to_purge = store.to_purge().await.unwrap();
-    assert_eq!(to_purge.iter().map(|agent| agent.id).collect::<Vec<_>>(), [id], "if the server died now");
+    let filter = AgentFilter { limit: 9, ..AgentFilter::default() };
+    assert!(store.list(filter, WHOLE_LIST).await.unwrap().items.is_empty());
+    assert!(store.with_open_turns(usize::MAX).await.unwrap().is_empty(), "nobody would run it");
+    assert_eq!(store.to_purge().await.unwrap(), [id], "if the server died now");
 
     let early = Agent { head: Sequence(3), ..finished(&history) };
     let refused = store.finish_import(early).await;

@@ -143,8 +143,8 @@ pub async fn an_idle_agent_begins_with_its_first_message<S: IJournal + IAgentRep
     assert_eq!(agent_now(store, idle.id).await, idle);
     let again = store.create_idle(idle.clone()).await;
     assert!(matches!(again, Err(StoreError::Conflict { .. })), "an id is created once: {again:?}");
-    assert_eq!(store.with_open_turns().await.unwrap(), [], "there is nothing to take up");
-    assert_eq!(store.turns(idle.id, TurnNumber(0), 9).await.unwrap(), []);
+    assert_eq!(store.with_open_turns(usize::MAX).await.unwrap(), [], "there is nothing to take up");
+    assert_eq!(store.turns(idle.id, TurnNumber(0), 9, usize::MAX).await.unwrap(), []);
 
     assert_eq!(store.enqueue(asked(idle.id, "first"), 16, None).await.unwrap(), new(1, 1));
     let now = agent_now(store, idle.id).await;
@@ -163,12 +163,13 @@ pub async fn open_turns_are_found_for_recovery<S: IJournal + IAgentRepository>(s
     let (second, _) = running(store, 2).await;
     let (_, mut idle) = running(store, 4).await;
     saved(store, idle.end(TurnOutcome::Completed)).await;
-    let open: Vec<_> = store.with_open_turns().await.unwrap().iter().map(|agent| agent.id).collect();
+    let open: Vec<_> =
+        store.with_open_turns(usize::MAX).await.unwrap().iter().map(|listed| listed.agent.id).collect();
     assert_eq!(open, [first.id, second.id, third.id]);
 
     saved(store, ended.end(TurnOutcome::Completed)).await;
     store.enqueue(asked(first.id, "more"), 16, None).await.unwrap();
-    assert_eq!(store.with_open_turns().await.unwrap().len(), 3, "a turn that waits is open too");
+    assert_eq!(store.with_open_turns(usize::MAX).await.unwrap().len(), 3, "a turn that waits is open too");
 }
 
 pub async fn a_key_launches_once<S: IJournal + IAgentRepository>(store: &S) {

@@ -1,12 +1,15 @@
 //! What the memory store does for [`IAgentRepository`].
 
 use async_trait::async_trait;
-use tokenrail_domain::{Agent, AgentId, Sequence, StopReason, Timestamp, Turn, TurnNumber};
+use tokenrail_domain::{
+    Agent, AgentId, ListedAgent, ListedTurn, Sequence, StopReason, Timestamp, Turn, TurnNumber,
+};
 
 use super::shelf::{self, Shelf};
 use super::{MemoryStore, State, UsedKey};
 use crate::{
-    AgentFilter, Created, Enqueued, IAgentRepository, Idempotency, Recalled, StoreError, TurnFilter,
+    AgentFilter, Created, Enqueued, IAgentRepository, Idempotency, ListBounds, ListPage, Recalled,
+    StoreError, TurnFilter, TurnRange,
 };
 
 #[async_trait]
@@ -53,11 +56,20 @@ impl IAgentRepository for MemoryStore {
         Ok(self.lock().shelves.get(&id).map(|shelf| shelf.agent.clone()))
     }
 
-    async fn list(&self, filter: AgentFilter) -> Result<Vec<Agent>, StoreError> {
+    async fn list(
+        &self,
+        filter: AgentFilter,
+        bounds: ListBounds,
+    ) -> Result<ListPage<ListedAgent>, StoreError> {
         self.hesitate().await;
         let state = self.lock();
-        let agents = state.shelves.values().rev().map(|shelf| &shelf.agent);
-        Ok(agents.filter(|agent| shelf::matches(&filter, agent)).take(filter.limit).cloned().collect())
+        let agents = state.shelves.values().map(|shelf| &shelf.agent);
+        let mut agents: Vec<&Agent> = agents.filter(|agent| shelf::matches(&filter, agent)).collect();
+        if !filter.oldest_first {
+            agents.reverse();
+        }
+        let listed = agents.into_iter().map(|agent| Ok(ListedAgent::new(agent.clone(), bounds.field_bytes)));
+        ListPage::of(listed, (filter.limit, bounds.bytes), ListedAgent::bytes)
     }
 
     async fn open_turns(&self, agent: AgentId) -> Result<Vec<Turn>, StoreError> {
@@ -70,13 +82,41 @@ impl IAgentRepository for MemoryStore {
         self.lock().shelf(agent).map(Shelf::last_turn)
     }
 
-    async fn turns(&self, agent: AgentId, after: TurnNumber, limit: usize) -> Result<Vec<Turn>, StoreError> {
-        self.act(|state| Ok(state.shelves.get(&agent).map_or_else(Vec::new, |it| it.turns(after, limit))))
-            .await
+    async fn turns(
+        &self,
+        agent: AgentId,
+        after: TurnNumber,
+        limit: usize,
+        bytes: usize,
+    ) -> Result<Vec<Turn>, StoreError> {
+        self.act(|state| {
+            let turns = state.shelves.get(&agent).map_or_else(Vec::new, |it| it.turns(after));
+            let size = |turn: &Turn| turn.prompt.len();
+            Ok(ListPage::of(turns.into_iter().map(Ok), (limit, bytes), size)?.items)
+        })
+        .await
     }
 
-    async fn all_turns(&self, filter: TurnFilter) -> Result<Vec<Turn>, StoreError> {
-        self.act(|state| Ok(state.all_turns(&filter))).await
+    async fn list_turns(
+        &self,
+        agent: AgentId,
+        range: TurnRange,
+        bounds: ListBounds,
+    ) -> Result<ListPage<ListedTurn>, StoreError> {
+        self.act(|state| {
+            let turns = state.shelves.get(&agent).map(|it| it.list_turns(&range, bounds));
+            let turns = turns.into_iter().flatten().map(Ok);
+            ListPage::of(turns, (range.limit, bounds.bytes), ListedTurn::bytes)
+        })
+        .await
+    }
+
+    async fn all_turns(
+        &self,
+        filter: TurnFilter,
+        bounds: ListBounds,
+    ) -> Result<ListPage<ListedTurn>, StoreError> {
+        self.act(|state| state.all_turns(&filter, bounds)).await
     }
 
     async fn turn_at(&self, agent: AgentId, sequence: Sequence) -> Result<Option<Turn>, StoreError> {
@@ -87,11 +127,11 @@ impl IAgentRepository for MemoryStore {
         self.act(|state| Ok(state.by_chat(&chat).cloned())).await
     }
 
-    async fn with_open_turns(&self) -> Result<Vec<Agent>, StoreError> {
+    async fn with_open_turns(&self, field_bytes: usize) -> Result<Vec<ListedAgent>, StoreError> {
         self.hesitate().await;
         let state = self.lock();
         let open = state.shelves.values().filter(|shelf| !shelf.open_turns().is_empty());
-        Ok(open.map(|shelf| shelf.agent.clone()).collect())
+        Ok(open.map(|shelf| ListedAgent::new(shelf.agent.clone(), field_bytes)).collect())
     }
 
     async fn cancel(&self, agent: AgentId, at: Timestamp) -> Result<u32, StoreError> {
@@ -120,11 +160,11 @@ impl IAgentRepository for MemoryStore {
         Ok(self.act(|state| state.delete(id, at, purge)).await)
     }
 
-    async fn to_purge(&self) -> Result<Vec<Agent>, StoreError> {
+    async fn to_purge(&self) -> Result<Vec<AgentId>, StoreError> {
         self.hesitate().await;
         let state = self.lock();
         let marked = state.shelves.values().filter(|shelf| shelf.to_purge);
-        Ok(marked.map(|shelf| shelf.agent.clone()).collect())
+        Ok(marked.map(|shelf| shelf.agent.id).collect())
     }
 
     async fn purge(&self, id: AgentId, _at: Timestamp) -> Result<bool, StoreError> {

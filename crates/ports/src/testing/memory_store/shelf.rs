@@ -3,11 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tokenrail_domain::{
-    Agent, AgentStatus, Event, EventBody, Sequence, SessionId, StopReason, Timestamp, Turn, TurnNumber,
-    TurnResult, TurnState,
+    Agent, AgentStatus, Event, EventBody, ListedTurn, Sequence, SessionId, StopReason, Timestamp, Turn,
+    TurnNumber, TurnResult, TurnState, cut,
 };
 
-use crate::{AgentFilter, Append, MessagePage, PageLimit, StoreError, TurnStep};
+use crate::{
+    AgentFilter, Append, ListBounds, MessagePage, PageLimit, STOP_REASON_EVENTS, StoreError, TurnRange,
+    TurnStep,
+};
 
 #[derive(Clone)]
 pub(super) struct Shelf {
@@ -174,8 +177,34 @@ impl Shelf {
         self.agent.deleted_at.is_none() && asked.next().is_some_and(|newest| newest.number == turn)
     }
 
-    pub(super) fn turns(&self, after: TurnNumber, limit: usize) -> Vec<Turn> {
-        self.turns.values().filter(|turn| after < turn.number).take(limit).cloned().collect()
+    pub(super) fn turns(&self, after: TurnNumber) -> Vec<Turn> {
+        self.turns.values().filter(|turn| after < turn.number).cloned().collect()
+    }
+
+    pub(super) fn list_turns(&self, range: &TurnRange, bounds: ListBounds) -> Vec<ListedTurn> {
+        let TurnRange { after, before, newest_first, limit: _ } = *range;
+        let wanted = |turn: &&Turn| after < turn.number && before.is_none_or(|before| turn.number < before);
+        let mut turns: Vec<ListedTurn> =
+            self.turns.values().filter(wanted).map(|turn| self.listed(turn, bounds)).collect();
+        if newest_first {
+            turns.reverse();
+        }
+        turns
+    }
+
+    pub(super) fn listed(&self, turn: &Turn, bounds: ListBounds) -> ListedTurn {
+        let mut turn = turn.clone();
+        let truncated = cut(&mut turn.prompt, bounds.field_bytes);
+        let result = turn.last_sequence.and_then(|last| self.event(last));
+        let near = |event: &&Event| {
+            event.turn == turn.number
+                && result.is_some_and(|result| result.sequence.0 - event.sequence.0 < STOP_REASON_EVENTS)
+        };
+        let said = self.events.iter().filter(near).rev().find_map(|event| match &event.body {
+            EventBody::Usage(usage) => usage.stop_reason.clone(),
+            _ => None,
+        });
+        ListedTurn { ended_at: result.map(|result| result.at), stop_reason: said, truncated, turn }
     }
 
     pub(super) fn turn_at(&self, sequence: Sequence) -> Option<Turn> {
@@ -220,11 +249,13 @@ impl Shelf {
 }
 
 pub(super) fn matches(filter: &AgentFilter, agent: &Agent) -> bool {
-    let AgentFilter { statuses, kind, before, deleted, limit: _ } = filter;
+    let AgentFilter { statuses, kind, name, before, after, oldest_first: _, deleted, limit: _ } = filter;
     agent.deleted_at.is_some() == *deleted
         && (statuses.is_empty() || statuses.contains(&agent.status))
         && kind.as_ref().is_none_or(|kind| *kind == agent.kind)
+        && name.as_ref().is_none_or(|name| Some(name) == agent.name.as_ref())
         && before.is_none_or(|before| agent.id < before)
+        && after.is_none_or(|after| after < agent.id)
 }
 
 /// An append that breaks the promise of its type.

@@ -1,10 +1,11 @@
 //! Why a run has stopped, in Letta's words: the same in its stream, in its answer, and where the run alone is shown.
 
+use tokenrail_application::STOP_REASON_EVENTS;
 use tokenrail_domain::{Event, EventBody, Sequence, TurnOutcome};
 
 /// How many events before its end a run may say why it stops. Agents say it with their last message. The bound lets
 /// who wants the end alone read no more than these, and come to what the stream has said.
-pub(crate) const REASON_EVENTS: u64 = 256;
+pub(crate) const REASON_EVENTS: u64 = STOP_REASON_EVENTS;
 
 /// Finds out why a run has stopped, from its events: all of them, or only the last [`REASON_EVENTS`].
 #[derive(Debug, Clone, Default)]
@@ -33,7 +34,7 @@ impl Ending {
 }
 
 /// Letta's word for how a run has ended; `said` is why its last message has stopped, in the words of the agent.
-fn stop_reason(outcome: TurnOutcome, said: Option<&str>) -> &'static str {
+pub(crate) fn stop_reason(outcome: TurnOutcome, said: Option<&str>) -> &'static str {
     match (outcome, said) {
         (TurnOutcome::Cancelled, _) => "cancelled",
         (TurnOutcome::Failed | TurnOutcome::Interrupted, _) | (_, Some("refusal")) => "error",

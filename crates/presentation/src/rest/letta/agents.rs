@@ -62,25 +62,27 @@ pub(crate) async fn agents(api: web::Data<Api>, request: HttpRequest) -> HttpRes
     answer(listed.await)
 }
 
-/// A page of agents.
+/// A page of agents. Fields that are too long for a list are cut: Letta has no word for that.
 pub(super) async fn list(api: &Api, query: &Query) -> Result<Vec<Agent>, Problem> {
     let range = Range::of(query, api)?;
-    let cursor = range.after.as_deref().filter(|_| !range.ascending).map(agent_id).transpose()?;
-    let filter = AgentFilter { before: cursor, limit: api.config().list_agents, ..AgentFilter::default() };
-    let mut agents = api.service().list(filter).await?;
-    if let Some(name) = query.get("name") {
-        agents.retain(|agent| agent.name.as_deref() == Some(name));
-    }
-    if range.ascending {
+    let after = range.after.as_deref().map(agent_id).transpose()?;
+    let before = range.before.as_deref().map(agent_id).transpose()?;
+    let (older_than, newer_than) = if range.ascending { (before, after) } else { (after, before) };
+    // What comes before a cursor is found from there.
+    let backwards = before.is_some();
+    let filter = AgentFilter {
+        name: query.get("name").map(str::to_owned),
+        before: older_than,
+        after: newer_than,
+        oldest_first: range.ascending != backwards,
+        limit: range.limit,
+        ..AgentFilter::default()
+    };
+    let mut agents = api.service().list(filter).await?.items;
+    if backwards {
         agents.reverse();
     }
-    // A cursor may have any of the prefixes of an id.
-    let bare = |cursor: Option<String>| {
-        let id = cursor.as_deref().map(agent_id).transpose()?;
-        Ok::<_, Problem>(id.map(|id| id.to_string()))
-    };
-    let range = Range { after: bare(range.after)?, before: bare(range.before)?, ..range };
-    Ok(range.cut(agents, |agent| agent.id.to_string()))
+    Ok(agents.into_iter().map(|listed| listed.agent).collect())
 }
 
 /// Read an agent, as Letta shows it

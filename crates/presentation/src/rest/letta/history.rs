@@ -1,14 +1,19 @@
 //! What was said so far, as messages: of an agent, of its conversation, of one run.
 
 use actix_web::{HttpRequest, HttpResponse, web};
-use tokenrail_domain::{AgentId, Sequence, Turn, TurnNumber, TurnState};
+use tokenrail_application::TurnRange;
+use tokenrail_domain::{AgentId, Sequence, Turn, TurnNumber, TurnState, event_of, message_of};
 
 use super::answer::{Range, agent_id, answer, conversation_id, run as find_run};
+use super::message_page::{MessagePage, Wanted};
 use crate::api::Api;
 use crate::dialect::{LettaFold, LettaFrame};
 use crate::dto::letta::LettaMessage;
 use crate::error::Problem;
 use crate::query::Query;
+
+/// Turns that are listed at once.
+const TURNS: usize = 100;
 
 /// Read what was said with an agent
 #[utoipa::path(get, path = "/v1/agents/{id}/messages", tag = "letta",
@@ -59,69 +64,82 @@ pub(crate) async fn run_history(
         let query = Query::of(&request)?;
         let range = Range::of(&query, &api)?;
         let (_, turn) = find_run(&api, &id).await?;
-        let mut messages = of_turn(&api, &turn).await?;
-        if !range.ascending {
-            messages.reverse();
-        }
-        Ok(HttpResponse::Ok().json(range.cut(messages, |message| message.id.clone())))
+        let mut page = MessagePage::new(Wanted::new(range, api.config().list_bytes));
+        add_turn(&api, &turn, &mut page).await?;
+        Ok(HttpResponse::Ok().json(page.into_messages()))
     };
     answer(read.await)
 }
 
-/// A page of an agent's messages. Turns are read one after the other, from the end at which the page begins, until
-/// there are enough messages behind the cursor.
+/// A page of an agent's messages. Turns are read one after the other, from the one in which the page begins or ends, until
+/// the page is full.
 async fn said(api: &Api, agent: AgentId, query: &Query) -> Result<HttpResponse, Problem> {
-    let range = Range::of(query, api)?;
-    let newest = api.service().get(agent).await?.turn;
-    let mut messages: Vec<LettaMessage> = Vec::new();
-    for step in 0..newest.0 {
-        let number = TurnNumber(if range.ascending { step + 1 } else { newest.0 - step });
-        let Some(turn) = api.service().turn(agent, number).await? else { continue };
-        let mut more = of_turn(api, &turn).await?;
-        if !range.ascending {
-            more.reverse();
-        }
-        messages.append(&mut more);
-        let is = |id: Option<&String>| id.is_some_and(|id| messages.iter().any(|it| it.id == *id));
-        let behind = match &range.after {
-            // Where the cursor is not found in a turn, all that was read comes before it.
-            Some(after) => {
-                messages.iter().rposition(|it| it.id == *after).map_or(0, |at| messages.len() - at - 1)
+    let wanted = Wanted::new(Range::of(query, api)?, api.config().list_bytes);
+    let from = match wanted.from() {
+        Some(cursor) => turn_of(api, agent, cursor).await?,
+        None => None,
+    };
+    let mut range = TurnRange { newest_first: !wanted.forwards, limit: TURNS, ..TurnRange::default() };
+    if let Some(from) = from {
+        range.after = TurnNumber(if wanted.forwards { from.0.saturating_sub(1) } else { 0 });
+        range.before = from.0.checked_add(1).filter(|_| !wanted.forwards).map(TurnNumber);
+    }
+    let mut page = MessagePage::new(wanted);
+    'turns: loop {
+        let turns = api.service().list_turns(agent, range, false).await?;
+        for listed in &turns.items {
+            if !add_turn(api, &listed.turn, &mut page).await? {
+                break 'turns;
             }
-            None => messages.len(),
-        };
-        if is(range.before.as_ref()) || range.before.is_none() && range.limit <= behind {
-            break;
         }
-        if range.after.is_some() && !is(range.after.as_ref()) {
-            messages.clear();
+        let Some(last) = turns.items.last().filter(|_| turns.more) else { break };
+        if range.newest_first {
+            range.before = Some(last.turn.number);
+        } else {
+            range.after = last.turn.number;
         }
     }
-    Ok(HttpResponse::Ok().json(range.cut(messages, |message| message.id.clone())))
+    Ok(HttpResponse::Ok().json(page.into_messages()))
 }
 
-/// The messages of one turn, oldest first.
-async fn of_turn(api: &Api, turn: &Turn) -> Result<Vec<LettaMessage>, Problem> {
-    let Some(first) = turn.first_sequence else { return Ok(Vec::new()) };
+/// The turn that a cursor is of, as its id tells; none where that does not help to find it.
+async fn turn_of(api: &Api, agent: AgentId, cursor: &str) -> Result<Option<TurnNumber>, Problem> {
+    let Some(id) = cursor.strip_prefix("message-").and_then(|id| id.parse().ok()) else { return Ok(None) };
+    if let Some((turn, _)) = message_of(agent, id) {
+        let turn = api.service().turn(agent, turn).await?;
+        return Ok(turn.map(|turn| turn.number));
+    }
+    let Some(sequence) = event_of(agent, id) else { return Ok(None) };
+    Ok(api.service().turn_at(agent, sequence).await?.map(|turn| turn.number))
+}
+
+/// Adds the messages of a turn to the page, as far as it wants them. Gives whether more turns are wanted.
+async fn add_turn(api: &Api, turn: &Turn, page: &mut MessagePage) -> Result<bool, Problem> {
+    let Some(first) = turn.first_sequence else { return Ok(page.end_of_turn()) };
     let mut fold = LettaFold::new(turn.agent, turn.number, false);
-    let (mut messages, mut frames) = (Vec::new(), Vec::new());
+    let mut frames = Vec::new();
     let mut since = Sequence(first.0.saturating_sub(1));
     let end = turn.last_sequence.filter(|_| matches!(turn.state, TurnState::Ended(_)));
-    loop {
+    'events: loop {
         let (events, _) = api.service().events(turn.agent, since, None).await?;
-        let Some(last) = events.last() else { return Ok(messages) };
+        let Some(last) = events.last() else { break };
         since = last.sequence;
         for event in events.iter().filter(|event| event.turn == turn.number) {
-            messages.extend(fold.prompt(event));
+            if fold.prompt(event).is_some_and(|prompt| !page.add(prompt)) {
+                break 'events;
+            }
             fold.event(event, &mut frames);
-            let said = frames.drain(..).filter_map(|frame| match frame {
-                LettaFrame::Message(message) => Some(*message),
-                _ => None,
-            });
-            messages.extend(said);
+            for frame in frames.drain(..) {
+                if let LettaFrame::Message(message) = frame
+                    && !page.add(*message)
+                {
+                    break 'events;
+                }
+            }
         }
         if last.turn != turn.number || end.is_some_and(|end| end <= since) {
-            return Ok(messages);
+            break;
         }
     }
+    Ok(page.end_of_turn())
 }

@@ -1,9 +1,9 @@
 //! What the journal holds of a run at this moment: nothing here waits for more.
 
-use tokenrail_domain::{AgentId, Event, EventBody, Sequence, Timestamp, Turn, TurnState};
+use tokenrail_domain::{AgentId, Event, EventBody, ListedTurn, Sequence, Timestamp, Turn, TurnState};
 
 use crate::api::Api;
-use crate::dialect::{Ending, LettaFold, REASON_EVENTS, RunId};
+use crate::dialect::{Ending, LettaFold, REASON_EVENTS, RunId, stop_reason};
 use crate::dto::letta::UsageStatistics;
 use crate::error::Problem;
 
@@ -13,6 +13,14 @@ pub(super) struct End {
     pub(super) at: Timestamp,
     /// What its stream says.
     pub(super) stop_reason: &'static str,
+}
+
+impl End {
+    /// As it was noted when the turn ended: none of one that has not, or of which nothing is noted.
+    pub(super) fn noted(listed: &ListedTurn) -> Option<Self> {
+        let TurnState::Ended(outcome) = listed.turn.state else { return None };
+        Some(Self { at: listed.ended_at?, stop_reason: stop_reason(outcome, listed.stop_reason.as_deref()) })
+    }
 }
 
 /// How a run has ended; none of one that has not.

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use actix_web::{HttpRequest, HttpResponse, web};
-use tokenrail_application::CommandKey;
-use tokenrail_domain::{AgentId, Sequence, Turn, TurnState};
+use tokenrail_application::{CommandKey, TurnRange};
+use tokenrail_domain::{AgentId, Sequence, Turn, TurnNumber, TurnState};
 
 use super::answer::{agent_id, answer, body};
 use super::approval::approved;
@@ -163,12 +163,14 @@ pub(super) async fn cancelled(
     named: Option<Vec<String>>,
 ) -> Result<HttpResponse, Problem> {
     let newest = api.service().get(agent).await?;
-    let first = newest.turn.0.saturating_sub(1);
-    let turns =
-        api.service().turns(agent, tokenrail_domain::TurnNumber(first), api.config().list_agents).await?;
-    let open = |turn: &&Turn| !matches!(turn.state, TurnState::Ended(_));
-    let open: Vec<RunId> =
-        turns.iter().filter(open).map(|turn| RunId { agent, turn: turn.number, tokens: false }).collect();
+    let after = TurnNumber(newest.turn.0.saturating_sub(1));
+    let range = TurnRange { after, limit: api.config().list_agents, ..TurnRange::default() };
+    let turns = api.service().list_turns(agent, range, false).await?.items;
+    let turns = turns.iter().map(|listed| &listed.turn);
+    let open: Vec<RunId> = turns
+        .filter(|turn| !matches!(turn.state, TurnState::Ended(_)))
+        .map(|turn| RunId { agent, turn: turn.number, tokens: false })
+        .collect();
     let is_open = |id: &str| {
         id.parse::<RunId>()
             .is_ok_and(|run| open.iter().any(|open| (open.agent, open.turn) == (run.agent, run.turn)))

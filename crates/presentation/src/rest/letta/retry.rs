@@ -2,6 +2,7 @@
 //! that would say so: only the number of the try does.
 
 use actix_web::http::header::HeaderMap;
+use tokenrail_application::TurnRange;
 use tokenrail_domain::{AgentId, Turn, TurnNumber, TurnState};
 
 use super::journal;
@@ -25,8 +26,18 @@ pub(super) async fn begun_before(
     let newest = api.service().get(agent).await?;
     // The newest that has begun, and those that wait.
     let after = TurnNumber(newest.turn.0.saturating_sub(1));
-    let turns = api.service().turns(agent, after, api.config().list_agents).await?;
-    let Some(turn) = turns.into_iter().rfind(|turn| turn.prompt == prompt) else { return Ok(None) };
+    let range =
+        TurnRange { after, newest_first: true, limit: api.config().list_agents, ..TurnRange::default() };
+    let turns = api.service().list_turns(agent, range, false).await?.items;
+    let mut said = None;
+    // A prompt may be long: one of them at a time.
+    for listed in turns {
+        said = api.service().turn(agent, listed.turn.number).await?.filter(|turn| turn.prompt == prompt);
+        if said.is_some() {
+            break;
+        }
+    }
+    let Some(turn) = said else { return Ok(None) };
     if let TurnState::Ended(_) = turn.state {
         let end = journal::end(api, &turn).await?;
         let window_ms = i64::try_from(api.config().retry_window.as_millis()).unwrap_or(i64::MAX);

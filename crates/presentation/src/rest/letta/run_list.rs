@@ -1,11 +1,12 @@
 //! The list of runs, over all agents: newest first, in pages, and only those that are wanted.
 
-use tokenrail_application::TurnFilter;
-use tokenrail_domain::{AgentId, Turn, TurnNumber, TurnOutcome, TurnState};
+use tokenrail_application::{ListPage, TurnFilter};
+use tokenrail_domain::{AgentId, ListedTurn, Turn, TurnNumber, TurnOutcome, TurnState};
 
 use super::agents::known;
 use super::answer::{Range, conversation_id, run as find};
-use super::runs::shown;
+use super::journal::End;
+use super::runs::{run_dto, shown};
 use crate::api::Api;
 use crate::dialect::RunId;
 use crate::dto::letta::{RUN_STATUSES, RunDto};
@@ -37,17 +38,21 @@ pub(super) async fn list(api: &Api, query: &Query) -> Result<Vec<RunDto>, Proble
     let mut runs = Vec::new();
     let mut looked_at = 0;
     'pages: while looked_at < LOOKED_AT && wanted.background {
-        let turns = api.service().all_turns(wanted.turns.clone()).await?;
+        let ListPage { items: turns, more } = api.service().all_turns(wanted.turns.clone()).await?;
         let Some(last) = turns.last() else { break };
         looked_at += turns.len();
-        wanted.turns.behind = Some((last.agent, last.number));
-        for turn in turns {
+        wanted.turns.behind = Some((last.turn.agent, last.turn.number));
+        for listed in &turns {
+            let turn = &listed.turn;
             if runs.len() == wanted.limit || wanted.until == Some((turn.agent, turn.number)) {
                 break 'pages;
             }
-            if let Some(run) = wanted.run(api, &turn).await? {
+            if let Some(run) = wanted.run(api, listed).await? {
                 runs.push(run);
             }
+        }
+        if !more {
+            break;
         }
     }
     if wanted.backwards {
@@ -95,12 +100,16 @@ impl Wanted {
     }
 
     /// The run, if it is wanted.
-    async fn run(&self, api: &Api, turn: &Turn) -> Result<Option<RunDto>, Problem> {
+    async fn run(&self, api: &Api, listed: &ListedTurn) -> Result<Option<RunDto>, Problem> {
+        let turn = &listed.turn;
         if !self.may_want(turn) {
             return Ok(None);
         }
         let run = RunId { agent: turn.agent, turn: turn.number, tokens: false };
-        let run = shown(api, run, turn).await?;
+        let run = match End::noted(listed) {
+            Some(end) => run_dto(run, turn, Some(end)),
+            None => shown(api, run, turn).await?,
+        };
         let of_status = self.statuses.is_empty() || self.statuses.iter().any(|status| status == run.status);
         let of_reason = self.stop_reason.is_none() || self.stop_reason.as_deref() == run.stop_reason;
         Ok((of_status && of_reason).then_some(run))

@@ -17,7 +17,11 @@ use crate::query::Query;
 /// A run as clients see it.
 pub(super) async fn shown(api: &Api, run: RunId, turn: &Turn) -> Result<RunDto, Problem> {
     let end = journal::end(api, turn).await?;
-    Ok(RunDto::new(run.to_string(), turn, end.map(|end| (end.stop_reason, IsoTime(end.at)))))
+    Ok(run_dto(run, turn, end))
+}
+
+pub(super) fn run_dto(run: RunId, turn: &Turn, end: Option<journal::End>) -> RunDto {
+    RunDto::new(run.to_string(), turn, end.map(|end| (end.stop_reason, IsoTime(end.at))))
 }
 
 /// Read how a run stands

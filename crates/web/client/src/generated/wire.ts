@@ -97,7 +97,7 @@ export type Agent = {
   chatId?: string;
   /** `initializing`, `running`, `completed`, `failed`, `cancelled` or `interrupted`. */
   status: AgentStatus;
-  /** The prompt of the first turn. */
+  /** The prompt of the first turn; in a list, its beginning. */
   prompt: string;
   model?: string;
   cwd: string;
@@ -128,6 +128,11 @@ export type Agent = {
   readOnly?: boolean;
   /** The agent whose history it replays. */
   replayOf?: Id;
+  /**
+   * In a list: the fields that are longer than the server shows there. Of `name`, `prompt`, `model`, `cwd` and
+   * `error` (its `message`) the beginning is there, the others are left out; `GET /api/agents/{id}` has all of them.
+   */
+  truncated?: Array<string>;
 };
 
 /** What went wrong with an agent. */
@@ -263,12 +268,15 @@ export type Turn = {
   status: "queued" | "running" | TurnOutcome;
   /** `completed`, `failed`, `cancelled` or `interrupted`, once it has ended. */
   outcome?: TurnOutcome;
+  /** In a list, its beginning. */
   prompt: string;
   askedAt: IsoTime;
   /** The number of its first event, once it has started. */
   firstSequence?: number;
   /** The number of its result, once it has ended. */
   lastSequence?: number;
+  /** In a list: `["prompt"]` where only its beginning is there; `GET /api/agents/{id}/turns/{n}` has all of it. */
+  truncated?: Array<string>;
 };
 
 /** The record of a turn, for the OpenAPI document; it is written piece by piece. */
@@ -290,12 +298,15 @@ export type TurnRecord = {
   status: "queued" | "running" | TurnOutcome;
   /** `completed`, `failed`, `cancelled` or `interrupted`, once it has ended. */
   outcome?: TurnOutcome;
+  /** In a list, its beginning. */
   prompt: string;
   askedAt: IsoTime;
   /** The number of its first event, once it has started. */
   firstSequence?: number;
   /** The number of its result, once it has ended. */
   lastSequence?: number;
+  /** In a list: `["prompt"]` where only its beginning is there; `GET /api/agents/{id}/turns/{n}` has all of it. */
+  truncated?: Array<string>;
 };
 
 /** What came of an answer. */
