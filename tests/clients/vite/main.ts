@@ -21,7 +21,7 @@ async function ours({ baseUrl, token }: Server) {
   await client.launch({ type: "fake", prompt: script });
   const listed = new Set<string>();
   for await (const { id } of client.eachAgent({ limit: 1 })) listed.add(id);
-  return { live, head: page.head, upTo: page.upTo, read: read.length, listed: listed.size };
+  return { id: agent.id, live, head: page.head, upTo: page.upTo, read: read.length, listed: listed.size };
 }
 
 /** The problem with which our client is refused. */

@@ -9,7 +9,7 @@ const ours = fileURLToPath(new URL("../../../crates/web/client/src/index.ts", im
 export default {
   clearScreen: false,
   cacheDir,
-  // The packages are where they were fetched, and are read as they are: nothing is bundled in the middle of a test.
+  // The packages are where they were fetched. They are bundled before the first request: no reload in the middle of a test.
   resolve: {
     alias: {
       "@tokenrail/client": ours,
@@ -17,7 +17,7 @@ export default {
       "@letta-ai/letta-client": join(clients, "letta/node_modules/@letta-ai/letta-client"),
     },
   },
-  optimizeDeps: { noDiscovery: true, include: [] },
+  optimizeDeps: { noDiscovery: true, include: ["ai", "@letta-ai/letta-client"] },
   server: {
     fs: { strict: false },
     proxy: {
