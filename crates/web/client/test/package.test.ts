@@ -11,6 +11,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
 import { type Agent, TokenrailClient, messagesOf, textOf } from "../src/index.js";
 import { applyEvents, emptyTranscript } from "../src/transcript/index.js";
+import { exampleOf } from "./examples.js";
 import { RealServer, hasServer } from "./real-server.js";
 
 const run = promisify(execFile);
@@ -19,6 +20,39 @@ const modules = fileURLToPath(new URL("../../node_modules", import.meta.url));
 const browser = process.env["TOKENRAIL_TEST_CHROMIUM"];
 /** What the test answers itself comes from no address, so the browser would keep it from the server on this machine. */
 const FLAGS = ["--no-sandbox", "--disable-features=LocalNetworkAccessChecks,LocalNetworkAccessChecksWebSockets"];
+
+/** How Vite's template `react-ts` is compiled, and as strictly as any version of it was. */
+const TEMPLATE = {
+  target: "ES2023",
+  lib: ["ES2023", "DOM", "DOM.Iterable"],
+  module: "ESNext",
+  types: [],
+  skipLibCheck: true,
+  moduleResolution: "Bundler",
+  allowImportingTsExtensions: true,
+  verbatimModuleSyntax: true,
+  moduleDetection: "force",
+  noEmit: true,
+  jsx: "react-jsx",
+  strict: true,
+  noUnusedLocals: true,
+  noUnusedParameters: true,
+  erasableSyntaxOnly: true,
+  noFallthroughCasesInSwitch: true,
+  noUncheckedSideEffectImports: true,
+};
+
+/** What the template begins with, but for its style sheet. */
+const MAIN = `import { StrictMode } from 'react'
+import { createRoot } from 'react-dom/client'
+import App from './App.tsx'
+
+createRoot(document.getElementById('root')!).render(
+  <StrictMode>
+    <App />
+  </StrictMode>,
+)
+`;
 
 /** Other tests may keep the machine busy. */
 const LIMIT_MS = 120_000;
@@ -40,7 +74,7 @@ beforeAll(async () => {
   const [tarball = ""] = (await readdir(folder)).filter((name) => name.endsWith(".tgz"));
   await mkdir(installed, { recursive: true });
   await run("tar", ["-xzf", join(folder, tarball), "-C", installed, "--strip-components=1"]);
-  for (const name of ["react", "ws", "@types/react"]) {
+  for (const name of ["react", "react-dom", "ws", "@types/react", "@types/react-dom"]) {
     await mkdir(dirname(join(folder, "node_modules", name)), { recursive: true });
     await symlink(join(modules, name), join(folder, "node_modules", name));
   }
@@ -53,7 +87,8 @@ afterAll(() => rm(folder, { recursive: true, force: true }));
 describe("the package", { timeout: LIMIT_MS }, () => {
   it("has what it exports, the built files, and nothing else", async () => {
     const files = await filesOf(installed);
-    expect(files.filter((name) => !/^dist\/.*\.(js|d\.ts)$/.test(name)).toSorted()).toEqual(["README.md", "package.json"]);
+    const others = ["README.md", "examples/follow.mjs", "package.json"];
+    expect(files.filter((name) => !/^dist\/.*\.(js|d\.ts)$/.test(name)).toSorted()).toEqual(others);
     const { exports } = JSON.parse(await readFile(join(installed, "package.json"), "utf8")) as { exports: Record<string, Record<string, string>> };
     const named = Object.values(exports).flatMap((each) => [each["types"], each["default"]]);
     expect(files).toEqual(expect.arrayContaining(named.map((path) => path?.replace("./", ""))));
@@ -67,6 +102,30 @@ describe("the package", { timeout: LIMIT_MS }, () => {
     const compilerOptions = { module, moduleResolution, target: "ES2022", lib: ["ES2022", "DOM"], strict: true, types: [], noEmit: true, skipLibCheck: false };
     await writeFile(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions, files: ["types.ts"] }));
     const { stdout } = await run(join(modules, ".bin/tsc"), ["-p", folder]).catch((error: { stdout: string }) => error);
+    expect(stdout).toBe("");
+  });
+
+  it("has a README whose links lead to what is in the package, or on the web", async () => {
+    const readme = await readFile(join(installed, "README.md"), "utf8");
+    const targets = [...readme.matchAll(/\]\(([^)\s]+)\)/g)].map(([, target = ""]) => target);
+    expect(targets).not.toEqual([]);
+    const files = await filesOf(installed);
+    const isAlive = (target: string) => /^https?:\/\//.test(target) || files.includes(target.split("#")[0] ?? "");
+    expect(targets.filter((target) => !isAlive(target))).toEqual([]);
+    // What is named as a file of the built package is there, too.
+    for (const [named] of readme.matchAll(/dist\/[\w/.-]+\.d\.ts/g)) expect(files).toContain(named);
+  });
+
+  it.each([
+    ["client", "README.md"],
+    ["server", "../../../README.md"],
+  ])("has an example in the README of the %s that a fresh app of Vite's template compiles", async (name, readme) => {
+    const app = join(folder, `app-${name}`);
+    await mkdir(join(app, "src"), { recursive: true });
+    await writeFile(join(app, "src/App.tsx"), exampleOf(await readFile(join(home, readme), "utf8")));
+    await writeFile(join(app, "src/main.tsx"), MAIN);
+    await writeFile(join(app, "tsconfig.json"), JSON.stringify({ compilerOptions: TEMPLATE, include: ["src"] }));
+    const { stdout } = await run(join(modules, ".bin/tsc"), ["-p", app]).catch((error: { stdout: string }) => error);
     expect(stdout).toBe("");
   });
 

@@ -250,6 +250,34 @@ describe("a transcript", () => {
     expect(of(journal).items.every((item) => item.kind === "notice")).toBe(true);
   });
 
+  it("says the last answer once, whether the result repeats it or not", () => {
+    const journal = new Journal();
+    const say = (...texts: string[]) => {
+      const said = journal.message();
+      for (const text of texts) journal.say(said, text);
+      journal.complete(said);
+    };
+    const end = (text: string) => journal.add("response", text, { eventType: "result", outcome: "completed" });
+    journal.user("one");
+    say("first");
+    say("the an", "swer\n");
+    end("the answer");
+    journal.user("two");
+    end("the answer");
+    journal.user("three");
+    journal.add("error", "it broke", { eventType: "error" });
+    end("it broke");
+    const messages = messagesOf(of(journal));
+    expect(messages.map(textOf).filter(Boolean)).toEqual(["one", "first", "the answer\n", "two", "the answer", "three", "it broke"]);
+    const results = messages.filter((message) => message.kind === "result");
+    expect(results.map(({ text, isRepeated }) => [text, isRepeated])).toEqual([
+      ["the answer", true],
+      ["the answer", false],
+      ["it broke", true],
+    ]);
+    expect(messagesOf(applyEvents(emptyTranscript, folded(journal.events))).map(textOf)).toEqual(messages.map(textOf));
+  });
+
   it("takes errors and results as they are", () => {
     const journal = new Journal();
     journal.error("The model is overloaded");

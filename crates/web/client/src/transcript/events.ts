@@ -222,12 +222,27 @@ function result(draft: Draft, event: AgentEvent): void {
   for (const id of [...draft.index.questions.keys()]) draft.settle(id, { changed, state: "closed", optionId: undefined, by: undefined });
   for (const id of [...draft.index.open]) draft.changeCall(id, (call) => ({ ...call, state: "unanswered" }));
   const { outcome, turn, durationMs, messageCount, numTurns, costUsd, usage, error, origin } = event.metadata;
+  const text = plain(event.content);
   const item: Item = {
     kind: "result",
     ...placed(event),
     outcome: (outcome ?? "completed") as TurnOutcome,
-    text: plain(event.content),
+    text,
+    isRepeated: isSaid(draft.items, text.trim()),
     ...{ turn, durationMs, messageCount, numTurns, costUsd, usage, error, origin },
   };
   draft.insert(item);
+}
+
+/** Whether one of the newest turn's messages says this. */
+function isSaid(items: readonly Item[], text: string): boolean {
+  for (let at = items.length - 1; at >= 0; at -= 1) {
+    const item = items[at];
+    if (!item || item.kind === "user" || item.kind === "result") return false;
+    if (item.kind === "error" && item.text.trim() === text) return true;
+    if (item.kind !== "assistant") continue;
+    const texts = item.parts.flatMap((part) => (part.type === "text" ? [part.text] : []));
+    if (texts.join("").trim() === text || texts.at(-1)?.trim() === text) return true;
+  }
+  return false;
 }

@@ -67,8 +67,12 @@ export function messagesOf(transcript: Transcript): readonly Message[] {
   return messages;
 }
 
-/** The text of a message, as a reader would copy it. */
+/**
+ * The text that a message adds to the conversation. A result that says once more what a message of its turn has said
+ * adds none; its `text` has it.
+ */
 export function textOf(message: Item): string {
+  if (message.kind === "result" && message.isRepeated) return "";
   if (message.kind === "assistant") return message.parts.map((part) => (part.type === "text" ? part.text : "")).join("");
   return "text" in message ? message.text : "";
 }

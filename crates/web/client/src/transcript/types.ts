@@ -42,7 +42,10 @@ export interface ErrorMessage extends Placed {
 export interface ResultMessage extends Placed {
   readonly kind: "result";
   readonly outcome: TurnOutcome;
+  /** The agent's final text. Of most agents it is their last message once more. */
   readonly text: string;
+  /** A message of the turn has said this text already. */
+  readonly isRepeated: boolean;
   readonly turn: number | undefined;
   readonly durationMs: number | undefined;
   readonly messageCount: number | undefined;
