@@ -28,8 +28,10 @@ impl Script {
         let program = folder.path().join("agent");
         std::fs::write(&program, format!("{BEGIN}{script}\n")).unwrap();
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
-        let config =
-            format!("[agents.scripted]\nrunner = \"acp\"\nprogram = \"{}\"\n{more}", program.display());
+        let config = format!(
+            "[agents.scripted]\nrunner = \"acp\"\nrest_s = 0\nprogram = \"{}\"\n{more}",
+            program.display()
+        );
         Self { server: TestServer::start_with(&config), _folder: folder }
     }
 

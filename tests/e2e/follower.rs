@@ -122,6 +122,19 @@ impl Follower {
         }
     }
 
+    /// The same, and goes on where it was cut: each time it must have got further. A client that the machine gives no
+    /// time looks like one that has stopped reading.
+    pub(crate) async fn read_however_often_it_is_cut(&mut self, way: Way, most: usize) {
+        let until = self.seen.len().saturating_add(most);
+        loop {
+            let (before, results) = (self.seen.len(), self.results);
+            if self.read(way, until - before).await || until <= self.seen.len() || results < self.results {
+                return;
+            }
+            assert!(before < self.seen.len(), "{way:?}: it gets no further than {before}");
+        }
+    }
+
     fn done(&self, until: usize, results: usize) -> bool {
         until <= self.seen.len() || results < self.results
     }

@@ -52,7 +52,7 @@ const TALKERS: [Talker; 7] = [
     },
     Talker {
         kind: "acp",
-        settings: "runner = \"acp\"",
+        settings: "runner = \"acp\"\nrest_s = 0",
         opening: ACP,
         lines: |text| {
             let content = json!({ "type": "text", "text": text });

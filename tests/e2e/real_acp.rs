@@ -9,7 +9,8 @@ use crate::real_questions::questions;
 
 const CLAUDE_AGENT_ACP: Agent = Agent {
     kind: "claude-agent-acp",
-    settings: "runner = \"acp\"",
+    // Each turn in a process of its own, so that none is left after one.
+    settings: "runner = \"acp\"\nrest_s = 0",
     program: || {
         vec![
             node(&clients()),
@@ -45,3 +46,10 @@ fn shell(command: &str) -> (&'static str, Value) {
 
 stories!(CLAUDE_AGENT_ACP);
 questions!(CLAUDE_AGENT_ACP, shell);
+
+/// As it is run where nothing is said of it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn goes_on_in_the_process_that_waits() {
+    const RESTING: Agent = Agent { settings: "runner = \"acp\"", ..CLAUDE_AGENT_ACP };
+    RESTING.goes_on_in_the_process_that_waits().await;
+}

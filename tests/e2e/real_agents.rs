@@ -114,6 +114,28 @@ impl Agent {
         assert_eq!(text_of(&server.events(&id).await), HARD_TEXT.concat() + "Second.");
     }
 
+    /// With a process that waits between its turns.
+    pub(crate) async fn goes_on_in_the_process_that_waits(&self) {
+        let model = ModelServer::start([Reply::text(["First."]), Reply::text(["Second."])]);
+        let (server, _home) = self.start(&model);
+        let id = server.launch_as(self.kind, "Remember the word pelican").await;
+        let agent = ended(&server, &id).await;
+        assert_eq!(agent["status"], "completed", "{agent}");
+        let processes = processes_of_agent(&id);
+        assert!(3 <= processes.len(), "supervisor, whoever speaks with it, and itself: {processes:?}");
+        server.post(&format!("/api/agents/{id}/messages"), &json!({ "content": "And now?" })).await;
+        let done = |agent: &Value| agent["turn"] == 2 && agent["endedAt"].is_string();
+        let agent = server.wait_within(SLOW, &id, done).await;
+        assert_eq!(agent["status"], "completed", "{agent}");
+        let after = processes_of_agent(&id);
+        assert!(processes.iter().take(3).all(|process| after.contains(process)), "{processes:?} {after:?}");
+        let asked = model.requests().last().unwrap().body().to_string();
+        assert!(asked.contains("pelican") && asked.contains("And now?"), "{asked}");
+        assert_eq!(text_of(&server.events(&id).await), "First.Second.");
+        server.post(&format!("/api/agents/{id}/cancel"), &json!({})).await;
+        no_process_is_left(&id).await;
+    }
+
     pub(crate) async fn shows_a_tool_call_with_its_result(&self) {
         let (tool, input) = (self.shell)("echo 'hällo 👋'");
         let call = Reply::tool_call(tool, input).saying(["Let me see."]);

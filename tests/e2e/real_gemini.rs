@@ -64,12 +64,15 @@ mod acp {
     use serde_json::{Value, json};
 
     use super::{GEMINI, settings};
-    use crate::real_agents::{Agent, stories};
+    use crate::harness::text_of;
+    use crate::model_server::{ModelServer, Reply};
+    use crate::real_agents::{Agent, SLOW, ended, stories};
     use crate::real_questions::questions;
 
     const GEMINI_ACP: Agent = Agent {
         kind: "gemini-acp",
-        settings: "runner = \"acp\"\nargs = [\"--acp\"]\nfiles = false",
+        // Each turn in a process of its own, so that none is left after one.
+        settings: "runner = \"acp\"\nargs = [\"--acp\"]\nfiles = false\nrest_s = 0",
         files: |_| settings("none"),
         tells_results: false,
         ..GEMINI
@@ -91,6 +94,38 @@ mod acp {
         is_refused_and_goes_on_without_it
         asks_a_server_that_is_killed_and_is_answered_by_the_next
         is_cancelled_while_it_waits_for_an_answer
+    }
+
+    /// As it is run where nothing is said of it.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn goes_on_in_the_process_that_waits() {
+        const RESTING: Agent =
+            Agent { settings: "runner = \"acp\"\nargs = [\"--acp\"]\nfiles = false", ..GEMINI_ACP };
+        RESTING.goes_on_in_the_process_that_waits().await;
+    }
+
+    /// It does not load a session that has no answer in it.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn begins_anew_after_its_first_turn_was_cancelled_and_says_so() {
+        let replies = [Reply::text(["One ", "two "]).then_silence(), Reply::text(["Second."])];
+        let model = ModelServer::start(replies);
+        let (server, _home) = GEMINI_ACP.start(&model);
+        let id = server.launch_as(GEMINI_ACP.kind, "Count").await;
+        tokio::time::timeout(SLOW, model.request(1)).await.expect("the model is asked");
+        server.post(&format!("/api/agents/{id}/cancel"), &json!({})).await;
+        assert_eq!(ended(&server, &id).await["status"], "cancelled");
+        server.post(&format!("/api/agents/{id}/messages"), &json!({ "content": "And now?" })).await;
+        let done = |agent: &Value| agent["turn"] == 2 && agent["endedAt"].is_string();
+        let agent = server.wait_within(SLOW, &id, done).await;
+        assert_eq!(agent["status"], "completed", "{agent}");
+        let events = server.events(&id).await;
+        assert!(text_of(&events).ends_with("Second."));
+        let lost = events.iter().find(|event| event["metadata"]["eventType"] == "session_lost");
+        let text = lost.expect("the user is told")["metadata"]["data"]["text"].to_string();
+        assert!(
+            text.contains("without what was said before: Internal error: No previous sessions"),
+            "{text}"
+        );
     }
 
     /// It writes over its own record of a session that it loads within the minute in which it has begun it: the record

@@ -58,7 +58,8 @@ mod acp {
 
     const OPENCODE_ACP: Agent = Agent {
         kind: "opencode-acp",
-        settings: "runner = \"acp\"\nargs = [\"acp\"]",
+        // Each turn in a process of its own, so that none is left after one.
+        settings: "runner = \"acp\"\nargs = [\"acp\"]\nrest_s = 0",
         files: |url| {
             config(url, &json!({ "bash": { "*": "ask", "echo *": "allow" }, "external_directory": "allow" }))
         },
@@ -76,5 +77,12 @@ mod acp {
         is_refused_and_ends_its_turn
         asks_a_server_that_is_killed_and_is_answered_by_the_next
         is_cancelled_while_it_waits_for_an_answer
+    }
+
+    /// As it is run where nothing is said of it.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn goes_on_in_the_process_that_waits() {
+        const RESTING: Agent = Agent { settings: "runner = \"acp\"\nargs = [\"acp\"]", ..OPENCODE_ACP };
+        RESTING.goes_on_in_the_process_that_waits().await;
     }
 }

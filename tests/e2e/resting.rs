@@ -47,14 +47,14 @@ fn server(more: &str) -> TestServer {
     TestServer::start_with(&(block + more))
 }
 
-async fn send(server: &TestServer, id: &str, content: &str) {
+pub(crate) async fn send(server: &TestServer, id: &str, content: &str) {
     let (status, told) =
         server.post(&format!("/api/agents/{id}/messages"), &json!({ "content": content })).await;
     assert!(status.is_success(), "{told}");
 }
 
 /// Waits until the agent has ended its turns; gives what it has said in each, and its outcome.
-async fn turns(server: &TestServer, id: &str, count: usize) -> Vec<(String, String)> {
+pub(crate) async fn turns(server: &TestServer, id: &str, count: usize) -> Vec<(String, String)> {
     loop {
         let events = server.events(id).await;
         let ended: Vec<_> = events.iter().filter_map(outcome).collect();
@@ -85,11 +85,11 @@ async fn one_turn(server: &TestServer) -> (String, String) {
     (id, pid)
 }
 
-fn gate(server: &TestServer, id: &str) -> PathBuf {
+pub(crate) fn gate(server: &TestServer, id: &str) -> PathBuf {
     server.data_dir().join("work").join(id).join("go")
 }
 
-async fn until_none_is_left(id: &str) {
+pub(crate) async fn until_none_is_left(id: &str) {
     let started = tokio::time::Instant::now();
     while !processes_of_agent(id).is_empty() {
         assert!(started.elapsed() < Duration::from_secs(30), "it never came to that");

@@ -29,7 +29,7 @@ const fn client(what: &'static str, folder: &'static str, tests: &'static str) -
     Client { what, folder, tests, programs: &[] }
 }
 
-pub(crate) const CLIENTS: [Client; 9] = [
+pub(crate) const CLIENTS: [Client; 10] = [
     client("ai 7", "ai-7", "real_clients::ai_sdk::ai_7"),
     client("ai 6", "ai-6", "real_clients::ai_sdk::ai_6"),
     client("ai 5", "ai-5", "real_clients::ai_sdk::ai_5"),
@@ -43,6 +43,13 @@ pub(crate) const CLIENTS: [Client; 9] = [
         ..client("codex CLI", "codex", "real_codex::")
     },
     client("claude-agent-acp", "claude-acp", "real_acp::"),
+    Client {
+        programs: &[
+            "@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex",
+            "@openai/codex-linux-arm64/vendor/aarch64-unknown-linux-musl/bin/codex",
+        ],
+        ..client("codex-acp", "codex-acp", "real_codex_acp::")
+    },
     client("gemini CLI", "gemini", "real_gemini::"),
     Client {
         programs: &["opencode-linux-x64/bin/opencode"],
