@@ -45,6 +45,11 @@ pub(crate) fn elements(raw: Raw<'_>) -> Vec<&RawValue> {
     raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
 }
 
+/// Takes the input of a tool as it is, nearly always an object; an empty one where there is none.
+pub(crate) fn tool_input(raw: Raw<'_>) -> JsonText {
+    JsonText::new_unchecked(raw.map_or("{}", RawValue::get))
+}
+
 /// Takes any value as it is; an empty string where there is none.
 pub(crate) fn as_given(raw: Raw<'_>) -> JsonText {
     raw.map_or_else(|| JsonText::string(""), |raw| JsonText::new_unchecked(raw.get()))

@@ -135,7 +135,7 @@ impl GeminiParser {
         let call = ToolCall {
             call: fields::text(line.tool_id).unwrap_or_default().into_owned(),
             tool: fields::text(line.tool_name).unwrap_or_default().into_owned(),
-            input: fields::object(line.parameters).unwrap_or_else(|| JsonText::new_unchecked("{}")),
+            input: fields::tool_input(line.parameters),
             parent_call: None,
         };
         self.conversation.call(call, said);

@@ -22,7 +22,6 @@ mod path;
 use std::borrow::Cow;
 
 use serde::Deserialize;
-use serde_json::value::RawValue;
 use tokenrail_domain::{
     AgentError, ContentBlock, ErrorClass, JsonText, Said, ToolCall, ToolResult, TurnClose,
 };
@@ -127,11 +126,10 @@ impl JsonlParser {
     fn tool_call(&mut self, line: &Fields<'_>, said: &mut Vec<Said>) {
         self.conversation.end(&mut self.open, said);
         let mapping = &self.mapping;
-        let input = line.at(&mapping.input).map_or("{}", RawValue::get);
         let call = ToolCall {
             call: owned(line.at(&mapping.call)),
             tool: owned(line.at(&mapping.tool)),
-            input: JsonText::new_unchecked(input),
+            input: fields::tool_input(line.at(&mapping.input)),
             parent_call: None,
         };
         self.conversation.call(call, said);

@@ -165,8 +165,10 @@ impl OpenMessage {
         let part = self.parts.get_mut(&index).filter(|part| !part.repeated)?;
         let Some(ContentBlock::ToolUse { call, tool, input }) = &mut part.whole else { return None };
         if !part.said.trim().is_empty() {
-            *input = match serde_json::from_str::<&RawValue>(&part.said) {
-                Ok(read) if read.get().starts_with('{') => JsonText::new_unchecked(read.get()),
+            // A call that began with a text takes free text, also where that reads as JSON.
+            let json = Some(&part.said).filter(|_| !input.as_str().starts_with('"'));
+            *input = match json.map(|json| serde_json::from_str::<&RawValue>(json)) {
+                Some(Ok(read)) => JsonText::new_unchecked(read.get()),
                 // Free text, or a call that was cut short.
                 _ => JsonText::string(&part.said),
             };

@@ -192,7 +192,7 @@ impl OpencodeParser {
         let exit: Option<i64> = fields::number(metadata.exit);
         let failed = fields::text(state.status).as_deref() == Some("error");
         let is_error = failed || tool == INVALID_TOOL || exit.is_some_and(|code| code != 0);
-        let input = fields::object(state.input).unwrap_or_else(|| JsonText::new_unchecked("{}"));
+        let input = fields::tool_input(state.input);
         self.conversation.call(ToolCall { call: id.clone(), tool, input, parent_call: None }, said);
         let content = if failed { state.error.or(state.output) } else { state.output };
         let content = fields::as_given(content);

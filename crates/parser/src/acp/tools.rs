@@ -142,20 +142,17 @@ impl Call {
         self.name.clone().or_else(kind).or_else(title).unwrap_or_else(|| "tool".to_owned())
     }
 
-    /// The input: a JSON object. Agents that keep it to themselves describe it.
+    /// The input as given. Agents that keep it to themselves describe it.
     fn input(&self) -> JsonText {
-        let fields = match &self.input {
-            Some(input) if input.as_str().starts_with('{') => return input.clone(),
-            Some(input) => vec![("input", Some(input.clone()))],
-            None => vec![
-                (
-                    "title",
-                    Some(&self.title).filter(|title| !title.is_empty()).map(|title| JsonText::string(title)),
-                ),
-                ("locations", self.locations.clone().filter(is_something)),
-                ("content", self.content.clone().filter(is_something)),
-            ],
-        };
+        if let Some(input) = &self.input {
+            return input.clone();
+        }
+        let title = Some(&self.title).filter(|title| !title.is_empty());
+        let fields = [
+            ("title", title.map(|title| JsonText::string(title))),
+            ("locations", self.locations.clone().filter(is_something)),
+            ("content", self.content.clone().filter(is_something)),
+        ];
         let fields = fields.into_iter().filter_map(|(name, value)| Some((name, value?)));
         let fields: Vec<String> =
             fields.map(|(name, value)| format!("\"{name}\":{}", value.as_str())).collect();
@@ -172,9 +169,9 @@ fn is_nothing(input: Raw<'_>) -> bool {
     input.is_none_or(|input| is_empty(input.get()))
 }
 
-/// An object or a list with nothing in it.
+/// An object, a list or a string with nothing in it.
 fn is_empty(json: &str) -> bool {
-    let inside = json.strip_prefix(['{', '[']).and_then(|rest| rest.strip_suffix(['}', ']']));
+    let inside = json.strip_prefix(['{', '[', '"']).and_then(|rest| rest.strip_suffix(['}', ']', '"']));
     inside.is_some_and(|inside| inside.trim_ascii().is_empty())
 }
 

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokenrail_domain::{ContentBlock, JsonText};
 
-pub(super) use crate::fields::{Raw, elements, is_true, number, object, read, reread, text};
+pub(super) use crate::fields::{Raw, elements, is_true, number, object, read, reread, text, tool_input};
 
 /// What every line may have: enough to know where it goes.
 #[derive(Deserialize)]
@@ -269,9 +269,7 @@ pub(super) fn block(raw: &RawValue) -> ContentBlock {
         Some("tool_use") => text(block.id).map(|call| ContentBlock::ToolUse {
             call: call.into_owned(),
             tool: text(block.name).unwrap_or_default().into_owned(),
-            input: block
-                .input
-                .map_or_else(|| JsonText::new_unchecked("{}"), |input| JsonText::new_unchecked(input.get())),
+            input: tool_input(block.input),
         }),
         _ => None,
     };

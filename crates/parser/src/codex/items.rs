@@ -68,7 +68,7 @@ impl CodexParser {
             ("mcp_tool_call" | "mcpToolCall", _) => {
                 let name = |raw| fields::text(raw).unwrap_or_default();
                 let tool = format!("mcp__{}__{}", name(item.server), name(item.tool));
-                let input = fields::object(item.arguments).unwrap_or_else(|| JsonText::new_unchecked("{}"));
+                let input = fields::tool_input(item.arguments);
                 self.tool(phase, &item, &tool, input, said);
             }
             ("error", Phase::Completed) => said.push(notice("warning", data())),

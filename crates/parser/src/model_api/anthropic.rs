@@ -133,7 +133,7 @@ fn start(index: Raw<'_>, raw: &RawValue, answer: &mut Answer, said: &mut Vec<Sai
             let call = ContentBlock::ToolUse {
                 call: fields::text(block.id).unwrap_or_default().into_owned(),
                 tool: fields::text(block.name).unwrap_or_default().into_owned(),
-                input: fields::object(block.input).unwrap_or_else(|| JsonText::new_unchecked("{}")),
+                input: fields::tool_input(block.input.filter(|input| input.get() != "\"\"")),
             };
             answer.start(place(Piece::ToolInput, index), call);
         }

@@ -5,7 +5,7 @@
 //! | the first with an id or a model | notice `init` with both |
 //! | `delta.content`, `delta.refusal` | a delta of text |
 //! | `delta.reasoning_content`, `delta.reasoning` | a delta of reasoning |
-//! | `delta.tool_calls`, `delta.function_call` | a delta of tool input |
+//! | `delta.tool_calls`, `delta.function_call` | a delta of tool input; what is no text, whole |
 //! | `message` in place of `delta` | the same, as one piece |
 //! | `finish_reason` that says that the answer was cut by its server | an error, and [`Said::Close`] with it |
 //! | other `finish_reason` | the tool calls; the answer is whole, but what it has cost may follow |
@@ -89,6 +89,9 @@ struct Call<'a> {
     id: Raw<'a>,
     #[serde(borrow)]
     function: Raw<'a>,
+    /// Of a tool that takes free text.
+    #[serde(borrow)]
+    custom: Raw<'a>,
 }
 
 #[derive(Deserialize, Default)]
@@ -97,6 +100,8 @@ struct Function<'a> {
     name: Raw<'a>,
     #[serde(borrow)]
     arguments: Raw<'a>,
+    #[serde(borrow)]
+    input: Raw<'a>,
 }
 
 impl Api for OpenAiChat {
@@ -133,7 +138,7 @@ impl OpenAiChat {
         answer.say(place(Piece::Text, 1), delta.refusal, said);
         for raw in fields::elements(delta.tool_calls) {
             let call: Call<'_> = fields::read(Some(raw));
-            self.call(&call, call.function, answer, said);
+            self.call(&call, call.function.or(call.custom), answer, said);
         }
         if delta.function_call.is_some() {
             self.call(&Call::default(), delta.function_call, answer, said);
@@ -165,13 +170,21 @@ impl OpenAiChat {
             let call = ContentBlock::ToolUse {
                 call: id.unwrap_or_default().into_owned(),
                 tool: tool.unwrap_or_default().into_owned(),
-                // Some give it as an object, where others give fragments of its text.
-                input: fields::object(function.arguments).unwrap_or_else(|| JsonText::new_unchecked("{}")),
+                // Some give it as it is, where others give fragments of its text.
+                input: match (call.custom, function.arguments) {
+                    (Some(_), _) => JsonText::string(""),
+                    (None, arguments) if is_text(arguments) => fields::tool_input(None),
+                    (None, arguments) => fields::tool_input(arguments),
+                },
             };
             answer.start(place, call);
         }
-        answer.say(place, function.arguments, said);
+        answer.say(place, function.arguments.or(function.input), said);
     }
+}
+
+fn is_text(raw: Raw<'_>) -> bool {
+    raw.is_some_and(|raw| raw.get().starts_with('"'))
 }
 
 /// The error where the reason is that the answer was cut, by whoever runs the model.

@@ -218,8 +218,12 @@ fn call(item: &Item<'_>) -> ContentBlock {
     ContentBlock::ToolUse {
         call: fields::text(item.call_id.or(item.id)).unwrap_or_default().into_owned(),
         tool: fields::text(item.name.or(item.kind)).unwrap_or_default().into_owned(),
-        input: JsonText::new_unchecked("{}"),
+        input: if is_free_text(item) { JsonText::string("") } else { fields::tool_input(None) },
     }
+}
+
+fn is_free_text(item: &Item<'_>) -> bool {
+    fields::text(item.kind).as_deref() == Some("custom_tool_call")
 }
 
 fn is_call(kind: Option<&str>) -> bool {

@@ -18,6 +18,7 @@ mod pump;
 mod recordings;
 #[path = "../claude/rendering.rs"]
 mod rendering;
+mod tool_inputs;
 mod truth;
 mod whole_messages;
 

@@ -37,8 +37,6 @@ enum Outcome<'a> {
 #[derive(Serialize)]
 struct Described<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    input: Option<&'a RawValue>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     title: Option<&'a RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
     locations: Option<&'a RawValue>,
@@ -116,22 +114,15 @@ fn name_of(call: &AskedToolCall<'_>) -> String {
     given(call.name).or_else(kind).or_else(|| given(call.title)).unwrap_or_else(|| "tool".to_owned())
 }
 
-/// The input as an object; where there is none, what the agent shows of it.
+/// The input as given; where there is none, what the agent shows of it.
 fn input_of(call: &AskedToolCall<'_>) -> Box<RawValue> {
-    let input = call.raw_input.filter(|input| !is_empty(input));
-    if let Some(object) = input.filter(|input| input.get().starts_with('{')) {
-        return object.to_owned();
+    if let Some(input) = call.raw_input.filter(|input| !is_empty(input)) {
+        return input.to_owned();
     }
-    let shown = |raw: Option<&'_ RawValue>| {
-        raw.filter(|raw| input.is_none() && !is_empty(raw)).map(ToOwned::to_owned)
-    };
+    let shown = |raw: Option<&'_ RawValue>| raw.filter(|raw| !is_empty(raw)).map(ToOwned::to_owned);
     let (title, locations, content) = (shown(call.title), shown(call.locations), shown(call.content));
-    let described = Described {
-        input,
-        title: title.as_deref(),
-        locations: locations.as_deref(),
-        content: content.as_deref(),
-    };
+    let described =
+        Described { title: title.as_deref(), locations: locations.as_deref(), content: content.as_deref() };
     to_raw_value(&described).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
 
