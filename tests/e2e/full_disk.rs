@@ -57,6 +57,70 @@ async fn a_full_disk_delays_and_loses_nothing_with_a_small_disk() {
 }
 
 #[tokio::test]
+async fn an_agent_whose_output_fills_the_disk_is_ended_and_gives_its_room_back_with_a_small_disk() {
+    let mount = Mounted::tmpfs("size=24m");
+    let server = server_on(&mount);
+    let id = server.launch(&json!({ "deltas": 1_000_000 })).await;
+    let agent = server.wait_until(&id, |agent| agent["endedAt"].is_string()).await;
+    assert_eq!(agent["status"], "failed");
+    assert_full(&agent["error"]);
+    let lost = agent["error"]["message"].as_str().unwrap();
+    assert!(lost.contains("bytes of what the agent printed could not be kept"), "{lost}");
+    assert!(processes_of_agent(&id).is_empty());
+    let events = server.events(&id).await;
+    assert_dense(&events);
+    let text = text_of(&events);
+    assert!(numbers(1_000_000).starts_with(&text) && !text.is_empty());
+    // Nobody had to make room for the next one.
+    let next = server.launch(&json!({ "deltas": 3 })).await;
+    server.wait_for_status(&next, "completed").await;
+    drop(server);
+    drop(mount);
+}
+
+#[tokio::test]
+async fn a_server_that_starts_on_a_full_disk_serves_what_there_is_with_a_small_disk() {
+    let mount = Mounted::tmpfs("size=24m");
+    let mut server = server_on(&mount);
+    let ballast = mount.0.path().join("ballast");
+    let done = server.launch(&json!({ "deltas": 30 })).await;
+    server.wait_for_status(&done, "completed").await;
+    let before = server.events(&done).await;
+    for kill in [false, true] {
+        let gate = server.folder.path().join(format!("gate-{kill}"));
+        let running = server.launch(&json!({ "deltas": 30, "gate": gate, "gate_after": 10 })).await;
+        server.wait_until(&running, |agent| 10 < agent["head"].as_u64().unwrap()).await;
+        until(async || server.data_dir().join("reserve").metadata().is_ok_and(|file| 0 < file.len())).await;
+        if kill {
+            server.kill_9();
+        } else {
+            server.stop();
+        }
+        fill(&ballast);
+        server.start_again();
+        // A start uses up room that was kept for it, and something of that may be left.
+        let more = mount.0.path().join("more");
+        fill(&more);
+        assert_eq!(server.events(&done).await, before);
+        assert_eq!(server.get(&format!("/api/agents/{running}")).await["status"], "running");
+        let listed = server.get("/api/agents").await;
+        assert!(listed.to_string().contains(&done), "{listed}");
+        let (status, problem) = server.post("/api/agents", &json!({ "type": "fake", "prompt": "{}" })).await;
+        assert_eq!((status.as_u16(), &problem["code"]), (507, &json!("storage_full")));
+        assert_eq!(ready(&server).await, StatusCode::INSUFFICIENT_STORAGE);
+
+        std::fs::remove_file(&ballast).unwrap();
+        std::fs::remove_file(&more).unwrap();
+        std::fs::write(&gate, "").unwrap();
+        server.wait_for_status(&running, "completed").await;
+        assert_eq!(text_of(&server.events(&running).await), numbers(30));
+        assert_eq!(ready(&server).await, StatusCode::OK);
+    }
+    drop(server);
+    drop(mount);
+}
+
+#[tokio::test]
 async fn without_room_for_new_files_nothing_is_launched_and_a_turn_says_why_with_a_small_disk() {
     let mount = Mounted::tmpfs("size=24m,nr_inodes=200");
     let server = server_on(&mount);

@@ -176,7 +176,7 @@ impl Core {
         }
         match tokio::time::timeout(self.limits.command_timeout, control.queue.lock()).await {
             Ok(queue) => Ok(queue),
-            Err(_) if self.disk_full.load(Ordering::Relaxed) => Err(StoreError::Full),
+            Err(_) if self.is_disk_full() => Err(StoreError::Full),
             Err(_) => Err(StoreError::Busy),
         }
     }
@@ -276,6 +276,11 @@ impl Core {
             tracing::warn!(agent = %append.agent, error = &error as &dyn std::error::Error, "write failed, trying again");
             pause = self.pause(pause).await.ok_or(SaveError::Closing)?;
         }
+    }
+
+    /// Whether the last write of an agent has failed because the disk is full.
+    pub(crate) fn is_disk_full(&self) -> bool {
+        self.disk_full.load(Ordering::Relaxed)
     }
 
     /// Waits before another try; gives the next pause, or none where the server goes down.

@@ -1,6 +1,7 @@
 //! One run of an agent: output in, commits out, and what is committed announced.
 
 mod answers;
+mod full_disk;
 mod next_turn;
 mod stop;
 
@@ -13,7 +14,7 @@ use tokenrail_domain::{AgentId, EventBody, JsonText, Notice, Timestamp, Turn};
 use tokenrail_ports::planted::{Bug, is_planted};
 use tokenrail_ports::{Append, IAgentRun, OutputLine, RunEnd, RunOutput, StoreError, TurnStep};
 use tokio::sync::mpsc;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use self::stop::due;
@@ -50,6 +51,8 @@ pub(crate) struct Pump {
     stops_asked: u32,
     /// It printed more than it may: the rest is left out.
     flooded: bool,
+    /// The room of its output was given back.
+    gave_back: bool,
     started: Instant,
     last_output: Instant,
     closed: Option<Instant>,
@@ -95,6 +98,7 @@ impl Pump {
             stop_again: None,
             stops_asked: 0,
             flooded: false,
+            gave_back: false,
             started: now.checked_sub(ran).unwrap_or(now),
             last_output: now,
             closed: None,
@@ -152,6 +156,9 @@ impl Pump {
                     self.answer(answering).await;
                 }
                 () = due(self.stop_again), if self.stop_again.is_some() => self.ask_to_stop().await,
+                () = sleep(self.core.limits.retry_pause_max), if !room && self.may_give_back() => {
+                    self.give_back().await;
+                }
                 expired = expiry(deadline), if self.stop.is_none() => self.stop(Stop::Expired(expired)).await,
                 output = self.run.next(), if room => match output {
                     Ok(RunOutput::Lines(lines)) => self.lines(lines, &mut in_flight).await?,
@@ -255,14 +262,28 @@ impl Pump {
     /// Waits until everything that is recorded is saved.
     async fn flush(&mut self, in_flight: Option<InFlight>) -> Result<(), SaveError> {
         if let Some(in_flight) = in_flight {
-            let saved = in_flight.await?;
-            self.saved(&saved);
+            self.wait_until_saved(in_flight).await?;
         }
         if let Some(append) = self.take() {
-            let saved = self.begin_save(append).await?;
-            self.saved(&saved);
+            let saving = self.begin_save(append);
+            self.wait_until_saved(saving).await?;
         }
         Ok(())
+    }
+
+    async fn wait_until_saved(&mut self, mut in_flight: InFlight) -> Result<(), SaveError> {
+        loop {
+            tokio::select! {
+                biased;
+                saved = &mut in_flight => {
+                    self.saved(&saved?);
+                    return Ok(());
+                }
+                () = sleep(self.core.limits.retry_pause_max), if self.may_give_back() => {
+                    self.give_back().await;
+                }
+            }
+        }
     }
 
     fn take(&mut self) -> Option<Append> {

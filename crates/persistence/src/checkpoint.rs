@@ -12,9 +12,11 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use rusqlite::{Connection, Error, ErrorCode};
+use rustix::fs::statvfs;
 use tokio::sync::mpsc;
 
 use crate::config::StoreLimits;
+use crate::reserve::Reserve;
 use crate::writer::Order;
 
 /// Takes over what it can without waiting for anybody.
@@ -47,6 +49,7 @@ pub(crate) fn run(
     connection: &Connection,
     path: &Path,
     limits: &StoreLimits,
+    mut reserve: Reserve,
     orders: &mpsc::WeakSender<Order>,
     stop: &Receiver<()>,
 ) {
@@ -54,11 +57,15 @@ pub(crate) fn run(
     let mut rounds = Rounds::default();
     let interval = Duration::from_millis(u64::from(limits.checkpoint_interval_ms.max(1)));
     while stop.recv_timeout(interval) == Err(RecvTimeoutError::Timeout) {
+        reserve.keep();
         let now = Fingerprint::of(&log);
         if now.bytes == 0 {
             continue;
         }
         rounds.note(now);
+        if !has_room(connection, path) {
+            continue;
+        }
         if rounds.is_due() || rounds.is_written() && limits.checkpoint_pages <= Pages::of(connection).new {
             rounds.written = 0;
             if let Err(error) = connection.query_row(PASSIVE, [], |_| Ok(())) {
@@ -71,6 +78,20 @@ pub(crate) fn run(
             // A full queue means that the writer is not idle after all.
             let _busy = orders.try_send(Order::CutLog);
         }
+    }
+}
+
+/// Whether the disk takes what the database file grows by when all of the log is taken over. Otherwise that would fail
+/// half way, and take the room that a commit needs. Where it cannot be known, it is tried.
+fn has_room(connection: &Connection, path: &Path) -> bool {
+    let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).ok();
+    let growth = || {
+        let bytes = pragma("page_count")?.checked_mul(pragma("page_size")?)?;
+        Some(bytes.unsigned_abs().saturating_sub(std::fs::metadata(path).ok()?.len()))
+    };
+    match (growth(), statvfs(path)) {
+        (Some(growth), Ok(disk)) => growth <= disk.f_bavail.saturating_mul(disk.f_frsize),
+        _ => true,
     }
 }
 
@@ -146,6 +167,7 @@ fn take_over(connection: &Connection, how: &str) -> Result<bool, Error> {
 
 /// Keeps the log from growing without end; used by the writer.
 pub(crate) struct LogCutter {
+    database: PathBuf,
     log: PathBuf,
     bytes_max: u64,
     wait: Duration,
@@ -159,6 +181,7 @@ impl LogCutter {
     pub(crate) fn new(database: &Path, limits: &StoreLimits) -> Self {
         let bytes_max = limits.wal_max_bytes;
         Self {
+            database: database.to_owned(),
             log: log_path(database),
             bytes_max,
             wait: Duration::from_millis(u64::from(limits.wal_cut_wait_ms)),
@@ -184,6 +207,9 @@ impl LogCutter {
     }
 
     fn cut(&mut self, connection: &Connection, how: &str) {
+        if !has_room(connection, &self.database) {
+            return self.try_later(connection);
+        }
         match self.try_to_cut(connection, how) {
             Ok(true) => self.try_at = self.bytes_max,
             Ok(false) => self.try_later(connection),

@@ -48,6 +48,11 @@ impl OpenError {
         }
     }
 
+    /// Where SQLite cannot make the index of its log, it says only that something has failed.
+    pub(crate) fn may_be_for_want_of_room(&self) -> bool {
+        matches!(self, Self::Full | Self::Sqlite { .. } | Self::Io { .. })
+    }
+
     pub(crate) fn sqlite(path: &Path, source: Error) -> Self {
         let path = path.to_owned();
         match source.sqlite_error_code() {

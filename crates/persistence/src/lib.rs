@@ -20,6 +20,7 @@ mod error;
 mod checkpoint;
 mod connection;
 mod folder;
+mod reserve;
 mod schema;
 mod writer;
 

@@ -4,7 +4,7 @@ mod ports;
 #[cfg(test)]
 mod tests;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, mpsc as std_mpsc};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
@@ -19,6 +19,7 @@ use crate::config::StoreConfig;
 use crate::connection::{ReaderSource, open_writer};
 use crate::error::store_error;
 use crate::folder::Folder;
+use crate::reserve::Reserve;
 use crate::schema;
 use crate::start_check;
 use crate::writer::{Command, Order, Waiting, Writer};
@@ -57,13 +58,15 @@ impl Store {
     pub fn open(config: StoreConfig) -> Result<Self, OpenError> {
         schema::check_sqlite()?;
         let folder = Folder::claim(&config.folder)?;
-        let path = folder.database()?;
-        let failed = |error| OpenError::sqlite(&path, error);
-        let mut connection = open_writer(&path, &config).map_err(failed)?;
-        schema::migrate(&mut connection, &path)?;
-        start_check::check(&connection, &path, config.limits.start_check_bytes)?;
-        folder.mark_as_used()?;
-        let checkpoints = open_writer(&path, &config).map_err(failed)?;
+        let mut reserve = Reserve::in_folder(&config.folder, &config.limits);
+        let opened = match open_database(&folder, &config) {
+            Err(error) if error.may_be_for_want_of_room() && reserve.give_up() => {
+                tracing::error!("the disk is full: what was kept for a start is used up");
+                open_database(&folder, &config)
+            }
+            opened => opened,
+        };
+        let (path, connection, checkpoints) = opened?;
         let readers = readers(&path, &config);
 
         let (orders, receiver) = mpsc::channel(config.limits.queued_commands.max(1));
@@ -78,8 +81,8 @@ impl Store {
             #[cfg(test)]
             faults: faults.clone(),
         };
-        let threads =
-            start(writer, receiver, checkpoints, &orders).map_err(|error| OpenError::io(&path, error))?;
+        let threads = start(writer, receiver, checkpoints, reserve, &orders)
+            .map_err(|error| OpenError::io(&path, error))?;
         Ok(Self {
             inner: Arc::new(Inner {
                 reading: Arc::new(Semaphore::new(config.limits.readers.max(1) as usize)),
@@ -161,6 +164,21 @@ fn closed() -> StoreError {
     StoreError::Unavailable("the store is closed".into())
 }
 
+/// The connections of the two threads.
+fn open_database(
+    folder: &Folder,
+    config: &StoreConfig,
+) -> Result<(PathBuf, Connection, Connection), OpenError> {
+    let path = folder.database()?;
+    let failed = |error| OpenError::sqlite(&path, error);
+    let mut connection = open_writer(&path, config).map_err(failed)?;
+    schema::migrate(&mut connection, &path)?;
+    start_check::check(&connection, &path, config.limits.start_check_bytes)?;
+    folder.mark_as_used()?;
+    let checkpoints = open_writer(&path, config).map_err(failed)?;
+    Ok((path, connection, checkpoints))
+}
+
 fn readers(path: &Path, config: &StoreConfig) -> r2d2::Pool<ReaderSource> {
     let source = ReaderSource { path: path.to_owned(), busy_timeout_ms: config.limits.busy_timeout_ms };
     r2d2::Pool::builder()
@@ -178,6 +196,7 @@ fn start(
     writer: Writer,
     receiver: mpsc::Receiver<Order>,
     checkpoints: Connection,
+    reserve: Reserve,
     orders: &mpsc::Sender<Order>,
 ) -> std::io::Result<Threads> {
     let (path, limits) = (writer.path.clone(), writer.config.limits.clone());
@@ -185,7 +204,7 @@ fn start(
     // A weak end: the checkpoints alone must not keep the writer waiting for orders.
     let orders = orders.downgrade();
     let checkpoint = Builder::new().name("checkpoint".into()).spawn(move || {
-        checkpoint::run(&checkpoints, &path, &limits, &orders, &stopped);
+        checkpoint::run(&checkpoints, &path, &limits, reserve, &orders, &stopped);
     })?;
     let writer = Builder::new().name("store-writer".into()).spawn(move || writer.run(receiver))?;
     Ok(Threads { writer, checkpoint, stop_checkpoint })

@@ -86,6 +86,13 @@ pub trait IAgentRun: Send {
         Err(std::io::Error::from(ErrorKind::Unsupported).into())
     }
 
+    /// Gives back the room that the run's output takes, where a full disk has ended the run: the journal may need it for
+    /// what has been read. What has not been read is lost then, and [`RunEnd::error`] says how much that is. Gives false
+    /// where the run has not ended so; nothing is done then.
+    async fn give_back(&mut self) -> Result<bool, RunnerError> {
+        Ok(false)
+    }
+
     /// Removes what the run has kept on disk; where its process rests, that is kept for the agent's next turn. Called when
     /// all its output is in the journal.
     async fn discard(&mut self);

@@ -11,6 +11,7 @@ use actix_web::dev::ServerHandle;
 use actix_web::web::ServiceConfig;
 use tokenrail_application::{AgentService, Next, Refusal};
 use tokenrail_persistence::{OpenError, Store};
+use tokenrail_ports::is_disk_full;
 use tokenrail_presentation::{Api, PresentationConfig, ServerLimits, SocketLimits, page};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
@@ -83,7 +84,12 @@ impl Server {
         let presentation = presentation_config(&config, address, token.clone());
         let api = Api::new(service.clone(), presentation, random_source()?);
         let http = listen(listener, api, &config.limits).map_err(failed)?;
-        address::write(&config.data_dir, address).map_err(StartError::Address)?;
+        match address::write(&config.data_dir, address) {
+            Err(error) if is_disk_full(&error) => {
+                tracing::error!("the disk is full: other commands find this server only with --listen");
+            }
+            written => written.map_err(StartError::Address)?,
+        }
         let handle = http.handle();
         let serving = Handle::current().spawn(http);
         Ok(Self { config, address, token, service, store, http: handle, serving })

@@ -345,6 +345,12 @@ impl IAgentRun for ProcessRun {
         Ok(self.tell(&Told::Answer(Answer { request: question, option })).await?)
     }
 
+    async fn give_back(&mut self) -> Result<bool, RunnerError> {
+        let (folder, spool) = (self.folder.clone(), Arc::clone(&self.spool));
+        let read_to = self.begins + self.offset;
+        Ok(blocking(move || give_back(&folder, &spool, read_to)).await?)
+    }
+
     async fn discard(&mut self) {
         if let Err(error) = self.leave().await {
             let error = &error as &dyn std::error::Error;
@@ -383,6 +389,18 @@ fn read_at(file: &File, offset: u64, read_bytes: usize) -> io::Result<Bytes> {
     }
     output.truncate(read);
     Ok(output.into())
+}
+
+/// Empties the spool of a run that a full disk has ended, and adds what is lost by that to how the run ended. A server
+/// that adopts the run later finds no output, and how it ended.
+fn give_back(folder: &RunFolder, spool: &File, read_to: u64) -> io::Result<bool> {
+    let Some(mut exit) = folder.read::<ExitRecord>(RunFolder::EXIT)? else { return Ok(false) };
+    let Some(unkept) = exit.unkept.as_mut().filter(|unkept| unkept.cause.disk_full) else { return Ok(false) };
+    unkept.bytes += spool.metadata()?.len().saturating_sub(read_to);
+    // It makes the room for the next line.
+    spool.set_len(0)?;
+    folder.write_exit(&exit)?;
+    Ok(true)
 }
 
 /// Runs file work where it may block.

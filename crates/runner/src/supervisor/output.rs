@@ -88,7 +88,7 @@ impl OutputCopier {
     pub(super) async fn stuck(&mut self) {
         if self.state.wait_for(|state| *state == State::Stuck).await.is_err() {
             // The thread has ended, and whatever it had to say is known.
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
 

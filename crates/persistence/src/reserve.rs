@@ -1,0 +1,97 @@
+//! Room on the disk that is kept for a start.
+//!
+//! SQLite cannot even read without some room: the index of its log, `-shm`, is made anew by a start. So a start on a
+//! full disk gives up what was kept here, and serves what there is.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FallocateFlags, fallocate, fstatvfs};
+
+use crate::config::StoreLimits;
+
+const RESERVE: &str = "reserve";
+const FILE_MODE: u32 = 0o600;
+/// What a start needs beside the index of the log.
+const LEAST_BYTES: u64 = 1 << 20;
+/// The index takes 32 KiB for each 16 MiB of the log, and the log may be longer than its bound for a while.
+const LOG_BYTES_PER_BYTE: u64 = 128;
+
+pub(crate) struct Reserve {
+    path: PathBuf,
+    bytes: u64,
+    is_kept: bool,
+}
+
+impl Reserve {
+    pub(crate) fn in_folder(folder: &Path, limits: &StoreLimits) -> Self {
+        let bytes = LEAST_BYTES + limits.wal_max_bytes / LOG_BYTES_PER_BYTE;
+        Self { path: folder.join(RESERVE), bytes, is_kept: false }
+    }
+
+    /// Keeps the room, where it is not kept already and as much again is left.
+    pub(crate) fn keep(&mut self) {
+        if !self.is_kept {
+            // The next call tries again.
+            self.is_kept = self.try_to_keep().unwrap_or(false);
+        }
+    }
+
+    fn try_to_keep(&self) -> io::Result<bool> {
+        let kept = fs::metadata(&self.path).map_or(0, |file| file.len());
+        if kept == self.bytes {
+            return Ok(true);
+        }
+        let mut options = OpenOptions::new();
+        let file = options.write(true).create(true).truncate(false).mode(FILE_MODE).open(&self.path)?;
+        if free_bytes(&file)? < 2 * self.bytes {
+            return Ok(false);
+        }
+        file.set_len(0)?;
+        let taken = fallocate(&file, FallocateFlags::empty(), 0, self.bytes);
+        if taken.is_err() {
+            file.set_len(0)?;
+        }
+        Ok(taken.map(|()| true)?)
+    }
+
+    /// Gives the room up, where the disk is full; false where that gives nothing.
+    pub(crate) fn give_up(&mut self) -> bool {
+        self.try_to_give_up().unwrap_or(false)
+    }
+
+    fn try_to_give_up(&mut self) -> io::Result<bool> {
+        let file = OpenOptions::new().write(true).open(&self.path)?;
+        if file.metadata()?.len() == 0 || self.bytes <= free_bytes(&file)? {
+            return Ok(false);
+        }
+        file.set_len(0)?;
+        self.is_kept = false;
+        Ok(true)
+    }
+}
+
+fn free_bytes(file: &File) -> io::Result<u64> {
+    let disk = fstatvfs(file)?;
+    Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_room_is_kept_once_and_not_given_up_where_there_is_more() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut reserve = Reserve::in_folder(folder.path(), &StoreLimits::default());
+        reserve.keep();
+        let file = fs::metadata(folder.path().join(RESERVE)).unwrap();
+        assert_eq!(file.len(), reserve.bytes);
+        let taken = std::os::unix::fs::MetadataExt::blocks(&file) * 512;
+        assert!(reserve.bytes <= taken, "only {taken} bytes are taken");
+        assert!(!reserve.give_up(), "the disk is not full");
+        assert!(reserve.is_kept);
+    }
+}
