@@ -138,7 +138,7 @@ impl PresentationConfig {
             test_routes: false,
             import_bytes: 1 << 30,
             import_event_bytes: 128 << 20,
-            import_timeout: Duration::from_secs(600),
+            import_timeout: Duration::from_mins(10),
         }
     }
 }

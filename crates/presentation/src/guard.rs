@@ -85,6 +85,9 @@ pub(crate) async fn guard<B: MessageBody + 'static>(
     if response.status() != StatusCode::SWITCHING_PROTOCOLS {
         incoming.skip().await;
     }
+    if let (Some(watch), BodySize::Sized(bytes)) = (&watch, response.response().body().size()) {
+        watch.answers(bytes);
+    }
     let answering = Answering::new(watch, incoming);
     Ok(response.map_body(|_, body| Outgoing::new(body, answering)))
 }

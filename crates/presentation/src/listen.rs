@@ -32,6 +32,9 @@ pub struct ServerLimits {
     pub rest_timeout: Duration,
     /// How many bytes of it are read.
     pub rest_bytes: usize,
+    /// How long a client may take for each 64 KiB of an answer whose length is known, and of the rest of
+    /// any other when all of it has been written.
+    pub flush_timeout: Duration,
     /// How long connections may take to end when all that they wait for has ended, in seconds.
     pub close_timeout_s: u64,
     pub sockets: SocketLimits,
@@ -47,6 +50,7 @@ impl Default for ServerLimits {
             keep_alive: Duration::from_secs(75),
             rest_timeout: Duration::from_secs(1),
             rest_bytes: 1 << 20,
+            flush_timeout: Duration::from_secs(20),
             // One that is not read must not keep the server from stopping.
             close_timeout_s: 2,
             sockets: SocketLimits::default(),
@@ -64,8 +68,12 @@ pub fn listen(
     more: fn(&mut ServiceConfig),
     limits: ServerLimits,
 ) -> io::Result<Server> {
-    let idle =
-        Idle { keep_alive: limits.keep_alive, head: limits.head_timeout, rest_bytes: limits.rest_bytes };
+    let idle = Idle {
+        keep_alive: limits.keep_alive,
+        head: limits.head_timeout,
+        rest_bytes: limits.rest_bytes,
+        flush: limits.flush_timeout,
+    };
     let builder = Server::build()
         .workers(limits.workers)
         .max_concurrent_connections(limits.connections.div_ceil(limits.workers))

@@ -157,7 +157,12 @@ fn listen(listener: TcpListener, api: Api, limits: &LimitsConfig) -> io::Result<
         send_buffer_bytes: limits.send_buffer_bytes,
         no_progress: Duration::from_secs(limits.send_timeout_s),
     };
-    let limits = ServerLimits { connections: limits.connections, sockets, ..ServerLimits::default() };
+    let limits = ServerLimits {
+        connections: limits.connections,
+        flush_timeout: sockets.no_progress,
+        sockets,
+        ..ServerLimits::default()
+    };
     tokenrail_presentation::listen(listener, api, the_page, limits)
 }
 

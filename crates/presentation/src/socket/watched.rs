@@ -3,7 +3,8 @@
 //! The library waits for the head of the first request only, and for the rest of a body that nobody reads as long as it
 //! takes. So whoever sends a byte now and then would keep a connection for ever, also without a token.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
+use std::future::Future as _;
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -23,12 +24,28 @@ pub(crate) struct Idle {
     pub(crate) head: Duration,
     /// Bytes that are read of a body after its answer.
     pub(crate) rest_bytes: usize,
+    /// How long the client may take for each [`STEP_BYTES`] of an answer whose length is known, and of the rest of any other.
+    pub(crate) flush: Duration,
 }
+
+/// Bytes of an answer that have a time of their own.
+const STEP_BYTES: u64 = 64 << 10;
 
 /// What a connection is doing: its reader and the guard of its requests share this.
 pub(crate) struct Watch {
     idle: Idle,
     phase: Cell<Phase>,
+    flush: Cell<Flush>,
+}
+
+/// What the client still has to take of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Flush {
+    /// Nobody knows how much comes: a client that takes nothing of it is cut by the socket.
+    Open,
+    /// All was written, and how much waits is seen with the next write.
+    Last,
+    Due(Instant),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,12 +61,13 @@ enum Phase {
 
 impl Watch {
     pub(crate) fn new(idle: Idle) -> Self {
-        Self { idle, phase: Cell::new(Phase::Request) }
+        Self { idle, phase: Cell::new(Phase::Request), flush: Cell::new(Flush::Open) }
     }
 
     /// A request has come.
     pub(crate) fn request(&self) {
         self.phase.set(Phase::Request);
+        self.flush.set(Flush::Open);
     }
 
     /// It was answered, and whether its body had come to its end.
@@ -59,6 +77,30 @@ impl Watch {
         } else {
             Phase::Rest { bytes: self.idle.rest_bytes }
         });
+        if self.flush.get() == Flush::Open {
+            self.flush.set(Flush::Last);
+        }
+    }
+
+    /// Its answer has so many bytes.
+    pub(crate) fn answers(&self, bytes: u64) {
+        self.flush.set(Flush::Due(self.flush_by(bytes)));
+    }
+
+    fn flush_by(&self, bytes: u64) -> Instant {
+        let steps = u32::try_from(1 + bytes / STEP_BYTES).unwrap_or(u32::MAX);
+        Instant::now() + self.idle.flush.saturating_mul(steps)
+    }
+
+    /// Until when the client has to take what waits, of which this is the rest.
+    fn flush_due(&self, waiting: usize) -> Option<Instant> {
+        if self.flush.get() == Flush::Last {
+            self.answers(waiting as u64);
+        }
+        match self.flush.get() {
+            Flush::Due(due) => Some(due),
+            Flush::Open | Flush::Last => None,
+        }
     }
 
     fn has_read(&self, bytes: usize) {
@@ -76,25 +118,46 @@ impl Watch {
 pub(crate) struct Watched {
     socket: TcpStream,
     watch: Rc<Watch>,
-    timer: RefCell<Option<Pin<Box<Sleep>>>>,
+    reading: Timer,
+    writing: Timer,
+}
+
+/// Made when it is needed first.
+#[derive(Default)]
+struct Timer(Option<Pin<Box<Sleep>>>);
+
+impl Timer {
+    fn is_over(&mut self, due: Instant, cx: &mut Context<'_>) -> bool {
+        let timer = self.0.get_or_insert_with(|| Box::pin(sleep_until(due)));
+        if timer.deadline() != due {
+            timer.as_mut().reset(due);
+        }
+        timer.as_mut().poll(cx).is_ready()
+    }
 }
 
 impl Watched {
     pub(crate) fn new(socket: TcpStream, watch: Rc<Watch>) -> Self {
-        Self { socket, watch, timer: RefCell::new(None) }
+        Self { socket, watch, reading: Timer::default(), writing: Timer::default() }
     }
 
     pub(crate) fn watch(&self) -> &Rc<Watch> {
         &self.watch
     }
 
-    fn is_over(&self, due: Instant, cx: &mut Context<'_>) -> bool {
-        let mut timer = self.timer.borrow_mut();
-        let timer = timer.get_or_insert_with(|| Box::pin(sleep_until(due)));
-        if timer.deadline() != due {
-            timer.as_mut().reset(due);
+    /// What came of a write of the rest of what waits.
+    fn written(
+        &mut self,
+        written: Poll<io::Result<usize>>,
+        waiting: usize,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
+        match self.watch.flush_due(waiting) {
+            Some(due) if written.is_pending() && self.writing.is_over(due, cx) => {
+                Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the answer is not taken")))
+            }
+            _ => written,
         }
-        timer.as_mut().poll(cx).is_ready()
     }
 }
 
@@ -113,7 +176,7 @@ impl AsyncRead for Watched {
         match (&read, self.watch.phase.get()) {
             (Poll::Ready(_), _) => self.watch.has_read(into.filled().len() - before),
             // No more comes of it.
-            (Poll::Pending, Phase::Between { due, .. }) if self.is_over(due, cx) => {
+            (Poll::Pending, Phase::Between { due, .. }) if self.reading.is_over(due, cx) => {
                 return Poll::Ready(Ok(()));
             }
             (Poll::Pending, _) => {}
@@ -124,19 +187,8 @@ impl AsyncRead for Watched {
 
 impl AsyncWrite for Watched {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.socket).poll_write(cx, bytes)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.socket).poll_write_vectored(cx, bytes)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.socket.is_write_vectored()
+        let written = Pin::new(&mut self.socket).poll_write(cx, bytes);
+        self.written(written, bytes.len(), cx)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

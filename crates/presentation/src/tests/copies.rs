@@ -211,14 +211,14 @@ async fn dripped(served: &Served, file: &str) -> String {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    let mut heard = [0; 12];
+    let mut status = [0; 12];
     tokio::select! {
-        read = tokio::time::timeout(Duration::from_secs(20), reading.read_exact(&mut heard)) => {
+        read = tokio::time::timeout(Duration::from_secs(20), reading.read_exact(&mut status)) => {
             read.expect("it is answered").unwrap();
         }
         () = dripping => {}
     }
-    String::from_utf8(heard.to_vec()).unwrap()
+    String::from_utf8(status.to_vec()).unwrap()
 }
 
 #[actix_web::test]

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use actix_web::rt::task::JoinHandle;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 
 use super::client::{Served, serve, serve_with};
 use super::harness::{HOST, Harness, TOKEN};
-use crate::ServerLimits;
+use crate::{ServerLimits, SocketLimits};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -93,8 +93,7 @@ async fn drip(mut socket: TcpStream, piece: String) {
 
 /// The request line and headers of a request, without the end of the head.
 fn request(line: &str, headers: &[&str]) -> String {
-    let headers: String = headers.iter().map(|header| format!("{header}\r\n")).collect();
-    format!("{line} HTTP/1.1\r\n{headers}")
+    headers.iter().fold(format!("{line} HTTP/1.1\r\n"), |head, header| head + header + "\r\n")
 }
 
 #[actix_web::test]
@@ -199,7 +198,7 @@ async fn an_answer_is_read_although_much_of_the_body_is_still_to_come() {
     let (mut reading, mut writing) = socket.split();
     let sending = async {
         writing.write_all(format!("{head}\r\n").as_bytes()).await.unwrap();
-        let chunk = [b'x'; 64 << 10];
+        let chunk = vec![b'x'; 64 << 10];
         while writing.write_all(&chunk).await.is_ok() {}
     };
     let hearing = async {
@@ -213,16 +212,42 @@ async fn an_answer_is_read_although_much_of_the_body_is_still_to_come() {
     served.handle.stop(false).await;
 }
 
+#[actix_web::test]
+async fn an_answer_that_is_taken_byte_for_byte_keeps_nobody_out() {
+    let harness = Harness::with(|config, _| config.open_paths.push("/openapi.json".to_owned()));
+    let sockets = SocketLimits { send_buffer_bytes: 4 << 10, ..SocketLimits::default() };
+    let flush_timeout = Duration::from_millis(200);
+    let served = serve_with(&harness, ServerLimits { flush_timeout, sockets, ..with_connections(1) });
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4 << 10).unwrap();
+    let mut socket = socket.connect(([127, 0, 0, 1], served.port).into()).await.unwrap();
+    let ask = format!("GET /openapi.json HTTP/1.1\r\nHost: {HOST}\r\nConnection: close\r\n\r\n");
+    socket.write_all(ask.as_bytes()).await.unwrap();
+    let slowly = actix_web::rt::spawn(async move {
+        let mut some = [0; 100];
+        let mut taken = 0;
+        while let Ok(bytes @ 1..) = socket.read(&mut some).await {
+            taken += bytes;
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        taken
+    });
+    is_served(&served).await;
+    let all = harness.get("/openapi.json").await.text.len();
+    let taken = tokio::time::timeout(3 * PATIENCE, slowly).await.expect("it ends").unwrap();
+    assert!(taken < all, "{taken} of {all} bytes");
+    served.handle.stop(false).await;
+}
+
 /// All that is answered to a request over HTTP/1.0, up to the end of the connection: head, and body.
 async fn one_zero(served: &Served, target: &str, headers: &[&str]) -> (String, String) {
     let mut socket = connect(served).await;
-    let headers: String = headers.iter().map(|header| format!("{header}\r\n")).collect();
-    let ask =
-        format!("GET {target} HTTP/1.0\r\nHost: {HOST}\r\nAuthorization: Bearer {TOKEN}\r\n{headers}\r\n");
+    let ask = format!("GET {target} HTTP/1.0\r\nHost: {HOST}\r\nAuthorization: Bearer {TOKEN}\r\n");
+    let ask = headers.iter().fold(ask, |head, header| head + header + "\r\n") + "\r\n";
     socket.write_all(ask.as_bytes()).await.unwrap();
-    let mut heard = String::new();
-    tokio::time::timeout(PATIENCE, socket.read_to_string(&mut heard)).await.expect("it ends").unwrap();
-    let (head, body) = heard.split_once("\r\n\r\n").unwrap();
+    let mut answered = String::new();
+    tokio::time::timeout(PATIENCE, socket.read_to_string(&mut answered)).await.expect("it ends").unwrap();
+    let (head, body) = answered.split_once("\r\n\r\n").unwrap();
     (head.to_ascii_lowercase(), body.to_owned())
 }
 
