@@ -7,6 +7,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use tokio::task::JoinSet;
 use tokio_tungstenite::tungstenite::Message;
 
 use crate::bodies::resident_bytes;
@@ -224,7 +225,7 @@ async fn s27_idle_connections_keep_nobody_out_and_are_closed() {
 async fn s27_bodies_that_never_end_keep_nobody_out() {
     let server = TestServer::start_with(&(fake_config() + "[limits]\nconnections = 16\n"));
     let (chunked, long) = (("Transfer-Encoding: chunked", "1\r\nx\r\n"), ("Content-Length: 1000000", "x"));
-    let mut dripping = Vec::new();
+    let mut dripping = JoinSet::new();
     for (line, status) in [
         ("POST /api/agents", 401),
         ("POST /api/agents/import", 401),
@@ -243,19 +244,17 @@ async fn s27_bodies_that_never_end_keep_nobody_out() {
             let mut head = [0; 12];
             socket.read_exact(&mut head).await.unwrap();
             assert_eq!(head[..], *format!("HTTP/1.1 {status}").as_bytes(), "{line} {header}");
-            dripping.push(tokio::spawn(async move {
+            dripping.spawn(async move {
                 while socket.write_all(piece.as_bytes()).await.is_ok() {
                     tokio::time::sleep(Duration::from_millis(100)).await;
                 }
-            }));
+            });
         }
     }
     let id =
         tokio::time::timeout(PATIENCE, server.launch(&json!({}))).await.expect("another client is served");
     server.wait_for_status(&id, "completed").await;
-    for dripping in dripping {
-        tokio::time::timeout(PATIENCE, dripping).await.expect("it is closed").unwrap();
-    }
+    tokio::time::timeout(PATIENCE, dripping.join_all()).await.expect("each is closed");
 }
 
 /// The first request is answered, and of the next one a byte comes now and then.

@@ -167,7 +167,12 @@ fn talk(said: &[u8], to_stay: bool) -> Vec<u8> {
         true => Ok(()),
         false => socket.shutdown(std::net::Shutdown::Write),
     });
+    let head = answer.windows(4).position(|four| four == b"\r\n\r\n").expect("it was there") + 4;
     let rest = loop {
+        if to_stay && has_closed(&answer[head..]) {
+            // Otherwise the server waits a while for the client to close.
+            let _ = socket.shutdown(std::net::Shutdown::Write);
+        }
         match socket.read(&mut chunk) {
             Ok(0) => break Ok(()),
             Ok(length) => answer.extend_from_slice(&chunk[..length]),
@@ -176,9 +181,23 @@ fn talk(said: &[u8], to_stay: bool) -> Vec<u8> {
         }
     };
     assert!(rest.is_ok(), "the server closes: {rest:?}");
-    let head = answer.windows(4).position(|four| four == b"\r\n\r\n").expect("it was there") + 4;
     assert!(answer.starts_with(b"HTTP/1.1 101"), "{}", String::from_utf8_lossy(&answer));
     answer.split_off(head)
+}
+
+/// Whether a close is among the frames of a server.
+fn has_closed(mut frames: &[u8]) -> bool {
+    while let [first, second, rest @ ..] = frames {
+        if *first == 0x88 {
+            return true;
+        }
+        let (length, rest) = match (*second, rest) {
+            (126, [one, two, rest @ ..]) => (usize::from(u16::from_be_bytes([*one, *two])), rest),
+            (short, rest) => (usize::from(short), rest),
+        };
+        frames = rest.get(length..).unwrap_or_default();
+    }
+    false
 }
 
 /// The code of the first close among the frames of a client: a server answers with the same one.
