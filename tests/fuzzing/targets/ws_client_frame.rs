@@ -163,10 +163,9 @@ fn talk(said: &[u8], to_stay: bool) -> Vec<u8> {
         answer.extend_from_slice(&chunk[..length]);
     }
     // It may have closed before it has read all.
-    let _ = socket.write_all(said).and_then(|()| match to_stay {
-        true => Ok(()),
-        false => socket.shutdown(std::net::Shutdown::Write),
-    });
+    let _ = socket
+        .write_all(said)
+        .and_then(|()| if to_stay { Ok(()) } else { socket.shutdown(std::net::Shutdown::Write) });
     let head = answer.windows(4).position(|four| four == b"\r\n\r\n").expect("it was there") + 4;
     let rest = loop {
         if to_stay && has_closed(&answer[head..]) {
