@@ -18,6 +18,7 @@ mod wishes;
 
 use actix_http::ws::HandshakeError;
 use actix_web::body::{BodyStream, MessageBody as _};
+use actix_web::http::Version;
 use actix_web::http::header::{self, HeaderValue};
 use actix_web::{HttpRequest, HttpResponse, web};
 use bytes::Bytes;
@@ -74,6 +75,10 @@ pub(crate) fn handshake(
     payload: web::Payload,
     bytes_max: usize,
 ) -> Result<Handshake, Problem> {
+    // HTTP/1.0 cannot become anything else (RFC 9110, section 7.8).
+    if request.version() < Version::HTTP_11 {
+        return Err(handshake_problem(HandshakeError::NoConnectionUpgrade));
+    }
     let place = api.open_stream(peer(request.peer_addr()))?;
     let mut response = actix_http::ws::handshake(request.head()).map_err(handshake_problem)?;
     if offered(request.headers()).any(|protocol| protocol == SUBPROTOCOL) {

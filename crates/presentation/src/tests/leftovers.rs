@@ -275,5 +275,15 @@ async fn http_1_0_gets_no_chunks() {
     assert!(head.contains("text/event-stream") && !head.contains("transfer-encoding"), "{head}");
     let first = body.lines().find(|line| !line.is_empty());
     assert!(first.is_some_and(|line| line == "retry: 1000") && body.contains("\nevent: result\n"), "{body}");
+    let upgrade = [
+        "Connection: upgrade",
+        "Upgrade: websocket",
+        "Sec-WebSocket-Version: 13",
+        "Sec-WebSocket-Key: x3JJHMbDL1EzLkh9GBhXDw==",
+    ];
+    for path in ["/ws", "/api/chat"] {
+        let (head, _) = one_zero(&served, path, &upgrade).await;
+        assert!(head.starts_with("http/1.0 426 "), "{head}");
+    }
     served.handle.stop(false).await;
 }
