@@ -11,7 +11,7 @@ pub(crate) fn block(agent: AgentId, event: &Event, raw: bool, named: bool, out: 
     let message = AgentMessageDto::new(agent, event, raw);
     let begin = out.len();
     // Writing to memory cannot fail, and nothing in a message refuses to be written.
-    let _ = write!(out, "id: {}\n", event.sequence);
+    let _ = writeln!(out, "id: {}", event.sequence);
     if named {
         out.extend_from_slice(b"event: ");
         // A notice's word is the agent's own: a line end in it would forge a field.

@@ -234,13 +234,15 @@ function result(draft: Draft, event: AgentEvent): void {
   draft.insert(item);
 }
 
-/** Whether one of the newest turn's messages says this. */
+/** Whether one of the newest turn's messages says this. One that still streams may be thrown away. */
 function isSaid(items: readonly Item[], text: string): boolean {
+  if (text === "") return false;
   for (let at = items.length - 1; at >= 0; at -= 1) {
     const item = items[at];
     if (!item || item.kind === "user" || item.kind === "result") return false;
+    if (item.parentToolCallId !== undefined) continue;
     if (item.kind === "error" && item.text.trim() === text) return true;
-    if (item.kind !== "assistant") continue;
+    if (item.kind !== "assistant" || item.state === "streaming") continue;
     const texts = item.parts.flatMap((part) => (part.type === "text" ? [part.text] : []));
     if (texts.join("").trim() === text || texts.at(-1)?.trim() === text) return true;
   }
