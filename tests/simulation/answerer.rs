@@ -97,6 +97,10 @@ impl Answerer {
                 if saved != Some(QuestionSoFar::Settled(option.clone())) {
                     world.fail(format!("Q1: {answer:?} is told to have settled it, and it is {saved:?}"));
                 }
+                let first = world.lock().settled.insert((agent, question.clone()));
+                if !first {
+                    world.fail(format!("Q2: {answer:?} is told to have settled what another one has"));
+                }
             }
             Ok(AnswerOutcome::HandedOn) => world.reach("an answer was handed on"),
             Err(Refusal::OptionUnknown { .. }) => {

@@ -65,6 +65,8 @@ pub(crate) struct State {
     pub(crate) crashed: bool,
     pub(crate) crashes_left: u64,
     jump_ms: i64,
+    /// Questions whose answer was told to somebody that it was his.
+    pub(crate) settled: BTreeSet<(AgentId, String)>,
     lived_ms: u64,
     outage_until_ms: u64,
     life_began: Option<Instant>,
@@ -99,6 +101,7 @@ impl World {
             crashed: false,
             crashes_left: faults.crashes,
             jump_ms: 0,
+            settled: BTreeSet::new(),
             lived_ms: 0,
             outage_until_ms: 0,
             life_began: None,

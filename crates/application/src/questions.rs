@@ -30,9 +30,9 @@ pub(crate) struct Answering {
 /// What came of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Answered {
-    /// The question is settled, and that is saved: by this option, or by none.
-    Settled { option: Option<String> },
-    /// It was settled before.
+    /// The question is settled by this answer, and that is saved.
+    Settled,
+    /// It was settled by another one, or before.
     NotOpen,
     /// It was never asked.
     Unknown,

@@ -21,6 +21,10 @@ pub enum Bug {
     OffsetAheadOfEvents,
     RetireIgnoresNews,
     KeyForgotten,
+    /// Keys grow old with the clock, which may be set.
+    KeysByTheClock,
+    /// Each client that has given the answer that counts is told that it was his.
+    EachAnswerCounts,
     KnownIsNotRun,
     RecoverForgetsQueued,
     ExitCodeDecides,
@@ -40,7 +44,7 @@ pub enum Bug {
 }
 
 impl Bug {
-    pub const ALL: [Self; 31] = [
+    pub const ALL: [Self; 33] = [
         Self::AnnounceBeforeCommit,
         Self::SnapshotBeforeSubscribe,
         Self::SequenceBurntOnError,
@@ -56,6 +60,8 @@ impl Bug {
         Self::OffsetAheadOfEvents,
         Self::RetireIgnoresNews,
         Self::KeyForgotten,
+        Self::KeysByTheClock,
+        Self::EachAnswerCounts,
         Self::KnownIsNotRun,
         Self::RecoverForgetsQueued,
         Self::ExitCodeDecides,

@@ -24,7 +24,8 @@ pub enum AnswerOutcome {
 }
 
 impl AgentService {
-    /// Answers a question of an agent: whether it may do something. The first answer counts. Returns when the
+    /// Answers a question of an agent: whether it may do something. The first answer counts, and it alone: the same one
+    /// again is refused. Returns when the
     /// journal tells that the question is settled, or after `limits.answer_timeout`.
     ///
     /// # Errors
@@ -34,7 +35,7 @@ impl AgentService {
     /// [`Refusal::Store`].
     pub async fn answer(&self, id: AgentId, answer: PermissionAnswer) -> Result<AnswerOutcome, Refusal> {
         let agent = self.get(id).await?;
-        let PermissionAnswer { question, option } = answer.clone();
+        let question = answer.question.clone();
         let (told, hear) = oneshot::channel();
         let until = Instant::now() + self.core.limits.answer_timeout;
         let Some(answers) = self.answers_of(&agent, until).await? else {
@@ -48,8 +49,8 @@ impl AgentService {
         }
         drop(answers);
         match timeout_at(until, hear).await {
-            Ok(Ok(Answered::Settled { option: chosen })) if chosen == option => Ok(AnswerOutcome::Settled),
-            Ok(Ok(Answered::Settled { .. } | Answered::NotOpen)) => Err(Refusal::QuestionSettled(question)),
+            Ok(Ok(Answered::Settled)) => Ok(AnswerOutcome::Settled),
+            Ok(Ok(Answered::NotOpen)) => Err(Refusal::QuestionSettled(question)),
             Ok(Ok(Answered::NoSuchOption { options })) => {
                 Err(Refusal::OptionUnknown { known: options.join(", ") })
             }

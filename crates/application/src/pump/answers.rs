@@ -25,7 +25,7 @@ impl Pump {
         }
         self.answering.retain(|waiting| !waiting.told.is_closed());
         if self.answering.iter().any(|waiting| waiting.answer == answering.answer) {
-            // It is on its way already.
+            // It is on its way already; who gave it first may leave before it is settled.
             self.answering.push(answering);
             return;
         }
@@ -46,10 +46,23 @@ impl Pump {
             let (told, waiting): (Vec<_>, Vec<_>) =
                 all.into_iter().partition(|answering| is_answer_to(answering, &question));
             self.answering = waiting;
-            for answering in told {
-                let _ = answering.told.send(Answered::Settled { option: option.clone() });
-            }
+            tell_one(told, option.as_deref());
         }
+    }
+}
+
+/// Of those who gave the answer that counts, the first who is still there hears that it was his; all others come too
+/// late, also with the same answer.
+fn tell_one(told: Vec<Answering>, option: Option<&str>) {
+    let mut counted = false;
+    for Answering { answer, told } in told {
+        #[cfg(planted_bugs)]
+        let counted_before = counted && !is_planted(Bug::EachAnswerCounts);
+        #[cfg(not(planted_bugs))]
+        let counted_before = counted;
+        let counts = !counted_before && answer.option.as_deref() == option;
+        let outcome = if counts { Answered::Settled } else { Answered::NotOpen };
+        counted |= told.send(outcome).is_ok() && counts;
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokenrail_domain::{AgentId, EventBody, Notice};
 use tokenrail_ports::PermissionAnswer;
-use tokenrail_ports::testing::{ScriptedRunner, Step};
+use tokenrail_ports::testing::{MemoryStore, ScriptedRunner, Step};
 
 use super::harness::{Harness, harness, harness_with, tiny_limits, words};
 use crate::{AnswerOutcome, Refusal};
@@ -91,4 +91,46 @@ async fn an_answer_for_a_run_that_is_not_found_again_in_time_is_not_told_to_come
     let next = harness_with(Arc::clone(&h.store), Arc::new(ScriptedRunner::new([])), tiny_limits());
     let refused = next.service.answer(id, answer("1-1", Some("yes"))).await;
     assert!(matches!(refused, Err(Refusal::AtCapacity)), "{refused:?}");
+}
+
+/// In whichever order they come.
+#[tokio::test(start_paused = true)]
+async fn of_several_same_answers_at_the_same_moment_one_counts() {
+    for seed in 1..=60 {
+        let script = vec![
+            Step::line("ask 1-1 yes no"),
+            Step::UntilAnswered,
+            Step::line("settle 1-1 yes"),
+            Step::line("close done"),
+        ];
+        let (store, runner) = (Arc::new(MemoryStore::new(seed)), Arc::new(ScriptedRunner::new([script])));
+        let h = harness_with(store, runner, tiny_limits());
+        let id = h.launch("go").await;
+        h.wait_for(id, |event| is(&event.body, Notice::PERMISSION_REQUEST)).await;
+        let mut asked = tokio::task::JoinSet::new();
+        for option in ["yes"; 4] {
+            let service = h.service.clone();
+            asked.spawn(async move { (option, service.answer(id, answer("1-1", Some(option))).await) });
+        }
+        let told = asked.join_all().await;
+        let (counted, late): (Vec<_>, Vec<_>) = told.into_iter().partition(|(_, told)| told.is_ok());
+        assert!(matches!(counted[..], [("yes", Ok(AnswerOutcome::Settled))]), "seed {seed}: {counted:?}");
+        assert!(late.iter().all(|(_, told)| matches!(told, Err(Refusal::QuestionSettled(_)))), "{late:?}");
+    }
+}
+
+/// Its client may have gone, and say the same again.
+#[tokio::test(start_paused = true)]
+async fn an_answer_whose_client_has_gone_counts_for_the_one_who_waits() {
+    let (h, id) = asking("settle 1-1 yes").await;
+    let (first, second) =
+        (h.service.answer(id, answer("1-1", Some("yes"))), h.service.answer(id, answer("1-1", Some("yes"))));
+    {
+        let mut first = std::pin::pin!(first);
+        while h.runner.answers().is_empty() {
+            assert!(futures_util::poll!(&mut first).is_pending());
+            tokio::task::yield_now().await;
+        }
+    }
+    assert_eq!(second.await.unwrap(), AnswerOutcome::Settled);
 }

@@ -96,3 +96,31 @@ async fn a_websocket_answers_questions_too() {
     assert_eq!(client.frame().await["payload"]["code"], "already_resolved");
     served.handle.stop(false).await;
 }
+
+#[actix_web::test]
+async fn of_several_same_answers_at_the_same_moment_one_is_told_that_it_counts() {
+    for _ in 0..10 {
+        let harness = Harness::new();
+        let served = serve(&harness);
+        let id = asking(&harness, "ask").await;
+        let (mut client, _) = Client::connect(&served, "").await;
+        let (path, body) = (path(&id, "1-1"), r#"{"optionId":"yes"}"#);
+        let over_socket = async {
+            client.say("permission", json!({"agentId": id, "requestId": "1-1", "optionId": "yes"})).await;
+            client.frame().await["type"].as_str().unwrap().to_owned()
+        };
+        let (one, two, three, frame) = futures_util::join!(
+            harness.post(&path, body),
+            harness.post(&path, body),
+            harness.post(&path, body),
+            over_socket
+        );
+        let mut told = [one, two, three].map(|answer| answer.status.as_u16());
+        told.sort_unstable();
+        let settled =
+            told.iter().filter(|status| **status == 200).count() + usize::from(frame == "permission");
+        assert_eq!(settled, 1, "{told:?} and {frame}");
+        assert!(told.iter().all(|status| [200, 409].contains(status)), "{told:?}");
+        served.handle.stop(false).await;
+    }
+}
