@@ -182,7 +182,7 @@ impl Faults {
             cancels: some("cancels", 350, 200, 700),
             deletes: some("deletes", 120, 100, 400),
             bound: some("bound", 60, 300, 800),
-            clock_jump_ms: some("clock jump", 150, 500, 7_200_000),
+            clock_jump_ms: some("clock jump", 150, 500, 108_000_000),
             limits: if dice("limits").chance(600) { tiny_limits() } else { wide_limits() },
         }
     }

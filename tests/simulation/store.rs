@@ -161,6 +161,10 @@ impl IAgentRepository for SimStore {
         SimStore::read(self, "with open turns", self.0.disk.with_open_turns(field_bytes)).await
     }
 
+    async fn newest_key(&self) -> Result<Option<Timestamp>, StoreError> {
+        SimStore::read(self, "newest key", self.0.disk.newest_key()).await
+    }
+
     async fn recall(&self, key: Idempotency) -> Result<Option<Recalled>, StoreError> {
         SimStore::read(self, "recall", self.0.disk.recall(key)).await
     }

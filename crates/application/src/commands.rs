@@ -95,7 +95,10 @@ impl AgentService {
         let now = self.core.now();
         let id = AgentId::new(now, self.core.outside.random.bytes());
         let cwd = config.workspace.folder(id, launch.cwd.clone()).await?;
-        let key = launch.idempotency.clone().map(|key| self.idempotency(LAUNCH.to_owned(), key, now, life));
+        let key = match launch.idempotency.clone() {
+            Some(key) => Some(self.idempotency(LAUNCH.to_owned(), key, life).await?),
+            None => None,
+        };
         let agent = new_agent(id, kind, launch, cwd.to_string_lossy().into_owned(), now);
         let turn = new_turn(id, agent.prompt.clone(), now);
 
@@ -156,7 +159,7 @@ impl AgentService {
         key: &CommandKey,
         life: KeyLife,
     ) -> Result<Option<Recalled>, Refusal> {
-        let key = self.idempotency(scope, key.clone(), self.core.now(), life);
+        let key = self.idempotency(scope, key.clone(), life).await?;
         match self.core.outside.agents.recall(key).await? {
             Some(recalled) if !recalled.same_body => Err(Refusal::KeyReused),
             recalled => Ok(recalled),
@@ -215,7 +218,10 @@ impl AgentService {
             return Err(Refusal::ReadOnly);
         }
         let now = self.core.now();
-        let key = key.map(|key| self.idempotency(scope, key, now, life));
+        let key = match key {
+            Some(key) => Some(self.idempotency(scope, key, life).await?),
+            None => None,
+        };
         let turn = new_turn(id, content, now);
         let control = self.core.control(id);
         let queue = match &control {
@@ -306,10 +312,18 @@ impl AgentService {
         self.core.waiting.enter_unless(free + self.core.limits.queued_launches).ok_or(Refusal::AtCapacity)
     }
 
-    fn idempotency(&self, scope: String, key: CommandKey, now: Timestamp, life: KeyLife) -> Idempotency {
+    async fn idempotency(
+        &self,
+        scope: String,
+        key: CommandKey,
+        life: KeyLife,
+    ) -> Result<Idempotency, StoreError> {
+        let used_at = self.core.key_time().await?;
+        #[cfg(planted_bugs)]
+        let used_at = if is_planted(Bug::KeysByTheClock) { self.core.now() } else { used_at };
         let age_ms = self.core.limits.idempotency_age.as_millis() as i64;
-        let forget_before = Timestamp(now.0.saturating_sub(age_ms));
-        Idempotency { scope, key: key.key, body: key.body, forget_before, life }
+        let forget_before = Timestamp(used_at.0.saturating_sub(age_ms));
+        Ok(Idempotency { scope, key: key.key, body: key.body, used_at, forget_before, life })
     }
 }
 

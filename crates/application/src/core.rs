@@ -10,7 +10,8 @@ use tokenrail_domain::{Agent, AgentId, AgentStatus, ListedAgent, Timestamp};
 use tokenrail_ports::planted::{Bug, is_planted};
 use tokenrail_ports::{Append, StoreError};
 use tokio::runtime::Handle;
-use tokio::sync::{Notify, Semaphore, mpsc};
+use tokio::sync::{Notify, OnceCell, Semaphore, mpsc};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -28,6 +29,8 @@ pub(crate) struct Core {
     pub(crate) limits: Limits,
     pub(crate) tails: Tails,
     pub(crate) news: NewsDesk,
+    /// The time of keys, and when it was that.
+    key_times: OnceCell<(Timestamp, Instant)>,
     pub(crate) counters: Counters,
     /// The server is going down: streams end, pumps stop, agents live on.
     pub(crate) closing: CancellationToken,
@@ -140,6 +143,7 @@ impl Core {
             limits: *limits,
             tails: Tails::new(limits.tail_bytes, limits.tails_bytes),
             news: NewsDesk::new(),
+            key_times: OnceCell::new(),
             counters: Counters::default(),
             closing: CancellationToken::new(),
             draining: CancellationToken::new(),
@@ -228,6 +232,18 @@ impl Core {
 
     pub(crate) fn active_agents(&self) -> usize {
         self.controls.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// The time by which keys grow old. It goes on from the newest key with the life of the server, so that a clock that
+    /// is wrong, or is set, makes no key old; while no server runs, keys do not grow older.
+    pub(crate) async fn key_time(&self) -> Result<Timestamp, StoreError> {
+        let from_newest = async || {
+            let newest = self.outside.agents.newest_key().await?;
+            Ok::<_, StoreError>((newest.unwrap_or_else(|| self.now()), Instant::now()))
+        };
+        let (begin, at) = self.key_times.get_or_try_init(from_newest).await?;
+        let elapsed_ms = i64::try_from(at.elapsed().as_millis()).unwrap_or(i64::MAX);
+        Ok(Timestamp(begin.0.saturating_add(elapsed_ms)))
     }
 
     pub(crate) fn tell_created(&self, agent: &Agent, at: Timestamp) {

@@ -6,6 +6,7 @@ mod durability;
 mod following;
 mod harness;
 mod history;
+mod keys;
 mod outage;
 mod panics;
 mod questions;

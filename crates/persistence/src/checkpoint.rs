@@ -8,6 +8,7 @@
 //! for the disk. So a log that is being written is left alone until it is worth that.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
@@ -50,7 +51,7 @@ pub(crate) fn run(
     path: &Path,
     limits: &StoreLimits,
     mut reserve: Reserve,
-    orders: &mpsc::WeakSender<Order>,
+    (orders, to_wipe): (&mpsc::WeakSender<Order>, &AtomicBool),
     stop: &Receiver<()>,
 ) {
     let log = log_path(path);
@@ -59,7 +60,7 @@ pub(crate) fn run(
     while stop.recv_timeout(interval) == Err(RecvTimeoutError::Timeout) {
         reserve.keep();
         let now = Fingerprint::of(&log);
-        if now.bytes == 0 {
+        if now.bytes == 0 && !to_wipe.load(Ordering::Relaxed) {
             continue;
         }
         rounds.note(now);

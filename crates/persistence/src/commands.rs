@@ -8,6 +8,7 @@ use crate::append::wait_again;
 use crate::columns::agent_id_of;
 use crate::journal::agent_key;
 use crate::keys::{self, Known};
+use crate::wipe;
 use crate::writer::{Command, Failure};
 
 const ID_IS_TAKEN: &str = "
@@ -86,7 +87,7 @@ impl Command for CreateCommand {
         }
         let agent = add_agent(db, &self.agent)?;
         add_turn(db, agent, &self.turn, self.turn.number)?;
-        keys::remember(db, self.key.as_ref(), agent, &self.turn, (self.turn.number, 1))?;
+        keys::remember(db, self.key.as_ref(), agent, (self.turn.number, 1))?;
         Ok(Created::New)
     }
 }
@@ -146,7 +147,7 @@ impl Command for EnqueueCommand {
         add_turn(db, agent, &turn, number)?;
         wait_again(db, agent)?;
         touch(db, agent, self.turn.asked_at)?;
-        keys::remember(db, self.key.as_ref(), agent, &self.turn, (number, queued))?;
+        keys::remember(db, self.key.as_ref(), agent, (number, queued))?;
         Ok(Enqueued::New { turn: number, queued })
     }
 }
@@ -241,7 +242,12 @@ impl Command for PurgeCommand {
         db.prepare_cached(REMOVE)?.execute(named_params! { ":agent": agent })?;
         db.prepare_cached(ADD_TOMBSTONE)?
             .execute(named_params! { ":id": self.agent.to_string(), ":at": self.at.0 })?;
+        wipe::note(db)?;
         Ok(true)
+    }
+
+    fn empties_log(&self) -> bool {
+        true
     }
 }
 

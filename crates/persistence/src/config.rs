@@ -62,6 +62,9 @@ pub struct StoreLimits {
     pub wal_cut_wait_ms: u32,
     /// A database up to this size has its pages checked at each start: it takes about a second for each GiB.
     pub start_check_bytes: u64,
+    /// A database up to this size is written anew after a purge, when nobody writes, so that nothing is left of what was
+    /// purged.
+    pub wipe_max_bytes: u64,
     /// About how many bytes of events one compacted block holds. Packing takes about 16 times as much memory.
     pub block_bytes: usize,
     /// How many events one compacted block holds at most.
@@ -82,6 +85,7 @@ impl Default for StoreLimits {
             wal_max_bytes: 64 << 20,
             wal_cut_wait_ms: 20,
             start_check_bytes: 256 << 20,
+            wipe_max_bytes: 256 << 20,
             block_bytes: 512 << 10,
             block_events: 4096,
         }

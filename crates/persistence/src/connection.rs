@@ -17,6 +17,8 @@ pub(crate) fn open_writer(path: &Path, config: &StoreConfig) -> Result<Connectio
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", config.synchronous.pragma())?;
     connection.pragma_update(None, "foreign_keys", true)?;
+    // What is deleted is overwritten: see `wipe`.
+    connection.pragma_update(None, "secure_delete", true)?;
     // A checkpoint inside a commit makes everybody wait: see `checkpoint`.
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     Ok(connection)

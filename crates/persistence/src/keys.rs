@@ -1,7 +1,7 @@
 //! Clients' idempotency keys.
 
 use rusqlite::{Connection, OptionalExtension, named_params};
-use tokenrail_domain::{AgentId, Turn, TurnNumber};
+use tokenrail_domain::{AgentId, Timestamp, TurnNumber};
 use tokenrail_ports::{Idempotency, KeyLife, Recalled};
 
 use crate::columns::{agent_id_of, turn_of};
@@ -23,6 +23,8 @@ const REMEMBER: &str = "
     VALUES (:scope, :key, :body, :agent, :turn, :queued, :used_at)
     ON CONFLICT (scope, key) DO UPDATE
     SET body = :body, agent = :agent, turn = :turn, queued = :queued, used_at = :used_at";
+
+const NEWEST: &str = "SELECT max(used_at) FROM idempotency";
 
 /// What is known of a key.
 pub(crate) enum Known {
@@ -51,7 +53,7 @@ pub(crate) fn look_up(db: &Connection, key: Option<&Idempotency>) -> rusqlite::R
 
 /// What a key was used for. It only reads: keys that are too old are as good as forgotten.
 pub(crate) fn recall(db: &Connection, key: &Idempotency) -> rusqlite::Result<Option<Recalled>> {
-    let Idempotency { scope, key, body, forget_before, life } = key;
+    let Idempotency { scope, key, body, used_at: _, forget_before, life } = key;
     let find = named_params! {
         ":scope": scope,
         ":key": key,
@@ -67,15 +69,19 @@ pub(crate) fn recall(db: &Connection, key: &Idempotency) -> rusqlite::Result<Opt
         .optional()
 }
 
+/// When the newest key was used.
+pub(crate) fn newest(db: &Connection) -> rusqlite::Result<Option<Timestamp>> {
+    db.prepare_cached(NEWEST)?.query_row([], |row| Ok(row.get::<_, Option<i64>>(0)?.map(Timestamp)))
+}
+
 /// Saves the key with what it gave: the turn's number, and how many were waiting.
 pub(crate) fn remember(
     db: &Connection,
     key: Option<&Idempotency>,
     agent: i64,
-    turn: &Turn,
     (number, queued): (TurnNumber, u32),
 ) -> rusqlite::Result<()> {
-    let Some(Idempotency { scope, key, body, .. }) = key else { return Ok(()) };
+    let Some(Idempotency { scope, key, body, used_at, .. }) = key else { return Ok(()) };
     db.prepare_cached(REMEMBER)?.execute(named_params! {
         ":scope": scope,
         ":key": key,
@@ -83,7 +89,7 @@ pub(crate) fn remember(
         ":agent": agent,
         ":turn": number.0,
         ":queued": queued,
-        ":used_at": turn.asked_at.0,
+        ":used_at": used_at.0,
     })?;
     Ok(())
 }

@@ -44,6 +44,7 @@ mod backup;
 mod compaction;
 mod doctor;
 mod start_check;
+mod wipe;
 
 #[cfg(feature = "testing")]
 #[doc(hidden)]

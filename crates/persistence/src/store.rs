@@ -5,6 +5,7 @@ mod ports;
 mod tests;
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError, mpsc as std_mpsc};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
@@ -77,6 +78,8 @@ impl Store {
             config: config.clone(),
             connection: Some(connection),
             cutter: LogCutter::new(&path, &config.limits),
+            // An earlier life of the server may have left it.
+            to_wipe: Arc::new(AtomicBool::new(true)),
             _folder: Arc::new(folder),
             #[cfg(test)]
             faults: faults.clone(),
@@ -203,8 +206,9 @@ fn start(
     let (stop_checkpoint, stopped) = std_mpsc::channel();
     // A weak end: the checkpoints alone must not keep the writer waiting for orders.
     let orders = orders.downgrade();
+    let to_wipe = Arc::clone(&writer.to_wipe);
     let checkpoint = Builder::new().name("checkpoint".into()).spawn(move || {
-        checkpoint::run(&checkpoints, &path, &limits, reserve, &orders, &stopped);
+        checkpoint::run(&checkpoints, &path, &limits, reserve, (&orders, &to_wipe), &stopped);
     })?;
     let writer = Builder::new().name("store-writer".into()).spawn(move || writer.run(receiver))?;
     Ok(Threads { writer, checkpoint, stop_checkpoint })

@@ -8,6 +8,7 @@ mod task;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rusqlite::Connection;
 use tokenrail_ports::StoreError;
@@ -21,6 +22,7 @@ use crate::checkpoint::LogCutter;
 use crate::config::{StoreConfig, StoreLimits};
 use crate::error::shared_store_error;
 use crate::folder::Folder;
+use crate::wipe;
 
 /// What the writer works with.
 pub(crate) struct Writer {
@@ -29,6 +31,8 @@ pub(crate) struct Writer {
     /// None after a COMMIT that failed: the next transaction opens a new one.
     pub(crate) connection: Option<Connection>,
     pub(crate) cutter: LogCutter,
+    /// Something may have to be wiped when nobody writes.
+    pub(crate) to_wipe: Arc<AtomicBool>,
     /// Held until the last write is done, also where the store is dropped without being closed.
     pub(crate) _folder: Arc<Folder>,
     #[cfg(test)]
@@ -48,10 +52,29 @@ impl Writer {
                 next = if full { None } else { orders.try_recv().ok() };
             }
             self.commit_all(group.tasks);
-            self.cut_log(group.cut_log);
+            if group.empties_log {
+                self.to_wipe.store(true, Ordering::Relaxed);
+            }
+            if group.cut_log {
+                self.wipe();
+            }
+            self.cut_log(group.cut_log || group.empties_log);
             stopped = group.stop;
         }
+        self.wipe();
         self.cut_log(true);
+    }
+
+    /// When nobody writes: who does would wait for it.
+    fn wipe(&mut self) {
+        let Some(connection) = &self.connection else { return };
+        if !self.to_wipe.swap(false, Ordering::Relaxed) {
+            return;
+        }
+        if let Err(error) = wipe::wipe(connection, self.config.limits.wipe_max_bytes) {
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(error, "what was purged is not wiped before the next purge or start");
+        }
     }
 
     fn commit_all(&mut self, mut tasks: Vec<Box<dyn Task>>) {
@@ -97,6 +120,7 @@ struct Group {
     tasks: Vec<Box<dyn Task>>,
     bytes: usize,
     cut_log: bool,
+    empties_log: bool,
     stop: bool,
 }
 
@@ -105,6 +129,7 @@ impl Group {
         match order {
             Order::Task(task) => {
                 self.bytes += task.bytes();
+                self.empties_log |= task.empties_log();
                 self.tasks.push(task);
             }
             Order::CutLog => self.cut_log = true,

@@ -56,6 +56,9 @@ pub trait IAgentRepository: Send + Sync {
     /// status is one of an agent that has ended, its turn is 0.
     async fn create_idle(&self, agent: Agent) -> Result<(), StoreError>;
 
+    /// When the newest key was used: from there the time of keys goes on when the server starts.
+    async fn newest_key(&self) -> Result<Option<Timestamp>, StoreError>;
+
     /// What a key was used for, if it is known: the answer to a command that comes again.
     async fn recall(&self, key: Idempotency) -> Result<Option<Recalled>, StoreError>;
 
@@ -302,7 +305,10 @@ pub struct Idempotency {
     pub key: String,
     /// What was asked, so that the same key with another body is noticed.
     pub body: String,
-    /// Keys that are older than this are forgotten.
+    /// When it was used, by the time of keys: that goes on with the server's own life, and never follows a clock that
+    /// is set.
+    pub used_at: Timestamp,
+    /// Keys that were used before this, by the same time, are forgotten.
     pub forget_before: Timestamp,
     pub life: KeyLife,
 }

@@ -30,6 +30,7 @@ pub(crate) fn store_config(config: &Config) -> StoreConfig {
     };
     store.limits.wal_max_bytes = config.limits.wal_bytes;
     store.limits.start_check_bytes = config.limits.start_check_bytes;
+    store.limits.wipe_max_bytes = config.limits.wipe_bytes;
     store
 }
 

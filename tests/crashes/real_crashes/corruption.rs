@@ -10,9 +10,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokenrail_domain::{AgentId, Event, Sequence};
 use tokenrail_persistence::{Store, StoreConfig, Synchronous};
-use tokenrail_ports::{
-    AgentFilter, IAgentRepository as _, IJournal as _, ListBounds, PageLimit, StoreError,
-};
+use tokenrail_ports::{AgentFilter, IAgentRepository as _, IJournal as _, ListBounds, PageLimit, StoreError};
 
 use crate::Chance;
 use crate::harness::{TestServer, fake_config};

@@ -72,6 +72,10 @@ impl IAgentRepository for Store {
         self.write(CreateIdleCommand { agent }).await
     }
 
+    async fn newest_key(&self) -> Result<Option<Timestamp>, StoreError> {
+        self.read_with(|db| keys::newest(db).map_err(crate::error::store_error)).await
+    }
+
     async fn recall(&self, key: Idempotency) -> Result<Option<Recalled>, StoreError> {
         self.read_with(move |db| keys::recall(db, &key).map_err(crate::error::store_error)).await
     }

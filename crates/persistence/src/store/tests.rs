@@ -1,6 +1,7 @@
 mod compaction;
 mod damage;
 mod faults;
+mod wiping;
 
 use tempfile::TempDir;
 use tokenrail_domain::{Agent, Event, Sequence};

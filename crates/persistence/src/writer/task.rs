@@ -23,6 +23,11 @@ pub(crate) trait Command: Send + 'static {
     fn bytes(&self) -> usize;
 
     fn run(&self, db: &Connection) -> Result<Self::Answer, Failure>;
+
+    /// Whether what it removes must not stay in the log either.
+    fn empties_log(&self) -> bool {
+        false
+    }
 }
 
 /// Why a command did nothing.
@@ -43,6 +48,8 @@ impl From<rusqlite::Error> for Failure {
 /// A command with somebody who waits for its answer.
 pub(crate) trait Task: Send {
     fn bytes(&self) -> usize;
+
+    fn empties_log(&self) -> bool;
 
     /// Runs the command and keeps its answer; an error where everything must be undone.
     fn run(&mut self, db: &Connection) -> Result<(), StoreError>;
@@ -67,6 +74,10 @@ impl<C: Command> Waiting<C> {
 impl<C: Command> Task for Waiting<C> {
     fn bytes(&self) -> usize {
         self.command.bytes()
+    }
+
+    fn empties_log(&self) -> bool {
+        self.command.empties_log()
     }
 
     fn run(&mut self, db: &Connection) -> Result<(), StoreError> {

@@ -184,13 +184,9 @@ impl State {
 
     fn remember(&mut self, key: Option<Idempotency>, turn: &Turn, queued: u32) {
         if let Some(key) = key {
-            let used = UsedKey {
-                body: key.body,
-                agent: turn.agent,
-                turn: turn.number,
-                queued,
-                used_at: turn.asked_at,
-            };
+            let Idempotency { body, used_at, .. } = &key;
+            let (body, used_at) = (body.clone(), *used_at);
+            let used = UsedKey { body, agent: turn.agent, turn: turn.number, queued, used_at };
             self.keys.insert((key.scope, key.key), used);
         }
     }

@@ -137,6 +137,8 @@ limits! {
     wal_bytes: u64 = 64 << 20,
     /// A database up to this size has its pages checked at each start.
     start_check_bytes: u64 = 256 << 20,
+    /// A database up to this size is written anew after a purge, so that nothing is left of what was purged.
+    wipe_bytes: u64 = 256 << 20,
     /// Connections at the same time.
     connections: usize = 4096,
     /// Event streams and `WebSockets` of one peer; the loopback address has no limit of its own.

@@ -67,12 +67,12 @@ fn a_newer_schema_is_refused_and_not_touched() {
     drop(store);
     edit(&folder, "PRAGMA user_version = 99");
     let error = refused(config(&folder));
-    assert!(matches!(error, OpenError::NewerSchema { found: 99, known: 4 }), "{error}");
+    assert!(matches!(error, OpenError::NewerSchema { found: 99, known: 5 }), "{error}");
     let found = crate::doctor(folder.path());
-    assert!(matches!(found, Err(OpenError::NewerSchema { found: 99, known: 4 })), "{found:?}");
+    assert!(matches!(found, Err(OpenError::NewerSchema { found: 99, known: 5 })), "{found:?}");
     edit(&folder, "PRAGMA user_version = 1");
     let found = crate::doctor(folder.path());
-    assert!(matches!(found, Err(OpenError::OlderSchema { missing: 3 })), "{found:?}");
+    assert!(matches!(found, Err(OpenError::OlderSchema { missing: 4 })), "{found:?}");
 }
 
 #[test]
@@ -221,6 +221,7 @@ async fn rows_of_the_first_version_are_read_and_added_to() {
         &folder,
         "ALTER TABLE turns DROP COLUMN ended_at;
         ALTER TABLE turns DROP COLUMN stop_reason;
+        ALTER TABLE commits DROP COLUMN to_wipe;
         ALTER TABLE journal DROP COLUMN checksum;
         ALTER TABLE agent_messages DROP COLUMN checksum;
         ALTER TABLE agents DROP COLUMN copy;

@@ -17,6 +17,7 @@ fn key(scope: &str, key: &str, body: &str) -> Idempotency {
         scope: scope.into(),
         key: key.into(),
         body: body.into(),
+        used_at: LAUNCHED_AT,
         forget_before: Timestamp(LAUNCHED_AT.0 - 1000),
         life: KeyLife::UntilForgotten,
     }
@@ -204,7 +205,10 @@ pub async fn a_key_enqueues_once<S: IJournal + IAgentRepository>(store: &S) {
 
 pub async fn a_key_is_forgotten_in_time<S: IJournal + IAgentRepository>(store: &S) {
     let (agent, turn) = launch(1);
-    store.create(agent, turn, Some(key("a", "k", "body"))).await.unwrap();
+    assert_eq!(store.newest_key().await.unwrap(), None);
+    let long_after = Turn { asked_at: Timestamp(LAUNCHED_AT.0 + 9_000_000), ..turn };
+    store.create(agent, long_after, Some(key("a", "k", "body"))).await.unwrap();
+    assert_eq!(store.newest_key().await.unwrap(), Some(LAUNCHED_AT), "the key's own time counts");
     let (second, turn) = launch(2);
     let later = Idempotency { forget_before: Timestamp(LAUNCHED_AT.0 + 1_000_000), ..key("a", "k", "other") };
     assert_eq!(store.recall(later.clone()).await.unwrap(), None);

@@ -32,6 +32,10 @@ impl IAgentRepository for MemoryStore {
         .await
     }
 
+    async fn newest_key(&self) -> Result<Option<Timestamp>, StoreError> {
+        Ok(self.act(|state| state.keys.values().map(|used| used.used_at).max()).await)
+    }
+
     async fn recall(&self, key: Idempotency) -> Result<Option<Recalled>, StoreError> {
         Ok(self
             .act(|state| {

@@ -1,0 +1,77 @@
+//! Keys are remembered for as long as is promised, whatever the clock says.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokenrail_domain::{AgentId, Timestamp};
+use tokenrail_ports::testing::{MemoryStore, NotedWorkspace, ScriptedRunner, Step, StoppedClock};
+use tokio::runtime::Handle;
+
+use super::harness::{outside, tiny_limits};
+use crate::{AgentService, CommandKey, Launch, Outside};
+
+const DAY_MS: i64 = 24 * 3_600_000;
+const DAY: Duration = Duration::from_hours(24);
+
+/// A server on the store, by a clock of its own.
+fn server(store: &Arc<MemoryStore>, now: i64) -> (AgentService, Arc<StoppedClock>) {
+    let scripts = (0..9).map(|_| vec![Step::line("close done")]);
+    let runner = Arc::new(ScriptedRunner::new(scripts));
+    let clock = Arc::new(StoppedClock::at(Timestamp(1_700_000_000_000 + now)));
+    let outside =
+        Outside { clock: clock.clone(), ..outside(store, &runner, &Arc::new(NotedWorkspace::default())) };
+    (AgentService::new(outside, tiny_limits(), Handle::current()), clock)
+}
+
+/// The agent that a launch with this key comes to, and whether it is an earlier one.
+async fn launch(service: &AgentService, key: &str) -> (AgentId, bool) {
+    let key = CommandKey { key: key.to_owned(), body: "p".to_owned() };
+    let launch = Launch { prompt: "p".into(), idempotency: Some(key), ..Launch::default() };
+    let outcome = service.launch(launch).await.unwrap();
+    (outcome.agent.id, outcome.again)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_jumps_and_comes_back_makes_no_key_old() {
+    let (service, clock) = server(&Arc::new(MemoryStore::new(1)), 0);
+    let first = launch(&service, "a").await.0;
+    for jump in [DAY_MS * 25 / 24, 400 * DAY_MS, -400 * DAY_MS] {
+        clock.advance_ms(jump);
+        // Whatever is asked with a key meanwhile.
+        launch(&service, &format!("other {jump}")).await;
+        assert_eq!(launch(&service, "a").await, (first, true), "in the meantime");
+        clock.advance_ms(-jump);
+        assert_eq!(launch(&service, "a").await, (first, true), "and afterwards");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_starts_with_a_wrong_clock_forgets_no_key() {
+    let store = Arc::new(MemoryStore::new(1));
+    let (service, _) = server(&store, 0);
+    let first = launch(&service, "a").await.0;
+    service.shutdown(true, DAY).await;
+    for wrong in [25 * DAY_MS, -25 * DAY_MS, 1] {
+        let (service, _) = server(&store, wrong);
+        launch(&service, &format!("other {wrong}")).await;
+        assert_eq!(launch(&service, "a").await, (first, true), "{wrong}");
+        service.shutdown(true, DAY).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_is_forgotten_when_the_server_has_lived_for_so_long() {
+    let store = Arc::new(MemoryStore::new(1));
+    let (service, _) = server(&store, 0);
+    let first = launch(&service, "a").await.0;
+    tokio::time::sleep(DAY - Duration::from_secs(1)).await;
+    assert_eq!(launch(&service, "a").await, (first, true));
+    let second = launch(&service, "b").await.0;
+    service.shutdown(true, DAY).await;
+    // What it has lived until its newest key counts in its next life.
+    let (service, _) = server(&store, 7);
+    assert_eq!(launch(&service, "a").await, (first, true));
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert!(!launch(&service, "a").await.1, "the clock stands still, and the day is over");
+    assert_eq!(launch(&service, "b").await, (second, true));
+}
