@@ -1,9 +1,12 @@
 //! How a run has ended, as its reader is told.
 
+use std::fs::File;
+use std::io;
+
 use tokenrail_domain::{AgentError, ErrorClass};
 use tokenrail_ports::{ExitStatus, RunEnd};
 
-use super::{ExecFailure, ExitRecord, OverLimit, RunLimit, Unkept};
+use super::{ExecFailure, ExitRecord, OverLimit, RunFolder, RunLimit, Unkept};
 
 /// What the supervisor has written down, in the words of the port.
 pub(super) fn run_end(exit: ExitRecord, stderr: String) -> RunEnd {
@@ -70,6 +73,18 @@ fn process_error(code: &str, text: String) -> AgentError {
         retry_after_ms: None,
         recoverable: class.is_recoverable(),
     }
+}
+
+/// Empties the spool of a run that a full disk has ended, and adds what is lost by that to how the run ended. A server
+/// that adopts the run later finds no output, and how it ended.
+pub(super) fn give_back(folder: &RunFolder, spool: &File, read_to: u64) -> io::Result<bool> {
+    let Some(mut exit) = folder.read::<ExitRecord>(RunFolder::EXIT)? else { return Ok(false) };
+    let Some(unkept) = exit.unkept.as_mut().filter(|unkept| unkept.cause.disk_full) else { return Ok(false) };
+    unkept.bytes += spool.metadata()?.len().saturating_sub(read_to);
+    // It makes the room for the next line.
+    spool.set_len(0)?;
+    folder.write_exit(&exit)?;
+    Ok(true)
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use tokio::net::unix::pipe;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep_until};
 
-use super::end::{left_over, run_end};
+use super::end::{give_back, left_over, run_end};
 use super::further_turn::is_rest;
 use super::proc::kill_marked;
 use super::resting::{Kind, Resting};
@@ -389,18 +389,6 @@ fn read_at(file: &File, offset: u64, read_bytes: usize) -> io::Result<Bytes> {
     }
     output.truncate(read);
     Ok(output.into())
-}
-
-/// Empties the spool of a run that a full disk has ended, and adds what is lost by that to how the run ended. A server
-/// that adopts the run later finds no output, and how it ended.
-fn give_back(folder: &RunFolder, spool: &File, read_to: u64) -> io::Result<bool> {
-    let Some(mut exit) = folder.read::<ExitRecord>(RunFolder::EXIT)? else { return Ok(false) };
-    let Some(unkept) = exit.unkept.as_mut().filter(|unkept| unkept.cause.disk_full) else { return Ok(false) };
-    unkept.bytes += spool.metadata()?.len().saturating_sub(read_to);
-    // It makes the room for the next line.
-    spool.set_len(0)?;
-    folder.write_exit(&exit)?;
-    Ok(true)
 }
 
 /// Runs file work where it may block.
