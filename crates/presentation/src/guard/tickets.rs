@@ -168,7 +168,7 @@ mod tests {
     const PAGE: Option<&str> = Some("https://app.example");
 
     fn tickets(max: usize) -> Tickets {
-        Tickets::new(Seal::new(b"token"), max, Duration::from_secs(30), Duration::from_secs(60))
+        Tickets::new(Seal::new(b"token"), max, Duration::from_secs(30), Duration::from_mins(1))
     }
 
     fn issue(tickets: &Tickets, random: u8, path: Option<&str>, origin: Option<&str>) -> Option<String> {

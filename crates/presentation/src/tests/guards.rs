@@ -231,7 +231,7 @@ async fn come(harness: &Harness, uri: &str, last_event_id: Option<&str>, origin:
 async fn an_event_source_comes_back_with_the_ticket_that_it_was_opened_with() {
     let harness = Harness::with(|config, _| {
         config.allowed_origins = vec!["https://app.example".into()];
-        config.ticket_resume = std::time::Duration::from_secs(60);
+        config.ticket_resume = std::time::Duration::from_mins(1);
         config.failed_logins_per_minute = 100;
     });
     let id = harness.launch("say a b").await;
