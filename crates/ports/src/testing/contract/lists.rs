@@ -55,9 +55,9 @@ pub async fn lists_filter<S: IJournal + IAgentRepository>(store: &S) {
     assert_eq!(names(AgentFilter { before: Some(other.id), ..kind("demo") }).await, [3, 2, 1]);
     assert_eq!(names(AgentFilter { deleted: true, ..AgentFilter::default() }).await, Vec::<i64>::new());
     assert_eq!(names(kind("nobody")).await, Vec::<i64>::new());
-    let named = |name: &str| AgentFilter { name: Some(name.into()), ..AgentFilter::default() };
-    assert_eq!(names(named("Grace")).await, [4]);
-    assert_eq!(names(named("Gra")).await, Vec::<i64>::new());
+    let called = |name: &str| AgentFilter { name: Some(name.into()), ..AgentFilter::default() };
+    assert_eq!(names(called("Grace")).await, [4]);
+    assert_eq!(names(called("Gra")).await, Vec::<i64>::new());
     let (first, fourth) = (Some(launch(1).0.id), Some(other.id));
     let between = AgentFilter { after: first, before: fourth, oldest_first: true, ..AgentFilter::default() };
     assert_eq!(names(between).await, [2, 3]);
@@ -84,6 +84,8 @@ fn long(n: u8, bytes: usize) -> (Agent, Turn) {
 }
 
 pub async fn a_list_shows_the_beginning_of_long_fields<S: IJournal + IAgentRepository>(store: &S) {
+    use LongField::{Chat, Cwd, Metadata, Model, Name, Options, Prompt, Session};
+
     let (agent, turn) = long(1, 9_000);
     store.create(agent.clone(), turn.clone(), None).await.unwrap();
     launched(store, 2).await;
@@ -92,7 +94,6 @@ pub async fn a_list_shows_the_beginning_of_long_fields<S: IJournal + IAgentRepos
     let page = store.list(filter.clone(), bounds).await.unwrap();
     let [short, listed] = page.items.as_slice() else { panic!("{page:?}") };
     assert_eq!((short.agent.prompt.as_str(), &short.truncated), ("count to three", &vec![]));
-    use LongField::{Chat, Cwd, Metadata, Model, Name, Options, Prompt, Session};
     assert_eq!(listed.truncated, [Name, Prompt, Model, Cwd, Chat, Session, Metadata, Options]);
     assert_eq!(listed.agent.prompt, format!("p{}", "€".repeat(33)), "100 bytes");
     assert_eq!(listed.agent.name, Some(format!("n{}", "€".repeat(33))));

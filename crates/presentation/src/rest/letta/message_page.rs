@@ -53,8 +53,6 @@ pub(super) struct MessagePage {
     skipping: bool,
     /// The other cursor was met: no older turn is wanted.
     ended: bool,
-    /// Messages of this turn were too old for the page.
-    dropped: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -70,30 +68,23 @@ enum State {
 struct Group {
     messages: VecDeque<(LettaMessage, usize)>,
     bytes: usize,
+    /// Some were too old for the page.
+    dropped: bool,
 }
 
 impl MessagePage {
     pub(super) fn new(wanted: Wanted) -> Self {
         let begun = wanted.from().is_none();
         let (taken, of_turn) = (Group::default(), Group::default());
-        Self {
-            wanted,
-            taken,
-            of_turn,
-            begun,
-            state: State::Open,
-            skipping: false,
-            ended: false,
-            dropped: false,
-        }
+        Self { wanted, taken, of_turn, begun, state: State::Open, skipping: false, ended: false }
     }
 
     /// Takes the next message of the turn, if it is wanted. False where no more of this turn is.
     pub(super) fn add(&mut self, message: LettaMessage) -> bool {
         if self.wanted.forwards {
-            self.add_forwards(message)
+            self.add_forwards(message);
         } else {
-            self.add_backwards(message)
+            self.add_backwards(message);
         }
         self.state == State::Open
     }
@@ -102,6 +93,7 @@ impl MessagePage {
     pub(super) fn end_of_turn(&mut self) -> bool {
         self.skipping = false;
         let of_turn = std::mem::take(&mut self.of_turn);
+        let of_turn_dropped = of_turn.dropped;
         if !self.wanted.forwards && self.begun {
             let (limit, bytes) = (self.wanted.limit, self.wanted.bytes);
             for (message, size) in of_turn.messages.into_iter().rev() {
@@ -112,11 +104,10 @@ impl MessagePage {
                 self.taken.bytes += size;
                 self.taken.messages.push_front((message, size));
             }
-            if self.dropped {
+            if of_turn_dropped {
                 self.state = State::Full;
             }
         }
-        self.dropped = false;
         if self.state == State::TurnOver {
             self.state = State::Open;
         }
@@ -155,12 +146,12 @@ impl MessagePage {
         }
         if self.wanted.newer_than.as_ref() == id {
             // What comes before it is not wanted, here and in older turns.
-            (self.of_turn, self.dropped, self.ended) = (Group::default(), false, true);
+            (self.of_turn, self.ended) = (Group::default(), true);
             return;
         }
         let size = size_of_json(&message);
         self.of_turn.push(message, size);
-        self.dropped |= self.of_turn.keep_newest(self.wanted.limit, self.wanted.bytes);
+        self.of_turn.keep_newest(self.wanted.limit, self.wanted.bytes);
     }
 }
 
@@ -175,22 +166,20 @@ impl Group {
         limit <= self.messages.len() || bytes < self.bytes + size && !self.messages.is_empty()
     }
 
-    /// Lets the oldest go while those behind them fill a page. Gives whether any have gone.
-    fn keep_newest(&mut self, limit: usize, bytes: usize) -> bool {
-        let before = self.messages.len();
-        loop {
-            let Some((first, _)) = self.messages.front() else { break };
+    /// Lets the oldest go while those behind them fill a page.
+    fn keep_newest(&mut self, limit: usize, bytes: usize) {
+        while let Some((first, _)) = self.messages.front() {
             let parts = self.messages.iter().take_while(|(message, _)| message.id == first.id);
             let (count, size) = parts.fold((0, 0), |(count, size), (_, more)| (count + 1, size + more));
             let rest = self.messages.len() - count;
             let fills = limit <= rest || bytes < self.bytes && 0 < rest;
             if !fills {
-                break;
+                return;
             }
             self.messages.drain(..count);
             self.bytes -= size;
+            self.dropped = true;
         }
-        self.messages.len() < before
     }
 
     fn first_id(&self) -> Option<&String> {
