@@ -224,10 +224,15 @@ const stories = {
     assert.deepEqual(second.errors, []);
   },
 
-  async recordings(agents) {
+  async recordings(agents, versions) {
+    for (const version of new Set(versions.split(","))) await stories.recordingsAs(version, agents);
+  },
+
+  async recordingsAs(version, agents) {
     let spoken = 0, reasoned = 0, called = 0;
-    for (const [name, agent] of agents.split(",").map((pair) => pair.split("="))) {
-      const chunks = await drain(await http().reconnectToStream({ chatId: `run-${agent}-1` }));
+    for (const [agentName, agent] of agents.split(",").map((pair) => pair.split("="))) {
+      const name = `${agentName}${version}`;
+      const chunks = await drain(await http().reconnectToStream({ chatId: `run-${agent}-1${version}` }));
       assert.equal(chunks[0].type, "start", name);
       assert.equal(chunks.at(-1).type, "finish", name);
       const error = chunks.find((chunk) => chunk.type === "error");

@@ -29,10 +29,13 @@ const fn client(what: &'static str, folder: &'static str, tests: &'static str) -
     Client { what, folder, tests, programs: &[] }
 }
 
-pub(crate) const CLIENTS: [Client; 10] = [
+pub(crate) const CLIENTS: [Client; 13] = [
     client("ai 7", "ai-7", "real_clients::ai_sdk::ai_7"),
+    client("ai 7.0.0", "ai-7-oldest", "real_clients::ai_sdk::oldest_7"),
     client("ai 6", "ai-6", "real_clients::ai_sdk::ai_6"),
+    client("ai 6.0.0", "ai-6-oldest", "real_clients::ai_sdk::oldest_6"),
     client("ai 5", "ai-5", "real_clients::ai_sdk::ai_5"),
+    client("ai 5.0.0", "ai-5-oldest", "real_clients::ai_sdk::oldest_5"),
     client("letta npm", "letta", "real_clients::letta::typescript"),
     client("letta PyPI", "letta-py", "real_clients::letta::python"),
     Client {

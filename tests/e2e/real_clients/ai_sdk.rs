@@ -1,4 +1,4 @@
-//! The AI SDK, in three versions.
+//! The AI SDK: the newest and the oldest release of three versions.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -19,8 +19,13 @@ async fn play(client: &str, story: &str) {
 /// With an agent that asks.
 async fn play_question(client: &str) {
     let server = crate::questions::server("[server]\ndefault_agent = \"asking\"\n");
-    let version = client.trim_start_matches("ai-");
+    let version = major(client);
     Driver::start(client, "ai_sdk.mjs", &server, &["question", version]).finish().await;
+}
+
+/// `ai-7-oldest` is version 7.
+fn major(client: &str) -> &str {
+    client.trim_start_matches("ai-").trim_end_matches("-oldest")
 }
 
 async fn play_over_a_restart(client: &str) {
@@ -60,7 +65,15 @@ async fn play_recordings(client: &str) {
     for name in &names {
         agents.push(format!("{name}={}", server.launch_as(name, "again").await));
     }
-    Driver::start(client, "ai_sdk.mjs", &server, &["recordings", &agents.join(",")]).finish().await;
+    // As a client reads them that names no version, its major one, or its own.
+    let own = match client {
+        "ai-7" => "-v7.0.149",
+        _ => "",
+    };
+    let versions = format!(",-v{},{own}", major(client));
+    Driver::start(client, "ai_sdk.mjs", &server, &["recordings", &agents.join(","), &versions])
+        .finish()
+        .await;
 }
 
 macro_rules! with_every_version {
@@ -113,6 +126,9 @@ with_every_version! {
     ai_7 "ai-7";
     ai_6 "ai-6";
     ai_5 "ai-5";
+    oldest_7 "ai-7-oldest";
+    oldest_6 "ai-6-oldest";
+    oldest_5 "ai-5-oldest";
 }
 
 /// What only version 7 has.

@@ -66,7 +66,7 @@ mod tests {
     #[test]
     fn the_id_of_a_run_is_read_as_it_was_written() {
         let agent = "0195bd2f-0a00-7000-8000-000000000000";
-        for version in [SdkVersion::Any, SdkVersion::V5, SdkVersion::V6, SdkVersion::V7] {
+        for version in SdkVersion::ALL {
             let id = RunId { agent: agent.parse().unwrap(), turn: TurnNumber(12), version };
             assert_eq!(id.to_string().parse(), Ok(id), "{id}");
         }

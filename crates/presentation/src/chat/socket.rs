@@ -27,7 +27,7 @@ use requests::{Requests, Waited};
 
 /// Chats of the AI SDK over a WebSocket
 #[utoipa::path(get, path = "/api/chat", tag = "ai-sdk",
-    params(("v" = Option<String>, Query, description = "The version of the SDK: 5, 6 or 7"),
+    params(("v" = Option<String>, Query, description = "The version of the SDK: 5, 6 or 7, or a release like 7.0.149"),
         ("ticket" = Option<String>, Query, description = "Instead of the Authorization header")),
     responses((status = 101, description = "The frames are described in PROTOCOL.md")))]
 pub(crate) async fn chat_socket(

@@ -28,24 +28,40 @@ pub(crate) use writer::ChunkWriter;
 /// The version of the SDK that a client has named: it may get more than what all of them take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(crate) enum SdkVersion {
-    /// None was named: what versions 5 to 7 take.
+    /// None was named: what all releases of 5 to 7 take.
     #[default]
     Any,
     V5,
     V6,
     V7,
+    /// From 7.0.70 on a client knows `reset-step`.
+    V7Reset,
+    /// From 7.0.149 on it knows that a turn is `interrupted`.
+    V7Interrupted,
 }
 
 impl SdkVersion {
-    /// Reads `?v=`.
+    #[cfg(test)]
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Any, Self::V5, Self::V6, Self::V7, Self::V7Reset, Self::V7Interrupted];
+
+    /// Reads `?v=`: a major version stands for its first release, since a client refuses the whole answer where it does
+    /// not know one chunk.
     pub(crate) fn named(name: Option<&str>) -> Result<Self, Problem> {
-        match name {
-            None => Ok(Self::Any),
-            Some("5") => Ok(Self::V5),
-            Some("6") => Ok(Self::V6),
-            Some("7") => Ok(Self::V7),
-            Some(_) => Err(Problem::parameter("v", "one of: 5, 6, 7")),
-        }
+        let Some(name) = name else { return Ok(Self::Any) };
+        // A name of a release before the first one, as `7.0.0-beta.1`, is that of the first one.
+        let release = name.split_once('-').map_or(name, |(release, _)| release);
+        let numbers: Option<Vec<u32>> = release.split('.').map(|number| number.parse().ok()).collect();
+        Ok(match numbers.as_deref() {
+            Some([5, rest @ ..]) if rest.len() <= 2 => Self::V5,
+            Some([6, rest @ ..]) if rest.len() <= 2 => Self::V6,
+            Some([7, rest @ ..]) if rest.len() <= 2 => match rest {
+                _ if [0, 149][..] <= *rest => Self::V7Interrupted,
+                _ if [0, 70][..] <= *rest => Self::V7Reset,
+                _ => Self::V7,
+            },
+            _ => return Err(Problem::parameter("v", "5, 6 or 7, or a release of them: 7.0.149")),
+        })
     }
 
     pub(crate) fn as_str(self) -> Option<&'static str> {
@@ -54,6 +70,8 @@ impl SdkVersion {
             Self::V5 => Some("5"),
             Self::V6 => Some("6"),
             Self::V7 => Some("7"),
+            Self::V7Reset => Some("7.0.70"),
+            Self::V7Interrupted => Some("7.0.149"),
         }
     }
 }

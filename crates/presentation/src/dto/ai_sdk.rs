@@ -23,7 +23,7 @@ pub(crate) enum Chunk<'a> {
     },
     StartStep,
     FinishStep,
-    /// Takes back what the step has said so far (version 7).
+    /// Takes back what the step has said so far (from 7.0.70 on).
     ResetStep,
     TextStart {
         id: PartId,
@@ -64,6 +64,7 @@ pub(crate) enum Chunk<'a> {
         provider_metadata: Option<ToolMetadataDto<'a>>,
         dynamic: Yes,
     },
+    /// From version 6 on.
     ToolInputError {
         tool_call_id: &'a str,
         tool_name: &'a str,
@@ -134,12 +135,12 @@ pub(crate) enum Chunk<'a> {
         error_text: &'a str,
     },
     Abort {
-        /// From version 6 on.
+        /// From version 7 on.
         #[serde(skip_serializing_if = "Option::is_none")]
         reason: Option<&'static str>,
     },
     Finish {
-        /// The first releases of version 5 refuse it.
+        /// From version 6 on.
         #[serde(skip_serializing_if = "Option::is_none")]
         finish_reason: Option<FinishReason>,
         message_metadata: FinishDto<'a>,
@@ -179,7 +180,7 @@ pub(crate) enum FinishReason {
     ContentFilter,
     ToolCalls,
     Error,
-    /// From version 7 on.
+    /// From 7.0.149 on.
     Interrupted,
     Other,
 }

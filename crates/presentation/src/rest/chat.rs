@@ -33,7 +33,7 @@ const PROTOCOL: (&str, &str) = ("x-vercel-ai-ui-message-stream", "v1");
 /// The newest message of the user becomes a turn, and the answer is its UI message stream. A chat that is not known
 /// is launched, as the type that is the default. The same message again gives the same answer.
 #[utoipa::path(post, path = "/api/chat", tag = "ai-sdk", request_body = ChatBody,
-    params(("v" = Option<String>, Query, description = "The version of the SDK: 5, 6 or 7; what all of them take, where it is left out")),
+    params(("v" = Option<String>, Query, description = "The version of the SDK: 5, 6 or 7, or a release like 7.0.149; what all of them take, where it is left out")),
     responses((status = 200, body = EventBlock, content_type = "text/event-stream",
         headers(("x-workflow-run-id" = String, description = "The id of the answer")))))]
 pub(crate) async fn chat_say(

@@ -8,14 +8,14 @@ use tokenrail_domain::{JsonText, MessageOrdinal, Part, TurnOutcome, TurnResult, 
 const NO_RESULT: &str = "the turn has ended without a result of this call";
 
 impl AiSdkFold {
-    /// The agent throws a message away and says it again. Version 7 can take back a step, and so the message, as long
+    /// The agent throws a message away and says it again. From 7.0.70 on a client can take back a step, and so the message, as long
     /// as no tool of it has given a result; the others are told which parts do not count.
     pub(super) fn abandoned(&mut self, message: MessageOrdinal, out: &mut ChunkWriter) {
         self.close_words(message, out);
         let Some(spoken) = self.messages.remove(&message) else { return };
         let newest = self.newest == Some(message);
         self.same_step = newest;
-        if self.version == SdkVersion::V7 && newest && !self.calls.any_done_in_step() {
+        if SdkVersion::V7Reset <= self.version && newest && !self.calls.any_done_in_step() {
             self.close_all_words(out);
             self.calls.reset_step();
             self.approvals.retain(|call| self.calls.state(call).is_some());
@@ -54,7 +54,7 @@ impl AiSdkFold {
         match result.outcome {
             TurnOutcome::Completed => {}
             TurnOutcome::Cancelled => {
-                let reason = (SdkVersion::V6 <= self.version).then_some("cancelled");
+                let reason = (SdkVersion::V7 <= self.version).then_some("cancelled");
                 out.push(&Chunk::Abort { reason });
             }
             TurnOutcome::Failed | TurnOutcome::Interrupted => {
@@ -79,7 +79,9 @@ impl AiSdkFold {
         let reason = match result.outcome {
             TurnOutcome::Completed => self.stop_reason.unwrap_or(FinishReason::Stop),
             TurnOutcome::Cancelled => FinishReason::Other,
-            TurnOutcome::Interrupted if self.version == SdkVersion::V7 => FinishReason::Interrupted,
+            TurnOutcome::Interrupted if SdkVersion::V7Interrupted <= self.version => {
+                FinishReason::Interrupted
+            }
             TurnOutcome::Failed | TurnOutcome::Interrupted => FinishReason::Error,
         };
         let message_metadata = FinishDto {
@@ -89,7 +91,7 @@ impl AiSdkFold {
             cost_usd: result.cost_usd,
             usage: result.usage.as_ref().map(ForeignJson),
         };
-        let finish_reason = (self.version != SdkVersion::V5).then_some(reason);
+        let finish_reason = (SdkVersion::V6 <= self.version).then_some(reason);
         out.push(&Chunk::Finish { finish_reason, message_metadata });
     }
 }

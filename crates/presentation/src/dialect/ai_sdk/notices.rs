@@ -36,7 +36,7 @@ impl AiSdkFold {
         if self.calls.state(&verdict.call) != Some(CallState::Made) {
             return;
         }
-        if self.version == SdkVersion::V7 {
+        if SdkVersion::V7 <= self.version {
             out.push(&Chunk::ToolApprovalResponse {
                 approval_id: &settling.request_id,
                 approved: verdict.approved,

@@ -2,7 +2,7 @@
 
 use tokenrail_domain::{CompleteMessage, ContentBlock, JsonText, MessageOrdinal, Part, ToolResult};
 
-use super::{AiSdkFold, CallState, ChunkWriter};
+use super::{AiSdkFold, CallState, ChunkWriter, SdkVersion};
 use crate::dto::{Chunk, ForeignJson, ParentDto, StrayResultDto, SubAgentDto, ToolMetadataDto, Yes, text_of};
 
 /// What a client is told of a call whose input was cut short.
@@ -52,18 +52,22 @@ impl AiSdkFold {
         }
         self.calls.set(call, tool, CallState::Made);
         let parent = parent.map(|parent| ParentDto { parent_tool_call_id: parent });
-        out.push(&Chunk::ToolInputAvailable {
-            tool_call_id: call,
-            tool_name: tool,
-            input: ForeignJson(input),
-            provider_executed: Yes,
-            provider_metadata: parent.map(|tokenrail| ToolMetadataDto { tokenrail }),
-            dynamic: Yes,
-        });
+        input_available((call, tool), input, parent, out);
     }
 
     pub(super) fn call_cut(&mut self, (call, tool): (&str, &str), input: &JsonText, out: &mut ChunkWriter) {
         self.calls.set(call, tool, CallState::Cut);
+        if self.version < SdkVersion::V6 {
+            // The first releases of version 5 know no input that is wrong.
+            input_available((call, tool), input, None, out);
+            out.push(&Chunk::ToolOutputError {
+                tool_call_id: call,
+                error_text: CUT,
+                provider_executed: Yes,
+                dynamic: Yes,
+            });
+            return;
+        }
         out.push(&Chunk::ToolInputError {
             tool_call_id: call,
             tool_name: tool,
@@ -122,4 +126,20 @@ impl AiSdkFold {
             }
         }
     }
+}
+
+fn input_available(
+    (call, tool): (&str, &str),
+    input: &JsonText,
+    parent: Option<ParentDto<'_>>,
+    out: &mut ChunkWriter,
+) {
+    out.push(&Chunk::ToolInputAvailable {
+        tool_call_id: call,
+        tool_name: tool,
+        input: ForeignJson(input),
+        provider_executed: Yes,
+        provider_metadata: parent.map(|tokenrail| ToolMetadataDto { tokenrail }),
+        dynamic: Yes,
+    });
 }

@@ -33,9 +33,14 @@ const NAMES: [(&str, &str); 23] = [
     ("tool-output-denied", "toolCallId"),
 ];
 
-/// What version 5 does not know.
-const LATER: [&str; 4] =
-    ["reset-step", "tool-approval-request", "tool-approval-response", "tool-output-denied"];
+/// What 5.0.0 does not know, and the first release that does.
+const LATER: [(&str, SdkVersion); 5] = [
+    ("tool-input-error", SdkVersion::V6),
+    ("tool-approval-request", SdkVersion::V6),
+    ("tool-output-denied", SdkVersion::V6),
+    ("tool-approval-response", SdkVersion::V7),
+    ("reset-step", SdkVersion::V7Reset),
+];
 
 /// A client's state.
 #[derive(Default)]
@@ -151,17 +156,12 @@ fn check_names(kind: &str, chunk: &Map<String, Value>, version: SdkVersion) {
         assert!(present || name.ends_with('?'), "{kind} has no {name}");
     }
     assert!(names.is_empty(), "{kind} has {names:?}");
-    match version {
-        SdkVersion::Any => assert!(!LATER.contains(&kind) && !chunk.contains_key("reason")),
-        SdkVersion::V5 => {
-            assert!(!LATER.contains(&kind));
-            assert!(!["reason", "finishReason"].iter().any(|name| chunk.contains_key(*name)));
-        }
-        SdkVersion::V6 => assert!(!["reset-step", "tool-approval-response"].contains(&kind)),
-        SdkVersion::V7 => {}
-    }
+    let first = LATER.iter().find(|(later, _)| *later == kind).map_or(SdkVersion::Any, |(_, first)| *first);
+    assert!(first <= version, "{kind} in {version:?}");
+    assert!(SdkVersion::V6 <= version || !chunk.contains_key("finishReason"), "{version:?}");
+    assert!(SdkVersion::V7 <= version || kind != "abort" || !chunk.contains_key("reason"), "{version:?}");
     if let Some(reason) = chunk.get("finishReason").and_then(Value::as_str) {
         let known = ["stop", "length", "content-filter", "tool-calls", "error", "other"];
-        assert!(known.contains(&reason) || (version == SdkVersion::V7 && reason == "interrupted"));
+        assert!(known.contains(&reason) || (SdkVersion::V7Interrupted <= version && reason == "interrupted"));
     }
 }
