@@ -41,14 +41,14 @@ struct Terminal {
 
 #[derive(Deserialize, Default)]
 struct Meta<'a> {
-    #[serde(borrow)]
-    terminal_info: Raw<'a>,
-    #[serde(borrow)]
-    terminal_output: Raw<'a>,
-    #[serde(borrow)]
-    terminal_output_delta: Raw<'a>,
-    #[serde(borrow)]
-    terminal_exit: Raw<'a>,
+    #[serde(borrow, rename = "terminal_info")]
+    info: Raw<'a>,
+    #[serde(borrow, rename = "terminal_output")]
+    output: Raw<'a>,
+    #[serde(borrow, rename = "terminal_output_delta")]
+    delta: Raw<'a>,
+    #[serde(borrow, rename = "terminal_exit")]
+    exit: Raw<'a>,
 }
 
 /// Of each of these what it has.
@@ -68,7 +68,7 @@ impl Terminals {
     /// Takes what an update tells of them.
     pub(super) fn take(&mut self, meta: Raw<'_>) {
         let meta: Meta<'_> = fields::read(meta);
-        let told = [meta.terminal_info, meta.terminal_output, meta.terminal_output_delta, meta.terminal_exit];
+        let told = [meta.info, meta.output, meta.delta, meta.exit];
         for news in told.into_iter().flatten() {
             let news: News<'_> = fields::read(Some(news));
             let Some(terminal) = fields::text(news.terminal_id).and_then(|id| self.named(&id)) else {
@@ -148,7 +148,9 @@ mod tests {
 
     fn terminal(pieces: &[&str]) -> Terminal {
         let mut terminal = Terminal::default();
-        pieces.iter().for_each(|piece| terminal.show(piece));
+        for piece in pieces {
+            terminal.show(piece);
+        }
         terminal
     }
 
