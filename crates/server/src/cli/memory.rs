@@ -33,9 +33,10 @@ pub(crate) fn start_again_with_settings() -> Option<io::Error> {
     Some(command.exec())
 }
 
-/// How often it is looked at what the server holds; less often while nothing can be given back.
+/// How often the server looks at what it holds.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
-const LOOK_EVERY_MAX: Duration = Duration::from_mins(1);
+/// How long it waits at most before it tries again to give something back, where the last tries were in vain.
+const TRY_AGAIN_MAX: Duration = Duration::from_mins(1);
 /// What a burst has left is given back when it is as much as this.
 const GIVE_BACK_KIB: u64 = 4 << 10;
 
@@ -43,19 +44,50 @@ const GIVE_BACK_KIB: u64 = 4 << 10;
 /// ends only, and a thousand readers that come and go leave 50 MiB of free pages between what lives on.
 pub(crate) fn give_back_after_bursts() -> io::Result<()> {
     thread::Builder::new().name("memory".to_owned()).spawn(|| {
-        let (mut least, mut pause) = (u64::MAX, LOOK_EVERY);
+        let mut tries = Tries::default();
         while let Some(held) = resident_kib() {
-            least = least.min(held);
-            if least + GIVE_BACK_KIB < held {
+            if tries.are_due(held) {
                 trim();
-                let given_back = held.saturating_sub(resident_kib().unwrap_or(held));
-                let in_vain = given_back < GIVE_BACK_KIB;
-                pause = if in_vain { (pause * 2).min(LOOK_EVERY_MAX) } else { LOOK_EVERY };
+                tries.tried(held, resident_kib().unwrap_or(held));
             }
-            thread::sleep(pause);
+            thread::sleep(LOOK_EVERY);
         }
     })?;
     Ok(())
+}
+
+/// When to try to give memory back. Tries that were in vain become rare, until there is something new to be given back.
+#[derive(Debug)]
+struct Tries {
+    /// The least that was ever held.
+    least: u64,
+    /// What the last try has left.
+    left: u64,
+    /// How many looks to wait after a try in vain, and how many of them are to come.
+    pause: u32,
+    to_come: u32,
+}
+
+impl Default for Tries {
+    fn default() -> Self {
+        Self { least: u64::MAX, left: 0, pause: 1, to_come: 0 }
+    }
+}
+
+impl Tries {
+    fn are_due(&mut self, held: u64) -> bool {
+        self.least = self.least.min(held);
+        self.to_come = self.to_come.saturating_sub(1);
+        let is_new_burst = self.left + GIVE_BACK_KIB < held;
+        self.least + GIVE_BACK_KIB < held && (is_new_burst || self.to_come == 0)
+    }
+
+    fn tried(&mut self, held: u64, left: u64) {
+        let in_vain = held.saturating_sub(left) < GIVE_BACK_KIB;
+        let most = (TRY_AGAIN_MAX.as_secs() / LOOK_EVERY.as_secs()) as u32;
+        self.pause = if in_vain { (self.pause * 2).min(most) } else { 1 };
+        (self.left, self.to_come) = (left, self.pause);
+    }
 }
 
 /// The memory that this process has, in KiB; none where the system does not tell.
@@ -74,3 +106,42 @@ fn trim() {
 
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 fn trim() {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 10;
+
+    /// How many looks pass until it is tried again, with so much held at each.
+    fn looks_until_due(tries: &mut Tries, held: u64) -> usize {
+        (1..100).find(|_| tries.are_due(held)).expect("it is tried in the end")
+    }
+
+    #[test]
+    fn tries_in_vain_become_rare() {
+        let mut tries = Tries::default();
+        assert!(!tries.are_due(10 * MIB), "there is nothing to be given back");
+        let waits: Vec<usize> = (0..6)
+            .map(|_| {
+                let looks = looks_until_due(&mut tries, 30 * MIB);
+                tries.tried(30 * MIB, 30 * MIB);
+                looks
+            })
+            .collect();
+        assert_eq!(waits, [1, 2, 4, 8, 12, 12]);
+    }
+
+    #[test]
+    fn what_another_burst_leaves_is_given_back_at_the_next_look() {
+        let mut tries = Tries::default();
+        tries.are_due(10 * MIB);
+        for _ in 0..6 {
+            looks_until_due(&mut tries, 30 * MIB);
+            tries.tried(30 * MIB, 30 * MIB);
+        }
+        assert_eq!(looks_until_due(&mut tries, 60 * MIB), 1);
+        tries.tried(60 * MIB, 31 * MIB);
+        assert_eq!(looks_until_due(&mut tries, 31 * MIB), 1, "and the next one soon after");
+    }
+}
