@@ -70,7 +70,7 @@ fn check_growth(server: &TestServer, before: &Footprint, most_kib: u64, what: &s
 async fn a_thousand_followers_of_whom_a_tenth_never_read() {
     let server = start();
     let before = Footprint::of_rest(&server).await;
-    before.comes_back_twice(&server, async |_| fan_out(&server, &before).await).await;
+    before.comes_back_again_and_again(&server, async |_| fan_out(&server, &before).await).await;
 }
 
 async fn fan_out(server: &TestServer, before: &Footprint) {
@@ -132,7 +132,7 @@ async fn is_cut_in_the_middle(deaf: Deaf, there: &[Value]) {
 async fn a_hundred_agents_at_once() {
     let mut server = start();
     let before = Footprint::of_rest(&server).await;
-    before.comes_back_twice(&server, async |time| many_agents(&server, &before, time).await).await;
+    before.comes_back_again_and_again(&server, async |time| many_agents(&server, &before, time).await).await;
     judge::no_process_is_left(&server, 1);
     assert!(server.stop().success());
     judge::database_is_sound(&server.data_dir(), "at the end");
@@ -162,7 +162,7 @@ async fn many_agents(server: &TestServer, before: &Footprint, time: u32) {
 async fn a_thousand_that_come_back_at_once_get_what_they_have_missed() {
     let server = start();
     let before = Footprint::of_rest(&server).await;
-    before.comes_back_twice(&server, async |time| storm(&server, &before, time).await).await;
+    before.comes_back_again_and_again(&server, async |time| storm(&server, &before, time).await).await;
 }
 
 async fn storm(server: &TestServer, before: &Footprint, time: u32) {
@@ -202,7 +202,7 @@ async fn storm(server: &TestServer, before: &Footprint, time: u32) {
 async fn a_thousand_that_connect_while_the_server_has_no_time_are_all_answered() {
     let server = start();
     let before = Footprint::of_rest(&server).await;
-    before.comes_back_twice(&server, async |_| all_wait(&server).await).await;
+    before.comes_back_again_and_again(&server, async |_| all_wait(&server).await).await;
 }
 
 async fn all_wait(server: &TestServer) {
