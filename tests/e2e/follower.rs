@@ -146,6 +146,10 @@ impl Follower {
             let url = format!("http://{}/api/agents/{}/events?since={last}", self.place.authority, self.id);
             let request = self.place.http.get(url).bearer_auth(&self.place.token);
             let Ok(answer) = request.send().await else { return false };
+            // The server has not heard the question in time: whoever has no time to ask asks again.
+            if answer.status() == reqwest::StatusCode::REQUEST_TIMEOUT {
+                continue;
+            }
             let Ok(page) = answer.json::<Vec<Box<RawValue>>>().await else { return false };
             if page.is_empty() {
                 tokio::time::sleep(std::time::Duration::from_millis(2)).await;

@@ -8,6 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
+use tokio::runtime::Handle;
 use tokio_tungstenite::tungstenite::Message;
 
 use crate::follower::{Follower, Place, Socket, Way, connect};
@@ -140,7 +141,8 @@ async fn ask(place: &Place, path: &str, accept: &str) -> TcpStream {
     stream
 }
 
-/// Streams to readers that read, and gives what was streamed; beside those that do not, where there is an older agent for them to download.
+/// Streams to readers that read, and gives what was streamed; beside those that do not, where there is an older agent
+/// for them to download.
 async fn stream(server: &TestServer, place: &Place, old: Option<&str>) -> (String, Stalled) {
     let gate = server.folder.path().join(format!("gate-{}", old.is_some()));
     let id = server.launch(&json!({ "deltas": DELTAS, "gate": gate, "gate_after": 10 })).await;
@@ -152,12 +154,13 @@ async fn stream(server: &TestServer, place: &Place, old: Option<&str>) -> (Strin
     std::fs::write(&gate, "").unwrap();
     let readers = READERS.map(|way| {
         let mut reader = Follower::new(place.clone(), &id);
-        async move {
+        // Each by itself: one that has much to read would keep another from asking.
+        Handle::current().spawn(async move {
             assert!(reader.read(way, usize::MAX >> 1).await, "{way:?}: who reads is not disturbed");
             reader
-        }
+        })
     });
-    let readers = join_all(readers).await;
+    let readers: Vec<_> = join_all(readers).await.into_iter().map(Result::unwrap).collect();
     assert_eq!(text_of(&readers[0].events()), numbers(DELTAS));
     assert!(readers.iter().all(|reader| reader.bytes() == readers[0].bytes()), "all see the same");
     (id, stalled)
