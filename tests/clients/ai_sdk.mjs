@@ -23,7 +23,9 @@ function open(id, transport = http(), onData = () => {}) {
   const chat = new Chat({ id, transport, onData, onError: (error) => errors.push(error) });
   return Object.assign(chat, { errors });
 }
-const newId = (name) => `${name} ${story}/${chats++}`;
+// The first releases put the id of a chat into an address as it is.
+const encodesIds = !process.cwd().endsWith("-oldest");
+const newId = (name) => (encodesIds ? `${name} ${story}/${chats++}` : `${story}-${chats++}`);
 const script = (script) => JSON.stringify(script);
 const answer = (chat) => chat.messages.at(-1);
 const parts = (message, type) => message.parts.filter((part) => part.type === type);
