@@ -1,6 +1,8 @@
 //! One message that comes in pieces.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
+use std::ops::Bound;
 
 use serde_json::value::RawValue;
 use tokenrail_domain::{
@@ -14,16 +16,20 @@ use crate::voice::Voice;
 ///
 /// The agent's whole blocks are the truth; the pieces only show it early. What the pieces lack is said when the
 /// whole block comes. Where they said what the block does not have, or where only some of the blocks are void,
-/// the pieces cannot be corrected: the message is abandoned and its good blocks are said again, whole.
+/// the pieces cannot be corrected: the message is abandoned and its good blocks are said again, whole. So it is where the
+/// pieces did not come in the order of the blocks: readers put text together in the order in which it comes.
 #[derive(Debug, Default)]
 pub(crate) struct OpenMessage {
     id: Option<String>,
     /// It was cut short: how it ends, whatever its whole blocks say.
     pub(crate) cut: Option<MessageOutcome>,
     ordinal: Option<MessageOrdinal>,
+    /// By the numbers of the agent's blocks, but for those that were moved.
     parts: BTreeMap<u32, OpenPart>,
-    /// The parts that no whole block has repeated yet.
-    unrepeated: BTreeSet<(Piece, u32)>,
+    /// The newest parts of blocks that went on after a later one of the same kind had spoken.
+    moved: BTreeMap<u32, u32>,
+    /// The parts that no whole block has repeated yet: by kind, block and number.
+    unrepeated: BTreeSet<(Piece, u32, u32)>,
     /// A whole block was not what its pieces had said.
     diverged: bool,
 }
@@ -41,6 +47,8 @@ pub(crate) enum Piece {
 #[derive(Debug)]
 struct OpenPart {
     piece: Piece,
+    /// The agent's number of the block.
+    block: u32,
     /// Text, or fragments of tool input, so far.
     said: String,
     /// Whether any event has shown it.
@@ -66,17 +74,17 @@ impl OpenMessage {
 
     /// Whether it has shown something that no whole block has repeated.
     pub(crate) fn is_unfinished(&self) -> bool {
-        self.unrepeated.iter().any(|(_, index)| self.parts.get(index).is_some_and(|part| part.shown))
+        self.unrepeated.iter().any(|(.., number)| self.parts.get(number).is_some_and(|part| part.shown))
     }
 
     pub(crate) fn awaits_repetition(&self) -> bool {
         !self.unrepeated.is_empty()
     }
 
-    /// The text so far.
+    /// The text so far, in the order of the agent's blocks.
     pub(crate) fn text(&self) -> String {
-        let texts = self.parts.values().filter(|part| part.piece == Piece::Text);
-        texts.map(|part| part.whole.as_ref().and_then(ContentBlock::as_text).unwrap_or(&part.said)).collect()
+        let blocks = self.blocks();
+        blocks.iter().filter_map(ContentBlock::as_text).collect()
     }
 
     /// A block begins.
@@ -84,7 +92,7 @@ impl OpenMessage {
         if self.parts.contains_key(&index) {
             return;
         }
-        let part = self.part(index, Piece::of(&block));
+        let part = self.part(index, index, Piece::of(&block));
         if matches!(block, ContentBlock::ToolUse { .. } | ContentBlock::Other(_)) {
             part.whole = Some(block);
         }
@@ -92,7 +100,8 @@ impl OpenMessage {
 
     /// A piece of a block comes: `raw` is a JSON string.
     pub(crate) fn say(&mut self, index: u32, piece: Piece, raw: &str, voice: &mut Voice<'_>) {
-        let part = self.part(index, piece);
+        let number = self.speaking(index, piece);
+        let part = self.part(number, index, piece);
         // A block that was repeated is complete, and a piece of another kind makes no sense.
         if part.repeated || part.piece != piece {
             return;
@@ -101,62 +110,121 @@ impl OpenMessage {
         // The first piece of a tool's input is always empty, and shows which tool it is.
         if !text.is_empty() || (piece == Piece::ToolInput && !part.shown) {
             let text = text.into_owned();
-            self.show(index, text, voice);
+            self.show(number, text, voice);
         }
+    }
+
+    /// The part to which a piece of a block belongs: a new one where a later part of the same kind has spoken. So parts
+    /// of a kind speak one after the other, also where the message is cut.
+    fn speaking(&mut self, index: u32, piece: Piece) -> u32 {
+        let number = self.number(index);
+        let is_of_other_kind =
+            self.parts.get(&number).is_some_and(|part| part.piece != piece || part.repeated);
+        let Some(later) =
+            self.followed_by(number, piece).filter(|_| piece != Piece::ToolInput && !is_of_other_kind)
+        else {
+            return number;
+        };
+        let Some(next) = (later..u32::MAX).find(|free| !self.parts.contains_key(free)) else { return number };
+        // Half of a character may wait for its other half.
+        let joiner = self.parts.get_mut(&number).map(|part| mem::take(&mut part.joiner));
+        self.part(next, index, piece).joiner = joiner.unwrap_or_default();
+        self.moved.insert(index, next);
+        self.diverged = true;
+        next
+    }
+
+    fn number(&self, index: u32) -> u32 {
+        self.moved.get(&index).copied().unwrap_or(index)
+    }
+
+    /// The last part of the same kind behind it that has spoken.
+    fn followed_by(&self, number: u32, piece: Piece) -> Option<u32> {
+        let later = self.parts.range((Bound::Excluded(number), Bound::Unbounded));
+        later.rev().find(|(_, part)| part.piece == piece && part.shown).map(|(later, _)| *later)
     }
 
     /// A block ends.
     pub(crate) fn stop(&mut self, index: u32, voice: &mut Voice<'_>) {
-        let lone = self.parts.get_mut(&index).and_then(|part| part.joiner.finish());
-        if let Some(lone) = lone {
-            self.show(index, lone.to_string(), voice);
+        self.end_part(self.number(index), voice);
+    }
+
+    fn end_part(&mut self, number: u32, voice: &mut Voice<'_>) {
+        let Some(part) = self.parts.get_mut(&number) else { return };
+        let (block, piece) = (part.block, part.piece);
+        if let Some(lone) = part.joiner.finish() {
+            let number = self.speaking(block, piece);
+            self.show(number, lone.to_string(), voice);
         }
     }
 
     /// Ends all blocks.
     pub(crate) fn flush(&mut self, voice: &mut Voice<'_>) {
-        let unrepeated: Vec<u32> = self.unrepeated.iter().map(|(_, index)| *index).collect();
-        for index in unrepeated {
-            self.stop(index, voice);
+        let unrepeated: Vec<u32> = self.unrepeated.iter().map(|(.., number)| *number).collect();
+        for number in unrepeated {
+            self.end_part(number, voice);
         }
     }
 
     /// A whole block comes that repeats a part.
     pub(crate) fn repeat(&mut self, block: ContentBlock, voice: &mut Voice<'_>) {
-        let index = self.repeated_part(&block);
-        self.repeat_part(index, block, voice);
+        let number = self.repeated_part(&block);
+        self.repeat_numbered(number, block, voice);
     }
 
     /// A whole block comes that repeats this part; where it was repeated before, that stands.
     pub(crate) fn repeat_part(&mut self, index: u32, block: ContentBlock, voice: &mut Voice<'_>) {
+        self.repeat_numbered(self.number(index), block, voice);
+    }
+
+    fn repeat_numbered(&mut self, number: u32, block: ContentBlock, voice: &mut Voice<'_>) {
         let piece = Piece::of(&block);
-        let part = self.part(index, piece);
+        let part = self.part(number, number, piece);
         if part.repeated || part.piece != piece {
             return;
         }
         part.repeated = true;
         part.joiner = SurrogateJoiner::default();
-        self.unrepeated.remove(&(piece, index));
+        let of = part.block;
+        self.unrepeated.remove(&(piece, of, number));
         let (ContentBlock::Text(text) | ContentBlock::Reasoning(text)) = &block else {
-            self.part(index, piece).whole = Some(block);
+            self.part(number, of, piece).whole = Some(block);
             return;
         };
-        match text.strip_prefix(&self.part(index, piece).said) {
-            Some("") => {}
-            Some(missing) => {
+        let has_others = self.supersede_others(number, of);
+        match text.strip_prefix(&self.part(number, of, piece).said) {
+            Some("") if !has_others => {}
+            Some(missing) if !has_others && self.followed_by(number, piece).is_none() => {
                 let missing = missing.to_owned();
-                self.show(index, missing, voice);
+                self.show(number, missing, voice);
             }
-            None => {
+            _ => {
                 self.diverged = true;
-                self.part(index, piece).whole = Some(block);
+                self.part(number, of, piece).whole = Some(block);
             }
         }
     }
 
+    /// Empties the other parts of a block that has several: the whole block stands in place of all of them. Says whether
+    /// there are any.
+    fn supersede_others(&mut self, number: u32, block: u32) -> bool {
+        if !self.moved.contains_key(&block) {
+            return false;
+        }
+        for (other, part) in
+            self.parts.iter_mut().filter(|(other, part)| **other != number && part.block == block)
+        {
+            self.unrepeated.remove(&(part.piece, block, *other));
+            part.said.clear();
+            part.joiner = SurrogateJoiner::default();
+            part.repeated = true;
+        }
+        true
+    }
+
     /// Whether nothing was said of a part.
     pub(crate) fn has_said_nothing(&self, index: u32) -> bool {
-        self.parts.get(&index).is_none_or(|part| part.said.is_empty() && !part.repeated)
+        self.parts.get(&self.number(index)).is_none_or(|part| part.said.is_empty() && !part.repeated)
     }
 
     /// All of a tool call's input has come in pieces: gives the call, once.
@@ -176,7 +244,7 @@ impl OpenMessage {
         let whole =
             ToolCall { call: call.clone(), tool: tool.clone(), input: input.clone(), parent_call: None };
         part.repeated = true;
-        self.unrepeated.remove(&(Piece::ToolInput, index));
+        self.unrepeated.remove(&(Piece::ToolInput, index, index));
         Some(whole)
     }
 
@@ -186,43 +254,58 @@ impl OpenMessage {
         let found = self.unrepeated_parts(piece).find(|(_, part)| part.block().as_ref() == Some(block));
         let by_call = || self.unrepeated_parts(piece).find(|(_, part)| part.is_call_of(block));
         let Some(index) = found.or_else(by_call).map(|(index, _)| index) else { return false };
-        self.unrepeated.remove(&(piece, index));
+        self.unrepeated.retain(|(.., number)| *number != index);
         true
     }
 
     /// The message ends. The parts from `abandoned` on that were not repeated whole are void.
     pub(crate) fn finish(&mut self, abandoned: Option<u32>, voice: &mut Voice<'_>) {
-        let is_void =
-            |index: u32, part: &OpenPart| !part.repeated && abandoned.is_some_and(|from| from <= index);
-        let any_shown_is_void = self.parts.iter().any(|(index, part)| part.shown && is_void(*index, part));
-        self.parts.retain(|index, part| !is_void(*index, part));
-        self.unrepeated.retain(|(_, index)| self.parts.contains_key(index));
+        let is_void = |part: &OpenPart| !part.repeated && abandoned.is_some_and(|from| from <= part.block);
+        let any_shown_is_void = self.parts.values().any(|part| part.shown && is_void(part));
+        self.parts.retain(|_, part| !is_void(part));
+        self.unrepeated.retain(|(.., number)| self.parts.contains_key(number));
         self.flush(voice);
         let outcome = self.cut.unwrap_or(MessageOutcome::Complete);
-        let blocks = |shown_too: bool| {
-            let parts = self.parts.iter().filter(move |(_, part)| shown_too || !part.shown);
-            parts.filter_map(|(index, part)| Some((Part(*index), part.block()?)))
-        };
         match self.ordinal {
             Some(message) if !any_shown_is_void && !self.diverged => {
-                voice.said.push(Said::End { message, outcome, rest: blocks(false).collect() });
+                let unsaid = self.parts.iter().filter(|(_, part)| !part.shown);
+                let rest = unsaid.filter_map(|(number, part)| Some((Part(*number), part.block()?))).collect();
+                voice.said.push(Said::End { message, outcome, rest });
             }
             ordinal => {
                 if let Some(message) = ordinal {
                     voice.event(EventBody::Abandoned { message });
                 }
-                voice.whole(blocks(true).map(|(_, block)| block).collect(), outcome, None);
+                voice.whole(self.blocks(), outcome, None);
             }
         }
     }
 
+    /// All blocks, in the agent's order.
+    fn blocks(&self) -> Vec<ContentBlock> {
+        let mut blocks: BTreeMap<u32, ContentBlock> = BTreeMap::new();
+        for part in self.parts.values() {
+            match (blocks.get_mut(&part.block), part.block()) {
+                (Some(ContentBlock::Text(so_far)), Some(ContentBlock::Text(more)))
+                | (Some(ContentBlock::Reasoning(so_far)), Some(ContentBlock::Reasoning(more))) => {
+                    so_far.push_str(&more)
+                }
+                (None, Some(block)) => {
+                    blocks.insert(part.block, block);
+                }
+                _ => {}
+            }
+        }
+        blocks.into_values().collect()
+    }
+
     /// Says one piece, and opens message and part where it is their first.
-    fn show(&mut self, index: u32, text: String, voice: &mut Voice<'_>) {
-        let Some(part) = self.parts.get_mut(&index) else { return };
+    fn show(&mut self, number: u32, text: String, voice: &mut Voice<'_>) {
+        let Some(part) = self.parts.get_mut(&number) else { return };
         let message = *self.ordinal.get_or_insert_with(|| voice.ordinal());
-        let first = !std::mem::replace(&mut part.shown, true);
+        let first = !mem::replace(&mut part.shown, true);
         part.said.push_str(&text);
-        let (part_number, piece) = (Part(index), part.piece);
+        let (part_number, piece) = (Part(number), part.piece);
         voice.event(match piece {
             Piece::Text | Piece::Other => EventBody::TextDelta { message, part: part_number, text },
             Piece::Reasoning => EventBody::ReasoningDelta { message, part: part_number, text },
@@ -235,11 +318,12 @@ impl OpenMessage {
         });
     }
 
-    fn part(&mut self, index: u32, piece: Piece) -> &mut OpenPart {
-        self.parts.entry(index).or_insert_with(|| {
-            self.unrepeated.insert((piece, index));
+    fn part(&mut self, number: u32, block: u32, piece: Piece) -> &mut OpenPart {
+        self.parts.entry(number).or_insert_with(|| {
+            self.unrepeated.insert((piece, block, number));
             OpenPart {
                 piece,
+                block,
                 said: String::new(),
                 shown: false,
                 repeated: false,
@@ -261,8 +345,8 @@ impl OpenMessage {
 
     fn unrepeated_parts(&self, piece: Piece) -> impl Iterator<Item = (u32, &OpenPart)> {
         self.unrepeated
-            .range((piece, 0)..=(piece, u32::MAX))
-            .filter_map(|(_, index)| Some((*index, self.parts.get(index)?)))
+            .range((piece, 0, 0)..=(piece, u32::MAX, u32::MAX))
+            .filter_map(|(.., number)| Some((*number, self.parts.get(number)?)))
     }
 }
 

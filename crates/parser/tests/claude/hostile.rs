@@ -1,7 +1,9 @@
 //! Input that no agent should print.
 
+use std::collections::BTreeMap;
+
 use proptest::prelude::*;
-use tokenrail_domain::{ErrorClass, EventBody, Said};
+use tokenrail_domain::{CompleteMessage, ErrorClass, EventBody, Said};
 
 use crate::fixtures::{Recording, recordings};
 use crate::parse;
@@ -83,6 +85,60 @@ proptest! {
         let said = parse(order.iter().map(|line| line.as_bytes()));
         pump(&said);
         prop_assert_eq!(said, parse(order.iter().map(|line| line.as_bytes())));
+    }
+
+    #[test]
+    fn blocks_in_any_order_have_the_text_of_their_pieces(
+        pieces in prop::collection::vec((0_u32..4, "[a-c]{0,2}"), 1..20),
+        repeated in any::<bool>(),
+    ) {
+        let event = |event: String| format!(r#"{{"type":"stream_event","event":{event}}}"#);
+        let mut lines = vec![event(r#"{"type":"message_start","message":{"id":"m"}}"#.to_owned())];
+        let mut whole: BTreeMap<u32, String> = BTreeMap::new();
+        for (index, text) in &pieces {
+            // Every other block is one of reasoning.
+            let delta = match index % 2 {
+                0 => format!(r#"{{"type":"text_delta","text":"{text}"}}"#),
+                _ => format!(r#"{{"type":"thinking_delta","thinking":"{text}"}}"#),
+            };
+            lines.push(event(format!(r#"{{"type":"content_block_delta","index":{index},"delta":{delta}}}"#)));
+            whole.entry(*index).or_default().push_str(text);
+        }
+        let blocks = whole.iter().map(|(index, text)| match index % 2 {
+            0 => format!(r#"{{"type":"text","text":"{text}"}}"#),
+            _ => format!(r#"{{"type":"thinking","thinking":"{text}"}}"#),
+        });
+        let blocks = blocks.collect::<Vec<_>>().join(",");
+        if repeated {
+            lines.push(format!(r#"{{"type":"assistant","message":{{"id":"m","content":[{blocks}]}}}}"#));
+        }
+        lines.push(event(r#"{"type":"message_stop"}"#.to_owned()));
+        // The pump compares each message that was said in pieces with these.
+        let seen = pump(&parse(lines.iter().map(String::as_bytes)));
+        let text: String = seen.messages.iter().map(CompleteMessage::text).collect();
+        let texts = whole.iter().filter(|(index, _)| *index % 2 == 0);
+        prop_assert_eq!(text, texts.map(|(_, text)| &**text).collect::<String>());
+    }
+}
+
+#[test]
+fn blocks_that_speak_out_of_order_are_said_again_in_theirs_and_stay_as_they_came_where_they_are_cut() {
+    let delta = |index: u32, text: &str| {
+        format!(
+            r#"{{"type":"stream_event","event":{{"type":"content_block_delta","index":{index},"delta":{{"type":"text_delta","text":"{text}"}}}}}}"#
+        )
+    };
+    let end = r#"{"type":"stream_event","event":{"type":"message_stop"}}"#.to_owned();
+    for (mut lines, as_they_came, in_order) in [
+        (vec![delta(1, "a"), delta(0, "b")], "ab", "ba"),
+        (vec![delta(0, "a"), delta(1, "b"), delta(0, "c")], "abc", "acb"),
+    ] {
+        let texts = |seen: &[CompleteMessage]| seen.iter().map(CompleteMessage::text).collect::<Vec<_>>();
+        let cut = pump(&parse(lines.iter().map(String::as_bytes)));
+        assert_eq!(texts(&cut.open), [as_they_came]);
+        lines.push(end.clone());
+        let whole = pump(&parse(lines.iter().map(String::as_bytes)));
+        assert_eq!((texts(&whole.messages), whole.open), (vec![in_order.to_owned()], Vec::new()));
     }
 }
 

@@ -1,6 +1,6 @@
 //! What becomes of what a parser says: the messages that a person sees in the end.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tokenrail_domain::{
     Assembler, CompleteMessage, ContentBlock, EventBody, MessageOutcome, Said, Sequence, ToolCall, ToolResult,
@@ -29,12 +29,14 @@ pub(crate) struct Seen {
     pub(crate) results: Vec<ToolResult>,
 }
 
-/// Numbers and folds what was said, and checks that messages begin in order and end once.
+/// Numbers and folds what was said, and checks that messages begin in order and end once, with the text of their deltas
+/// in the order in which these came.
 pub(crate) fn pump(said: &[Said]) -> Seen {
     let mut seen = Seen::default();
     let mut assembler = Assembler::default();
     let mut known = 0;
     let mut over = BTreeSet::new();
+    let mut texts: BTreeMap<u32, String> = BTreeMap::new();
     for (number, said) in said.iter().enumerate() {
         let body = match said {
             Said::Event(body) => body.clone(),
@@ -44,12 +46,14 @@ pub(crate) fn pump(said: &[Said]) -> Seen {
             }
             Said::Session(_) | Said::Asked { .. } | Said::Settled { .. } => continue,
             Said::Close(_) => {
-                seen.open.extend(leftovers(&assembler));
+                seen.open.extend(leftovers(&assembler, &texts));
                 assembler = Assembler::default();
                 continue;
             }
             Said::NextTurn => {
-                (known, over) = (0, BTreeSet::new());
+                seen.open.extend(leftovers(&assembler, &texts));
+                assembler = Assembler::default();
+                (known, over, texts) = (0, BTreeSet::new(), BTreeMap::new());
                 continue;
             }
         };
@@ -63,13 +67,19 @@ pub(crate) fn pump(said: &[Said]) -> Seen {
         }
         assembler.record(Sequence(number as u64 + 1), &body);
         match body {
-            EventBody::Message(message) => seen.messages.push(*message),
+            EventBody::TextDelta { message, text, .. } => texts.entry(message.0).or_default().push_str(&text),
+            EventBody::Message(message) => {
+                if message.first_sequence.is_some() {
+                    assert_eq!(message.text(), texts.remove(&message.message.0).unwrap_or_default());
+                }
+                seen.messages.push(*message);
+            }
             EventBody::ToolCall(call) => seen.calls.push(*call),
             EventBody::ToolResult(result) => seen.results.push(*result),
             _ => {}
         }
     }
-    seen.open.extend(leftovers(&assembler));
+    seen.open.extend(leftovers(&assembler, &texts));
     seen
 }
 
@@ -84,9 +94,11 @@ pub(crate) fn reasoning(message: &CompleteMessage) -> String {
         .collect()
 }
 
-fn leftovers(assembler: &Assembler) -> Vec<CompleteMessage> {
+fn leftovers(assembler: &Assembler, texts: &BTreeMap<u32, String>) -> Vec<CompleteMessage> {
     let open = assembler.open_messages();
-    open.filter_map(|message| assembler.complete(message, MessageOutcome::Failed)).collect()
+    let open = open.filter_map(|message| assembler.complete(message, MessageOutcome::Failed));
+    open.inspect(|cut| assert_eq!(cut.text(), texts.get(&cut.message.0).cloned().unwrap_or_default()))
+        .collect()
 }
 
 fn message_of(body: &EventBody) -> Option<u32> {

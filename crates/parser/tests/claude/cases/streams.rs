@@ -144,10 +144,11 @@ fn surrogate_halves_are_joined() {
         &[
             r#"0.0 text "a""#,
             r#"0.1 text "b""#,
-            r#"0.0 text "😀""#,
-            "0.0 text \"\u{fffd}c\"",
-            "0.0 text \"\u{fffd}\"",
-            "0 end complete",
+            r#"0.2 text "😀""#,
+            "0.2 text \"\u{fffd}c\"",
+            "0.2 text \"\u{fffd}\"",
+            "0 abandoned",
+            "1 message complete + text \"a😀\u{fffd}c\u{fffd}\" + text \"b\"",
         ],
     );
 }
