@@ -95,8 +95,7 @@ async fn s15_an_agent_sees_what_it_was_given_and_nothing_of_the_server() {
         fds["0"].as_str().unwrap().trim_end_matches(" (deleted)"),
         run.join("stdin").to_string_lossy()
     );
-    assert_eq!(fds["1"], run.join("stdout").to_string_lossy().into_owned());
-    assert!(fds["2"].as_str().unwrap().starts_with("pipe:"), "{fds:?}");
+    assert!(["1", "2"].iter().all(|fd| fds[*fd].as_str().unwrap().starts_with("pipe:")), "{fds:?}");
 }
 
 #[tokio::test]

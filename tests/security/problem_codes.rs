@@ -391,7 +391,7 @@ async fn a_server_that_shuts_down(seen: &mut Seen) {
 /// A client that takes nothing while more news come than are kept for it.
 async fn a_socket_that_lags(seen: &mut Seen) {
     const NEWS_KEPT: usize = 1024;
-    let limits = "[limits]\nlaunches_per_minute = 100000\nsend_timeout_s = 600\n";
+    let limits = "[limits]\nlaunches_per_minute = 100000\nsend_timeout_s = 600\nlist_field_bytes = 1048576\n";
     let server =
         TestServer::start_with(&format!("[agents.missing]\nprogram = \"no-such-program\"\n{limits}"));
     let mut socket = Socket::open(&server, "").await;
