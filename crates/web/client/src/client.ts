@@ -97,6 +97,7 @@ export interface Client {
   agents(query?: AgentsQuery): Promise<Agent[]>;
   /** All agents, newest first, read page by page. */
   eachAgent(query?: AgentsQuery): AsyncIterable<Agent>;
+  /** The agents that start or run, newest first: all of them, read page by page. */
   activeAgents(options?: Abortable): Promise<Agent[]>;
   launch(body: Launch, options?: Keyed): Promise<Agent>;
   agent(id: string, options?: Abortable): Promise<Agent>;
@@ -165,8 +166,10 @@ export class TokenrailClient implements Client {
     yield* this.#listed<Agent>("/api/agents", agentsRequest(query));
   }
 
-  activeAgents({ signal }: Abortable = {}): Promise<Agent[]> {
-    return this.#rest.json("/api/agents/active", { signal });
+  async activeAgents({ signal }: Abortable = {}): Promise<Agent[]> {
+    const agents: Agent[] = [];
+    for await (const agent of this.#listed<Agent>("/api/agents/active", { signal })) agents.push(agent);
+    return agents;
   }
 
   launch(body: Launch, { idempotencyKey = freshKey(), signal }: Keyed = {}): Promise<Agent> {

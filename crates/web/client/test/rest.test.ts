@@ -164,6 +164,13 @@ describe("a call", () => {
     expect(seen[1]?.address).toBe("http://tokenrail.test/api/agents?before=b&limit=2");
   });
 
+  it("of active agents has all of them", async () => {
+    const link = { Link: '</api/agents/active?before=a>; rel="next"' };
+    const { client, seen } = recording(Response.json([{ id: "a" }], { headers: link }), Response.json([{ id: "b" }]));
+    expect((await client.activeAgents()).map((agent) => agent.id)).toEqual(["a", "b"]);
+    expect(seen[1]?.address).toBe("http://tokenrail.test/api/agents/active?before=a");
+  });
+
   it("of messages reads page after page, as far as it is asked to", async () => {
     const server = new FakeServer();
     server.pageSize = 3;

@@ -50,6 +50,17 @@ test("a call that fails, and one that gets no result, say so", () => {
   expect(screen.getByTestId("result").textContent).toContain("cancelled in 1.2 s");
 });
 
+test.each([
+  ["*** Begin Patch\n*** End Patch\n", "*** Begin Patch", "*** Begin Patch\n*** End Patch\n"],
+  [7, "7", "7"],
+  [false, "false", "false"],
+  [["a", "b"], "a", '[\n  "a",\n  "b"\n]'],
+])("an input that is no object is shown as it is: %j", (input, summary, text) => {
+  show(new Told().call("c", "apply_patch", input));
+  expect(document.querySelector(".tool-summary")?.textContent).toBe(summary);
+  expect(screen.getByLabelText("Input").textContent?.trim()).toBe(text.trim());
+});
+
 test("a replacement is shown as the lines that go and those that come", () => {
   show(new Told().call("c", "Edit", { file_path: "a.md", old_string: "one\ntwo\n", new_string: "one\n2\n" }));
   expect(screen.getByLabelText("Input").textContent).toBe("- one\n- two\n+ one\n+ 2");

@@ -18,6 +18,8 @@ export function ToolInput({ id, input }: { readonly id: string; readonly input: 
         <Others input={input} names={othersIn(input, main).map(({ name }) => name)} />
       </>
     );
+  // Some tools take a number, or true or false.
+  if (typeof input === "number" || typeof input === "boolean") return <Code id={id} text={String(input)} language="json" />;
   const names = Object.keys(input ?? {});
   // The head says it all already.
   if (names.length === 0 || (names.length === 1 && pathIn(fieldsOf(input)))) return null;
@@ -44,7 +46,8 @@ function Others({ input, names }: { readonly input: unknown; readonly names: rea
 
 /** What tells one call from another: the command, the file, or whatever comes first. */
 export function summaryOf(input: unknown): string {
-  const fields = fieldsOf(input);
+  if (typeof input === "number" || typeof input === "boolean") return String(input);
+  const fields = typeof input === "string" ? { input } : fieldsOf(input);
   const named = ["description", "file_path", "path", "command", "pattern", "query", "url"];
   const texts = [...named.map((name) => fields[name]), ...Object.values(fields)];
   const first = texts.find((value) => typeof value === "string" && value);

@@ -17,7 +17,11 @@ export interface Main extends Omit<Given, "name"> {
 type Fields = Readonly<Record<string, unknown>>;
 
 export function mainOf(input: unknown): Main | undefined {
-  if (typeof input === "string") return input ? { names: [], text: input, language: "json" } : undefined;
+  if (typeof input === "string") {
+    // The beginning of an object that was cut, or free text.
+    const language = /^\s*[[{]/.test(input) ? "json" : undefined;
+    return input ? { names: [], text: input, language } : undefined;
+  }
   const fields = fieldsOf(input);
   const { command, content } = fields;
   if (typeof command === "string") return { names: ["command"], text: command, language: "bash" };
