@@ -18,7 +18,7 @@ impl SessionId {
     /// # Errors
     /// [`SessionIdError`] where it is none.
     pub fn new(id: &str) -> Result<Self, SessionIdError> {
-        let visible = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'/' | b'\\');
+        let visible = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'/' | b'\\' | b'%');
         let good = (1..=Self::CHARS_MAX).contains(&id.len())
             && id.bytes().all(visible)
             && !id.starts_with(['-', '.'])
@@ -41,7 +41,7 @@ pub struct SessionIdError;
 
 impl SessionIdError {
     /// What an id must be.
-    pub const RULE: &'static str = "must be 1 to 128 visible ASCII characters without / and \\ and .., the first one not a hyphen and not a dot";
+    pub const RULE: &'static str = "must be 1 to 128 visible ASCII characters without /, \\, % and .., the first one not a hyphen and not a dot";
 }
 
 impl fmt::Display for SessionIdError {
@@ -89,6 +89,7 @@ mod tests {
             "a..b",
             "a/../b",
             "~/a",
+            "%2e%2e%2fa",
             "-p",
             "a b",
             "a\0",

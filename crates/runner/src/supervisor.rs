@@ -1,8 +1,8 @@
 //! The supervisor of one run, a process of its own.
 //!
 //! `tokenrail supervise <run folder>` starts the agent by way of `supervise --exec <run folder>`, copies what it
-//! prints into the spool, keeps what it says on standard error, passes on a cancel, ends a run that is over its limits, and stays until every process that descends from the agent has
-//! ended. What it has to say it writes into the run folder; nobody needs to be there to read it.
+//! prints into the spool, keeps what it says on standard error, passes on a cancel, ends a run that is over its limits,
+//! and stays until every process that descends from the agent has ended. What it has to say it writes into the run folder; nobody needs to be there to read it.
 
 mod control;
 mod exec;

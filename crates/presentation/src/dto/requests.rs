@@ -58,7 +58,7 @@ pub(crate) struct LaunchBody {
     #[schema(min_length = 1, nullable = false)]
     cwd: Option<String>,
     /// A session of the agent program to resume.
-    #[schema(max_length = 128, pattern = r"^[!-,0-\[\]-~](\.?[!-\-0-\[\]-~])*\.?$", nullable = false)]
+    #[schema(max_length = 128, pattern = r"^[!-$&-,0-\[\]-~](\.?[!-$&-\-0-\[\]-~])*\.?$", nullable = false)]
     session_id: Option<String>,
     #[schema(max_length = 200, nullable = false)]
     name: Option<String>,
