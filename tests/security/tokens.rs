@@ -229,6 +229,31 @@ async fn s08_a_ticket_from_the_log_of_a_proxy_opens_one_stream_for_who_was_there
 }
 
 #[tokio::test]
+async fn s08_a_ticket_that_has_opened_nothing_opens_nothing_later_either() {
+    let mut server = patient_server();
+    let (id, other) =
+        (server.launch(&json!({ "deltas": 1 })).await, server.launch(&json!({ "deltas": 1 })).await);
+    for id in [&id, &other] {
+        server.wait_for_status(id, "completed").await;
+    }
+    let (events, others) = (format!("/api/agents/{id}/events"), format!("/api/agents/{other}/events"));
+    let path = json!({ "path": events });
+    let (wrongly_used, unused) = (ticket(&server, &path).await, ticket(&server, &path).await);
+    assert_eq!(comes(&server, &others, name(&wrongly_used), None).await, 401, "it is for another path");
+    for restarted in [false, true] {
+        if restarted {
+            server.kill_9();
+            server.start_again();
+            assert_eq!(comes(&server, &events, name(&unused), Some("0")).await, 401, "never used");
+        }
+        for last_event_id in [Some("0"), Some("1"), None] {
+            let status = comes(&server, &events, name(&wrongly_used), last_event_id).await;
+            assert_eq!(status, 401, "{last_event_id:?}; restarted: {restarted}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn s08_a_ticket_is_good_for_coming_back_for_a_bounded_time() {
     let server = TestServer::start_with(&format!("[limits]\nticket_resume_s = 1\n{}", fake_config()));
     let id = server.launch(&json!({ "deltas": 1 })).await;
@@ -255,10 +280,17 @@ async fn s08_tickets_are_for_streams_and_for_no_other_address() {
 #[tokio::test]
 async fn s08_a_ticket_does_not_outlive_its_time() {
     let server = TestServer::start();
+    let id = server.launch(&json!({ "deltas": 1 })).await;
+    let events = format!("/api/agents/{id}/events");
     let late = ticket(&server, &json!({})).await;
+    let for_events = ticket(&server, &json!({ "path": events })).await;
     // Nothing tells that a ticket is too old but the ticket itself, and a try uses it up: so its time is waited for.
     tokio::time::sleep(AGE).await;
     assert_eq!(upgrade(&server, name(&late)).await, 401);
+    for last_event_id in [Some("0"), None] {
+        let status = comes(&server, &events, name(&for_events), last_event_id).await;
+        assert_eq!(status, 401, "{last_event_id:?}");
+    }
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::config::PresentationConfig;
 use crate::error::{Code, Problem};
-use crate::guard::{PeerStream, PeerStreams, Seal, Tickets, hex};
+use crate::guard::{Openings, PeerStream, PeerStreams, Seal, Tickets, hex};
 use crate::limiter::{PeerBuckets, TokenBucket};
 use crate::metrics::Metrics;
 
@@ -63,8 +63,9 @@ impl Api {
             Some(token) => Seal::new(token.reveal().as_bytes()),
             None => Seal::new(&random()),
         };
+        let openings = Openings::new(config.openings_file.clone(), config.openings, service.now());
         Self(Arc::new(Shared {
-            tickets: Tickets::new(seal, config.tickets, config.ticket_age, config.ticket_resume),
+            tickets: Tickets::new(seal, openings, config.tickets, config.ticket_age, config.ticket_resume),
             launches: TokenBucket::new(config.launches_per_minute),
             failed_logins: PeerBuckets::new(config.failed_logins_per_minute, config.peers),
             peer_streams: PeerStreams::new(config.streams_per_peer),

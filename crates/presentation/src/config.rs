@@ -1,6 +1,7 @@
 //! What the presentation is told by the configuration: who may come, and every bound.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// What is shown to nobody: whoever prints it gets dots.
@@ -82,6 +83,10 @@ pub struct PresentationConfig {
     pub ticket_age: Duration,
     /// How long the ticket of an event stream is good for coming back to it.
     pub ticket_resume: Duration,
+    /// Tickets of event streams that are remembered for coming back.
+    pub openings: usize,
+    /// The file that remembers them over a restart; none: a restart forgets them.
+    pub openings_file: Option<PathBuf>,
     /// How deep JSON in a request may be nested.
     pub json_depth: usize,
     /// Whether `/ws/echo` is there, for tests of WebSocket conformance, and `/test/panic/{words}`, for tests of what a
@@ -134,6 +139,8 @@ impl PresentationConfig {
             tickets: 1024,
             ticket_age: Duration::from_secs(30),
             ticket_resume: Duration::from_hours(1),
+            openings: 16_384,
+            openings_file: None,
             json_depth: 64,
             test_routes: false,
             import_bytes: 1 << 30,

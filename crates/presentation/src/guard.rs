@@ -3,6 +3,7 @@
 mod auth;
 mod cors;
 mod head;
+mod opened;
 mod origin;
 mod peer;
 mod rest;
@@ -10,24 +11,27 @@ mod seal;
 mod tickets;
 
 use std::rc::Rc;
+use std::time::Duration;
 
 use actix_web::body::{BodySize, BoxBody, EitherBody, MessageBody};
 use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use actix_web::http::{ConnectionType, StatusCode, Version};
 use actix_web::middleware::Next;
-use actix_web::web;
+use actix_web::{HttpMessage as _, web};
+use tokio::time::Instant;
 
 use crate::api::Api;
 use crate::error::{Code, Problem};
 use crate::socket::Watch;
 
 pub(crate) use auth::{SUBPROTOCOL, offered};
+pub(crate) use opened::Openings;
 pub(crate) use peer::{PeerStream, PeerStreams, peer};
 pub(crate) use seal::Seal;
 pub(crate) use tickets::{Tickets, hex};
 
-use auth::{Asking, Denied};
+use auth::{Asking, Denied, Pass};
 use cors::Cors;
 use rest::{Answering, Incoming, Outgoing};
 
@@ -64,7 +68,10 @@ pub(crate) async fn guard<B: MessageBody + 'static>(
     let (method, version) = (request.method().clone(), request.version());
     let cors = Cors::of(api.config(), request.headers());
     let response = match admit(&api, &cors, &request) {
-        Ok(Admission::Enters) => next.call(request).await?.map_into_left_body(),
+        Ok(Admission::Enters(pass)) => {
+            enter(&api, &request, pass).await;
+            next.call(request).await?.map_into_left_body()
+        }
         Ok(Admission::Preflight) => {
             let answer = cors::preflight(request.headers());
             request.into_response(answer).map_into_right_body()
@@ -103,9 +110,26 @@ fn without_chunks<B: MessageBody>(response: &mut ServiceResponse<B>) {
 
 /// What becomes of a request that is not refused.
 enum Admission {
-    Enters,
+    Enters(Pass),
     /// It is a browser's question whether a page may send a request; the guard answers it.
     Preflight,
+}
+
+/// Until when a stream may stay open: who comes back with a ticket stays no longer than the ticket is good.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stay(pub(crate) Instant);
+
+/// Notes what a ticket has opened, or how long who comes back with it may stay.
+async fn enter(api: &Api, request: &ServiceRequest, pass: Pass) {
+    match pass {
+        Pass::Free => {}
+        Pass::Opens(opening) => api.tickets().save(opening).await,
+        Pass::Until(until) => {
+            let left = until.0.saturating_sub(api.service().now().0);
+            let left = Duration::from_millis(u64::try_from(left).unwrap_or_default());
+            request.extensions_mut().insert(Stay(Instant::now() + left));
+        }
+    }
 }
 
 fn admit(api: &Api, cors: &Cors, request: &ServiceRequest) -> Result<Admission, Problem> {
@@ -127,7 +151,7 @@ fn admit(api: &Api, cors: &Cors, request: &ServiceRequest) -> Result<Admission, 
         now: api.service().now(),
     };
     let checked = auth::check(config, api.tickets(), &asking);
-    checked.map(|()| Admission::Enters).map_err(|denied| match denied {
+    checked.map(Admission::Enters).map_err(|denied| match denied {
         Denied::Unknown => Problem::unauthenticated(),
         Denied::Failed => api.failed_login(peer(request.peer_addr())),
         Denied::OtherOrigin => Problem::new(Code::OriginNotAllowed, OTHER_ORIGIN),

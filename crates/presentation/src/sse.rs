@@ -1,20 +1,20 @@
 //! The native event stream: `GET /api/agents/{id}/events` with `Accept: text/event-stream`.
 
 use actix_web::http::header::{self, HeaderMap};
-use actix_web::{HttpRequest, HttpResponse};
+use actix_web::{HttpMessage as _, HttpRequest, HttpResponse};
 use bytes::Bytes;
 use futures_util::stream::{self, Stream};
 use tokenrail_application::{Follower, Next, StreamEnd};
 use tokenrail_domain::{AgentId, Sequence};
-use tokio::time::Interval;
+use tokio::time::{Instant, Interval};
 
 use crate::api::{Api, StreamPlace};
 use crate::dialect::{Writing, WritingForm};
 use crate::error::{Code, Problem};
 use crate::frames::CHUNK_BYTES;
-use crate::guard::peer;
+use crate::guard::{Stay, peer};
 use crate::query::{self, Query};
-use crate::waits::every;
+use crate::waits::{deadline, every};
 
 /// Sent at once, so that the client knows that the stream is open, and when to come again (in milliseconds). It has the
 /// cursor, too: a reader that is cut off before the first event comes back with that, and not as a new one.
@@ -46,6 +46,7 @@ pub(crate) async fn open(
     let place = api.open_stream(peer(request.peer_addr()))?;
     let form = if unnamed { WritingForm::Unnamed } else { WritingForm::EventStream };
     let writing = Writing { form, raw };
+    let until = request.extensions().get::<Stay>().map(|stay| stay.0);
     // The hello is the first sign of life.
     let beat = every(api.config().heartbeat);
     Ok(HttpResponse::Ok()
@@ -56,6 +57,7 @@ pub(crate) async fn open(
             follower,
             writing,
             beat,
+            until,
             hello: Some(hello(cursor)),
             rest: Bytes::new(),
             _place: place,
@@ -73,6 +75,8 @@ struct EventStream {
     follower: Follower,
     writing: Writing,
     beat: Interval,
+    /// When the ticket ends by which the client has come back.
+    until: Option<Instant>,
     hello: Option<Bytes>,
     /// What the client has not taken yet of the last page.
     rest: Bytes,
@@ -101,6 +105,7 @@ impl EventStream {
     async fn more(&mut self) -> Option<Bytes> {
         tokio::select! {
             biased;
+            () = deadline(self.until) => None,
             next = self.follower.next() => match next {
                 Ok(Next::Page(page)) => {
                     self.beat.reset();

@@ -7,6 +7,7 @@ use tokenrail_domain::Timestamp;
 
 use crate::config::{PresentationConfig, Secret};
 use crate::guard::Tickets;
+use crate::guard::opened::Opening;
 use crate::guard::tickets::Shown;
 use crate::query::{self, Form, Query, form};
 
@@ -20,6 +21,17 @@ pub(crate) struct Asking<'a> {
     pub(crate) query: &'a str,
     pub(crate) headers: &'a HeaderMap,
     pub(crate) now: Timestamp,
+}
+
+/// By what a request may go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pass {
+    /// By the token, or by a ticket that is not good for coming back after a restart.
+    Free,
+    /// By a ticket that opens an event stream, which is to be noted before it does.
+    Opens(Opening),
+    /// By a ticket that has opened this event stream, as long as that is good.
+    Until(Timestamp),
 }
 
 /// Why a request may not go on.
@@ -41,22 +53,22 @@ pub(crate) fn check(
     config: &PresentationConfig,
     tickets: &Tickets,
     asking: &Asking<'_>,
-) -> Result<(), Denied> {
-    let Some(token) = config.token.as_ref().map(Secret::reveal) else { return Ok(()) };
+) -> Result<Pass, Denied> {
+    let Some(token) = config.token.as_ref().map(Secret::reveal) else { return Ok(Pass::Free) };
     if is_open(config, asking) {
-        return Ok(());
+        return Ok(Pass::Free);
     }
     let mut shown = asking.headers.get_all(header::AUTHORIZATION);
     if let Some(authorization) = shown.next() {
         let bearer = authorization.to_str().ok().and_then(bearer);
         let good = bearer.is_some_and(|shown| is_token(token, shown)) && shown.next().is_none();
-        return if good { Ok(()) } else { Err(Denied::Failed) };
+        return if good { Ok(Pass::Free) } else { Err(Denied::Failed) };
     }
     let socket = query::is_socket_path(asking.path);
     let mut tokens = offered(asking.headers).filter_map(|offer| offer.strip_prefix("bearer.")).peekable();
     let offers = socket && tokens.peek().is_some();
     if offers && tokens.any(|shown| is_token(token, shown)) {
-        return Ok(());
+        return Ok(Pass::Free);
     }
     let stream = socket || form(asking.headers).is_ok_and(|form| form == Form::EventStream);
     let query = Query::read(asking.query).ok();
@@ -68,12 +80,14 @@ pub(crate) fn check(
 }
 
 /// Lets a ticket's first use through, or a reader that comes back, which says where it was.
-fn redeem(tickets: &Tickets, ticket: &str, asking: &Asking<'_>) -> Result<(), Denied> {
+fn redeem(tickets: &Tickets, ticket: &str, asking: &Asking<'_>) -> Result<Pass, Denied> {
     let origin = asking.headers.get(header::ORIGIN).and_then(|origin| origin.to_str().ok());
     let shown = Shown { ticket, path: asking.path, origin, now: asking.now };
     match tickets.redeem(shown) {
-        Err(Denied::Failed) if asking.headers.contains_key("last-event-id") => tickets.resume(shown),
-        redeemed => redeemed,
+        Err(Denied::Failed) if asking.headers.contains_key("last-event-id") => {
+            tickets.resume(shown).map(Pass::Until)
+        }
+        redeemed => redeemed.map(|opening| opening.map_or(Pass::Free, Pass::Opens)),
     }
 }
 

@@ -4,12 +4,13 @@ use ring::hmac;
 use tokenrail_domain::Timestamp;
 
 use super::auth::Denied;
+use super::opened::Opening;
 use super::tickets::hex;
 
 /// What the key is made for. Another meaning of tickets needs another word, so that no old ticket has it.
 const PURPOSE: &[u8] = b"tokenrail: tickets of event streams, 1";
 
-const NONCE: usize = 16;
+pub(super) const NONCE: usize = 16;
 const UNTIL: usize = 8;
 const ORIGIN: usize = 16;
 const SIGNED: usize = NONCE + UNTIL + ORIGIN;
@@ -42,7 +43,8 @@ impl Seal {
         hex(&signed) + &hex(tag.as_ref())
     }
 
-    /// Whether a ticket is one of this server's, for this path and a page of this origin, and not too old.
+    /// What a ticket says that is one of this server's, for this path and a page of this origin, and not too old. It
+    /// does not say whether it has opened anything.
     ///
     /// # Errors
     /// [`Denied`].
@@ -52,18 +54,20 @@ impl Seal {
         path: &str,
         origin: Option<&str>,
         now: Timestamp,
-    ) -> Result<(), Denied> {
-        let bytes = bytes(ticket).filter(|bytes| bytes.len() == SIGNED + TAG).ok_or(Denied::Failed)?;
+    ) -> Result<Opening, Denied> {
+        let bytes = unhex(ticket).filter(|bytes| bytes.len() == SIGNED + TAG).ok_or(Denied::Failed)?;
         let (signed, tag) = bytes.split_at(SIGNED);
         hmac::verify(&self.0, &message(signed, path), tag).map_err(|_| Denied::Failed)?;
-        let mut until = [0; UNTIL];
+        let (mut nonce, mut until) = ([0; NONCE], [0; UNTIL]);
+        nonce.copy_from_slice(&signed[..NONCE]);
         until.copy_from_slice(&signed[NONCE..NONCE + UNTIL]);
-        if i64::from_be_bytes(until) <= now.0 {
+        let until = Timestamp(i64::from_be_bytes(until));
+        if until <= now {
             return Err(Denied::Failed);
         }
         let given_to = &signed[NONCE + UNTIL..];
         let other = origin.is_some_and(|origin| given_to != [0; ORIGIN] && given_to != self.origin(origin));
-        if other { Err(Denied::OtherOrigin) } else { Ok(()) }
+        if other { Err(Denied::OtherOrigin) } else { Ok(Opening { until, nonce }) }
     }
 
     /// An origin may be longer than a ticket should be.
@@ -79,7 +83,7 @@ fn message(signed: &[u8], path: &str) -> Vec<u8> {
     [b"ticket ", signed, path.as_bytes()].concat()
 }
 
-fn bytes(hex: &str) -> Option<Vec<u8>> {
+pub(super) fn unhex(hex: &str) -> Option<Vec<u8>> {
     let digit = |byte: u8| match byte {
         b'0'..=b'9' => Some(byte - b'0'),
         b'a'..=b'f' => Some(byte - b'a' + 10),
@@ -102,15 +106,16 @@ mod tests {
     fn a_ticket_is_good_for_its_path_its_origin_and_its_time_on_every_server_with_the_token() {
         let ticket = Seal::new(b"token").ticket([7; 32], PATH, PAGE, Timestamp(1000));
         let seal = Seal::new(b"token");
-        assert_eq!(seal.check(&ticket, PATH, PAGE, Timestamp(999)), Ok(()));
-        assert_eq!(seal.check(&ticket, PATH, None, Timestamp(999)), Ok(()), "browsers leave it out");
+        let good = Ok(Opening { until: Timestamp(1000), nonce: [7; NONCE] });
+        assert_eq!(seal.check(&ticket, PATH, PAGE, Timestamp(999)), good);
+        assert_eq!(seal.check(&ticket, PATH, None, Timestamp(999)), good, "browsers leave it out");
         let other = seal.check(&ticket, PATH, Some("https://other.example"), Timestamp(999));
         assert_eq!(other, Err(Denied::OtherOrigin));
         assert_eq!(seal.check(&ticket, PATH, PAGE, Timestamp(1000)), Err(Denied::Failed), "too late");
         assert_eq!(seal.check(&ticket, "/ws", PAGE, Timestamp(999)), Err(Denied::Failed));
         assert_eq!(Seal::new(b"new").check(&ticket, PATH, PAGE, Timestamp(999)), Err(Denied::Failed));
         let of_a_program = seal.ticket([7; 32], PATH, None, Timestamp(1000));
-        assert_eq!(seal.check(&of_a_program, PATH, PAGE, Timestamp(999)), Ok(()));
+        assert_eq!(seal.check(&of_a_program, PATH, PAGE, Timestamp(999)), good);
     }
 
     #[test]

@@ -1,20 +1,26 @@
 //! Tickets, for browser APIs that cannot set headers.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokenrail_domain::Timestamp;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::auth::Denied;
+use super::opened::{Opening, Openings};
 use super::seal::Seal;
 use crate::query::{is_events_path, is_ticket_path};
+
+/// How long the first event of a stream may wait for the file.
+const SAVING: Duration = Duration::from_secs(1);
 
 /// Tickets. Each is good for one use, soon. One that has opened an event stream is good for coming back to it as well.
 pub(crate) struct Tickets {
     state: Mutex<State>,
     seal: Seal,
+    /// Those that named a path, and have opened its event stream.
+    openings: Arc<Openings>,
     max: usize,
     age: Duration,
     resume: Duration,
@@ -57,8 +63,8 @@ pub(crate) struct Shown<'a> {
 
 impl Tickets {
     /// At most `max` tickets wait, each for at most `age`; for `resume` they are good for coming back.
-    pub(crate) fn new(seal: Seal, max: usize, age: Duration, resume: Duration) -> Self {
-        Self { state: Mutex::default(), seal, max, age, resume }
+    pub(crate) fn new(seal: Seal, openings: Openings, max: usize, age: Duration, resume: Duration) -> Self {
+        Self { state: Mutex::default(), seal, openings: Arc::new(openings), max, age, resume }
     }
 
     /// Makes a ticket that nobody can guess; none where too many wait.
@@ -85,11 +91,11 @@ impl Tickets {
         Some(name)
     }
 
-    /// Uses a ticket up.
+    /// Uses a ticket up. One that is good for coming back after a restart is to be [saved](Self::save) first.
     ///
     /// # Errors
     /// [`Denied`]: it does not open that path for that page, or not any more.
-    pub(crate) fn redeem(&self, shown: Shown<'_>) -> Result<(), Denied> {
+    pub(crate) fn redeem(&self, shown: Shown<'_>) -> Result<Option<Opening>, Denied> {
         let Shown { ticket: name, path, origin, now } = shown;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let ticket = state.waiting.remove(name).ok_or(Denied::Failed)?;
@@ -99,7 +105,10 @@ impl Tickets {
         }
         // Where the origin is left out, the guard has looked at what browsers do send.
         check_origin(ticket.origin.as_deref(), origin, !is_events_path(path))?;
-        if ticket.path.is_none() && is_events_path(path) {
+        if !is_events_path(path) {
+            return Ok(None);
+        }
+        if ticket.path.is_none() {
             let until = ticket.resumable_until;
             state.remember(
                 name,
@@ -107,15 +116,33 @@ impl Tickets {
                 self.max,
                 now,
             );
+            return Ok(None);
         }
-        Ok(())
+        let opening = self.seal.check(name, path, origin, now).ok();
+        if let Some(opening) = opening {
+            self.openings.add(opening, now);
+        }
+        Ok(opening)
     }
 
-    /// Lets a reader come back to its event stream.
+    /// Notes in the file that a ticket opens a stream. Where that fails or takes long, the ticket is not good for coming
+    /// back after a restart; the client makes a new one then.
+    pub(crate) async fn save(&self, opening: Opening) {
+        let openings = Arc::clone(&self.openings);
+        let saving = tokio::task::spawn_blocking(move || openings.save(opening));
+        match timeout(SAVING, saving).await {
+            Ok(Ok(Ok(()))) => {}
+            Ok(Ok(Err(error))) => tracing::warn!(%error, "a ticket will not be good after a restart"),
+            Ok(Err(error)) => tracing::error!(%error, "a ticket will not be good after a restart"),
+            Err(_) => tracing::warn!("the disk takes long to note a ticket"),
+        }
+    }
+
+    /// Lets a reader come back to its event stream; gives until when.
     ///
     /// # Errors
     /// [`Denied`]: the ticket is not for that stream and that page, or not any more.
-    pub(crate) fn resume(&self, shown: Shown<'_>) -> Result<(), Denied> {
+    pub(crate) fn resume(&self, shown: Shown<'_>) -> Result<Timestamp, Denied> {
         let Shown { ticket, path, origin, now } = shown;
         if !is_events_path(path) {
             return Err(Denied::Failed);
@@ -123,10 +150,13 @@ impl Tickets {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match state.opened.get(ticket) {
             Some(opened) if opened.path == path && now < opened.until => {
-                check_origin(opened.origin.as_deref(), origin, false)
+                check_origin(opened.origin.as_deref(), origin, false).map(|()| opened.until)
             }
             Some(_) => Err(Denied::Failed),
-            None => self.seal.check(ticket, path, origin, now),
+            None => {
+                let opening = self.seal.check(ticket, path, origin, now)?;
+                self.openings.has(opening).then_some(opening.until).ok_or(Denied::Failed)
+            }
         }
     }
 }
@@ -168,7 +198,8 @@ mod tests {
     const PAGE: Option<&str> = Some("https://app.example");
 
     fn tickets(max: usize) -> Tickets {
-        Tickets::new(Seal::new(b"token"), max, Duration::from_secs(30), Duration::from_mins(1))
+        let openings = Openings::new(None, max, Timestamp(0));
+        Tickets::new(Seal::new(b"token"), openings, max, Duration::from_secs(30), Duration::from_mins(1))
     }
 
     fn issue(tickets: &Tickets, random: u8, path: Option<&str>, origin: Option<&str>) -> Option<String> {
@@ -185,7 +216,7 @@ mod tests {
         let tickets = tickets(2);
         let any = issue(&tickets, 1, None, None).unwrap();
         assert_eq!(any, "01".repeat(32));
-        assert_eq!(tickets.redeem(shown(&any, "/ws")), Ok(()));
+        assert_eq!(tickets.redeem(shown(&any, "/ws")), Ok(None));
         assert_eq!(tickets.redeem(shown(&any, "/ws")), Err(Denied::Failed), "used");
 
         let bound = issue(&tickets, 2, Some("/ws"), None).unwrap();
@@ -215,9 +246,10 @@ mod tests {
         for path in [Some(EVENTS), None] {
             let tickets = tickets(2);
             let ticket = issue(&tickets, 1, path, PAGE).unwrap();
-            assert_eq!(tickets.redeem(shown(&ticket, EVENTS)), Ok(()));
+            assert!(tickets.redeem(shown(&ticket, EVENTS)).is_ok());
             let by = |origin| tickets.resume(Shown { origin, ..shown(&ticket, EVENTS) });
-            assert_eq!((by(None), by(PAGE)), (Ok(()), Ok(())), "{path:?}");
+            let until = Ok(Timestamp(60_000));
+            assert_eq!((by(None), by(PAGE)), (until, until), "{path:?}");
             assert_eq!(by(Some("https://other.example")), Err(Denied::OtherOrigin), "{path:?}");
             assert_eq!(
                 tickets.resume(shown(&ticket, OTHERS)),
@@ -240,12 +272,24 @@ mod tests {
         let tickets = tickets(4);
         for path in ["/ws", "/api/chat"] {
             let ticket = issue(&tickets, 1, Some(path), None).unwrap();
-            assert_eq!(tickets.redeem(shown(&ticket, path)), Ok(()));
+            assert_eq!(tickets.redeem(shown(&ticket, path)), Ok(None));
             assert_eq!(tickets.resume(shown(&ticket, path)), Err(Denied::Failed));
             assert_eq!(tickets.resume(shown(&ticket, EVENTS)), Err(Denied::Failed));
         }
-        let unused = issue(&tickets, 2, None, None).unwrap();
-        assert_eq!(tickets.resume(shown(&unused, EVENTS)), Err(Denied::Failed));
+        for (random, path) in [(2, None), (3, Some(EVENTS))] {
+            let unused = issue(&tickets, random, path, PAGE).unwrap();
+            assert_eq!(tickets.resume(shown(&unused, EVENTS)), Err(Denied::Failed), "{path:?}: unused");
+            assert_eq!(tickets.redeem(shown(&unused, "/api/agents")), Err(Denied::Failed), "{path:?}");
+            assert_eq!(tickets.resume(shown(&unused, EVENTS)), Err(Denied::Failed), "{path:?}: wrongly used");
+        }
+        let other = issue(&tickets, 4, Some(EVENTS), PAGE).unwrap();
+        let elsewhere = Shown { origin: Some("https://other.example"), ..shown(&other, EVENTS) };
+        assert_eq!(tickets.redeem(elsewhere), Err(Denied::OtherOrigin));
+        assert_eq!(tickets.resume(shown(&other, EVENTS)), Err(Denied::Failed), "by another page");
+        let late = issue(&tickets, 5, Some(EVENTS), PAGE).unwrap();
+        tokio::time::advance(Duration::from_secs(30)).await;
+        assert_eq!(tickets.redeem(shown(&late, EVENTS)), Err(Denied::Failed));
+        assert_eq!(tickets.resume(shown(&late, EVENTS)), Err(Denied::Failed), "too late");
     }
 
     #[tokio::test(start_paused = true)]
@@ -255,7 +299,7 @@ mod tests {
             .map(|second| {
                 let now = Timestamp(i64::from(second));
                 let ticket = tickets.issue([second; 32], None, None, now).unwrap();
-                assert_eq!(tickets.redeem(shown(&ticket, EVENTS)), Ok(()));
+                assert!(tickets.redeem(shown(&ticket, EVENTS)).is_ok());
                 tickets.resume(shown(&ticket, EVENTS)).unwrap();
                 ticket
             })

@@ -265,3 +265,38 @@ async fn an_event_source_comes_back_with_the_ticket_that_it_was_opened_with() {
         assert_eq!(come(&harness, &uri, Some("2"), Some(page)).await, "unauthenticated", "{body}: too late");
     }
 }
+
+#[actix_web::test]
+async fn a_ticket_that_has_opened_nothing_is_not_good_for_coming_back() {
+    let harness = Harness::with(|config, _| config.failed_logins_per_minute = 100);
+    let id = harness.launch("say a b").await;
+    harness.ended(&id).await;
+    let events = format!("/api/agents/{id}/events");
+    for wrong in ["/ws", "/api/agents/01a20817-20b2-7551-ac48-9455cfa56b41/events"] {
+        let made = harness.post("/api/tickets", &format!(r#"{{"path":"{events}"}}"#)).await.json();
+        let ticket = made["ticket"].as_str().unwrap();
+        let uri = format!("{wrong}?ticket={ticket}");
+        assert_eq!(come(&harness, &uri, None, None).await, "unauthenticated", "{wrong}");
+        for query in ["", "&keep=true&raw=true"] {
+            let uri = format!("{events}?ticket={ticket}{query}");
+            assert_eq!(come(&harness, &uri, Some("0"), None).await, "unauthenticated", "{wrong} {query}");
+            assert_eq!(come(&harness, &uri, None, None).await, "unauthenticated", "{wrong} {query}");
+        }
+    }
+}
+
+#[actix_web::test]
+async fn who_comes_back_with_a_ticket_stays_until_its_time() {
+    let harness = Harness::with(|config, _| config.ticket_resume = std::time::Duration::from_mins(1));
+    let id = harness.launch("say a b").await;
+    harness.ended(&id).await;
+    let made = harness.post("/api/tickets", &format!(r#"{{"path":"/api/agents/{id}/events"}}"#)).await.json();
+    let uri = format!("/api/agents/{id}/events?ticket={}", made["ticket"].as_str().unwrap());
+    assert_eq!(come(&harness, &uri, None, None).await, "");
+    harness.clock.advance_ms(59_500);
+    let keep = format!("{uri}&keep=true");
+    let stays = come(&harness, &keep, Some("0"), None);
+    // It reads the stream to its end.
+    let read = tokio::time::timeout(std::time::Duration::from_secs(60), stays).await;
+    assert_eq!(read.expect("the stream ends with the ticket"), "");
+}
