@@ -256,6 +256,17 @@ async fn s07_a_page_of_a_listed_origin_may_read_why_it_is_refused() {
         );
         assert!(answer.header("access-control-expose-headers").is_some_and(|it| it.contains("Retry-After")));
     }
+    let elsewhere = format!("GET /api/agents HTTP/1.1\r\nHost: evil.test\r\nOrigin: {LISTED}\r\n\r\n");
+    let elsewhere = raw::send(&server, elsewhere).await.unwrap();
+    assert_eq!((elsewhere.status, elsewhere.header("access-control-allow-origin")), (421, Some(LISTED)));
+    let long = "x".repeat(70_000);
+    let long = format!("GET /{long} HTTP/1.1\r\nHost: {}\r\nOrigin: {LISTED}\r\n\r\n", server.authority());
+    let unread = raw::send(&server, long).await.unwrap();
+    assert_eq!(
+        (unread.status, unread.header("access-control-allow-origin")),
+        (400, None),
+        "it cannot be read"
+    );
     let routes = routes::all(&server).await;
     assert!(40 < routes.len());
     for (method, path) in routes {
