@@ -60,13 +60,15 @@ async fn listening_tab(browser: &Browser, page: &str, server: &TestServer, id: &
     tab.visit(page).await;
     let script = format!(
         r#"(() => {{
-          window.heard = {{ events: [], tickets: 0, lost: 0, mistaken: 0 }};
+          window.heard = {{ events: [], tickets: 0, lost: 0, mistaken: 0, addresses: [], refusals: [] }};
           const token = {token}, ask = window.fetch;
-          const fetch = (...args) => (heard.tickets += 1, ask(...args));
+          const refusal = () => new Response("{{}}", {{ status: heard.refusals.shift() }});
+          const fetch = async (...args) => (heard.tickets += 1, heard.refusals.length ? refusal() : ask(...args));
           const Plain = window.EventSource;
           class EventSource extends Plain {{
             constructor(address) {{
               super(address);
+              heard.addresses.push(address);
               this.addEventListener("error", (event) => (event.data === undefined ? heard.lost++ : heard.mistaken++));
             }}
           }}
@@ -121,6 +123,35 @@ async fn an_event_source_hears_every_event_once_through_cuts_and_a_killed_server
         heard["lost"],
         heard["mistaken"]
     );
+}
+
+#[tokio::test]
+async fn who_gets_no_ticket_asks_again_later_and_opens_nothing_without_one() {
+    let (cutter, listener) = Cutter::bind().await;
+    let config = format!(
+        "[server]\nallowed_hosts = [\"127.0.0.1:{}\"]\n[limits]\nticket_resume_s = 1\n{}",
+        cutter.port,
+        fake_config()
+    );
+    let server = TestServer::start_with(&config);
+    cutter.serve(listener, server.authority());
+    let gate = server.folder.path().join("gate");
+    let id = server.launch(&json!({ "deltas": 3, "gate": gate })).await;
+    let browser = Browser::start();
+    let tab = listening_tab(&browser, &format!("http://127.0.0.1:{}/", cutter.port), &server, &id).await;
+    heard_until(&tab, 1).await;
+    tab.evaluate("void (heard.refusals = [503, 429])").await;
+    // A browser comes back after a second: the ticket is too old then.
+    cutter.cut.send_replace(());
+    tab.until("heard.addresses.length >= 2").await;
+    std::fs::write(gate, "").unwrap();
+    tab.until("heard.events.at(-1)?.metadata.eventType === 'result'").await;
+    let heard = tab.evaluate("heard").await;
+    assert_eq!(heard["events"].as_array().unwrap(), &server.events(&id).await);
+    assert_eq!(heard["tickets"], 4, "the first, two that were refused, and the last");
+    let addresses = heard["addresses"].as_array().unwrap();
+    assert_eq!(addresses.len(), 2, "{addresses:?}");
+    assert!(!addresses.iter().any(|it| it.as_str().unwrap().contains("undefined")), "{addresses:?}");
 }
 
 #[tokio::test]
