@@ -297,6 +297,6 @@ async fn who_comes_back_with_a_ticket_stays_until_its_time() {
     let keep = format!("{uri}&keep=true");
     let stays = come(&harness, &keep, Some("0"), None);
     // It reads the stream to its end.
-    let read = tokio::time::timeout(std::time::Duration::from_secs(60), stays).await;
+    let read = tokio::time::timeout(std::time::Duration::from_mins(1), stays).await;
     assert_eq!(read.expect("the stream ends with the ticket"), "");
 }
