@@ -89,6 +89,7 @@ impl IMessageParser for AcpParser {
             OwnLine::Foreign => {}
             OwnLine::Said => return,
             OwnLine::Sent { id, method } => return self.sent(id, method),
+            OwnLine::Agent { name } => return self.named(&name),
             OwnLine::Failed(error) => return self.failed(error, said),
         }
         let text = line::text(line);

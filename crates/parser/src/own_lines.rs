@@ -9,6 +9,7 @@
 //! | `{"tokenrail":"session_lost","sessionId","text"}` | notice |
 //! | `{"tokenrail":"rests"}` | nothing: the turn has ended, and the process waits for another one |
 //! | `{"tokenrail":"further","turn"}` | nothing: it is asked for that |
+//! | `{"tokenrail":"agent","name"}` | nothing: it is [`OwnLine::Agent`]. Spools of earlier releases lack it |
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -39,6 +40,8 @@ pub(crate) enum OwnLine {
     Said,
     /// The agent was sent a request with this id.
     Sent { id: u64, method: String },
+    /// Which agent takes a further turn.
+    Agent { name: String },
     /// The turn cannot go on.
     Failed(AgentError),
     /// It is a line of the agent.
@@ -60,6 +63,8 @@ struct Fields<'a> {
     id: Raw<'a>,
     #[serde(borrow)]
     method: Raw<'a>,
+    #[serde(borrow)]
+    name: Raw<'a>,
     #[serde(borrow)]
     class: Raw<'a>,
     #[serde(borrow)]
@@ -94,6 +99,10 @@ impl OwnLines {
             Some("sent") => {
                 let method = fields::text(fields.method).map(Cow::into_owned).unwrap_or_default();
                 return OwnLine::Sent { id: fields::number(fields.id).unwrap_or_default(), method };
+            }
+            Some("agent") => {
+                let name = fields::text(fields.name).map(Cow::into_owned).unwrap_or_default();
+                return OwnLine::Agent { name };
             }
             Some("error") => {
                 let class = fields::text(fields.class);

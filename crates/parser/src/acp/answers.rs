@@ -58,13 +58,18 @@ impl AcpParser {
         match method {
             "initialize" => {
                 let agent: AgentInfo<'_> = fields::read(answer.agent);
-                self.tells_usage = fields::text(agent.name).is_some_and(|name| name.ends_with(CLAUDE));
+                self.named(&fields::text(agent.name).unwrap_or_default());
                 said.push(notice("init", fields::object(message.result).unwrap_or_else(JsonText::null)));
             }
             "session/new" => self.conversation.session(fields::text(answer.session), said),
             "session/prompt" => self.prompt_answered(&answer, said),
             _ => {}
         }
+    }
+
+    /// It is known which agent this is: from its own answer, or in a further turn from whoever speaks with it.
+    pub(super) fn named(&mut self, name: &str) {
+        self.tells_usage = name.ends_with(CLAUDE);
     }
 
     fn prompt_answered(&mut self, answer: &Answer<'_>, said: &mut Vec<Said>) {

@@ -448,3 +448,36 @@ fn an_answer_that_the_agent_had_said_anew_is_not_complete() {
     assert_eq!(outcomes("/err_drop"), [MessageOutcome::Failed; 6], "its stream was dropped each time");
     assert_eq!(outcomes("/max_tokens"), [MessageOutcome::Complete; 4], "the model has ended each of them");
 }
+
+/// A piece of a message with this id.
+fn piece(id: &str, text: &str) -> String {
+    let content = format!(r#""content":{{"type":"text","text":"{text}"}}"#);
+    update(&format!(r#"{{"sessionUpdate":"agent_message_chunk","messageId":"{id}",{content}}}"#))
+}
+
+/// How the messages end that these lines say.
+fn outcomes(lines: &[String]) -> Vec<MessageOutcome> {
+    let said = Acp.parse(lines.iter().map(String::as_bytes));
+    let ends = said.iter().filter_map(|said| match said {
+        tokenrail_domain::Said::End { outcome, .. } => Some(*outcome),
+        _ => None,
+    });
+    ends.collect()
+}
+
+#[test]
+fn an_agent_is_known_again_in_the_further_turns_of_its_process() {
+    let further = |named: &[&str]| {
+        let head = [r#"{"tokenrail":"further","turn":2}"#].into_iter().chain(named.iter().copied());
+        let head = head.chain([r#"{"tokenrail":"sent","id":4,"method":"session/prompt"}"#]);
+        let mut lines: Vec<String> = head.map(str::to_owned).collect();
+        lines.extend([piece("A", "This half is c"), piece("B", "The whole answer.")]);
+        lines.push(r#"{"jsonrpc":"2.0","id":4,"result":{"stopReason":"end_turn"}}"#.to_owned());
+        outcomes(&lines)
+    };
+    let (failed, complete) = (MessageOutcome::Failed, MessageOutcome::Complete);
+    let claude = r#"{"tokenrail":"agent","name":"@agentclientprotocol/claude-agent-acp"}"#;
+    assert_eq!(further(&[claude]), [failed, complete]);
+    assert_eq!(further(&[r#"{"tokenrail":"agent","name":"opencode"}"#]), [complete, complete]);
+    assert_eq!(further(&[]), [complete, complete], "a spool of an earlier release is read as ever");
+}

@@ -22,6 +22,7 @@ use self::messages::{Initialize, Initialized, Prompt, Session, Stopped, Told};
 use self::permission::Permissions;
 use super::conversation::{Choice, Conversation, Outbox};
 use super::opening::Opening;
+use super::own_line::OwnLine;
 use super::rpc::{Incoming, Kind, METHOD_NOT_FOUND, Rpc, text};
 
 const VERSION: u64 = 1;
@@ -41,6 +42,8 @@ pub(super) struct AcpConversation {
     /// What the agent offers for a session that there was before.
     can_load: bool,
     can_resume: bool,
+    /// How the agent names itself.
+    name: Option<String>,
     /// Empty as long as it is not known.
     session: String,
     stage: Stage,
@@ -67,6 +70,7 @@ impl AcpConversation {
             login: Login::default(),
             can_load: false,
             can_resume: false,
+            name: None,
             session: String::new(),
             stage: Stage::Beginning,
         }
@@ -99,6 +103,7 @@ impl AcpConversation {
             return out.fail("protocol", "version_unsupported", text);
         }
         (self.can_load, self.can_resume) = answer.sessions();
+        self.name = answer.agent_name();
         self.login = Login::of(&answer.methods());
         self.begin_session(out);
     }
@@ -198,6 +203,7 @@ impl Conversation for AcpConversation {
 
     fn further_turn(&mut self, prompt: String, out: &mut Outbox) {
         self.opening.prompt = prompt;
+        out.own.extend(self.name.clone().map(|name| OwnLine::Agent { name }));
         self.prompt(out);
     }
 }

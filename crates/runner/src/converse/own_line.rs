@@ -43,6 +43,8 @@ pub(super) enum OwnLine {
     Rests {},
     /// The program is asked for a further turn: [`further_line`].
     Further { turn: u64 },
+    /// Which agent takes a further turn: it has said so in an earlier one, whose lines nobody reads again.
+    Agent { name: String },
     /// The agent has forgotten its session, and begins another one.
     SessionLost {
         session_id: String,

@@ -118,6 +118,14 @@ pub(super) struct Initialized<'a> {
     agent_capabilities: Option<&'a RawValue>,
     #[serde(borrow)]
     auth_methods: Option<&'a RawValue>,
+    #[serde(borrow)]
+    agent_info: Option<&'a RawValue>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct AgentInfo<'a> {
+    #[serde(borrow)]
+    name: Option<&'a RawValue>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -157,6 +165,11 @@ impl<'a> Initialized<'a> {
         let session: SessionCapabilities<'_> = read(agent.session_capabilities);
         let can_load = agent.load_session.is_some_and(|can| can.get() == "true");
         (can_load, session.resume.is_some_and(|can| can.get().starts_with('{')))
+    }
+
+    pub(super) fn agent_name(&self) -> Option<String> {
+        let agent: AgentInfo<'_> = read(self.agent_info);
+        text(agent.name)
     }
 
     pub(super) fn methods(&self) -> Vec<AuthMethod<'a>> {

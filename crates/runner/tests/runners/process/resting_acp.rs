@@ -13,7 +13,7 @@ const SCRIPT: &str = r#"answer() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}
 while read -r line; do
 id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
 case "$line" in
-*initialize*) answer '{"protocolVersion":1}' ;;
+*initialize*) answer '{"protocolVersion":1,"agentInfo":{"name":"an-agent"}}' ;;
 *session/new*) answer '{"sessionId":"s-'$$'"}' ;;
 *session/prompt*) echo "$$ $line" >> asked; answer '{"stopReason":"end_turn"}' ;;
 esac
@@ -72,6 +72,7 @@ async fn a_turn_follows_in_the_process_and_the_session_of_the_one_before() {
     let mut run = runner.start(&bench.order).await.unwrap();
     let second = [
         r#"{"tokenrail":"further","turn":2}"#,
+        r#"{"tokenrail":"agent","name":"an-agent"}"#,
         r#"{"tokenrail":"sent","id":4,"method":"session/prompt"}"#,
         r#"{"jsonrpc":"2.0","id":4,"result":{"stopReason":"end_turn"}}"#,
         RESTS,

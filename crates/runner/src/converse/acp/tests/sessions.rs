@@ -48,6 +48,19 @@ fn a_further_prompt_goes_to_the_same_session() {
 }
 
 #[test]
+fn a_further_turn_says_which_agent_it_is_before_it_is_asked() {
+    let mut agent = forgetful();
+    agent["agentInfo"] = json!({ "name": "an-agent", "version": "1" });
+    let (mut talk, prompt) = prompted(&agent);
+    talk.answer(&prompt, &json!({ "stopReason": "end_turn" }));
+    talk.out.own.clear();
+    talk.conversation.further_turn("And now?".to_owned(), &mut talk.out);
+    let own = serde_json::to_value(&talk.out.own).unwrap();
+    let sent = json!({ "tokenrail": "sent", "id": 4, "method": "session/prompt" });
+    assert_eq!(own, json!([{ "tokenrail": "agent", "name": "an-agent" }, sent]));
+}
+
+#[test]
 fn an_agent_that_has_failed_rests_only_where_no_other_process_could_go_on() {
     for (agent, code, rests) in
         [(forgetful(), -32603, true), (forgetful(), LOGIN_REQUIRED, false), (loads(), -32603, false)]
