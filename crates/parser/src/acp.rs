@@ -73,6 +73,8 @@ pub struct AcpParser {
     tells_usage: bool,
     /// It has told it since the open message said something.
     usage_told: bool,
+    /// The agent was asked to end its turn: a message that is open may have been cut.
+    cancelled: bool,
     /// What the session has cost so far.
     cost_usd: Option<f64>,
 }
@@ -90,6 +92,7 @@ impl IMessageParser for AcpParser {
             OwnLine::Said => return,
             OwnLine::Sent { id, method } => return self.sent(id, method),
             OwnLine::Agent { name } => return self.named(&name),
+            OwnLine::Cancel => return self.cancelled = true,
             OwnLine::Failed(error) => return self.failed(error, said),
         }
         let text = line::text(line);
@@ -160,7 +163,7 @@ impl AcpParser {
         let is_same = self.open_as.as_ref().is_some_and(|(open, id)| *open == piece && *id == message);
         if !is_same {
             self.cut_replaced(message.as_deref());
-            self.conversation.end(&mut self.open, said);
+            self.end_before(said);
         }
         self.usage_told = false;
         let block: Block<'_> = fields::read(update.content);
@@ -184,9 +187,19 @@ impl AcpParser {
         }
     }
 
+    /// The agent says something else: the open message has ended, unless that was because the turn is cancelled.
+    fn end_before(&mut self, said: &mut Vec<Said>) {
+        if let Some(open) =
+            self.open.as_mut().filter(|_| self.cancelled && !(self.tells_usage && self.usage_told))
+        {
+            open.cut = open.cut.or(Some(MessageOutcome::Cancelled));
+        }
+        self.conversation.end(&mut self.open, said);
+    }
+
     /// A picture, a file and the like: a message of its own.
     fn other_block(&mut self, content: Raw<'_>, said: &mut Vec<Said>) {
-        self.conversation.end(&mut self.open, said);
+        self.end_before(said);
         if let Some(block) = fields::object(content) {
             self.conversation.whole(vec![ContentBlock::Other(block)], said);
         }

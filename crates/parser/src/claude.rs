@@ -104,7 +104,7 @@ impl IMessageParser for ClaudeParser {
     fn parse(&mut self, line: &[u8], said: &mut Vec<Said>) {
         match self.own.as_mut().map_or(OwnLine::Foreign, |own| own.read(line, said)) {
             OwnLine::Foreign => {}
-            OwnLine::Said | OwnLine::Sent { .. } | OwnLine::Agent { .. } => return,
+            OwnLine::Said | OwnLine::Sent { .. } | OwnLine::Agent { .. } | OwnLine::Cancel => return,
             OwnLine::Failed(error) => return self.failed(error, said),
         }
         let line = line::text(line);

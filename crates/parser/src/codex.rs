@@ -90,7 +90,7 @@ impl IMessageParser for CodexParser {
     fn parse(&mut self, line: &[u8], said: &mut Vec<Said>) {
         match self.own.as_mut().map_or(OwnLine::Foreign, |own| own.read(line, said)) {
             OwnLine::Foreign => {}
-            OwnLine::Said | OwnLine::Sent { .. } | OwnLine::Agent { .. } => return,
+            OwnLine::Said | OwnLine::Sent { .. } | OwnLine::Agent { .. } | OwnLine::Cancel => return,
             OwnLine::Failed(error) if self.conversation.is_closed() => {
                 return self.conversation.tell(error, said);
             }

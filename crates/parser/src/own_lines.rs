@@ -9,6 +9,7 @@
 //! | `{"tokenrail":"session_lost","sessionId","text"}` | notice |
 //! | `{"tokenrail":"rests"}` | nothing: the turn has ended, and the process waits for another one |
 //! | `{"tokenrail":"further","turn"}` | nothing: it is asked for that |
+//! | `{"tokenrail":"cancel"}` | nothing: it is [`OwnLine::Cancel`] |
 //! | `{"tokenrail":"agent","name"}` | nothing: it is [`OwnLine::Agent`]. Spools of earlier releases lack it |
 
 use std::borrow::Cow;
@@ -42,6 +43,8 @@ pub(crate) enum OwnLine {
     Sent { id: u64, method: String },
     /// Which agent takes a further turn.
     Agent { name: String },
+    /// The agent was asked to end its turn.
+    Cancel,
     /// The turn cannot go on.
     Failed(AgentError),
     /// It is a line of the agent.
@@ -104,6 +107,7 @@ impl OwnLines {
                 let name = fields::text(fields.name).map(Cow::into_owned).unwrap_or_default();
                 return OwnLine::Agent { name };
             }
+            Some("cancel") => return OwnLine::Cancel,
             Some("error") => {
                 let class = fields::text(fields.class);
                 let class =

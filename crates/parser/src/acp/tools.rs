@@ -47,7 +47,12 @@ impl AcpParser {
     pub(super) fn tool(&mut self, from: From, raw: Raw<'_>, said: &mut Vec<Said>) {
         let update: ToolUpdate<'_> = fields::read(raw);
         let id = fields::text(update.id).unwrap_or_default();
-        self.conversation.end(&mut self.open, said);
+        // The calls of a turn that is cancelled end beside a text, which the end of the turn decides on.
+        let ends_call =
+            self.cancelled && self.calls.get(&*id).is_some_and(|call| call.stage != Stage::Hidden);
+        if !ends_call {
+            self.end_before(said);
+        }
         let goes_on = self.growing.as_deref() == Some(&*id) && !is_nothing(update.input);
         if !goes_on {
             self.say_grown(said);

@@ -481,3 +481,27 @@ fn an_agent_is_known_again_in_the_further_turns_of_its_process() {
     assert_eq!(further(&[r#"{"tokenrail":"agent","name":"opencode"}"#]), [complete, complete]);
     assert_eq!(further(&[]), [complete, complete], "a spool of an earlier release is read as ever");
 }
+
+#[test]
+fn a_text_that_is_open_when_the_turn_is_cancelled_is_not_complete() {
+    let begins = || {
+        let running = r#"{"sessionUpdate":"tool_call","toolCallId":"t","status":"in_progress"}"#;
+        let lines = [r#"{"tokenrail":"sent","id":2,"method":"session/prompt"}"#.to_owned(), update(running)];
+        lines.into_iter().chain([piece("C", "While it runs I explain that this sen")])
+    };
+    let cancel = || r#"{"tokenrail":"cancel"}"#.to_owned();
+    let tool_ends = || update(r#"{"sessionUpdate":"tool_call_update","toolCallId":"t","status":"failed"}"#);
+    let ended = |reason: &str| format!(r#"{{"jsonrpc":"2.0","id":2,"result":{{"stopReason":"{reason}"}}}}"#);
+    let complete = MessageOutcome::Complete;
+
+    let cut: Vec<String> = begins().chain([cancel(), tool_ends(), ended("cancelled")]).collect();
+    assert_eq!(outcomes(&cut), [], "whoever ends the turn ends it");
+    let replaced: Vec<String> =
+        begins().chain([cancel(), piece("D", "Stopped."), ended("cancelled")]).collect();
+    assert_eq!(outcomes(&replaced), [MessageOutcome::Cancelled]);
+    // The cancellation came too late.
+    let whole: Vec<String> = begins().chain([cancel(), tool_ends(), ended("end_turn")]).collect();
+    assert_eq!(outcomes(&whole), [complete]);
+    let before: Vec<String> = begins().chain([tool_ends(), cancel(), ended("cancelled")]).collect();
+    assert_eq!(outcomes(&before), [complete], "it had ended");
+}

@@ -196,6 +196,7 @@ impl Conversation for AcpConversation {
         // Where there is no prompt there is nothing to be cancelled.
         out.over |= self.stage == Stage::Beginning;
         if self.stage == Stage::Prompted {
+            out.own.push(OwnLine::Cancel {});
             Rpc::notify("session/cancel", Some(Session { session_id: &self.session }), out);
         }
         self.stage = Stage::Cancelled;

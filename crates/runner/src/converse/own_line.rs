@@ -45,6 +45,8 @@ pub(super) enum OwnLine {
     Further { turn: u64 },
     /// Which agent takes a further turn: it has said so in an earlier one, whose lines nobody reads again.
     Agent { name: String },
+    /// The program is asked to end its turn: what it says from here on may have been cut.
+    Cancel {},
     /// The agent has forgotten its session, and begins another one.
     SessionLost {
         session_id: String,

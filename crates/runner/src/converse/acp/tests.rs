@@ -245,6 +245,8 @@ fn a_question_that_nobody_can_answer_is_answered_at_once() {
         talk.only(),
         json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": { "sessionId": "s" } })
     );
+    let told = serde_json::to_string(talk.out.own.last().unwrap()).unwrap();
+    assert_eq!(told, r#"{"tokenrail":"cancel"}"#);
     talk.ask(&json!(1), &yes_and_no());
     assert_eq!(talk.only()["result"]["outcome"]["outcome"], "cancelled");
     assert!(talk.out.asked.is_empty() && !talk.out.over);
