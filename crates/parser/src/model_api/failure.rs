@@ -26,6 +26,11 @@ struct Failure<'a> {
     detail: Raw<'a>,
 }
 
+/// The error of an answer that has ended for a reason for which whole answers do not.
+pub(super) fn broken_off(class: ErrorClass, reason: &str) -> AgentError {
+    agent_error(class, None, format!("the upstream broke its answer off: {reason}"))
+}
+
 /// The error that an event tells in the middle of a stream: a text, or an object that says what it is of.
 pub(super) fn told(error: Raw<'_>) -> AgentError {
     let failure: Failure<'_> = fields::read(error);

@@ -7,12 +7,14 @@
 //! | `delta.reasoning_content`, `delta.reasoning` | a delta of reasoning |
 //! | `delta.tool_calls`, `delta.function_call` | a delta of tool input; what is no text, whole |
 //! | `message` in place of `delta` | the same, as one piece |
-//! | `finish_reason` that says that the answer was cut by its server | an error, and [`Said::Close`] with it |
-//! | other `finish_reason` | the tool calls; the answer is whole, but what it has cost may follow |
+//! | `finish_reason` with which a whole answer ends ([`WHOLE`]) | the tool calls; what it has cost may follow |
+//! | other `finish_reason` | an error, and [`Said::Close`] with it: the answer was cut |
 //! | `usage` | nothing yet: it is told with the end |
 //! | `[DONE]`, or the end of the stream of a whole answer | [`Said::End`], usage, [`Said::Close`] |
 //! | an object with `error`, one whose `object` is `error` | an error, and [`Said::Close`] with it |
 //! | an object without any of these | notice with its `type` or `object` for a name |
+//!
+//! An answer that ends with `[DONE]` and without any `finish_reason` counts as whole: some servers never send one.
 //!
 //! Of several choices only the first is said: nobody has asked for more.
 
@@ -22,10 +24,26 @@ use tokenrail_domain::{AgentError, ContentBlock, ErrorClass, JsonText, Said};
 
 use super::answer::{Answer, Place};
 use super::{Api, failure};
-use crate::errors::agent_error;
 use crate::fields::{self, Raw};
 use crate::line::{self, notice};
 use crate::open_message::Piece;
+
+/// Why whole answers end, in lower case: in the words of the API, and of servers that speak it with words of their own.
+const WHOLE: [&str; 13] = [
+    "stop",
+    "length",
+    "tool_calls",
+    "function_call",
+    "content_filter",
+    "end_turn",
+    "stop_sequence",
+    "tool_use",
+    "max_tokens",
+    "max_output_tokens",
+    "model_length",
+    "eos",
+    "eos_token",
+];
 
 #[derive(Debug, Default)]
 pub(super) struct OpenAiChat {
@@ -144,7 +162,9 @@ impl OpenAiChat {
             self.call(&Call::default(), delta.function_call, answer, said);
         }
         self.refused |= fields::text(delta.refusal).is_some_and(|refusal| !refusal.is_empty());
-        if let Some(reason) = fields::text(choice.finish_reason) {
+        // Some servers send one with each chunk, which says nothing.
+        let reason = fields::text(choice.finish_reason).filter(|reason| !matches!(&**reason, "" | "null"));
+        if let Some(reason) = reason {
             if let Some(error) = broken_off(&reason) {
                 return answer.fail(error, said);
             }
@@ -187,14 +207,19 @@ fn is_text(raw: Raw<'_>) -> bool {
     raw.is_some_and(|raw| raw.get().starts_with('"'))
 }
 
-/// The error where the reason is that the answer was cut, by whoever runs the model.
+/// The error where the reason is not one of a whole answer.
 fn broken_off(reason: &str) -> Option<AgentError> {
-    let class = match reason {
-        "error" | "abort" | "cancelled" => ErrorClass::Unknown,
-        "insufficient_system_resource" => ErrorClass::Overloaded,
-        _ => return None,
+    let lower = reason.to_lowercase();
+    if WHOLE.contains(&&*lower) {
+        return None;
+    }
+    let class = match &*lower {
+        "insufficient_system_resource" | "server_error" => ErrorClass::Overloaded,
+        "network_error" => ErrorClass::Network,
+        "timeout" => ErrorClass::Timeout,
+        _ => ErrorClass::Unknown,
     };
-    Some(agent_error(class, None, format!("the upstream broke its answer off: {reason}")))
+    Some(failure::broken_off(class, reason))
 }
 
 /// The event as a value of its own.

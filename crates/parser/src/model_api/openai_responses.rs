@@ -8,7 +8,8 @@
 //! | `response.function_call_arguments.delta`, `response.custom_tool_call_input.delta` | a delta of tool input |
 //! | `….done` of these, `response.output_item.done` | what the deltas lack; of a tool call, the call |
 //! | `response.output_item.added` | nothing: it says which tool is called |
-//! | `response.completed`, `response.incomplete` | [`Said::End`], usage, [`Said::Close`]; before it the whole answer, where no event has said any of it |
+//! | `response.completed`; `response.incomplete` at a limit or a filter | [`Said::End`], usage, [`Said::Close`]; before it the whole answer, where no event has said any of it |
+//! | `response.incomplete` for another reason, or none | an error, and [`Said::Close`] with it: the answer was cut |
 //! | `response.failed`, `error` | an error, and [`Said::Close`] with it |
 //! | `response.cancelled` | the same: it was not this program that has cancelled it |
 //! | `response.queued`, `….in_progress`, `….searching` and the like; parts that are added or done; annotations | nothing |
@@ -133,7 +134,8 @@ impl Api for OpenAiResponses {
         match &*kind {
             "response.output_item.added" => item_added(event.output_index, event.item, answer),
             "response.output_item.done" => item_done(event.output_index, event.item, answer, said),
-            "response.completed" | "response.incomplete" => self.ended(&response, answer, said),
+            "response.completed" => self.ended(&response, false, answer, said),
+            "response.incomplete" => self.ended(&response, true, answer, said),
             "response.failed" => {
                 answer.cost(response.usage);
                 answer.fail(failure::told(response.error), said);
@@ -152,7 +154,13 @@ impl Api for OpenAiResponses {
 }
 
 impl OpenAiResponses {
-    fn ended(&mut self, response: &Response<'_>, answer: &mut Answer, said: &mut Vec<Said>) {
+    fn ended(
+        &mut self,
+        response: &Response<'_>,
+        is_incomplete: bool,
+        answer: &mut Answer,
+        said: &mut Vec<Said>,
+    ) {
         // Only where nothing else has said it: not all number their items here as they did before.
         let output = if answer.is_empty() { fields::elements(response.output) } else { Vec::new() };
         for (index, item) in output.into_iter().enumerate() {
@@ -162,6 +170,12 @@ impl OpenAiResponses {
         answer.cost(response.usage);
         let incomplete: Incomplete<'_> = fields::read(response.incomplete_details);
         let reason = match fields::text(incomplete.reason) {
+            // The model, or a filter, has ended it.
+            Some(reason) if matches!(&*reason, "max_output_tokens" | "content_filter") => reason,
+            reason if is_incomplete => {
+                let reason = reason.as_deref().unwrap_or("it is incomplete");
+                return answer.fail(failure::broken_off(ErrorClass::Unknown, reason), said);
+            }
             Some(reason) => reason,
             None if self.refused => "refusal".into(),
             None if answer.calls() > 0 => "tool_use".into(),

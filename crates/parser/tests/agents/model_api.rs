@@ -230,11 +230,49 @@ fn a_reason_that_says_that_the_answer_was_cut_is_an_error() {
         ("abort", "unknown"),
         ("cancelled", "unknown"),
         ("insufficient_system_resource", "overloaded recoverable"),
+        ("server_error", "overloaded recoverable"),
+        ("network_error", "network recoverable"),
+        ("timeout", "timeout recoverable"),
+        ("something_new", "unknown"),
     ] {
         let chunk =
             format!(r#"{{"choices":[{{"delta":{{"content":"Half of"}},"finish_reason":"{reason}"}}]}}"#);
         let error = format!(r#"{class} "the upstream broke its answer off: {reason}""#);
         let (told, closed) = (format!("error {error}"), format!(r#"close "" error {error}"#));
         OpenAiChat.check(&[&chunk, "[DONE]"], &[r#"0.0 text "Half of""#, &told, &closed]);
+    }
+}
+
+#[test]
+fn a_reason_with_which_whole_answers_end_is_no_error() {
+    for reason in ["stop", "length", "tool_calls", "content_filter", "end_turn", "STOP", "eos_token"] {
+        // Some servers send a reason that says nothing with each piece.
+        let chunks = [("Half of", ""), (" it", "null"), (", and the rest", reason)].map(|(text, reason)| {
+            format!(r#"{{"choices":[{{"delta":{{"content":"{text}"}},"finish_reason":"{reason}"}}]}}"#)
+        });
+        let said = OpenAiChat.parse(chunks.iter().map(String::as_bytes).chain([&b"[DONE]"[..]]));
+        let seen = crate::pump::pump(&said);
+        assert_eq!((seen.messages.len(), seen.open.len()), (1, 0), "{reason}: {said:?}");
+    }
+}
+
+#[test]
+fn an_incomplete_response_is_whole_only_where_its_limit_or_a_filter_has_ended_it() {
+    for (details, expected) in [
+        (r#"{"reason":"max_output_tokens"}"#, None),
+        (r#"{"reason":"content_filter"}"#, None),
+        (r#"{"reason":"something_new"}"#, Some("something_new")),
+        ("null", Some("it is incomplete")),
+    ] {
+        let lines = [
+            r#"{"type":"response.output_text.delta","output_index":0,"content_index":0,"delta":"Half of"}"#
+                .to_owned(),
+            format!(r#"{{"type":"response.incomplete","response":{{"incomplete_details":{details}}}}}"#),
+        ];
+        let said = OpenAiResponses.parse(lines.iter().map(String::as_bytes));
+        let Some(tokenrail_domain::Said::Close(close)) = said.last() else { panic!("{said:?}") };
+        let text = expected.map(|reason| format!("the upstream broke its answer off: {reason}"));
+        assert_eq!(close.error.as_ref().map(|error| error.text.clone()), text);
+        assert_eq!(crate::pump::pump(&said).open.len(), usize::from(expected.is_some()), "{details}");
     }
 }
