@@ -76,8 +76,21 @@ const COMPLAINTS: [(&str, ErrorClass); 12] = [
 
 /// What stands before an HTTP status in an error text, in lower case. Between them may be signs and spaces, as in
 /// `status: 429` and `rejected (429)`.
-const BEFORE_STATUS: [&str; 7] =
-    ["api error", "status code", "status", "error code", "rejected", "http/1.1", "http"];
+const BEFORE_STATUS: [&str; 13] = [
+    "api error",
+    "status code",
+    "status_code",
+    "statuscode",
+    "status",
+    "error code",
+    "rejected",
+    "http/1.0",
+    "http/1.1",
+    "http/2",
+    "http/2.0",
+    "http/3",
+    "http",
+];
 /// What stands after one: `429 status code (no body)`.
 const AFTER_STATUS: &str = " status code";
 /// How deep an error may stand in an error. Deeper ones are texts.

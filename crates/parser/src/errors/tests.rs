@@ -89,7 +89,7 @@ const RECORDED: [(&str, ErrorClass); 56] = [
     ("Internal server error", Overloaded),
 ];
 
-const KNOWN: [(&str, ErrorClass); 27] = [
+const KNOWN: [(&str, ErrorClass); 33] = [
     ("last status: 503 Service Unavailable", Overloaded),
     ("last status: 401 Unauthorized", Authentication),
     ("last status: 504 Gateway Timeout", Timeout),
@@ -101,6 +101,12 @@ const KNOWN: [(&str, ErrorClass); 27] = [
     ("Error code: 429 - m", RateLimit),
     ("HTTP 503", Overloaded),
     ("HTTP/1.1 502 Bad Gateway", Overloaded),
+    ("request failed: HTTP/2 429", RateLimit),
+    ("HTTP/2.0 503", Overloaded),
+    ("HTTP/3 401", Authentication),
+    ("request failed: status_code=429", RateLimit),
+    ("request failed: statusCode: 429", RateLimit),
+    (r#"request failed with "statusCode":429"#, RateLimit),
     ("[429 Too Many Requests] m", RateLimit),
     ("Too Many Requests", RateLimit),
     ("Request rejected (503)", Overloaded),
