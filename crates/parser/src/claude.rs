@@ -15,7 +15,7 @@
 //! | other `stream_event`; those of a sub-agent | nothing |
 //! | `assistant` that repeats deltas | what they lack; a tool call for each `tool_use` |
 //! | `assistant` without deltas, or of a sub-agent | a complete message; a tool call for each `tool_use` |
-//! | the same, where it may be a text that was cut | its text as deltas; [`Said::End`] before what the next line says |
+//! | the same, where it may be a text that was cut | its text as deltas; [`Said::End`] before what the next line says that tells |
 //! | `assistant` that is the agent's report of an API error | error |
 //! | `user` with `tool_result` | a tool result each |
 //! | `user` with anything else | notice `interrupt_note`, `subagent_prompt`, `synthetic_prompt`, `user_echo` |
@@ -34,8 +34,8 @@
 //! | anything else | error `line_invalid` |
 //!
 //! Some versions print what they have of a text when they are interrupted, in a line like that of a whole one, and only
-//! then that they were. So a text that such a version prints whole ends with the next line: complete, or cancelled
-//! where that says so.
+//! then that they were. So a text that such a version prints whole ends with the next line of the main thread that tells:
+//! complete, cancelled where that says so, or failed where it tells an error of the API.
 //!
 //! A new turn begins at the first `init`, message or `result` after a `result`. What comes between (task
 //! notifications, hooks) belongs to the turn before.
@@ -156,8 +156,8 @@ impl ClaudeParser {
         };
         self.session(head.session_id, said);
         let kind = lines::text(head.kind).unwrap_or_default();
-        if self.unsettled.is_some() && goes_on(&kind, &head) {
-            self.settle(MessageOutcome::Complete, said);
+        if let Some(outcome) = self.unsettled.and_then(|_| settles(&kind, &head)) {
+            self.settle(outcome, said);
         }
         match &*kind {
             "stream_event" if head.parent_tool_use_id.is_none() => {
@@ -281,13 +281,27 @@ impl ClaudeParser {
     }
 }
 
-/// Whether an agent that prints this has not just been stopped. Of `user` lines and results more must be known, and the
-/// others here come at any time.
-fn goes_on(kind: &str, head: &Head<'_>) -> bool {
-    let is_said_anytime =
-        kind.starts_with("control_") || matches!(kind, "command_lifecycle" | "keep_alive" | "ping");
-    let counts_tokens = kind == "system" && lines::text(head.subtype).as_deref() == Some("thinking_tokens");
-    !(is_said_anytime || counts_tokens || matches!(kind, "user" | "message" | "result"))
+/// How a text ends that may have been cut, where this line of the main thread tells: the model's next answer begins, or
+/// the answer broke off. Of whole messages and results more must be known. Whatever else is printed comes at any time,
+/// also between a text and the note that it was cut: lines of sub-agents, of tasks, of hooks, of rate limits.
+fn settles(kind: &str, head: &Head<'_>) -> Option<MessageOutcome> {
+    if head.parent_tool_use_id.is_some() {
+        return None;
+    }
+    let event: Labelled<'_> = lines::read(head.event);
+    let of_event = lines::text(event.type_name);
+    match (kind, lines::text(head.subtype).as_deref(), of_event.as_deref()) {
+        ("error", ..) | ("stream_event", _, Some("error")) | ("system", Some("api_retry"), _) => {
+            Some(MessageOutcome::Failed)
+        }
+        ("system", Some("init"), _) => Some(MessageOutcome::Complete),
+        ("stream_event", _, Some("ping")) => None,
+        ("stream_event", ..) => Some(MessageOutcome::Complete),
+        _ if kind.starts_with("message_") || kind.starts_with("content_block_") => {
+            Some(MessageOutcome::Complete)
+        }
+        _ => None,
+    }
 }
 
 fn usage(event: &StreamEvent<'_>) -> Option<Said> {

@@ -16,14 +16,15 @@ const INTERRUPT_NOTE: &str = "[Request interrupted by user";
 impl ClaudeParser {
     /// Reads an `assistant` line.
     pub(super) fn assistant(&mut self, line: &MessageLine<'_>, message: &Message<'_>, said: &mut Vec<Said>) {
-        self.settle(MessageOutcome::Complete, said);
         let blocks = lines::content(message.content);
         let parent_call = lines::text(line.parent_tool_use_id).map(Cow::into_owned);
+        let first_text = blocks.iter().find_map(ContentBlock::as_text).unwrap_or_default();
+        let is_error = errors::is_error(line, message.model, first_text);
         if parent_call.is_none() {
+            self.settle(if is_error { MessageOutcome::Failed } else { MessageOutcome::Complete }, said);
             self.begin_turn(said);
         }
-        let first_text = blocks.iter().find_map(ContentBlock::as_text).unwrap_or_default();
-        if errors::is_error(line, message.model, first_text) {
+        if is_error {
             let error = Fault::of_message(line).tell(first_text);
             let (stream, mut voice) = self.speaker(said);
             stream.give_up_unfinished(&mut voice);
@@ -90,7 +91,9 @@ impl ClaudeParser {
         for raw in lines::elements(message.content) {
             let block: Block<'_> = lines::read(Some(raw));
             if lines::text(block.kind).as_deref() == Some("tool_result") {
-                self.settle(MessageOutcome::Complete, said);
+                if parent_call.is_none() {
+                    self.settle(MessageOutcome::Complete, said);
+                }
                 let result = tool_result(&block, parent_call.clone());
                 self.busy.call_returned(&result.call);
                 said.push(Said::Event(EventBody::ToolResult(Box::new(result))));
@@ -108,12 +111,15 @@ impl ClaudeParser {
             self.settle(MessageOutcome::Cancelled, said);
             self.stream.interrupt();
         }
-        self.settle(MessageOutcome::Complete, said);
+        let is_synthetic = lines::is_true(line.is_synthetic);
+        if parent_call.is_none() && !is_synthetic {
+            self.settle(MessageOutcome::Complete, said);
+        }
         let subtype = if interrupted {
             "interrupt_note"
         } else if parent_call.is_some() {
             "subagent_prompt"
-        } else if lines::is_true(line.is_synthetic) {
+        } else if is_synthetic {
             "synthetic_prompt"
         } else {
             "user_echo"

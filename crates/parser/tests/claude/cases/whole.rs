@@ -130,6 +130,30 @@ fn a_whole_text_of_a_version_that_does_not_mark_what_it_cuts_ends_with_the_next_
             assert_eq!(told[1], r#"0 message complete + text "Hel""#, "{version}: {next}");
         }
     }
+    // These come at any time, also before the note.
+    let of = r#","parent_tool_use_id":"c0""#;
+    let in_call = r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"c9","content":"x"}]},"parent_tool_use_id":"c0"}"#;
+    for between in [
+        in_call,
+        &assistant("s", call, of),
+        r#"{"type":"system","subtype":"task_notification","task_id":"b","status":"completed"}"#,
+        r#"{"type":"system","subtype":"hook_response"}"#,
+        r#"{"type":"rate_limit_event","rate_limit_info":{"status":"allowed"}}"#,
+    ] {
+        let lines = [&init("2.1.197"), &whole("m", "Hel"), between, note].map(str::to_owned);
+        let told = Rendering { text_max: 1000 }.each(&parse(lines.iter().map(String::as_bytes)));
+        assert!(told.contains(&"0 end cancelled".to_owned()), "{between}: {told:?}");
+    }
+    // These say themselves that the answer broke off.
+    for broken in [
+        r#"{"type":"system","subtype":"api_retry","attempt":1}"#,
+        r#"{"type":"error","error":{"message":"m"}}"#,
+        r#"{"type":"assistant","message":{"model":"<synthetic>","content":[{"type":"text","text":"API Error: m"}]},"isApiErrorMessage":true,"error":"unknown"}"#,
+    ] {
+        let lines = [&init("2.1.197"), &whole("m", "Hel"), broken].map(str::to_owned);
+        let told = Rendering { text_max: 1000 }.each(&parse(lines.iter().map(String::as_bytes)));
+        assert_eq!(told[2], "0 end failed", "{broken}");
+    }
     // Its turn ends it where the process was killed.
     let lines = [init("2.1.197"), whole("m", "Hel")];
     assert!(activity(&lines).message_whole);
