@@ -49,15 +49,19 @@ impl SdkVersion {
     /// not know one chunk.
     pub(crate) fn named(name: Option<&str>) -> Result<Self, Problem> {
         let Some(name) = name else { return Ok(Self::Any) };
-        // A name of a release before the first one, as `7.0.0-beta.1`, is that of the first one.
-        let release = name.split_once('-').map_or(name, |(release, _)| release);
+        // A prerelease comes before its release, and so has what the step before has; one of the first release has
+        // what that has.
+        let (release, is_prerelease) =
+            name.split_once('-').map_or((name, false), |(release, _)| (release, true));
+        let is_since =
+            |rest: &[u32], step: [u32; 2]| step[..] < *rest || (step[..] == *rest && !is_prerelease);
         let numbers: Option<Vec<u32>> = release.split('.').map(|number| number.parse().ok()).collect();
         Ok(match numbers.as_deref() {
             Some([5, rest @ ..]) if rest.len() <= 2 => Self::V5,
             Some([6, rest @ ..]) if rest.len() <= 2 => Self::V6,
             Some([7, rest @ ..]) if rest.len() <= 2 => match rest {
-                _ if [0, 149][..] <= *rest => Self::V7Interrupted,
-                _ if [0, 70][..] <= *rest => Self::V7Reset,
+                _ if is_since(rest, [0, 149]) => Self::V7Interrupted,
+                _ if is_since(rest, [0, 70]) => Self::V7Reset,
                 _ => Self::V7,
             },
             _ => return Err(Problem::parameter("v", "5, 6 or 7, or a release of them: 7.0.149")),
