@@ -69,14 +69,22 @@ pub struct AcpParser {
     calls: BTreeMap<String, Call>,
     /// The call whose input is still coming, piece by piece.
     growing: Option<String>,
-    /// The agent tells the usage after each message that has ended.
-    tells_usage: bool,
-    /// It has told it since the open message said something.
-    usage_told: bool,
+    end_told: EndTold,
     /// The agent was asked to end its turn: a message that is open may have been cut.
     cancelled: bool,
     /// What the session has cost so far.
     cost_usd: Option<f64>,
+}
+
+/// What the usage says of the open message, which some agents tell after each message that has ended.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum EndTold {
+    /// Nothing: the agent does not tell it so.
+    #[default]
+    Never,
+    NotYet,
+    /// It has ended.
+    Told,
 }
 
 impl AcpParser {
@@ -165,7 +173,7 @@ impl AcpParser {
             self.cut_replaced(message.as_deref());
             self.end_before(said);
         }
-        self.usage_told = false;
+        self.tell_end(EndTold::NotYet);
         let block: Block<'_> = fields::read(update.content);
         match (fields::text(block.kind).as_deref(), block.text) {
             (Some("text"), Some(text)) => {
@@ -177,21 +185,24 @@ impl AcpParser {
         }
     }
 
+    fn tell_end(&mut self, told: EndTold) {
+        if self.end_told != EndTold::Never {
+            self.end_told = told;
+        }
+    }
+
     /// Where the agent had the model answer anew, what it has said of its first answer is cut.
     fn cut_replaced(&mut self, by: Option<&str>) {
         let replaced = self.open_as.as_ref().and_then(|(_, id)| id.as_deref());
         let is_another = replaced.zip(by).is_some_and(|(replaced, by)| replaced != by);
-        if let Some(open) = self.open.as_mut().filter(|_| is_another && self.tells_usage && !self.usage_told)
-        {
+        if let Some(open) = self.open.as_mut().filter(|_| is_another && self.end_told == EndTold::NotYet) {
             open.cut = Some(MessageOutcome::Failed);
         }
     }
 
     /// The agent says something else: the open message has ended, unless that was because the turn is cancelled.
     fn end_before(&mut self, said: &mut Vec<Said>) {
-        if let Some(open) =
-            self.open.as_mut().filter(|_| self.cancelled && !(self.tells_usage && self.usage_told))
-        {
+        if let Some(open) = self.open.as_mut().filter(|_| self.cancelled && self.end_told != EndTold::Told) {
             open.cut = open.cut.or(Some(MessageOutcome::Cancelled));
         }
         self.conversation.end(&mut self.open, said);
@@ -206,7 +217,7 @@ impl AcpParser {
     }
 
     fn usage(&mut self, update: &Update<'_>, usage: JsonText, said: &mut Vec<Said>) {
-        self.usage_told = true;
+        self.tell_end(EndTold::Told);
         let cost: Cost<'_> = fields::read(update.cost);
         if fields::text(cost.currency).as_deref() == Some("USD") {
             self.cost_usd = fields::number(cost.amount);

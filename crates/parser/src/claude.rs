@@ -294,9 +294,8 @@ fn settles(kind: &str, head: &Head<'_>) -> Option<MessageOutcome> {
         ("error", ..) | ("stream_event", _, Some("error")) | ("system", Some("api_retry"), _) => {
             Some(MessageOutcome::Failed)
         }
-        ("system", Some("init"), _) => Some(MessageOutcome::Complete),
         ("stream_event", _, Some("ping")) => None,
-        ("stream_event", ..) => Some(MessageOutcome::Complete),
+        ("stream_event", ..) | ("system", Some("init"), _) => Some(MessageOutcome::Complete),
         _ if kind.starts_with("message_") || kind.starts_with("content_block_") => {
             Some(MessageOutcome::Complete)
         }

@@ -288,7 +288,7 @@ impl OpenMessage {
             match (blocks.get_mut(&part.block), part.block()) {
                 (Some(ContentBlock::Text(so_far)), Some(ContentBlock::Text(more)))
                 | (Some(ContentBlock::Reasoning(so_far)), Some(ContentBlock::Reasoning(more))) => {
-                    so_far.push_str(&more)
+                    so_far.push_str(&more);
                 }
                 (None, Some(block)) => {
                     blocks.insert(part.block, block);

@@ -3,8 +3,8 @@
 use serde_json::value::RawValue;
 use tokenrail_domain::{AgentError, ErrorClass, EventBody, JsonText, Said, TurnClose, Usage};
 
-use super::AcpParser;
 use super::lines::{AgentInfo, Answer, Failure, FailureData, Message};
+use super::{AcpParser, EndTold};
 use crate::errors;
 use crate::fields;
 use crate::line::notice;
@@ -69,7 +69,7 @@ impl AcpParser {
 
     /// It is known which agent this is: from its own answer, or in a further turn from whoever speaks with it.
     pub(super) fn named(&mut self, name: &str) {
-        self.tells_usage = name.ends_with(CLAUDE);
+        self.end_told = if name.ends_with(CLAUDE) { EndTold::NotYet } else { EndTold::Never };
     }
 
     fn prompt_answered(&mut self, answer: &Answer<'_>, said: &mut Vec<Said>) {
