@@ -261,6 +261,11 @@ impl Core {
     /// [`SaveError::Closing`] where the server goes down meanwhile; the append may have been saved or not, and the
     /// next life of the server finds out. [`SaveError::Refused`] where trying again is no use.
     pub(crate) async fn save(&self, append: Append) -> Result<Append, SaveError> {
+        self.save_noting(append, &FullSince::default()).await
+    }
+
+    /// The same, and notes since when the disk has no room for it.
+    pub(crate) async fn save_noting(&self, append: Append, full: &FullSince) -> Result<Append, SaveError> {
         let mut pause = self.limits.retry_pause;
         #[cfg(planted_bugs)]
         let mut append = append;
@@ -268,6 +273,7 @@ impl Core {
             let error = match self.outside.journal.append(append.clone()).await {
                 Ok(()) => {
                     self.disk_full.store(false, Ordering::Relaxed);
+                    full.note_room();
                     for part in append.parts() {
                         Counters::add(&self.counters.events_saved, part.events.len() as u64);
                         Counters::add(&self.counters.batches_saved, 1);
@@ -287,14 +293,18 @@ impl Core {
             if crate::planted::after_error(&mut append, &error) {
                 return Ok(append);
             }
-            self.disk_full.store(matches!(error, StoreError::Full), Ordering::Relaxed);
+            let is_full = matches!(error, StoreError::Full);
+            self.disk_full.store(is_full, Ordering::Relaxed);
+            if is_full {
+                full.note_full();
+            }
             Counters::add(&self.counters.write_retries, 1);
             tracing::warn!(agent = %append.agent, error = &error as &dyn std::error::Error, "write failed, trying again");
             pause = self.pause(pause).await.ok_or(SaveError::Closing)?;
         }
     }
 
-    /// Whether the last write of an agent has failed because the disk is full.
+    /// Whether the last write of any agent has failed because the disk is full.
     pub(crate) fn is_disk_full(&self) -> bool {
         self.disk_full.load(Ordering::Relaxed)
     }
@@ -306,6 +316,25 @@ impl Core {
             () = self.closing.cancelled() => None,
             () = tokio::time::sleep(pause) => Some((pause * 2).min(self.limits.retry_pause_max)),
         }
+    }
+}
+
+/// Since when the writes of one agent have failed because the disk is full; other agents may have found room meanwhile.
+#[derive(Debug, Default)]
+pub(crate) struct FullSince(Mutex<Option<Instant>>);
+
+impl FullSince {
+    fn note_full(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(Instant::now);
+    }
+
+    fn note_room(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// How long it has been so; none where the last write was done.
+    pub(crate) fn elapsed(&self) -> Option<Duration> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).map(|since| since.elapsed())
     }
 }
 

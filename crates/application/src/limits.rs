@@ -48,6 +48,9 @@ pub struct Limits {
     /// The first pause before a failed write is tried again; it doubles up to `retry_pause_max`.
     pub retry_pause: Duration,
     pub retry_pause_max: Duration,
+    /// How long what an agent has printed may wait for room on a full disk; then its run is ended, and gives back the
+    /// room of what was not read.
+    pub full_disk_wait: Duration,
     /// How many times an agent is asked to stop, where asking fails; between two tries is `retry_pause`.
     pub stop_tries: u32,
     /// How long an idempotency key is remembered.
@@ -94,6 +97,7 @@ impl Default for Limits {
             tails_bytes: 256 << 20,
             retry_pause: Duration::from_millis(100),
             retry_pause_max: Duration::from_secs(5),
+            full_disk_wait: Duration::from_secs(30),
             stop_tries: 10,
             idempotency_age: Duration::from_hours(24),
             history_events: 4096,

@@ -18,13 +18,13 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use self::stop::due;
-use crate::core::{Control, Core, Heard, SaveError};
+use crate::core::{Control, Core, FullSince, Heard, SaveError};
 use crate::questions::Answering;
 use crate::recorder::{Recorded, Recorder};
 use crate::stats::Counters;
 use crate::tails::Tail;
 use crate::timers::{Watched, expiry, next_deadline};
-use crate::verdict::{Flood, Stop, Verdict, verdict};
+use crate::verdict::{Flood, Stop, Verdict, is_storage_full, verdict};
 
 /// Carries one run of an agent into its journal. While one batch is being committed, the next one is read and
 /// parsed; so a batch is as small as one line when it is quiet, and as large as the bounds allow in a flood.
@@ -51,8 +51,9 @@ pub(crate) struct Pump {
     stops_asked: u32,
     /// It printed more than it may: the rest is left out.
     flooded: bool,
-    /// The room of its output was given back.
+    /// The room of its output was given back, or it takes none.
     gave_back: bool,
+    full_since: Arc<FullSince>,
     started: Instant,
     last_output: Instant,
     closed: Option<Instant>,
@@ -99,6 +100,7 @@ impl Pump {
             stops_asked: 0,
             flooded: false,
             gave_back: false,
+            full_since: Arc::default(),
             started: now.checked_sub(ran).unwrap_or(now),
             last_output: now,
             closed: None,
@@ -246,8 +248,12 @@ impl Pump {
             let data = format!("{{\"processes\":{}}}", end.reaped);
             self.recorder.note(notice("reaped", &data), now);
         }
-        if let (Some(_), Some(error)) = (self.recorder.close(), &end.error) {
-            // The agent's result stands; what went wrong around it is told beside it.
+        let has_result = self.recorder.close().is_some();
+        let is_cancelled = matches!(self.stop, Some(Stop::Cancelled));
+        if let Some(error) = &end.error
+            && (has_result || is_cancelled && is_storage_full(error))
+        {
+            // The agent's result or the cancel stands; what went wrong around it is told beside it.
             self.recorder.note(EventBody::Error(Box::new(error.clone())), now);
         }
         let verdict = verdict(self.recorder.close(), self.stop, &end, &self.core.limits)
@@ -306,8 +312,8 @@ impl Pump {
         if is_planted(Bug::AnnounceBeforeCommit) {
             announce(&self.core, &self.tail, &append);
         }
-        let core = Arc::clone(&self.core);
-        Box::pin(async move { core.save(append).await })
+        let (core, full_since) = (Arc::clone(&self.core), Arc::clone(&self.full_since));
+        Box::pin(async move { core.save_noting(append, &full_since).await })
     }
 
     fn saved(&mut self, append: &Append) {

@@ -10,6 +10,7 @@ use crate::timers::Expired;
 
 /// The process has ended, and its agent has not said how the turn has ended.
 const NO_RESULT: &str = "no_result";
+const STORAGE_FULL: &str = "storage_full";
 
 /// Why a run was asked to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +21,8 @@ pub(crate) enum Stop {
     Expired(Expired),
     /// It printed more than a limit allows.
     Flood(Flood),
+    /// There was no room to save what it printed.
+    FullDisk,
 }
 
 impl Stop {
@@ -40,7 +43,8 @@ impl Stop {
     pub(crate) fn reason(self) -> Option<StopReason> {
         Some(match self {
             Self::Cancelled => StopReason::Cancelled,
-            Self::Abandoned => return None,
+            // Nothing can be saved on a full disk, and the next life sees for itself.
+            Self::Abandoned | Self::FullDisk => return None,
             Self::Expired(Expired::Turn) => StopReason::TurnTimeout,
             Self::Expired(Expired::Idle) => StopReason::IdleTimeout,
             Self::Expired(Expired::Stream) => StopReason::StreamTimeout,
@@ -129,7 +133,7 @@ pub(crate) fn verdict(
     if is_planted(Bug::ExitCodeDecides) && stop.is_none() && end.status == ExitStatus::Code(0) {
         return Verdict::of(TurnOutcome::Completed);
     }
-    let stopped = stop.and_then(|stop| stop_error(stop, limits));
+    let stopped = stop.and_then(|stop| stop_error(stop, end, limits));
     match (close, stop) {
         (Some(close), None | Some(_)) if close.error.is_none() && !close.interrupted => {
             Verdict::of(TurnOutcome::Completed)
@@ -161,10 +165,21 @@ pub(crate) fn verdict(
     }
 }
 
-fn stop_error(stop: Stop, limits: &Limits) -> Option<AgentError> {
+pub(crate) fn is_storage_full(error: &AgentError) -> bool {
+    error.code.as_deref() == Some(STORAGE_FULL)
+}
+
+fn stop_error(stop: Stop, end: &RunEnd, limits: &Limits) -> Option<AgentError> {
     match stop {
         Stop::Cancelled | Stop::Abandoned => None,
         Stop::Expired(expired) => expired.to_agent_error(limits),
+        Stop::FullDisk => {
+            // The run tells how much of its output is lost.
+            let lost = end.error.clone().filter(is_storage_full);
+            let text =
+                || "the disk is full: what the agent printed could not be saved, and it was ended".to_owned();
+            Some(lost.unwrap_or_else(|| process_error(STORAGE_FULL, text(), true)))
+        }
         Stop::Flood(flood) => {
             let limit = flood.limit();
             let text = format!("the agent printed more than {limit} allows, and was ended");
@@ -184,7 +199,7 @@ fn no_result(end: &RunEnd) -> AgentError {
     let stderr = end.stderr.trim();
     let text = if stderr.is_empty() { how } else { format!("{how}: {stderr}") };
     match &end.disk_full {
-        Some(cause) => process_error("storage_full", format!("the disk is full ({cause}); {text}"), true),
+        Some(cause) => process_error(STORAGE_FULL, format!("the disk is full ({cause}); {text}"), true),
         None => process_error(NO_RESULT, text, false),
     }
 }

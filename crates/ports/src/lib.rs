@@ -28,7 +28,7 @@ pub use clock::{IClock, IRandom};
 pub use parser::{Abilities, Activity, IMessageParser};
 pub use runner::{
     Adoption, ExitStatus, IAgentRun, IAgentRunner, Line, OutputLine, PastTurn, PermissionAnswer, Probe,
-    RunEnd, RunOutput, RunnerError, TurnOrder, is_disk_full,
+    RunEnd, RunOutput, RunnerError, SpoolRoom, TurnOrder, is_disk_full,
 };
 pub use store::{
     AgentFilter, Append, Created, Enqueued, IAgentRepository, IJournal, Idempotency, KeyLife, ListBounds,

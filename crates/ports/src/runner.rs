@@ -86,16 +86,28 @@ pub trait IAgentRun: Send {
         Err(std::io::Error::from(ErrorKind::Unsupported).into())
     }
 
-    /// Gives back the room that the run's output takes, where a full disk has ended the run: the journal may need it for
-    /// what has been read. What has not been read is lost then, and [`RunEnd::error`] says how much that is. Gives false
-    /// where the run has not ended so; nothing is done then.
-    async fn give_back(&mut self) -> Result<bool, RunnerError> {
-        Ok(false)
+    /// Gives back the room that the run's output takes on a full disk: the journal may need it for what has been read.
+    /// What has not been read is lost then, and [`RunEnd::error`] says how much that is. `waited` says that the journal
+    /// has waited for room as long as it may; without it, only a run that a full disk has ended gives its room back.
+    async fn give_back(&mut self, waited: bool) -> Result<SpoolRoom, RunnerError> {
+        let _ = waited;
+        Ok(SpoolRoom::None)
     }
 
     /// Removes what the run has kept on disk; where its process rests, that is kept for the agent's next turn. Called when
     /// all its output is in the journal.
     async fn discard(&mut self);
+}
+
+/// The room that the output of a run takes on the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SpoolRoom {
+    /// The run takes none.
+    None,
+    /// It has been given back.
+    GivenBack,
+    /// It has not, and cannot be while the run goes on.
+    Held,
 }
 
 /// What to run.

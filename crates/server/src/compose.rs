@@ -207,6 +207,7 @@ fn replay_runner(replay: &config::ReplayConfig) -> io::Result<ReplayRunner> {
 /// The bounds of the application, as configured.
 pub(crate) fn limits(limits: &LimitsConfig) -> Limits {
     Limits {
+        full_disk_wait: Duration::from_secs(limits.full_disk_wait_s),
         running_agents: limits.running_agents,
         queued_launches: limits.queued_launches,
         queued_turns: limits.queued_turns,

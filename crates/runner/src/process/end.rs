@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io;
 
+use rustix::io::Errno;
 use tokenrail_domain::{AgentError, ErrorClass};
 use tokenrail_ports::{ExitStatus, RunEnd};
 
@@ -10,8 +11,18 @@ use super::{ExecFailure, ExitRecord, OverLimit, RunFolder, RunLimit, Unkept};
 
 /// What the supervisor has written down, in the words of the port.
 pub(super) fn run_end(exit: ExitRecord, stderr: String) -> RunEnd {
-    let ExitRecord { code, signal, reaped, left, cancelled: _, failure, disk_full, unkept, over_limit } =
-        exit;
+    let ExitRecord {
+        code,
+        signal,
+        reaped,
+        left,
+        cancelled: _,
+        failure,
+        disk_full,
+        unkept,
+        over_limit,
+        emptied_at: _,
+    } = exit;
     let status = match (code, signal) {
         _ if failure.is_some() => ExitStatus::None,
         (Some(code), _) => ExitStatus::Code(code),
@@ -75,16 +86,46 @@ fn process_error(code: &str, text: String) -> AgentError {
     }
 }
 
-/// Empties the spool of a run that a full disk has ended, and adds what is lost by that to how the run ended. A server
-/// that adopts the run later finds no output, and how it ended.
-pub(super) fn give_back(folder: &RunFolder, spool: &File, read_to: u64) -> io::Result<bool> {
-    let Some(mut exit) = folder.read::<ExitRecord>(RunFolder::EXIT)? else { return Ok(false) };
-    let Some(unkept) = exit.unkept.as_mut().filter(|unkept| unkept.cause.disk_full) else { return Ok(false) };
-    unkept.bytes += spool.metadata()?.len().saturating_sub(read_to);
+/// The record of a run whose spool is emptied, for a full disk needs its room: what was not read is lost. None where it
+/// is to be kept: without `waited`, only a run that a full disk has ended gives its room back.
+pub(super) fn emptied(
+    mut exit: ExitRecord,
+    spool_bytes: u64,
+    read_to: u64,
+    waited: bool,
+) -> Option<ExitRecord> {
+    let ended_by_disk = exit.unkept.as_ref().is_some_and(|unkept| unkept.cause.disk_full);
+    if !ended_by_disk && !waited {
+        return None;
+    }
+    lose(&mut exit, spool_bytes.saturating_sub(read_to));
+    exit.emptied_at = Some(read_to);
+    Some(exit)
+}
+
+/// Adds what had been read before the spool was emptied, by a server that died before it was saved. `kept` is up to where
+/// it is saved, or was read by this server.
+pub(super) fn with_unsaved(mut exit: ExitRecord, kept: u64) -> ExitRecord {
+    if let Some(read_to) = exit.emptied_at {
+        lose(&mut exit, read_to.saturating_sub(kept));
+    }
+    exit
+}
+
+fn lose(exit: &mut ExitRecord, bytes: u64) {
+    if bytes == 0 {
+        return;
+    }
+    let cause = || ExecFailure::from(&io::Error::from_raw_os_error(Errno::NOSPC.raw_os_error()));
+    exit.unkept.get_or_insert_with(|| Unkept { bytes: 0, cause: cause() }).bytes += bytes;
+}
+
+/// Empties the spool and writes down how the run ended with that. A server that adopts the run later finds no output, and
+/// how it ended.
+pub(super) fn empty_spool(folder: &RunFolder, spool: &File, exit: &ExitRecord) -> io::Result<()> {
     // It makes the room for the next line.
     spool.set_len(0)?;
-    folder.write_exit(&exit)?;
-    Ok(true)
+    folder.write_exit(exit)
 }
 
 #[cfg(test)]
@@ -123,5 +164,22 @@ mod tests {
             assert!(error.text.contains("70000 bytes") && error.text.contains("no room"), "{}", error.text);
             assert_eq!(end.disk_full.as_deref(), Some("no room"), "its exit code says nothing");
         }
+    }
+
+    #[test]
+    fn what_was_read_and_not_saved_before_the_server_died_is_lost_too() {
+        let ended = ExitRecord { code: Some(0), ..ExitRecord::default() };
+        assert_eq!(emptied(ended.clone(), 900, 300, false), None, "its output fits");
+        let exit = emptied(ended, 900, 300, true).unwrap();
+        let lost = |kept| {
+            let error = run_end(with_unsaved(exit.clone(), kept), String::new()).error.unwrap();
+            assert_eq!((error.code.as_deref(), error.recoverable), (Some("storage_full"), true));
+            error.text
+        };
+        assert!(lost(300).contains(" 600 bytes of what the agent printed"), "{}", lost(300));
+        assert!(lost(100).contains(" 800 bytes of what the agent printed"), "{}", lost(100));
+        let all_read =
+            emptied(ExitRecord { code: Some(0), ..ExitRecord::default() }, 900, 900, true).unwrap();
+        assert_eq!(run_end(with_unsaved(all_read, 900), String::new()).error, None, "nothing is lost");
     }
 }

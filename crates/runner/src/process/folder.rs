@@ -93,6 +93,10 @@ pub(crate) struct ExitRecord {
     /// The limit for which it was ended, if it was.
     #[serde(default)]
     pub(crate) over_limit: Option<OverLimit>,
+    /// How many bytes of the spool had been read when it was emptied, where a full disk needed its room. They may not
+    /// have been saved.
+    #[serde(default)]
+    pub(crate) emptied_at: Option<u64>,
 }
 
 /// Output that could not be written to the spool.

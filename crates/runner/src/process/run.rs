@@ -10,13 +10,13 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use tokenrail_domain::AgentId;
 use tokenrail_ports::{
-    ExitStatus, IAgentRun, Line, OutputLine, PermissionAnswer, RunEnd, RunOutput, RunnerError,
+    ExitStatus, IAgentRun, Line, OutputLine, PermissionAnswer, RunEnd, RunOutput, RunnerError, SpoolRoom,
 };
 use tokio::net::unix::pipe;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep_until};
 
-use super::end::{give_back, left_over, run_end};
+use super::end::{emptied, empty_spool, left_over, run_end, with_unsaved};
 use super::further_turn::is_rest;
 use super::proc::kill_marked;
 use super::resting::{Kind, Resting};
@@ -39,6 +39,10 @@ pub(super) struct ProcessRun {
     stderr_begins: u64,
     /// How many bytes of the spool the framer was fed.
     offset: u64,
+    /// How many an earlier server has saved.
+    committed: u64,
+    /// How the run ended, where its spool is being emptied.
+    emptied: Option<ExitRecord>,
     framer: LineFramer,
     watch: FolderWatch,
     supervisor: Supervisor,
@@ -112,6 +116,8 @@ impl ProcessRun {
             begins: 0,
             stderr_begins: 0,
             offset: 0,
+            committed: 0,
+            emptied: None,
             framer: LineFramer::new(limits.framer()),
             watch,
             supervisor,
@@ -135,6 +141,11 @@ impl ProcessRun {
 
     pub(super) fn with_home(self, home: Option<Home>) -> Self {
         Self { home, ..self }
+    }
+
+    /// Goes on after an earlier server that has saved so much.
+    pub(super) fn with_committed(self, committed: u64) -> Self {
+        Self { committed, ..self }
     }
 
     /// Reads what this run reads, once more.
@@ -237,7 +248,8 @@ impl ProcessRun {
     async fn ended(&self, exit: ExitRecord) -> io::Result<RunEnd> {
         let (folder, behind) = (self.folder.clone(), self.stderr_begins);
         let stderr = blocking(move || folder.stderr(behind)).await?;
-        Ok(run_end(exit, stderr))
+        let kept = self.begins + self.offset.max(self.committed);
+        Ok(run_end(with_unsaved(exit, kept), stderr))
     }
 
     /// The end of a run whose supervisor has died. The agent has died with it, but not what the agent had started.
@@ -259,6 +271,29 @@ impl ProcessRun {
     pub(super) fn stop_command(&self) -> String {
         let ProcessLimits { cancel_grace_ms, kill_grace_ms, .. } = self.limits;
         format!("cancel {cancel_grace_ms} {kill_grace_ms}\n")
+    }
+
+    /// How the run ended, with what is lost by emptying its spool; none where that is not to be done.
+    async fn to_empty(&self, waited: bool) -> io::Result<Option<ExitRecord>> {
+        if self.emptied.is_some() {
+            return Ok(self.emptied.clone());
+        }
+        let (folder, spool) = (self.folder.clone(), Arc::clone(&self.spool));
+        let found =
+            blocking(move || Ok((folder.read::<ExitRecord>(RunFolder::EXIT)?, spool.metadata()?.len())));
+        let (exit, spool_bytes) = found.await?;
+        let exit = match (exit, &self.supervisor) {
+            (Some(exit), _) if exit.emptied_at.is_some() => return Ok(Some(exit)),
+            (Some(exit), _) => exit,
+            (None, Supervisor::Alive(record, _)) if record.open()?.is_some() => return Ok(None),
+            (None, _) if !waited => return Ok(None),
+            (None, _) => {
+                // Nobody is left to write it down.
+                let RunEnd { reaped, .. } = self.lost().await?;
+                ExitRecord { reaped, ..ExitRecord::default() }
+            }
+        };
+        Ok(emptied(exit, spool_bytes, self.begins + self.offset, waited))
     }
 
     async fn ask_to_stop(&self) -> io::Result<()> {
@@ -345,10 +380,15 @@ impl IAgentRun for ProcessRun {
         Ok(self.tell(&Told::Answer(Answer { request: question, option })).await?)
     }
 
-    async fn give_back(&mut self) -> Result<bool, RunnerError> {
+    async fn give_back(&mut self, waited: bool) -> Result<SpoolRoom, RunnerError> {
+        let Some(exit) = self.to_empty(waited).await? else { return Ok(SpoolRoom::Held) };
+        // Where it cannot be written down now, the next call still knows what is lost.
+        self.emptied = Some(exit.clone());
         let (folder, spool) = (self.folder.clone(), Arc::clone(&self.spool));
-        let read_to = self.begins + self.offset;
-        Ok(blocking(move || give_back(&folder, &spool, read_to)).await?)
+        blocking(move || empty_spool(&folder, &spool, &exit)).await?;
+        // It is read anew, with what is lost now.
+        self.end = None;
+        Ok(SpoolRoom::GivenBack)
     }
 
     async fn discard(&mut self) {

@@ -157,11 +157,13 @@ impl ProcessRunner {
         order: &TurnOrder,
         folder: RunFolder,
         further: FurtherTurn,
+        committed: u64,
     ) -> Result<Adoption, RunnerError> {
         let (found, watcher) = (folder.clone(), self.watcher.clone());
         let watch = blocking(move || watcher.watch(found.path()).map_err(io::Error::other)).await?;
         let supervisor = self.known_supervisor(&folder, &watch).await?;
-        let run = self.open(folder, watch, supervisor)?.beginning_at(further.behind, 0);
+        let run =
+            self.open(folder, watch, supervisor)?.beginning_at(further.behind, 0).with_committed(committed);
         Ok(match run.when_asked(&further).await? {
             Some(run) => Adoption::Run(Box::new(run.with_home(Some(self.home_of_adopted(order))))),
             None => Adoption::Gone,
@@ -191,7 +193,7 @@ impl IAgentRunner for ProcessRunner {
         }
     }
 
-    async fn adopt(&self, order: &TurnOrder, _committed: u64) -> Result<Adoption, RunnerError> {
+    async fn adopt(&self, order: &TurnOrder, committed: u64) -> Result<Adoption, RunnerError> {
         let folder = RunFolder::of(&self.config.runs, order);
         let (found, watcher) = (folder.clone(), self.watcher.clone());
         let watch = blocking(move || {
@@ -203,7 +205,7 @@ impl IAgentRunner for ProcessRunner {
         let Some(watch) = watch.await? else {
             let (config, agent, turn) = (Arc::clone(&self.config), order.agent, order.turn);
             return match blocking(move || run_of(&config.runs, agent, turn)).await? {
-                Some((folder, further)) => self.adopt_further(order, folder, further).await,
+                Some((folder, further)) => self.adopt_further(order, folder, further, committed).await,
                 None => Ok(Adoption::Gone),
             };
         };
@@ -211,7 +213,9 @@ impl IAgentRunner for ProcessRunner {
         // An order without anybody who speaks with the program has no rest in it.
         let is_spoken_with = self.config.converse.is_some();
         let home = is_spoken_with.then(|| self.home_of_adopted(order));
-        Ok(Adoption::Run(Box::new(self.open(folder, watch, supervisor)?.with_home(home))))
+        Ok(Adoption::Run(Box::new(
+            self.open(folder, watch, supervisor)?.with_committed(committed).with_home(home),
+        )))
     }
 
     async fn probe(&self) -> Probe {

@@ -171,6 +171,7 @@ impl Supervisor {
             disk_full,
             unkept,
             over_limit: self.watch.over(),
+            emptied_at: None,
         })
     }
 
