@@ -10,6 +10,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use rusqlite::{Connection, Error, ErrorCode};
@@ -17,7 +18,7 @@ use rustix::fs::statvfs;
 use tokio::sync::mpsc;
 
 use crate::config::StoreLimits;
-use crate::reserve::Reserve;
+use crate::reserve::SharedReserve;
 use crate::writer::Order;
 
 /// Takes over what it can without waiting for anybody.
@@ -32,6 +33,12 @@ const RESTART: &str = "PRAGMA wal_checkpoint(RESTART)";
 
 /// Tells how many pages the log holds, and how many of them have been taken over; does nothing.
 const STATE: &str = "PRAGMA wal_checkpoint(NOOP)";
+
+/// Each time the log has grown by so much, the room on the disk is looked at.
+const LOOK_BYTES: u64 = 1 << 20;
+
+/// A disk with less room than so many times the log has too little.
+const SCARCE: u64 = 2;
 
 /// What a page takes in the log: itself, with the default size of SQLite, and its head.
 const PAGE_BYTES: u64 = 4096 + 24;
@@ -50,7 +57,7 @@ pub(crate) fn run(
     connection: &Connection,
     path: &Path,
     limits: &StoreLimits,
-    mut reserve: Reserve,
+    reserve: &SharedReserve,
     (orders, to_wipe): (&mpsc::WeakSender<Order>, &AtomicBool),
     stop: &Receiver<()>,
 ) {
@@ -58,16 +65,15 @@ pub(crate) fn run(
     let mut rounds = Rounds::default();
     let interval = Duration::from_millis(u64::from(limits.checkpoint_interval_ms.max(1)));
     while stop.recv_timeout(interval) == Err(RecvTimeoutError::Timeout) {
-        reserve.keep();
+        reserve.lock().unwrap_or_else(PoisonError::into_inner).keep();
         let now = Fingerprint::of(&log);
         if now.bytes == 0 && !to_wipe.load(Ordering::Relaxed) {
             continue;
         }
         rounds.note(now);
-        if !has_room(connection, path) {
-            continue;
-        }
-        if rounds.is_due() || rounds.is_written() && limits.checkpoint_pages <= Pages::of(connection).new {
+        let is_worth_it =
+            rounds.is_due() || rounds.is_written() && limits.checkpoint_pages <= Pages::of(connection).new;
+        if is_worth_it && has_room(connection, path) {
             rounds.written = 0;
             if let Err(error) = connection.query_row(PASSIVE, [], |_| Ok(())) {
                 tracing::warn!(error = &error as &dyn std::error::Error, "a checkpoint failed");
@@ -85,15 +91,26 @@ pub(crate) fn run(
 /// Whether the disk takes what the database file grows by when all of the log is taken over. Otherwise that would fail
 /// half way, and take the room that a commit needs. Where it cannot be known, it is tried.
 fn has_room(connection: &Connection, path: &Path) -> bool {
+    lacking(connection, path) == 0
+}
+
+/// How many bytes the disk lacks for that.
+fn lacking(connection: &Connection, path: &Path) -> u64 {
     let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).ok();
     let growth = || {
         let bytes = pragma("page_count")?.checked_mul(pragma("page_size")?)?;
         Some(bytes.unsigned_abs().saturating_sub(std::fs::metadata(path).ok()?.len()))
     };
-    match (growth(), statvfs(path)) {
-        (Some(growth), Ok(disk)) => growth <= disk.f_bavail.saturating_mul(disk.f_frsize),
-        _ => true,
+    match (growth(), free_bytes(path)) {
+        (Some(growth), Ok(free)) => growth.saturating_sub(free),
+        _ => 0,
     }
+}
+
+/// How much room the disk has there.
+pub(crate) fn free_bytes(path: &Path) -> std::io::Result<u64> {
+    let disk = statvfs(path)?;
+    Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
 }
 
 /// How the log was found, round after round.
@@ -176,10 +193,13 @@ pub(crate) struct LogCutter {
     usual_wait: Duration,
     /// Beyond this length it is tried; further off after a try in vain, since each costs a wait.
     try_at: u64,
+    /// How long the log was when the room on the disk was last looked at.
+    looked_at: u64,
+    reserve: SharedReserve,
 }
 
 impl LogCutter {
-    pub(crate) fn new(database: &Path, limits: &StoreLimits) -> Self {
+    pub(crate) fn new(database: &Path, limits: &StoreLimits, reserve: SharedReserve) -> Self {
         let bytes_max = limits.wal_max_bytes;
         Self {
             database: database.to_owned(),
@@ -188,15 +208,27 @@ impl LogCutter {
             wait: Duration::from_millis(u64::from(limits.wal_cut_wait_ms)),
             usual_wait: Duration::from_millis(u64::from(limits.busy_timeout_ms)),
             try_at: bytes_max,
+            looked_at: 0,
+            reserve,
         }
+    }
+
+    pub(crate) fn reserve(&self) -> SharedReserve {
+        Arc::clone(&self.reserve)
+    }
+
+    /// Gives up the room that is kept for a start; false where there was none.
+    pub(crate) fn release_reserve(&self) -> bool {
+        self.reserve.lock().unwrap_or_else(PoisonError::into_inner).release()
     }
 
     /// Begins the log anew if it is too long: at best when the other thread has just taken it over. `asked`, when nobody
     /// writes, it is emptied.
     pub(crate) fn after_commit(&mut self, connection: &Connection, asked: bool) {
-        if asked {
-            self.cut(connection, TRUNCATE);
-        } else if self.try_at < Fingerprint::of(&self.log).bytes {
+        let log_bytes = Fingerprint::of(&self.log).bytes;
+        if asked || self.takes_scarce_room(log_bytes) {
+            self.empty(connection);
+        } else if self.try_at < log_bytes {
             // The file stays as long as the log once was.
             let pages = Pages::of(connection);
             let bytes = pages.bytes();
@@ -207,18 +239,50 @@ impl LogCutter {
         }
     }
 
-    fn cut(&mut self, connection: &Connection, how: &str) {
-        if !has_room(connection, &self.database) {
-            return self.try_later(connection);
+    pub(crate) fn log_bytes(&self) -> u64 {
+        Fingerprint::of(&self.log).bytes
+    }
+
+    /// Takes over all of the log and gives its room back. False where somebody reads, or the disk has no room for it.
+    pub(crate) fn empty(&mut self, connection: &Connection) -> bool {
+        self.cut(connection, TRUNCATE)
+    }
+
+    /// Whether the disk has so little room that the log must not wait until it is as long as it may be: what is in it and
+    /// not in the database file soon does not fit there any more, and then its room could never be given back.
+    fn takes_scarce_room(&mut self, log_bytes: u64) -> bool {
+        if log_bytes < self.looked_at {
+            self.looked_at = 0;
         }
-        match self.try_to_cut(connection, how) {
-            Ok(true) => self.try_at = self.bytes_max,
-            Ok(false) => self.try_later(connection),
-            Err(error) => {
-                self.try_later(connection);
-                tracing::warn!(error = &error as &dyn std::error::Error, "the log could not be begun anew");
-            }
+        if log_bytes < self.looked_at + LOOK_BYTES {
+            return false;
         }
+        self.looked_at = log_bytes;
+        free_bytes(&self.database).is_ok_and(|free| free < log_bytes.saturating_mul(SCARCE))
+    }
+
+    fn cut(&mut self, connection: &Connection, how: &str) -> bool {
+        let lacking = lacking(connection, &self.database);
+        if 0 < lacking && !self.makes_room(lacking) {
+            self.try_later(connection);
+            return false;
+        }
+        let cut = self.try_to_cut(connection, how).unwrap_or_else(|error| {
+            tracing::warn!(error = &error as &dyn std::error::Error, "the log could not be begun anew");
+            false
+        });
+        if cut {
+            (self.try_at, self.looked_at) = (self.bytes_max, 0);
+        } else {
+            self.try_later(connection);
+        }
+        cut
+    }
+
+    /// Gives up what is kept for a start, where that is enough. It is kept again when there is room.
+    fn makes_room(&self, lacking: u64) -> bool {
+        let mut reserve = self.reserve.lock().unwrap_or_else(PoisonError::into_inner);
+        lacking <= reserve.kept_bytes() && reserve.release()
     }
 
     fn try_later(&mut self, connection: &Connection) {

@@ -1,12 +1,14 @@
 //! Room on the disk that is kept for a start.
 //!
 //! SQLite cannot even read without some room: the index of its log, `-shm`, is made anew by a start. So a start on a
-//! full disk gives up what was kept here, and serves what there is.
+//! full disk gives up what was kept here, and serves what there is. So does a purge, and a log that fits into the database
+//! file with that room: both make more room than they take.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
 use rustix::fs::{FallocateFlags, fallocate, fstatvfs};
 
@@ -18,6 +20,9 @@ const FILE_MODE: u32 = 0o600;
 const LEAST_BYTES: u64 = 1 << 20;
 /// The index takes 32 KiB for each 16 MiB of the log, and the log may be longer than its bound for a while.
 const LOG_BYTES_PER_BYTE: u64 = 128;
+
+/// The room, for all who may give it up.
+pub(crate) type SharedReserve = Arc<Mutex<Reserve>>;
 
 pub(crate) struct Reserve {
     path: PathBuf,
@@ -60,6 +65,19 @@ impl Reserve {
     /// Gives the room up, where the disk is full; false where that gives nothing.
     pub(crate) fn give_up(&mut self) -> bool {
         self.try_to_give_up().unwrap_or(false)
+    }
+
+    /// How many bytes it keeps now.
+    pub(crate) fn kept_bytes(&self) -> u64 {
+        fs::metadata(&self.path).map_or(0, |file| file.len())
+    }
+
+    /// Gives the room up for what makes more room than it takes; false where there was none.
+    pub(crate) fn release(&mut self) -> bool {
+        let released = 0 < self.kept_bytes()
+            && OpenOptions::new().write(true).open(&self.path).and_then(|file| file.set_len(0)).is_ok();
+        self.is_kept &= !released;
+        released
     }
 
     fn try_to_give_up(&mut self) -> io::Result<bool> {

@@ -77,15 +77,16 @@ impl Store {
             path: path.clone(),
             config: config.clone(),
             connection: Some(connection),
-            cutter: LogCutter::new(&path, &config.limits),
+            cutter: LogCutter::new(&path, &config.limits, Arc::new(Mutex::new(reserve))),
             // An earlier life of the server may have left it.
             to_wipe: Arc::new(AtomicBool::new(true)),
+            wipe_after: None,
             _folder: Arc::new(folder),
             #[cfg(test)]
             faults: faults.clone(),
         };
-        let threads = start(writer, receiver, checkpoints, reserve, &orders)
-            .map_err(|error| OpenError::io(&path, error))?;
+        let threads =
+            start(writer, receiver, checkpoints, &orders).map_err(|error| OpenError::io(&path, error))?;
         Ok(Self {
             inner: Arc::new(Inner {
                 reading: Arc::new(Semaphore::new(config.limits.readers.max(1) as usize)),
@@ -199,7 +200,6 @@ fn start(
     writer: Writer,
     receiver: mpsc::Receiver<Order>,
     checkpoints: Connection,
-    reserve: Reserve,
     orders: &mpsc::Sender<Order>,
 ) -> std::io::Result<Threads> {
     let (path, limits) = (writer.path.clone(), writer.config.limits.clone());
@@ -207,8 +207,9 @@ fn start(
     // A weak end: the checkpoints alone must not keep the writer waiting for orders.
     let orders = orders.downgrade();
     let to_wipe = Arc::clone(&writer.to_wipe);
+    let reserve = writer.cutter.reserve();
     let checkpoint = Builder::new().name("checkpoint".into()).spawn(move || {
-        checkpoint::run(&checkpoints, &path, &limits, reserve, (&orders, &to_wipe), &stopped);
+        checkpoint::run(&checkpoints, &path, &limits, &reserve, (&orders, &to_wipe), &stopped);
     })?;
     let writer = Builder::new().name("store-writer".into()).spawn(move || writer.run(receiver))?;
     Ok(Threads { writer, checkpoint, stop_checkpoint })

@@ -9,6 +9,7 @@ mod task;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 use tokenrail_ports::StoreError;
@@ -22,7 +23,13 @@ use crate::checkpoint::LogCutter;
 use crate::config::{StoreConfig, StoreLimits};
 use crate::error::shared_store_error;
 use crate::folder::Folder;
-use crate::wipe;
+use crate::wipe::{self, Wiped};
+
+/// After a wipe, writers have so many times as long as they may have waited for it.
+const WIPE_REST: u32 = 20;
+
+/// A wipe that has failed is tried again after this.
+const WIPE_AGAIN: Duration = Duration::from_secs(10);
 
 /// What the writer works with.
 pub(crate) struct Writer {
@@ -33,6 +40,8 @@ pub(crate) struct Writer {
     pub(crate) cutter: LogCutter,
     /// Something may have to be wiped when nobody writes.
     pub(crate) to_wipe: Arc<AtomicBool>,
+    /// It is not done before.
+    pub(crate) wipe_after: Option<Instant>,
     /// Held until the last write is done, also where the store is dropped without being closed.
     pub(crate) _folder: Arc<Folder>,
     #[cfg(test)]
@@ -55,7 +64,7 @@ impl Writer {
             if group.empties_log {
                 self.to_wipe.store(true, Ordering::Relaxed);
             }
-            if group.cut_log {
+            if group.cut_log && self.wipe_after.is_none_or(|after| after <= Instant::now()) {
                 self.wipe();
             }
             self.cut_log(group.cut_log || group.empties_log);
@@ -65,23 +74,50 @@ impl Writer {
         self.cut_log(true);
     }
 
-    /// When nobody writes: who does would wait for it.
+    /// When nobody writes: who does would wait for it. What cannot be wiped now is tried again later.
     fn wipe(&mut self) {
         let Some(connection) = &self.connection else { return };
-        if !self.to_wipe.swap(false, Ordering::Relaxed) {
+        if !self.to_wipe.load(Ordering::Relaxed) {
             return;
         }
-        if let Err(error) = wipe::wipe(connection, self.config.limits.wipe_max_bytes) {
-            let error = &error as &dyn std::error::Error;
-            tracing::warn!(error, "what was purged is not wiped before the next purge or start");
-        }
+        let began = Instant::now();
+        // All of the database goes through the log, which would grow without end while somebody reads.
+        let wiped = wipe::is_due(connection, self.config.limits.wipe_max_bytes).and_then(|due| match due {
+            Some(bytes) if self.cutter.empty(connection) => wipe::wipe(connection, &self.path, bytes),
+            Some(_) => Ok(Wiped::Blocked),
+            None => Ok(Wiped::Done),
+        });
+        let pause = match wiped {
+            Ok(Wiped::Done) => {
+                self.to_wipe.store(false, Ordering::Relaxed);
+                began.elapsed() * WIPE_REST
+            }
+            Ok(Wiped::Blocked) => return,
+            Ok(Wiped::NoRoom { needed }) => {
+                tracing::warn!(
+                    needed,
+                    "the disk has too little room to wipe what was purged: it is tried again"
+                );
+                WIPE_AGAIN
+            }
+            Err(error) => {
+                let error = &error as &dyn std::error::Error;
+                tracing::warn!(error, "what was purged is not wiped: it is tried again");
+                WIPE_AGAIN
+            }
+        };
+        self.wipe_after = Instant::now().checked_add(pause);
     }
 
     fn commit_all(&mut self, mut tasks: Vec<Box<dyn Task>>) {
         if tasks.is_empty() {
             return;
         }
-        match self.commit(&mut tasks) {
+        let mut outcome = self.commit(&mut tasks);
+        if outcome.is_full() && self.makes_room(&tasks) {
+            outcome = self.commit(&mut tasks);
+        }
+        match outcome {
             Outcome::Done => tasks.into_iter().for_each(|task| task.answer(Ok(()))),
             // One of them is to blame: with a transaction for each, it does not spoil the others.
             Outcome::Spoilt(_) if 1 < tasks.len() => {
@@ -105,6 +141,14 @@ impl Writer {
                 }
             }
         }
+    }
+
+    /// Where the disk is full: the log gives room back, and what is kept for a start is for a purge, which makes more.
+    fn makes_room(&mut self, tasks: &[Box<dyn Task>]) -> bool {
+        let Some(connection) = &self.connection else { return false };
+        let emptied = self.cutter.log_bytes() != 0 && self.cutter.empty(connection);
+        let released = tasks.iter().any(|task| task.empties_log()) && self.cutter.release_reserve();
+        emptied || released
     }
 
     fn cut_log(&mut self, asked: bool) {

@@ -34,6 +34,17 @@ pub(super) enum Outcome {
     Unknown(Arc<Error>),
 }
 
+impl Outcome {
+    /// Nothing was saved, for the disk is full.
+    pub(super) fn is_full(&self) -> bool {
+        match self {
+            Self::Spoilt(error) => matches!(error, StoreError::Full),
+            Self::NotDone(error) => error.sqlite_error_code() == Some(ErrorCode::DiskFull),
+            Self::Done | Self::Unknown(_) => false,
+        }
+    }
+}
+
 /// How one try failed.
 enum TryError {
     Task(StoreError),

@@ -222,3 +222,35 @@ async fn what_was_not_wiped_is_wiped_by_the_next_life() {
     wiped_within(&folder, &purged, Duration::from_secs(20)).await;
     store.close().await;
 }
+
+/// All of the database would go through the log, and stay there until the reader is gone.
+#[tokio::test]
+async fn a_purge_makes_no_copy_of_the_database_in_the_log_while_somebody_reads() {
+    let (store, folder) = fresh();
+    for n in 1..=100 {
+        talkative(&store, n).await;
+    }
+    let mut reader = Connection::open(folder.path().join("tokenrail.db")).unwrap();
+    let reading = reader.transaction().unwrap();
+    let agents: i64 = reading.query_row("SELECT count(*) FROM agents", [], |row| row.get(0)).unwrap();
+    assert_eq!(agents, 100);
+    assert!(store.purge(launch(1).0.id, Timestamp(1)).await.unwrap());
+    let bytes = |file: &str| std::fs::metadata(folder.path().join(file)).map_or(0, |file| file.len());
+    let before = bytes("tokenrail.db-wal");
+    store.close().await;
+    let grown = bytes("tokenrail.db-wal").saturating_sub(before);
+    let database: u64 = reading
+        .query_row("SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()", [], |row| {
+            row.get::<_, i64>(0)
+        })
+        .unwrap()
+        .unsigned_abs();
+    assert!(grown < database / 2, "the log has grown by {grown} bytes, the database has {database}");
+    drop(reading);
+    drop(reader);
+    // What was put off is not forgotten.
+    let purged: BTreeSet<_> = words(1).into_iter().collect();
+    let store = Store::open(config(&folder)).unwrap();
+    wiped_within(&folder, &purged, Duration::from_secs(20)).await;
+    store.close().await;
+}
