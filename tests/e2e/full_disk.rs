@@ -23,7 +23,7 @@ fn refuses_to_start(folder: &std::path::Path) {
 #[tokio::test]
 async fn a_full_disk_delays_and_loses_nothing_with_a_small_disk() {
     let mount = Mounted::tmpfs("size=24m");
-    let server = server_on(&mount);
+    let server = server_on(&mount, "");
     let ballast = mount.0.path().join("ballast");
     let gate = server.folder.path().join("gate");
     let id = server.launch(&json!({ "deltas": 30_000, "gate": gate, "gate_after": 10 })).await;
@@ -59,7 +59,7 @@ async fn a_full_disk_delays_and_loses_nothing_with_a_small_disk() {
 #[tokio::test]
 async fn an_agent_whose_output_fills_the_disk_is_ended_and_gives_its_room_back_with_a_small_disk() {
     let mount = Mounted::tmpfs("size=24m");
-    let server = server_on(&mount);
+    let server = server_on(&mount, "");
     let id = server.launch(&json!({ "deltas": 1_000_000 })).await;
     let agent = server.wait_until(&id, |agent| agent["endedAt"].is_string()).await;
     assert_eq!(agent["status"], "failed");
@@ -78,10 +78,63 @@ async fn an_agent_whose_output_fills_the_disk_is_ended_and_gives_its_room_back_w
     drop(mount);
 }
 
+/// Its output fits into the spool, and not into the journal, which begins with one message that is longer than the room.
+#[tokio::test]
+async fn a_turn_whose_output_fits_the_spool_and_not_the_journal_ends_with_a_small_disk() {
+    let mount = Mounted::tmpfs("size=24m");
+    let mut server = server_on(
+        &mount,
+        r#"[agents.text]
+program = "/bin/sh"
+args = ["-c", "seq -f %058.0f 150000"]
+format = "text"
+pass_env = ["PATH"]
+"#,
+    );
+    let (status, launched) = server.post("/api/agents", &json!({ "type": "text", "prompt": "go" })).await;
+    assert_eq!(status, StatusCode::CREATED, "{launched}");
+    let id = launched["id"].as_str().unwrap().to_owned();
+    let agent = server.wait_until(&id, |agent| agent["endedAt"].is_string()).await;
+    assert_eq!(agent["status"], "failed");
+    assert_eq!(agent["error"]["code"], "storage_full", "{agent}");
+    assert_dense(&server.events(&id).await);
+    until(async || std::fs::read_dir(server.data_dir().join("runs")).unwrap().next().is_none()).await;
+    let next = server.launch(&json!({ "deltas": 3 })).await;
+    server.wait_for_status(&next, "completed").await;
+    server.stop();
+    server.start_again();
+    assert_eq!(server.get(&format!("/api/agents/{id}")).await["status"], "failed");
+    drop(server);
+    drop(mount);
+}
+
+#[tokio::test]
+async fn a_purge_is_done_on_a_full_disk_with_a_small_disk() {
+    let mount = Mounted::tmpfs("size=24m");
+    let server = server_on(&mount, "");
+    let id = server.launch(&json!({ "deltas": 300 })).await;
+    server.wait_for_status(&id, "completed").await;
+    until(async || server.data_dir().join("reserve").metadata().is_ok_and(|file| 0 < file.len())).await;
+    let ballast = mount.0.path().join("ballast");
+    // What was written to the log is taken over meanwhile, which may give room back or take some.
+    until(async || {
+        fill(&ballast);
+        ready(&server).await == StatusCode::INSUFFICIENT_STORAGE
+    })
+    .await;
+    let purge = format!("/api/agents/{id}?purge=true");
+    let status = server.request(Method::DELETE, &purge).send().await.unwrap().status();
+    assert_eq!(status, StatusCode::NO_CONTENT);
+    let status = server.request(Method::GET, &format!("/api/agents/{id}")).send().await.unwrap().status();
+    assert!([StatusCode::GONE, StatusCode::NOT_FOUND].contains(&status), "{status}");
+    drop(server);
+    drop(mount);
+}
+
 #[tokio::test]
 async fn a_server_that_starts_on_a_full_disk_serves_what_there_is_with_a_small_disk() {
     let mount = Mounted::tmpfs("size=24m");
-    let mut server = server_on(&mount);
+    let mut server = server_on(&mount, "");
     let ballast = mount.0.path().join("ballast");
     let done = server.launch(&json!({ "deltas": 30 })).await;
     server.wait_for_status(&done, "completed").await;
@@ -125,7 +178,7 @@ async fn a_server_that_starts_on_a_full_disk_serves_what_there_is_with_a_small_d
 #[tokio::test]
 async fn without_room_for_new_files_nothing_is_launched_and_a_turn_says_why_with_a_small_disk() {
     let mount = Mounted::tmpfs("size=24m,nr_inodes=200");
-    let server = server_on(&mount);
+    let server = server_on(&mount, "");
     let id = server.launch(&json!({ "deltas": 3 })).await;
     server.wait_for_status(&id, "completed").await;
     // What the run has kept is removed after its end, and would give room back.
@@ -161,8 +214,8 @@ fn assert_full(error: &Value) {
 }
 
 /// A server whose data is on this disk.
-fn server_on(mount: &Mounted) -> TestServer {
-    let config = format!("{}[limits]\nfull_disk_wait_s = 1\n", fake_config());
+fn server_on(mount: &Mounted, agents: &str) -> TestServer {
+    let config = format!("{}{agents}[limits]\nfull_disk_wait_s = 1\n", fake_config());
     let mut server = TestServer::start_with(&config);
     server.stop();
     server.move_data_to(mount.0.path());

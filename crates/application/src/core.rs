@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use tokenrail_domain::{Agent, AgentId, AgentStatus, ListedAgent, Timestamp};
@@ -264,7 +264,8 @@ impl Core {
         self.save_noting(append, &FullSince::default()).await
     }
 
-    /// The same, and notes since when the disk has no room for it.
+    /// The same, and notes since when the disk has no room for it. Where that is waited for only so long, it is refused as
+    /// [`StoreError::Full`] then: nothing of it was saved.
     pub(crate) async fn save_noting(&self, append: Append, full: &FullSince) -> Result<Append, SaveError> {
         let mut pause = self.limits.retry_pause;
         #[cfg(planted_bugs)]
@@ -295,8 +296,8 @@ impl Core {
             }
             let is_full = matches!(error, StoreError::Full);
             self.disk_full.store(is_full, Ordering::Relaxed);
-            if is_full {
-                full.note_full();
+            if is_full && full.note_full() {
+                return Err(SaveError::Refused(error));
             }
             Counters::add(&self.counters.write_retries, 1);
             tracing::warn!(agent = %append.agent, error = &error as &dyn std::error::Error, "write failed, trying again");
@@ -321,20 +322,36 @@ impl Core {
 
 /// Since when the writes of one agent have failed because the disk is full; other agents may have found room meanwhile.
 #[derive(Debug, Default)]
-pub(crate) struct FullSince(Mutex<Option<Instant>>);
+pub(crate) struct FullSince {
+    since: Mutex<Option<Instant>>,
+    /// After this nothing more is waited for; none where it is waited for as long as it takes.
+    patience: OnceLock<Duration>,
+}
 
 impl FullSince {
-    fn note_full(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(Instant::now);
+    /// True where that is no longer to be waited for.
+    fn note_full(&self) -> bool {
+        let full_for = self.since().get_or_insert_with(Instant::now).elapsed();
+        self.patience.get().is_some_and(|patience| *patience <= full_for)
     }
 
     fn note_room(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.since() = None;
+    }
+
+    /// From here on room is waited for only so long.
+    pub(crate) fn bound(&self, patience: Duration) {
+        // The first bound stays.
+        let _ = self.patience.set(patience);
+    }
+
+    fn since(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.since.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How long it has been so; none where the last write was done.
     pub(crate) fn elapsed(&self) -> Option<Duration> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).map(|since| since.elapsed())
+        self.since().map(|since| since.elapsed())
     }
 }
 

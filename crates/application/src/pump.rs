@@ -138,6 +138,7 @@ impl Pump {
                 return self.finish(RunEnd::default(), in_flight).await;
             }
             let room = self.has_room();
+            let full_disk_pause = self.full_disk_pause();
             let deadline = next_deadline(&self.watched(room), &self.core.limits);
             tokio::select! {
                 biased;
@@ -158,7 +159,7 @@ impl Pump {
                     self.answer(answering).await;
                 }
                 () = due(self.stop_again), if self.stop_again.is_some() => self.ask_to_stop().await,
-                () = sleep(self.core.limits.retry_pause_max), if !room && self.may_give_back() => {
+                () = sleep(full_disk_pause), if !room && self.may_give_back() => {
                     self.give_back().await;
                 }
                 expired = expiry(deadline), if self.stop.is_none() => self.stop(Stop::Expired(expired)).await,
@@ -239,6 +240,7 @@ impl Pump {
     async fn finish(&mut self, end: RunEnd, in_flight: Option<InFlight>) -> Result<(), SaveError> {
         let end = if end.rests && self.is_stopped() { self.until_gone().await } else { end };
         self.flush(in_flight).await?;
+        let mark = self.recorder.mark();
         let now = self.core.now();
         if self.stop.is_none() && end.disk_full.is_none() {
             // Of an agent that was stopped, or whose output may be cut, the exit code says nothing.
@@ -259,8 +261,7 @@ impl Pump {
         let verdict = verdict(self.recorder.close(), self.stop, &end, &self.core.limits)
             .classed(|| self.recorder.parser().complaint(&end.stderr));
         conclude(&mut self.recorder, verdict, now);
-        self.step = TurnStep::End;
-        self.flush(None).await?;
+        self.save_end(mark, &end).await?;
         self.leave(&end).await;
         Ok(())
     }
@@ -278,6 +279,7 @@ impl Pump {
     }
 
     async fn wait_until_saved(&mut self, mut in_flight: InFlight) -> Result<(), SaveError> {
+        let full_disk_pause = self.full_disk_pause();
         loop {
             tokio::select! {
                 biased;
@@ -285,7 +287,7 @@ impl Pump {
                     self.saved(&saved?);
                     return Ok(());
                 }
-                () = sleep(self.core.limits.retry_pause_max), if self.may_give_back() => {
+                () = sleep(full_disk_pause), if self.may_give_back() => {
                     self.give_back().await;
                 }
             }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 use tokenrail_domain::{
-    AgentError, AgentId, Assembler, ErrorClass, Event, EventBody, MessageOutcome, Said, Sequence, SessionId,
-    SessionIdError, Timestamp, TurnClose, TurnNumber, TurnOutcome, TurnResult,
+    AgentError, AgentId, Assembler, ErrorClass, Event, EventBody, MessageOrdinal, MessageOutcome, Said,
+    Sequence, SessionId, SessionIdError, Timestamp, TurnClose, TurnNumber, TurnOutcome, TurnResult,
 };
 #[cfg(planted_bugs)]
 use tokenrail_ports::planted::{Bug, is_planted};
@@ -215,6 +215,28 @@ impl Recorder {
         self.note(EventBody::TurnResult(Box::new(result)), now);
     }
 
+    /// Where the journal is, when nothing is pending.
+    pub(crate) fn mark(&self) -> Mark {
+        Mark {
+            next: self.next,
+            message_count: self.message_count,
+            open: self.assembler.open_messages().collect(),
+        }
+    }
+
+    /// Goes back to where the journal is: what came after the mark was not saved, and is not going to be. The messages
+    /// that were open then are abandoned, for there is no room for all of them.
+    pub(crate) fn abandon_since(&mut self, mark: Mark, now: Timestamp) {
+        self.pending.clear();
+        self.raw.clear();
+        self.raw_ends.clear();
+        (self.text_bytes, self.line_waits, self.close) = (0, false, None);
+        (self.next, self.message_count) = (mark.next, mark.message_count);
+        for message in mark.open {
+            self.note(EventBody::Abandoned { message }, now);
+        }
+    }
+
     /// After the end of a turn: the agent goes on with one that it began by itself. Records what the line that
     /// began it says, up to the beginning of yet another turn.
     pub(crate) fn begin_next_turn(&mut self, turn: TurnNumber, end_offset: u64, now: Timestamp) -> Recorded {
@@ -325,6 +347,13 @@ impl Recorder {
         self.offset = self.offset.max(offset);
         self.pending.push(Event { sequence, at: now, turn: self.turn, body, raw: None });
     }
+}
+
+/// A place to which a [`Recorder`] can go back.
+pub(crate) struct Mark {
+    next: Sequence,
+    message_count: u32,
+    open: Vec<MessageOrdinal>,
 }
 
 /// Where a recorder begins.

@@ -92,6 +92,14 @@ impl Verdict {
         Self { outcome: TurnOutcome::Interrupted, error: Some(error), say: false }
     }
 
+    /// The end of the turn did not fit on the disk.
+    pub(crate) fn without_room(lost: Option<&AgentError>) -> Self {
+        let text =
+            "the disk is full: the end of the turn, with the messages that were open, could not be saved";
+        let text = lost.map_or_else(|| text.to_owned(), |lost| format!("{}; {text}", lost.text));
+        Self::failed(process_error(STORAGE_FULL, text, true))
+    }
+
     /// This program has failed, and not the agent.
     pub(crate) fn internal() -> Self {
         let text = "a fault of the server has ended the turn; its log says more";
