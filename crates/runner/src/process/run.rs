@@ -1,8 +1,9 @@
 //! One turn of a process agent.
 
+mod spool;
+
 use std::fs::File;
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +17,8 @@ use tokio::net::unix::pipe;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep_until};
 
-use super::end::{emptied, empty_spool, left_over, run_end, with_unsaved};
+use self::spool::read_at;
+use super::end::{left_over, run_end, with_unsaved};
 use super::further_turn::is_rest;
 use super::proc::kill_marked;
 use super::resting::{Kind, Resting};
@@ -273,29 +275,6 @@ impl ProcessRun {
         format!("cancel {cancel_grace_ms} {kill_grace_ms}\n")
     }
 
-    /// How the run ended, with what is lost by emptying its spool; none where that is not to be done.
-    async fn to_empty(&self, waited: bool) -> io::Result<Option<ExitRecord>> {
-        if self.emptied.is_some() {
-            return Ok(self.emptied.clone());
-        }
-        let (folder, spool) = (self.folder.clone(), Arc::clone(&self.spool));
-        let found =
-            blocking(move || Ok((folder.read::<ExitRecord>(RunFolder::EXIT)?, spool.metadata()?.len())));
-        let (exit, spool_bytes) = found.await?;
-        let exit = match (exit, &self.supervisor) {
-            (Some(exit), _) if exit.emptied_at.is_some() => return Ok(Some(exit)),
-            (Some(exit), _) => exit,
-            (None, Supervisor::Alive(record, _)) if record.open()?.is_some() => return Ok(None),
-            (None, _) if !waited => return Ok(None),
-            (None, _) => {
-                // Nobody is left to write it down.
-                let RunEnd { reaped, .. } = self.lost().await?;
-                ExitRecord { reaped, ..ExitRecord::default() }
-            }
-        };
-        Ok(emptied(exit, spool_bytes, self.begins + self.offset, waited))
-    }
-
     async fn ask_to_stop(&self) -> io::Result<()> {
         let control = pipe::OpenOptions::new().open_sender(self.folder.control())?;
         let command = self.stop_command();
@@ -381,14 +360,7 @@ impl IAgentRun for ProcessRun {
     }
 
     async fn give_back(&mut self, waited: bool) -> Result<SpoolRoom, RunnerError> {
-        let Some(exit) = self.to_empty(waited).await? else { return Ok(SpoolRoom::Held) };
-        // Where it cannot be written down now, the next call still knows what is lost.
-        self.emptied = Some(exit.clone());
-        let (folder, spool) = (self.folder.clone(), Arc::clone(&self.spool));
-        blocking(move || empty_spool(&folder, &spool, &exit)).await?;
-        // It is read anew, with what is lost now.
-        self.end = None;
-        Ok(SpoolRoom::GivenBack)
+        self.empty_spool(waited).await
     }
 
     async fn discard(&mut self) {
@@ -411,24 +383,6 @@ pub(super) fn is_unread(error: &io::Error) -> bool {
     let no_reader = rustix::io::Errno::NXIO.raw_os_error();
     error.raw_os_error() == Some(no_reader)
         || matches!(error.kind(), ErrorKind::NotFound | ErrorKind::BrokenPipe)
-}
-
-/// What there is after `offset`, at most `read_bytes`.
-fn read_at(file: &File, offset: u64, read_bytes: usize) -> io::Result<Bytes> {
-    let there = file.metadata()?.len().saturating_sub(offset).min(read_bytes as u64);
-    // Exactly as large as needed: the lines are slices of it and keep all of it in memory.
-    let mut output = vec![0; there as usize];
-    let mut read = 0;
-    while read < output.len() {
-        match file.read_at(&mut output[read..], offset + read as u64) {
-            Ok(0) => break,
-            Ok(more) => read += more,
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    output.truncate(read);
-    Ok(output.into())
 }
 
 /// Runs file work where it may block.
