@@ -91,19 +91,14 @@ pub(crate) fn run(
 /// Whether the disk takes what the database file grows by when all of the log is taken over. Otherwise that would fail
 /// half way, and take the room that a commit needs. Where it cannot be known, it is tried.
 fn has_room(connection: &Connection, path: &Path) -> bool {
-    lacking(connection, path) == 0
-}
-
-/// How many bytes the disk lacks for that.
-fn lacking(connection: &Connection, path: &Path) -> u64 {
     let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).ok();
     let growth = || {
         let bytes = pragma("page_count")?.checked_mul(pragma("page_size")?)?;
         Some(bytes.unsigned_abs().saturating_sub(std::fs::metadata(path).ok()?.len()))
     };
     match (growth(), free_bytes(path)) {
-        (Some(growth), Ok(free)) => growth.saturating_sub(free),
-        _ => 0,
+        (Some(growth), Ok(free)) => growth <= free,
+        _ => true,
     }
 }
 
@@ -239,10 +234,6 @@ impl LogCutter {
         }
     }
 
-    pub(crate) fn log_bytes(&self) -> u64 {
-        Fingerprint::of(&self.log).bytes
-    }
-
     /// Takes over all of the log and gives its room back. False where somebody reads, or the disk has no room for it.
     pub(crate) fn empty(&mut self, connection: &Connection) -> bool {
         self.cut(connection, TRUNCATE)
@@ -262,8 +253,7 @@ impl LogCutter {
     }
 
     fn cut(&mut self, connection: &Connection, how: &str) -> bool {
-        let lacking = lacking(connection, &self.database);
-        if 0 < lacking && !self.makes_room(lacking) {
+        if !has_room(connection, &self.database) && !self.makes_room(connection) {
             self.try_later(connection);
             return false;
         }
@@ -279,10 +269,12 @@ impl LogCutter {
         cut
     }
 
-    /// Gives up what is kept for a start, where that is enough. It is kept again when there is room.
-    fn makes_room(&self, lacking: u64) -> bool {
+    /// Gives up what is kept for a start, where the log is longer than that. It is kept again when there is room.
+    fn makes_room(&self, connection: &Connection) -> bool {
         let mut reserve = self.reserve.lock().unwrap_or_else(PoisonError::into_inner);
-        lacking <= reserve.kept_bytes() && reserve.release()
+        reserve.bytes() < Fingerprint::of(&self.log).bytes
+            && reserve.release()
+            && has_room(connection, &self.database)
     }
 
     fn try_later(&mut self, connection: &Connection) {

@@ -209,6 +209,10 @@ impl Command for DeleteCommand {
         0
     }
 
+    fn makes_room(&self) -> bool {
+        self.purge
+    }
+
     fn run(&self, db: &Connection) -> Result<bool, Failure> {
         let Some(agent) = known(db, self.agent)? else { return Ok(false) };
         cancel(db, agent, self.at)?;

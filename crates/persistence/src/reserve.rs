@@ -1,8 +1,8 @@
 //! Room on the disk that is kept for a start.
 //!
 //! SQLite cannot even read without some room: the index of its log, `-shm`, is made anew by a start. So a start on a
-//! full disk gives up what was kept here, and serves what there is. So does a purge, and a log that fits into the database
-//! file with that room: both make more room than they take.
+//! full disk gives up what was kept here, and serves what there is. So do a purge, and a log that is longer: they
+//! make more room than they take.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -67,14 +67,13 @@ impl Reserve {
         self.try_to_give_up().unwrap_or(false)
     }
 
-    /// How many bytes it keeps now.
-    pub(crate) fn kept_bytes(&self) -> u64 {
-        fs::metadata(&self.path).map_or(0, |file| file.len())
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// Gives the room up for what makes more room than it takes; false where there was none.
     pub(crate) fn release(&mut self) -> bool {
-        let released = 0 < self.kept_bytes()
+        let released = fs::metadata(&self.path).is_ok_and(|file| 0 < file.len())
             && OpenOptions::new().write(true).open(&self.path).and_then(|file| file.set_len(0)).is_ok();
         self.is_kept &= !released;
         released

@@ -143,12 +143,15 @@ impl Writer {
         }
     }
 
-    /// Where the disk is full: the log gives room back, and what is kept for a start is for a purge, which makes more.
+    /// Where the disk is full, a purge gets what is kept for a start, and what the log can give back: it makes more room.
     fn makes_room(&mut self, tasks: &[Box<dyn Task>]) -> bool {
-        let Some(connection) = &self.connection else { return false };
-        let emptied = self.cutter.log_bytes() != 0 && self.cutter.empty(connection);
-        let released = tasks.iter().any(|task| task.empties_log()) && self.cutter.release_reserve();
-        emptied || released
+        let Some(connection) =
+            self.connection.as_ref().filter(|_| tasks.iter().any(|task| task.makes_room()))
+        else {
+            return false;
+        };
+        let released = self.cutter.release_reserve();
+        self.cutter.empty(connection) || released
     }
 
     fn cut_log(&mut self, asked: bool) {

@@ -28,6 +28,11 @@ pub(crate) trait Command: Send + 'static {
     fn empties_log(&self) -> bool {
         false
     }
+
+    /// Whether it leads to more room on the disk than it takes.
+    fn makes_room(&self) -> bool {
+        self.empties_log()
+    }
 }
 
 /// Why a command did nothing.
@@ -50,6 +55,8 @@ pub(crate) trait Task: Send {
     fn bytes(&self) -> usize;
 
     fn empties_log(&self) -> bool;
+
+    fn makes_room(&self) -> bool;
 
     /// Runs the command and keeps its answer; an error where everything must be undone.
     fn run(&mut self, db: &Connection) -> Result<(), StoreError>;
@@ -78,6 +85,10 @@ impl<C: Command> Task for Waiting<C> {
 
     fn empties_log(&self) -> bool {
         self.command.empties_log()
+    }
+
+    fn makes_room(&self) -> bool {
+        self.command.makes_room()
     }
 
     fn run(&mut self, db: &Connection) -> Result<(), StoreError> {
