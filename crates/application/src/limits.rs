@@ -48,8 +48,8 @@ pub struct Limits {
     /// The first pause before a failed write is tried again; it doubles up to `retry_pause_max`.
     pub retry_pause: Duration,
     pub retry_pause_max: Duration,
-    /// How long what an agent has printed may wait for room on a full disk; then its run is ended, and gives back the
-    /// room of what was not read.
+    /// How long output of an agent may wait for room on a full disk. Then its run is ended, and the output that was not
+    /// read is removed.
     pub full_disk_wait: Duration,
     /// How many times an agent is asked to stop, where asking fails; between two tries is `retry_pause`.
     pub stop_tries: u32,

@@ -255,7 +255,7 @@ impl Pump {
         if let Some(error) = &end.error
             && (has_result || is_cancelled && is_storage_full(error))
         {
-            // The agent's result or the cancel stands; what went wrong around it is told beside it.
+            // The agent's result or the cancel stands. The error is recorded beside it.
             self.recorder.note(EventBody::Error(Box::new(error.clone())), now);
         }
         let verdict = verdict(self.recorder.close(), self.stop, &end, &self.core.limits)

@@ -11,8 +11,8 @@ use crate::recorder::Mark;
 use crate::verdict::{Stop, Verdict, is_storage_full};
 
 impl Pump {
-    /// Saves the end of the turn. It holds all of what the open messages say, which may be more than the disk takes, also
-    /// with the room that the run gives back: then the turn ends without them.
+    /// Saves the end of the turn, with the messages that are still open. If the disk has no room for them, also after the
+    /// run has given its room back, the turn ends without them.
     pub(super) async fn save_end(&mut self, mark: Mark, end: &RunEnd) -> Result<(), SaveError> {
         let limits = &self.core.limits;
         // As long again as until the run has given its room back.

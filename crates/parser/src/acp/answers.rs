@@ -38,7 +38,7 @@ impl AcpParser {
                 return said.push(notice("control_error", JsonText::new_unchecked(text)));
             }
             let failure: Failure<'_> = fields::read(Some(error));
-            // Whoever speaks with the agent may log in and try again, or says that this is the end.
+            // The runner may log in and try again. Otherwise a line of its own says that the turn has failed.
             if method.starts_with("session/")
                 && method != "session/prompt"
                 && code(&failure) == LOGIN_REQUIRED
@@ -46,7 +46,7 @@ impl AcpParser {
                 return;
             }
             let error = error_of(&failure);
-            // Whoever speaks with the agent may begin another session, or says that this is the end.
+            // The runner may begin another session. Otherwise a line of its own says that the turn has failed.
             if matches!(method, "session/load" | "session/resume") {
                 self.refused = Some(error);
                 return;
@@ -67,7 +67,7 @@ impl AcpParser {
         }
     }
 
-    /// It is known which agent this is: from its own answer, or in a further turn from whoever speaks with it.
+    /// Takes the agent's name: from its own answer, or in a further turn from a line of the runner.
     pub(super) fn named(&mut self, name: &str) {
         self.end_told = if name.ends_with(CLAUDE) { EndTold::NotYet } else { EndTold::Never };
     }
@@ -96,7 +96,7 @@ impl AcpParser {
         self.close(TurnClose { error, interrupted, usage, ..TurnClose::default() }, said);
     }
 
-    /// Whoever speaks with the agent cannot go on. Why is in the agent's words, where it has said so.
+    /// The runner cannot go on with the agent. The reason is in the agent's words, if it has given one.
     pub(super) fn failed(&mut self, error: AgentError, said: &mut Vec<Said>) {
         let error = self.refused.take().unwrap_or(error);
         if self.conversation.is_closed() {

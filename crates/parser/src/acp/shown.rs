@@ -54,7 +54,7 @@ pub(super) fn result(
             texts.extend(terminals.texts_without(&shown));
             JsonText::string(&texts.join("\n"))
         }
-        // Commands that only read are run without a terminal to be seen, and their output is told in the same way.
+        // Commands that only read have no terminal in the call, but send their output in the same way.
         _ if !terminals.are_none() => {
             JsonText::string(&terminals.texts_without(&[]).collect::<Vec<_>>().join("\n"))
         }

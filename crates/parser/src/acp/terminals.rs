@@ -15,7 +15,7 @@ use serde::Deserialize;
 
 use crate::fields::{self, Raw};
 
-/// How much of what one terminal shows is kept in memory. Of more, the middle is left out: the beginning says what was
+/// Bytes of one terminal's output that are kept in memory. Of more, the middle is left out: the beginning says what was
 /// done, and the end what came of it. The raw lines have all of it.
 ///
 /// It is not in the configuration: an output that is read again must give the same result.
