@@ -108,6 +108,48 @@ pass_env = ["PATH"]
     drop(mount);
 }
 
+/// Its own files fill the disk, and nobody makes room: only what is kept for the ends of turns is left.
+#[tokio::test]
+async fn the_turn_of_an_agent_that_fills_the_disk_with_its_own_files_ends_with_a_small_disk() {
+    let mount = Mounted::tmpfs("size=24m");
+    let script = format!(
+        "i=0; while :; do i=$((i+1)); echo line $i; [ $i = 20 ] && cat /dev/zero > {}/own; sleep 0.01; done",
+        mount.0.path().display()
+    );
+    let mut server = server_on(
+        &mount,
+        &format!(
+            "[agents.text]\nprogram = \"/bin/sh\"\nargs = [\"-c\", \"{script}\"]\nformat = \"text\"\npass_env = [\"PATH\"]\n"
+        ),
+    );
+    until(async || server.data_dir().join("reserve").metadata().is_ok_and(|file| 0 < file.len())).await;
+    let (status, launched) = server.post("/api/agents", &json!({ "type": "text", "prompt": "go" })).await;
+    assert_eq!(status, StatusCode::CREATED, "{launched}");
+    let id = launched["id"].as_str().unwrap().to_owned();
+    let agent = server.wait_until(&id, |agent| agent["endedAt"].is_string()).await;
+    assert_eq!(
+        (&agent["status"], &agent["error"]["code"]),
+        (&json!("failed"), &json!("storage_full")),
+        "{agent}"
+    );
+    assert!(agent["error"]["message"].as_str().unwrap().contains("bytes of"), "{agent}");
+    assert!(processes_of_agent(&id).is_empty());
+    let events = server.events(&id).await;
+    assert_dense(&events);
+    let said = |said: &str| events.iter().any(|event| event["content"] == said);
+    assert!(said("line 1") && said("\nline 2"), "{events:?}");
+    // The disk is as full as before, and a start still has its room.
+    server.kill_9();
+    server.start_again();
+    assert_eq!(server.get(&format!("/api/agents/{id}")).await["status"], "failed");
+    assert_eq!(server.events(&id).await, events);
+    std::fs::remove_file(mount.0.path().join("own")).unwrap();
+    let next = server.launch(&json!({ "deltas": 3 })).await;
+    server.wait_for_status(&next, "completed").await;
+    drop(server);
+    drop(mount);
+}
+
 #[tokio::test]
 async fn a_purge_is_done_on_a_full_disk_with_a_small_disk() {
     let mount = Mounted::tmpfs("size=24m");

@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use self::stop::due;
 use crate::core::{Control, Core, FullSince, Heard, SaveError};
 use crate::questions::Answering;
-use crate::recorder::{Recorded, Recorder};
+use crate::recorder::{Mark, Recorded, Recorder};
 use crate::stats::Counters;
 use crate::tails::Tail;
 use crate::timers::{Watched, expiry, next_deadline};
@@ -54,6 +54,11 @@ pub(crate) struct Pump {
     /// The room of its output was given back, or it takes none.
     gave_back: bool,
     full_since: Arc<FullSince>,
+    /// What the journal has of this run, and what it has when the batch that is being saved is there.
+    saved_to: Mark,
+    saving_to: Option<Mark>,
+    /// How the run has ended, while that is not saved.
+    ended: Option<RunEnd>,
     started: Instant,
     last_output: Instant,
     closed: Option<Instant>,
@@ -87,6 +92,7 @@ impl Pump {
             control,
             agent: turn.agent,
             tail,
+            saved_to: recorder.mark(),
             recorder,
             run,
             turn,
@@ -101,6 +107,8 @@ impl Pump {
             flooded: false,
             gave_back: false,
             full_since: Arc::default(),
+            saving_to: None,
+            ended: None,
             started: now.checked_sub(ran).unwrap_or(now),
             last_output: now,
             closed: None,
@@ -112,7 +120,10 @@ impl Pump {
     /// # Errors
     /// [`SaveError`]: the journal takes nothing more from this pump.
     pub(crate) async fn run(mut self) -> Result<(), SaveError> {
-        let carried = self.carry().await;
+        let mut carried = self.carry().await;
+        if matches!(carried, Err(SaveError::Refused(StoreError::Full))) {
+            carried = self.end_without_room().await;
+        }
         if let Err(SaveError::Refused(error)) = &carried {
             self.abort().await;
             if let StoreError::UnknownAgent(_) = error {
@@ -239,8 +250,8 @@ impl Pump {
     /// The agent has ended: the rest is saved, with the result as the last event.
     async fn finish(&mut self, end: RunEnd, in_flight: Option<InFlight>) -> Result<(), SaveError> {
         let end = if end.rests && self.is_stopped() { self.until_gone().await } else { end };
+        self.ended = Some(end.clone());
         self.flush(in_flight).await?;
-        let mark = self.recorder.mark();
         let now = self.core.now();
         if self.stop.is_none() && end.disk_full.is_none() {
             // Of an agent that was stopped, or whose output may be cut, the exit code says nothing.
@@ -261,7 +272,8 @@ impl Pump {
         let verdict = verdict(self.recorder.close(), self.stop, &end, &self.core.limits)
             .classed(|| self.recorder.parser().complaint(&end.stderr));
         conclude(&mut self.recorder, verdict, now);
-        self.save_end(mark, &end).await?;
+        self.step = TurnStep::End;
+        self.flush(None).await?;
         self.leave(&end).await;
         Ok(())
     }
@@ -301,6 +313,7 @@ impl Pump {
             return None;
         }
         let taken = self.recorder.take(step);
+        self.saving_to = Some(self.recorder.mark());
         self.settling.extend(self.recorder.questions().take_settled());
         #[cfg(planted_bugs)]
         if is_planted(Bug::ToldBeforeSaved) {
@@ -320,6 +333,9 @@ impl Pump {
 
     fn saved(&mut self, append: &Append) {
         announce(&self.core, &self.tail, append);
+        if let Some(mark) = self.saving_to.take() {
+            self.saved_to = mark;
+        }
         self.tell_settled();
     }
 

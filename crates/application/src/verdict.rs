@@ -92,11 +92,14 @@ impl Verdict {
         Self { outcome: TurnOutcome::Interrupted, error: Some(error), say: false }
     }
 
-    /// The end of the turn did not fit on the disk.
-    pub(crate) fn without_room(lost: Option<&AgentError>) -> Self {
-        let text =
-            "the disk is full: the end of the turn, with the messages that were open, could not be saved";
-        let text = lost.map_or_else(|| text.to_owned(), |lost| format!("{}; {text}", lost.text));
+    /// What the agent printed last did not fit on the disk: so many bytes of it that were read, and what is told as lost
+    /// already, which was not.
+    pub(crate) fn without_room(lost: Option<&AgentError>, unsaved_bytes: u64) -> Self {
+        let text = format!(
+            "the disk is full: the last {unsaved_bytes} bytes of output that were read, and the messages that were \
+             open, could not be saved"
+        );
+        let text = lost.map_or_else(|| text.clone(), |lost| format!("{}; {text}", lost.text));
         Self::failed(process_error(STORAGE_FULL, text, true))
     }
 

@@ -7,6 +7,7 @@ use tokenrail_ports::{Append, StoreError, TurnStep};
 use crate::columns::status_of;
 use crate::journal::{BatchWriter, events_between};
 use crate::packing::{self, Codec};
+use crate::reserve::ReserveUse;
 use crate::rows::{MessageRow, rows_of};
 use crate::turn_ends;
 use crate::writer::{Command, Failure};
@@ -73,6 +74,9 @@ const AGENT_ENDS: &str = "
         error_retry_after_ms = :error_retry_after_ms, error_recoverable = :error_recoverable
     WHERE key = :agent";
 
+/// The end of a turn that is not larger may use the room that is kept for that.
+const SMALL_END_BYTES: usize = 64 << 10;
+
 /// An append, and what follows in the same transaction. The packing has been done already, by the caller's own
 /// thread.
 pub(crate) struct AppendCommand {
@@ -115,6 +119,11 @@ impl Command for AppendCommand {
 
     fn bytes(&self) -> usize {
         self.prepared.iter().flatten().map(|prepared| prepared.payload.len()).sum()
+    }
+
+    fn reserve_use(&self) -> ReserveUse {
+        let ends = self.append.parts().any(|part| part.step == TurnStep::End);
+        if ends && self.bytes() <= SMALL_END_BYTES { ReserveUse::Ends } else { ReserveUse::None }
     }
 
     fn run(&self, db: &Connection) -> Result<(), Failure> {

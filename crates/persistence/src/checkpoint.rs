@@ -18,7 +18,7 @@ use rustix::fs::statvfs;
 use tokio::sync::mpsc;
 
 use crate::config::StoreLimits;
-use crate::reserve::SharedReserve;
+use crate::reserve::{ReserveUse, SharedReserve};
 use crate::writer::Order;
 
 /// Takes over what it can without waiting for anybody.
@@ -212,9 +212,9 @@ impl LogCutter {
         Arc::clone(&self.reserve)
     }
 
-    /// Gives up the room that is kept for a start; false where there was none.
-    pub(crate) fn release_reserve(&self) -> bool {
-        self.reserve.lock().unwrap_or_else(PoisonError::into_inner).release()
+    /// Gives up what such a write may use of the room that is kept; false where there is nothing of it.
+    pub(crate) fn release_reserve(&self, wanted: ReserveUse) -> bool {
+        self.reserve.lock().unwrap_or_else(PoisonError::into_inner).release(wanted)
     }
 
     /// Begins the log anew if it is too long: at best when the other thread has just taken it over. `asked`, when nobody
@@ -273,7 +273,7 @@ impl LogCutter {
     fn makes_room(&self, connection: &Connection) -> bool {
         let mut reserve = self.reserve.lock().unwrap_or_else(PoisonError::into_inner);
         reserve.bytes() < Fingerprint::of(&self.log).bytes
-            && reserve.release()
+            && reserve.release(ReserveUse::All)
             && has_room(connection, &self.database)
     }
 

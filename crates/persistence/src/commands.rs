@@ -8,6 +8,7 @@ use crate::append::wait_again;
 use crate::columns::agent_id_of;
 use crate::journal::agent_key;
 use crate::keys::{self, Known};
+use crate::reserve::ReserveUse;
 use crate::wipe;
 use crate::writer::{Command, Failure};
 
@@ -209,8 +210,8 @@ impl Command for DeleteCommand {
         0
     }
 
-    fn makes_room(&self) -> bool {
-        self.purge
+    fn reserve_use(&self) -> ReserveUse {
+        if self.purge { ReserveUse::All } else { ReserveUse::None }
     }
 
     fn run(&self, db: &Connection) -> Result<bool, Failure> {

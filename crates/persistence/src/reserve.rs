@@ -2,7 +2,8 @@
 //!
 //! SQLite cannot even read without some room: the index of its log, `-shm`, is made anew by a start. So a start on a
 //! full disk gives up what was kept here, and serves what there is. So do a purge, and a log that is longer: they
-//! make more room than they take.
+//! make more room than they take. A part of it is for the ends of turns: an agent that fills the disk with files of its
+//! own is ended, and that could not be saved otherwise.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -18,22 +19,34 @@ const RESERVE: &str = "reserve";
 const FILE_MODE: u32 = 0o600;
 /// What a start needs beside the index of the log.
 const LEAST_BYTES: u64 = 1 << 20;
+/// What the ends of turns may take of it. One takes about 60 KiB, and those that come together share most of that.
+const ENDS_BYTES: u64 = 1 << 20;
 /// The index takes 32 KiB for each 16 MiB of the log, and the log may be longer than its bound for a while.
 const LOG_BYTES_PER_BYTE: u64 = 128;
 
 /// The room, for all who may give it up.
 pub(crate) type SharedReserve = Arc<Mutex<Reserve>>;
 
+/// Which part of the room a write may use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum ReserveUse {
+    None,
+    /// The part for the ends of turns: what is left is enough for a start.
+    Ends,
+    /// All of it: the write leads to more room than it takes.
+    All,
+}
+
 pub(crate) struct Reserve {
     path: PathBuf,
-    bytes: u64,
+    start_bytes: u64,
     is_kept: bool,
 }
 
 impl Reserve {
     pub(crate) fn in_folder(folder: &Path, limits: &StoreLimits) -> Self {
-        let bytes = LEAST_BYTES + limits.wal_max_bytes / LOG_BYTES_PER_BYTE;
-        Self { path: folder.join(RESERVE), bytes, is_kept: false }
+        let start_bytes = LEAST_BYTES + limits.wal_max_bytes / LOG_BYTES_PER_BYTE;
+        Self { path: folder.join(RESERVE), start_bytes, is_kept: false }
     }
 
     /// Keeps the room, where it is not kept already and as much again is left.
@@ -46,16 +59,16 @@ impl Reserve {
 
     fn try_to_keep(&self) -> io::Result<bool> {
         let kept = fs::metadata(&self.path).map_or(0, |file| file.len());
-        if kept == self.bytes {
+        if kept == self.bytes() {
             return Ok(true);
         }
         let mut options = OpenOptions::new();
         let file = options.write(true).create(true).truncate(false).mode(FILE_MODE).open(&self.path)?;
-        if free_bytes(&file)? < 2 * self.bytes {
+        if free_bytes(&file)? < 2 * self.bytes() {
             return Ok(false);
         }
         file.set_len(0)?;
-        let taken = fallocate(&file, FallocateFlags::empty(), 0, self.bytes);
+        let taken = fallocate(&file, FallocateFlags::empty(), 0, self.bytes());
         if taken.is_err() {
             file.set_len(0)?;
         }
@@ -68,20 +81,25 @@ impl Reserve {
     }
 
     pub(crate) fn bytes(&self) -> u64 {
-        self.bytes
+        self.start_bytes + ENDS_BYTES
     }
 
-    /// Gives the room up for what makes more room than it takes; false where there was none.
-    pub(crate) fn release(&mut self) -> bool {
-        let released = fs::metadata(&self.path).is_ok_and(|file| 0 < file.len())
-            && OpenOptions::new().write(true).open(&self.path).and_then(|file| file.set_len(0)).is_ok();
+    /// Gives up what such a write may use; false where there is nothing of it.
+    pub(crate) fn release(&mut self, wanted: ReserveUse) -> bool {
+        let left = match wanted {
+            ReserveUse::None => return false,
+            ReserveUse::Ends => self.start_bytes,
+            ReserveUse::All => 0,
+        };
+        let released = fs::metadata(&self.path).is_ok_and(|file| left < file.len())
+            && OpenOptions::new().write(true).open(&self.path).and_then(|file| file.set_len(left)).is_ok();
         self.is_kept &= !released;
         released
     }
 
     fn try_to_give_up(&mut self) -> io::Result<bool> {
         let file = OpenOptions::new().write(true).open(&self.path)?;
-        if file.metadata()?.len() == 0 || self.bytes <= free_bytes(&file)? {
+        if file.metadata()?.len() == 0 || self.start_bytes <= free_bytes(&file)? {
             return Ok(false);
         }
         file.set_len(0)?;
@@ -105,10 +123,25 @@ mod tests {
         let mut reserve = Reserve::in_folder(folder.path(), &StoreLimits::default());
         reserve.keep();
         let file = fs::metadata(folder.path().join(RESERVE)).unwrap();
-        assert_eq!(file.len(), reserve.bytes);
+        assert_eq!(file.len(), reserve.bytes());
         let taken = std::os::unix::fs::MetadataExt::blocks(&file) * 512;
-        assert!(reserve.bytes <= taken, "only {taken} bytes are taken");
+        assert!(reserve.bytes() <= taken, "only {taken} bytes are taken");
         assert!(!reserve.give_up(), "the disk is not full");
         assert!(reserve.is_kept);
+    }
+
+    #[test]
+    fn the_ends_of_turns_leave_the_room_for_a_start() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut reserve = Reserve::in_folder(folder.path(), &StoreLimits::default());
+        let left = || fs::metadata(folder.path().join(RESERVE)).unwrap().len();
+        reserve.keep();
+        assert!(reserve.release(ReserveUse::Ends));
+        assert_eq!(left(), reserve.start_bytes);
+        assert!(!reserve.release(ReserveUse::Ends), "its part is used up");
+        assert!(reserve.release(ReserveUse::All));
+        assert_eq!(left(), 0);
+        reserve.keep();
+        assert_eq!(left(), reserve.bytes());
     }
 }

@@ -6,6 +6,7 @@
 mod commit;
 mod task;
 
+use std::mem;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,6 +24,7 @@ use crate::checkpoint::LogCutter;
 use crate::config::{StoreConfig, StoreLimits};
 use crate::error::shared_store_error;
 use crate::folder::Folder;
+use crate::reserve::ReserveUse;
 use crate::wipe::{self, Wiped};
 
 /// After a wipe, writers have so many times as long as they may have waited for it.
@@ -114,9 +116,29 @@ impl Writer {
             return;
         }
         let mut outcome = self.commit(&mut tasks);
-        if outcome.is_full() && self.makes_room(&tasks) {
-            outcome = self.commit(&mut tasks);
+        if outcome.is_full() {
+            outcome = self.commit_with_reserve(&mut tasks, outcome);
         }
+        self.answer_all(tasks, outcome);
+    }
+
+    /// On a full disk: what may use the room that is kept is committed by itself, so that nothing else takes it.
+    /// The others stay in `tasks`; gives their outcome.
+    fn commit_with_reserve(&mut self, tasks: &mut Vec<Box<dyn Task>>, full: Outcome) -> Outcome {
+        let wanted = tasks.iter().map(|task| task.reserve_use()).max().unwrap_or(ReserveUse::None);
+        if !self.makes_room(wanted) {
+            return full;
+        }
+        let (mut first, others) = mem::take(tasks)
+            .into_iter()
+            .partition::<Vec<_>, _>(|task| task.reserve_use() != ReserveUse::None);
+        *tasks = others;
+        let outcome = self.commit(&mut first);
+        self.answer_all(first, outcome);
+        full
+    }
+
+    fn answer_all(&mut self, mut tasks: Vec<Box<dyn Task>>, outcome: Outcome) {
         match outcome {
             Outcome::Done => tasks.into_iter().for_each(|task| task.answer(Ok(()))),
             // One of them is to blame: with a transaction for each, it does not spoil the others.
@@ -143,14 +165,12 @@ impl Writer {
         }
     }
 
-    /// Where the disk is full, a purge gets what is kept for a start, and what the log can give back: it makes more room.
-    fn makes_room(&mut self, tasks: &[Box<dyn Task>]) -> bool {
-        let Some(connection) =
-            self.connection.as_ref().filter(|_| tasks.iter().any(|task| task.makes_room()))
-        else {
+    /// Gives up what is kept, as far as it is `wanted`, and what the log can give back; false where there is nothing.
+    fn makes_room(&mut self, wanted: ReserveUse) -> bool {
+        let Some(connection) = self.connection.as_ref().filter(|_| wanted != ReserveUse::None) else {
             return false;
         };
-        let released = self.cutter.release_reserve();
+        let released = self.cutter.release_reserve(wanted);
         self.cutter.empty(connection) || released
     }
 

@@ -3,33 +3,36 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokenrail_ports::{RunEnd, SpoolRoom, StoreError, TurnStep};
+use tokenrail_ports::{SpoolRoom, TurnStep};
 
 use super::{Pump, conclude};
 use crate::core::SaveError;
-use crate::recorder::Mark;
 use crate::verdict::{Stop, Verdict, is_storage_full};
 
 impl Pump {
-    /// Saves the end of the turn, with the messages that are still open. If the disk has no room for them, also after the
-    /// run has given its room back, the turn ends without them.
-    pub(super) async fn save_end(&mut self, mark: Mark, end: &RunEnd) -> Result<(), SaveError> {
-        let limits = &self.core.limits;
-        // As long again as until the run has given its room back.
-        self.full_since.bound(limits.full_disk_wait * 2 + limits.retry_pause_max);
-        self.step = TurnStep::End;
-        match self.flush(None).await {
-            Err(SaveError::Refused(StoreError::Full)) => {}
-            saved => return saved,
-        }
-        tracing::warn!(agent = %self.agent, "the disk is full: the turn ends without the messages that are open");
+    /// Ends a turn for whose output the disk has no room, also after the run has given its room back and that was waited
+    /// for: what could not be saved is left out and told with its size.
+    pub(super) async fn end_without_room(&mut self) -> Result<(), SaveError> {
+        let end = match self.ended.take() {
+            Some(end) => end,
+            None => {
+                self.stop.get_or_insert(Stop::FullDisk);
+                self.until_gone().await
+            }
+        };
+        // From here on the room is waited for as long as it takes: the end of a turn is small.
         self.full_since = Arc::default();
+        self.saving_to = None;
+        self.settling.clear();
         let now = self.core.now();
-        self.recorder.abandon_since(mark, now);
-        let verdict = Verdict::without_room(end.error.as_ref().filter(|error| is_storage_full(error)));
-        conclude(&mut self.recorder, verdict, now);
+        let unsaved = self.recorder.abandon_since(&self.saved_to, now);
+        tracing::warn!(agent = %self.agent, unsaved, "the disk is full: the turn ends without what could not be saved");
+        let lost = end.error.as_ref().filter(|error| is_storage_full(error));
+        conclude(&mut self.recorder, Verdict::without_room(lost, unsaved), now);
         self.step = TurnStep::End;
-        self.flush(None).await
+        self.flush(None).await?;
+        self.leave(&end).await;
+        Ok(())
     }
 
     /// Whether the run may have room to give back.
@@ -47,7 +50,7 @@ impl Pump {
 
     /// Gives back the room of a run whose output cannot be saved for want of room. Its end could not be saved otherwise,
     /// and so its output, which may be what fills the disk, would never be removed. What has been read waits here, and is
-    /// saved when there is room. An agent that still runs after `limits.full_disk_wait` is ended first.
+    /// saved if there is room in time. An agent that still runs after `limits.full_disk_wait` is ended first.
     pub(super) async fn give_back(&mut self) {
         let Some(full_for) = self.full_since.elapsed() else { return };
         let waited = self.core.limits.full_disk_wait <= full_for;
@@ -57,7 +60,12 @@ impl Pump {
                 self.stop(Stop::FullDisk).await;
             }
             Ok(SpoolRoom::Held) => {}
-            Ok(SpoolRoom::GivenBack | SpoolRoom::None) => self.gave_back = true,
+            Ok(SpoolRoom::GivenBack | SpoolRoom::None) => {
+                self.gave_back = true;
+                // What has been read gets that room, or somebody makes some: that is waited for as long again.
+                let limits = &self.core.limits;
+                self.full_since.bound(full_for + limits.full_disk_wait + limits.retry_pause_max);
+            }
             Err(error) => {
                 let error = &error as &dyn std::error::Error;
                 tracing::warn!(agent = %self.agent, error, "the room of a run cannot be given back");

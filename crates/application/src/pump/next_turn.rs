@@ -22,8 +22,7 @@ impl Pump {
         now: Timestamp,
     ) -> Result<(), SaveError> {
         if let Some(in_flight) = in_flight.take() {
-            let saved = in_flight.await?;
-            self.saved(&saved);
+            self.wait_until_saved(in_flight).await?;
         }
         // Nobody may put a turn into the queue between the choice of a number and its use, and a cancel meets either
         // the turn that ends or the one that begins.
@@ -49,8 +48,9 @@ impl Pump {
             appends.extend(self.recorder.take(TurnStep::Start(Box::new(turn))));
         }
         if let Some(appends) = Append::chain(appends) {
-            let saved = self.begin_save(appends).await?;
-            self.saved(&saved);
+            self.saving_to = Some(self.recorder.mark());
+            let saving = self.begin_save(appends);
+            self.wait_until_saved(saving).await?;
         }
         (self.started, self.closed) = (Instant::now(), None);
         Ok(())

@@ -58,7 +58,8 @@ impl Pump {
         self.ask_until_told().await;
         loop {
             match self.run.next().await {
-                Ok(RunOutput::Lines(_) | RunOutput::Progress { .. }) => {}
+                Ok(RunOutput::Lines(lines)) => lines.iter().for_each(|line| self.recorder.leave_out(line)),
+                Ok(RunOutput::Progress { .. }) => {}
                 Ok(RunOutput::Ended(end)) => return end,
                 Err(error) => return RunEnd { error: Some(error.to_agent_error()), ..RunEnd::default() },
             }

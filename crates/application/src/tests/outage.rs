@@ -138,3 +138,39 @@ async fn what_waits_behind_a_turn_is_cancelled_with_it_when_the_last_follower_ha
     told.retain(|word| word != "notice reaped");
     assert_eq!(told, ["user hi", "result cancelled -", "user waits", "result cancelled -"]);
 }
+
+/// What an agent does before and after the disk is full, and what its journal says in the end.
+async fn on_a_full_disk(before: &[&'static str], after: &[&'static str]) -> Vec<String> {
+    let gate = Arc::new(tokio::sync::Notify::new());
+    let mut script: Vec<_> = before.iter().map(|said| Step::line(*said)).collect();
+    script.push(Step::Gate(Arc::clone(&gate)));
+    script.extend(after.iter().map(|said| Step::line(*said)));
+    script.push(Step::Hang);
+    let (store, runner) = (Arc::new(MemoryStore::new(7)), ScriptedRunner::new([script]));
+    let h = harness_with(store, Arc::new(runner), limits());
+    let id = h.launch("hi").await;
+    h.wait_for(id, |event| 1 + before.len() as u64 <= event.sequence.0).await;
+    for _ in 0..WRITES {
+        h.store.fail_next_append(AppendFault::BeforeSaving(StoreError::Full));
+    }
+    gate.notify_one();
+    let told = words(&h.watch(id).await);
+    assert_eq!(h.service.stats().invariant_violations, 0);
+    assert_eq!(h.service.stats().active_agents, 0);
+    told
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_whose_output_never_fits_ends_without_it() {
+    let told = on_a_full_disk(&["say one"], &["say two"]).await;
+    assert_eq!(told[..3], ["user hi", "+one", "abandoned"]);
+    assert!(told.last().unwrap().contains("result failed storage_full"), "{told:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_of_the_agents_own_that_never_fits_is_not_begun() {
+    let told = on_a_full_disk(&["say one", "end"], &["close a", "next", "say two"]).await;
+    assert_eq!(told[..2], ["user hi", "+one"]);
+    assert!(told.last().unwrap().contains("result failed storage_full"), "{told:?}");
+    assert!(!told.iter().any(|said| said.contains("two")), "{told:?}");
+}

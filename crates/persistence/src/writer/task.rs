@@ -5,6 +5,7 @@ use tokenrail_ports::StoreError;
 use tokio::sync::oneshot;
 
 use crate::error::store_error;
+use crate::reserve::ReserveUse;
 
 /// What is sent to the writer.
 pub(crate) enum Order {
@@ -29,9 +30,9 @@ pub(crate) trait Command: Send + 'static {
         false
     }
 
-    /// Whether it leads to more room on the disk than it takes.
-    fn makes_room(&self) -> bool {
-        self.empties_log()
+    /// What it may use, on a full disk, of the room that is kept.
+    fn reserve_use(&self) -> ReserveUse {
+        if self.empties_log() { ReserveUse::All } else { ReserveUse::None }
     }
 }
 
@@ -56,7 +57,7 @@ pub(crate) trait Task: Send {
 
     fn empties_log(&self) -> bool;
 
-    fn makes_room(&self) -> bool;
+    fn reserve_use(&self) -> ReserveUse;
 
     /// Runs the command and keeps its answer; an error where everything must be undone.
     fn run(&mut self, db: &Connection) -> Result<(), StoreError>;
@@ -87,8 +88,8 @@ impl<C: Command> Task for Waiting<C> {
         self.command.empties_log()
     }
 
-    fn makes_room(&self) -> bool {
-        self.command.makes_room()
+    fn reserve_use(&self) -> ReserveUse {
+        self.command.reserve_use()
     }
 
     fn run(&mut self, db: &Connection) -> Result<(), StoreError> {
