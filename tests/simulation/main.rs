@@ -6,7 +6,7 @@
 //! 1. [`simulation`]: one simulation: lives of the server, one after the other;
 //! 2. [`faults`]: what the swarm draws for a seed: which faults exist, and how strong they are;
 //! 3. [`world`]: time, chance, crashes; [`store`], [`runner`], [`process`], [`questions`], [`script`]: what is behind the ports;
-//! 4. [`reader`], [`commander`], [`answerer`], [`view`]: the clients;
+//! 4. [`reader`], [`commander`], [`answerer`], [`view`], [`packed`]: the clients;
 //! 5. [`journal`] and [`bounds`]: what is checked after each step; [`ends`] and [`cancels`]: what is checked when
 //!    everything has come to its end;
 //! 6. [`sweep`]: thousands of fresh seeds, after those that failed once; [`stories`] and [`checklist`]: tests by name;
@@ -26,6 +26,7 @@ mod ends;
 mod faults;
 mod join;
 mod journal;
+mod packed;
 #[cfg(planted_bugs)]
 mod planted;
 mod process;

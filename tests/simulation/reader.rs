@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use tokenrail_application::{AgentService, Follower, Next, Page, Refusal, StreamEnd};
-use tokenrail_domain::{AgentId, Sequence};
-use tokenrail_presentation::agent_frames;
+use tokenrail_domain::{AgentId, Event, Sequence};
+use tokenrail_presentation::{agent_frames, packed_frames};
 use tokio::time::sleep;
 
 use crate::bounds;
 use crate::dice::Dice;
+use crate::packed;
 use crate::simulation::LIFE_MAX;
 use crate::view::View;
 use crate::world::World;
@@ -40,6 +41,8 @@ pub(crate) struct Reader {
     pub(crate) came_ms: Vec<(u64, u64)>,
     pub(crate) only_live: bool,
     pub(crate) only_refresh: bool,
+    /// It asks for packed deltas.
+    packed: bool,
     connections: u64,
 }
 
@@ -69,6 +72,7 @@ impl Reader {
             came_ms: Vec::new(),
             only_live: false,
             only_refresh: false,
+            packed: Dice::of(world.seed, &format!("packed {number}")).chance(500),
             connections: 0,
         }
     }
@@ -169,10 +173,20 @@ impl Reader {
         let now = world.now_ms();
         world.check(bounds::page(page.batch.events().len(), &world.faults.limits));
         world.check(shown(world, agent, page));
-        for event in page.events() {
-            world.check(self.view.live(event));
-            self.came_ms.push((event.sequence.0, now));
+        if self.packed {
+            // What is on the screen is what the frames say, and not what they were made of.
+            match packed::events(agent, page.events(), &packed_frames(agent, page)) {
+                Ok(events) => events.iter().for_each(|event| self.show(world, event, now)),
+                Err(wrong) => world.fail(wrong),
+            }
+        } else {
+            page.events().iter().for_each(|event| self.show(world, event, now));
         }
+    }
+
+    fn show(&mut self, world: &World, event: &Event, now: u64) {
+        world.check(self.view.live(event));
+        self.came_ms.push((event.sequence.0, now));
     }
 
     /// Comes with a cursor that the journal has not reached, as after a backup was restored: it is refused, and never
@@ -247,7 +261,7 @@ impl Reader {
 }
 
 /// Within one connection each event comes once, and after the one before it: the client has nothing to drop.
-fn go_on(last: &mut u64, events: &[tokenrail_domain::Event]) -> Result<(), String> {
+fn go_on(last: &mut u64, events: &[Event]) -> Result<(), String> {
     for event in events {
         let number = event.sequence.0;
         if number != *last + 1 {
@@ -305,7 +319,7 @@ fn shown(world: &World, agent: AgentId, page: &Page) -> Result<(), String> {
     Ok(())
 }
 
-fn is_on_disk(world: &World, agent: AgentId, events: &[tokenrail_domain::Event]) -> Result<(), String> {
+fn is_on_disk(world: &World, agent: AgentId, events: &[Event]) -> Result<(), String> {
     let Some(last) = events.last() else { return Ok(()) };
     let known = |world: &World| world.lock().ledgers.get(&agent).map_or(0, |ledger| ledger.events.len());
     if known(world) < last.sequence.0 as usize {

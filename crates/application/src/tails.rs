@@ -11,8 +11,8 @@ use tokenrail_domain::{AgentId, Event, Sequence};
 use tokenrail_ports::planted::{Bug, is_planted};
 use tokio::sync::{Notify, watch};
 
-/// How many renderings of a batch are kept: one for each [`RenderingKey`].
-const RENDERINGS: usize = 8;
+/// How many renderings of a batch may be kept: one for each [`RenderingKey`]. A place that is not used takes 16 bytes.
+const RENDERINGS: usize = 16;
 
 /// Events of one batch in memory. A reader that stalls holds the rendering of one, so it is not larger, however many
 /// events were committed at once.
@@ -26,10 +26,10 @@ pub struct Batch {
     /// Which of those are of this batch.
     range: Range<usize>,
     bytes: usize,
-    renderings: [OnceLock<Rendering>; RENDERINGS],
+    renderings: [OnceLock<Box<Rendering>>; RENDERINGS],
 }
 
-/// One way in which a batch is written for clients: a number below 8 that presentation gives to it.
+/// One way in which a batch is written for clients: a number below 16 that presentation gives to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RenderingKey(pub u8);
 
@@ -37,15 +37,19 @@ pub struct RenderingKey(pub u8);
 #[derive(Debug)]
 pub struct Rendering {
     pub bytes: Bytes,
-    /// Where in `bytes` each event ends.
+    /// Where in `bytes` each event ends; [`Rendering::GOES_ON`] where it is written together with the next one.
     pub ends: Vec<usize>,
 }
 
 impl Rendering {
-    /// What the events from the `skip`-th on have become.
-    pub fn from(&self, skip: usize) -> Bytes {
+    /// In place of an event's end: what it has become ends with a later event.
+    pub const GOES_ON: usize = usize::MAX;
+
+    /// What the events from the `skip`-th on have become; none where the first of them is written together with the
+    /// one before it, so that a reader with this cursor needs a rendering of its own.
+    pub fn from(&self, skip: usize) -> Option<Bytes> {
         let begin = if skip == 0 { 0 } else { self.ends[skip - 1] };
-        self.bytes.slice(begin..)
+        (begin != Self::GOES_ON).then(|| self.bytes.slice(begin..))
     }
 }
 
@@ -75,12 +79,13 @@ impl Batch {
 
     /// The batch as `key` has it, where some reader has asked for it already.
     pub fn rendered(&self, key: RenderingKey) -> Option<&Rendering> {
-        self.renderings[usize::from(key.0) % RENDERINGS].get()
+        self.renderings[usize::from(key.0) % RENDERINGS].get().map(|rendering| &**rendering)
     }
 
     /// The batch as `key` has it: rendered by the first reader that asks, for all of them.
     pub fn rendering(&self, key: RenderingKey, render: impl FnOnce(&[Event]) -> Rendering) -> &Rendering {
-        self.renderings[usize::from(key.0) % RENDERINGS].get_or_init(|| render(self.events()))
+        let place = &self.renderings[usize::from(key.0) % RENDERINGS];
+        place.get_or_init(|| Box::new(render(self.events())))
     }
 }
 

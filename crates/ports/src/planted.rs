@@ -41,10 +41,12 @@ pub enum Bug {
     PagesUnbounded,
     GraceTimesTen,
     AheadIsNothing,
+    /// A packed frame goes on after the end of a message, with the deltas of the next one.
+    PackedAcrossMessages,
 }
 
 impl Bug {
-    pub const ALL: [Self; 33] = [
+    pub const ALL: [Self; 34] = [
         Self::AnnounceBeforeCommit,
         Self::SnapshotBeforeSubscribe,
         Self::SequenceBurntOnError,
@@ -78,6 +80,7 @@ impl Bug {
         Self::PagesUnbounded,
         Self::GraceTimesTen,
         Self::AheadIsNothing,
+        Self::PackedAcrossMessages,
     ];
 }
 

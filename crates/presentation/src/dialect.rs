@@ -7,28 +7,31 @@ mod approvals;
 mod blocks;
 mod event_stream;
 mod fold;
+mod joined;
 mod kelpie;
 mod letta;
 mod letta_stream;
 mod message;
+mod packed;
 mod spoken;
 mod stream;
 mod teller;
 
 use bytes::Bytes;
-use tokenrail_application::{Batch, Page, Rendering, RenderingKey};
-use tokenrail_domain::AgentId;
+use tokenrail_application::{Page, Rendering, RenderingKey};
+use tokenrail_domain::{AgentId, Event};
 
 pub(crate) use blocks::BlockWriter;
 pub(crate) use letta::{Ending, LettaFold, LettaFrame, REASON_EVENTS, RunId, stop_reason};
 pub(crate) use letta_stream::{LettaFormat, LettaStreamFold};
 
 use crate::error::{Code, FieldProblem, Problem};
-use crate::frames::FrameWriter;
+use crate::frames::{self, FrameWriter};
 use crate::query::Query;
 
 pub(crate) use fold::{Fold, Piece, TextPiece};
-pub(crate) use teller::{Folded, Teller, Words};
+pub(crate) use packed::{Packed, packed};
+pub(crate) use teller::{Folded, Teller, Telling, Words};
 
 /// A vocabulary of WebSocket frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -92,12 +95,11 @@ fn unknown(name: &str, known: &[&str]) -> Problem {
     Problem { errors: vec![error], ..Problem::new(Code::DialectUnknown, sentence) }
 }
 
-/// The ways in which a batch is written whatever came before it: one number each, below 4, or 6 and 7.
+/// The ways in which a batch is written whatever came before it: one number each, below 9.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Writing {
     pub(crate) form: WritingForm,
-    /// With the raw lines.
-    pub(crate) raw: bool,
+    pub(crate) detail: Detail,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,51 +112,114 @@ pub(crate) enum WritingForm {
     Unnamed,
 }
 
+/// What is told of each event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Detail {
+    Plain,
+    /// With the raw lines.
+    Raw,
+    /// Deltas that follow one another are told at once.
+    Packed,
+}
+
+impl Detail {
+    /// What the query of a request wishes.
+    ///
+    /// # Errors
+    /// [`Problem`], which names the parameter.
+    pub(crate) fn wished(query: &Query) -> Result<Self, Problem> {
+        Ok(Self::of(query.flag("raw")?, query.flag("packed")?))
+    }
+
+    /// What a client wishes. Raw lines belong to one event each, so where they are wished for nothing is packed.
+    pub(crate) fn of(raw: bool, packed: bool) -> Self {
+        match (raw, packed) {
+            (true, _) => Self::Raw,
+            (false, true) => Self::Packed,
+            (false, false) => Self::Plain,
+        }
+    }
+
+    /// Cuts events into what is told at once.
+    pub(crate) fn cut(self, events: &[Event]) -> impl Iterator<Item = Packed<'_>> {
+        let (together, alone) = match self {
+            Self::Packed => (events, &[][..]),
+            Self::Plain | Self::Raw => (&[][..], events),
+        };
+        packed(together).chain(alone.iter().map(Packed::Event))
+    }
+
+    pub(crate) fn has_raw(self) -> bool {
+        self == Self::Raw
+    }
+
+    /// Has each of what is told at once written, and gives where each event ends; `write` gives how much there is.
+    fn ends(self, events: &[Event], mut write: impl FnMut(Packed<'_>) -> usize) -> Vec<usize> {
+        let mut ends = Vec::with_capacity(events.len());
+        for told in self.cut(events) {
+            let end = write(told);
+            ends.resize(ends.len() + told.len() - 1, Rendering::GOES_ON);
+            ends.push(end);
+        }
+        ends
+    }
+}
+
 impl Writing {
     fn key(self) -> RenderingKey {
         let form = match self.form {
             WritingForm::Frames => 0,
-            WritingForm::EventStream => 2,
+            WritingForm::EventStream => 3,
             WritingForm::Unnamed => 6,
         };
-        RenderingKey(form + u8::from(self.raw))
+        RenderingKey(form + self.detail as u8)
     }
 
-    /// The batch, written by the first reader who asks for it, for all of them.
-    pub(crate) fn of(self, agent: AgentId, batch: &Batch) -> &Rendering {
-        let Self { form, raw } = self;
-        batch.rendering(self.key(), |events| {
-            let mut ends = Vec::with_capacity(events.len());
-            let bytes = match form {
-                WritingForm::Frames => {
-                    let mut out = FrameWriter::default();
-                    for event in events {
-                        agent::frames(agent, event, raw, &mut out);
-                        ends.push(out.len());
-                    }
-                    out.into_bytes()
-                }
-                WritingForm::EventStream | WritingForm::Unnamed => {
-                    let mut out = Vec::new();
-                    let named = form == WritingForm::EventStream;
-                    for event in events {
-                        event_stream::block(agent, event, raw, named, &mut out);
-                        ends.push(out.len());
-                    }
-                    out.into()
-                }
-            };
-            Rendering { bytes, ends }
-        })
+    /// The page: of the batch as it is written by the first reader who asks for it, for all of them; or written for
+    /// this reader alone, where its cursor lies within what is told at once.
+    pub(crate) fn of(self, agent: AgentId, page: &Page) -> Bytes {
+        let rendering = page.batch.rendering(self.key(), |events| self.render(agent, events));
+        rendering.from(page.skip).unwrap_or_else(|| self.render(agent, page.events()).bytes)
+    }
+
+    fn render(self, agent: AgentId, events: &[Event]) -> Rendering {
+        let Self { form, detail } = self;
+        match form {
+            WritingForm::Frames => {
+                let mut out = FrameWriter::default();
+                let ends = detail.ends(events, |told| {
+                    agent::frames(agent, told, detail.has_raw(), &mut out);
+                    out.len()
+                });
+                Rendering { bytes: out.into_bytes(), ends }
+            }
+            WritingForm::EventStream | WritingForm::Unnamed => {
+                let mut out = Vec::new();
+                let named = form == WritingForm::EventStream;
+                let ends = detail.ends(events, |told| {
+                    event_stream::block(agent, told, detail.has_raw(), named, &mut out);
+                    out.len()
+                });
+                Rendering { bytes: out.into(), ends }
+            }
+        }
     }
 }
 
 /// The frames of each event of a page in the dialect `agent`, as a WebSocket client gets them.
 pub fn agent_frames(agent: AgentId, page: &Page) -> Vec<Bytes> {
-    let form = WritingForm::Frames;
-    let Rendering { bytes, ends } = Writing { form, raw: false }.of(agent, &page.batch);
+    let writing = Writing { form: WritingForm::Frames, detail: Detail::Plain };
+    let Rendering { bytes, ends } =
+        page.batch.rendering(writing.key(), |events| writing.render(agent, events));
     let begin = |index: usize| if index == 0 { 0 } else { ends[index - 1] };
     (page.skip..ends.len()).map(|index| bytes.slice(begin(index)..ends[index])).collect()
+}
+
+/// The frames of a page in the dialect `agent`, as a WebSocket client that asks for packed deltas reads them.
+pub fn packed_frames(agent: AgentId, page: &Page) -> Vec<String> {
+    let writing = Writing { form: WritingForm::Frames, detail: Detail::Packed };
+    let frames = writing.of(agent, page);
+    frames::payloads(&frames).map(|json| String::from_utf8_lossy(json).into_owned()).collect()
 }
 
 #[cfg(test)]

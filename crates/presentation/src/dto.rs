@@ -4,6 +4,7 @@ mod agent;
 mod ai_sdk;
 pub(crate) mod archive;
 mod client;
+mod deltas;
 mod event_block;
 mod fields;
 mod frames;
@@ -33,6 +34,7 @@ pub(crate) use ai_sdk::{
     chat_frame, chat_request, text_of,
 };
 pub(crate) use client::{AskedStatus, ClientFrame, Subscribe, client_frame, unknown_message};
+pub(crate) use deltas::{DeltasDto, PageItemDto};
 pub(crate) use event_block::EventBlock;
 pub(crate) use frames::{
     AgentCreated, AgentDeleted, AgentUpdated, Envelope, ErrorFrame, Heads, PermissionFrame, ResultDto,

@@ -39,7 +39,7 @@ mod tests;
 
 pub use api::{Api, RandomSource};
 pub use config::{PresentationConfig, Secret};
-pub use dialect::agent_frames;
+pub use dialect::{agent_frames, packed_frames};
 pub use dto::event_json;
 pub use listen::{ServerLimits, listen};
 pub use routes::{app, page, routes};

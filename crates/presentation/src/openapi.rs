@@ -12,8 +12,9 @@ use utoipa::{Modify, OpenApi};
 
 use crate::dto::{
     AcceptedDto, AgentDto, AgentErrorDto, AgentMessageDto, AgentRefDto, AgentStatusDto, AgentTypeDto,
-    ChatBody, ImportBody, LaunchBody, MetadataDto, PermissionBody, PermissionStateDto, ReplayBody, SendBody,
-    ServiceStatusDto, TicketBody, TicketDto, TurnDto, TurnRecordSchema,
+    ChatBody, DeltasDto, ImportBody, LaunchBody, MetadataDto, PageItemDto, PermissionBody,
+    PermissionStateDto, ReplayBody, SendBody, ServiceStatusDto, TicketBody, TicketDto, TurnDto,
+    TurnRecordSchema,
 };
 use crate::error::{Code, FieldProblem, ProblemDto};
 use crate::{chat, rest, ws};
@@ -30,8 +31,8 @@ use crate::{chat, rest, ws};
         ws::open,
     ),
     components(schemas(
-        AcceptedDto, AgentDto, AgentErrorDto, AgentMessageDto, AgentRefDto, AgentStatusDto, AgentTypeDto, ChatBody, FieldProblem,
-        ImportBody, LaunchBody, MetadataDto, PermissionBody, PermissionStateDto, ProblemDto, ReplayBody, SendBody, ServiceStatusDto, TicketBody, TicketDto,
+        AcceptedDto, AgentDto, AgentErrorDto, AgentMessageDto, AgentRefDto, AgentStatusDto, AgentTypeDto, ChatBody, DeltasDto, FieldProblem,
+        ImportBody, LaunchBody, MetadataDto, PageItemDto, PermissionBody, PermissionStateDto, ProblemDto, ReplayBody, SendBody, ServiceStatusDto, TicketBody, TicketDto,
         TurnDto, TurnRecordSchema,
     )),
     modifiers(&Token, &Problems),

@@ -9,7 +9,7 @@ use tokenrail_domain::{AgentId, Sequence};
 use tokio::time::{Instant, Interval};
 
 use crate::api::{Api, StreamPlace};
-use crate::dialect::{Writing, WritingForm};
+use crate::dialect::{Detail, Writing, WritingForm};
 use crate::error::{Code, Problem};
 use crate::frames::CHUNK_BYTES;
 use crate::guard::{Stay, peer};
@@ -36,7 +36,7 @@ pub(crate) async fn open(
         Some(cursor) => cursor,
         None => query.since()?.unwrap_or(Sequence::START),
     };
-    let (keep, raw, unnamed) = (query.flag("keep")?, query.flag("raw")?, query.flag("unnamed")?);
+    let (keep, unnamed, detail) = (query.flag("keep")?, query.flag("unnamed")?, Detail::wished(query)?);
     let (agent, follower) = api.service().follow(id, Some(cursor), keep).await?;
     let ended = !agent.status.is_active() && agent.queued == 0 && !follower.expects_more();
     if ended && !keep && cursor == follower.head() {
@@ -45,7 +45,7 @@ pub(crate) async fn open(
     }
     let place = api.open_stream(peer(request.peer_addr()))?;
     let form = if unnamed { WritingForm::Unnamed } else { WritingForm::EventStream };
-    let writing = Writing { form, raw };
+    let writing = Writing { form, detail };
     let until = request.extensions().get::<Stay>().map(|stay| stay.0);
     // The hello is the first sign of life.
     let beat = every(api.config().heartbeat);
@@ -109,7 +109,7 @@ impl EventStream {
             next = self.follower.next() => match next {
                 Ok(Next::Page(page)) => {
                     self.beat.reset();
-                    Some(self.writing.of(self.follower.agent(), &page.batch).from(page.skip))
+                    Some(self.writing.of(self.follower.agent(), &page))
                 }
                 Ok(Next::End(StreamEnd::AgentEnded | StreamEnd::AgentDeleted | StreamEnd::ShuttingDown)) => None,
                 Err(error) => {

@@ -43,6 +43,8 @@ use wishes::Wishes;
             description = "In the dialect `stream`, let text out every so many ms; 4, where it is empty"),
         ("throttleBytes" = Option<u32>, Query, minimum = 16, maximum = 1_048_576,
             description = "How much text is let out at once; 4096, where it is left out"),
+        ("packed" = Option<bool>, Query,
+            description = "Consecutive deltas of one part of a message as one frame; `raw` of a subscription goes before it"),
         ("ticket" = Option<String>, Query, description = "Instead of the Authorization header")),
     responses((status = 101, description = "The frames are described in PROTOCOL.md")))]
 pub(crate) async fn open(

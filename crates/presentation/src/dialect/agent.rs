@@ -2,14 +2,26 @@
 
 use tokenrail_domain::{AgentError, AgentId, Event, EventBody};
 
+use super::Packed;
 use crate::dto::{
-    AgentErrorDto, AgentMessageDto, Envelope, IsoTime, ResultDto, StreamComplete, StreamError, StreamMessage,
-    StreamStatus,
+    AgentErrorDto, AgentMessageDto, DeltasDto, Envelope, IsoTime, ResultDto, StreamComplete, StreamError,
+    StreamMessage, StreamStatus,
 };
 use crate::frames::FrameWriter;
 
-/// Appends the frames of one event.
-pub(crate) fn frames(agent: AgentId, event: &Event, raw: bool, out: &mut FrameWriter) {
+/// Appends the frames of one event, or the one of packed deltas.
+pub(crate) fn frames(agent: AgentId, told: Packed<'_>, raw: bool, out: &mut FrameWriter) {
+    match told {
+        Packed::Event(event) => of_event(agent, event, raw, out),
+        Packed::Deltas(run) => {
+            if let (Some(deltas), Some(last)) = (DeltasDto::new(agent, run), run.last()) {
+                frame(out, last, "agent:deltas", deltas);
+            }
+        }
+    }
+}
+
+fn of_event(agent: AgentId, event: &Event, raw: bool, out: &mut FrameWriter) {
     let message = AgentMessageDto::new(agent, event, raw);
     let (sequence, time) = (event.sequence.0, IsoTime(event.at));
     let agent_id = agent.into();

@@ -1,30 +1,48 @@
-//! The native event stream (SSE): one block for each event.
+//! The native event stream (SSE): one block for each event, or for packed deltas.
 
 use std::io::Write as _;
 
-use tokenrail_domain::{AgentId, Event};
+use serde::Serialize;
+use tokenrail_domain::{AgentId, Sequence};
 
-use crate::dto::AgentMessageDto;
+use super::Packed;
+use crate::dto::{AgentMessageDto, DeltasDto};
 
-/// Appends the block of one event.
-pub(crate) fn block(agent: AgentId, event: &Event, raw: bool, named: bool, out: &mut Vec<u8>) {
-    let message = AgentMessageDto::new(agent, event, raw);
+/// The event's name of packed deltas.
+const DELTAS: &str = "deltas";
+
+/// Appends the block of one event, or of packed deltas, whose id is the number of the last one.
+pub(crate) fn block(agent: AgentId, told: Packed<'_>, raw: bool, named: bool, out: &mut Vec<u8>) {
+    match told {
+        Packed::Event(event) => {
+            let message = AgentMessageDto::new(agent, event, raw);
+            write(event.sequence, named.then(|| message.event_type()), &message, out);
+        }
+        Packed::Deltas(run) => {
+            if let (Some(deltas), Some(last)) = (DeltasDto::new(agent, run), run.last()) {
+                write(last.sequence, named.then_some(DELTAS), &deltas, out);
+            }
+        }
+    }
+}
+
+fn write(id: Sequence, name: Option<&str>, data: &impl Serialize, out: &mut Vec<u8>) {
     let begin = out.len();
     // Writing to memory cannot fail, and nothing in a message refuses to be written.
-    let _ = writeln!(out, "id: {}", event.sequence);
-    if named {
+    let _ = writeln!(out, "id: {id}");
+    if let Some(name) = name {
         out.extend_from_slice(b"event: ");
         // A notice's word is the agent's own: a line end in it would forge a field.
-        out.extend(message.event_type().bytes().filter(|byte| !matches!(byte, b'\n' | b'\r' | 0)));
+        out.extend(name.bytes().filter(|byte| !matches!(byte, b'\n' | b'\r' | 0)));
         out.push(b'\n');
     }
     out.extend_from_slice(b"data: ");
-    let data = out.len();
-    if serde_json::to_writer(&mut *out, &message).is_err() {
+    let json = out.len();
+    if serde_json::to_writer(&mut *out, data).is_err() {
         out.truncate(begin);
         return;
     }
-    one_line(&mut out[data..]);
+    one_line(&mut out[json..]);
     out.extend_from_slice(b"\n\n");
 }
 

@@ -9,7 +9,7 @@ use tokenrail_domain::{AgentId, Assembler, Event, MessageOrdinal, Timestamp, Tur
 use super::Dialect;
 use super::message::MessageFold;
 use super::stream::StreamFold;
-use crate::dto::{Envelope, IdText, StreamText};
+use crate::dto::{Envelope, IdText, MessageChunk, StreamText};
 use crate::frames::{self, FrameWriter};
 
 /// One listener's state of a dialect.
@@ -25,8 +25,11 @@ pub(crate) trait Sink {
     fn frame<P: Serialize>(&mut self, at: Timestamp, agent: IdText, kind: &'static str, payload: P);
 
     /// Takes text that may be joined to the text before it.
-    fn text(&mut self, said: Said<'_>) {
-        self.frame(said.at, said.agent.into(), "agent:stream", said.payload(said.text, false));
+    fn text(&mut self, said: Said<'_>)
+    where
+        Self: Sized,
+    {
+        said.tell(false, self);
     }
 }
 
@@ -39,6 +42,16 @@ pub(crate) struct Said<'a> {
     pub(crate) sequence: u64,
     pub(crate) at: Timestamp,
     pub(crate) text: &'a str,
+    pub(crate) frame: TextFrame,
+}
+
+/// The frame in which text is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TextFrame {
+    /// `message.chunk`
+    Chunk,
+    /// `agent:stream`
+    Stream,
 }
 
 /// What goes out to a listener who lets text be collected.
@@ -57,6 +70,7 @@ pub(crate) struct TextPiece {
     sequence: u64,
     at: Timestamp,
     pub(crate) text: String,
+    frame: TextFrame,
 }
 
 /// Takes frames, and drops them.
@@ -73,10 +87,12 @@ impl Fold {
     }
 
     /// The number of its renderings: see [`Writing`](super::Writing), which has the others.
-    pub(crate) fn key(&self) -> RenderingKey {
-        RenderingKey(match self {
-            Self::Message(_) => 4,
-            Self::Stream(_) => 5,
+    pub(crate) fn key(&self, packed: bool) -> RenderingKey {
+        RenderingKey(match (self, packed) {
+            (Self::Message(_), false) => 9,
+            (Self::Stream(_), false) => 10,
+            (Self::Message(_), true) => 11,
+            (Self::Stream(_), true) => 12,
         })
     }
 
@@ -118,20 +134,32 @@ impl Sink for Vec<Piece> {
     }
 
     fn text(&mut self, said: Said<'_>) {
-        let Said { agent, turn, message, sequence, at, text } = said;
-        self.push(Piece::Text(TextPiece { agent, turn, message, sequence, at, text: text.to_owned() }));
+        self.push(Piece::Text(said.into()));
     }
 }
 
-impl<'a> Said<'a> {
-    fn payload(&self, text: &'a str, more: bool) -> StreamText<'a> {
-        StreamText {
-            agent_id: self.agent.into(),
-            sequence: self.sequence,
-            message_id: IdText(message_id(self.agent, self.turn, self.message)),
-            text,
-            more,
+impl Said<'_> {
+    /// Gives its frame; `more` where the text of the event goes on in the next one.
+    fn tell<S: Sink>(&self, more: bool, out: &mut S) {
+        let Self { agent, turn, message, sequence, at, text, frame } = *self;
+        let (agent_id, message_id) = (agent.into(), IdText(message_id(agent, turn, message)));
+        match frame {
+            TextFrame::Chunk => {
+                let payload = MessageChunk { agent_id, sequence, message_id, content: text.into() };
+                out.frame(at, agent_id, "message.chunk", payload);
+            }
+            TextFrame::Stream => {
+                let payload = StreamText { agent_id, sequence, message_id, text, more };
+                out.frame(at, agent_id, "agent:stream", payload);
+            }
         }
+    }
+}
+
+impl From<Said<'_>> for TextPiece {
+    fn from(said: Said<'_>) -> Self {
+        let Said { agent, turn, message, sequence, at, text, frame } = said;
+        Self { agent, turn, message, sequence, at, text: text.to_owned(), frame }
     }
 }
 
@@ -151,18 +179,23 @@ impl TextPiece {
     pub(crate) fn split(&mut self, bytes: usize) -> Bytes {
         let rest = self.text.split_off(bytes);
         let begin = std::mem::replace(&mut self.text, rest);
-        self.frame(&begin, true)
+        let mut out = FrameWriter::default();
+        self.said(&begin).tell(true, &mut out);
+        out.into_bytes()
     }
 
     pub(crate) fn into_frame(self) -> Bytes {
-        self.frame(&self.text, false)
+        let mut out = FrameWriter::default();
+        self.tell(&mut out);
+        out.into_bytes()
     }
 
-    fn frame(&self, text: &str, more: bool) -> Bytes {
-        let Self { agent, turn, message, sequence, at, .. } = *self;
-        let said = Said { agent, turn, message, sequence, at, text };
-        let mut out = FrameWriter::default();
-        out.frame(at, agent.into(), "agent:stream", said.payload(text, more));
-        out.into_bytes()
+    pub(super) fn tell<S: Sink>(&self, out: &mut S) {
+        self.said(&self.text).tell(false, out);
+    }
+
+    fn said<'a>(&self, text: &'a str) -> Said<'a> {
+        let Self { agent, turn, message, sequence, at, frame, .. } = *self;
+        Said { agent, turn, message, sequence, at, text, frame }
     }
 }

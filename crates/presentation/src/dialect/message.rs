@@ -5,9 +5,9 @@ use tokenrail_domain::{
     TurnNumber, event_id, message_id,
 };
 
-use super::fold::Sink;
+use super::fold::{Said, Sink, TextFrame};
 use super::spoken::{Spoken, Step};
-use crate::dto::{IdText, IsoTime, MessageChunk, MessageEnd, MessageNew, MessageStart};
+use crate::dto::{IdText, IsoTime, MessageEnd, MessageNew, MessageStart};
 
 /// The word for the outcome of a message that the agent threw away.
 const ABANDONED: &str = "abandoned";
@@ -132,9 +132,8 @@ impl MessageFold {
         if text.is_empty() {
             return;
         }
-        let (agent_id, message_id) = (self.agent.into(), self.id(place));
-        let payload = MessageChunk { agent_id, sequence: place.sequence, message_id, content: text.into() };
-        out.frame(place.at, agent_id, "message.chunk", payload);
+        let Place { sequence, at, turn, message } = place;
+        out.text(Said { agent: self.agent, turn, message, sequence, at, text, frame: TextFrame::Chunk });
     }
 
     fn end<S: Sink>(

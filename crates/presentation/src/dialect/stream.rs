@@ -5,7 +5,7 @@ use tokenrail_domain::{
     message_id,
 };
 
-use super::fold::{Said, Sink};
+use super::fold::{Said, Sink, TextFrame};
 use super::spoken::{Spoken, Step};
 use crate::dto::{
     AgentErrorDto, IdText, Json, ResultDto, StopDto, StreamAbandoned, StreamCancelled, StreamFault,
@@ -76,7 +76,8 @@ impl StreamFold {
     fn text<S: Sink>(&self, event: &Event, message: MessageOrdinal, text: &str, out: &mut S) {
         if !text.is_empty() {
             let (sequence, at) = (event.sequence.0, event.at);
-            out.text(Said { agent: self.agent, turn: event.turn, message, sequence, at, text });
+            let (agent, turn, frame) = (self.agent, event.turn, TextFrame::Stream);
+            out.text(Said { agent, turn, message, sequence, at, text, frame });
         }
     }
 

@@ -6,7 +6,7 @@ use tokenrail_domain::{AgentId, Assembler, Event, Sequence};
 
 use super::Writing;
 use super::fold::{Fold, Piece, Silence};
-use crate::frames::FrameWriter;
+use super::joined::Joined;
 
 /// What one subscription is told.
 #[derive(Debug)]
@@ -23,8 +23,17 @@ pub(crate) struct Folded {
     after: Sequence,
     /// What the open messages have said up to there, for one who joins in the middle.
     joining: Option<Assembler>,
-    /// Text is told piece by piece, to be collected.
-    pieces: bool,
+    telling: Telling,
+}
+
+/// How text is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Telling {
+    Plain,
+    /// What one message says without a break, in one frame.
+    Packed,
+    /// Piece by piece, to be collected.
+    Pieces,
 }
 
 /// What is told of one page.
@@ -46,23 +55,23 @@ impl Teller {
     /// What to say of a page; the one after the page before, or the first of a turn.
     pub(crate) fn tell(&mut self, page: &Page) -> Words {
         match self {
-            Self::Shared { agent, writing } => Words::Frames(writing.of(*agent, &page.batch).from(page.skip)),
+            Self::Shared { agent, writing } => Words::Frames(writing.of(*agent, page)),
             Self::Folded(folded) => folded.tell(page),
         }
     }
 }
 
 impl Folded {
-    pub(crate) fn new(fold: Fold, after: Sequence, joins: bool, pieces: bool) -> Self {
+    pub(crate) fn new(fold: Fold, after: Sequence, joins: bool, telling: Telling) -> Self {
         let joining = (joins && fold.tells_what_was_said()).then(Assembler::default);
-        Self { fold, after, joining, pieces }
+        Self { fold, after, joining, telling }
     }
 
     fn tell(&mut self, page: &Page) -> Words {
         let events = page.events();
         let (known, new) = events.split_at(events.partition_point(|event| event.sequence <= self.after));
         self.take_in(known);
-        if self.pieces {
+        if self.telling == Telling::Pieces {
             let mut pieces = Vec::new();
             for event in new {
                 self.fold.event(event, &mut pieces);
@@ -70,16 +79,18 @@ impl Folded {
             return Words::Pieces(pieces);
         }
         let Some(last) = known.last() else { return Words::Frames(self.write(page)) };
-        let mut out = FrameWriter::default();
+        let mut out = Joined::new(self.is_packed());
         if last.sequence == self.after
             && let Some(open) = self.joining.take()
         {
             self.fold.so_far(&open, last, &mut out);
         }
-        for event in new {
-            self.fold.event(event, &mut out);
-        }
+        out.take(&mut self.fold, new);
         Words::Frames(out.into_bytes())
+    }
+
+    fn is_packed(&self) -> bool {
+        self.telling == Telling::Packed
     }
 
     fn take_in(&mut self, events: &[Event]) {
@@ -94,12 +105,13 @@ impl Folded {
     /// The page as frames. Folds of one dialect are in the same state at the same event, so a whole batch is written
     /// by the first one, for all.
     fn write(&mut self, page: &Page) -> Bytes {
-        let key = self.fold.key();
+        let packed = self.is_packed();
+        let key = self.fold.key(packed);
         if page.skip == 0 && page.batch.rendered(key).is_none() {
             let mut first = false;
             let rendering = page.batch.rendering(key, |events| {
                 first = true;
-                render(&mut self.fold, events)
+                render(&mut self.fold, packed, events)
             });
             let bytes = rendering.bytes.clone();
             if !first {
@@ -108,22 +120,18 @@ impl Folded {
             }
             return bytes;
         }
-        match page.batch.rendered(key) {
-            Some(rendering) => {
+        match page.batch.rendered(key).and_then(|rendering| rendering.from(page.skip)) {
+            Some(bytes) => {
                 self.take_in(page.events());
-                rendering.from(page.skip)
+                bytes
             }
-            None => render(&mut self.fold, page.events()).bytes,
+            None => render(&mut self.fold, packed, page.events()).bytes,
         }
     }
 }
 
-fn render(fold: &mut Fold, events: &[Event]) -> Rendering {
-    let mut out = FrameWriter::default();
-    let mut ends = Vec::with_capacity(events.len());
-    for event in events {
-        fold.event(event, &mut out);
-        ends.push(out.len());
-    }
+fn render(fold: &mut Fold, packed: bool, events: &[Event]) -> Rendering {
+    let mut out = Joined::new(packed);
+    let ends = out.take(fold, events);
     Rendering { bytes: out.into_bytes(), ends }
 }

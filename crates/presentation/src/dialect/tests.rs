@@ -1,12 +1,13 @@
 mod every_event;
 mod folds;
+mod packed;
 
 use std::sync::Arc;
 
 use tokenrail_domain::{Event, Sequence, TurnOutcome};
 use tokenrail_ports::testing::samples::{self, Scribe};
 
-use super::{agent, event_stream};
+use super::{Packed, agent, event_stream};
 use crate::frames::{FrameWriter, payloads};
 
 /// A turn with an event of every kind, with its optional fields both there and absent.
@@ -33,7 +34,7 @@ fn frames(raw: bool) -> String {
     let (id, events) = events();
     let mut out = FrameWriter::default();
     for event in &events {
-        agent::frames(id, event, raw, &mut out);
+        agent::frames(id, Packed::Event(event), raw, &mut out);
     }
     let frames = out.into_bytes();
     let lines: Vec<_> = payloads(&frames).map(|json| String::from_utf8(json.to_vec()).unwrap()).collect();
@@ -48,7 +49,7 @@ fn blocks(events: &[Event]) -> String {
     let (id, _) = self::events();
     let mut out = Vec::new();
     for event in events {
-        event_stream::block(id, event, false, true, &mut out);
+        event_stream::block(id, Packed::Event(event), false, true, &mut out);
     }
     String::from_utf8(out).unwrap()
 }
@@ -91,7 +92,7 @@ fn nothing_in_an_event_can_break_the_lines_of_a_stream() {
 
 #[tokio::test]
 async fn a_batch_is_written_once_and_cut_where_an_event_ends() {
-    use crate::dialect::{Writing, WritingForm};
+    use crate::dialect::{Detail, Writing, WritingForm};
     use tokenrail_application::Next;
 
     let harness = crate::tests::harness::Harness::new();
@@ -112,19 +113,18 @@ async fn a_batch_is_written_once_and_cut_where_an_event_ends() {
     let (last, same) = (whole.last().unwrap(), rest.last().unwrap());
     assert!(Arc::ptr_eq(&last.batch, &same.batch), "readers share what is in memory");
     for form in [WritingForm::Frames, WritingForm::EventStream] {
-        for raw in [false, true] {
-            let writing = Writing { form, raw };
+        for detail in [Detail::Plain, Detail::Raw] {
+            let writing = Writing { form, detail };
             let all = |pages: &[tokenrail_application::Page]| -> Vec<u8> {
-                let written = |page: &tokenrail_application::Page| {
-                    writing.of(id.parse().unwrap(), &page.batch).from(page.skip).to_vec()
-                };
+                let written =
+                    |page: &tokenrail_application::Page| writing.of(id.parse().unwrap(), page).to_vec();
                 pages.iter().flat_map(written).collect()
             };
             let (whole, rest) = (all(&whole), all(&rest));
             assert!(!rest.is_empty() && rest.len() < whole.len());
             assert!(whole.ends_with(&rest), "a later cursor gives the end of the same bytes");
-            let first = writing.of(id.parse().unwrap(), &last.batch).bytes.as_ptr();
-            assert_eq!(first, writing.of(id.parse().unwrap(), &same.batch).bytes.as_ptr(), "written once");
+            let end = |page| writing.of(id.parse().unwrap(), page).as_ptr_range().end;
+            assert_eq!(end(last), end(same), "written once");
         }
     }
 }

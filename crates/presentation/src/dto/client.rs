@@ -39,6 +39,8 @@ pub(crate) struct Subscribe {
     pub(crate) agent: AgentId,
     pub(crate) since: Option<u64>,
     pub(crate) raw: bool,
+    /// Packed deltas or none, where that is not as the connection has it.
+    pub(crate) packed: Option<bool>,
     pub(crate) dialect: Option<Dialect>,
 }
 
@@ -125,6 +127,7 @@ fn subscribe(payload: &[u8], depth: usize) -> Result<Subscribe, Mistake> {
     let agent = fields.agent();
     let since = fields.cursor("since");
     let raw = fields.flag("raw").unwrap_or(false);
+    let packed = fields.flag("packed");
     let dialect = fields.text("dialect", |_| None);
     fields.finish().map_err(|problem| Mistake::new(problem, agent))?;
     let agent = agent.ok_or_else(|| Mistake::new(unknown_agent(), None))?;
@@ -133,7 +136,7 @@ fn subscribe(payload: &[u8], depth: usize) -> Result<Subscribe, Mistake> {
         .map(|name| Dialect::named(&name))
         .transpose()
         .map_err(|problem| Mistake::new(problem, Some(agent)))?;
-    Ok(Subscribe { agent, since, raw, dialect })
+    Ok(Subscribe { agent, since, raw, packed, dialect })
 }
 
 fn unknown_agent() -> Problem {

@@ -130,6 +130,7 @@ fn answers(out: &mut Declarations) {
     out.of::<TicketDto<'_>>();
     out.of::<AgentMessageDto<'_>>();
     out.of::<MetadataDto<'_>>();
+    out.of::<DeltasDto<'_>>();
     out.of::<ContentDto<'_>>();
     out.of::<BlockDto<'_>>();
     out.of::<TurnDto<'_>>();

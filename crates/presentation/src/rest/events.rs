@@ -6,8 +6,8 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use tokenrail_domain::{AgentId, Event, Sequence};
 
 use crate::api::Api;
-use crate::dialect::Dialect;
-use crate::dto::{self, AcceptedDto, AgentMessageDto, EventBlock, SendBody};
+use crate::dialect::{Detail, Dialect};
+use crate::dto::{self, AcceptedDto, EventBlock, PageItemDto, SendBody};
 use crate::error::Problem;
 use crate::query::{self, Form, Query};
 use crate::sse;
@@ -19,8 +19,9 @@ use crate::sse;
 #[utoipa::path(get, path = "/api/agents/{id}/messages", tag = "messages",
     params(("id" = String, Path), ("since" = Option<u64>, Query), ("limit" = Option<u64>, Query, minimum = 1),
         ("last" = Option<u64>, Query, minimum = 1, description = "Leave out what is older than so many events"),
-        ("raw" = Option<bool>, Query)),
-    responses((status = 200, body = [AgentMessageDto],
+        ("raw" = Option<bool>, Query),
+        ("packed" = Option<bool>, Query, description = "Consecutive deltas of one part of a message as one item; `raw` goes before it")),
+    responses((status = 200, body = [PageItemDto],
         headers(("Tokenrail-Since" = u64, description = "With `last`: the page begins after this number"),
             ("Tokenrail-Up-To" = u64, description = "The page is complete up to this number"),
             ("Tokenrail-Head" = u64, description = "The newest event")))))]
@@ -32,13 +33,13 @@ pub(crate) async fn messages(
     let (id, query) = (query::agent_id(&id)?, Query::of(&request)?);
     Dialect::over_http(&query)?;
     let since = query.since()?.unwrap_or(Sequence::START);
-    let (limit, raw) = (query.limit(usize::MAX)?, query.flag("raw")?);
+    let (limit, detail) = (query.limit(usize::MAX)?, Detail::wished(&query)?);
     let Some(last) = query.last()? else {
         let page = api.service().messages(id, since, limit).await?;
-        return Ok(answer(id, &page.events, raw, page.up_to, page.head));
+        return Ok(answer(id, &page.events, detail, page.up_to, page.head));
     };
     let (since, page) = api.service().newest_messages(id, last, since, limit).await?;
-    let mut newest = answer(id, &page.events, raw, page.up_to, page.head);
+    let mut newest = answer(id, &page.events, detail, page.up_to, page.head);
     newest.headers_mut().insert(HeaderName::from_static("tokenrail-since"), since.0.into());
     Ok(newest)
 }
@@ -49,13 +50,14 @@ pub(crate) async fn messages(
 #[utoipa::path(get, path = "/api/agents/{id}/events", tag = "messages",
     params(("id" = String, Path), ("since" = Option<u64>, Query), ("limit" = Option<u64>, Query, minimum = 1),
         ("raw" = Option<bool>, Query),
+        ("packed" = Option<bool>, Query, description = "Consecutive deltas of one part of a message as one item or block; `raw` goes before it"),
         ("keep" = Option<bool>, Query, description = "Event stream: stay for later turns"),
         ("unnamed" = Option<bool>, Query,
             description = "Event stream: without `event` lines, so that `EventSource.onmessage` hears every event"),
         ("ticket" = Option<String>, Query, description = "Event stream: instead of the Authorization header"),
         ("Last-Event-ID" = Option<String>, Header, description = "Event stream: goes before `since`")),
     responses(
-        (status = 200, content((Vec<AgentMessageDto> = "application/json"), (EventBlock = "text/event-stream")),
+        (status = 200, content((Vec<PageItemDto> = "application/json"), (EventBlock = "text/event-stream")),
             headers(("Tokenrail-Up-To" = u64), ("Tokenrail-Head" = u64))),
         (status = 204, description = "Event stream: the agent has ended, and there is nothing after the cursor")))]
 pub(crate) async fn events(
@@ -73,13 +75,13 @@ pub(crate) async fn events(
         return sse::open(&api, id, &query, &request).await;
     }
     let since = query.since()?.unwrap_or(Sequence::START);
-    let (limit, raw) = (query.limit(usize::MAX)?, query.flag("raw")?);
+    let (limit, detail) = (query.limit(usize::MAX)?, Detail::wished(&query)?);
     // They mean nothing here, but what is wrong in one form is wrong in the other.
     query.flag("keep")?;
     query.flag("unnamed")?;
     let (events, head) = api.service().events(id, since, limit).await?;
     let up_to = events.last().map_or(since, |event| event.sequence);
-    Ok(answer(id, &events, raw, up_to, head))
+    Ok(answer(id, &events, detail, up_to, head))
 }
 
 /// Give an agent one more message: its next turn
@@ -100,10 +102,11 @@ pub(crate) async fn send(
     Ok(HttpResponse::Accepted().json(AcceptedDto::from(accepted)))
 }
 
-fn answer(id: AgentId, events: &[Event], raw: bool, up_to: Sequence, head: Sequence) -> HttpResponse {
-    let messages: Vec<_> = events.iter().map(|event| AgentMessageDto::new(id, event, raw)).collect();
+fn answer(id: AgentId, events: &[Event], detail: Detail, up_to: Sequence, head: Sequence) -> HttpResponse {
+    let items: Vec<_> =
+        detail.cut(events).filter_map(|told| PageItemDto::new(id, told, detail.has_raw())).collect();
     HttpResponse::Ok()
         .insert_header(("Tokenrail-Up-To", up_to.0))
         .insert_header(("Tokenrail-Head", head.0))
-        .json(messages)
+        .json(items)
 }

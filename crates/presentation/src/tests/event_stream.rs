@@ -92,3 +92,46 @@ async fn a_bad_cursor_is_refused_before_the_stream_begins() {
     let ahead = stream(&harness, &id, "?since=5", None).await;
     assert_eq!((ahead.problem(), &ahead.json()["head"]), ("cursor_ahead".to_owned(), &4.into()));
 }
+
+#[actix_web::test]
+async fn packed_deltas_have_the_number_of_the_last_one_and_can_be_resumed_within() {
+    let harness = Harness::new();
+    let id = harness.launch("say a b c").await;
+    harness.ended(&id).await;
+    let packed = stream(&harness, &id, "?packed=true", None).await;
+    assert_eq!(ids(&packed), ["1", "4", "5", "6"]);
+    assert!(packed.text.contains("\nevent: deltas\ndata: {\"agentId\":"), "{packed:?}");
+    assert!(packed.text.contains("\"from\":2,\"to\":4,"), "{packed:?}");
+    for (query, last_event_id) in [("?packed=true&since=2", None), ("?packed=true", Some("2"))] {
+        let rest = stream(&harness, &id, query, last_event_id).await;
+        assert_eq!(ids(&rest), ["4", "5", "6"]);
+        assert!(rest.text.contains("\"from\":3,\"to\":4,"), "{rest:?}");
+    }
+    let unnamed = stream(&harness, &id, "?packed=true&unnamed=true", None).await;
+    assert!(unnamed.text.contains("id: 4\ndata: {\"agentId\":"), "{unnamed:?}");
+    let raw = stream(&harness, &id, "?packed=true&raw=true", None).await;
+    assert_eq!(ids(&raw), ["1", "2", "3", "4", "5", "6"], "raw lines belong to one event each");
+}
+
+#[actix_web::test]
+async fn packed_pages_have_the_same_cursors() {
+    let harness = Harness::new();
+    let id = harness.launch("say a b c").await;
+    harness.ended(&id).await;
+    let numbers = async |query: &str| {
+        let answer = harness.get(&format!("/api/agents/{id}/events?packed=true{query}")).await;
+        let items = answer.json();
+        let number = |item: &serde_json::Value| match item["to"].as_u64() {
+            Some(to) => (item["from"].as_u64().unwrap(), to),
+            None => (item["sequenceNumber"].as_u64().unwrap(), item["sequenceNumber"].as_u64().unwrap()),
+        };
+        let numbers: Vec<_> = items.as_array().unwrap().iter().map(number).collect();
+        (numbers, answer.header("tokenrail-up-to").to_owned())
+    };
+    assert_eq!(numbers("").await, (vec![(1, 1), (2, 4), (5, 5), (6, 6)], "6".into()));
+    assert_eq!(numbers("&since=2").await, (vec![(3, 4), (5, 5), (6, 6)], "6".into()));
+    assert_eq!(numbers("&limit=3").await, (vec![(1, 1), (2, 3)], "3".into()), "a limit counts events");
+    assert_eq!(numbers("&raw=true").await.0.len(), 6);
+    let wrong = harness.get(&format!("/api/agents/{id}/events?packed=1")).await;
+    assert_eq!(wrong.status, 422);
+}

@@ -4,7 +4,7 @@ use tokenrail_application::Follower;
 use tokenrail_domain::{Agent, AgentId, Sequence};
 
 use crate::api::Api;
-use crate::dialect::{Dialect, Fold, Folded, Teller, Writing, WritingForm};
+use crate::dialect::{Detail, Dialect, Fold, Folded, Teller, Telling, Writing, WritingForm};
 use crate::dto::Subscribe;
 use crate::error::Problem;
 use crate::ws::wishes::Wishes;
@@ -26,17 +26,23 @@ pub(crate) async fn follow(api: &Api, wish: &Subscribe, wishes: &Wishes) -> Resu
     let since = wish.since.map(Sequence);
     let dialect = wish.dialect.unwrap_or(wishes.dialect);
     let (agent, follower) = api.service().follow(wish.agent, since, true).await?;
+    let packed = wish.packed.unwrap_or(wishes.packed);
     let (head, cursor) = (follower.head(), follower.cursor());
     let Some(fold) = Fold::new(dialect, agent.id) else {
-        let writing = Writing { form: WritingForm::Frames, raw: wish.raw };
+        let writing = Writing { form: WritingForm::Frames, detail: Detail::of(wish.raw, packed) };
         let teller = Teller::Shared { agent: agent.id, writing };
         return Ok(Followed { agent, head, follower, teller });
     };
     let begin = begin(api, agent.id, cursor).await?;
     let follower =
         if begin == cursor { follower } else { api.service().follow(agent.id, Some(begin), true).await?.1 };
-    let pieces = dialect == Dialect::Stream && wishes.throttle.is_some();
-    let teller = Teller::Folded(Box::new(Folded::new(fold, cursor, since.is_none(), pieces)));
+    let telling = match dialect {
+        // What waits at the throttle is joined there.
+        Dialect::Stream if wishes.throttle.is_some() => Telling::Pieces,
+        _ if packed => Telling::Packed,
+        _ => Telling::Plain,
+    };
+    let teller = Teller::Folded(Box::new(Folded::new(fold, cursor, since.is_none(), telling)));
     Ok(Followed { agent, head, follower, teller })
 }
 

@@ -21,6 +21,8 @@ const THROTTLE_BYTES_MAX: usize = 1 << 20;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Wishes {
     pub(crate) dialect: Dialect,
+    /// Tell deltas that follow one another at once.
+    pub(crate) packed: bool,
     /// Collect frames for so long.
     pub(crate) batch: Option<Duration>,
     /// Let text of the dialect `stream` out in measure.
@@ -41,6 +43,7 @@ impl Wishes {
     /// [`Problem`], which names the parameter.
     pub(crate) fn of(query: &Query) -> Result<Self, Problem> {
         let dialect = query.get("dialect").map(Dialect::named).transpose()?.unwrap_or_default();
+        let packed = query.flag("packed")?;
         let batch = wait(query, "batch", BATCH_MS)?;
         let bytes = match query.get("throttleBytes") {
             None => None,
@@ -56,7 +59,7 @@ impl Wishes {
         // Whoever says how much has asked for it.
         let pace = pace.or(bytes.map(|_| Duration::from_millis(THROTTLE_MS)));
         let throttle = pace.map(|wait| Pace { wait, bytes: bytes.unwrap_or(THROTTLE_BYTES) });
-        Ok(Self { dialect, batch, throttle })
+        Ok(Self { dialect, packed, batch, throttle })
     }
 }
 

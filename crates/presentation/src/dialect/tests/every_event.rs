@@ -2,14 +2,14 @@
 
 use tokenrail_domain::{Agent, Event};
 
-use crate::dialect::{agent, event_stream};
+use crate::dialect::{Packed, agent, event_stream};
 use crate::frames::{FrameWriter, payloads};
 use crate::tests::journals::{STORIES, events, written};
 
 fn frames(of: &Agent, events: &[Event]) -> String {
     let mut out = FrameWriter::default();
     for event in events {
-        agent::frames(of.id, event, false, &mut out);
+        agent::frames(of.id, Packed::Event(event), false, &mut out);
     }
     let frames = out.into_bytes();
     let lines: Vec<_> = payloads(&frames).map(|json| String::from_utf8(json.to_vec()).unwrap()).collect();
@@ -19,7 +19,7 @@ fn frames(of: &Agent, events: &[Event]) -> String {
 fn blocks(of: &Agent, events: &[Event]) -> String {
     let mut out = Vec::new();
     for event in events {
-        event_stream::block(of.id, event, false, true, &mut out);
+        event_stream::block(of.id, Packed::Event(event), false, true, &mut out);
     }
     String::from_utf8(out).unwrap().trim_end().to_owned()
 }

@@ -14,7 +14,7 @@ use crate::dialect::{Dialect, Fold};
 use crate::frames::{FrameWriter, payloads};
 use crate::tests::journals::{ORPHANS, STORIES, events, written};
 
-fn lines(out: FrameWriter) -> Vec<String> {
+pub(super) fn lines(out: FrameWriter) -> Vec<String> {
     let frames = out.into_bytes();
     payloads(&frames).map(|json| String::from_utf8(json.to_vec()).unwrap()).collect()
 }
@@ -61,7 +61,7 @@ fn the_dialect_stream_tells_every_story() {
 
 /// One thing that an agent does, to some message.
 #[derive(Debug, Clone)]
-enum Act {
+pub(super) enum Act {
     Text(u32, String),
     Reasoning(u32),
     ToolInput(u32),
@@ -71,7 +71,7 @@ enum Act {
     EndTurn(usize),
 }
 
-fn act() -> impl Strategy<Value = Act> {
+pub(super) fn act() -> impl Strategy<Value = Act> {
     prop_oneof![
         8 => (0..4_u32, ".{0,4}").prop_map(|(message, text)| Act::Text(message, text)),
         1 => (0..4_u32).prop_map(Act::Reasoning),
@@ -85,7 +85,7 @@ fn act() -> impl Strategy<Value = Act> {
 
 /// The acts as a journal, which ends every message before its turn, as the one who writes it sees to. Orphans may
 /// come: acts of messages that have ended.
-fn journal(acts: &[Act]) -> Vec<Event> {
+pub(super) fn journal(acts: &[Act]) -> Vec<Event> {
     let mut assembler = tokenrail_domain::Assembler::default();
     let (mut events, mut turn): (Vec<Event>, _) = (Vec::new(), TurnNumber::FIRST);
     let mut push = |assembler: &mut tokenrail_domain::Assembler, turn, body: EventBody| {

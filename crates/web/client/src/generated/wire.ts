@@ -252,6 +252,29 @@ export type AgentMessageMetadata = {
   origin?: string;
 };
 
+/** Consecutive deltas of one part of one message, where deltas are packed: `to - from + 1` texts. */
+export type AgentDeltas = {
+  agentId: Id;
+  messageId: Id;
+  /** The place of the block in its message. */
+  part: number;
+  /** `content_delta`, `thinking_delta` or `tool_input_delta`. */
+  eventType: "content_delta" | "thinking_delta" | "tool_input_delta";
+  toolCallId?: string;
+  /** Of the first delta, where that has it. */
+  toolName?: string;
+  /** The number of the first delta. */
+  from: number;
+  /** The number of the last delta. */
+  to: number;
+  /** The time of the first delta. */
+  createdAt: IsoTime;
+  /** For each delta, the milliseconds since the one before it, 0 for the first; absent where all have the same time. */
+  elapsedMs?: number[];
+  /** What each delta says, one after the other. */
+  texts: string[];
+};
+
 /** What an event says: text, blocks, or JSON as the agent gave it. */
 export type Content = string | ContentBlock | Array<ContentBlock> | Json;
 

@@ -1,0 +1,89 @@
+//! Packed deltas: those that follow one another in one part of one message are told at once, for clients that ask for
+//! it. What is told so can be taken apart again: nothing of an event is lost but its raw lines.
+
+#[cfg(planted_bugs)]
+use tokenrail_application::planted::{Bug, is_planted};
+use tokenrail_domain::{Event, EventBody};
+
+/// Events of one packed frame. A batch in memory has no more; a page of the history may.
+pub(super) const PACKED_EVENTS: usize = 512;
+/// Bytes of text after which a packed frame takes no more, so that a client can show the beginning of a long page
+/// before the rest has come.
+pub(super) const PACKED_TEXT_BYTES: usize = 32 << 10;
+
+/// What is told at once.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Packed<'e> {
+    /// Deltas of one kind, of one part of one message, with consecutive numbers: at least one.
+    Deltas(&'e [Event]),
+    Event(&'e Event),
+}
+
+impl Packed<'_> {
+    /// How many events these are.
+    pub(crate) fn len(self) -> usize {
+        match self {
+            Self::Deltas(run) => run.len(),
+            Self::Event(_) => 1,
+        }
+    }
+}
+
+/// Cuts events into what is told at once.
+pub(crate) fn packed(mut events: &[Event]) -> impl Iterator<Item = Packed<'_>> {
+    std::iter::from_fn(move || {
+        let (first, _) = events.split_first()?;
+        if !first.body.is_delta() {
+            events = &events[1..];
+            return Some(Packed::Event(first));
+        }
+        let (run, rest) = events.split_at(run(events));
+        events = rest;
+        Some(Packed::Deltas(run))
+    })
+}
+
+/// How many of the events are told with the first one, which is a delta.
+fn run(events: &[Event]) -> usize {
+    let mut bytes = 0;
+    let pairs = events.iter().zip(&events[1..]).take(PACKED_EVENTS - 1);
+    let joined = pairs.take_while(|(event, next)| {
+        bytes += event.body.text_bytes();
+        let fits = bytes + next.body.text_bytes() <= PACKED_TEXT_BYTES;
+        #[cfg(planted_bugs)]
+        if is_planted(Bug::PackedAcrossMessages) {
+            let ends = next.body.completed().is_some() || event.body.completed().is_some();
+            return fits && (ends || goes_on(event, next));
+        }
+        fits && goes_on(event, next)
+    });
+    1 + joined.count()
+}
+
+/// Whether a delta says more of the same as the event before it, so that it has nothing to tell but its text and time.
+fn goes_on(event: &Event, next: &Event) -> bool {
+    if next.sequence != event.sequence.next() || next.turn != event.turn {
+        return false;
+    }
+    match (&event.body, &next.body) {
+        (
+            EventBody::TextDelta { message, part, .. },
+            EventBody::TextDelta { message: next_message, part: next_part, .. },
+        )
+        | (
+            EventBody::ReasoningDelta { message, part, .. },
+            EventBody::ReasoningDelta { message: next_message, part: next_part, .. },
+        ) => (message, part) == (next_message, next_part),
+        (
+            EventBody::ToolInputDelta { message, part, call, .. },
+            EventBody::ToolInputDelta {
+                message: next_message,
+                part: next_part,
+                call: next_call,
+                tool: None,
+                ..
+            },
+        ) => (message, part, call) == (next_message, next_part, next_call),
+        _ => false,
+    }
+}

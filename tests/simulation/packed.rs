@@ -1,0 +1,83 @@
+//! A client's half of packed deltas: frames in, events out.
+
+use serde::Deserialize;
+use tokenrail_domain::{AgentId, Event, EventBody, Part, Sequence, message_of};
+
+#[derive(Deserialize)]
+struct Frame {
+    #[serde(rename = "type")]
+    kind: String,
+    payload: serde_json::Value,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Deltas {
+    message_id: String,
+    part: u32,
+    event_type: String,
+    #[serde(default)]
+    tool_call_id: String,
+    tool_name: Option<String>,
+    from: u64,
+    to: u64,
+    texts: Vec<String>,
+}
+
+/// What the frames of a page tell. Of what is no delta only the number is read: the rest is the event's own.
+///
+/// # Errors
+/// What is told otherwise than it was said.
+pub(crate) fn events(agent: AgentId, said: &[Event], frames: &[String]) -> Result<Vec<Event>, String> {
+    let mut told = Vec::with_capacity(said.len());
+    for frame in frames {
+        let Frame { kind, payload } = serde_json::from_str(frame).map_err(|error| error.to_string())?;
+        match kind.as_str() {
+            "agent:message" => {
+                let number = payload["sequence"].as_u64().unwrap_or(0);
+                let event = said.iter().find(|event| event.sequence.0 == number);
+                told.push(event.ok_or(format!("G3: event {number} is told and was not asked for"))?.clone());
+            }
+            "agent:deltas" => {
+                let deltas = serde_json::from_value(payload).map_err(|error| error.to_string())?;
+                unpack(agent, deltas, said, &mut told)?;
+            }
+            _ => {}
+        }
+    }
+    if told.len() == said.len() {
+        Ok(told)
+    } else {
+        Err(format!("G2: of {} events {} are told", said.len(), told.len()))
+    }
+}
+
+fn unpack(agent: AgentId, deltas: Deltas, said: &[Event], told: &mut Vec<Event>) -> Result<(), String> {
+    let Deltas { message_id, part, event_type, tool_call_id, tool_name, from, to, texts } = deltas;
+    if to + 1 - from != texts.len() as u64 {
+        return Err(format!("G2: a packed frame from {from} to {to} has {} texts", texts.len()));
+    }
+    let id = message_id.parse().map_err(|_| format!("{message_id} is no id"))?;
+    let (turn, message) = message_of(agent, id).ok_or("a packed frame names no message")?;
+    let (part, mut tool) = (Part(part), tool_name);
+    for (number, text) in (from..).zip(texts) {
+        let saved = said.iter().find(|event| event.sequence.0 == number);
+        let saved = saved.ok_or(format!("G3: event {number} is told and was not asked for"))?;
+        let body = match event_type.as_str() {
+            "content_delta" => EventBody::TextDelta { message, part, text },
+            "thinking_delta" => EventBody::ReasoningDelta { message, part, text },
+            _ => EventBody::ToolInputDelta {
+                message,
+                part,
+                call: tool_call_id.clone(),
+                tool: tool.take(),
+                fragment: text,
+            },
+        };
+        if (&body, turn) != (&saved.body, saved.turn) {
+            return Err(format!("G3: event {number} is told in a packed frame as it was not said"));
+        }
+        told.push(Event { sequence: Sequence(number), turn, body, ..saved.clone() });
+    }
+    Ok(())
+}
