@@ -12,7 +12,7 @@ use crate::rows::{MessageRow, rows_of};
 use crate::turn_ends;
 use crate::writer::{Command, Failure};
 
-const PLACE: &str = "
+pub(crate) const PLACE: &str = "
     SELECT agents.key, agents.status, heads.head, heads.turn, heads.running
     FROM agents
     JOIN heads ON heads.agent = agents.key

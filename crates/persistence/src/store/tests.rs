@@ -44,3 +44,15 @@ async fn everything(store: &Store, agent: &Agent) -> Vec<Event> {
 fn is_sound(folder: &TempDir) {
     assert_eq!(crate::doctor(folder.path()).unwrap().faults, []);
 }
+
+#[tokio::test]
+async fn the_place_of_an_append_is_found_without_compiling_anew() {
+    let (store, folder) = fresh();
+    let (agent, _) = running(&store, 1).await;
+    let writer = open_writer(&crate::folder::database_path(folder.path()), &config(&folder)).unwrap();
+    for _ in 0..3 {
+        let mut statement = writer.prepare_cached(crate::append::PLACE).unwrap();
+        let head: i64 = statement.query_row([agent.id.to_string()], |row| row.get("head")).unwrap();
+        assert_eq!((head, statement.get_status(rusqlite::StatementStatus::RePrepare)), (1, 0));
+    }
+}
