@@ -8,37 +8,65 @@ use tokio::net::TcpStream;
 use crate::Failure;
 use crate::http::Place;
 use crate::machine::now_us;
-use crate::websocket::{Seen, number};
+use crate::seen::Seen;
+use crate::websocket::{Form, Until};
 
 const READ_BYTES: usize = 64 << 10;
 
-/// Reads the agent's events from the first to the `last`.
-pub(crate) async fn read(place: &Place, agent: &str, last: u64) -> Result<Seen, Failure> {
-    let mut stream = TcpStream::connect(place.address).await?;
-    let path = format!("/api/agents/{agent}/events?since=0");
-    stream.write_all(place.head("GET", &path, "Accept: text/event-stream").as_bytes()).await?;
-    let (mut wire, mut body) = (BytesMut::new(), Body::default());
-    let mut in_body = false;
-    while body.seen.last < last {
+/// An event stream that follows one agent.
+pub(crate) struct EventStream {
+    stream: TcpStream,
+    wire: BytesMut,
+    in_body: bool,
+    body: Body,
+}
+
+impl EventStream {
+    /// Asks for the agent's events from the first on; returns when the server has begun to answer.
+    pub(crate) async fn follow(place: &Place, agent: &str, form: Form) -> Result<Self, Failure> {
+        let mut stream = TcpStream::connect(place.address).await?;
+        let path = format!("/api/agents/{agent}/events?since=0{}", form.query('&'));
+        stream.write_all(place.head("GET", &path, "Accept: text/event-stream").as_bytes()).await?;
+        let mut opened = Self { stream, wire: BytesMut::new(), in_body: false, body: Body::default() };
+        while !opened.in_body {
+            opened.read().await?;
+        }
+        Ok(opened)
+    }
+
+    pub(crate) fn seen(&mut self) -> &mut Seen {
+        &mut self.body.seen
+    }
+
+    /// Reads until then.
+    pub(crate) async fn read_until(mut self, until: Until) -> Result<Seen, Failure> {
+        while !until.is_met(&self.body.seen) {
+            self.read().await?;
+        }
+        Ok(self.body.seen)
+    }
+
+    async fn read(&mut self) -> Result<(), Failure> {
+        let Self { stream, wire, in_body, body } = self;
         wire.reserve(READ_BYTES);
-        match stream.read_buf(&mut wire).await? {
+        match stream.read_buf(wire).await? {
             0 => return Err("the stream has ended too early".into()),
             count => body.seen.bytes += count as u64,
         }
         body.seen.newest_us = now_us();
-        if !in_body && let Some(end) = memmem::find(&wire, b"\r\n\r\n") {
+        if !*in_body && let Some(end) = memmem::find(wire, b"\r\n\r\n") {
             if !wire.starts_with(b"HTTP/1.1 200 ") {
-                return Err(String::from_utf8_lossy(&wire).into());
+                return Err(String::from_utf8_lossy(wire).into());
             }
             wire.advance(end + 4);
-            in_body = true;
+            *in_body = true;
         }
-        if in_body {
-            body.chunks(&mut wire)?;
+        if *in_body {
+            body.chunks(wire)?;
             body.blocks()?;
         }
+        Ok(())
     }
-    Ok(body.seen)
 }
 
 #[derive(Default)]
@@ -78,9 +106,7 @@ impl Body {
         while let Some(end) = memmem::find(&self.text[self.searched..], b"\n\n") {
             let block = self.text.split_to(self.searched + end + 2);
             self.searched = 0;
-            if let Some(id) = block.strip_prefix(b"id: ") {
-                self.seen.event(number(id))?;
-            }
+            self.seen.block(&block)?;
         }
         self.searched = self.text.len().saturating_sub(1);
         Ok(())

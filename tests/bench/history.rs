@@ -2,29 +2,16 @@
 
 use serde_json::json;
 
+use crate::event_stream::EventStream;
 use crate::machine::now_us;
 use crate::report::{Report, Table, grouped};
+use crate::seen::Seen;
 use crate::server::{Durability, Server};
-use crate::websocket::{Seen, Until, WebSocket};
-use crate::{Failure, Scale, event_stream};
+use crate::websocket::{Form, Until, Way, WebSocket};
+use crate::{Failure, Scale};
 
 /// Of so many readings one after the other, the one in the middle counts.
 const READINGS: usize = 5;
-
-#[derive(Debug, Clone, Copy)]
-enum Way {
-    WebSocket,
-    Sse,
-}
-
-impl Way {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::WebSocket => "WebSocket",
-            Self::Sse => "SSE",
-        }
-    }
-}
 
 pub(crate) async fn measure(scale: Scale, report: &mut Report) -> Result<(), Failure> {
     let columns = ["history, way", "events", "events/s", "MB/s", "first ms"];
@@ -42,7 +29,7 @@ pub(crate) async fn measure(scale: Scale, report: &mut Report) -> Result<(), Fai
             head = server.wait_for_end(&id).await?;
             server.wait_for_compaction().await?;
         }
-        for way in [Way::WebSocket, Way::Sse] {
+        for way in Way::ALL {
             let reading = read(&server, &id, head, way).await?;
             let name = format!("{state}, {}", way.as_str());
             table.row(&[
@@ -73,7 +60,12 @@ async fn read(server: &Server, id: &str, head: u64, way: Way) -> Result<Reading,
             Way::WebSocket => {
                 WebSocket::follow(&server.place, id, 0).await?.read_until(Until::Event(head)).await?
             }
-            Way::Sse => event_stream::read(&server.place, id, head).await?,
+            Way::Sse => {
+                EventStream::follow(&server.place, id, Form::Single)
+                    .await?
+                    .read_until(Until::Event(head))
+                    .await?
+            }
         };
         if seen.last != head {
             return Err(format!("{} events of {head}", seen.last).into());

@@ -38,15 +38,20 @@ pub(crate) async fn delays_of(server: &Server, scale: Scale, followers: u64) -> 
     let deltas = scale.of(DELTAS);
     let script = json!({ "deltas": deltas, "pace_us": PACE_US, "stamp": true });
     let seen = follow(server, script, followers, deltas as usize).await?.seen;
-    let mut sorted_us: Vec<u32> = seen.into_iter().flat_map(|seen| seen.delays_us).collect();
+    let sorted_us: Vec<u32> = seen.into_iter().flat_map(|seen| seen.delays_us).collect();
     if sorted_us.len() as u64 != deltas * followers {
         return Err(format!("{} delays of {}", sorted_us.len(), deltas * followers).into());
     }
-    sorted_us.sort_unstable();
-    Ok(Delays { sorted_us })
+    Delays::of(sorted_us).ok_or_else(|| "nothing was said".into())
 }
 
 impl Delays {
+    /// `None` of nothing.
+    pub(crate) fn of(mut sorted_us: Vec<u32>) -> Option<Self> {
+        sorted_us.sort_unstable();
+        (!sorted_us.is_empty()).then_some(Self { sorted_us })
+    }
+
     /// The delay that this share of all is not above, in microseconds.
     pub(crate) fn at(&self, share: f64) -> f64 {
         f64::from(self.sorted_us[((self.sorted_us.len() - 1) as f64 * share) as usize])

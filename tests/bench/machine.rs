@@ -48,6 +48,9 @@ pub(crate) fn describe(server: &Path) -> Result<String, Failure> {
     ))
 }
 
+/// The unit of times in `/proc`: Linux shows hundredths of a second to everybody.
+const TICKS_PER_SECOND: f64 = 100.0;
+
 /// What a process holds of the memory.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Resident {
@@ -61,6 +64,26 @@ impl Resident {
         let value = |name| field(&status, name).ok_or("the kernel does not tell how much memory is held");
         Ok(Self { now_kib: value("VmRSS:")?, peak_kib: value("VmHWM:")? })
     }
+}
+
+/// Seconds that all threads of a process have run, also those that have ended.
+pub(crate) fn processor_seconds(pid: u32) -> Result<f64, Failure> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    // What is before may hold anything: it is the program's name in parentheses.
+    let (_, fields) = stat.rsplit_once(')').ok_or("a process without a state")?;
+    let ticks: Vec<f64> =
+        fields.split_whitespace().skip(11).take(2).filter_map(|ticks| ticks.parse().ok()).collect();
+    Ok(ticks.iter().sum::<f64>() / TICKS_PER_SECOND)
+}
+
+pub(crate) fn threads(pid: u32) -> Result<usize, Failure> {
+    Ok(fs::read_dir(format!("/proc/{pid}/task"))?.count())
+}
+
+/// How many processes wanted to run, on an average of the last minute.
+pub(crate) fn load() -> Result<String, Failure> {
+    let load = fs::read_to_string("/proc/loadavg")?;
+    Ok(load.split_whitespace().next().unwrap_or_default().to_owned())
 }
 
 fn field(text: &str, name: &str) -> Option<u64> {

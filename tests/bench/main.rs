@@ -1,28 +1,39 @@
-//! The measurements of Tokenrail: `cargo xtask bench`, or `bench [--quick] [--only NAME]`.
+//! The measurements of Tokenrail: `cargo xtask bench`, or `bench [--quick] [--only NAME] [--peers]`.
 //!
 //! A real server on a loopback address, the scripted agent, and clients that do as little as possible: they read
 //! frames and check that the numbers follow each other, so that a lost or doubled event fails the run.
 //!
 //! * [`raw`]: what the store takes, without anything around it
 //! * [`rate`]: from the agent's output to all followers, as fast as it goes
+//! * [`agents`]: many agents with a trickle each, and what that costs; with peers beside it
+//! * [`packed`]: a flood of short tokens, each in a frame and packed
 //! * [`latency`]: from the agent's output to all followers, at the pace of a fast model
 //! * [`neighbours`]: the same beside an agent that takes all it can get
 //! * [`history`]: how fast a client that comes late has caught up
 //! * [`memory`]: what a connection takes, and what a flood leaves
-//! * [`server`], [`http`], [`websocket`], [`event_stream`], [`machine`], [`report`]: what they are made of
+//! * [`peers`], [`nats`]: the servers of others, for `--peers`
+//! * [`server`], [`http`], [`websocket`], [`event_stream`], [`seen`], [`pacer`], [`cores`], [`machine`], [`report`]: what
+//!   they are made of
 #![expect(clippy::print_stdout, reason = "a measurement for the terminal")]
 #![expect(clippy::print_stderr, reason = "and it complains there")]
 
+mod agents;
+mod cores;
 mod event_stream;
 mod history;
 mod http;
 mod latency;
 mod machine;
 mod memory;
+mod nats;
 mod neighbours;
+mod pacer;
+mod packed;
+mod peers;
 mod rate;
 mod raw;
 mod report;
+mod seen;
 mod server;
 mod websocket;
 
@@ -31,30 +42,45 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use report::Report;
+use tokio::runtime::{Builder, Runtime};
 
 /// What went wrong: a sentence for the terminal.
 pub(crate) type Failure = Box<dyn Error + Send + Sync>;
 
 /// The longest that one measurement may take: it only keeps a hang from being waited for forever.
 const PATIENCE: Duration = Duration::from_mins(5);
+/// Of those that take several servers many times.
+const PATIENCE_WITH_PEERS: Duration = Duration::from_mins(40);
 
-const NAMES: [&str; 6] = ["raw", "rate", "latency", "neighbours", "history", "memory"];
+const NAMES: [&str; 8] = ["raw", "rate", "agents", "packed", "latency", "neighbours", "history", "memory"];
+
+const HELP: &str = include_str!("help.txt");
 
 /// What is to be measured.
+#[derive(Debug, Default)]
 struct Options {
+    help: bool,
     /// A tenth of everything: to see that it works, not how fast.
     quick: bool,
     only: Option<String>,
+    peers: bool,
+    agents: Option<Vec<u64>>,
 }
 
 impl Options {
     fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Self, Failure> {
-        let mut options = Self { quick: false, only: None };
+        let mut options = Self::default();
         while let Some(argument) = arguments.next() {
             match argument.as_str() {
+                "--help" | "-h" => options.help = true,
                 "--quick" => options.quick = true,
-                "--only" => options.only = arguments.next(),
-                _ => return Err(format!("no such option: {argument}").into()),
+                "--peers" => options.peers = true,
+                "--only" => options.only = Some(arguments.next().ok_or("--only needs a name")?),
+                "--agents" => {
+                    let counts = arguments.next().ok_or("--agents needs numbers")?;
+                    options.agents = Some(numbers(&counts)?);
+                }
+                _ => return Err(format!("no such option: {argument}\n\n{HELP}").into()),
             }
         }
         match &options.only {
@@ -69,9 +95,24 @@ impl Options {
         self.only.as_deref().is_none_or(|only| only == name)
     }
 
-    fn scale(&self) -> Scale {
-        Scale { divisor: if self.quick { 10 } else { 1 } }
+    fn plan(&self) -> Plan {
+        let scale = Scale { divisor: if self.quick { 10 } else { 1 } };
+        Plan { scale, peers: self.peers, agents: self.agents.clone() }
     }
+}
+
+fn numbers(list: &str) -> Result<Vec<u64>, Failure> {
+    let numbers = list.split(',').map(|number| number.parse().ok().filter(|number| 0 < *number));
+    numbers.collect::<Option<_>>().ok_or_else(|| format!("--agents {list}: numbers, as in 10,100").into())
+}
+
+/// How the measurements are done.
+pub(crate) struct Plan {
+    pub(crate) scale: Scale,
+    /// Whether other servers are measured, too.
+    pub(crate) peers: bool,
+    /// How many agents there are at once, instead of all that are published.
+    pub(crate) agents: Option<Vec<u64>>,
 }
 
 /// How much of everything.
@@ -86,9 +127,8 @@ impl Scale {
     }
 }
 
-#[tokio::main]
-async fn main() -> ExitCode {
-    match run().await {
+fn main() -> ExitCode {
+    match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("bench: {failure}");
@@ -97,26 +137,77 @@ async fn main() -> ExitCode {
     }
 }
 
-async fn run() -> Result<(), Failure> {
+fn run() -> Result<(), Failure> {
     let options = Options::parse(std::env::args().skip(1))?;
+    if options.help {
+        print!("{HELP}");
+        return Ok(());
+    }
     machine::allow_many_descriptors()?;
     println!("{}", machine::describe(&server::program()?)?);
-    let mut report = Report::default();
+    let (plan, mut report) = (options.plan(), Report::default());
     for name in NAMES.into_iter().filter(|name| options.wants(name)) {
-        let measuring = measure(name, options.scale(), &mut report);
-        tokio::time::timeout(PATIENCE, measuring).await.map_err(|_| format!("{name} took too long"))??;
+        runtime(name)?.block_on(async {
+            let measuring = measure(name, &plan, &mut report);
+            tokio::time::timeout(patience(name), measuring)
+                .await
+                .map_err(|_| format!("{name} took too long"))?
+        })?;
     }
     report.print_aims();
-    Ok(())
+    report.verdict()
 }
 
-async fn measure(name: &str, scale: Scale, report: &mut Report) -> Result<(), Failure> {
+/// Where the load generator has a core of its own, it is one thread.
+fn runtime(name: &str) -> Result<Runtime, Failure> {
+    let mut builder = if matches!(name, "agents" | "packed") {
+        Builder::new_current_thread()
+    } else {
+        Builder::new_multi_thread()
+    };
+    Ok(builder.enable_all().build()?)
+}
+
+fn patience(name: &str) -> Duration {
+    if matches!(name, "agents" | "packed") { PATIENCE_WITH_PEERS } else { PATIENCE }
+}
+
+async fn measure(name: &str, plan: &Plan, report: &mut Report) -> Result<(), Failure> {
+    let scale = plan.scale;
     match name {
         "raw" => raw::measure(scale, report).await,
         "rate" => rate::measure(scale, report).await,
+        "agents" => agents::measure(plan, report).await,
+        "packed" => packed::measure(plan, report).await,
         "latency" => latency::measure(scale, report).await,
         "neighbours" => neighbours::measure(scale, report).await,
         "history" => history::measure(scale, report).await,
         _ => memory::measure(scale).await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Options, Failure> {
+        Options::parse(line.split_whitespace().map(str::to_owned))
+    }
+
+    #[test]
+    fn options_are_read() {
+        let options = parse("--quick --peers --only agents --agents 10,300").unwrap();
+        assert!(options.quick && options.peers && options.wants("agents") && !options.wants("rate"));
+        assert_eq!(options.agents, Some(vec![10, 300]));
+        for wrong in ["--only", "--only nothing", "--agents", "--agents 1,x", "--agents 0", "--fast"] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_help_explains_every_row() {
+        for name in NAMES {
+            assert!(HELP.contains(&format!("\n  {name} ")), "{name}");
+        }
     }
 }

@@ -10,7 +10,11 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::Failure;
+use crate::cores::Cores;
 use crate::http::Place;
+
+/// A folder in memory, on most machines with Linux.
+pub(crate) const MEMORY: &str = "/dev/shm";
 
 /// What a commit waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,6 +67,26 @@ pub(crate) fn folder() -> Result<TempDir, Failure> {
     Ok(tempfile::tempdir_in(program.parent().unwrap_or(Path::new(".")))?)
 }
 
+/// How a server is started.
+#[derive(Clone, Copy)]
+pub(crate) struct Setup<'a> {
+    pub(crate) durability: Durability,
+    /// More of a configuration.
+    pub(crate) more: &'a str,
+    /// Where its data are in memory, the disk has no part in the figures.
+    pub(crate) in_memory: bool,
+    pub(crate) cores: Option<&'a Cores>,
+}
+
+impl Setup<'_> {
+    pub(crate) fn folder(&self) -> Result<TempDir, Failure> {
+        if self.in_memory && Path::new(MEMORY).is_dir() {
+            return Ok(tempfile::tempdir_in(MEMORY)?);
+        }
+        folder()
+    }
+}
+
 impl Server {
     pub(crate) fn start(durability: Durability) -> Result<Self, Failure> {
         Self::start_with(durability, "")
@@ -70,9 +94,14 @@ impl Server {
 
     /// With more of a configuration.
     pub(crate) fn start_with(durability: Durability, more: &str) -> Result<Self, Failure> {
-        let folder = folder()?;
+        Self::set_up(&Setup { durability, more, in_memory: false, cores: None })
+    }
+
+    pub(crate) fn set_up(setup: &Setup<'_>) -> Result<Self, Failure> {
+        let folder = setup.folder()?;
         let config = folder.path().join("tokenrail.toml");
         let agent = agent_program()?.to_string_lossy().into_owned();
+        let Setup { durability, more, cores, .. } = *setup;
         std::fs::write(
             &config,
             format!(
@@ -80,9 +109,15 @@ impl Server {
                 durability.as_str()
             ),
         )?;
-        let mut command = Command::new(program()?);
+        let mut command = Cores::command(cores, &program()?);
         command.args(["serve", "--log", "error", "--listen", "127.0.0.1:0", "--config"]).arg(config);
-        command.arg("--data-dir").arg(folder.path().join("data")).current_dir(folder.path());
+        command.arg("--data-dir").arg(folder.path().join("data"));
+        Self::run(folder, command)
+    }
+
+    /// Starts a program that says where it serves, as this one and its peers do.
+    pub(crate) fn run(folder: TempDir, mut command: Command) -> Result<Self, Failure> {
+        command.current_dir(folder.path());
         let mut process = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
         let mut stdout = BufReader::new(process.stdout.take().ok_or("the server has no output")?);
         let mut line = String::new();
@@ -103,6 +138,11 @@ impl Server {
     /// A file in the folder of the server.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
+    }
+
+    /// Whether the prompt and an agent's first lines are events: with a peer the deltas are the first ones.
+    pub(crate) fn saves_what_comes_before_deltas(&self) -> bool {
+        !self.place.token.is_empty()
     }
 
     /// Launches the scripted agent; gives its id.

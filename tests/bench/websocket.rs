@@ -4,24 +4,17 @@ use bytes::{Buf as _, BytesMut};
 use memchr::memmem;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout_at};
 
 use crate::Failure;
 use crate::http::Place;
 use crate::machine::now_us;
+use crate::seen::Seen;
 
 /// How much is read at once.
 const READ_BYTES: usize = 64 << 10;
-/// How much of a frame is looked at: all of a delta's.
+/// How much of a frame is looked at: all of a delta's, and the numbers of a packed one.
 const LOOK_BYTES: usize = 768;
-
-const MESSAGE: &[u8] = br#"{"type":"agent:message","payload":{"agentId":""#;
-const COMPLETE: &[u8] = br#"{"type":"agent:complete""#;
-const SUBSCRIBED: &[u8] = br#"{"type":"subscribed""#;
-const ERROR: &[u8] = br#"{"type":"error""#;
-const DELTA: &[u8] = br#""eventType":"content_delta""#;
-const SEQUENCE: &[u8] = br#"","sequence":"#;
-const CONTENT: &[u8] = br#""content":""#;
-const UUID: usize = 36;
 
 /// When to stop reading.
 #[derive(Debug, Clone, Copy)]
@@ -29,21 +22,62 @@ pub(crate) enum Until {
     /// A turn has ended.
     TurnEnd,
     Event(u64),
+    /// So many deltas have come.
+    Deltas(u64),
 }
 
-/// What a follower has seen.
-#[derive(Debug, Default)]
-pub(crate) struct Seen {
-    /// The number of the newest event; all before it were seen, each once.
-    pub(crate) last: u64,
-    pub(crate) bytes: u64,
-    pub(crate) turn_ended: bool,
-    /// When the first event and the newest bytes came.
-    pub(crate) first_us: Option<u64>,
-    pub(crate) newest_us: u64,
-    /// For each delta whose text is a time: how long ago that was when it was read, in microseconds.
-    pub(crate) delays_us: Vec<u32>,
-    subscribed: bool,
+impl Until {
+    pub(crate) fn is_met(self, seen: &Seen) -> bool {
+        match self {
+            Self::TurnEnd => seen.turn_ended,
+            Self::Event(last) => last <= seen.last,
+            Self::Deltas(count) => count <= seen.deltas,
+        }
+    }
+}
+
+/// How deltas come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// Each in a frame of its own.
+    Single,
+    /// Those of one message that follow each other, in one frame.
+    Packed,
+}
+
+impl Form {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Single => "single",
+            Self::Packed => "packed",
+        }
+    }
+
+    /// The parameter that asks for it, after what stands before it in the query.
+    pub(crate) fn query(self, before: char) -> String {
+        match self {
+            Self::Single => String::new(),
+            Self::Packed => format!("{before}packed=true"),
+        }
+    }
+}
+
+/// By which way a follower hears an agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    WebSocket,
+    Sse,
+}
+
+impl Way {
+    pub(crate) const ALL: [Self; 2] = [Self::WebSocket, Self::Sse];
+
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::WebSocket => "WebSocket",
+            Self::Sse => "SSE",
+        }
+    }
 }
 
 /// A WebSocket that follows one agent.
@@ -59,13 +93,19 @@ pub(crate) struct WebSocket {
 impl WebSocket {
     /// Connects and subscribes to the agent's events after `since`; returns when the server has said so.
     pub(crate) async fn follow(place: &Place, agent: &str, since: u64) -> Result<Self, Failure> {
+        Self::open(place, agent, since, Form::Single).await
+    }
+
+    /// As [`Self::follow`], with deltas in the form that is asked for.
+    pub(crate) async fn open(place: &Place, agent: &str, since: u64, form: Form) -> Result<Self, Failure> {
         let mut stream = TcpStream::connect(place.address).await?;
         stream.set_nodelay(true)?;
         let Place { address, token } = place;
         let head = format!(
-            "GET /ws HTTP/1.1\r\nHost: {address}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+            "GET /ws{} HTTP/1.1\r\nHost: {address}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
              Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
-             Sec-WebSocket-Protocol: tokenrail.v1, bearer.{token}\r\n\r\n"
+             Sec-WebSocket-Protocol: tokenrail.v1, bearer.{token}\r\n\r\n",
+            form.query('?')
         );
         stream.write_all(head.as_bytes()).await?;
         let seen = Seen { last: since, ..Seen::default() };
@@ -81,13 +121,21 @@ impl WebSocket {
 
     /// Reads until then.
     pub(crate) async fn read_until(mut self, until: Until) -> Result<Seen, Failure> {
-        loop {
-            match until {
-                Until::TurnEnd if self.seen.turn_ended => return Ok(self.seen),
-                Until::Event(last) if last <= self.seen.last => return Ok(self.seen),
-                _ => self.read().await?,
+        while !until.is_met(&self.seen) {
+            self.read().await?;
+        }
+        Ok(self.seen)
+    }
+
+    /// As [`Self::read_until`], but gives what has come by then when that takes too long.
+    pub(crate) async fn read_until_late(mut self, until: Until, late: Instant) -> Result<Seen, Failure> {
+        while !until.is_met(&self.seen) {
+            match timeout_at(late, self.read()).await {
+                Ok(read) => read?,
+                Err(_) => break,
             }
         }
+        Ok(self.seen)
     }
 
     async fn upgraded(&mut self) -> Result<(), Failure> {
@@ -143,10 +191,10 @@ impl WebSocket {
             let Some((kind, header, length)) = header(&self.buffer).filter(|_| self.skip == 0) else {
                 return Ok(());
             };
-            let looked_at = length.min(LOOK_BYTES);
+            let looked_at = if self.seen.thorough { length } else { length.min(LOOK_BYTES) };
             let Some(payload) = self.buffer.get(header..header + looked_at) else { return Ok(()) };
             match kind {
-                0x81 => self.seen.text(payload)?,
+                0x81 => self.seen.frame(payload, header + length)?,
                 0x89 => self.ping = true,
                 _ => return Err("the server has closed the connection".into()),
             }
@@ -164,49 +212,4 @@ fn header(bytes: &[u8]) -> Option<(u8, usize, usize)> {
         127 => Some((kind, 10, u64::from_be_bytes(bytes.get(2..10)?.try_into().ok()?) as usize)),
         short => Some((kind, 2, short.into())),
     }
-}
-
-impl Seen {
-    fn text(&mut self, payload: &[u8]) -> Result<(), Failure> {
-        if let Some(rest) = payload.strip_prefix(MESSAGE) {
-            let rest = rest.get(UUID..).and_then(|rest| rest.strip_prefix(SEQUENCE));
-            let sequence = number(rest.ok_or("a message without its number")?);
-            self.event(sequence)?;
-            self.delay(payload);
-        } else if payload.starts_with(COMPLETE) {
-            self.turn_ended = true;
-        } else if payload.starts_with(SUBSCRIBED) {
-            self.subscribed = true;
-        } else if payload.starts_with(ERROR) {
-            return Err(String::from_utf8_lossy(payload).into());
-        }
-        Ok(())
-    }
-
-    /// The next event has come.
-    pub(crate) fn event(&mut self, sequence: u64) -> Result<(), Failure> {
-        if sequence != self.last + 1 {
-            return Err(format!("lost or doubled: {sequence} came after {}", self.last).into());
-        }
-        self.last = sequence;
-        self.first_us.get_or_insert(self.newest_us);
-        Ok(())
-    }
-
-    fn delay(&mut self, payload: &[u8]) {
-        // Other texts are no times: those begin with the digits of this clock.
-        if self.delays_us.capacity() == 0 || memmem::find(payload, DELTA).is_none() {
-            return;
-        }
-        if let Some(content) = memmem::find(payload, CONTENT) {
-            let said_us = number(&payload[content + CONTENT.len()..]);
-            self.delays_us.push(self.newest_us.saturating_sub(said_us) as u32);
-        }
-    }
-}
-
-/// The number with which the bytes begin.
-pub(crate) fn number(bytes: &[u8]) -> u64 {
-    let digits = bytes.iter().take_while(|byte| byte.is_ascii_digit());
-    digits.fold(0, |number, digit| number * 10 + u64::from(digit - b'0'))
 }

@@ -139,7 +139,8 @@ impl Printer {
         })
     }
 
-    fn message_end(&mut self, stop_reason: &str, output_tokens: u64) -> io::Result<()> {
+    /// Ends the message without saying its text once more.
+    pub(crate) fn message_end(&mut self, stop_reason: &str, output_tokens: u64) -> io::Result<()> {
         self.event(&json!({"type": "content_block_stop", "index": 0}))?;
         self.event(&json!({
             "type": "message_delta", "delta": {"stop_reason": stop_reason, "stop_sequence": null},

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
+use std::net::TcpStream;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
@@ -18,6 +19,8 @@ use crate::script::{Mode, Script};
 const MIB: usize = 1 << 20;
 /// How many deltas of `flood` are one message.
 const MESSAGE_DELTAS: u64 = 10_000;
+/// How much `relay` reads at once.
+const RELAY_BYTES: usize = 64 << 10;
 /// How many files `descriptors` opens, if it may.
 const DESCRIPTORS: usize = 50_000;
 /// With fewer nothing is tried.
@@ -80,6 +83,7 @@ fn print(script: &Script, out: &mut Printer) -> io::Result<u8> {
         Mode::LongLine => long_line(script.mib, out)?,
         Mode::TinyLines => tiny_lines(script.mib, out)?,
         Mode::EnvDump => return env_dump(script, out).map(|()| 0),
+        Mode::Relay => return relay(script, out).map(|()| 0),
         _ => {}
     }
     let text = deltas(script, out)?;
@@ -145,7 +149,7 @@ fn deltas(script: &Script, out: &mut Printer) -> io::Result<String> {
             text.clear();
         }
         let said = usize::try_from(index).ok().and_then(|index| script.say.get(index)).cloned();
-        let delta = said.unwrap_or_else(|| {
+        let delta = said.or_else(|| script.word.clone()).unwrap_or_else(|| {
             if script.stamp { time_text() } else { delta_text(index, script.delta_bytes) }
         });
         out.text_delta(&delta)?;
@@ -153,6 +157,24 @@ fn deltas(script: &Script, out: &mut Printer) -> io::Result<String> {
         index += 1;
     }
     Ok(text)
+}
+
+/// Prints the message that comes from somebody else, who makes its deltas.
+fn relay(script: &Script, out: &mut Printer) -> io::Result<()> {
+    let address = script.relay.ok_or_else(|| io::Error::other("no relay is named"))?;
+    let mut lines = TcpStream::connect(address)?;
+    out.message_start()?;
+    out.text_start()?;
+    writeln!(lines, "{}", script.name)?;
+    let mut buffer = vec![0; RELAY_BYTES];
+    loop {
+        match lines.read(&mut buffer)? {
+            0 => break,
+            count => out.raw(&buffer[..count])?,
+        }
+    }
+    out.message_end("end_turn", 1)?;
+    out.result("", 1)
 }
 
 /// Prints lines that are nobody's format.

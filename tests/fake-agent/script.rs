@@ -1,5 +1,6 @@
 //! What the agent is told to do.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -24,6 +25,11 @@ pub(crate) struct Script {
     pub(crate) delta_bytes: usize,
     /// What the deltas say, one each, instead of their numbers.
     pub(crate) say: Vec<String>,
+    /// What each delta says, instead of its number.
+    pub(crate) word: Option<String>,
+    /// Where `relay` connects to, and as whom.
+    pub(crate) relay: Option<SocketAddr>,
+    pub(crate) name: String,
     /// What is printed on standard error at first.
     pub(crate) complain: String,
     /// A file to write all of the prompt to, byte for byte.
@@ -57,6 +63,9 @@ impl Default for Script {
             stamp: false,
             delta_bytes: 0,
             say: Vec::new(),
+            word: None,
+            relay: None,
+            name: String::new(),
             complain: String::new(),
             copy_prompt: None,
             peek: Vec::new(),
@@ -90,6 +99,9 @@ pub(crate) enum Mode {
     NoResult,
     /// Prints its result and does not end.
     ResultThenHang,
+    /// Connects to `relay`, says its `name` there, in a line, and prints what comes from there, as it comes; then
+    /// its message has ended. Who paces many agents, paces them from one place.
+    Relay,
     /// Ends after its deltas, with `code` or by `signal`.
     Crash,
     /// Prints `mib` MiB of deltas as fast as it goes, in messages of 10,000, then as `stream`.

@@ -3,13 +3,23 @@
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use crate::{Failure, process, workspace};
+use crate::{Failure, peers, process, workspace};
+
+/// The benchmark's own, so that nothing needs to be built to read it.
+const HELP: &str = include_str!("../../tests/bench/help.txt");
 
 /// Builds the server and the benchmark, then hands over to the benchmark, which prints its own report.
 pub(crate) fn run(args: &[String]) -> Result<(), Failure> {
+    let asks = |flag: &str| args.iter().any(|arg| arg == flag);
+    if asks("--help") || asks("-h") {
+        print!("{HELP}");
+        return Ok(());
+    }
+    let peers = if asks("--peers") { peers::ready() } else { Vec::new() };
     let programs = what_is_shipped()?;
     let mut bench = Command::new(programs.join("bench"));
     bench.args(args).current_dir(workspace::root()).stdin(Stdio::null());
+    bench.envs(peers);
     bench.env("TOKENRAIL_BENCH_SERVER", programs.join("tokenrail"));
     process::step("bench", &mut bench)
 }

@@ -10,7 +10,7 @@
 //! * [`planted`]: the proof that the simulation finds bugs
 //! * [`tools`]: the browser and other programs of others that tests are tried with
 //! * [`claude`], [`clients`]: the real programs that the tests talk to, fetched by [`npm`]
-//! * [`bench`]: the measurements
+//! * [`bench`]: the measurements, and [`peers`], the servers of others that are measured beside
 //! * [`web`]: the page, built into the repository
 //! * [`workspace`], [`process`]: the files of the project, and the programs that are run on them
 #![expect(clippy::print_stdout, reason = "a command line program speaks on standard output")]
@@ -22,6 +22,7 @@ mod clients;
 mod fuzz;
 mod layers;
 mod npm;
+mod peers;
 mod planted;
 mod process;
 mod python;
@@ -54,7 +55,7 @@ cargo xtask COMMAND
   planted-bugs        build with known bugs, and see that the simulation finds each of them
   fuzz [TARGET] [--seconds N]
                       let cargo-fuzz try one target, or each of them, for N seconds (60)
-  bench [ARGS]        build what is shipped (profile dist, minutes) and run the benchmark with ARGS
+  bench [ARGS]        build what is shipped (profile dist, minutes) and run the benchmark with ARGS: bench --help
   help                this text
 
 Environment of `test`:

@@ -1,4 +1,4 @@
-//! Packages of npm: for the tests only, in the target folder, each at one known version.
+//! Packages of npm: for tests and measurements only, in the target folder, each at one known version.
 
 use std::path::Path;
 use std::process::Command;
@@ -24,4 +24,20 @@ pub(crate) fn fetch(folder: &Path, what: &str, arguments: &[&str]) -> Result<(),
     npm.args(["--engine-strict=false", "--loglevel=error", "--include=optional"]);
     npm.current_dir(folder);
     process::step_within(FETCH_LIMIT, &format!("fetching {what}"), &mut npm)
+}
+
+/// Compiles a package that was fetched, by its own script, for the Node of this machine.
+pub(crate) fn compile(folder: &Path, package: &str) -> Result<(), Failure> {
+    let mut npm = Command::new("npm");
+    npm.args(["rebuild", package, "--loglevel=error", "--foreground-scripts=false"]);
+    npm.arg("--prefix").arg(folder).arg("--cache").arg(folder.join("cache"));
+    // What others have compiled is not fetched. Most systems have the headers of their Node; else they are fetched.
+    npm.env("npm_config_build_from_source", "true").current_dir(folder);
+    let node = tools::found(&["node"]).and_then(|node| node.canonicalize().ok());
+    if let Some(root) = node.as_deref().and_then(|node| node.parent()?.parent())
+        && root.join("include/node/node.h").is_file()
+    {
+        npm.env("npm_config_nodedir", root);
+    }
+    process::step_within(FETCH_LIMIT, &format!("compiling {package}"), &mut npm)
 }

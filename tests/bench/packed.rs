@@ -1,0 +1,107 @@
+//! One agent that floods with short tokens, and its followers: what a token takes on the wire and how many come through,
+//! each in a frame of its own and packed.
+
+use serde_json::json;
+
+use crate::cores::Cores;
+use crate::peers::Who;
+use crate::rate::{Audience, flood_for};
+use crate::report::{Report, Table, grouped, progress};
+use crate::server::{Durability, Setup};
+use crate::websocket::{Form, Way};
+use crate::{Failure, Plan};
+
+/// How many follow, and how many tokens the agent says to them.
+const FLOODS: [(u64, u64); 3] = [(1, 200_000), (100, 50_000), (1000, 20_000)];
+/// Of four characters, as most tokens of a model are.
+const WORD: &str = "wolf";
+
+pub(crate) async fn measure(plan: &Plan, report: &mut Report) -> Result<(), Failure> {
+    let cores = Cores::divide()?;
+    let columns = [
+        "followers, way, form         ",
+        "tokens",
+        "events/s",
+        "lowest",
+        "highest",
+        "bytes/token",
+        "MB/s sent",
+        "ratio",
+    ];
+    let table = Table::begin("packed: a flood of tokens of four characters", &columns);
+    println!("({}; normal, data in memory; the middle of {REPEATS})", Cores::describe(cores.as_ref()));
+    for (followers, tokens) in FLOODS {
+        let (followers, tokens) = (plan.scale.of(followers).max(1), plan.scale.of(tokens));
+        for way in Way::ALL {
+            let mut single = None;
+            for form in [Form::Single, Form::Packed] {
+                let audience = Audience { followers, way, form, thorough: true };
+                let name = format!("{followers}, {}, {}", way.as_str(), form.as_str());
+                let measured = middle(Who::Tokenrail, cores.as_ref(), audience, tokens, &name).await?;
+                let ratio = single.map(|single| measured.rate / single);
+                table.row(&measured.row(&name, tokens, followers, ratio));
+                single.get_or_insert(measured.rate);
+                if let Some(ratio) = ratio {
+                    let key = format!("packed {followers} {}", way.as_str());
+                    report.keep(format!("{key}: ratio"), ratio);
+                    report.keep(format!("{key}: bytes"), measured.bytes_per_token);
+                }
+            }
+        }
+        let peers =
+            Who::all(plan.peers).into_iter().filter(|who| matches!(who, Who::NodeEach | Who::NodeRead));
+        for who in peers {
+            let audience = Audience { followers, way: Way::WebSocket, form: Form::Single, thorough: true };
+            let name = format!("{followers}, {}, {}", Way::WebSocket.as_str(), who.as_str());
+            let measured = middle(who, cores.as_ref(), audience, tokens, &name).await?;
+            table.row(&measured.row(&name, tokens, followers, None));
+        }
+    }
+    Ok(())
+}
+
+/// Of so many floods the one in the middle counts.
+const REPEATS: usize = 3;
+
+struct Measured {
+    rate: f64,
+    lowest: f64,
+    highest: f64,
+    bytes_per_token: f64,
+}
+
+impl Measured {
+    fn row(&self, name: &str, tokens: u64, followers: u64, ratio: Option<f64>) -> Vec<String> {
+        vec![
+            name.to_owned(),
+            grouped(tokens as f64),
+            grouped(self.rate),
+            grouped(self.lowest),
+            grouped(self.highest),
+            format!("{:.0}", self.bytes_per_token),
+            grouped(self.bytes_per_token * self.rate * followers as f64 / 1e6),
+            ratio.map_or(String::new(), |ratio| format!("{ratio:.1} x")),
+        ]
+    }
+}
+
+async fn middle(
+    who: Who,
+    cores: Option<&Cores>,
+    audience: Audience,
+    tokens: u64,
+    name: &str,
+) -> Result<Measured, Failure> {
+    let setup = Setup { durability: Durability::Normal, more: "", in_memory: true, cores };
+    let server = who.start(&setup)?;
+    let mut floods = Vec::new();
+    for _ in 0..REPEATS {
+        progress(name);
+        let flood = flood_for(&server, json!({ "deltas": tokens, "word": WORD }), audience);
+        floods.push(flood.await.map_err(|failure| format!("{name}: {failure}"))?);
+    }
+    floods.sort_by(|a, b| a.rate().total_cmp(&b.rate()));
+    let (lowest, highest) = (floods[0].rate(), floods[REPEATS - 1].rate());
+    let flood = &floods[REPEATS / 2];
+    Ok(Measured { rate: flood.rate(), lowest, highest, bytes_per_token: flood.bytes_per_token() })
+}
