@@ -42,3 +42,4 @@ mod slow_client;
 mod survive_a_crash;
 mod turns;
 mod which_server;
+mod without_inotify;

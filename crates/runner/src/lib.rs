@@ -28,7 +28,9 @@ mod workspace;
 pub use converse::{Protocol, Unanswered, converse};
 pub use framer::{FramerLimits, LineFramer};
 pub use model::{ModelApi, ModelConfig, ModelLimits, ModelProcess, ModelRunner, ask_model};
-pub use process::{ConverseConfig, ProcessConfig, ProcessLimits, ProcessRunner};
+pub use process::{
+    ConverseConfig, PollsBecause, ProcessConfig, ProcessLimits, ProcessRunner, RunWatcher, WatchLimits,
+};
 pub use proxy::{ProxyConfig, ProxyLimits, ProxyRunner};
 pub use replay::{ReplayRunner, Transcript};
 pub use sse::{SseDecoder, SseEvent, SseOverflow};

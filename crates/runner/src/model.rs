@@ -27,7 +27,7 @@ use tokenrail_ports::{Adoption, IAgentRun, IAgentRunner, Probe, RunnerError, Tur
 
 pub use self::ask::ask_model;
 use self::order::{ModelOrder, Past};
-use crate::{ProcessConfig, ProcessLimits, ProcessRunner};
+use crate::{ProcessConfig, ProcessLimits, ProcessRunner, RunWatcher};
 
 /// What the process finds the certificates of others by, where they are not in the usual place.
 const CERTIFICATES: [&str; 2] = ["SSL_CERT_DIR", "SSL_CERT_FILE"];
@@ -135,10 +135,11 @@ pub struct ModelRunner {
 }
 
 impl ModelRunner {
-    pub fn new(config: ModelConfig) -> Result<Self, RunnerError> {
+    /// The watcher is that of all runners of the server.
+    pub fn new(config: ModelConfig, watcher: RunWatcher) -> Result<Self, RunnerError> {
         let ModelProcess { program, runs, limits } = config.process.clone();
         let certificates = CERTIFICATES.iter().map(|name| (*name).to_owned());
-        let process = ProcessRunner::new(ProcessConfig {
+        let process = ProcessConfig {
             program: program.to_string_lossy().into_owned(),
             supervisor: program,
             runs,
@@ -150,8 +151,8 @@ impl ModelRunner {
             interrupt: false,
             converse: None,
             limits,
-        })?;
-        Ok(Self { config, process })
+        };
+        Ok(Self { config, process: ProcessRunner::new(process, watcher)? })
     }
 
     /// The name of the key's variable, where it is needed and not there.

@@ -22,3 +22,4 @@ pub(crate) use folder::{
 };
 pub(crate) use proc::{Process, descendants};
 pub use runner::ProcessRunner;
+pub use watch::{PollsBecause, RunWatcher, WatchLimits};

@@ -11,7 +11,8 @@ use tokenrail_persistence::{Store, StoreConfig, Synchronous as CommitWaits};
 use tokenrail_ports::{Abilities, IAgentRunner, RunnerError};
 use tokenrail_runner::{
     ConverseConfig, ModelConfig, ModelLimits, ModelProcess, ModelRunner, ProcessConfig, ProcessLimits,
-    ProcessRunner, ProxyConfig, ProxyLimits, ProxyRunner, ReplayRunner, Transcript, Workspaces,
+    ProcessRunner, ProxyConfig, ProxyLimits, ProxyRunner, ReplayRunner, RunWatcher, Transcript, WatchLimits,
+    Workspaces,
 };
 
 use crate::clock::{SystemClock, SystemRandom};
@@ -37,10 +38,11 @@ pub(crate) fn store_config(config: &Config) -> StoreConfig {
 /// Puts an adapter behind every port.
 pub(crate) fn outside(config: &Config, store: &Store) -> Result<Outside, ComposeError> {
     let store = Arc::new(store.clone());
+    let watcher = watcher(config).map_err(ComposeError::Watcher)?;
     let mut types = BTreeMap::new();
     for (name, agent) in &config.agents {
-        let kind =
-            agent_type(config, agent).map_err(|source| ComposeError { agent: name.clone(), source })?;
+        let kind = agent_type(config, agent, &watcher)
+            .map_err(|source| ComposeError::AgentType { agent: name.clone(), source })?;
         types.insert(name.clone(), kind);
     }
     Ok(Outside {
@@ -54,19 +56,33 @@ pub(crate) fn outside(config: &Config, store: &Store) -> Result<Outside, Compose
     })
 }
 
-/// A configured agent type that cannot be set up.
+/// An adapter that cannot be set up.
 #[derive(Debug, thiserror::Error)]
-#[error("agents.{agent} cannot be set up")]
-pub struct ComposeError {
-    agent: String,
-    source: RunnerError,
+pub enum ComposeError {
+    #[error("agents.{agent} cannot be set up")]
+    AgentType { agent: String, source: RunnerError },
+    #[error("the watcher of the run folders cannot be started")]
+    Watcher(#[source] io::Error),
+}
+
+/// The one watcher of all run folders: a user has few inotify instances.
+pub(crate) fn watcher(config: &Config) -> io::Result<RunWatcher> {
+    RunWatcher::new(WatchLimits {
+        rest: Duration::from_micros(config.limits.run_gather_us),
+        poll: Duration::from_millis(config.limits.run_poll_ms),
+        inotify: config.inotify,
+    })
 }
 
 /// Puts an adapter behind one configured agent type.
-pub(crate) fn agent_type(config: &Config, agent: &AgentConfig) -> Result<AgentType, RunnerError> {
+pub(crate) fn agent_type(
+    config: &Config,
+    agent: &AgentConfig,
+    watcher: &RunWatcher,
+) -> Result<AgentType, RunnerError> {
     let (runner, runner_name): (Arc<dyn IAgentRunner>, _) = match &agent.runner {
-        RunnerConfig::Process(process) => (Arc::new(process_runner(config, process)?), "process"),
-        RunnerConfig::Http(model) => (Arc::new(model_runner(config, model)?), "http"),
+        RunnerConfig::Process(process) => (Arc::new(process_runner(config, process, watcher)?), "process"),
+        RunnerConfig::Http(model) => (Arc::new(model_runner(config, model, watcher)?), "http"),
         RunnerConfig::Proxy(proxy) => (Arc::new(proxy_runner(config, proxy)?), "proxy"),
         RunnerConfig::Replay(replay) => (Arc::new(replay_runner(replay)?), "replay"),
     };
@@ -104,10 +120,14 @@ fn parsers(agent: &AgentConfig) -> MakeParser {
     Arc::new(move || format.parser(&mapping))
 }
 
-fn process_runner(config: &Config, process: &config::ProcessConfig) -> Result<ProcessRunner, RunnerError> {
+fn process_runner(
+    config: &Config,
+    process: &config::ProcessConfig,
+    watcher: &RunWatcher,
+) -> Result<ProcessRunner, RunnerError> {
     let config::ProcessConfig { program, args, resume_args, model_args, env, pass_env, interrupt, converse } =
         process;
-    ProcessRunner::new(ProcessConfig {
+    let process = ProcessConfig {
         supervisor: this_program()?,
         runs: config.data_dir.join("runs"),
         program: program.clone(),
@@ -125,7 +145,8 @@ fn process_runner(config: &Config, process: &config::ProcessConfig) -> Result<Pr
             rest_ms: in_ms(converse.rest_s),
         }),
         limits: process_limits(&config.limits),
-    })
+    };
+    ProcessRunner::new(process, watcher.clone())
 }
 
 /// This program itself, which is also the supervisor. In tests of this crate it is the test program.
@@ -159,7 +180,11 @@ fn process_limits(limits: &LimitsConfig) -> ProcessLimits {
     }
 }
 
-fn model_runner(config: &Config, model: &config::HttpConfig) -> Result<ModelRunner, RunnerError> {
+fn model_runner(
+    config: &Config,
+    model: &config::HttpConfig,
+    watcher: &RunWatcher,
+) -> Result<ModelRunner, RunnerError> {
     let config::HttpConfig { api, base_url, api_key_env, model, system, max_tokens, parameters } =
         model.clone();
     let limits = ModelLimits {
@@ -173,17 +198,9 @@ fn model_runner(config: &Config, model: &config::HttpConfig) -> Result<ModelRunn
         runs: config.data_dir.join("runs"),
         limits: process_limits(&config.limits),
     };
-    ModelRunner::new(ModelConfig {
-        api,
-        base_url,
-        api_key_env,
-        model,
-        system,
-        max_tokens,
-        parameters,
-        limits,
-        process,
-    })
+    let model =
+        ModelConfig { api, base_url, api_key_env, model, system, max_tokens, parameters, limits, process };
+    ModelRunner::new(model, watcher.clone())
 }
 
 fn proxy_runner(config: &Config, proxy: &config::ProxyConfig) -> Result<ProxyRunner, RunnerError> {

@@ -41,6 +41,8 @@ pub struct Config {
     pub insecure_no_auth: bool,
     /// Whether `/ws/echo` and `/test/panic` are there: for tests only.
     pub test_routes: bool,
+    /// False where the folders of runs are polled instead: for tests only.
+    pub inotify: bool,
     /// The file that was read, if any.
     pub file: Option<PathBuf>,
 }
@@ -112,6 +114,7 @@ impl Config {
             agents,
             insecure_no_auth: flags.insecure_no_auth,
             test_routes: false,
+            inotify: true,
             file,
         })
     }

@@ -146,6 +146,7 @@ impl RunFolder {
     pub(crate) const SUPERVISOR: &str = "supervisor.json";
     pub(crate) const EXEC: &str = "exec.json";
     pub(crate) const EXIT: &str = "exit.json";
+    pub(crate) const SPOOL: &str = "stdout";
     /// The newest of the turns that followed the one that began the run.
     pub(crate) const FURTHER: &str = "further.json";
     /// Ends the name of a folder in which only the spool of a run is left.
@@ -181,7 +182,7 @@ impl RunFolder {
 
     fn fill(&self, order: &ExecOrder, stdin: &[u8]) -> io::Result<()> {
         private_file(&self.path.join("stdin"))?.write_all(stdin)?;
-        private_file(&self.path.join("stdout"))?;
+        private_file(&self.path.join(Self::SPOOL))?;
         mkfifoat(CWD, self.control(), Mode::RUSR | Mode::WUSR)?;
         if order.converse.is_some() {
             mkfifoat(CWD, self.answers(), Mode::RUSR | Mode::WUSR)?;
@@ -212,12 +213,12 @@ impl RunFolder {
 
     /// The spool, for its only writer.
     pub(crate) fn spool_to_write(&self) -> io::Result<File> {
-        OpenOptions::new().append(true).open(self.path.join("stdout"))
+        OpenOptions::new().append(true).open(self.path.join(Self::SPOOL))
     }
 
     /// The spool, for whoever reads it; an empty one where the run never came so far.
     pub(crate) fn spool_to_read(&self) -> io::Result<File> {
-        let path = self.path.join("stdout");
+        let path = self.path.join(Self::SPOOL);
         OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)
     }
 
@@ -303,7 +304,7 @@ impl RunFolder {
         let mut kept = self.path.clone().into_os_string();
         kept.push(Self::KEPT);
         DirBuilder::new().recursive(true).mode(0o700).create(&kept)?;
-        fs::rename(self.path.join("stdout"), Path::new(&kept).join("stdout"))?;
+        fs::rename(self.path.join(Self::SPOOL), Path::new(&kept).join(Self::SPOOL))?;
         self.remove()
     }
 }

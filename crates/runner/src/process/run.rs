@@ -22,7 +22,7 @@ use super::end::{left_over, run_end, with_unsaved};
 use super::further_turn::is_rest;
 use super::proc::kill_marked;
 use super::resting::{Kind, Resting};
-use super::watch::{FolderWatch, FolderWatcher};
+use super::watch::{FolderWatch, RunWatcher};
 use super::{ExitRecord, ProcessLimits, RunFolder, SupervisorRecord};
 use crate::LineFramer;
 use crate::converse::{Answer, Told};
@@ -69,7 +69,7 @@ pub(super) struct Home {
     /// False where it has been started in other ways than it would be now: then it ends with its turn.
     pub(super) keeps: bool,
     pub(super) resting: Resting,
-    pub(super) watcher: FolderWatcher,
+    pub(super) watcher: RunWatcher,
     pub(super) agent: AgentId,
     pub(super) kind: Kind,
 }
@@ -151,9 +151,9 @@ impl ProcessRun {
     }
 
     /// Reads what this run reads, once more.
-    pub(super) async fn reopen(&self, watcher: FolderWatcher) -> io::Result<Self> {
+    pub(super) async fn reopen(&self, watcher: RunWatcher) -> io::Result<Self> {
         let folder = self.folder.clone();
-        let watch = blocking(move || watcher.watch(folder.path()).map_err(io::Error::other)).await?;
+        let watch = blocking(move || watcher.watch(folder.path())).await?;
         let supervisor = match &self.supervisor {
             Supervisor::Alive(record, _) => Some(record.clone()),
             Supervisor::Gone => None,

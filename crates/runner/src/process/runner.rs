@@ -21,7 +21,7 @@ use super::folder::MARKER;
 use super::further_turn::run_of;
 use super::resting::Resting;
 use super::run::{Home, ProcessRun, blocking};
-use super::watch::{FolderWatch, FolderWatcher};
+use super::watch::{FolderWatch, RunWatcher};
 use super::{
     ExecOrder, ExitRecord, ProcessConfig, ProcessLimits, RunFolder, SupervisorRecord, leftovers, proc,
     program,
@@ -42,7 +42,7 @@ const ASK_AGAIN: Duration = Duration::from_mins(10);
 /// `<run folder>.kept`, which stays until its agent is forgotten.
 pub struct ProcessRunner {
     config: Arc<ProcessConfig>,
-    watcher: FolderWatcher,
+    watcher: RunWatcher,
     /// Waits for the supervisors, so that they do not stay as zombies. Nobody waits for it: they outlive the server.
     supervisors: TaskTracker,
     resting: Resting,
@@ -50,13 +50,13 @@ pub struct ProcessRunner {
 }
 
 impl ProcessRunner {
-    /// Makes the folder of the run folders, and the watcher.
-    pub fn new(config: ProcessConfig) -> Result<Self, RunnerError> {
+    /// Makes the folder of the run folders. The watcher is that of all runners of the server.
+    pub fn new(config: ProcessConfig, watcher: RunWatcher) -> Result<Self, RunnerError> {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&config.runs)?;
         Ok(Self {
             resting: Resting::new(config.limits.resting_agents, rest_patience(&config)),
             config: Arc::new(config),
-            watcher: FolderWatcher::new().map_err(io::Error::other)?,
+            watcher,
             supervisors: TaskTracker::new(),
             probed: Mutex::default(),
         })
@@ -76,7 +76,7 @@ impl ProcessRunner {
                 Ok(watch) => Ok(Ok((folder, watch))),
                 Err(error) => {
                     folder.remove()?;
-                    Err(io::Error::other(error))
+                    Err(error)
                 }
             }
         });
@@ -160,7 +160,7 @@ impl ProcessRunner {
         committed: u64,
     ) -> Result<Adoption, RunnerError> {
         let (found, watcher) = (folder.clone(), self.watcher.clone());
-        let watch = blocking(move || watcher.watch(found.path()).map_err(io::Error::other)).await?;
+        let watch = blocking(move || watcher.watch(found.path())).await?;
         let supervisor = self.known_supervisor(&folder, &watch).await?;
         let run =
             self.open(folder, watch, supervisor)?.beginning_at(further.behind, 0).with_committed(committed);
@@ -200,7 +200,7 @@ impl IAgentRunner for ProcessRunner {
             if !found.path().try_exists()? {
                 return Ok(None);
             }
-            Ok(Some(watcher.watch(found.path()).map_err(io::Error::other)?))
+            Ok(Some(watcher.watch(found.path())?))
         });
         let Some(watch) = watch.await? else {
             let (config, agent, turn) = (Arc::clone(&self.config), order.agent, order.turn);

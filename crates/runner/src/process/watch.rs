@@ -1,56 +1,206 @@
 //! Tells runs that something in their folder has changed.
+//!
+//! One thread and one inotify instance serve all runs of the server, however many agents and agent types there are: a
+//! user has 128 instances by default, and every editor takes some. Where no instance or no watch is to be had, the
+//! folders are polled: slower, but nothing else changes.
+//!
+//! * [`gather`]: what inotify has to tell, each run once
+//! * [`poll`]: how a folder is looked at without inotify
+//! * [`thread`]: the thread that waits for both
+
+mod gather;
+mod poll;
+mod thread;
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::sleep;
 use std::time::Duration;
 
-use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::fs::inotify::{self, CreateFlags};
+use rustix::io::Errno;
 use tokio::sync::Notify;
 
-/// How long the watcher's thread rests when it has woken somebody. An agent that prints line by line makes an event
-/// with each; what comes meanwhile is one event, and a reader that is late by so little reads more at once.
-const REST: Duration = Duration::from_micros(250);
+use self::gather::AWAITED;
+use self::poll::Polled;
 
-/// One watcher for all run folders: a system allows few of them, and each costs a thread.
+/// The bounds of a [`RunWatcher`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WatchLimits {
+    /// How long the watcher rests when it has woken somebody. What comes meanwhile is gathered: each run is woken once,
+    /// and reads more at once.
+    pub rest: Duration,
+    /// How often the folder of a run is looked at where inotify does not watch it.
+    pub poll: Duration,
+    /// False where inotify is not to be used.
+    pub inotify: bool,
+}
+
+impl Default for WatchLimits {
+    fn default() -> Self {
+        Self { rest: Duration::from_micros(250), poll: Duration::from_millis(20), inotify: true }
+    }
+}
+
+/// Why folders of runs are polled.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PollsBecause {
+    #[error("it was told not to use inotify")]
+    Told,
+    #[error(
+        "no inotify instance is to be had ({0}); to have one, raise fs.inotify.max_user_instances with sysctl, or end \
+         other programs of this user that watch files"
+    )]
+    NoInstance(String),
+    #[error(
+        "inotify watches no more folders ({0}); to watch more, raise fs.inotify.max_user_watches with sysctl"
+    )]
+    NoWatch(String),
+}
+
+/// The one watcher of all run folders of a server. A clone is the same watcher; its thread ends with the last of them
+/// and the last run that is watched.
 #[derive(Clone)]
-pub(super) struct FolderWatcher {
-    /// Locked before `waiting`, and for as long as a folder is added or removed.
-    watcher: Arc<Mutex<RecommendedWatcher>>,
-    waiting: Arc<Mutex<HashMap<PathBuf, Arc<Notify>>>>,
+pub struct RunWatcher(Arc<Handle>);
+
+/// What is shared with the thread, which is stopped when this is dropped.
+struct Handle(Arc<Shared>);
+
+struct Shared {
+    limits: WatchLimits,
+    /// None where every folder is polled.
+    inotify: Option<OwnedFd>,
+    /// Readable when the thread has to look at `runs` again.
+    told: OwnedFd,
+    runs: Mutex<Runs>,
+}
+
+#[derive(Default)]
+struct Runs {
+    /// Who waits, by watch descriptor. A folder that is watched twice has one descriptor.
+    watched: HashMap<i32, Vec<Arc<Notify>>>,
+    polled: Vec<Arc<Polled>>,
+    polls_because: Option<PollsBecause>,
+    stopped: bool,
 }
 
 /// One folder that is watched until this is dropped.
 pub(super) struct FolderWatch {
-    watcher: FolderWatcher,
-    folder: PathBuf,
+    watcher: RunWatcher,
     changed: Arc<Notify>,
+    by: By,
 }
 
-impl FolderWatcher {
-    pub(super) fn new() -> notify::Result<Self> {
-        let waiting: Arc<Mutex<HashMap<PathBuf, Arc<Notify>>>> = Arc::default();
-        let to_wake = Arc::clone(&waiting);
-        let watcher = notify::recommended_watcher(move |event| {
-            if wake(&lock(&to_wake), event) {
-                sleep(REST);
-            }
-        })?;
-        Ok(Self { watcher: Arc::new(Mutex::new(watcher)), waiting })
+enum By {
+    Inotify(i32),
+    Poll(Arc<Polled>),
+}
+
+impl RunWatcher {
+    /// Starts the watcher's thread. Where there is no inotify, it polls, and warns of that in the log.
+    ///
+    /// # Errors
+    /// Where the kernel has no thread or no descriptor left.
+    pub fn new(limits: WatchLimits) -> io::Result<Self> {
+        let (inotify, polls_because) = match open_inotify(limits) {
+            Ok(inotify) => (Some(inotify), None),
+            Err(because) => (None, Some(because)),
+        };
+        let told = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let shared = Arc::new(Shared { limits, inotify, told, runs: Mutex::default() });
+        thread::start(Arc::clone(&shared))?;
+        if let Some(because) = polls_because {
+            shared.lock().will_poll(because);
+        }
+        Ok(Self(Arc::new(Handle(shared))))
+    }
+
+    /// Why some or all folders are polled; none where inotify has watched all so far.
+    pub fn polls_because(&self) -> Option<PollsBecause> {
+        self.shared().lock().polls_because.clone()
+    }
+
+    /// Whether inotify would watch this folder; it is not watched after that. It blocks for a moment.
+    ///
+    /// # Errors
+    /// Where the folder cannot be watched at all.
+    pub fn try_out(&self, folder: &Path) -> io::Result<Option<PollsBecause>> {
+        drop(self.watch(folder)?);
+        Ok(self.polls_because())
     }
 
     /// Watches a folder. It blocks for a moment.
-    pub(super) fn watch(&self, folder: &Path) -> notify::Result<FolderWatch> {
+    pub(super) fn watch(&self, folder: &Path) -> io::Result<FolderWatch> {
         let changed = Arc::new(Notify::new());
-        // From here on the drop of the watch cleans up, also when the last line fails.
-        let watch =
-            FolderWatch { watcher: self.clone(), folder: folder.to_owned(), changed: Arc::clone(&changed) };
-        let mut watcher = lock(&self.watcher);
-        lock(&self.waiting).insert(folder.to_owned(), changed);
-        watcher.watch(folder, RecursiveMode::NonRecursive)?;
-        drop(watcher);
-        Ok(watch)
+        let by = match self.watch_by_inotify(folder, &changed)? {
+            Some(descriptor) => By::Inotify(descriptor),
+            None => By::Poll(self.poll(folder, &changed)?),
+        };
+        Ok(FolderWatch { watcher: self.clone(), changed, by })
+    }
+
+    /// Gives the watch descriptor; none where inotify takes no more.
+    fn watch_by_inotify(&self, folder: &Path, changed: &Arc<Notify>) -> io::Result<Option<i32>> {
+        let Some(inotify) = &self.shared().inotify else { return Ok(None) };
+        // While it is held, no descriptor is given back that was just found again.
+        let mut runs = self.shared().lock();
+        match inotify::add_watch(inotify, folder, AWAITED) {
+            Ok(descriptor) => {
+                runs.watched.entry(descriptor).or_default().push(Arc::clone(changed));
+                Ok(Some(descriptor))
+            }
+            Err(error @ (Errno::NOSPC | Errno::NOMEM)) => {
+                runs.will_poll(PollsBecause::NoWatch(io::Error::from(error).to_string()));
+                Ok(None)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn poll(&self, folder: &Path, changed: &Arc<Notify>) -> io::Result<Arc<Polled>> {
+        let polled = Arc::new(Polled::new(folder, Arc::clone(changed))?);
+        self.shared().lock().polled.push(Arc::clone(&polled));
+        self.shared().tell();
+        Ok(polled)
+    }
+
+    fn shared(&self) -> &Shared {
+        &self.0.0
+    }
+}
+
+fn open_inotify(limits: WatchLimits) -> Result<OwnedFd, PollsBecause> {
+    if !limits.inotify {
+        return Err(PollsBecause::Told);
+    }
+    inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)
+        .map_err(|error| PollsBecause::NoInstance(io::Error::from(error).to_string()))
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Runs> {
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has the thread look at `runs` again.
+    fn tell(&self) {
+        // It fails where the counter is full, and then the thread has been woken already.
+        let _ = rustix::io::write(&self.told, &1_u64.to_ne_bytes());
+    }
+}
+
+impl Runs {
+    /// Keeps the first reason, and warns of it.
+    fn will_poll(&mut self, because: PollsBecause) {
+        if self.polls_because.is_none() {
+            tracing::warn!(
+                "the folders of runs are polled, which delays output and takes more time: {because}"
+            );
+            self.polls_because = Some(because);
+        }
     }
 }
 
@@ -64,38 +214,32 @@ impl FolderWatch {
 
 impl Drop for FolderWatch {
     fn drop(&mut self) {
-        let mut watcher = lock(&self.watcher.watcher);
-        let mut waiting = lock(&self.watcher.waiting);
-        // Whoever has taken over the run in the meantime waits on.
-        if waiting.get(&self.folder).is_some_and(|changed| Arc::ptr_eq(changed, &self.changed)) {
-            waiting.remove(&self.folder);
-            // The watcher's own thread needs it to get rid of its last events, and only then answers.
-            drop(waiting);
-            // It fails where the folder is gone, and its watch with it.
-            let _ = watcher.unwatch(&self.folder);
-        }
-    }
-}
-
-/// Wakes whoever waits for this; says whether anybody does.
-fn wake(waiting: &HashMap<PathBuf, Arc<Notify>>, event: notify::Result<notify::Event>) -> bool {
-    match event {
-        Ok(event) if matches!(event.kind, EventKind::Access(_)) => false,
-        Ok(event) if !event.need_rescan() => {
-            let folders = event.paths.iter().filter_map(|path| path.parent());
-            let woken = folders.filter_map(|folder| waiting.get(folder)).map(|changed| changed.notify_one());
-            0 < woken.count()
-        }
-        // Events were lost: everybody looks.
-        Ok(_) | Err(_) => {
-            for changed in waiting.values() {
-                changed.notify_one();
+        let shared = self.watcher.shared();
+        let mut runs = shared.lock();
+        match &self.by {
+            By::Poll(polled) => runs.polled.retain(|other| !Arc::ptr_eq(other, polled)),
+            By::Inotify(descriptor) => {
+                let Some(waiting) = runs.watched.get_mut(descriptor) else { return };
+                waiting.retain(|changed| !Arc::ptr_eq(changed, &self.changed));
+                // Whoever has taken over the run in the meantime waits on.
+                if waiting.is_empty() {
+                    runs.watched.remove(descriptor);
+                    if let Some(inotify) = &shared.inotify {
+                        // It fails where the folder is gone, and its watch with it.
+                        let _ = inotify::remove_watch(inotify, *descriptor);
+                    }
+                }
             }
-            true
         }
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.0.lock().stopped = true;
+        self.0.tell();
+    }
 }
+
+#[cfg(test)]
+mod tests;

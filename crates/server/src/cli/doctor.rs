@@ -5,6 +5,7 @@ use std::path::Path;
 
 use tokenrail_persistence::{OpenError, is_in_use};
 use tokenrail_ports::Abilities;
+use tokenrail_runner::RunWatcher;
 
 use super::client::Client;
 use super::screen::{Screen, Style};
@@ -31,7 +32,13 @@ enum Verdict {
 pub(crate) async fn doctor(config: &Config, screen: &mut Screen) -> Result<Exit, Failure> {
     let mut findings = vec![file(config), folder(&config.data_dir), token(config), database(config).await];
     findings.push(server(config).await);
-    findings.extend(programs(config).await);
+    match compose::watcher(config) {
+        Ok(watcher) => {
+            findings.push(inotify(&config.data_dir, &watcher));
+            findings.extend(programs(config, &watcher).await);
+        }
+        Err(error) => findings.push(finding("inotify", Verdict::Bad, error.to_string())),
+    }
     for (agent, remark) in config.remarks() {
         findings.push(finding(&format!("agents.{agent}"), Verdict::Remark, remark));
     }
@@ -140,6 +147,21 @@ async fn server(config: &Config) -> Finding {
     }
 }
 
+/// Whether a server that is started now would hear of output, or has to look for it.
+fn inotify(data_dir: &Path, watcher: &RunWatcher) -> Finding {
+    let name = "inotify";
+    let place = if data_dir.is_dir() { data_dir } else { Path::new("/") };
+    match watcher.try_out(place) {
+        Ok(None) => finding(name, Verdict::Good, "tells the server of new output at once"),
+        Ok(Some(because)) => {
+            let text =
+                format!("output is looked for every few milliseconds instead, which is slower: {because}");
+            finding(name, Verdict::Remark, text)
+        }
+        Err(error) => finding(name, Verdict::Bad, format!("{} cannot be watched: {error}", place.display())),
+    }
+}
+
 /// What agents of a type can do, as a list of words.
 fn abilities(abilities: Abilities) -> String {
     let Abilities { deltas, resume, interrupt, permissions } = abilities;
@@ -162,11 +184,11 @@ fn keys(unset: &[String]) -> Option<String> {
     (!unset.is_empty()).then(|| format!("needs a login of its own: {} {verb} not set", unset.join(" and ")))
 }
 
-async fn programs(config: &Config) -> Vec<Finding> {
+async fn programs(config: &Config, watcher: &RunWatcher) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (name, agent) in &config.agents {
         let name = format!("agents.{name}");
-        let kind = match compose::agent_type(config, agent) {
+        let kind = match compose::agent_type(config, agent, watcher) {
             Ok(kind) => kind,
             Err(error) => {
                 findings.push(finding(&name, Verdict::Bad, error.to_string()));

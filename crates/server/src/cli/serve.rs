@@ -28,6 +28,9 @@ pub(crate) struct ServeArgs {
     /// Open /ws/echo, which sends back what comes, and /test/panic: for tests
     #[arg(long, hide = true)]
     test_routes: bool,
+    /// Poll the folders of runs, as where there is no inotify: for tests
+    #[arg(long, hide = true, env = "TOKENRAIL_TEST_WITHOUT_INOTIFY")]
+    without_inotify: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -41,6 +44,7 @@ pub(crate) async fn serve(mut config: Config, args: ServeArgs, screen: &mut Scre
     panics::keep_to_themselves();
     warn_of_root(screen);
     config.test_routes = args.test_routes;
+    config.inotify = !args.without_inotify;
     if config.insecure_no_auth {
         tracing::warn!("no token is asked for: every program on this machine can run agents as this user");
     }

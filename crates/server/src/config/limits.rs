@@ -5,6 +5,8 @@ use serde::Deserialize;
 /// Ten years: longer than anything is waited for, and still a time that every clock can tell.
 const LONGEST_S: u64 = 10 * 365 * 24 * 3600;
 const LONGEST_HOURS: u64 = LONGEST_S / 3600;
+/// For the short pauses.
+const LONGEST_PAUSE_MS: u64 = 60_000;
 /// A pebibyte, or as many of what is counted: more than any machine has, and small enough to be calculated with.
 const MOST: u64 = 1 << 50;
 /// See setpriority(2).
@@ -95,6 +97,11 @@ limits! {
     exit_patience_s: u64 = 3600,
     /// How long the supervisor of an agent has to start.
     spawn_timeout_s: u64 = 10,
+    /// How long the watcher of the run folders rests when it has woken a run, in microseconds: what agents print
+    /// meanwhile is read at once. 0 is no rest.
+    run_gather_us: u64 = 250,
+    /// How often the folder of a run is looked at where inotify does not watch it, in milliseconds.
+    run_poll_ms: u64 = 20,
     /// How long a client that answers a question waits to be told that the agent has taken the answer.
     answer_timeout_s: u64 = 10,
     /// How long a command to an agent waits while something of that agent is being saved; then 503 `store_busy`.
@@ -176,7 +183,8 @@ limits! {
 }
 
 /// Those that are none where they are 0.
-const OPTIONAL: [&str; 4] = ["agent_processes", "agent_memory_bytes", "agent_nice", "resting_agents"];
+const OPTIONAL: [&str; 5] =
+    ["agent_processes", "agent_memory_bytes", "agent_nice", "resting_agents", "run_gather_us"];
 
 /// What is wrong with the value of a limit. A grace may be 0; with most other limits of 0 nothing would ever go on.
 fn wrong(name: &str, value: u64) -> Option<String> {
@@ -186,6 +194,8 @@ fn wrong(name: &str, value: u64) -> Option<String> {
     let (most, why) = match name {
         "agent_nice" => (NICEST, ", with which a process gets what nobody else wants"),
         _ if name.ends_with("_s") => (LONGEST_S, ", which is ten years"),
+        _ if name.ends_with("_ms") => (LONGEST_PAUSE_MS, ", which is a minute"),
+        _ if name.ends_with("_us") => (LONGEST_PAUSE_MS * 1000, ", which is a minute"),
         _ if name.ends_with("_hours") => (LONGEST_HOURS, ", which is ten years"),
         _ => (MOST, ""),
     };

@@ -328,7 +328,8 @@ fn the_longest_durations_are_taken_and_can_be_calculated_with() {
     let config = load(Some(&format!("[limits]\n{}", longest.collect::<String>())), &[]).unwrap();
     let limits = crate::compose::limits(&config.limits);
     assert_eq!(limits.idempotency_age.as_secs(), limits.turn_timeout.as_secs());
-    crate::compose::agent_type(&config, &config.agents["claude-code"]).unwrap();
+    let watcher = crate::compose::watcher(&config).unwrap();
+    crate::compose::agent_type(&config, &config.agents["claude-code"], &watcher).unwrap();
 }
 
 #[test]

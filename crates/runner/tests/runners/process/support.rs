@@ -12,7 +12,7 @@ use tokenrail_domain::{AgentId, Timestamp, TurnNumber};
 use tokenrail_ports::{
     Adoption, IAgentRun, IAgentRunner, Line, OutputLine, RunEnd, RunOutput, RunnerError, TurnOrder,
 };
-use tokenrail_runner::{ProcessConfig, ProcessLimits, ProcessRunner};
+use tokenrail_runner::{ProcessConfig, ProcessLimits, ProcessRunner, RunWatcher, WatchLimits};
 
 /// No wait in these tests is longer: one that is has failed.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -71,7 +71,7 @@ impl Bench {
     }
 
     pub(crate) fn runner(&self) -> ProcessRunner {
-        ProcessRunner::new(self.config.clone()).unwrap()
+        ProcessRunner::new(self.config.clone(), RunWatcher::new(WatchLimits::default()).unwrap()).unwrap()
     }
 
     pub(crate) async fn start(&self) -> Box<dyn IAgentRun> {
