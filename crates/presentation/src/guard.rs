@@ -3,6 +3,7 @@
 mod auth;
 mod cors;
 mod head;
+mod leaving;
 mod opened;
 mod origin;
 mod peer;
@@ -18,7 +19,7 @@ use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use actix_web::http::{ConnectionType, StatusCode, Version};
 use actix_web::middleware::Next;
-use actix_web::{HttpMessage as _, web};
+use actix_web::{HttpMessage as _, HttpResponse, web};
 use tokio::time::Instant;
 
 use crate::api::Api;
@@ -61,6 +62,10 @@ pub(crate) async fn guard<B: MessageBody + 'static>(
 ) -> Result<ServiceResponse<Outgoing<EitherBody<B, BoxBody>>>, actix_web::Error> {
     let watch = request.conn_data::<Rc<Watch>>().cloned();
     if let Some(watch) = &watch {
+        if watch.has_left() {
+            // It came behind the one that is answered by a stream, and nobody would get what is answered.
+            return Ok(nobody(request));
+        }
         watch.request();
     }
     let incoming = Incoming::of(&mut request);
@@ -89,6 +94,13 @@ pub(crate) async fn guard<B: MessageBody + 'static>(
     }
     let route = response.request().match_pattern();
     api.metrics().answered(route.as_deref().unwrap_or("none"), &method, response.status());
+    let framing = leaving::framing(&response, &method, version, &incoming);
+    if let (Some(watch), Some(framing)) = (&watch, framing)
+        && let Some(socket) = watch.leave()
+    {
+        let now = api.service().now();
+        return Ok(leaving::leave(watch, socket, framing, &incoming, response, now));
+    }
     if response.status() != StatusCode::SWITCHING_PROTOCOLS {
         incoming.skip().await;
     }
@@ -97,6 +109,14 @@ pub(crate) async fn guard<B: MessageBody + 'static>(
     }
     let answering = Answering::new(watch, incoming);
     Ok(response.map_body(|_, body| Outgoing::new(body, answering)))
+}
+
+fn nobody<B: MessageBody + 'static>(
+    request: ServiceRequest,
+) -> ServiceResponse<Outgoing<EitherBody<B, BoxBody>>> {
+    let nothing = HttpResponse::BadRequest().finish();
+    let response = request.into_response(nothing).map_into_right_body();
+    response.map_body(|_, body| Outgoing::new(body, Answering::of_nobody()))
 }
 
 /// HTTP/1.0 knows no chunks: where the length is not known beforehand, the body ends with the connection.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use actix_http::HttpService;
 use actix_http::error::DispatchError;
-use actix_service::{IntoServiceFactory as _, ServiceFactoryExt as _, fn_service, map_config};
+use actix_service::{IntoServiceFactory as _, Service as _, apply_fn_factory, map_config};
 use actix_web::dev::{AppConfig, Server};
 use actix_web::rt::net::TcpStream;
 use actix_web::web::ServiceConfig;
@@ -96,12 +96,20 @@ pub fn listen(
                 of_connection.insert(Rc::clone(connection.watch()));
             })
             .h1(map_config(app(api.clone()).configure(more).into_factory(), |()| AppConfig::default()));
-        fn_service(move |socket: TcpStream| async move {
+        apply_fn_factory(http, move |socket: TcpStream, http| {
             set_limits(&socket, limits.sockets);
             let peer = socket.peer_addr().ok();
-            Ok::<_, DispatchError>((Watched::new(socket, Rc::new(Watch::new(idle))), peer))
+            let watch = Rc::new(Watch::new(idle, socket));
+            // In a box, so that all of it is free again when the connection only streams.
+            let requests = Box::pin(http.call((Watched::new(Rc::clone(&watch)), peer)));
+            async move {
+                requests.await?;
+                match watch.streaming() {
+                    Some(streaming) => streaming.run().await.map_err(DispatchError::Io),
+                    None => Ok(()),
+                }
+            }
         })
-        .and_then(http)
     })?;
     Ok(builder.run())
 }

@@ -1,5 +1,6 @@
 //! What is set on every accepted connection.
 
+mod streaming;
 mod watched;
 
 use std::time::Duration;
@@ -7,6 +8,7 @@ use std::time::Duration;
 use actix_web::rt::net::TcpStream;
 use rustix::net::sockopt::{set_socket_send_buffer_size, set_tcp_user_timeout};
 
+pub(crate) use streaming::{Framing, Streaming, poll_read};
 pub(crate) use watched::{Idle, Watch, Watched};
 
 /// What the kernel may hold for a client, and for how long.

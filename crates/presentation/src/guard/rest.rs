@@ -3,18 +3,19 @@
 use std::cell::{Cell, RefCell};
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use actix_web::HttpMessage as _;
 use actix_web::body::{BodySize, MessageBody};
 use actix_web::dev::{Payload, ServiceRequest};
 use actix_web::error::PayloadError;
-use bytes::Bytes;
+use actix_web::rt::net::TcpStream;
+use bytes::{Bytes, BytesMut};
 use futures_util::stream::Stream;
 use futures_util::{FutureExt as _, StreamExt as _};
 use pin_project_lite::pin_project;
 
-use crate::socket::Watch;
+use crate::socket::{Watch, poll_read};
 
 /// The body of a request, as far as it has come: its handler reads it, and the guard sees whether it has ended.
 pub(super) struct Incoming(Option<Rc<Shared>>);
@@ -48,7 +49,21 @@ impl Incoming {
         while let Some(Some(Ok(_))) = reader.next().now_or_never() {}
     }
 
-    fn has_ended(&self) -> bool {
+    /// The connection leaves HTTP: after what has come already, the body is what comes from the socket.
+    pub(super) fn go_on_with(&self, socket: Rc<TcpStream>) {
+        let Some(shared) = &self.0 else { return };
+        let payload = &mut *shared.payload.borrow_mut();
+        // The dispatcher, which ends now, hands over what it holds only while little waits.
+        let mut early = BytesMut::new();
+        while let Some(Some(Ok(bytes))) = payload.next().now_or_never() {
+            early.extend_from_slice(&bytes);
+        }
+        let dispatched = Some(std::mem::replace(payload, Payload::None));
+        let reader = SocketReader { early: early.freeze(), dispatched, socket };
+        *payload = Payload::Stream { payload: Box::pin(reader) };
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
         self.0.as_ref().is_none_or(|shared| shared.ended.get())
     }
 }
@@ -71,6 +86,39 @@ impl Stream for Reader {
     }
 }
 
+/// Reads on from where the dispatcher of HTTP has ended.
+struct SocketReader {
+    early: Bytes,
+    dispatched: Option<Payload>,
+    socket: Rc<TcpStream>,
+}
+
+/// How much is read from a socket at once.
+const READ_BYTES: usize = 8 << 10;
+
+impl Stream for SocketReader {
+    type Item = Result<Bytes, PayloadError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if !self.early.is_empty() {
+            return Poll::Ready(Some(Ok(std::mem::take(&mut self.early))));
+        }
+        if let Some(payload) = &mut self.dispatched {
+            match ready!(payload.poll_next_unpin(cx)) {
+                Some(Ok(bytes)) => return Poll::Ready(Some(Ok(bytes))),
+                // The dispatcher has seen the end of its part, or says that more was to come.
+                Some(Err(_)) | None => self.dispatched = None,
+            }
+        }
+        let mut bytes = [0; READ_BYTES];
+        Poll::Ready(match ready!(poll_read(&self.socket, cx, &mut bytes)) {
+            Ok(0) => None,
+            Ok(read) => Some(Ok(Bytes::copy_from_slice(&bytes[..read]))),
+            Err(error) => Some(Err(error.into())),
+        })
+    }
+}
+
 /// The connection of a request that is being answered; none where nobody watches it.
 pub(super) struct Answering {
     watch: Option<Rc<Watch>>,
@@ -80,6 +128,11 @@ pub(super) struct Answering {
 impl Answering {
     pub(super) fn new(watch: Option<Rc<Watch>>, incoming: Incoming) -> Self {
         Self { watch, incoming }
+    }
+
+    /// That of a connection which is no longer there for requests.
+    pub(super) fn of_nobody() -> Self {
+        Self { watch: None, incoming: Incoming(None) }
     }
 }
 

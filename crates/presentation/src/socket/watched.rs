@@ -3,7 +3,7 @@
 //! The library waits for the head of the first request only, and for the rest of a body that nobody reads as long as it
 //! takes. So whoever sends a byte now and then would keep a connection for ever, also without a token.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::future::Future as _;
 use std::io;
 use std::pin::Pin;
@@ -14,6 +14,8 @@ use std::time::Duration;
 use actix_web::rt::net::TcpStream;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::streaming::Streaming;
 
 /// What a client may send that is of no use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,13 +31,22 @@ pub(crate) struct Idle {
 }
 
 /// Bytes of an answer that have a time of their own.
-const STEP_BYTES: u64 = 64 << 10;
+pub(super) const STEP_BYTES: u64 = 64 << 10;
 
 /// What a connection is doing: its reader and the guard of its requests share this.
 pub(crate) struct Watch {
     idle: Idle,
     phase: Cell<Phase>,
     flush: Cell<Flush>,
+    link: RefCell<Link>,
+}
+
+/// Who has the socket.
+enum Link {
+    /// The library's dispatcher of HTTP.
+    Http(TcpStream),
+    /// The connection streams from now on, and the dispatcher is told that its socket is closed.
+    Left(Option<Box<Streaming>>),
 }
 
 /// What the client still has to take of an answer.
@@ -60,8 +71,42 @@ enum Phase {
 }
 
 impl Watch {
-    pub(crate) fn new(idle: Idle) -> Self {
-        Self { idle, phase: Cell::new(Phase::Request), flush: Cell::new(Flush::Open) }
+    pub(crate) fn new(idle: Idle, socket: TcpStream) -> Self {
+        let link = RefCell::new(Link::Http(socket));
+        Self { idle, phase: Cell::new(Phase::Request), flush: Cell::new(Flush::Open), link }
+    }
+
+    pub(crate) fn idle(&self) -> Idle {
+        self.idle
+    }
+
+    /// Whether the dispatcher of HTTP has the socket no longer.
+    pub(crate) fn has_left(&self) -> bool {
+        matches!(*self.link.borrow(), Link::Left(_))
+    }
+
+    /// Takes the socket from the dispatcher of HTTP; none where it was taken before.
+    pub(crate) fn leave(&self) -> Option<Rc<TcpStream>> {
+        match self.link.replace(Link::Left(None)) {
+            Link::Http(socket) => Some(Rc::new(socket)),
+            left @ Link::Left(_) => {
+                self.link.replace(left);
+                None
+            }
+        }
+    }
+
+    /// What the connection does when the dispatcher has ended.
+    pub(crate) fn then(&self, streaming: Streaming) {
+        self.link.replace(Link::Left(Some(Box::new(streaming))));
+    }
+
+    /// What the connection does now that the dispatcher has ended; none where it has only answered requests.
+    pub(crate) fn streaming(&self) -> Option<Box<Streaming>> {
+        match &mut *self.link.borrow_mut() {
+            Link::Http(_) => None,
+            Link::Left(streaming) => streaming.take(),
+        }
     }
 
     /// A request has come.
@@ -114,9 +159,8 @@ impl Watch {
     }
 }
 
-/// The socket of a connection.
+/// The socket of a connection, as the dispatcher of HTTP sees it.
 pub(crate) struct Watched {
-    socket: TcpStream,
     watch: Rc<Watch>,
     reading: Timer,
     writing: Timer,
@@ -137,8 +181,8 @@ impl Timer {
 }
 
 impl Watched {
-    pub(crate) fn new(socket: TcpStream, watch: Rc<Watch>) -> Self {
-        Self { socket, watch, reading: Timer::default(), writing: Timer::default() }
+    pub(crate) fn new(watch: Rc<Watch>) -> Self {
+        Self { watch, reading: Timer::default(), writing: Timer::default() }
     }
 
     pub(crate) fn watch(&self) -> &Rc<Watch> {
@@ -167,16 +211,19 @@ impl AsyncRead for Watched {
         cx: &mut Context<'_>,
         into: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        let Self { watch, reading, .. } = &mut *self;
+        // The dispatcher ends then.
+        let Link::Http(socket) = &mut *watch.link.borrow_mut() else { return Poll::Ready(Ok(())) };
         // To end the connection here would throw away an answer that the client has not read yet.
-        if self.watch.phase.get() == (Phase::Rest { bytes: 0 }) {
+        if watch.phase.get() == (Phase::Rest { bytes: 0 }) {
             return Poll::Pending;
         }
         let before = into.filled().len();
-        let read = Pin::new(&mut self.socket).poll_read(cx, into);
-        match (&read, self.watch.phase.get()) {
-            (Poll::Ready(_), _) => self.watch.has_read(into.filled().len() - before),
+        let read = Pin::new(socket).poll_read(cx, into);
+        match (&read, watch.phase.get()) {
+            (Poll::Ready(_), _) => watch.has_read(into.filled().len() - before),
             // No more comes of it.
-            (Poll::Pending, Phase::Between { due, .. }) if self.reading.is_over(due, cx) => {
+            (Poll::Pending, Phase::Between { due, .. }) if reading.is_over(due, cx) => {
                 return Poll::Ready(Ok(()));
             }
             (Poll::Pending, _) => {}
@@ -187,15 +234,28 @@ impl AsyncRead for Watched {
 
 impl AsyncWrite for Watched {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.socket).poll_write(cx, bytes);
+        let written = match &mut *self.watch.link.borrow_mut() {
+            Link::Http(socket) => Pin::new(socket).poll_write(cx, bytes),
+            Link::Left(_) => {
+                // The stream has the head of the answer. That the socket is closed is seen at the next reading.
+                cx.waker().wake_by_ref();
+                return Poll::Ready(Ok(bytes.len()));
+            }
+        };
         self.written(written, bytes.len(), cx)
     }
 
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.socket).poll_flush(cx)
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut *self.watch.link.borrow_mut() {
+            Link::Http(socket) => Pin::new(socket).poll_flush(cx),
+            Link::Left(_) => Poll::Ready(Ok(())),
+        }
     }
 
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.socket).poll_shutdown(cx)
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut *self.watch.link.borrow_mut() {
+            Link::Http(socket) => Pin::new(socket).poll_shutdown(cx),
+            Link::Left(_) => Poll::Ready(Ok(())),
+        }
     }
 }

@@ -93,7 +93,8 @@ impl Connection {
             }
             match self.wake().await {
                 Wake::Closing => self.close_with(close_code::SHUTTING_DOWN, "shutting down"),
-                Wake::Message(message) => self.message(message).await,
+                // In a box: what dealing with a message needs would be kept for the whole life of the connection.
+                Wake::Message(message) => Box::pin(self.message(message)).await,
                 Wake::NoPong => self.close_with(close_code::NO_PONG, "no pong"),
                 Wake::Ping => {
                     self.out.control(frames::ping());
