@@ -31,6 +31,8 @@ struct Shared {
     streams: Arc<Semaphore>,
     /// Room for large requests of chats, in KiB.
     chats: Arc<Semaphore>,
+    /// Places for the readers of imported files.
+    imports: Arc<Semaphore>,
     metrics: Metrics,
     /// Tells the requests of this life of the server from those of another.
     life: String,
@@ -71,6 +73,7 @@ impl Api {
             peer_streams: PeerStreams::new(config.streams_per_peer),
             streams: Arc::new(Semaphore::new(config.connections.min(Semaphore::MAX_PERMITS))),
             chats: Arc::new(Semaphore::new(config.chats_bytes.div_ceil(KIB).min(Semaphore::MAX_PERMITS))),
+            imports: Arc::new(Semaphore::new(config.imports.min(Semaphore::MAX_PERMITS))),
             metrics: Metrics::new(),
             life: hex(&random()[..4]),
             requests: AtomicU64::new(0),
@@ -144,6 +147,15 @@ impl Api {
         let permit = Arc::clone(&self.0.chats).try_acquire_many_owned(kib);
         let full = |_| Problem::new(Code::CapacityExhausted, "too many large chats are being received");
         Ok(ChatRoom(permit.map_err(full)?))
+    }
+
+    /// Takes a place for the reader of an imported file.
+    ///
+    /// # Errors
+    /// [`Problem`] where there is none.
+    pub(crate) fn import_place(&self) -> Result<OwnedSemaphorePermit, Problem> {
+        let permit = Arc::clone(&self.0.imports).try_acquire_owned();
+        permit.map_err(|_| Problem::new(Code::CapacityExhausted, "too many files are being imported"))
     }
 
     /// How many streams are open.

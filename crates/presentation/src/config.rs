@@ -92,6 +92,8 @@ pub struct PresentationConfig {
     /// Whether `/ws/echo` is there, for tests of WebSocket conformance, and `/test/panic/{words}`, for tests of what a
     /// fault leaves behind.
     pub test_routes: bool,
+    /// Files that are read at the same time; each has a thread of its own.
+    pub imports: usize,
     /// Bytes of a file that is imported.
     pub import_bytes: u64,
     /// Bytes of one event or turn of it.
@@ -143,6 +145,7 @@ impl PresentationConfig {
             openings_file: None,
             json_depth: 64,
             test_routes: false,
+            imports: 2,
             import_bytes: 1 << 30,
             import_event_bytes: 128 << 20,
             import_timeout: Duration::from_mins(10),

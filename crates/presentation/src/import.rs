@@ -5,6 +5,7 @@ mod pieces;
 
 use std::future::Future;
 use std::io::{self, Read};
+use std::thread;
 use std::time::Duration;
 
 use actix_web::web;
@@ -12,10 +13,11 @@ use bytes::{Buf as _, Bytes};
 use futures_util::StreamExt as _;
 use tokenrail_application::{AgentService, Import, ImportError};
 use tokenrail_domain::Agent;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout};
 
 use self::pieces::{Malformed, Piece, read_pieces};
+use crate::api::Api;
 use crate::config::PresentationConfig;
 use crate::error::{Code, FieldProblem, Problem};
 
@@ -27,18 +29,22 @@ const PIECES_WAIT: usize = 2;
 const PACE_BYTES: u64 = 64 << 10;
 
 /// Takes in the file that comes as a body.
-pub(crate) async fn import(
-    service: &AgentService,
-    payload: web::Payload,
-    config: &PresentationConfig,
-) -> Result<Agent, Problem> {
+pub(crate) async fn import(api: &Api, payload: web::Payload) -> Result<Agent, Problem> {
+    let config = api.config();
+    let place = api.import_place()?;
     let (body, waiting) = mpsc::channel(BODY_WAITS);
     let (pieces, mut coming) = mpsc::channel(PIECES_WAIT);
+    let (read, reading) = oneshot::channel();
     let most = config.import_event_bytes;
-    let reading = tokio::task::spawn_blocking(move || {
-        read_pieces(Body { waiting, chunk: Bytes::new() }, most, |piece| pieces.blocking_send(piece).is_ok())
+    // It waits for the client, so it takes none of the few threads on which everybody's files are read.
+    let reader = thread::Builder::new().name("import".to_owned()).spawn(move || {
+        let _place = place;
+        let body = Body { waiting, chunk: Bytes::new() };
+        // Whoever has asked for it may have gone.
+        let _gone = read.send(read_pieces(body, most, |piece| pieces.blocking_send(piece).is_ok()));
     });
-    let (fed, taken) = tokio::join!(feed(payload, body, config), take_in(service, &mut coming));
+    reader.map_err(|_| Problem::new(Code::CapacityExhausted, "no thread can be had to read the file"))?;
+    let (fed, taken) = tokio::join!(feed(payload, body, config), take_in(api.service(), &mut coming));
     // Whatever went wrong, the reader ends: nobody takes its pieces any more.
     drop(coming);
     let read = reading.await.map_err(|_| Problem::new(Code::StoreFailed, "the file could not be read"))?;

@@ -21,6 +21,9 @@ use crate::socket::{Idle, SocketLimits, Watch, Watched, set_limits};
 pub struct ServerLimits {
     /// How many threads carry connections.
     pub workers: usize,
+    /// How many threads each of them may have for reading files and the database. What waits for a client runs on none
+    /// of them, so a few are enough.
+    pub blocking_threads: usize,
     /// Connections that are open at the same time.
     pub connections: usize,
     /// How long a client may take to send the head of a request.
@@ -45,6 +48,7 @@ impl Default for ServerLimits {
         Self {
             // Each is cheap; the work of one token is done once for all of them.
             workers: 2,
+            blocking_threads: 3,
             connections: 4096,
             head_timeout: Duration::from_secs(5),
             keep_alive: Duration::from_secs(75),
@@ -76,6 +80,7 @@ pub fn listen(
     };
     let builder = Server::build()
         .workers(limits.workers)
+        .worker_max_blocking_threads(limits.blocking_threads)
         .max_concurrent_connections(limits.connections.div_ceil(limits.workers))
         .shutdown_timeout(limits.close_timeout_s)
         .disable_signals();

@@ -16,14 +16,18 @@ mod show;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::io;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::thread;
 
 use clap::{Args, Parser, Subcommand};
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use tokenrail_runner::{ModelApi, Protocol};
+use tokio::runtime::{self, Runtime};
 
-use crate::config::{Config, Flags};
+use crate::config::{Config, Flags, LimitsConfig};
 pub(crate) use screen::Screen;
 
 /// Runs AI agents, keeps every token that they say, and shows it live to everybody who follows
@@ -203,13 +207,23 @@ pub fn main() -> ExitCode {
         }
     };
     crate::install_crypto();
-    match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    match runtime(&config.limits) {
         Ok(runtime) => runtime.block_on(dispatch(cli.command, config, screen)).into(),
         Err(error) => {
             screen.error(&error);
             Exit::Failed.into()
         }
     }
+}
+
+/// The threads of the program. Their number does not grow with agents: what blocks waits for one of them.
+fn runtime(limits: &LimitsConfig) -> io::Result<Runtime> {
+    let processors = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    runtime::Builder::new_multi_thread()
+        .worker_threads(limits.worker_threads.min(processors))
+        .max_blocking_threads(limits.blocking_threads)
+        .enable_all()
+        .build()
 }
 
 fn model_api(name: &str) -> Result<ModelApi, &'static str> {

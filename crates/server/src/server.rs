@@ -200,6 +200,7 @@ fn presentation_config(config: &Config, address: SocketAddr, token: Option<Strin
     presentation.list_agents = limits.list_agents;
     presentation.list_bytes = limits.list_bytes;
     presentation.test_routes = config.test_routes;
+    presentation.imports = limits.imports;
     presentation.import_bytes = limits.import_bytes;
     presentation.import_event_bytes = limits.import_event_bytes;
     presentation.import_timeout = Duration::from_secs(limits.import_timeout_s);

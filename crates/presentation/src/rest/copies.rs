@@ -38,7 +38,7 @@ pub(crate) async fn take_in(
     payload: web::Payload,
 ) -> Result<HttpResponse, Problem> {
     query::json_only(&request)?;
-    let agent = import::import(api.service(), payload, api.config()).await?;
+    let agent = import::import(&api, payload).await?;
     Ok(HttpResponse::Created()
         .insert_header((header::LOCATION, format!("/api/agents/{}", agent.id)))
         .json(AgentDto::from(&agent)))

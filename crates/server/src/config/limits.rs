@@ -176,6 +176,10 @@ limits! {
     import_timeout_s: u64 = 600,
     /// Files that are imported at the same time.
     imports: usize = 2,
+    /// Threads that run the server's tasks; never more than there are processors.
+    worker_threads: usize = 4,
+    /// Threads that work with files for the agents.
+    blocking_threads: usize = 16,
     /// How long an idempotency key is remembered.
     idempotency_hours: u64 = 24,
     /// How long a graceful stop may take.
