@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use bytes::Bytes;
 use tokenrail_domain::AgentId;
 use tokenrail_ports::{
     ExitStatus, IAgentRun, Line, OutputLine, PermissionAnswer, RunEnd, RunOutput, RunnerError, SpoolRoom,
@@ -17,7 +16,7 @@ use tokio::net::unix::pipe;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep_until};
 
-use self::spool::read_at;
+use self::spool::{Fresh, FreshRead};
 use super::end::{left_over, run_end, with_unsaved};
 use super::further_turn::is_rest;
 use super::proc::kill_marked;
@@ -35,6 +34,7 @@ pub(super) struct ProcessRun {
     folder: RunFolder,
     limits: ProcessLimits,
     spool: Arc<File>,
+    fresh: FreshRead,
     /// How many bytes of the spool are of earlier turns. All other offsets are counted from there.
     begins: u64,
     /// How many bytes of standard error are.
@@ -90,7 +90,8 @@ enum Supervisor {
 
 /// What the run folder holds that is new.
 enum News {
-    Output(Bytes),
+    /// At least one byte.
+    Output(Fresh),
     Exit(ExitRecord),
     Nothing,
 }
@@ -111,8 +112,10 @@ impl ProcessRun {
             }
             _ => Supervisor::Gone,
         };
+        let spool = folder.spool_to_read()?;
         Ok(Self {
-            spool: Arc::new(folder.spool_to_read()?),
+            fresh: FreshRead::of(&spool),
+            spool: Arc::new(spool),
             folder,
             limits,
             begins: 0,
@@ -205,21 +208,6 @@ impl ProcessRun {
         lines
     }
 
-    async fn look(&self) -> io::Result<News> {
-        let (spool, offset) = (Arc::clone(&self.spool), self.begins + self.offset);
-        let read_bytes = self.limits.read_bytes;
-        let folder = self.end.is_none().then(|| self.folder.clone());
-        blocking(move || {
-            let output = read_at(&spool, offset, read_bytes)?;
-            if !output.is_empty() {
-                return Ok(News::Output(output));
-            }
-            let exit = folder.map(|folder| folder.read(RunFolder::EXIT)).transpose()?;
-            Ok(exit.flatten().map_or(News::Nothing, News::Exit))
-        })
-        .await
-    }
-
     /// Waits until there may be news.
     async fn changed(&mut self) -> io::Result<()> {
         let Supervisor::Alive(record, pidfd) = &self.supervisor else {
@@ -302,8 +290,8 @@ impl IAgentRun for ProcessRun {
                 self.changed().await?;
             }
             match (self.look().await?, &self.end) {
-                (News::Output(output), _) => {
-                    if output.len() < self.limits.read_bytes {
+                (News::Output(Fresh { output, to_end }), _) => {
+                    if to_end {
                         self.next_look = NextLook::WhenTold;
                     }
                     self.offset += output.len() as u64;

@@ -1,19 +1,83 @@
 //! The spool of a run: read as it grows, and emptied where a full disk takes nothing more.
 
 use std::fs::File;
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, IoSliceMut};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use rustix::io::{Errno, ReadWriteFlags, preadv2};
 use tokenrail_ports::{RunEnd, RunnerError, SpoolRoom};
 
-use super::{ProcessRun, Supervisor, blocking};
+use super::{News, ProcessRun, Supervisor, blocking};
 use crate::process::end::{emptied, empty_spool};
 use crate::process::{ExitRecord, RunFolder};
 
+/// What is read without another thread: a few lines, which is most of what agents print between two looks.
+const FRESH_BYTES: usize = 8 << 10;
+/// See statfs(2): files that are in memory.
+const TMPFS: u64 = 0x0102_1994;
+
+/// Pages of memory are so large, or a multiple of it.
+const SMALLEST_PAGE: u64 = 4096;
+
+/// How fresh output is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FreshRead {
+    /// From the page cache, where the supervisor has just put it; nobody waits for the disk.
+    Cached,
+    /// There is no disk.
+    InMemory,
+    /// This file system cannot say whether a read would wait.
+    Never,
+}
+
+/// What was found after the offset.
+pub(super) struct Fresh {
+    pub(super) output: Bytes,
+    /// Whether the file ended there.
+    pub(super) to_end: bool,
+}
+
+impl FreshRead {
+    pub(super) fn of(spool: &File) -> Self {
+        match rustix::fs::fstatfs(spool) {
+            // The type of a file system is a small number, however wide the field is.
+            Ok(found) if found.f_type as u64 == TMPFS => Self::InMemory,
+            _ => Self::Cached,
+        }
+    }
+
+    /// Reads what there is without waiting for a disk; none where that cannot be, or where there is more than a little.
+    fn read(&mut self, spool: &File, offset: u64, read_bytes: usize) -> io::Result<Option<Fresh>> {
+        let mut buffer = [0; FRESH_BYTES];
+        let buffer = &mut buffer[..read_bytes.min(FRESH_BYTES)];
+        let flags = match self {
+            Self::Cached => ReadWriteFlags::NOWAIT,
+            Self::InMemory => ReadWriteFlags::empty(),
+            Self::Never => return Ok(None),
+        };
+        let read = match preadv2(spool, &mut [IoSliceMut::new(buffer)], offset, flags) {
+            Ok(read) => read,
+            Err(Errno::AGAIN | Errno::INTR) => return Ok(None),
+            Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {
+                *self = Self::Never;
+                return Ok(None);
+            }
+            Err(error) => return Err(error.into()),
+        };
+        if read == buffer.len() {
+            return Ok(None);
+        }
+        // Where the next page is not in memory, the read ends with the one before.
+        let after_page = (offset + read as u64).is_multiple_of(SMALLEST_PAGE);
+        let to_end = read == 0 || *self == Self::InMemory || !after_page;
+        Ok(Some(Fresh { output: Bytes::copy_from_slice(&buffer[..read]), to_end }))
+    }
+}
+
 /// What there is after `offset`, at most `read_bytes`.
-pub(super) fn read_at(file: &File, offset: u64, read_bytes: usize) -> io::Result<Bytes> {
+fn read_at(file: &File, offset: u64, read_bytes: usize) -> io::Result<Bytes> {
     let there = file.metadata()?.len().saturating_sub(offset).min(read_bytes as u64);
     // Exactly as large as needed: the lines are slices of it and keep all of it in memory.
     let mut output = vec![0; there as usize];
@@ -31,6 +95,28 @@ pub(super) fn read_at(file: &File, offset: u64, read_bytes: usize) -> io::Result
 }
 
 impl ProcessRun {
+    /// What is new. A few fresh lines are read at once; all else may wait for a disk, and so it has a thread of its own.
+    pub(super) async fn look(&mut self) -> io::Result<News> {
+        let (spool, offset) = (Arc::clone(&self.spool), self.begins + self.offset);
+        let read_bytes = self.limits.read_bytes;
+        if let Some(fresh) = self.fresh.read(&spool, offset, read_bytes)?
+            && !fresh.output.is_empty()
+        {
+            return Ok(News::Output(fresh));
+        }
+        let folder = self.end.is_none().then(|| self.folder.clone());
+        blocking(move || {
+            let output = read_at(&spool, offset, read_bytes)?;
+            if !output.is_empty() {
+                let to_end = output.len() < read_bytes;
+                return Ok(News::Output(Fresh { output, to_end }));
+            }
+            let exit = folder.map(|folder| folder.read(RunFolder::EXIT)).transpose()?;
+            Ok(exit.flatten().map_or(News::Nothing, News::Exit))
+        })
+        .await
+    }
+
     /// Empties the spool of a run that has ended, where nothing more can be saved: its room is what the end of the turn
     /// is saved in.
     pub(super) async fn empty_spool(&mut self, waited: bool) -> Result<SpoolRoom, RunnerError> {
@@ -65,5 +151,50 @@ impl ProcessRun {
             }
         };
         Ok(emptied(exit, spool_bytes, self.begins + self.offset, waited))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn check(folder: &str) {
+        let mut file = tempfile::tempfile_in(folder).unwrap();
+        let mut way = FreshRead::of(&file);
+        file.write_all(&[b'x'; 5000]).unwrap();
+        let mut read = |offset, read_bytes| way.read(&file, offset, read_bytes).unwrap();
+        let lengths = |fresh: Option<Fresh>| fresh.map(|fresh| (fresh.output.len(), fresh.to_end));
+        for (offset, read_bytes, expected) in [
+            (0, 1 << 20, Some((5000, true))),
+            (4990, 1 << 20, Some((10, true))),
+            (5000, 1 << 20, Some((0, true))),
+            (9000, 1 << 20, Some((0, true))),
+            // There is as much as was asked for, and so there may be more.
+            (0, 5000, None),
+            (0, 100, None),
+        ] {
+            let found = lengths(read(offset, read_bytes));
+            // Elsewhere than in memory the kernel may say no to any of them.
+            if folder == "/dev/shm" || found.is_some() {
+                assert_eq!(found, expected, "{folder} {offset} {read_bytes}");
+            }
+        }
+    }
+
+    #[test]
+    fn fresh_output_is_read_where_it_is_in_memory() {
+        check("/dev/shm");
+        check(env!("CARGO_MANIFEST_DIR"));
+    }
+
+    #[test]
+    fn a_read_that_ends_with_a_page_may_not_have_come_to_the_end() {
+        let mut file = tempfile::tempfile_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        file.write_all(&[b'x'; 4096]).unwrap();
+        let mut way = FreshRead::Cached;
+        if let Some(fresh) = way.read(&file, 0, 1 << 20).unwrap() {
+            assert_eq!((fresh.output.len(), fresh.to_end), (4096, false));
+        }
     }
 }
