@@ -20,6 +20,6 @@ pub use config::{ConverseConfig, ProcessConfig, ProcessLimits};
 pub(crate) use folder::{
     ExecFailure, ExecOrder, ExitRecord, OverLimit, RunFolder, RunLimit, SupervisorRecord, Unkept,
 };
-pub(crate) use proc::{Process, descendants};
+pub(crate) use proc::{Process, own_descendants, own_family};
 pub use runner::ProcessRunner;
 pub use watch::{PollsBecause, RunWatcher, WatchLimits};

@@ -7,7 +7,10 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, getpid, pidfd_open, pidfd_send_signal, waitid,
+};
 
 use super::SupervisorRecord;
 
@@ -51,7 +54,7 @@ impl Process {
                 Ok((Self::find(self.pid).map(|found| found.start_time) == Some(self.start_time))
                     .then_some(fd))
             }
-            Err(rustix::io::Errno::SRCH) => Ok(None),
+            Err(Errno::SRCH) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
@@ -106,7 +109,7 @@ impl SupervisorRecord {
         let (Some(pidfd), Some(pid)) = (self.open()?, Pid::from_raw(self.pid)) else { return Ok(()) };
         let family = descendants(pid)?;
         match pidfd_send_signal(&pidfd, Signal::KILL) {
-            Err(error) if error != rustix::io::Errno::SRCH => return Err(error.into()),
+            Err(error) if error != Errno::SRCH => return Err(error.into()),
             _ => {}
         }
         for process in family {
@@ -135,6 +138,40 @@ pub(crate) fn descendants(ancestor: Pid) -> io::Result<Vec<Process>> {
         let born = children.remove(&parent).unwrap_or_default();
         open.extend(born.iter().map(|process| process.pid.as_raw_pid()));
         found.extend(born);
+    }
+    Ok(found)
+}
+
+/// All processes that descend from this very one, which must be a subreaper. Where it has no child, nobody else is looked
+/// at.
+pub(crate) fn own_descendants() -> io::Result<Vec<Process>> {
+    let peek = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    match waitid(WaitId::All, peek) {
+        Err(Errno::CHILD) => Ok(Vec::new()),
+        _ => descendants(getpid()),
+    }
+}
+
+/// The same, for who only counts them: the kernel is asked for the children of each, and nobody else is looked at. While
+/// some are ending, others may be left out.
+pub(crate) fn own_family() -> io::Result<Vec<Process>> {
+    let own = getpid();
+    // Not every kernel is built with it.
+    let Ok(mut open) = children(own) else { return own_descendants() };
+    let mut found = Vec::new();
+    while let Some(pid) = open.pop() {
+        // Who has ended has left its children to somebody else.
+        open.extend(children(pid).unwrap_or_default());
+        found.extend(Process::find(pid));
+    }
+    Ok(found)
+}
+
+fn children(parent: Pid) -> io::Result<Vec<Pid>> {
+    let mut found = Vec::new();
+    for thread in fs::read_dir(file(parent, "task"))? {
+        let text = fs::read_to_string(thread?.path().join("children"))?;
+        found.extend(text.split_ascii_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?)));
     }
     Ok(found)
 }
@@ -197,6 +234,30 @@ mod tests {
         let stat =
             format!("7 (a) Z b) {state} 5 7 7 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 {threads} 0 4711 9 10\n");
         Process::read(Pid::from_raw(7)?, &stat).map(|process| (process.parent, process.start_time))
+    }
+
+    #[test]
+    fn the_family_of_a_process_is_found_however_deep_it_is() {
+        // A shell, which has another one run a third program.
+        let mut child = std::process::Command::new("sh")
+            .args(["-c", "sh -c 'cat; true'; true"])
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let pid = child.id().cast_signed();
+        // Other tests have children too, which come and go.
+        let ours = |found: Vec<Process>| -> HashSet<_> {
+            let of = |parent| found.iter().filter(move |process| process.parent == parent);
+            let inner = of(pid).flat_map(|shell| of(shell.pid.as_raw_pid()));
+            let own = found.iter().filter(|process| process.pid.as_raw_pid() == pid);
+            own.chain(of(pid)).chain(inner).map(Process::identity).collect()
+        };
+        let is_whole = |found: &HashSet<_>| 3 <= found.len();
+        while !is_whole(&ours(own_family().unwrap())) || !is_whole(&ours(own_descendants().unwrap())) {
+            thread::yield_now();
+        }
+        drop(child.stdin.take());
+        child.wait().unwrap();
     }
 
     #[test]

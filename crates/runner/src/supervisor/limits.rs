@@ -1,18 +1,21 @@
 //! Whether a run has more processes or memory than it may.
 //!
-//! To count the processes of a run is to walk through those of the whole machine, so it is done only where it could
-//! matter: the kernel numbers processes one after the other, and where fewer have begun than are still allowed,
-//! nobody need be counted.
+//! Many supervisors look many times a second, so a look must cost next to nothing: the kernel numbers processes one after
+//! the other, and where fewer have begun on the machine than are still allowed, nobody need be counted. To count the
+//! processes of a run, only those are asked for.
 
-use std::fs;
+use std::fs::File;
 
-use rustix::process::getpid;
+use rustix::io::pread;
 use tokio::time::{Duration, Instant};
 
-use crate::process::{ExecOrder, OverLimit, Process, RunLimit, descendants};
+use crate::process::{ExecOrder, OverLimit, Process, RunLimit, own_family};
 
 /// After a walk through all processes there is none for this many times as long as it took.
 const REST_AFTER_WALK: u32 = 20;
+
+/// `/proc/loadavg` is shorter.
+const LOAD_BYTES: usize = 128;
 
 /// Looks now and then whether a run is over one of its limits.
 pub(super) struct LimitWatch {
@@ -25,6 +28,7 @@ pub(super) struct LimitWatch {
     /// How many processes the run had when they were counted, and the newest of the machine then.
     counted: u64,
     newest: Option<u64>,
+    load: Option<File>,
     over: Option<OverLimit>,
 }
 
@@ -39,6 +43,7 @@ impl LimitWatch {
             next_walk: now,
             counted: 0,
             newest: None,
+            load: File::open("/proc/loadavg").ok(),
             over: None,
         }
     }
@@ -58,7 +63,7 @@ impl LimitWatch {
     pub(super) fn look(&mut self) -> bool {
         let began = Instant::now();
         self.next_look = began + self.look_every;
-        let newest = newest_process();
+        let newest = newest_process(self.load.as_ref());
         if self.next_walk <= began && (0 < self.memory_bytes_max || self.may_have_too_many(newest)) {
             self.walk(newest);
             self.next_walk = began + began.elapsed() * REST_AFTER_WALK;
@@ -76,7 +81,7 @@ impl LimitWatch {
 
     fn walk(&mut self, newest: Option<u64>) {
         // Where they cannot be counted now, they are the next time.
-        let Ok(processes) = descendants(getpid()) else { return };
+        let Ok(processes) = own_family() else { return };
         (self.counted, self.newest) = (processes.len() as u64, newest);
         if 0 < self.processes_max && self.processes_max < self.counted {
             let (limit, allowed, seen) = (RunLimit::Processes, self.processes_max, self.counted);
@@ -95,9 +100,11 @@ impl LimitWatch {
     }
 }
 
-/// The number of the process or thread that has begun last, anywhere on the machine.
-fn newest_process() -> Option<u64> {
-    fs::read_to_string("/proc/loadavg").ok()?.split_ascii_whitespace().next_back()?.parse().ok()
+/// The number of the process or thread that has begun last, anywhere on the machine, by `/proc/loadavg`.
+fn newest_process(load: Option<&File>) -> Option<u64> {
+    let mut text = [0; LOAD_BYTES];
+    let read = pread(load?, &mut text, 0).ok()?;
+    str::from_utf8(&text[..read]).ok()?.split_ascii_whitespace().next_back()?.parse().ok()
 }
 
 #[cfg(test)]
@@ -114,6 +121,7 @@ mod tests {
             next_walk: now,
             counted,
             newest,
+            load: None,
             over: None,
         }
     }
@@ -134,7 +142,10 @@ mod tests {
 
     #[test]
     fn the_kernel_tells_which_process_is_the_newest() {
-        let own = u64::from(std::process::id());
-        assert!(newest_process().is_some_and(|newest| own <= newest), "{:?}", newest_process());
+        let load = File::open("/proc/loadavg").unwrap();
+        for _ in 0..2 {
+            let newest = newest_process(Some(&load));
+            assert!(newest.is_some_and(|newest| u64::from(std::process::id()) <= newest), "{newest:?}");
+        }
     }
 }

@@ -3,11 +3,11 @@
 use std::collections::HashSet;
 use std::io;
 
-use rustix::process::{Pid, Signal, getpid};
+use rustix::process::{Pid, Signal};
 use tokio::time::{Duration, Instant};
 
 use super::supervise::Supervisor;
-use crate::process::descendants;
+use crate::process::own_descendants;
 
 /// How often the processes are counted while they are being ended. Most ends are told by a signal; those of
 /// processes with a living parent are not.
@@ -49,7 +49,7 @@ impl Supervisor {
         let mut asked = HashSet::new();
         loop {
             // They are found anew each time: while some are ended, others may be born.
-            let alive = descendants(getpid())?;
+            let alive = own_descendants()?;
             if alive.is_empty() && (self.agent_has_ended() || signal == Signal::TERM) {
                 return Ok(0);
             }
@@ -73,7 +73,7 @@ impl Supervisor {
 fn freeze_all(deadline: Instant) -> io::Result<()> {
     let mut told = HashSet::new();
     loop {
-        let alive = descendants(getpid())?;
+        let alive = own_descendants()?;
         let new: Vec<_> = alive.iter().filter(|process| told.insert(process.identity())).collect();
         if new.is_empty() || deadline <= Instant::now() {
             return Ok(());
