@@ -62,7 +62,7 @@ pub use tails::{Batch, Rendering, RenderingKey};
 
 // What callers need of the ports, so that presentation need not see them.
 #[cfg(planted_bugs)]
-pub use tokenrail_ports::planted;
+pub use tokenrail_ports::planted as planted_bugs;
 pub use tokenrail_ports::{
     Abilities, AgentFilter, ListPage, MessagePage, PermissionAnswer, Probe, STOP_REASON_EVENTS, StoreError,
     TurnFilter, TurnRange,

@@ -2,7 +2,7 @@
 //! it. What is told so can be taken apart again: nothing of an event is lost but its raw lines.
 
 #[cfg(planted_bugs)]
-use tokenrail_application::planted::{Bug, is_planted};
+use tokenrail_application::planted_bugs::{Bug, is_planted};
 use tokenrail_domain::{Event, EventBody};
 
 /// Events of one packed frame. A batch in memory has no more; a page of the history may.
