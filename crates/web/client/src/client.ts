@@ -1,11 +1,13 @@
 // The client: REST calls with the server's own types, and the events of agents over one shared connection.
 import type { BackoffOptions } from "./backoff.js";
+import { unpackedPage } from "./deltas.js";
 import type { TokenrailError } from "./errors.js";
 import { Following } from "./following.js";
 import type { AgentEvent, AgentNews } from "./frames.js";
 import type {
   Accepted,
   Agent,
+  AgentDeltas,
   AgentMessage,
   AgentRef,
   AgentState,
@@ -266,8 +268,9 @@ export class TokenrailClient implements Client {
   }
 
   async #page(path: string, { since = 0, limit, raw, last, signal }: MessagesQuery): Promise<Page> {
-    const response = await this.#rest.send(path, { query: { since, limit, raw, last }, signal });
-    const messages = await body<AgentMessage[]>(response, signal);
+    // A server that does not know of packed deltas gives each by itself.
+    const response = await this.#rest.send(path, { query: { since, limit, raw, last, packed: raw ? undefined : true }, signal });
+    const messages = unpackedPage(await body<(AgentMessage | AgentDeltas)[]>(response, signal));
     const said = (name: string, otherwise: number) => Number(response.headers.get(name) ?? otherwise);
     const upTo = said("Tokenrail-Up-To", since);
     return { messages, since: said("Tokenrail-Since", since), upTo, head: said("Tokenrail-Head", upTo) };

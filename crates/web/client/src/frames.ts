@@ -2,6 +2,7 @@
 import type {
   AgentCreated,
   AgentDeleted,
+  AgentDeltas,
   AgentMessage,
   AgentUpdated,
   ErrorFrame,
@@ -26,6 +27,7 @@ export interface Frame<Type extends string, Payload> {
 
 export type PlainFrame =
   | Frame<"agent:message", StreamMessage>
+  | Frame<"agent:deltas", AgentDeltas>
   | Frame<"agent:status", StreamStatus>
   | Frame<"agent:error", StreamError>
   | Frame<"agent:complete", StreamComplete>

@@ -1,9 +1,10 @@
 // One connection, and the agents that are followed over it: what each frame is for, and what is to be said when it opens
 // again.
 import { Backoff } from "./backoff.js";
+import { unpacked } from "./deltas.js";
 import { TokenrailError } from "./errors.js";
 import type { Follower } from "./follower.js";
-import type { AgentNews, PlainFrame } from "./frames.js";
+import type { AgentEvent, AgentNews, PlainFrame } from "./frames.js";
 import type { AgentStatus, ErrorFrame } from "./generated/wire.js";
 import { Socket, type SocketOptions } from "./socket.js";
 import { after } from "./timers.js";
@@ -119,7 +120,9 @@ export class Line {
   #heard(frame: PlainFrame): void {
     switch (frame.type) {
       case "agent:message":
-        return this.#event(frame.payload.agentId, frame.payload);
+        return this.#events(frame.payload.agentId, [frame.payload.message]);
+      case "agent:deltas":
+        return this.#deltas(frame.payload);
       case "subscribed":
         return this.#subscribed(frame.payload);
       case "heartbeat":
@@ -135,15 +138,24 @@ export class Line {
     }
   }
 
-  #event(agentId: string, { message }: Extract<PlainFrame, { type: "agent:message" }>["payload"]): void {
+  /** What is known already is not even unpacked. */
+  #deltas(deltas: Extract<PlainFrame, { type: "agent:deltas" }>["payload"]): void {
+    const feed = this.#feeds.get(deltas.agentId);
+    if (feed && deltas.to > feed.last) this.#events(deltas.agentId, unpacked(deltas));
+  }
+
+  #events(agentId: string, events: readonly AgentEvent[]): void {
     const feed = this.#feeds.get(agentId);
-    if (!feed || message.sequenceNumber <= feed.last) return;
-    if (message.sequenceNumber > feed.last + 1) {
-      if (!feed.asked) this.subscribe(feed);
-      return;
+    if (!feed) return;
+    for (const event of events) {
+      if (event.sequenceNumber <= feed.last) continue;
+      if (event.sequenceNumber > feed.last + 1) {
+        if (!feed.asked) this.subscribe(feed);
+        return;
+      }
+      feed.last = event.sequenceNumber;
+      for (const follower of feed.followers) follower.offer(event);
     }
-    feed.last = message.sequenceNumber;
-    for (const follower of feed.followers) follower.offer(message);
   }
 
   #subscribed({ agentId, head, status }: Extract<PlainFrame, { type: "subscribed" }>["payload"]): void {

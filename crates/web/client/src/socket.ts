@@ -146,7 +146,7 @@ export class Socket {
   /** A ticket is good for one use within 30 seconds: each attempt has its own. */
   async #address(signal: AbortSignal): Promise<string> {
     const { rest, batchMs } = this.#options;
-    const query = new URLSearchParams({ dialect: "agent" });
+    const query = new URLSearchParams({ dialect: "agent", packed: "true" });
     if (batchMs !== undefined) query.set("batch", String(batchMs));
     if (rest.hasToken) {
       const { ticket } = await rest.json<Ticket>("/api/tickets", { method: "POST", body: { path: "/ws" }, signal });

@@ -67,7 +67,7 @@ it("reads what is seen first, and the rest when somebody shows it", async () => 
 });
 
 it("asks for a short history once", async () => {
-  const short = new Journal("short");
+  const short = new Journal("01900000-0000-7000-8000-000000000002");
   server.host(short);
   for (const text of ["one", "two"]) {
     const open = short.message();

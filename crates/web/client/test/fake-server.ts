@@ -1,8 +1,8 @@
 // A server in memory, with the contract of the real one and with every fault that a network has.
 import type { AgentEvent, ClientFrame, PlainFrame } from "../src/frames.js";
-import type { Agent, AgentStatus, Problem } from "../src/generated/wire.js";
+import type { Agent, AgentDeltas, AgentStatus, Problem } from "../src/generated/wire.js";
 import type { WebSocketLike } from "../src/socket.js";
-import { Journal, folded } from "./journal.js";
+import { Journal, folded, packed } from "./journal.js";
 
 interface Hosted {
   journal: Journal;
@@ -28,6 +28,8 @@ export class FakeServer {
   agentsPerSocket = 128;
   /** It gives the newest messages to who asks for them. */
   knowsLast = true;
+  /** It packs the deltas of who asks for it. */
+  knowsPacked = true;
   /** What a network makes of the frames that are sent together. */
   network: (frames: PlainFrame[]) => PlainFrame[] = (frames) => frames;
   #tickets = new Set<string>();
@@ -53,7 +55,7 @@ export class FakeServer {
   /** Sends the newest events of a journal to whoever follows it. */
   announce(journal: Journal, count = 1): void {
     const events = journal.events.slice(-count);
-    for (const socket of this.sockets) if (socket.followed.has(journal.agentId)) socket.tell(events.map(messageFrame));
+    for (const socket of this.sockets) if (socket.followed.has(journal.agentId)) socket.tell(socket.frames(events));
   }
 
   news(frame: PlainFrame): void {
@@ -119,7 +121,8 @@ export class FakeServer {
     const isLast = first < 0 || first + page.length === events.length;
     const upTo = isLast ? Math.max(since, head) : (page.at(-1)?.sequenceNumber ?? since);
     const headers = { "Tokenrail-Up-To": String(upTo), "Tokenrail-Head": String(head) };
-    return Response.json(page, { headers: last === null ? headers : { ...headers, "Tokenrail-Since": String(since) } });
+    const items = this.knowsPacked && query.get("packed") === "true" ? packed(page) : page;
+    return Response.json(items, { headers: last === null ? headers : { ...headers, "Tokenrail-Since": String(since) } });
   }
 }
 
@@ -131,10 +134,13 @@ export class FakeSocket implements WebSocketLike {
   onerror: ((event: never) => void) | null = null;
   readonly followed = new Set<string>();
   readonly #server: FakeServer;
+  readonly #packed: boolean;
 
   constructor(server: FakeServer, address: string) {
     this.#server = server;
-    const ticket = new URL(address).searchParams.get("ticket");
+    const query = new URL(address).searchParams;
+    this.#packed = server.knowsPacked && query.get("packed") === "true";
+    const ticket = query.get("ticket");
     queueMicrotask(() => {
       if (this.readyState !== 0) return;
       if (!server.takes(ticket)) return this.lose(1006);
@@ -158,8 +164,13 @@ export class FakeSocket implements WebSocketLike {
     }
     this.followed.add(agentId);
     const { events } = hosted.journal;
-    const rest = events.slice(frame.payload.since).map(messageFrame);
+    const rest = this.frames(events.slice(frame.payload.since));
     this.tell([{ type: "subscribed", payload: { agentId, head: events.length, status: hosted.status }, timestamp: 0 }, ...rest]);
+  }
+
+  /** As this client has asked for them. */
+  frames(events: readonly AgentEvent[]): PlainFrame[] {
+    return (this.#packed ? packed(events) : events).map((item) => ("texts" in item ? deltasFrame(item) : messageFrame(item)));
   }
 
   close(code = 1000): void {
@@ -188,6 +199,10 @@ export class FakeSocket implements WebSocketLike {
 function messageFrame(message: AgentEvent): PlainFrame {
   const { agentId, sequenceNumber: sequence, createdAt: timestamp } = message;
   return { type: "agent:message", payload: { agentId, sequence, message, timestamp }, timestamp: Date.parse(timestamp) };
+}
+
+function deltasFrame(payload: AgentDeltas): PlainFrame {
+  return { type: "agent:deltas", payload, timestamp: Date.parse(payload.createdAt) };
 }
 
 export function problem(status: number, code: Problem["code"], headers: Record<string, string> = {}): Response {

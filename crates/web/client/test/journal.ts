@@ -1,6 +1,7 @@
 // Journals to test with: what a server would have saved, event by event.
+import { eventId } from "../src/deltas.js";
 import type { AgentEvent } from "../src/frames.js";
-import type { AgentMessageMetadata, Content, MessageOutcome } from "../src/generated/wire.js";
+import type { AgentDeltas, AgentMessageMetadata, Content, MessageOutcome } from "../src/generated/wire.js";
 
 export const AGENT = "01900000-0000-7000-8000-000000000001";
 
@@ -9,6 +10,9 @@ export const ANSWERS = [
   { optionId: "y", name: "Allow", kind: "allow_once" },
   { optionId: "n", name: "Reject", kind: "reject_once" },
 ];
+
+/** The time of the event 0. */
+const TIME = 1_795_299_000_000;
 
 export interface OpenMessage {
   id: string;
@@ -39,7 +43,7 @@ export class Journal {
       type,
       content,
       metadata,
-      createdAt: new Date(1_795_299_000_000 + sequenceNumber).toISOString(),
+      createdAt: new Date(TIME + sequenceNumber).toISOString(),
       ...more,
     };
     this.events.push(event);
@@ -118,9 +122,40 @@ export class Journal {
 
   #delta(message: OpenMessage, text: string, metadata: AgentMessageMetadata): void {
     const part = message.blocks.length - 1;
-    const event = this.add("assistant", text, { ...metadata, messageId: message.id, part }, { role: "assistant" });
+    const sequence = this.events.length + 1;
+    const id = eventId(this.agentId, TIME + sequence, sequence);
+    const event = this.add("assistant", text, { ...metadata, messageId: message.id, part }, { id, role: "assistant" });
     message.first ??= event.sequenceNumber;
   }
+}
+
+/** What a server makes of events for who asks for packed deltas. */
+export function packed(events: readonly AgentEvent[]): (AgentEvent | AgentDeltas)[] {
+  const items: (AgentEvent | AgentDeltas)[] = [];
+  let before = 0;
+  for (const event of events) {
+    const { agentId, sequenceNumber, content, metadata, createdAt } = event;
+    const { eventType, messageId, part, toolCallId, toolName } = metadata;
+    if (!/^(content|thinking|tool_input)_delta$/.test(eventType)) {
+      items.push(event);
+      continue;
+    }
+    const last = items.at(-1);
+    const goesOn =
+      last && "texts" in last && last.to + 1 === sequenceNumber && last.eventType === eventType && last.messageId === messageId && last.part === part && last.toolCallId === toolCallId && toolName === undefined;
+    if (goesOn) {
+      last.to = sequenceNumber;
+      last.texts.push(content as string);
+      last.elapsedMs ??= last.texts.slice(1).map(() => 0);
+      last.elapsedMs.push(Date.parse(createdAt) - before);
+      before = Date.parse(createdAt);
+      continue;
+    }
+    before = Date.parse(createdAt);
+    const more = { ...(toolCallId !== undefined && { toolCallId }), ...(toolName !== undefined && { toolName }) };
+    items.push({ agentId, messageId: messageId as string, part: part as number, eventType: eventType as AgentDeltas["eventType"], ...more, from: sequenceNumber, to: sequenceNumber, createdAt, texts: [content as string] });
+  }
+  return items;
 }
 
 /** What a page of `messages` has: no delta of a message that is complete, or void, by now. */

@@ -143,9 +143,10 @@ describe("the rule of the protocol", () => {
 const soon = () => new Promise((resolve) => setTimeout(resolve, 0));
 
 /** What two followers and a conversation come to while the network makes this of a journal, told in bursts. */
-async function follow(source: readonly AgentEvent[], burst: number, network: (server: FakeServer) => (frames: PlainFrame[]) => PlainFrame[]) {
+async function follow(source: readonly AgentEvent[], burst: number, knowsPacked: boolean, network: (server: FakeServer) => (frames: PlainFrame[]) => PlainFrame[]) {
   const server = new FakeServer();
   server.pageSize = 3;
+  server.knowsPacked = knowsPacked;
   const journal = new Journal();
   server.host(journal);
   const client = new TokenrailClient(server.options());
@@ -177,9 +178,9 @@ describe("a follower", () => {
   const bursts = fc.oneof(fc.integer({ min: 1, max: 7 }), fc.constant(1_000));
 
   it("sees the journal, whatever is lost, doubled, cut off, or out of order", async () => {
-    const property = fc.asyncProperty(steps, faults, bursts, async (story, kinds, burst) => {
+    const property = fc.asyncProperty(steps, faults, bursts, fc.boolean(), async (story, kinds, burst, packs) => {
       const { events } = journalOf(story);
-      const { seen, shown } = await follow(events, burst, (server) => faulty(server, kinds));
+      const { seen, shown } = await follow(events, burst, packs, (server) => faulty(server, kinds));
       expect(seen).toEqual([events, events]);
       expect(shown).toEqual(messagesOf(read(events)));
     });
@@ -187,9 +188,9 @@ describe("a follower", () => {
   });
 
   it("sees the journal, in whatever order all the frames of a story come, and however often", async () => {
-    const property = fc.asyncProperty(steps, places, bursts, async (story, said, burst) => {
+    const property = fc.asyncProperty(steps, places, bursts, fc.boolean(), async (story, said, burst, packs) => {
       const { events } = journalOf(story);
-      const { seen, shown } = await follow(events, burst, () => tangle(said));
+      const { seen, shown } = await follow(events, burst, packs, () => tangle(said));
       expect(seen).toEqual([events, events]);
       expect(shown).toEqual(messagesOf(read(events)));
     });
