@@ -10,6 +10,20 @@ struct Frame {
     payload: serde_json::Value,
 }
 
+/// What else stands in a page: an event.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Alone {
+    sequence_number: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Item {
+    Deltas(Deltas),
+    Event(Alone),
+}
+
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Deltas {
@@ -24,6 +38,21 @@ struct Deltas {
     texts: Vec<String>,
 }
 
+/// What the items of a page of the history tell.
+///
+/// # Errors
+/// What is told otherwise than it was said.
+pub(crate) fn items(agent: AgentId, said: &[Event], items: &[String]) -> Result<Vec<Event>, String> {
+    let mut told = Vec::with_capacity(said.len());
+    for item in items {
+        match serde_json::from_str(item).map_err(|error| error.to_string())? {
+            Item::Deltas(deltas) => unpack(agent, deltas, said, &mut told)?,
+            Item::Event(event) => told.push(known(said, event.sequence_number)?.clone()),
+        }
+    }
+    all(said, told)
+}
+
 /// What the frames of a page tell. Of what is no delta only the number is read: the rest is the event's own.
 ///
 /// # Errors
@@ -35,8 +64,7 @@ pub(crate) fn events(agent: AgentId, said: &[Event], frames: &[String]) -> Resul
         match kind.as_str() {
             "agent:message" => {
                 let number = payload["sequence"].as_u64().unwrap_or(0);
-                let event = said.iter().find(|event| event.sequence.0 == number);
-                told.push(event.ok_or(format!("G3: event {number} is told and was not asked for"))?.clone());
+                told.push(known(said, number)?.clone());
             }
             "agent:deltas" => {
                 let deltas = serde_json::from_value(payload).map_err(|error| error.to_string())?;
@@ -45,11 +73,20 @@ pub(crate) fn events(agent: AgentId, said: &[Event], frames: &[String]) -> Resul
             _ => {}
         }
     }
+    all(said, told)
+}
+
+fn all(said: &[Event], told: Vec<Event>) -> Result<Vec<Event>, String> {
     if told.len() == said.len() {
         Ok(told)
     } else {
         Err(format!("G2: of {} events {} are told", said.len(), told.len()))
     }
+}
+
+fn known(said: &[Event], number: u64) -> Result<&Event, String> {
+    let event = said.iter().find(|event| event.sequence.0 == number);
+    event.ok_or(format!("G3: event {number} is told and was not asked for"))
 }
 
 fn unpack(agent: AgentId, deltas: Deltas, said: &[Event], told: &mut Vec<Event>) -> Result<(), String> {
@@ -61,8 +98,7 @@ fn unpack(agent: AgentId, deltas: Deltas, said: &[Event], told: &mut Vec<Event>)
     let (turn, message) = message_of(agent, id).ok_or("a packed frame names no message")?;
     let (part, mut tool) = (Part(part), tool_name);
     for (number, text) in (from..).zip(texts) {
-        let saved = said.iter().find(|event| event.sequence.0 == number);
-        let saved = saved.ok_or(format!("G3: event {number} is told and was not asked for"))?;
+        let saved = known(said, number)?;
         let body = match event_type.as_str() {
             "content_delta" => EventBody::TextDelta { message, part, text },
             "thinking_delta" => EventBody::ReasoningDelta { message, part, text },

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokenrail_application::{AgentService, Follower, Next, Page, Refusal, StreamEnd};
 use tokenrail_domain::{AgentId, Event, Sequence};
-use tokenrail_presentation::{agent_frames, packed_frames};
+use tokenrail_presentation::{agent_frames, packed_frames, packed_items};
 use tokio::time::sleep;
 
 use crate::bounds;
@@ -227,7 +227,13 @@ impl Reader {
                     Ok((events, _)) => {
                         world.check(is_on_disk(world, agent, &events));
                         world.check(go_on(&mut { since.0 }, &events));
-                        let live = events.iter().try_for_each(|event| self.view.live(event));
+                        let told = if self.packed {
+                            packed::items(agent, &events, &packed_items(agent, &events))
+                        } else {
+                            Ok(events)
+                        };
+                        let live =
+                            told.and_then(|told| told.iter().try_for_each(|event| self.view.live(event)));
                         world.check(live);
                     }
                     Err(refusal) => return refused(world, &refusal, since.0),

@@ -34,6 +34,7 @@ pub(crate) use ai_sdk::{
     chat_frame, chat_request, text_of,
 };
 pub(crate) use client::{AskedStatus, ClientFrame, Subscribe, client_frame, unknown_message};
+pub use deltas::packed_items;
 pub(crate) use deltas::{DeltasDto, PageItemDto};
 pub(crate) use event_block::EventBlock;
 pub(crate) use frames::{

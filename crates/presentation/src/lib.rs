@@ -40,7 +40,7 @@ mod tests;
 pub use api::{Api, RandomSource};
 pub use config::{PresentationConfig, Secret};
 pub use dialect::{agent_frames, packed_frames};
-pub use dto::event_json;
+pub use dto::{event_json, packed_items};
 pub use listen::{ServerLimits, listen};
 pub use routes::{app, page, routes};
 pub use socket::SocketLimits;

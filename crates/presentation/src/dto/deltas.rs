@@ -4,7 +4,7 @@ use serde::{Serialize, Serializer};
 use tokenrail_domain::{AgentId, Event, EventBody, message_id};
 use utoipa::ToSchema;
 
-use crate::dialect::Packed;
+use crate::dialect::{Detail, Packed};
 use crate::dto::{AgentMessageDto, IdText, IsoTime};
 
 /// Consecutive deltas of one part of one message, where deltas are packed: `to - from + 1` texts.
@@ -64,6 +64,12 @@ impl<'a> PageItemDto<'a> {
             Packed::Deltas(run) => DeltasDto::new(agent, run).map(Self::Deltas),
         }
     }
+}
+
+/// The items of a page of events, as a client that asks for packed deltas reads them.
+pub fn packed_items(agent: AgentId, events: &[Event]) -> Vec<String> {
+    let items = Detail::Packed.cut(events).filter_map(|told| PageItemDto::new(agent, told, false));
+    items.map(|item| serde_json::to_string(&item).unwrap_or_default()).collect()
 }
 
 /// What each delta says.
