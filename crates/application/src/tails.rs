@@ -110,7 +110,7 @@ pub(crate) struct Bell {
 #[derive(Debug)]
 pub(crate) struct Tail {
     bell: watch::Sender<Bell>,
-    ring: Mutex<VecDeque<Arc<Batch>>>,
+    ring: Mutex<Ring>,
     /// Older events that readers have fetched from the store, for the others that are about there.
     history: Mutex<VecDeque<Arc<Batch>>>,
     /// Held while a reader fetches: whoever wants the same waits for it instead of fetching too.
@@ -121,6 +121,38 @@ pub(crate) struct Tail {
     /// Rung when nothing runs or waits any more. Beside the bell, because that wakes those who wait in any order.
     idle: Notify,
     budget: Arc<Budget>,
+}
+
+/// The newest events in memory.
+#[derive(Debug, Default)]
+struct Ring {
+    batches: VecDeque<Arc<Batch>>,
+    /// Of all of them: they are not counted again with each batch, for a tail may hold thousands.
+    bytes: usize,
+}
+
+impl Ring {
+    fn push(&mut self, batch: Batch) {
+        self.bytes += batch.bytes;
+        self.batches.push_back(Arc::new(batch));
+    }
+
+    /// Drops the oldest batch; gives how many bytes it had.
+    fn drop_oldest(&mut self) -> Option<usize> {
+        let bytes = self.batches.pop_front()?.bytes;
+        self.bytes -= bytes;
+        Some(bytes)
+    }
+
+    fn batch_with(&self, sequence: Sequence) -> Option<Arc<Batch>> {
+        let newest = self.batches.back()?;
+        // Who keeps up wants the newest.
+        if newest.first() <= sequence {
+            return (sequence <= newest.last()).then(|| Arc::clone(newest));
+        }
+        let after = self.batches.partition_point(|batch| batch.last() < sequence);
+        self.batches.get(after).filter(|batch| batch.first() <= sequence).cloned()
+    }
 }
 
 /// The bytes that the tails may hold.
@@ -139,20 +171,18 @@ impl Tail {
             let mut ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
             for batch in Batch::split(events) {
                 self.budget.used.fetch_add(batch.bytes, Ordering::Relaxed);
-                ring.push_back(Arc::new(batch));
+                ring.push(batch);
             }
-            let mut total: usize = ring.iter().map(|batch| batch.bytes).sum();
             #[cfg(planted_bugs)]
             if is_planted(Bug::TailsUnbounded) {
                 drop(ring);
                 return self.raise(head);
             }
-            while self.budget.per_tail < total
+            while self.budget.per_tail < ring.bytes
                 || self.budget.of_all < self.budget.used.load(Ordering::Relaxed)
             {
-                let Some(oldest) = ring.pop_front() else { break };
-                total -= oldest.bytes;
-                self.budget.used.fetch_sub(oldest.bytes, Ordering::Relaxed);
+                let Some(dropped) = ring.drop_oldest() else { break };
+                self.budget.used.fetch_sub(dropped, Ordering::Relaxed);
             }
         }
         self.raise(head);
@@ -204,9 +234,7 @@ impl Tail {
 
     /// The batch in memory that holds `sequence`.
     pub(crate) fn batch_with(&self, sequence: Sequence) -> Option<Arc<Batch>> {
-        let ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
-        let after = ring.partition_point(|batch| batch.last() < sequence);
-        ring.get(after).filter(|batch| batch.first() <= sequence).cloned()
+        self.ring.lock().unwrap_or_else(PoisonError::into_inner).batch_with(sequence)
     }
 
     /// The batch among those that readers have fetched that holds `sequence`.
@@ -258,8 +286,8 @@ impl Tail {
     pub(crate) fn forget(&self) {
         let mut ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
         self.history.lock().unwrap_or_else(PoisonError::into_inner).clear();
-        let held: usize = ring.drain(..).map(|batch| batch.bytes).sum();
-        self.budget.used.fetch_sub(held, Ordering::Relaxed);
+        let held = std::mem::take(&mut *ring);
+        self.budget.used.fetch_sub(held.bytes, Ordering::Relaxed);
     }
 }
 
