@@ -4,6 +4,7 @@ mod answers;
 mod full_disk;
 mod next_turn;
 mod stop;
+mod waits;
 
 use std::mem;
 use std::pin::Pin;
@@ -18,12 +19,13 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use self::stop::due;
+use self::waits::{Waits, expiry};
 use crate::core::{Control, Core, FullSince, Heard, SaveError};
 use crate::questions::Answering;
 use crate::recorder::{Mark, Recorded, Recorder};
 use crate::stats::Counters;
 use crate::tails::Tail;
-use crate::timers::{Watched, expiry, next_deadline};
+use crate::timers::{Watched, next_deadline};
 use crate::verdict::{Flood, Stop, Verdict, is_storage_full, verdict};
 
 /// Carries one run of an agent into its journal. While one batch is being committed, the next one is read and
@@ -136,6 +138,7 @@ impl Pump {
 
     async fn carry(&mut self) -> Result<(), SaveError> {
         let mut in_flight: Option<InFlight> = None;
+        let Waits { mut stopped, mut closing, mut timer } = Waits::new(&self.core, &self.cancel);
         if let Some(reason) = self.turn.stop {
             // An earlier life of the server has begun to stop it.
             self.stop(Stop::of(reason)).await;
@@ -161,11 +164,8 @@ impl Pump {
                         self.last_output = Instant::now();
                     }
                 }
-                () = self.cancel.cancelled(), if self.stop.is_none() => self.stop(Stop::Cancelled).await,
-                () = self.core.closing.cancelled() => return Err(SaveError::Closing),
-                () = self.core.draining.cancelled(), if self.stop.is_none() => {
-                    self.stop(Stop::Cancelled).await;
-                }
+                () = &mut stopped, if self.stop.is_none() => self.stop(Stop::Cancelled).await,
+                () = &mut closing => return Err(SaveError::Closing),
                 Some(answering) = self.answers.recv(), if self.recorder.has_caught_up() => {
                     self.answer(answering).await;
                 }
@@ -173,7 +173,7 @@ impl Pump {
                 () = sleep(full_disk_pause), if !room && self.may_give_back() => {
                     self.give_back().await;
                 }
-                expired = expiry(deadline), if self.stop.is_none() => self.stop(Stop::Expired(expired)).await,
+                expired = expiry(&mut timer, deadline), if self.stop.is_none() => self.stop(Stop::Expired(expired)).await,
                 output = self.run.next(), if room => match output {
                     Ok(RunOutput::Lines(lines)) => self.lines(lines, &mut in_flight).await?,
                     Ok(RunOutput::Progress { offset }) => self.progress(offset).await,

@@ -6,7 +6,7 @@ use tokenrail_domain::{AgentError, ErrorClass};
 use tokenrail_ports::Activity;
 #[cfg(planted_bugs)]
 use tokenrail_ports::planted::{Bug, is_planted};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 
 use crate::limits::Limits;
 
@@ -58,17 +58,6 @@ fn after(begin: Instant, bound: Duration, expired: Expired) -> Option<(Instant, 
     #[cfg(planted_bugs)]
     let bound = bound.saturating_mul(times);
     begin.checked_add(bound).map(|at| (at, expired))
-}
-
-/// Waits until that bound is reached.
-pub(crate) async fn expiry(deadline: Option<(Instant, Expired)>) -> Expired {
-    match deadline {
-        Some((at, expired)) => {
-            sleep_until(at).await;
-            expired
-        }
-        None => std::future::pending().await,
-    }
 }
 
 impl Expired {

@@ -1,0 +1,52 @@
+//! What a pump waits for beside its agent: made once for a run, and not anew with each line.
+
+use std::future::pending;
+use std::pin::Pin;
+
+use tokio::time::{Instant, Sleep, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use crate::core::Core;
+use crate::timers::Expired;
+
+/// What a pump waits for beside its agent. To wait for it takes locks that all agents share, so it goes on while lines
+/// come and are saved.
+pub(super) struct Waits {
+    /// The turn is cancelled, or the server goes down with its agents. Polled until it is ready, and then no more.
+    pub(super) stopped: Pin<Box<dyn Future<Output = ()> + Send>>,
+    /// The server goes down.
+    pub(super) closing: Pin<Box<dyn Future<Output = ()> + Send>>,
+    /// For [`expiry`].
+    pub(super) timer: Pin<Box<Sleep>>,
+}
+
+impl Waits {
+    pub(super) fn new(core: &Core, cancel: &CancellationToken) -> Self {
+        let (cancelled, draining) =
+            (cancel.clone().cancelled_owned(), core.draining.clone().cancelled_owned());
+        Self {
+            stopped: Box::pin(async move {
+                tokio::select! {
+                    biased;
+                    () = cancelled => {}
+                    () = draining => {}
+                }
+            }),
+            closing: Box::pin(core.closing.clone().cancelled_owned()),
+            timer: Box::pin(sleep_until(Instant::now())),
+        }
+    }
+}
+
+/// Waits until that bound is reached. Most deadlines move on with each line: then the timer is left as it is, and set anew
+/// when it rings.
+pub(super) async fn expiry(timer: &mut Pin<Box<Sleep>>, deadline: Option<(Instant, Expired)>) -> Expired {
+    let Some((at, expired)) = deadline else { return pending().await };
+    while Instant::now() < at {
+        if timer.is_elapsed() || at < timer.deadline() {
+            timer.as_mut().reset(at);
+        }
+        timer.as_mut().await;
+    }
+    expired
+}
