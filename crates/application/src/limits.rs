@@ -29,7 +29,8 @@ pub struct Limits {
     pub answer_timeout: Duration,
     /// How long a command to an agent waits while something of that agent is being saved.
     pub command_timeout: Duration,
-    /// Events that may wait for their commit, per agent; output beyond them waits in the spool.
+    /// Events that may wait for their commit, per agent; output beyond them waits in the spool. So this is also about
+    /// what one agent puts into one transaction, for which all others wait.
     pub pending_events: usize,
     /// Bytes of them.
     pub pending_bytes: usize,
@@ -87,8 +88,8 @@ impl Default for Limits {
             stop_timeout: Duration::from_secs(30),
             answer_timeout: Duration::from_secs(10),
             command_timeout: Duration::from_secs(5),
-            pending_events: 4096,
-            pending_bytes: 1 << 20,
+            pending_events: 512,
+            pending_bytes: 256 << 10,
             message_bytes: 64 << 20,
             spool_bytes: 4 << 30,
             page_events: 500,

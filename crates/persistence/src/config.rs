@@ -76,7 +76,7 @@ impl Default for StoreLimits {
         Self {
             queued_commands: 1024,
             commit_max_jobs: 512,
-            commit_max_bytes: 8 << 20,
+            commit_max_bytes: 1 << 20,
             commit_tries: 3,
             readers: 4,
             busy_timeout_ms: 5000,

@@ -59,6 +59,8 @@ pub struct PresentationConfig {
     pub headers: usize,
     /// How long the body of a request may take.
     pub body_timeout: Duration,
+    /// Bytes that one stream takes before others have their turn.
+    pub stream_turn_bytes: usize,
     /// Agents that one WebSocket follows.
     pub subscriptions_per_connection: usize,
     /// Bytes of a message from a WebSocket client.
@@ -129,6 +131,7 @@ impl PresentationConfig {
             header_bytes: 32 << 10,
             headers: 64,
             body_timeout: Duration::from_secs(10),
+            stream_turn_bytes: 256 << 10,
             subscriptions_per_connection: 128,
             ws_message_bytes: 64 << 10,
             ws_batch_bytes: 256 << 10,

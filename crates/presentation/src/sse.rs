@@ -3,7 +3,7 @@
 use actix_web::http::header::{self, HeaderMap};
 use actix_web::{HttpMessage as _, HttpRequest, HttpResponse};
 use bytes::Bytes;
-use futures_util::stream::{self, Stream};
+use futures_util::stream::{self, Stream, StreamExt as _};
 use tokenrail_application::{Follower, Next, StreamEnd};
 use tokenrail_domain::{AgentId, Sequence};
 use tokio::time::{Instant, Interval};
@@ -14,7 +14,7 @@ use crate::error::{Code, Problem};
 use crate::frames::CHUNK_BYTES;
 use crate::guard::{Stay, peer};
 use crate::query::{self, Query};
-use crate::waits::{deadline, every};
+use crate::waits::{deadline, every, in_turns};
 
 /// Sent at once, so that the client knows that the stream is open, and when to come again (in milliseconds). It has the
 /// cursor, too: a reader that is cut off before the first event comes back with that, and not as a new one.
@@ -53,15 +53,18 @@ pub(crate) async fn open(
         .content_type("text/event-stream")
         .insert_header((header::CACHE_CONTROL, "no-cache, no-transform"))
         .insert_header(("X-Accel-Buffering", "no"))
-        .streaming(blocks(EventStream {
-            follower,
-            writing,
-            beat,
-            until,
-            hello: Some(hello(cursor)),
-            rest: Bytes::new(),
-            _place: place,
-        })))
+        .streaming(blocks(
+            api.config().stream_turn_bytes,
+            EventStream {
+                follower,
+                writing,
+                beat,
+                until,
+                hello: Some(hello(cursor)),
+                rest: Bytes::new(),
+                _place: place,
+            },
+        )))
 }
 
 fn last_event_id(headers: &HeaderMap) -> Result<Option<Sequence>, Problem> {
@@ -84,11 +87,12 @@ struct EventStream {
 }
 
 /// The blocks for the client. They are made as the client takes them: nothing is queued.
-fn blocks(stream: EventStream) -> impl Stream<Item = Result<Bytes, actix_web::Error>> {
-    stream::unfold(stream, |mut stream| async move {
+fn blocks(turn_bytes: usize, stream: EventStream) -> impl Stream<Item = Result<Bytes, actix_web::Error>> {
+    let blocks = stream::unfold(stream, |mut stream| async move {
         let bytes = stream.next().await?;
-        Some((Ok(bytes), stream))
-    })
+        Some((bytes, stream))
+    });
+    in_turns(blocks, turn_bytes).map(Ok)
 }
 
 impl EventStream {

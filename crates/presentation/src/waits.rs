@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
+use futures_util::stream::{Stream, StreamExt as _};
+use tokio::task::yield_now;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep_until};
 
 /// Ticks once in each period, the first time when one has passed; a late tick delays those after it.
@@ -18,5 +21,44 @@ pub(crate) async fn deadline(at: Option<Instant>) {
     match at {
         Some(at) => sleep_until(at).await,
         None => std::future::pending().await,
+    }
+}
+
+/// Lets others have their turn whenever a client has taken so many bytes: one that takes them as fast as they are given
+/// would keep its worker for as long as there are any.
+pub(crate) fn in_turns(
+    frames: impl Stream<Item = Bytes> + 'static,
+    turn_bytes: usize,
+) -> impl Stream<Item = Bytes> + 'static {
+    let mut given = 0;
+    frames.then(move |bytes| {
+        given += bytes.len();
+        let is_over = turn_bytes <= given;
+        if is_over {
+            given = 0;
+        }
+        async move {
+            if is_over {
+                yield_now().await;
+            }
+            bytes
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+    use futures_util::stream;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn whoever_takes_all_at_once_lets_others_have_their_turn() {
+        let mut frames = std::pin::pin!(in_turns(stream::iter(vec![Bytes::from_static(b"1234"); 4]), 8));
+        let mut taken = || frames.next().now_or_never().map(|frame| frame.is_some());
+        assert_eq!((taken(), taken()), (Some(true), None), "the second one is over the bound");
+        assert_eq!((taken(), taken(), taken()), (Some(true), Some(true), None), "nothing is lost");
+        assert_eq!((taken(), taken()), (Some(true), Some(false)));
     }
 }

@@ -28,6 +28,7 @@ use crate::api::{Api, StreamPlace};
 use crate::error::{Code, Problem};
 use crate::guard::{SUBPROTOCOL, offered, peer};
 use crate::query::Query;
+use crate::waits::in_turns;
 pub(crate) use close::{because_of, close_code};
 use connection::Connection;
 pub(crate) use messages::{Broken, Message, Messages};
@@ -60,7 +61,7 @@ pub(crate) async fn open(
         let bytes = connection.next().await?;
         Some((bytes, connection))
     });
-    Ok(telling(response, frames))
+    Ok(telling(&api, response, frames))
 }
 
 /// A request that becomes a WebSocket.
@@ -92,7 +93,12 @@ pub(crate) fn handshake(
 }
 
 /// The answer whose body are these frames.
-pub(crate) fn telling(response: HttpResponse, frames: impl Stream<Item = Bytes> + 'static) -> HttpResponse {
+pub(crate) fn telling(
+    api: &Api,
+    response: HttpResponse,
+    frames: impl Stream<Item = Bytes> + 'static,
+) -> HttpResponse {
+    let frames = in_turns(frames, api.config().stream_turn_bytes);
     let frames = Box::pin(frames.map(Ok::<_, actix_web::Error>));
     response.map_body(|_, _| BodyStream::new(frames).boxed())
 }

@@ -162,6 +162,7 @@ fn in_ms(seconds: u64) -> u64 {
 fn process_limits(limits: &LimitsConfig) -> ProcessLimits {
     ProcessLimits {
         line_bytes: limits.line_bytes,
+        output_lines: limits.output_lines,
         cancel_grace_ms: in_ms(limits.cancel_grace_s),
         kill_grace_ms: in_ms(limits.kill_grace_s),
         spawn_timeout_ms: in_ms(limits.spawn_timeout_s),

@@ -188,6 +188,7 @@ fn presentation_config(config: &Config, address: SocketAddr, token: Option<Strin
     presentation.chats_bytes = limits.chats_bytes;
     presentation.launches_per_minute = limits.launches_per_minute;
     presentation.connections = limits.connections;
+    presentation.stream_turn_bytes = limits.stream_turn_bytes;
     presentation.subscriptions_per_connection = limits.subscriptions_per_connection;
     presentation.streams_per_peer = limits.streams_per_peer;
     presentation.failed_logins_per_minute = limits.failed_logins_per_minute;

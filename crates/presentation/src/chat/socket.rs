@@ -44,7 +44,7 @@ pub(crate) async fn chat_socket(
         let bytes = connection.next().await?;
         Some((bytes, connection))
     });
-    Ok(telling(response, frames))
+    Ok(telling(&api, response, frames))
 }
 
 struct Connection {

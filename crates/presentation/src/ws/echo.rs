@@ -36,7 +36,7 @@ pub(crate) async fn open(
         let bytes = echo.next().await?;
         Some((bytes, echo))
     });
-    Ok(telling(response, frames))
+    Ok(telling(&api, response, frames))
 }
 
 impl Echo {

@@ -110,7 +110,7 @@ impl Default for ProcessLimits {
             line_bytes: 16 << 20,
             head_bytes: 4 << 10,
             read_bytes: 256 << 10,
-            output_lines: 4096,
+            output_lines: 256,
             cancel_grace_ms: 5_000,
             leftover_grace_ms: 500,
             kill_grace_ms: 2_000,

@@ -132,10 +132,12 @@ limits! {
     list_bytes: usize = 4 << 20,
     /// Bytes of one field of an agent or turn in a list; what is longer is cut there.
     list_field_bytes: usize = 4 << 10,
-    /// Events of one agent that may wait for their commit; what is beyond waits in the spool.
-    pending_events: usize = 4096,
+    /// Lines of one agent that are read before others have their turn.
+    output_lines: usize = 256,
+    /// Events of one agent that may wait for their commit, and go into one transaction; what is beyond waits in the spool.
+    pending_events: usize = 512,
     /// Bytes of them.
-    pending_bytes: usize = 1 << 20,
+    pending_bytes: usize = 256 << 10,
     /// Bytes of newest events in memory, per running agent.
     tail_bytes: usize = 8 << 20,
     /// The same, of all agents together.
@@ -164,6 +166,8 @@ limits! {
     body_timeout_s: u64 = 10,
     /// Agents that one WebSocket connection may follow.
     subscriptions_per_connection: usize = 128,
+    /// Bytes that one stream takes before others have their turn.
+    stream_turn_bytes: usize = 256 << 10,
     /// Bytes in the kernel's send buffer of a connection.
     send_buffer_bytes: usize = 128 << 10,
     /// A client that accepts no byte for this long is cut.
