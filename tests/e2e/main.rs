@@ -22,6 +22,7 @@ mod misbehaving_agents;
 mod model_api;
 mod model_server;
 mod own_program;
+mod packed;
 mod promises;
 mod proxy;
 mod questions;
