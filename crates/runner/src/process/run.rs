@@ -285,10 +285,11 @@ impl IAgentRun for ProcessRun {
                 return Ok(RunOutput::Ended(RunEnd { rests: true, ..RunEnd::default() }));
             }
             let alive = matches!(self.supervisor, Supervisor::Alive(..));
-            let told = std::mem::replace(&mut self.next_look, NextLook::Now) == NextLook::WhenTold;
-            if told && alive && self.end.is_none() {
+            if self.next_look == NextLook::WhenTold && alive && self.end.is_none() {
                 self.changed().await?;
             }
+            // Only now: whoever stops waiting and asks again has been told nothing yet.
+            self.next_look = NextLook::Now;
             match (self.look().await?, &self.end) {
                 (News::Output(Fresh { output, to_end }), _) => {
                     if to_end {
