@@ -69,6 +69,20 @@ impl EventStream {
     }
 }
 
+/// Follows an agent that has ended, from its newest event on; gives the stream when it has said that it is open.
+pub(crate) async fn follow(place: &Place, agent: &str, since: u64) -> Result<TcpStream, Failure> {
+    let mut stream = TcpStream::connect(place.address).await?;
+    let path = format!("/api/agents/{agent}/events?keep=true&since={since}");
+    stream.write_all(place.head("GET", &path, "Accept: text/event-stream").as_bytes()).await?;
+    let mut wire = BytesMut::new();
+    while memmem::find(&wire, b"retry: ").is_none() {
+        if stream.read_buf(&mut wire).await? == 0 {
+            return Err(String::from_utf8_lossy(&wire).into());
+        }
+    }
+    Ok(stream)
+}
+
 #[derive(Default)]
 struct Body {
     seen: Seen,

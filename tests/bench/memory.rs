@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use crate::event_stream;
+use crate::http::Place;
 use crate::machine::Resident;
 use crate::rate::flood;
 use crate::report::{Table, grouped};
@@ -11,7 +13,7 @@ use crate::server::{Durability, Server};
 use crate::websocket::WebSocket;
 use crate::{Failure, Scale};
 
-const CONNECTIONS: u64 = 1000;
+const CONNECTIONS: u64 = 2000;
 const DELTAS: u64 = 200_000;
 /// Until what was put off has been done.
 const SETTLING: Duration = Duration::from_secs(5);
@@ -22,22 +24,41 @@ pub(crate) async fn measure(scale: Scale) -> Result<(), Failure> {
 }
 
 async fn idle(connections: u64) -> Result<(), Failure> {
-    let columns = ["idle connections", "KiB", "KiB each"];
-    let table = Table::begin("memory: WebSockets that follow an agent that says nothing", &columns);
+    let columns = ["", "connections", "bytes each"];
+    let table = Table::begin("memory: idle connections that follow an agent that says nothing", &columns);
+    let mut sockets = Vec::new();
+    idle_of(&table, "idle WebSocket bytes", connections, async |place, id, head| {
+        sockets.push(WebSocket::follow(place, id, head).await?);
+        Ok(())
+    })
+    .await?;
+    let mut streams = Vec::new();
+    idle_of(&table, "idle event stream bytes", connections, async |place, id, head| {
+        streams.push(event_stream::follow(place, id, head).await?);
+        Ok(())
+    })
+    .await
+}
+
+/// What each connection takes of the server's memory, without the kernel's buffers.
+async fn idle_of(
+    table: &Table,
+    what: &str,
+    connections: u64,
+    mut connect: impl AsyncFnMut(&Place, &str, u64) -> Result<(), Failure>,
+) -> Result<(), Failure> {
     let server = Server::start(Durability::Full)?;
     let id = server.launch(&json!({ "deltas": 10 })).await?;
     let head = server.wait_for_end(&id).await?;
     // What is made at the first connection is not of each.
-    drop(WebSocket::follow(&server.place, &id, head).await?);
+    connect(&server.place, &id, head).await?;
     let before = Resident::of(server.pid())?.now_kib;
-    table.row(&["0".to_owned(), grouped(before as f64), String::new()]);
-    let mut sockets = Vec::new();
     for _ in 0..connections {
-        sockets.push(WebSocket::follow(&server.place, &id, head).await?);
+        connect(&server.place, &id, head).await?;
     }
     let after = Resident::of(server.pid())?.now_kib;
-    let each = (after as f64 - before as f64) / connections as f64;
-    table.row(&[connections.to_string(), grouped(after as f64), format!("{each:.1}")]);
+    let each = (after as f64 - before as f64) * 1024.0 / connections as f64;
+    table.row(&[what.to_owned(), grouped(connections as f64), grouped(each)]);
     Ok(())
 }
 

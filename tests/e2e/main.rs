@@ -40,6 +40,7 @@ mod real_tools;
 mod resting;
 mod resting_acp;
 mod slow_client;
+mod small_server;
 mod survive_a_crash;
 mod turns;
 mod which_server;

@@ -4,8 +4,8 @@
 use bytes::{BufMut, Bytes, BytesMut};
 use serde::Serialize;
 
-/// How much is handed to a socket at once. The web server copies it into the connection's own buffer, so this is what
-/// a client that does not read costs there; everything else is shared with all the others.
+/// How much is handed to a socket at once. Where the connection is still in the hands of the web server, it is copied into
+/// a buffer of its own, so this is what a client that does not read costs there; everything else is shared.
 pub(crate) const CHUNK_BYTES: usize = 64 << 10;
 
 /// The final frame of a text message (RFC 6455, section 5.2).

@@ -108,10 +108,11 @@ pub fn listen(
             // In a box, so that all of it is free again when the connection only streams.
             let requests = Box::pin(http.call((Watched::new(Rc::clone(&watch)), peer)));
             async move {
-                requests.await?;
+                let answered = requests.await;
                 match watch.streaming() {
+                    // What else the client has sent to the dispatcher, and what that says of it, is of no matter.
                     Some(streaming) => streaming.run().await.map_err(DispatchError::Io),
-                    None => Ok(()),
+                    None => answered,
                 }
             }
         })

@@ -1,0 +1,207 @@
+//! What the server takes for those who only wait, and for many agents; and how a connection becomes a stream.
+
+use std::fs;
+use std::time::Duration;
+
+use reqwest::Method;
+use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::harness::{PATIENCE, TestServer, fake_config};
+
+/// Followers of each kind that wait, and those before them: what is made once is not of each.
+const IDLE: u64 = 1000;
+const BEFORE: u64 = 50;
+/// What one may take. Measured: 3 KiB; in the hands of the dispatcher 22 and 12 KiB.
+const IDLE_BYTES: u64 = 8 << 10;
+
+const AGENTS: usize = 60;
+/// Threads of a server, however many agents it runs.
+const THREADS: usize = 40;
+
+/// Who follows an agent that says nothing takes a socket and a few KiB: the dispatcher of HTTP, its buffers and the
+/// request are free again.
+#[tokio::test]
+async fn who_only_waits_takes_a_few_kib() {
+    let server = TestServer::start();
+    let id = server.launch(&json!({ "deltas": 10 })).await;
+    server.wait_for_status(&id, "completed").await;
+    let events =
+        format!("GET /api/agents/{id}/events?keep=true&since=3 HTTP/1.1\r\nAccept: text/event-stream\r\n");
+    let subscribe = json!({ "type": "subscribe", "payload": { "agentId": id, "since": 3 } }).to_string();
+    for (head, said, heard) in [(&*events, "", "result"), (UPGRADE, &*subscribe, "agent:complete")] {
+        let mut waiting = Vec::new();
+        let mut before = 0;
+        for count in 0..BEFORE + IDLE {
+            if count == BEFORE {
+                before = resident_bytes(&server);
+            }
+            let mut client = Raw::ask(&server, head, &masked(said)).await;
+            client.hear(heard).await;
+            waiting.push(client);
+        }
+        let each = resident_bytes(&server).saturating_sub(before) / IDLE;
+        println!("{heard}: {each} bytes");
+        assert!(each < IDLE_BYTES, "{each} bytes for each who waits, of {IDLE_BYTES}");
+    }
+}
+
+/// What comes in one packet with the request for a WebSocket is not lost between HTTP and what follows it.
+#[tokio::test]
+async fn what_is_said_together_with_the_handshake_is_heard() {
+    let server = TestServer::start();
+    let ping = json!({ "type": "ping", "payload": {} }).to_string();
+    let mut said = masked(&ping);
+    // More than the dispatcher takes at once.
+    for _ in 0..40 {
+        said.extend(masked(&format!("{ping}{}", " ".repeat(1000))));
+    }
+    let mut client = Raw::ask(&server, UPGRADE, &said).await;
+    client.hear("101 Switching Protocols").await;
+    for _ in 0..41 {
+        client.hear("\"pong\"").await;
+    }
+}
+
+/// An event stream is the last answer of its connection, and says so. A request behind it is not dealt with: nobody
+/// would hear what came of it.
+#[tokio::test]
+async fn behind_an_event_stream_no_request_is_dealt_with() {
+    let server = TestServer::start();
+    let id = server.launch(&json!({ "deltas": 10 })).await;
+    server.wait_for_status(&id, "completed").await;
+    let body = json!({ "type": "fake", "prompt": "{}" }).to_string();
+    let launch = format!(
+        "POST /api/agents HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\n\r\n{body}",
+        server.authority(),
+        server.token(),
+        body.len()
+    );
+    let events = format!("GET /api/agents/{id}/events?since=0 HTTP/1.1\r\nAccept: text/event-stream\r\n");
+    let mut client = Raw::ask(&server, &events, launch.as_bytes()).await;
+    let heard = client.to_end().await;
+    assert!(heard.contains("connection: close\r\n"), "{heard}");
+    assert!(heard.ends_with("\r\n0\r\n\r\n"), "it ends as chunks end: {heard}");
+    assert_eq!(heard.matches("HTTP/1.1 ").count(), 1, "{heard}");
+    let agents = server.get("/api/agents").await;
+    assert_eq!(agents.as_array().map(Vec::len), Some(1), "{agents}");
+}
+
+/// Who goes is noticed when they go, not when something is written to them.
+#[tokio::test]
+async fn who_goes_is_noticed_at_once() {
+    let server = TestServer::start();
+    let id = server.launch(&json!({ "deltas": 10 })).await;
+    server.wait_for_status(&id, "completed").await;
+    let events =
+        format!("GET /api/agents/{id}/events?keep=true&since=3 HTTP/1.1\r\nAccept: text/event-stream\r\n");
+    let (mut stream, mut socket) =
+        (Raw::ask(&server, &events, b"").await, Raw::ask(&server, UPGRADE, b"").await);
+    stream.hear("result").await;
+    socket.hear("101").await;
+    assert_eq!(open_streams(&server).await, 2);
+    drop((stream, socket));
+    let started = Instant::now();
+    while open_streams(&server).await != 0 {
+        assert!(started.elapsed() < PATIENCE, "they are waited for");
+        sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// The number of threads is bounded, and many agents have no more of them than a few.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn threads_do_not_grow_with_agents() {
+    let limits = "[limits]\nlaunches_per_minute = 10000\nrunning_agents = 100\n";
+    let server = TestServer::start_with(&(fake_config() + limits));
+    let gate = server.folder.path().join("gate");
+    let mut most = 0;
+    let mut ids = Vec::new();
+    for _ in 0..AGENTS {
+        ids.push(server.launch(&json!({ "deltas": 10, "gate": gate, "gate_after": 5 })).await);
+        most = most.max(threads(&server));
+    }
+    for id in &ids {
+        server.wait_until(id, |agent| 5 <= agent["head"].as_u64().unwrap_or_default()).await;
+        most = most.max(threads(&server));
+    }
+    fs::write(&gate, "").expect("opens the gate");
+    for id in &ids {
+        server.wait_for_status(id, "completed").await;
+        most = most.max(threads(&server));
+    }
+    println!("{most} threads");
+    assert!(most <= THREADS, "{most} threads of {THREADS}");
+}
+
+const UPGRADE: &str = "GET /ws HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+                       Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+
+/// A client that says what it is told, byte for byte.
+struct Raw {
+    socket: TcpStream,
+    heard: Vec<u8>,
+}
+
+impl Raw {
+    /// Sends a request, and what comes behind it in the same packet.
+    async fn ask(server: &TestServer, head: &str, behind: &[u8]) -> Self {
+        let mut socket = TcpStream::connect(server.authority()).await.expect("a connection");
+        let (host, token) = (server.authority(), server.token());
+        let head = format!("{head}Host: {host}\r\nAuthorization: Bearer {token}\r\n\r\n");
+        socket.write_all(&[head.as_bytes(), behind].concat()).await.expect("sent");
+        Self { socket, heard: Vec::new() }
+    }
+
+    /// Waits until this has come, and forgets all up to there.
+    async fn hear(&mut self, what: &str) {
+        loop {
+            let found = self.heard.windows(what.len()).position(|bytes| bytes == what.as_bytes());
+            if let Some(at) = found {
+                self.heard.drain(..at + what.len());
+                return;
+            }
+            let read = timeout(PATIENCE, self.socket.read_buf(&mut self.heard)).await;
+            let read = read.unwrap_or_else(|_| panic!("{what:?} does not come")).expect("bytes");
+            assert!(0 < read, "{what:?} has not come: {}", String::from_utf8_lossy(&self.heard));
+        }
+    }
+
+    async fn to_end(&mut self) -> String {
+        let end = timeout(PATIENCE, self.socket.read_to_end(&mut self.heard)).await;
+        end.expect("an end").expect("bytes");
+        String::from_utf8_lossy(&self.heard).into_owned()
+    }
+}
+
+/// A text frame of a client, masked with zeros; nothing for nothing.
+fn masked(text: &str) -> Vec<u8> {
+    if text.is_empty() {
+        return Vec::new();
+    }
+    let length = u16::try_from(text.len()).expect("short");
+    let head = match length {
+        0..126 => vec![0x81, 0x80 | length as u8],
+        _ => [&[0x81, 0xfe][..], &length.to_be_bytes()].concat(),
+    };
+    [&head, &[0; 4][..], text.as_bytes()].concat()
+}
+
+fn resident_bytes(server: &TestServer) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", server.pid())).expect("it runs");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a field");
+    line.split_whitespace().next().and_then(|kib| kib.parse::<u64>().ok()).expect("a number") << 10
+}
+
+fn threads(server: &TestServer) -> usize {
+    fs::read_dir(format!("/proc/{}/task", server.pid())).expect("it runs").count()
+}
+
+async fn open_streams(server: &TestServer) -> u64 {
+    let metrics = server.request(Method::GET, "/metrics").send().await.expect("an answer");
+    let metrics = metrics.text().await.expect("text");
+    let line = metrics.lines().find_map(|line| line.strip_prefix("tokenrail_open_streams "));
+    line.and_then(|count| count.parse().ok()).expect("a number")
+}
