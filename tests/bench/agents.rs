@@ -118,21 +118,26 @@ pub(crate) async fn measure(plan: &Plan, report: &mut Report) -> Result<(), Fail
         Who::missing().iter().for_each(|text| println!("({text})"));
     }
     let mut ratios = Vec::new();
-    for load in loads(plan) {
-        let mut ours = None;
+    for loads in groups(plan) {
+        let mut ours = Vec::new();
         for who in Who::all(plan.peers) {
-            let name = format!("{}: {}", load.name(), who.as_str());
-            progress(&name);
-            let outcome = match who {
-                Who::Nats => nats::measure(&load, cores.as_ref()).await,
-                _ => one(who, &load, cores.as_ref()).await,
-            };
-            let outcome = outcome.map_err(|failure| format!("{name}: {failure}"))?;
-            table.row(&outcome.row(&name));
-            outcome.keep(&load, who, report);
-            match &ours {
-                None => ours = Some(outcome),
-                Some(ours) => ratios.push(ratio(ours, &outcome, &load, who)),
+            for (load, outcome) in loads.iter().zip(all_of(who, &loads, cores.as_ref()).await) {
+                let name = format!("{}: {}", load.name(), who.as_str());
+                let outcome = match outcome {
+                    Ok(outcome) => outcome,
+                    Err(failure) => {
+                        println!("{name}: {failure}");
+                        report.fail(format!("{name}: {failure}"));
+                        break;
+                    }
+                };
+                table.row(&outcome.row(&name));
+                outcome.keep(load, who, report);
+                match ours.iter().find(|(name, _)| *name == load.name()) {
+                    Some((_, ours)) => ratios.push(ratio(ours, &outcome, load, who)),
+                    None if who == Who::Tokenrail => ours.push((load.name(), outcome)),
+                    None => {}
+                }
             }
         }
     }
@@ -146,7 +151,8 @@ pub(crate) async fn measure(plan: &Plan, report: &mut Report) -> Result<(), Fail
     Ok(())
 }
 
-fn loads(plan: &Plan) -> Vec<Load> {
+/// What is asked of the same agents, one after the other.
+fn groups(plan: &Plan) -> Vec<Vec<Load>> {
     let scale = plan.scale;
     let (warm_ms, measured_ms) = (scale.of(WARM_MS), scale.of(MEASURED_MS));
     let load = |agents, per_second, followers, phase| Load {
@@ -161,51 +167,105 @@ fn loads(plan: &Plan) -> Vec<Load> {
         Some(counts) => counts.clone(),
         None => AGENTS.map(|agents| scale.of(agents)).to_vec(),
     };
-    let mut loads = Vec::new();
-    for agents in counts {
-        loads.extend(RATES.map(|rate| load(agents, rate, 1, Phase::Together)));
-        loads.push(load(agents, RATES[0], 1, Phase::Spread));
-    }
+    let group = |agents| {
+        let mut group = RATES.map(|rate| load(agents, rate, 1, Phase::Together)).to_vec();
+        group.push(load(agents, RATES[0], 1, Phase::Spread));
+        group
+    };
+    let mut groups: Vec<Vec<Load>> = counts.into_iter().map(group).collect();
     // The pace of a fast model, before an audience.
-    loads.push(load(1, 500, scale.of(100), Phase::Together));
-    loads
+    groups.push(vec![load(1, 500, scale.of(100), Phase::Together)]);
+    groups
 }
 
-async fn one(who: Who, load: &Load, cores: Option<&Cores>) -> Result<Outcome, Failure> {
-    let setup = Setup { durability: Durability::Normal, more: LIMITS, in_memory: true, cores };
-    let server = who.start(&setup)?;
-    let (ids, streams, launched) = launch(&server, load.agents as usize).await?;
-    let pace = load.pace();
-    let mut followers = Vec::new();
-    for id in &ids {
-        for _ in 0..load.followers {
-            let mut socket = WebSocket::follow(&server.place, id, 0).await?;
-            socket.seen.delays_us.reserve_exact(pace.tokens as usize);
-            followers.push(socket);
+/// Ends with the first one that fails.
+async fn all_of(who: Who, loads: &[Load], cores: Option<&Cores>) -> Vec<Result<Outcome, Failure>> {
+    let mut outcomes = Vec::new();
+    let mut crowd = None;
+    for load in loads {
+        progress(&format!("{}: {}", load.name(), who.as_str()));
+        let outcome = match (who, &mut crowd) {
+            (Who::Nats, _) => nats::measure(load, cores).await,
+            (_, Some(crowd)) => Crowd::follow(crowd, load).await,
+            (_, None) => match Crowd::launch(who, load, cores).await {
+                Ok(launched) => Crowd::follow(crowd.insert(launched), load).await,
+                Err(failure) => Err(failure),
+            },
+        };
+        let (failed, late) = (outcome.is_err(), outcome.as_ref().is_ok_and(|it| it.arrived < it.sent));
+        outcomes.push(outcome);
+        if late && outcomes.len() < loads.len() {
+            // What comes late would be taken for what is printed next.
+            outcomes.push(Err("not measured: not all had arrived of what was printed before".into()));
+        }
+        if failed || late {
+            break;
         }
     }
-    let (late, mut reading) = (load.late(), JoinSet::new());
-    for socket in followers {
-        reading.spawn(socket.read_until_late(Until::Deltas(pace.tokens), late));
-    }
-    let outcome = run(load, server.pid(), streams, claude_line, reading).await?;
-    Ok(Outcome { launched: Some(launched), ..outcome })
+    outcomes
 }
 
-/// Has all agents print, and waits until all has arrived, or too much time has passed.
+/// Agents that run, and what their followers have seen of them so far.
+struct Crowd {
+    // First, so that agents end by themselves before the server goes.
+    streams: Vec<TcpStream>,
+    ids: Vec<String>,
+    cursors: Vec<u64>,
+    launched: Option<Launched>,
+    server: Server,
+}
+
+impl Crowd {
+    async fn launch(who: Who, load: &Load, cores: Option<&Cores>) -> Result<Self, Failure> {
+        let setup = Setup { durability: Durability::Normal, more: LIMITS, in_memory: true, cores };
+        let server = who.start(&setup)?;
+        let (ids, streams, launched) = launch(&server, load.agents as usize).await?;
+        let cursors = vec![0; (load.agents * load.followers) as usize];
+        Ok(Self { streams, ids, cursors, launched: Some(launched), server })
+    }
+
+    async fn follow(&mut self, load: &Load) -> Result<Outcome, Failure> {
+        let tokens = load.pace().tokens;
+        let mut followers = Vec::new();
+        for (index, cursor) in self.cursors.iter().enumerate() {
+            let id = &self.ids[index / load.followers as usize];
+            let mut socket = WebSocket::follow(&self.server.place, id, *cursor).await?;
+            socket.seen.delays_us.reserve_exact(tokens as usize);
+            followers.push(socket);
+        }
+        let (late, mut reading) = (load.late(), JoinSet::new());
+        for (index, socket) in followers.into_iter().enumerate() {
+            reading.spawn(
+                async move { Ok((index, socket.read_until_late(Until::Deltas(tokens), late).await?)) },
+            );
+        }
+        let streams = std::mem::take(&mut self.streams);
+        let cursors = &mut self.cursors;
+        let (outcome, streams) =
+            run(load, self.server.pid(), streams, claude_line, reading, |index, last| cursors[index] = last)
+                .await?;
+        self.streams = streams;
+        Ok(Outcome { launched: self.launched.take(), ..outcome })
+    }
+}
+
+/// Has all agents print, and waits until all has arrived, or too much time has passed. `read_to` gets how far each
+/// follower has come.
 pub(crate) async fn run(
     load: &Load,
     pid: u32,
     streams: Vec<TcpStream>,
     write: crate::pacer::Write,
-    mut reading: JoinSet<Result<Seen, Failure>>,
-) -> Result<Outcome, Failure> {
+    mut reading: JoinSet<Result<(usize, Seen), Failure>>,
+    mut read_to: impl FnMut(usize, u64),
+) -> Result<(Outcome, Vec<TcpStream>), Failure> {
     let pace = load.pace();
     let before = processor_seconds(pid)?;
     let streams = print_all(streams, pace, now_us(), write).await?;
     let (warm, mut arrived, mut delays_us) = (load.tokens_in(load.warm_ms) as usize, 0, Vec::new());
     while let Some(seen) = reading.join_next().await {
-        let seen = seen??;
+        let (index, seen) = seen??;
+        read_to(index, seen.last);
         arrived += seen.deltas;
         delays_us.extend(seen.delays_us.into_iter().skip(warm));
     }
@@ -213,12 +273,12 @@ pub(crate) async fn run(
     let events = arrived as f64 / load.followers as f64;
     let cpu_us = (processor_seconds(pid)? - before) * 1e6 / events.max(1.0);
     let (threads, busy) = (threads(pid)?, crate::machine::load()?);
-    drop(streams);
     let sent = pace.tokens * load.agents * load.followers;
     if sent < arrived {
         return Err(format!("doubled: {arrived} arrived of {sent}").into());
     }
-    Ok(Outcome { launched: None, sent, arrived, delays: Delays::of(delays_us), cpu_us, threads, load: busy })
+    let delays = Delays::of(delays_us);
+    Ok((Outcome { launched: None, sent, arrived, delays, cpu_us, threads, load: busy }, streams))
 }
 
 /// Launches so many agents and waits until each of them prints what is sent to it: their ids, in the order of the
@@ -331,7 +391,8 @@ impl Outcome {
         report.keep(format!("{name}: threads"), self.threads as f64);
         report.keep(format!("{name}: arrived"), self.arrived as f64 / self.sent as f64);
         if let Some(launched) = &self.launched {
-            report.keep(format!("{name}: launch"), launched.seconds);
+            let name = format!("launch of {}, {}", load.agents, who.as_str());
+            report.keep(name.clone(), launched.seconds);
             if let Some(answers) = &launched.answers {
                 report.keep(format!("{name}: get"), answers.at(0.99));
             }

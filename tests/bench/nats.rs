@@ -54,10 +54,12 @@ pub(crate) async fn measure(load: &Load, cores: Option<&Cores>) -> Result<Outcom
         }
         publishers.push(Client::connect(&server).await?.stream);
     }
-    for follower in followers {
-        reading.spawn(follower.read_until_late(Until::Deltas(tokens), late));
+    for (index, follower) in followers.into_iter().enumerate() {
+        reading
+            .spawn(async move { Ok((index, follower.read_until_late(Until::Deltas(tokens), late).await?)) });
     }
-    run(load, server.process.id(), publishers, publish, reading).await
+    let (outcome, _) = run(load, server.process.id(), publishers, publish, reading, |_, _| {}).await?;
+    Ok(outcome)
 }
 
 /// What an agent would print, as a message.

@@ -11,8 +11,9 @@ use crate::server::{Durability, Setup};
 use crate::websocket::{Form, Way};
 use crate::{Failure, Plan};
 
-/// How many follow, and how many tokens the agent says to them.
-const FLOODS: [(u64, u64); 3] = [(1, 200_000), (100, 50_000), (1000, 20_000)];
+/// How many follow, and how many tokens the agent says to them, single and packed: enough for a second or two.
+const FLOODS: [(u64, [u64; 2]); 3] =
+    [(1, [200_000, 200_000]), (100, [50_000, 200_000]), (1000, [20_000, 100_000])];
 /// Of four characters, as most tokens of a model are.
 const WORD: &str = "wolf";
 
@@ -34,10 +35,11 @@ pub(crate) async fn measure(plan: &Plan, report: &mut Report) -> Result<(), Fail
         Who::missing().iter().for_each(|text| println!("({text})"));
     }
     for (followers, tokens) in FLOODS {
-        let (followers, tokens) = (plan.scale.of(followers).max(1), plan.scale.of(tokens));
+        let (followers, tokens) =
+            (plan.scale.of(followers).max(1), tokens.map(|tokens| plan.scale.of(tokens)));
         for way in Way::ALL {
             let mut single = None;
-            for form in [Form::Single, Form::Packed] {
+            for (form, tokens) in [Form::Single, Form::Packed].into_iter().zip(tokens) {
                 let audience = Audience { followers, way, form, thorough: true };
                 let name = format!("{followers}, {}, {}", way.as_str(), form.as_str());
                 let measured = middle(Who::Tokenrail, cores.as_ref(), audience, tokens, &name).await?;
@@ -55,8 +57,8 @@ pub(crate) async fn measure(plan: &Plan, report: &mut Report) -> Result<(), Fail
         if Who::all(plan.peers).contains(&Who::NodeRead) {
             let audience = Audience { followers, way: Way::WebSocket, form: Form::Single, thorough: true };
             let name = format!("{followers}, {}, {}", Way::WebSocket.as_str(), Who::NodeRead.as_str());
-            let measured = middle(Who::NodeRead, cores.as_ref(), audience, tokens, &name).await?;
-            table.row(&measured.row(&name, tokens, followers, None));
+            let measured = middle(Who::NodeRead, cores.as_ref(), audience, tokens[0], &name).await?;
+            table.row(&measured.row(&name, tokens[0], followers, None));
         }
     }
     Ok(())

@@ -152,7 +152,7 @@ impl Report {
         show("1000 x 20: p99 / Node", "< 1 x", ratio, times, |ratio| ratio < 1.0);
         let threads = figure(&format!("{crowd}: threads"));
         show("1000 x 20: threads", "<= 40", threads, |count| format!("{count:.0}"), |count| count <= 40.0);
-        let launch = figure(&format!("{crowd}: launch"));
+        let launch = figure("launch of 1000, Tokenrail");
         show(
             "launch of 1000",
             "<= 60 s",
@@ -160,7 +160,7 @@ impl Report {
             |seconds| format!("{seconds:.1} s"),
             |seconds| seconds <= 60.0,
         );
-        let answers = figure(&format!("{crowd}: get"));
+        let answers = figure("launch of 1000, Tokenrail: get");
         let ms = |micros: f64| format!("{:.1} ms", micros / 1000.0);
         show("GET p99 during the launch of 1000", "< 50 ms", answers, ms, |micros| micros < 50_000.0);
         let ratio = self.ratio(
