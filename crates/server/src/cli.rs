@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::thread;
 
@@ -153,6 +153,9 @@ const FIRST_INHERITED: i32 = 3;
 
 /// Runs the program: reads the command line, and does what it says.
 pub fn main() -> ExitCode {
+    if let Some(exit) = supervise() {
+        return exit;
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(answer) => return print(&answer),
@@ -163,12 +166,6 @@ pub fn main() -> ExitCode {
     // But files and sockets of whoever has started it must not reach supervisors and agents.
     close_fds::set_fds_cloexec(FIRST_INHERITED, &[]);
     let hidden = hide_memory();
-    if let Command::Supervise { run_folder, exec } = &cli.command {
-        return match exec {
-            true => tokenrail_runner::exec_stage(run_folder),
-            false => tokenrail_runner::supervise(run_folder),
-        };
-    }
     if let Command::Model { api } = &cli.command {
         crate::install_crypto();
         return tokenrail_runner::ask_model(*api);
@@ -224,6 +221,26 @@ fn runtime(limits: &LimitsConfig) -> io::Result<Runtime> {
         .max_blocking_threads(limits.blocking_threads)
         .enable_all()
         .build()
+}
+
+/// What supervisors and their second stage do; none where this process is to be something else. There are two of them for
+/// each turn, and they are started by this program alone: the parser of other command lines would be most of the time
+/// and of the memory that they take.
+fn supervise() -> Option<ExitCode> {
+    let args: Vec<OsString> = std::env::args_os().skip(1).take(4).collect();
+    let (run_folder, stage): (_, fn(&Path) -> ExitCode) = match args.as_slice() {
+        [command, exec, folder] if command == "supervise" && exec == "--exec" => {
+            (folder, tokenrail_runner::exec_stage)
+        }
+        [command, folder] if command == "supervise" && !folder.as_encoded_bytes().starts_with(b"-") => {
+            (folder, tokenrail_runner::supervise)
+        }
+        _ => return None,
+    };
+    close_fds::set_fds_cloexec(FIRST_INHERITED, &[]);
+    // Where it cannot be hidden, nobody is here to be told.
+    let _ = hide_memory();
+    Some(stage(Path::new(run_folder)))
 }
 
 fn model_api(name: &str) -> Result<ModelApi, &'static str> {
