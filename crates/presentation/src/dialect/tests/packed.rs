@@ -62,7 +62,9 @@ fn unpacked(agent: AgentId, deltas: &Value) -> Vec<Event> {
 fn journals() -> impl Strategy<Value = Vec<Event>> {
     (prop::collection::vec(act(), 0..40), 1..5_i64).prop_map(|(acts, same)| {
         let mut events = journal(&acts);
-        events.iter_mut().for_each(|event| event.at.0 -= event.sequence.0 as i64 % same);
+        for event in &mut events {
+            event.at.0 -= event.sequence.0 as i64 % same;
+        }
         events
     })
 }
