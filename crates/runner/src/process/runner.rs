@@ -13,7 +13,7 @@ use async_trait::async_trait;
 use tokenrail_domain::{AgentId, SessionId, TurnNumber};
 use tokenrail_ports::{Adoption, IAgentRun, IAgentRunner, Probe, RunnerError, TurnOrder};
 use tokio::process::Command;
-use tokio::sync::{Mutex, oneshot};
+use tokio::sync::{Mutex, Semaphore, oneshot};
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
@@ -30,6 +30,11 @@ use crate::converse::{ConverseLimits, FurtherTurn, Opening};
 
 /// A timer can count so far.
 const LONGEST_REST: Duration = Duration::from_hours(10 * 365 * 24);
+
+/// Supervisors that are being started at the same time, of all agent types; others wait for a place. Each is a program
+/// that is loaded, and many at once would take the processors from whoever asks the server something meanwhile: with
+/// 1000 launches a request took seconds.
+static STARTING: Semaphore = Semaphore::const_new(4);
 
 /// A program that has not told its version is asked again after this.
 const ASK_AGAIN: Duration = Duration::from_mins(10);
@@ -106,6 +111,7 @@ impl ProcessRunner {
     }
 
     async fn launch(&self, folder: &RunFolder, watch: &FolderWatch) -> io::Result<Option<SupervisorRecord>> {
+        let _place = STARTING.acquire().await.map_err(io::Error::other)?;
         let mut ended = self.spawn_supervisor(folder).await?;
         let launched = async {
             loop {
