@@ -83,7 +83,7 @@ async fn behind_an_event_stream_no_request_is_dealt_with() {
     );
     let events = format!("GET /api/agents/{id}/events?since=0 HTTP/1.1\r\nAccept: text/event-stream\r\n");
     let mut client = Raw::ask(&server, &events, launch.as_bytes()).await;
-    let heard = client.to_end().await;
+    let heard = client.rest().await;
     assert!(heard.contains("connection: close\r\n"), "{heard}");
     assert!(heard.ends_with("\r\n0\r\n\r\n"), "it ends as chunks end: {heard}");
     assert_eq!(heard.matches("HTTP/1.1 ").count(), 1, "{heard}");
@@ -170,7 +170,7 @@ impl Raw {
         }
     }
 
-    async fn to_end(&mut self) -> String {
+    async fn rest(&mut self) -> String {
         let end = timeout(PATIENCE, self.socket.read_to_end(&mut self.heard)).await;
         end.expect("an end").expect("bytes");
         String::from_utf8_lossy(&self.heard).into_owned()
