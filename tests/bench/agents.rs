@@ -115,7 +115,9 @@ pub(crate) async fn measure(plan: &Plan, report: &mut Report) -> Result<(), Fail
     let table = Table::begin("agents: from the agent's print to the follower's receipt", &columns);
     println!("({}; normal, data in memory)", Cores::describe(cores.as_ref()));
     if plan.peers {
-        Who::missing().iter().for_each(|text| println!("({text})"));
+        for text in Who::missing() {
+            println!("({text})");
+        }
     }
     let mut ratios = Vec::new();
     for loads in groups(plan) {
@@ -146,7 +148,9 @@ pub(crate) async fn measure(plan: &Plan, report: &mut Report) -> Result<(), Fail
             "agents: Tokenrail / peer, where less than 1 is less for Tokenrail",
             &["agents x tokens/s, each with a follower      ", "p50", "p99", "p99.9", "CPU"],
         );
-        ratios.iter().for_each(|row| table.row(row));
+        for row in &ratios {
+            table.row(row);
+        }
     }
     Ok(())
 }

@@ -67,8 +67,8 @@ fn move_this_process(list: &str) -> Result<(), Failure> {
 /// The cores of a list as the kernel writes it: `0-2,5`.
 fn listed(list: &str) -> Vec<usize> {
     let ranges = list.split(',').filter_map(|range| {
-        let (first, last) = range.split_once('-').unwrap_or((range, range));
-        Some(first.parse::<usize>().ok()?..=last.parse().ok()?)
+        let (from, to) = range.split_once('-').unwrap_or((range, range));
+        Some(from.parse::<usize>().ok()?..=to.parse().ok()?)
     });
     ranges.flatten().collect()
 }

@@ -1,4 +1,4 @@
-//! NATS JetStream beside Tokenrail: a stream with file storage, and a push consumer for each follower, over the text
+//! NATS `JetStream` beside Tokenrail: a stream with file storage, and a push consumer for each follower, over the text
 //! protocol of NATS. It starts no agents: what they would print is published by the load generator.
 
 use std::io::BufRead as _;
@@ -138,7 +138,7 @@ impl Client {
         Ok(self.stream.write_all(bytes).await?)
     }
 
-    /// Asks the interface of JetStream.
+    /// Asks the interface of `JetStream`.
     async fn ask(&mut self, what: &str, body: &Value) -> Result<(), Failure> {
         let body = body.to_string();
         let request = format!("SUB {ANSWERS}.{what} 1\r\nUNSUB 1 1\r\n");

@@ -32,7 +32,9 @@ pub(crate) async fn measure(plan: &Plan, report: &mut Report) -> Result<(), Fail
     let table = Table::begin("packed: a flood of tokens of four characters", &columns);
     println!("({}; normal, data in memory; the middle of {REPEATS})", Cores::describe(cores.as_ref()));
     if plan.peers {
-        Who::missing().iter().for_each(|text| println!("({text})"));
+        for text in Who::missing() {
+            println!("({text})");
+        }
     }
     for (followers, tokens) in FLOODS {
         let (followers, tokens) =
