@@ -140,6 +140,6 @@ mod tests {
         claude_line(0, 1234, &mut line);
         let value: serde_json::Value = serde_json::from_slice(&line).unwrap();
         assert_eq!(value["event"]["delta"]["text"], "1234 ");
-        assert_eq!(line.iter().filter(|byte| **byte == b'\n').count(), 1);
+        assert_eq!(line.iter().position(|byte| *byte == b'\n'), Some(line.len() - 1));
     }
 }

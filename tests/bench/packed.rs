@@ -27,7 +27,7 @@ pub(crate) async fn measure(plan: &Plan, report: &mut Report) -> Result<(), Fail
         "highest",
         "bytes/token",
         "MB/s sent",
-        "ratio",
+        "/ single",
     ];
     let table = Table::begin("packed: a flood of tokens of four characters", &columns);
     println!("({}; normal, data in memory; the middle of {REPEATS})", Cores::describe(cores.as_ref()));
@@ -39,6 +39,7 @@ pub(crate) async fn measure(plan: &Plan, report: &mut Report) -> Result<(), Fail
     for (followers, tokens) in FLOODS {
         let (followers, tokens) =
             (plan.scale.of(followers).max(1), tokens.map(|tokens| plan.scale.of(tokens)));
+        let mut on_sockets = None;
         for way in Way::ALL {
             let mut single = None;
             for (form, tokens) in [Form::Single, Form::Packed].into_iter().zip(tokens) {
@@ -48,6 +49,7 @@ pub(crate) async fn measure(plan: &Plan, report: &mut Report) -> Result<(), Fail
                 let ratio = single.map(|single| measured.rate / single);
                 table.row(&measured.row(&name, tokens, followers, ratio));
                 single.get_or_insert(measured.rate);
+                on_sockets.get_or_insert(measured.rate);
                 if let Some(ratio) = ratio {
                     let key = format!("packed {followers} {}", way.as_str());
                     report.keep(format!("{key}: ratio"), ratio);
@@ -60,7 +62,8 @@ pub(crate) async fn measure(plan: &Plan, report: &mut Report) -> Result<(), Fail
             let audience = Audience { followers, way: Way::WebSocket, form: Form::Single, thorough: true };
             let name = format!("{followers}, {}, {}", Way::WebSocket.as_str(), Who::NodeRead.as_str());
             let measured = middle(Who::NodeRead, cores.as_ref(), audience, tokens[0], &name).await?;
-            table.row(&measured.row(&name, tokens[0], followers, None));
+            let ratio = on_sockets.map(|single| measured.rate / single);
+            table.row(&measured.row(&name, tokens[0], followers, ratio));
         }
     }
     Ok(())
@@ -86,7 +89,7 @@ impl Measured {
             grouped(self.highest),
             format!("{:.0}", self.bytes_per_token),
             grouped(self.bytes_per_token * self.rate * followers as f64 / 1e6),
-            ratio.map_or(String::new(), |ratio| format!("{ratio:.1} x")),
+            ratio.map_or(String::new(), |ratio| format!("{ratio:.2} x")),
         ]
     }
 }
