@@ -13,7 +13,7 @@ use crate::{Failure, Plan};
 
 /// How many follow, and how many tokens the agent says to them, single and packed: enough for a second or two.
 const FLOODS: [(u64, [u64; 2]); 3] =
-    [(1, [200_000, 200_000]), (100, [50_000, 200_000]), (1000, [20_000, 100_000])];
+    [(1, [100_000, 100_000]), (100, [50_000, 200_000]), (1000, [20_000, 100_000])];
 /// Of four characters, as most tokens of a model are.
 const WORD: &str = "wolf";
 
@@ -106,6 +106,7 @@ async fn middle(
     let mut floods = Vec::new();
     for _ in 0..REPEATS {
         progress(name);
+        server.rest().await?;
         let flood = flood_for(&server, json!({ "deltas": tokens, "word": WORD }), audience);
         floods.push(flood.await.map_err(|failure| format!("{name}: {failure}"))?);
     }

@@ -52,6 +52,7 @@ pub(crate) async fn measure(scale: Scale, report: &mut Report) -> Result<(), Fai
             let mut floods = Vec::new();
             for _ in 0..REPEATS {
                 progress(&name);
+                server.rest().await?;
                 floods.push(flood(&server, script.clone(), followers, others + scale.of(deltas)).await?);
             }
             floods.sort_by(|a, b| a.rate().total_cmp(&b.rate()));

@@ -16,6 +16,8 @@ use crate::http::Place;
 /// A folder in memory, on most machines with Linux.
 pub(crate) const MEMORY: &str = "/dev/shm";
 
+const REST_MAX: Duration = Duration::from_secs(10);
+
 /// What a commit waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Durability {
@@ -172,6 +174,18 @@ impl Server {
                 (Some("initializing" | "running"), _) => tokio::time::sleep(Duration::from_millis(10)).await,
                 _ => return Err(format!("the agent has ended so: {agent}").into()),
             }
+        }
+    }
+
+    /// Waits until nothing is done any more for what was said before, or a little while: the flood that comes next would
+    /// have to share the processor with that.
+    pub(crate) async fn rest(&self) -> Result<(), Failure> {
+        if !self.saves_what_comes_before_deltas() {
+            return Ok(());
+        }
+        match tokio::time::timeout(REST_MAX, self.wait_for_compaction()).await {
+            Ok(rested) => rested,
+            Err(_) => Ok(()),
         }
     }
 
