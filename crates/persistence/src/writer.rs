@@ -55,9 +55,6 @@ impl Writer {
     pub(crate) fn run(mut self, mut orders: mpsc::Receiver<Order>) {
         let mut stopped = false;
         while !stopped && let Some(first) = orders.blocking_recv() {
-            // Where the processor is short, all who have something to write come first, and it goes in one transaction; where
-            // it is not, this returns at once.
-            std::thread::yield_now();
             let mut group = Group::default();
             let mut next = Some(first);
             while let Some(order) = next {
