@@ -11,6 +11,7 @@ mod output;
 mod stderr;
 mod supervise;
 mod sweep;
+mod ticks;
 
 pub(crate) use exec::THIS_PROGRAM;
 pub use exec::{exec_for, exec_stage};

@@ -7,7 +7,7 @@
 use std::fs::File;
 
 use rustix::io::pread;
-use tokio::time::{Duration, Instant};
+use tokio::time::Instant;
 
 use crate::process::{ExecOrder, OverLimit, Process, RunLimit, own_family};
 
@@ -22,8 +22,6 @@ pub(super) struct LimitWatch {
     /// 0 is no limit, and so with the next one.
     processes_max: u64,
     memory_bytes_max: u64,
-    look_every: Duration,
-    next_look: Instant,
     next_walk: Instant,
     /// How many processes the run had when they were counted, and the newest of the machine then.
     counted: u64,
@@ -34,13 +32,10 @@ pub(super) struct LimitWatch {
 
 impl LimitWatch {
     pub(super) fn new(order: &ExecOrder) -> Self {
-        let now = Instant::now();
         Self {
             processes_max: order.agent_processes,
             memory_bytes_max: order.agent_memory_bytes,
-            look_every: Duration::from_millis(order.look_ms.max(1)),
-            next_look: now,
-            next_walk: now,
+            next_walk: Instant::now(),
             counted: 0,
             newest: None,
             load: File::open("/proc/loadavg").ok(),
@@ -53,16 +48,15 @@ impl LimitWatch {
         self.over
     }
 
-    /// When to look; none where there is nothing to look for any more.
-    pub(super) fn next_look(&self) -> Option<Instant> {
+    /// Whether there is something to look for.
+    pub(super) fn looks(&self) -> bool {
         let limited = 0 < self.processes_max || 0 < self.memory_bytes_max;
-        (limited && self.over.is_none()).then_some(self.next_look)
+        limited && self.over.is_none()
     }
 
     /// Says whether the run is over a limit.
     pub(super) fn look(&mut self) -> bool {
         let began = Instant::now();
-        self.next_look = began + self.look_every;
         let newest = newest_process(self.load.as_ref());
         if self.next_walk <= began && (0 < self.memory_bytes_max || self.may_have_too_many(newest)) {
             self.walk(newest);
@@ -112,13 +106,10 @@ mod tests {
     use super::*;
 
     fn watch(counted: u64, newest: Option<u64>) -> LimitWatch {
-        let now = Instant::now();
         LimitWatch {
             processes_max: 100,
             memory_bytes_max: 0,
-            look_every: Duration::from_millis(1),
-            next_look: now,
-            next_walk: now,
+            next_walk: Instant::now(),
             counted,
             newest,
             load: None,

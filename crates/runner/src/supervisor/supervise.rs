@@ -23,6 +23,7 @@ use super::control::{Cancel, Control};
 use super::limits::LimitWatch;
 use super::output::OutputCopier;
 use super::stderr::StderrKeeper;
+use super::ticks::Ticks;
 use crate::process::{ExecFailure, ExecOrder, ExitRecord, RunFolder, SupervisorRecord, Unkept};
 
 /// What is read of standard error at once.
@@ -84,6 +85,7 @@ pub(super) struct Supervisor {
     children: SignalStream,
     control: Control,
     pub(super) watch: LimitWatch,
+    looks: Ticks,
     output: OutputCopier,
     /// The agent's output cannot be written any more.
     output_stuck: bool,
@@ -116,6 +118,7 @@ impl Supervisor {
             signal(SignalKind::from_raw(Signal::XFSZ.as_raw()))?,
         ];
         let control = Control::open(&folder.control())?;
+        let looks = Ticks::every(Duration::from_millis(order.look_ms.max(1)))?;
         let kept = StderrKeeper::new(folder.stderr_to_write()?, order.stderr_bytes);
         let (printed, stdout) = io::pipe()?;
         let patience = Duration::from_millis(order.full_disk_wait_ms);
@@ -134,6 +137,7 @@ impl Supervisor {
         let stderr = stage.stderr.take().map(|stderr| pipe::Receiver::from_owned_fd(OwnedFd::from(stderr)));
         Ok(Self {
             watch: LimitWatch::new(&order),
+            looks,
             order,
             agent: Pid::from_child(&stage),
             ended: None,
@@ -245,7 +249,6 @@ impl Supervisor {
     /// Waits for one thing to happen, and reads standard error meanwhile.
     pub(super) async fn wait(&mut self, deadline: Option<Instant>) -> Happening {
         loop {
-            let look = self.watch.next_look();
             tokio::select! {
                 _ = self.children.recv() => {
                     self.reap();
@@ -256,7 +259,7 @@ impl Supervisor {
                         return Happening::Cancel(cancel);
                     }
                 }
-                () = passed(look) => {
+                () = self.looks.tick(), if self.watch.looks() => {
                     if self.watch.look() {
                         return Happening::MustEnd;
                     }
