@@ -103,6 +103,11 @@ fn give_way(nice: u64) {
     let nice = i32::try_from(nice).unwrap_or(i32::MAX);
     // Where it may not be, the agent has its share as everybody else.
     let _ = rustix::process::nice(nice);
+    session_gives_way(nice);
+}
+
+/// The same for a session as a whole.
+pub(super) fn session_gives_way(nice: i32) {
     let _ = fs::write("/proc/self/autogroup", nice.to_string());
 }
 

@@ -20,6 +20,7 @@ use tokio::signal::unix::{Signal as SignalStream, SignalKind, signal};
 use tokio::time::{Duration, Instant, sleep_until};
 
 use super::control::{Cancel, Control};
+use super::exec::session_gives_way;
 use super::limits::LimitWatch;
 use super::output::OutputCopier;
 use super::stderr::StderrKeeper;
@@ -68,6 +69,8 @@ fn order(folder: &RunFolder) -> io::Result<ExecOrder> {
 fn run(folder: &RunFolder, order: ExecOrder) -> io::Result<ExitRecord> {
     // It fails for the leader of a process group: started by hand, this process is one of its own already.
     let _ = setsid();
+    // What it copies gathers in the pipe while the server has to work; among its equals it keeps its own priority.
+    session_gives_way(i32::try_from(order.agent_nice).unwrap_or(i32::MAX));
     set_child_subreaper(Some(getpid()))?;
     // For the agent too.
     umask(Mode::RWXG | Mode::RWXO);
