@@ -16,9 +16,10 @@ use tokenrail_ports::{Append, IAgentRun, StoreError, TurnOrder, TurnStep};
 use tokio::sync::OwnedSemaphorePermit;
 
 use self::resume::SoFar;
+use crate::announce::announce;
 use crate::core::{Control, Core, Heard, SaveError};
 use crate::outside::AgentType;
-use crate::pump::{Pump, PumpStart, announce, conclude};
+use crate::pump::{Pump, PumpStart, conclude};
 use crate::recorder::{Recorder, RecorderStart, session_invalid};
 use crate::tails::Tail;
 use crate::verdict::Verdict;

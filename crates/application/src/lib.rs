@@ -9,13 +9,14 @@
 //! 5. `tails`: the doorbell of each journal, and its newest events;
 //! 6. [`Follower`]: a reader's cursor, the one delivery loop; `history`: what it reads that is not in memory.
 //!
-//! Save first, announce second: `pump::Pump::saved` is the only place that announces, and it takes what the
+//! Save first, announce second: what `announce` takes comes from `core::Core::save`, which gives back what the
 //! journal has just taken.
 //!
 //! Nothing here draws a chance: each `select!` is `biased`, so that a simulation with the same seed goes the same way
 //! (`tests/simulation`).
 
 mod agent_task;
+mod announce;
 mod commands;
 mod compactor;
 mod conversation;

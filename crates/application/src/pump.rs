@@ -20,10 +20,10 @@ use tokio_util::sync::CancellationToken;
 
 use self::stop::due;
 use self::waits::{Waits, expiry};
+use crate::announce::announce;
 use crate::core::{Control, Core, FullSince, Heard, SaveError};
 use crate::questions::Answering;
 use crate::recorder::{Mark, Recorded, Recorder};
-use crate::stats::Counters;
 use crate::tails::Tail;
 use crate::timers::{Watched, next_deadline};
 use crate::verdict::{Flood, Stop, Verdict, is_storage_full, verdict};
@@ -360,36 +360,6 @@ impl Pump {
             message_open: self.recorder.has_open_message(),
             activity,
         }
-    }
-}
-
-/// Tells what has just been saved. Nothing else announces events, and nothing else may: what is given here comes
-/// from [`Core::save`].
-pub(crate) fn announce(core: &Core, tail: &Tail, saved: &Append) {
-    for part in saved.parts() {
-        announce_part(core, tail, part);
-    }
-}
-
-fn announce_part(core: &Core, tail: &Tail, saved: &Append) {
-    let Append { agent, events, step, .. } = saved;
-    let at = events.last().map_or_else(|| core.now(), |event| event.at);
-    let status = match (step, events.last().map(|event| &event.body)) {
-        (TurnStep::Start(_), _) => Some(tokenrail_domain::AgentStatus::Running),
-        (TurnStep::End, Some(EventBody::TurnResult(result))) => Some(result.outcome.status()),
-        _ => None,
-    };
-    tail.announce(events);
-    match step {
-        TurnStep::Start(_) => Counters::add(&core.counters.turns_started, 1),
-        TurnStep::End => {
-            Counters::add(&core.counters.turns_ended, 1);
-            core.compaction.notify_one();
-        }
-        TurnStep::Continue => {}
-    }
-    if let Some(status) = status {
-        core.tell_status(*agent, status, at);
     }
 }
 

@@ -1,17 +1,20 @@
 //! Gives what a parser says its place in the journal: numbers, times, raw lines, complete messages. Pure.
 
+mod mark;
+
 use std::mem;
 use std::sync::Arc;
 
 use bytes::BytesMut;
 use tokenrail_domain::{
-    AgentError, AgentId, Assembler, ErrorClass, Event, EventBody, MessageOrdinal, MessageOutcome, Said,
-    Sequence, SessionId, SessionIdError, Timestamp, TurnClose, TurnNumber, TurnOutcome, TurnResult,
+    AgentError, AgentId, Assembler, ErrorClass, Event, EventBody, MessageOutcome, Said, Sequence, SessionId,
+    SessionIdError, Timestamp, TurnClose, TurnNumber, TurnOutcome, TurnResult,
 };
 #[cfg(planted_bugs)]
 use tokenrail_ports::planted::{Bug, is_planted};
 use tokenrail_ports::{Append, ExitStatus, IMessageParser, Line, OutputLine, TurnStep};
 
+pub(crate) use self::mark::Mark;
 use crate::questions::Questions;
 
 /// How many bytes of an overlong line are shown in its error.
@@ -215,39 +218,6 @@ impl Recorder {
         self.note(EventBody::TurnResult(Box::new(result)), now);
     }
 
-    /// Where the journal is when all that was taken so far is saved. What is pending does not belong to a message.
-    pub(crate) fn mark(&self) -> Mark {
-        Mark {
-            turn: self.turn,
-            started_at: self.started_at,
-            next: self.pending.first().map_or(self.next, |event| event.sequence),
-            message_count: self.message_count,
-            open: self.assembler.open_messages().collect(),
-            offset: self.offset,
-        }
-    }
-
-    /// Leaves out this line of output and all before it.
-    pub(crate) fn leave_out(&mut self, line: &OutputLine) {
-        self.read = self.read.max(line.end_offset);
-    }
-
-    /// Goes back to where the journal is: what came after the mark was not saved, and is not going to be. The messages
-    /// that were open then are abandoned. Gives how many bytes of the output that leaves out.
-    pub(crate) fn abandon_since(&mut self, mark: &Mark, now: Timestamp) -> u64 {
-        self.pending.clear();
-        self.raw.clear();
-        self.raw_ends.clear();
-        (self.text_bytes, self.line_waits, self.close) = (0, false, None);
-        (self.turn, self.started_at) = (mark.turn, mark.started_at);
-        (self.next, self.message_count) = (mark.next, mark.message_count);
-        self.assembler = Assembler::default();
-        for message in &mark.open {
-            self.note(EventBody::Abandoned { message: *message }, now);
-        }
-        self.read.saturating_sub(mark.offset)
-    }
-
     /// After the end of a turn: the agent goes on with one that it began by itself. Records what the line that
     /// began it says, up to the beginning of yet another turn.
     pub(crate) fn begin_next_turn(&mut self, turn: TurnNumber, end_offset: u64, now: Timestamp) -> Recorded {
@@ -358,17 +328,6 @@ impl Recorder {
         self.offset = self.offset.max(offset);
         self.pending.push(Event { sequence, at: now, turn: self.turn, body, raw: None });
     }
-}
-
-/// A place to which a [`Recorder`] can go back.
-pub(crate) struct Mark {
-    turn: TurnNumber,
-    started_at: Timestamp,
-    next: Sequence,
-    message_count: u32,
-    open: Vec<MessageOrdinal>,
-    /// Output up to here was accounted for.
-    offset: u64,
 }
 
 /// Where a recorder begins.

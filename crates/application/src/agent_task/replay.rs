@@ -12,8 +12,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::AgentTask;
 use super::resume::SoFar;
+use crate::announce::announce;
 use crate::core::SaveError;
-use crate::pump::{announce, conclude};
+use crate::pump::conclude;
 use crate::recorder::Recorder;
 use crate::verdict::Verdict;
 

@@ -238,9 +238,9 @@ mod tests {
 
     #[test]
     fn the_family_of_a_process_is_found_however_deep_it_is() {
-        // A shell, which has another one run a third program.
-        let mut child = std::process::Command::new("sh")
-            .args(["-c", "sh -c 'cat; true'; true"])
+        // A program that has another one run a third.
+        let mut child = std::process::Command::new("timeout")
+            .args(["600", "timeout", "600", "cat"])
             .stdin(std::process::Stdio::piped())
             .spawn()
             .unwrap();
@@ -248,7 +248,7 @@ mod tests {
         // Other tests have children too, which come and go.
         let ours = |found: Vec<Process>| -> HashSet<_> {
             let of = |parent| found.iter().filter(move |process| process.parent == parent);
-            let inner = of(pid).flat_map(|shell| of(shell.pid.as_raw_pid()));
+            let inner = of(pid).flat_map(|other| of(other.pid.as_raw_pid()));
             let own = found.iter().filter(|process| process.pid.as_raw_pid() == pid);
             own.chain(of(pid)).chain(inner).map(Process::identity).collect()
         };

@@ -1,0 +1,38 @@
+//! Tells readers and watchers what has been saved.
+
+use tokenrail_domain::{AgentStatus, EventBody};
+use tokenrail_ports::{Append, TurnStep};
+
+use crate::core::Core;
+use crate::stats::Counters;
+use crate::tails::Tail;
+
+/// Tells what has just been saved. Nothing else announces events, and nothing else may: what is given here comes
+/// from [`Core::save`].
+pub(crate) fn announce(core: &Core, tail: &Tail, saved: &Append) {
+    for part in saved.parts() {
+        announce_part(core, tail, part);
+    }
+}
+
+fn announce_part(core: &Core, tail: &Tail, saved: &Append) {
+    let Append { agent, events, step, .. } = saved;
+    let at = events.last().map_or_else(|| core.now(), |event| event.at);
+    let status = match (step, events.last().map(|event| &event.body)) {
+        (TurnStep::Start(_), _) => Some(AgentStatus::Running),
+        (TurnStep::End, Some(EventBody::TurnResult(result))) => Some(result.outcome.status()),
+        _ => None,
+    };
+    tail.announce(events);
+    match step {
+        TurnStep::Start(_) => Counters::add(&core.counters.turns_started, 1),
+        TurnStep::End => {
+            Counters::add(&core.counters.turns_ended, 1);
+            core.compaction.notify_one();
+        }
+        TurnStep::Continue => {}
+    }
+    if let Some(status) = status {
+        core.tell_status(*agent, status, at);
+    }
+}
