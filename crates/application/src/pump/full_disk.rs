@@ -13,12 +13,11 @@ impl Pump {
     /// Ends a turn for whose output the disk has no room, also after the run has given its room back and that was waited
     /// for: what could not be saved is left out and told with its size.
     pub(super) async fn end_without_room(&mut self) -> Result<(), SaveError> {
-        let end = match self.ended.take() {
-            Some(end) => end,
-            None => {
-                self.stop.get_or_insert(Stop::FullDisk);
-                self.until_gone().await
-            }
+        let end = if let Some(end) = self.ended.take() {
+            end
+        } else {
+            self.stop.get_or_insert(Stop::FullDisk);
+            self.until_gone().await
         };
         // From here on the room is waited for as long as it takes: the end of a turn is small.
         self.full_since = Arc::default();

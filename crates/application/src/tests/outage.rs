@@ -149,7 +149,7 @@ async fn on_a_full_disk(before: &[&'static str], after: &[&'static str]) -> Vec<
     let (store, runner) = (Arc::new(MemoryStore::new(7)), ScriptedRunner::new([script]));
     let h = harness_with(store, Arc::new(runner), limits());
     let id = h.launch("hi").await;
-    h.wait_for(id, |event| 1 + before.len() as u64 <= event.sequence.0).await;
+    h.wait_for(id, |event| (before.len() as u64) < event.sequence.0).await;
     for _ in 0..WRITES {
         h.store.fail_next_append(AppendFault::BeforeSaving(StoreError::Full));
     }
