@@ -96,6 +96,8 @@ async fn words_are_found_wherever_they_are() {
     let browser = Browser::start();
     let tab = tab_on(&browser, &server, &id).await;
     tab.press("/").await;
+    // What is typed before the search is there would be taken for other keys.
+    tab.until("document.activeElement?.dataset.testid === 'search'").await;
     tab.type_in("fn part_1").await;
     let expected: Vec<usize> = (0..120).filter(|n| n % 3 == 0 && n.to_string().starts_with('1')).collect();
     for (at, number) in expected.iter().enumerate() {

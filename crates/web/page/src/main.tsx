@@ -12,7 +12,7 @@ async function begin(): Promise<void> {
   if (token && agentId) {
     // Just as the client library asks first, or it would ask again.
     early.ask(`/api/agents/${agentId}`);
-    early.ask(`/api/agents/${agentId}/messages?since=0&last=60`);
+    early.ask(`/api/agents/${agentId}/messages?since=0&last=60&packed=true`);
   }
   const view = import("./view.tsx");
   // While all of it is on its way, this holds nothing up.

@@ -26,11 +26,11 @@ test("what was asked for early is what the client library asks for, and is not a
   serve();
   const early = new EarlyAnswers("secret");
   early.ask(`/api/agents/${id}`);
-  early.ask(`/api/agents/${id}/messages?since=0&last=60`);
+  early.ask(`/api/agents/${id}/messages?since=0&last=60&packed=true`);
   const client = createClient({ token: "secret", fetch: early.fetch });
   const { agent, messages } = preloadAgentMessages(client, id);
   await Promise.all([agent, messages]);
-  expect(asked).toEqual([`/api/agents/${id}`, `/api/agents/${id}/messages?since=0&last=60`]);
+  expect(asked).toEqual([`/api/agents/${id}`, `/api/agents/${id}/messages?since=0&last=60&packed=true`]);
   // Later it is to know what is so by then.
   await client.agent(id);
   expect(asked).toHaveLength(3);
