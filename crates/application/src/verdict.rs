@@ -92,8 +92,8 @@ impl Verdict {
         Self { outcome: TurnOutcome::Interrupted, error: Some(error), say: false }
     }
 
-    /// What the agent printed last did not fit on the disk: so many bytes of it that were read, and what is told as lost
-    /// already, which was not.
+    /// The last output did not fit on the disk. `unsaved_bytes` of it were read. `lost` tells of output that was never
+    /// read.
     pub(crate) fn without_room(lost: Option<&AgentError>, unsaved_bytes: u64) -> Self {
         let text = format!(
             "the disk is full: the last {unsaved_bytes} bytes of output that were read, and the messages that were \

@@ -223,7 +223,7 @@ impl Command for DiscardImportCommand {
     fn run(&self, db: &Connection) -> Result<(), Failure> {
         if let Some((agent, _)) = imported(db, self.0)? {
             db.prepare_cached(REMOVE)?.execute(named_params! { ":agent": agent })?;
-            // Nobody was promised that it is wiped: whoever sends files must not have the database written anew.
+            // Only a purge promises a wipe. An import that fails must not cause the whole database to be rewritten.
         }
         Ok(())
     }

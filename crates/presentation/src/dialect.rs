@@ -112,13 +112,13 @@ pub(crate) enum WritingForm {
     Unnamed,
 }
 
-/// What is told of each event.
+/// How much of each event a client gets, and in how many frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Detail {
     Plain,
     /// With the raw lines.
     Raw,
-    /// Deltas that follow one another are told at once.
+    /// Consecutive deltas of one part of a message share a frame.
     Packed,
 }
 
@@ -140,7 +140,7 @@ impl Detail {
         }
     }
 
-    /// Cuts events into what is told at once.
+    /// Splits events into those that share a frame.
     pub(crate) fn cut(self, events: &[Event]) -> impl Iterator<Item = Packed<'_>> {
         let (together, alone) = match self {
             Self::Packed => (events, &[][..]),
@@ -153,7 +153,7 @@ impl Detail {
         self == Self::Raw
     }
 
-    /// Has each of what is told at once written, and gives where each event ends; `write` gives how much there is.
+    /// Calls `write` once for each frame, which returns the bytes written so far. Returns where each event ends.
     fn ends(self, events: &[Event], mut write: impl FnMut(Packed<'_>) -> usize) -> Vec<usize> {
         let mut ends = Vec::with_capacity(events.len());
         for told in self.cut(events) {
@@ -175,8 +175,8 @@ impl Writing {
         RenderingKey(form + self.detail as u8)
     }
 
-    /// The page: of the batch as it is written by the first reader who asks for it, for all of them; or written for
-    /// this reader alone, where its cursor lies within what is told at once.
+    /// The page as bytes. The first reader who asks renders the batch for all of them. A reader whose cursor lies inside a
+    /// packed frame gets a rendering of its own.
     pub(crate) fn of(self, agent: AgentId, page: &Page) -> Bytes {
         let rendering = page.batch.rendering(self.key(), |events| self.render(agent, events));
         rendering.from(page.skip).unwrap_or_else(|| self.render(agent, page.events()).bytes)

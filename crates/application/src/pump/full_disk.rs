@@ -10,8 +10,8 @@ use crate::core::SaveError;
 use crate::verdict::{Stop, Verdict, is_storage_full};
 
 impl Pump {
-    /// Ends a turn for whose output the disk has no room, also after the run has given its room back and that was waited
-    /// for: what could not be saved is left out and told with its size.
+    /// Ends a turn whose output still does not fit after the run has given its room back. The output that could not be
+    /// saved is left out, and the error gives its size.
     pub(super) async fn end_without_room(&mut self) -> Result<(), SaveError> {
         let end = if let Some(end) = self.ended.take() {
             end
@@ -19,7 +19,7 @@ impl Pump {
             self.stop.get_or_insert(Stop::FullDisk);
             self.until_gone().await
         };
-        // From here on the room is waited for as long as it takes: the end of a turn is small.
+        // The end of a turn is small, so from here on it waits for room without a bound.
         self.full_since = Arc::default();
         self.saving_to = None;
         self.settling.clear();
@@ -61,7 +61,7 @@ impl Pump {
             Ok(SpoolRoom::Held) => {}
             Ok(SpoolRoom::GivenBack | SpoolRoom::None) => {
                 self.gave_back = true;
-                // What has been read gets that room, or somebody makes some: that is waited for as long again.
+                // Output that was read may use that room. It waits as long again, in case somebody makes more.
                 let limits = &self.core.limits;
                 self.full_since.bound(full_for + limits.full_disk_wait + limits.retry_pause_max);
             }

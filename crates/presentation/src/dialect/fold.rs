@@ -45,7 +45,7 @@ pub(crate) struct Said<'a> {
     pub(crate) frame: TextFrame,
 }
 
-/// The frame in which text is told.
+/// The kind of frame that carries text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TextFrame {
     /// `message.chunk`

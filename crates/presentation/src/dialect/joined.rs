@@ -26,7 +26,7 @@ impl Joined {
 
     /// Takes the events, and gives where each of them ends.
     pub(super) fn take(&mut self, fold: &mut Fold, events: &[Event]) -> Vec<usize> {
-        // What was said before these events is none of their text.
+        // Text from before these events is not joined with theirs.
         self.end();
         let mut ends: Vec<usize> = Vec::with_capacity(events.len());
         for event in events {
@@ -45,7 +45,7 @@ impl Joined {
         self.out.into_bytes()
     }
 
-    /// Lets the text out that waits, with which the newest event ends.
+    /// Writes the text that waits. The newest event ends with it.
     fn let_out(&mut self, ends: &mut [usize]) {
         if let (true, Some(end)) = (self.text.is_some(), ends.last_mut()) {
             self.end();

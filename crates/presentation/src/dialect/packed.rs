@@ -1,5 +1,5 @@
-//! Packed deltas: those that follow one another in one part of one message are told at once, for clients that ask for
-//! it. What is told so can be taken apart again: nothing of an event is lost but its raw lines.
+//! Packed deltas: consecutive deltas of one part of one message share a frame, for clients that ask for it. A client can
+//! take the frame apart again. Only the raw lines are lost.
 
 #[cfg(planted_bugs)]
 use tokenrail_application::planted_bugs::{Bug, is_planted};
@@ -11,7 +11,7 @@ pub(super) const PACKED_EVENTS: usize = 512;
 /// before the rest has come.
 pub(super) const PACKED_TEXT_BYTES: usize = 32 << 10;
 
-/// What is told at once.
+/// The events of one frame.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Packed<'e> {
     /// Deltas of one kind, of one part of one message, with consecutive numbers: at least one.
@@ -29,7 +29,7 @@ impl Packed<'_> {
     }
 }
 
-/// Cuts events into what is told at once.
+/// Splits events into those that share a frame.
 pub(crate) fn packed(mut events: &[Event]) -> impl Iterator<Item = Packed<'_>> {
     std::iter::from_fn(move || {
         let (first, _) = events.split_first()?;
@@ -43,7 +43,7 @@ pub(crate) fn packed(mut events: &[Event]) -> impl Iterator<Item = Packed<'_>> {
     })
 }
 
-/// How many of the events are told with the first one, which is a delta.
+/// How many of the events share a frame with the first one, which is a delta.
 fn run(events: &[Event]) -> usize {
     let mut bytes = 0;
     let pairs = events.iter().zip(&events[1..]).take(PACKED_EVENTS - 1);
@@ -60,7 +60,7 @@ fn run(events: &[Event]) -> usize {
     1 + joined.count()
 }
 
-/// Whether a delta says more of the same as the event before it, so that it has nothing to tell but its text and time.
+/// Whether a delta continues the part of the event before it, so that only its text and its time are new.
 fn goes_on(event: &Event, next: &Event) -> bool {
     if next.sequence != event.sequence.next() || next.turn != event.turn {
         return false;

@@ -1,4 +1,4 @@
-//! Deltas of one part of a message, told at once.
+//! Packed deltas: consecutive deltas of one part of a message in one frame.
 
 use serde::{Serialize, Serializer};
 use tokenrail_domain::{AgentId, Event, EventBody, message_id};
@@ -57,7 +57,7 @@ pub(crate) enum PageItemDto<'a> {
 }
 
 impl<'a> PageItemDto<'a> {
-    /// What is told at once; with the raw lines of an event where `raw`.
+    /// The item for the events of one frame. With `raw`, an event has its raw lines.
     pub(crate) fn new(agent: AgentId, told: Packed<'a>, raw: bool) -> Option<Self> {
         match told {
             Packed::Event(event) => Some(Self::Event(Box::new(AgentMessageDto::new(agent, event, raw)))),

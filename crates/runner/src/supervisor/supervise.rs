@@ -69,7 +69,7 @@ fn order(folder: &RunFolder) -> io::Result<ExecOrder> {
 fn run(folder: &RunFolder, order: ExecOrder) -> io::Result<ExitRecord> {
     // It fails for the leader of a process group: started by hand, this process is one of its own already.
     let _ = setsid();
-    // What it copies gathers in the pipe while the server has to work; among its equals it keeps its own priority.
+    // If the server needs the processor, output waits in the pipe. Within its session this process keeps its priority.
     session_gives_way(i32::try_from(order.agent_nice).unwrap_or(i32::MAX));
     set_child_subreaper(Some(getpid()))?;
     // For the agent too.
