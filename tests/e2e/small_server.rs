@@ -81,14 +81,22 @@ async fn behind_an_event_stream_no_request_is_dealt_with() {
         server.token(),
         body.len()
     );
+    // The dispatcher reads a request without a body ahead.
+    let delete = format!(
+        "DELETE /api/agents/{id} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\n\r\n",
+        server.authority(),
+        server.token()
+    );
     let events = format!("GET /api/agents/{id}/events?since=0 HTTP/1.1\r\nAccept: text/event-stream\r\n");
-    let mut client = Raw::ask(&server, &events, launch.as_bytes()).await;
-    let heard = client.rest().await;
-    assert!(heard.contains("connection: close\r\n"), "{heard}");
-    assert!(heard.ends_with("\r\n0\r\n\r\n"), "it ends as chunks end: {heard}");
-    assert_eq!(heard.matches("HTTP/1.1 ").count(), 1, "{heard}");
-    let agents = server.get("/api/agents").await;
-    assert_eq!(agents.as_array().map(Vec::len), Some(1), "{agents}");
+    for behind in [launch, delete] {
+        let mut client = Raw::ask(&server, &events, behind.as_bytes()).await;
+        let heard = client.rest().await;
+        assert!(heard.contains("connection: close\r\n"), "{heard}");
+        assert!(heard.ends_with("\r\n0\r\n\r\n"), "it ends as chunks end: {heard}");
+        assert_eq!(heard.matches("HTTP/1.1 ").count(), 1, "{heard}");
+        let agents = server.get("/api/agents").await;
+        assert_eq!(agents.as_array().map(Vec::len), Some(1), "{behind}: {agents}");
+    }
 }
 
 /// Who goes is noticed when they go, not when something is written to them.
