@@ -30,6 +30,6 @@ pub(crate) fn what_is_shipped() -> Result<PathBuf, Failure> {
     let packages = ["--package", "tokenrail-server", "--package", "tokenrail-tests"];
     let mut build = process::cargo();
     build.args(["build", "--profile", "dist", "--locked", "--bins"]).args(packages);
-    process::step("building what is shipped", &mut build)?;
+    process::step("building the release binaries", &mut build)?;
     Ok(workspace::target().join("dist"))
 }

@@ -23,7 +23,7 @@ pub(crate) fn ready() -> Result<PathBuf, Failure> {
     let package = format!("{PACKAGE}@{VERSION}");
     npm::fetch(&folder, &package, &["install", "--no-save", &package])?;
     installed(&folder)
-        .ok_or_else(|| Failure::new(format!("{PACKAGE} {VERSION} has no program that runs on this machine")))
+        .ok_or_else(|| Failure::new(format!("{PACKAGE} {VERSION} has no program for this machine")))
 }
 
 /// The package brings a native program of its own for each platform, and npm picks the one that fits.

@@ -84,7 +84,7 @@ impl Client {
         if self.programs.is_empty() || self.programs.iter().any(|program| modules.join(program).exists()) {
             return Ok(());
         }
-        Err(Failure::new(format!("{} has no program that runs on this machine", self.what)))
+        Err(Failure::new(format!("{} has no program for this machine", self.what)))
     }
 }
 
@@ -95,7 +95,7 @@ pub(crate) fn node() -> Result<PathBuf, Failure> {
     let packages = target().join(NODE).join("node_modules").read_dir().ok().into_iter().flatten().flatten();
     let mut folders = packages.map(|entry| entry.path().join("bin"));
     let found = folders.find(|folder| folder.join("node").is_file());
-    found.ok_or_else(|| Failure::new("there is no Node for this machine"))
+    found.ok_or_else(|| Failure::new("Node is not available for this machine"))
 }
 
 /// Where the clients are.

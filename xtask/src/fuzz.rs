@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::{Failure, process, tools, workspace};
+use crate::{Failure, process, system, workspace};
 
 /// How long a target is fuzzed unless told otherwise.
 const SECONDS: u64 = 60;
@@ -17,9 +17,9 @@ pub(crate) fn run(args: &[String]) -> Result<(), Failure> {
     let folder = workspace::root().join("tests/fuzz");
     let targets = targets(&folder)?;
     if let Some(unknown) = target.filter(|target| !targets.iter().any(|known| known == *target)) {
-        return Err(Failure::new(format!("there is no target {unknown}; known are {}", targets.join(", "))));
+        return Err(Failure::new(format!("unknown target {unknown}; available: {}", targets.join(", "))));
     }
-    if tools::found(&["cargo-fuzz"]).is_none() {
+    if system::found(&["cargo-fuzz"]).is_none() {
         return Err(Failure::new(GET_IT));
     }
     for name in targets.iter().filter(|name| target.is_none_or(|target| target == *name)) {

@@ -1,5 +1,8 @@
 //! The dependency rule, as a table. Arrows point down only, and siblings do not know each other.
 
+mod circles;
+mod vocabularies;
+
 use crate::workspace::{self, Source};
 use crate::{Failure, tidy};
 
@@ -35,8 +38,14 @@ const STAYS_OUT: [(&str, &[&str]); 5] = [
 const NAME_NO_AGENT: [&str; 5] = ["domain", "ports", "persistence", "application", "presentation"];
 const AGENTS: [&str; 4] = ["claude", "codex", "gemini", "opencode"];
 
+/// Code that every store shares, and what it must not name.
+const NAMES_NO_DATABASE: [&str; 2] = ["crates/persistence/src/format", "crates/ports/src/rules"];
+const DATABASE: &str = "sqlite";
+
 pub(crate) fn run() -> Result<(), Failure> {
-    let faults = faults(&workspace::sources()?);
+    let sources = workspace::sources()?;
+    let mut faults = faults(&sources);
+    circles::check(&sources, &mut faults);
     println!("==> layers: {}", tidy::count(&faults));
     Failure::unless_empty(&faults)
 }
@@ -49,13 +58,15 @@ fn faults(sources: &[Source]) -> Vec<String> {
             check_crate(name, &source.text, &mut faults);
         }
         check_names(source, &mut faults);
+        check_shared_by_stores(source, &mut faults);
     }
+    vocabularies::check(sources, &mut faults);
     faults
 }
 
 fn check_crate(name: &str, manifest: &str, faults: &mut Vec<String>) {
     let Some((_, allowed)) = MAY_USE.iter().find(|(known, _)| *known == name) else {
-        faults.push(format!("crates/{name} is not in the table of xtask/src/layers.rs"));
+        faults.push(format!("crates/{name} is missing from the table in xtask/src/layers.rs"));
         return;
     };
     let out = STAYS_OUT.iter().find(|(known, _)| *known == name).map_or(&[][..], |(_, out)| out);
@@ -67,7 +78,7 @@ fn check_crate(name: &str, manifest: &str, faults: &mut Vec<String>) {
         };
         if fault {
             let used = package.strip_prefix(PREFIX).unwrap_or(package);
-            faults.push(format!("{name} must not use {used}: see docs/ARCHITECTURE.md"));
+            faults.push(format!("{name} must not use {used}: see docs/explanation/architecture.md"));
         }
     }
 }
@@ -87,9 +98,26 @@ fn check_names(source: &Source, faults: &mut Vec<String>) {
         let code = line.split("//").next().unwrap_or_default().to_lowercase();
         if let Some(agent) = AGENTS.iter().find(|agent| code.contains(**agent)) {
             faults.push(format!(
-                "{}:{number} names {agent}: only parsers and the configuration do",
+                "{}:{number} names {agent}: only parsers and the configuration may",
                 source.path
             ));
+        }
+    }
+}
+
+/// The storage format and the rules of an append know no database: a second store uses them as they are.
+fn check_shared_by_stores(source: &Source, faults: &mut Vec<String>) {
+    let is_shared = |folder: &&str| -> bool {
+        let rest = source.path.strip_prefix(*folder);
+        rest.is_some_and(|rest| rest.starts_with('/') || rest == ".rs")
+    };
+    if !NAMES_NO_DATABASE.iter().any(is_shared) {
+        return;
+    }
+    for (number, line) in source.lines() {
+        let code = line.split("//").next().unwrap_or_default().to_lowercase();
+        if code.contains(DATABASE) {
+            faults.push(format!("{}:{number} names a database: every store shares this code", source.path));
         }
     }
 }
@@ -146,7 +174,9 @@ mod tests {
     #[test]
     fn the_crates_of_this_workspace_keep_to_the_layers() {
         let sources = workspace::sources().unwrap();
-        assert_eq!(faults(&sources), [""; 0]);
+        let mut found = faults(&sources);
+        circles::check(&sources, &mut found);
+        assert_eq!(found, [""; 0]);
         for (name, _) in MAY_USE {
             let manifest = format!("crates/{name}/Cargo.toml");
             assert!(sources.iter().any(|source| source.path == manifest), "{manifest} is not there");
@@ -158,13 +188,13 @@ mod tests {
         check(
             "presentation",
             "[dependencies]\ntokenrail-domain.workspace = true\ntokenrail-persistence = { path = \"..\" }",
-            &["presentation must not use persistence: see docs/ARCHITECTURE.md"],
+            &["presentation must not use persistence: see docs/explanation/architecture.md"],
         );
     }
 
     #[test]
     fn the_long_forms_and_a_new_name_do_not_hide_a_dependency() {
-        let expected = &["parser must not use runner: see docs/ARCHITECTURE.md"];
+        let expected = &["parser must not use runner: see docs/explanation/architecture.md"];
         check("parser", "[dependencies.tokenrail-runner]\nworkspace = true", expected);
         check("parser", "[target.'cfg(unix)'.dependencies]\ntokenrail-runner.workspace = true", expected);
         check("parser", "[build-dependencies]\ntokenrail-runner.workspace = true", expected);
@@ -177,7 +207,7 @@ mod tests {
         check(
             "presentation",
             "[dev-dependencies]\ntokenrail-persistence.workspace = true",
-            &["presentation must not use persistence: see docs/ARCHITECTURE.md"],
+            &["presentation must not use persistence: see docs/explanation/architecture.md"],
         );
     }
 
@@ -186,7 +216,7 @@ mod tests {
         check(
             "application",
             "[dependencies]\nrusqlite.workspace = true\ntokio.workspace = true",
-            &["application must not use rusqlite: see docs/ARCHITECTURE.md"],
+            &["application must not use rusqlite: see docs/explanation/architecture.md"],
         );
         check("domain", "[dev-dependencies]\ntokio.workspace = true", &[]);
         check("domain", "[features]\ntokio = []\n# tokio = 1", &[]);
@@ -198,7 +228,7 @@ mod tests {
             let text = "// Gemini\nmatch kind { \"gemini\" => 1 }\n#[cfg(test)]\nmod tests { \"codex\" }\n";
             faults(&[Source { path: path.to_owned(), text: text.to_owned() }])
         };
-        let fault = "crates/application/src/a.rs:2 names gemini: only parsers and the configuration do";
+        let fault = "crates/application/src/a.rs:2 names gemini: only parsers and the configuration may";
         assert_eq!(named("crates/application/src/a.rs"), [fault]);
         for path in ["crates/application/src/tests/a.rs", "crates/parser/src/a.rs", "tests/a.rs"] {
             assert_eq!(named(path), [""; 0], "{path}");
@@ -206,7 +236,24 @@ mod tests {
     }
 
     #[test]
+    fn what_all_stores_share_names_no_database() {
+        let named =
+            |path: &str, text: &str| faults(&[Source { path: path.to_owned(), text: text.to_owned() }]);
+        let fault = |place: &str| format!("{place} names a database: every store shares this code");
+        let rows = "crates/persistence/src/format/rows.rs";
+        assert_eq!(named(rows, "\nuse rusqlite::Row;"), [fault("crates/persistence/src/format/rows.rs:2")]);
+        assert_eq!(named(rows, "// SQLite has no such thing."), [""; 0]);
+        let root = "crates/persistence/src/format.rs";
+        assert_eq!(named(root, "use crate::sqlite::error;"), [fault("crates/persistence/src/format.rs:1")]);
+        assert_eq!(named("crates/persistence/src/sqlite/store.rs", "use rusqlite::Row;"), [""; 0]);
+    }
+
+    #[test]
     fn a_new_crate_needs_a_place_in_the_table() {
-        check("helpers", "[dependencies]", &["crates/helpers is not in the table of xtask/src/layers.rs"]);
+        check(
+            "helpers",
+            "[dependencies]",
+            &["crates/helpers is missing from the table in xtask/src/layers.rs"],
+        );
     }
 }

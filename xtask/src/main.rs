@@ -22,11 +22,13 @@ mod clients;
 mod fuzz;
 mod layers;
 mod npm;
+mod page;
 mod peers;
 mod planted;
 mod process;
 mod python;
 mod supply;
+mod system;
 mod test;
 mod tidy;
 mod tools;
@@ -39,27 +41,31 @@ use std::process::{Command, ExitCode};
 const HELP: &str = "\
 cargo xtask COMMAND
 
-  test [--only NAME]  run every test: fetches what the tests need, builds, runs, and ends with a table.
-                      NAME: only the tests whose path contains it
-  lint                formatting, clippy, layers, tidy, supply
-  layers              which crate may use which: see docs/ARCHITECTURE.md
-  tidy                names, lengths, migrations, links, problem codes
-  supply              where crates come from, and under which licences
-  ci                  lint and test, beside each other: what the continuous integration runs
-  crash [--kills N]   build, kill a server under load N times (150), and judge what its readers have seen
-  soak [--minutes N]  build, and have everything at once with light faults, for N minutes (10): nothing may grow
+  test [--only NAME]  fetch what the tests need, build, run all tests and print a summary table;
+                      --only: only the tests whose path contains NAME
+  lint                run formatting, clippy, layers, tidy and supply
+  layers              check which crate may use which (see docs/explanation/architecture.md)
+  tidy                check names, lengths, migrations, links and problem codes
+  supply              check the sources and the licences of all dependencies
+  ci                  run lint and test in parallel, as continuous integration does
+  crash [--kills N]   kill a server under load N times (default 150) and check what its readers received
+  soak [--minutes N]  run a mixed load with light faults for N minutes (default 10); fail if memory or
+                      descriptors grow
   web [check | test | screenshots | measure]
-                      build the page into crates/web/page/dist, for which Node is needed; check: and fail if it was
-                      another one before; test: and run the tests of the page and of the client library;
-                      screenshots: take the pictures of docs/screenshots again; measure: how quick the page is
-  planted-bugs        build with known bugs, and see that the simulation finds each of them
+                      build the page into crates/web/page/dist (requires Node);
+                      check: fail if the result differs from the committed files;
+                      test: also run the tests of the page and of the client library;
+                      screenshots: retake the pictures in docs/screenshots;
+                      measure: measure the speed of the page
+  planted-bugs        build with known bugs and check that the simulation finds each of them
   fuzz [TARGET] [--seconds N]
-                      let cargo-fuzz try one target, or each of them, for N seconds (60)
-  bench [ARGS]        build what is shipped (profile dist, minutes) and run the benchmark with ARGS: bench --help
-  help                this text
+                      run cargo-fuzz on one target, or on every target, for N seconds (default 60)
+  bench [ARGS]        build the release binaries (profile dist, takes minutes) and run the benchmark with
+                      ARGS; for help: bench --help
+  help                print this text
 
 Environment of `test`:
-  CI=true             a part that could not run counts as failed";
+  CI=true             treat a test that could not run as failed";
 
 /// How long a soak takes unless told otherwise.
 const SOAK_MINUTES: u64 = 10;
@@ -130,7 +136,7 @@ fn run(command: &str, args: &[String]) -> Result<(), Failure> {
             }
             test::run(&test::Which::All, Some(test::Part::yielding("clippy", commands.into())))
         }
-        unknown => Err(Failure::new(format!("there is no command {unknown}\n\n{HELP}"))),
+        unknown => Err(Failure::new(format!("unknown command {unknown}\n\n{HELP}"))),
     }
 }
 
@@ -147,8 +153,8 @@ fn web(args: &[String]) -> Result<(), Failure> {
         None => web::build(),
         Some("check") => web::check(),
         Some("test") => web::test(),
-        Some("screenshots") => web::screenshots(),
-        Some("measure") => web::measure(),
+        Some("screenshots") => page::screenshots(),
+        Some("measure") => page::measure(),
         Some(_) => Err(Failure::new("usage: cargo xtask web [check | test | screenshots | measure]")),
     }
 }
@@ -165,7 +171,7 @@ fn amount(command: &str, option: &str, args: &[String]) -> Result<Option<u64>, F
 fn no_arguments(command: &str, args: &[String]) -> Result<(), Failure> {
     match args.first() {
         None => Ok(()),
-        Some(extra) => Err(Failure::new(format!("{command} takes no argument, but got {extra}"))),
+        Some(extra) => Err(Failure::new(format!("{command} takes no arguments, but got {extra}"))),
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::{Failure, process, tools};
+use crate::{Failure, process, system};
 
 /// The largest package is about 100 MB.
 const FETCH_LIMIT: Duration = Duration::from_mins(5);
@@ -12,8 +12,8 @@ const FETCH_LIMIT: Duration = Duration::from_mins(5);
 /// Runs npm in a folder, which gets what is fetched and a cache beside it. No scripts: nothing of a package is run
 /// before a test runs it.
 pub(crate) fn fetch(folder: &Path, what: &str, arguments: &[&str]) -> Result<(), Failure> {
-    if tools::found(&["npm"]).is_none() {
-        tools::install("npm")?;
+    if system::found(&["npm"]).is_none() {
+        system::install("npm")?;
     }
     std::fs::create_dir_all(folder)
         .map_err(|error| Failure::new(format!("cannot create {}: {error}", folder.display())))?;
@@ -33,7 +33,7 @@ pub(crate) fn compile(folder: &Path, package: &str) -> Result<(), Failure> {
     npm.arg("--prefix").arg(folder).arg("--cache").arg(folder.join("cache"));
     // What others have compiled is not fetched. Most systems have the headers of their Node; else they are fetched.
     npm.env("npm_config_build_from_source", "true").current_dir(folder);
-    let node = tools::found(&["node"]).and_then(|node| node.canonicalize().ok());
+    let node = system::found(&["node"]).and_then(|node| node.canonicalize().ok());
     if let Some(root) = node.as_deref().and_then(|node| node.parent()?.parent())
         && root.join("include/node/node.h").is_file()
     {

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::{Failure, npm, tools, workspace};
+use crate::{Failure, npm, system, workspace};
 
 /// By these the benchmark finds them; see `tests/bench/peers.rs`.
 const NODE_VARIABLE: &str = "TOKENRAIL_BENCH_NODE";
@@ -24,19 +24,19 @@ pub(crate) fn ready() -> Vec<(&'static str, OsString)> {
     for (variable, name, ready) in peers {
         match ready {
             Ok(path) => found.push((variable, path.into_os_string())),
-            Err(failure) => println!("{name} is not measured: {failure}"),
+            Err(failure) => println!("cannot measure {name}: {failure}"),
         }
     }
     found
 }
 
 fn nats() -> Result<PathBuf, Failure> {
-    let known = || tools::found(&["nats-server"]).or_else(|| found_by_administrators("nats-server"));
+    let known = || system::found(&["nats-server"]).or_else(|| found_by_administrators("nats-server"));
     if let Some(program) = known() {
         return Ok(program);
     }
-    tools::install("nats-server")?;
-    known().ok_or_else(|| Failure::new("nats-server was installed, and is not on PATH"))
+    system::install("nats-server")?;
+    known().ok_or_else(|| Failure::new("nats-server was installed, but is not on PATH"))
 }
 
 /// Debian puts servers where only administrators have their `PATH`.
@@ -47,8 +47,8 @@ fn found_by_administrators(name: &str) -> Option<PathBuf> {
 /// The folder of the server for Node, with its packages.
 fn node() -> Result<PathBuf, Failure> {
     for (program, package) in COMPILERS {
-        if tools::found(&[program]).is_none() {
-            tools::install(package)?;
+        if system::found(&[program]).is_none() {
+            system::install(package)?;
         }
     }
     let (from, to) =

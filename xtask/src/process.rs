@@ -74,7 +74,7 @@ pub(crate) fn watched(
     drop(ended);
     match guard.join() {
         Ok(false) => Ok(status),
-        _ => Err(Failure::new(format!("{what}: not done after {} s", limit.as_secs()))),
+        _ => Err(Failure::new(format!("{what}: timed out after {} s", limit.as_secs()))),
     }
 }
 
@@ -113,7 +113,7 @@ fn end_family(pid: u32) {
     }
     let pids = family.iter().map(u32::to_string);
     if let Err(error) = Command::new("kill").arg("-KILL").args(pids).status() {
-        eprintln!("cannot end what hangs: {error}");
+        eprintln!("cannot kill a hanging process: {error}");
     }
 }
 
@@ -128,8 +128,8 @@ pub(crate) fn step_within(limit: Duration, what: &str, command: &mut Command) ->
             Some(status) => return passed(what, status),
             None if limit < started.elapsed() => {
                 let ended = child.kill().and_then(|()| child.wait());
-                ended.map_err(|error| Failure::new(format!("cannot end {what}: {error}")))?;
-                return Err(Failure::new(format!("{what}: not done after {} s", limit.as_secs())));
+                ended.map_err(|error| Failure::new(format!("cannot kill {what}: {error}")))?;
+                return Err(Failure::new(format!("{what}: timed out after {} s", limit.as_secs())));
             }
             None => std::thread::sleep(Duration::from_millis(LOOK_EVERY_MS)),
         }
@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn a_program_that_takes_too_long_is_ended() {
         let failure = step_within(Duration::ZERO, "waiting", Command::new("sleep").arg("600")).unwrap_err();
-        assert_eq!(failure.0, "waiting: not done after 0 s");
+        assert_eq!(failure.0, "waiting: timed out after 0 s");
     }
 
     #[test]
@@ -183,7 +183,7 @@ mod tests {
         let mut hanging = shell("sleep 600 & wait");
         let failure = watched(Duration::from_secs(1), "hanging", &mut hanging, |_| {}).unwrap_err();
         // The output would stay open as long as the child lives.
-        assert_eq!(failure.0, "hanging: not done after 1 s");
+        assert_eq!(failure.0, "hanging: timed out after 1 s");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::{Failure, process, tools};
+use crate::{Failure, process, system};
 
 const FETCH_LIMIT: Duration = Duration::from_mins(5);
 
@@ -20,7 +20,7 @@ pub(crate) fn environment(folder: &Path, packages: &str) -> Result<(), Failure> 
     }
     if make(folder).is_err() {
         // Debian keeps a part of Python in a package of its own.
-        tools::install("python3-venv")?;
+        system::install("python3-venv")?;
         make(folder)?;
     }
     let names = packages.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
@@ -37,7 +37,7 @@ pub(crate) fn environment(folder: &Path, packages: &str) -> Result<(), Failure> 
 fn make(folder: &Path) -> Result<(), Failure> {
     let mut make = Command::new("python3");
     make.args(["-m", "venv", "--clear"]).arg(folder);
-    process::step_within(FETCH_LIMIT, "making a Python environment", &mut make)
+    process::step_within(FETCH_LIMIT, "creating a Python environment", &mut make)
 }
 
 fn is_fetched(folder: &Path, packages: &str) -> bool {

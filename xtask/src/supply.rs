@@ -42,7 +42,7 @@ pub(crate) fn run() -> Result<(), Failure> {
 fn strange_sources(path: &str, lock: &str) -> Vec<String> {
     let sources = lock.lines().filter_map(|line| line.strip_prefix("source = "));
     let strange = sources.map(|source| source.trim_matches('"')).filter(|source| *source != SOURCE);
-    strange.map(|source| format!("{path}: {source} is not where crates come from")).collect()
+    strange.map(|source| format!("{path}: {source} is not an allowed source of crates")).collect()
 }
 
 /// Crates of a `cargo tree` that may not be used as the rest may.
@@ -51,7 +51,9 @@ fn strange_licences(tree: &str) -> Vec<String> {
     let mut strange: Vec<String> = crates
         .map(|(package, licence)| (package, licence.trim_end_matches(" (*)")))
         .filter(|(package, licence)| !package.contains(" (/") && !is_allowed(licence))
-        .map(|(package, licence)| format!("{package}: its licence is {licence:?}: see xtask/src/supply.rs"))
+        .map(|(package, licence)| {
+            format!("{package}: the licence {licence:?} is not allowed: see xtask/src/supply.rs")
+        })
         .collect();
     strange.sort();
     strange.dedup();
@@ -94,13 +96,16 @@ mod tests {
         let lock = format!("[[package]]\nsource = \"{SOURCE}\"\n[[package]]\nname = \"ours\"\n");
         assert_eq!(strange_sources("Cargo.lock", &lock), [""; 0]);
         let faults = strange_sources("Cargo.lock", "source = \"git+https://example.org/a\"\n");
-        assert_eq!(faults, ["Cargo.lock: git+https://example.org/a is not where crates come from"]);
+        assert_eq!(faults, ["Cargo.lock: git+https://example.org/a is not an allowed source of crates"]);
     }
 
     #[test]
     fn a_crate_is_named_once_and_ours_are_not_asked() {
         let tree =
             "ours v0.1.0 (/somewhere)\t\na v1.0.0\tGPL-3.0\nb v1.0.0\tMIT (*)\na v1.0.0\tGPL-3.0 (*)\n";
-        assert_eq!(strange_licences(tree), ["a v1.0.0: its licence is \"GPL-3.0\": see xtask/src/supply.rs"]);
+        assert_eq!(
+            strange_licences(tree),
+            ["a v1.0.0: the licence \"GPL-3.0\" is not allowed: see xtask/src/supply.rs"]
+        );
     }
 }

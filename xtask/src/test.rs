@@ -3,6 +3,7 @@
 mod foreign;
 mod lanes;
 mod network;
+mod outcome;
 mod tally;
 
 use std::path::Path;
@@ -14,7 +15,8 @@ use foreign::{BROWSER_TESTS, Foreign, foreign};
 pub(crate) use lanes::Part;
 use lanes::{Log, Row};
 use network::Network;
-use tally::{Outcome, counted, counted_by_vitest, not_run};
+use outcome::{Outcome, not_run};
+use tally::{counted, counted_by_vitest};
 
 /// In the path of each test that mounts a file system.
 const MOUNT_TESTS: &str = "with_a_small_disk";
@@ -76,7 +78,7 @@ fn every_part(network: &Network, beside: Option<Part<'_>>) -> Result<Vec<Row>, F
         let (foreign, npm) = (foreign(|_| true), web::fetch());
         (built.join(), foreign, npm)
     });
-    built.map_err(|_| Failure::new("the build has panicked"))??;
+    built.map_err(|_| Failure::new("the build panicked"))??;
     println!("==> built and fetched in {} s", begun.elapsed().as_secs());
     let (mut parts, mut patient) = (rust_parts(&foreign), Vec::new());
     for program in &foreign {
@@ -249,7 +251,7 @@ fn verdict(rows: &[Row], everything_must_run: bool) -> Result<(), Failure> {
         }
     }
     if rows.iter().all(|row| matches!(row.outcome, Outcome::NotRun { .. })) {
-        faults.push("no test has run".to_owned());
+        faults.push("no tests ran".to_owned());
     }
     Failure::unless_empty(&faults)
 }
@@ -264,7 +266,7 @@ fn need_a_c_compiler() -> Result<(), Failure> {
     if asked.is_ok_and(|answer| answer.status.success()) {
         return Ok(());
     }
-    Err(Failure::new("there is no C compiler (cc); on Debian and Ubuntu: apt-get install build-essential"))
+    Err(Failure::new("no C compiler (cc) found; on Debian and Ubuntu: apt-get install build-essential"))
 }
 
 #[cfg(test)]

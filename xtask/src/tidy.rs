@@ -23,7 +23,7 @@ const SQL: [(&str, &str); 5] = [
 ];
 
 const PROBLEM_CODES: &str = "crates/presentation/src/error/codes.rs";
-const PROTOCOL: &str = "docs/PROTOCOL.md";
+const PROTOCOL: &str = "docs/reference/protocol/problems.md";
 
 pub(crate) fn run() -> Result<(), Failure> {
     let root = workspace::root();
@@ -37,7 +37,7 @@ pub(crate) fn count(faults: &[String]) -> String {
     match faults.len() {
         0 => "passed".to_owned(),
         1 => "1 fault".to_owned(),
-        many => format!("{many} faults"),
+        many => format!("{many} problems"),
     }
 }
 
@@ -83,10 +83,14 @@ fn check_traits(source: &Source, faults: &mut Vec<String>) {
         let Some((public, name)) = declared_trait(line) else { continue };
         let seam = name.starts_with('I') && name.chars().nth(1).is_some_and(char::is_uppercase);
         if in_ports && public && !seam {
-            faults.push(format!("{}:{number}: a port is called I…, but {name} is not", source.path));
+            faults.push(format!(
+                "{}:{number}: the name of a port must begin with I, but {name} does not",
+                source.path
+            ));
         }
         if !in_ports && seam {
-            faults.push(format!("{}:{number}: {name}: only ports are called I…", source.path));
+            faults
+                .push(format!("{}:{number}: {name}: only the names of ports may begin with I", source.path));
         }
     }
 }
@@ -149,7 +153,10 @@ fn check_migrations(sources: &[Source], faults: &mut Vec<String>) {
     for (index, source) in sources.iter().filter(in_migrations).enumerate() {
         let expected = format!("{:04}_", index + 1);
         if !source.name().starts_with(&expected) {
-            faults.push(format!("{}: the next migration is called {expected}….sql", source.path));
+            faults.push(format!(
+                "{}: the name of the next migration must begin with {expected} and end with .sql",
+                source.path
+            ));
         }
     }
 }
@@ -160,7 +167,7 @@ fn check_problem_codes(sources: &[Source], faults: &mut Vec<String>) {
     let (Some(code), Some(protocol)) = (text(PROBLEM_CODES), text(PROTOCOL)) else { return };
     let words: Vec<&str> = code.lines().filter_map(problem_code).collect();
     if words.is_empty() {
-        faults.push(format!("{PROBLEM_CODES}: no line of it looks like a problem code"));
+        faults.push(format!("{PROBLEM_CODES}: found no problem codes"));
     }
     for word in words {
         if !protocol.contains(&format!("| `{word}` |")) {

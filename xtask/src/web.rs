@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use crate::{Failure, bench, clients, process, test, tools, workspace};
+use crate::{Failure, clients, process, system, tools, workspace};
 
 /// Everything is fetched, checked and built within this.
 const STEP_LIMIT: Duration = Duration::from_mins(10);
@@ -40,8 +40,8 @@ const SERVER_VARIABLE: &str = "TOKENRAIL_TEST_SERVER";
 
 /// Fetches what the packages need, and the Node that runs them, if they are not there yet.
 pub(crate) fn fetch() -> Result<(), Failure> {
-    if tools::found(&["npm"]).is_none() {
-        tools::install("npm")?;
+    if system::found(&["npm"]).is_none() {
+        system::install("npm")?;
     }
     clients::node()?;
     let lock = read(&root().join("package-lock.json"))?;
@@ -51,7 +51,7 @@ pub(crate) fn fetch() -> Result<(), Failure> {
         return Ok(());
     }
     // No scripts: nothing of a package runs but what is called here.
-    npm("fetching what the page is made of", &["ci", "--ignore-scripts", "--no-audit", "--no-fund"])?;
+    npm("fetching the page's dependencies", &["ci", "--ignore-scripts", "--no-audit", "--no-fund"])?;
     write(&stamp, &lock)
 }
 
@@ -62,7 +62,7 @@ pub(crate) fn build() -> Result<(), Failure> {
     npm("building the page", &["run", "build"])?;
     for name in BUILT {
         if !dist().join(name).exists() {
-            return Err(Failure::new(format!("the build has made no {name}")));
+            return Err(Failure::new(format!("the build did not create {name}")));
         }
     }
     Ok(())
@@ -76,22 +76,8 @@ pub(crate) fn check() -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::new(
-        "crates/web/page/dist was not built from these sources: commit what `cargo xtask web` has made",
+        "crates/web/page/dist does not match its sources: run `cargo xtask web` and commit the result",
     ))
-}
-
-/// Takes the pictures of the docs again, from the recorded session.
-pub(crate) fn screenshots() -> Result<(), Failure> {
-    let folder = workspace::root().join("docs/screenshots");
-    fs::create_dir_all(&folder)
-        .map_err(|error| Failure::new(format!("cannot create {}: {error}", folder.display())))?;
-    test::in_the_browser("pictures::", Some(("TOKENRAIL_TEST_SCREENSHOTS", &folder)))
-}
-
-/// Measures how quick the page is, with the server as it is shipped.
-pub(crate) fn measure() -> Result<(), Failure> {
-    let server = bench::what_is_shipped()?.join("tokenrail");
-    test::in_the_browser("speed::", Some(("TOKENRAIL_TEST_PROGRAM", &server)))
 }
 
 /// The tests of the page and of the client library.

@@ -4,7 +4,7 @@ use std::process::Command;
 use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
-use super::tally::Outcome;
+use super::outcome::Outcome;
 use crate::process;
 
 /// Each part of the tests is done in a few minutes. One that takes so long hangs.
@@ -64,7 +64,7 @@ impl<'a> Part<'a> {
         let outcome = (self.run)(&mut log);
         let took = begun.elapsed();
         if let Log::Held(text) = log {
-            print!("==> {} has ended after {} s:\n{text}", self.what, took.as_secs());
+            print!("==> {} ended after {} s:\n{text}", self.what, took.as_secs());
         }
         Row { what: self.what, outcome, took }
     }
@@ -90,7 +90,7 @@ fn begin<'scope, 'a: 'scope>(
 
 fn finish(lane: ScopedJoinHandle<'_, Vec<Row>>) -> Vec<Row> {
     lane.join().unwrap_or_else(|_| {
-        let outcome = Outcome::Failed { reason: "it has panicked".to_owned() };
+        let outcome = Outcome::Failed { reason: "it panicked".to_owned() };
         vec![Row { what: "beside", outcome, took: Duration::ZERO }]
     })
 }

@@ -58,9 +58,9 @@ impl Network {
     pub(super) fn told(&self) -> String {
         match self {
             Self::Loopback(_) => {
-                "The programs of others ran without a network, but for the loopback.".to_owned()
+                "Third-party programs ran without a network, except for the loopback.".to_owned()
             }
-            Self::Machine(why) => format!("The programs of others ran WITH A NETWORK ({why})."),
+            Self::Machine(why) => format!("Third-party programs ran WITH A NETWORK ({why})."),
         }
     }
 }
@@ -90,7 +90,7 @@ mod tests {
             // Below two lines of headings.
             let interfaces = said(&network, "tail -n +3 /proc/net/dev | cut -d: -f1 | tr -d ' '");
             assert_eq!(interfaces, "lo\n");
-            let told = "The programs of others ran without a network, but for the loopback.";
+            let told = "Third-party programs ran without a network, except for the loopback.";
             assert_eq!(network.told(), told);
         }
     }
@@ -98,6 +98,6 @@ mod tests {
     #[test]
     fn where_none_can_be_made_it_says_why() {
         let network = Network::by(&["sh", "-c", "echo not allowed >&2; exit 1", "sh"]);
-        assert_eq!(network.told(), "The programs of others ran WITH A NETWORK (not allowed).");
+        assert_eq!(network.told(), "Third-party programs ran WITH A NETWORK (not allowed).");
     }
 }

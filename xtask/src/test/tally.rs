@@ -3,27 +3,8 @@
 use std::process::Command;
 
 use super::lanes::{Log, PART_LIMIT};
-use crate::{Failure, process};
-
-/// How one part of the tests went.
-#[derive(Debug, PartialEq)]
-pub(super) enum Outcome {
-    Passed {
-        tests: u64,
-    },
-    /// It is no test.
-    Done,
-    Failed {
-        reason: String,
-    },
-    NotRun {
-        reason: String,
-    },
-}
-
-pub(super) fn not_run(reason: &Failure) -> Outcome {
-    Outcome::NotRun { reason: reason.to_string() }
-}
+use super::outcome::Outcome;
+use crate::process;
 
 /// Runs test programs of Rust, and counts what they have run.
 pub(super) fn counted(what: &str, tests: &mut Command, log: &mut Log) -> Outcome {
@@ -91,9 +72,9 @@ impl Tally {
             return Outcome::Failed { reason: format!("{failed} of {}", passed + failed) };
         }
         match (passed, ignored) {
-            (0, _) => Outcome::NotRun { reason: "there is no such test".to_owned() },
+            (0, _) => Outcome::NotRun { reason: "no such test".to_owned() },
             (_, 0) => Outcome::Passed { tests: passed },
-            _ => Outcome::Failed { reason: format!("{ignored} ignored, and no test may be") },
+            _ => Outcome::Failed { reason: format!("{ignored} ignored, but no test may be ignored") },
         }
     }
 }

@@ -48,9 +48,12 @@ fn a_failure_is_never_a_success() {
 #[test]
 fn a_filter_that_fits_nothing_and_an_ignored_test_are_no_success() {
     let none = tally(&["test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 9 filtered out"]);
-    assert_eq!(none.outcome(true), Outcome::NotRun { reason: "there is no such test".into() });
+    assert_eq!(none.outcome(true), Outcome::NotRun { reason: "no such test".into() });
     let ignored = tally(&["test result: ok. 2 passed; 0 failed; 1 ignored; 0 measured"]);
-    assert_eq!(ignored.outcome(true), Outcome::Failed { reason: "1 ignored, and no test may be".into() });
+    assert_eq!(
+        ignored.outcome(true),
+        Outcome::Failed { reason: "1 ignored, but no test may be ignored".into() }
+    );
 }
 
 #[test]
@@ -74,6 +77,6 @@ fn what_did_not_run_is_a_failure_where_everything_must_run() {
 
 #[test]
 fn a_run_without_any_test_is_a_failure_everywhere() {
-    let rows = [row(Outcome::NotRun { reason: "there is no such test".into() })];
-    assert_eq!(verdict(&rows, false).unwrap_err().to_string(), "no test has run");
+    let rows = [row(Outcome::NotRun { reason: "no such test".into() })];
+    assert_eq!(verdict(&rows, false).unwrap_err().to_string(), "no tests ran");
 }

@@ -41,7 +41,7 @@ pub(super) fn check(source: &Source, faults: &mut Vec<String>) {
         };
         if let Some(shell) = SHELLS.iter().find(named) {
             faults.push(format!(
-                "{}:{number}: {shell} is a shell, or as good as one: programs get arguments",
+                "{}:{number}: {shell} is a shell or equivalent: start programs with arguments instead",
                 source.path
             ));
         }
@@ -50,7 +50,7 @@ pub(super) fn check(source: &Source, faults: &mut Vec<String>) {
         for (at, _) in source.text.match_indices(log) {
             let number = source.text[..at].matches('\n').count() + 1;
             if let Some(word) = logged(&source.text[at + log.len()..]) {
-                faults.push(format!("{}:{number}: {word} does not belong in the log", source.path));
+                faults.push(format!("{}:{number}: {word} must not be logged", source.path));
             }
         }
     }

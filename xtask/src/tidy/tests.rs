@@ -23,14 +23,14 @@ fn ports_and_only_ports_are_called_i() {
     check(&[(port, "pub trait IClock: Send {\n")], &[]);
     check(
         &[(port, "pub trait Clock {")],
-        &["crates/ports/src/clock.rs:1: a port is called I…, but Clock is not"],
+        &["crates/ports/src/clock.rs:1: the name of a port must begin with I, but Clock does not"],
     );
     check(
         &[(port, "pub trait Into2 {}")],
-        &["crates/ports/src/clock.rs:1: a port is called I…, but Into2 is not"],
+        &["crates/ports/src/clock.rs:1: the name of a port must begin with I, but Into2 does not"],
     );
     check(&[(port, "trait Fixture {}\n// a trait of mind")], &[]);
-    let fault = "crates/runner/src/a.rs:2: IRunner: only ports are called I…";
+    let fault = "crates/runner/src/a.rs:2: IRunner: only the names of ports may begin with I";
     check(&[("crates/runner/src/a.rs", "\n    pub(crate) trait IRunner<T> {}")], &[fault]);
     check(&[("crates/runner/src/a.rs", "trait Iterate {}\nlet portrait = IRunner;")], &[]);
 }
@@ -51,11 +51,11 @@ fn migrations_are_numbered_without_a_hole() {
     check(&[("migrations/0001_a.sql", ""), ("migrations/0002_b.sql", "")], &[]);
     check(
         &[("migrations/0001_a.sql", ""), ("migrations/0003_b.sql", "")],
-        &["migrations/0003_b.sql: the next migration is called 0002_….sql"],
+        &["migrations/0003_b.sql: the name of the next migration must begin with 0002_ and end with .sql"],
     );
     check(
         &[("migrations/0001_a.sql", ""), ("migrations/0001_b.sql", "")],
-        &["migrations/0001_b.sql: the next migration is called 0002_….sql"],
+        &["migrations/0001_b.sql: the name of the next migration must begin with 0002_ and end with .sql"],
     );
 }
 
@@ -71,11 +71,10 @@ fn every_problem_code_is_in_the_protocol() {
     let code = "    ($name:ident $word:literal)\n/// a \"free\" WORD\n    Busy \"busy\" OK false \"Busy\"\n        \"Told \";\n\
                 NotFound  \"not_found\" NOT_FOUND false \"x\"\n";
     check(&[(PROBLEM_CODES, code), (PROTOCOL, "| `not_found` | 404 |\n| `busy` | 503 |")], &[]);
-    let missing =
-        "docs/PROTOCOL.md: the problem code `busy` of crates/presentation/src/error/codes.rs is missing";
+    let missing = "docs/reference/protocol/problems.md: the problem code `busy` of crates/presentation/src/error/codes.rs is missing";
     check(&[(PROBLEM_CODES, code), (PROTOCOL, "| `not_found` | 404 | when it is `busy`")], &[missing]);
     check(&[(PROBLEM_CODES, code)], &[]);
-    let none = "crates/presentation/src/error/codes.rs: no line of it looks like a problem code";
+    let none = "crates/presentation/src/error/codes.rs: found no problem codes";
     check(&[(PROBLEM_CODES, "enum Code {}"), (PROTOCOL, "")], &[none]);
 }
 
@@ -112,7 +111,8 @@ fn a_link_to_a_file_that_is_there_is_alive() {
 #[test]
 fn nothing_is_handed_to_a_shell() {
     let (path, shell) = ("crates/runner/src/a.rs", "Command::new(\"sh\").args([\"-c\", words])");
-    let fault = "crates/runner/src/a.rs:2: sh is a shell, or as good as one: programs get arguments";
+    let fault =
+        "crates/runner/src/a.rs:2: sh is a shell or equivalent: start programs with arguments instead";
     check(&[(path, &format!("\n{shell}"))], &[fault]);
     check(&[(path, "let program = \"/bin/bash\";")], &[&fault.replace(":2: sh", ":1: bash")]);
     check(&[("crates/runner/src/a/tests.rs", shell), ("xtask/src/a.rs", shell)], &[]);
@@ -122,7 +122,7 @@ fn nothing_is_handed_to_a_shell() {
 #[test]
 fn what_users_say_is_not_logged() {
     let path = "crates/runner/src/a.rs";
-    let fault = |word: &str| format!("crates/runner/src/a.rs:2: {word} does not belong in the log");
+    let fault = |word: &str| format!("crates/runner/src/a.rs:2: {word} must not be logged");
     check(&[(path, "\ntracing::warn!(\n  agent = %id(1), prompt, \"it (says\",\n);")], &[&fault("prompt")]);
     check(&[(path, "\ntracing::info!(said = ?order.token, \"x\");")], &[&fault("token")]);
     check(&[(path, "\ntracing::error!(error, \"the prompt, and its token\"); let prompt = 1;")], &[]);

@@ -1,0 +1,132 @@
+//! The boundary between the vocabularies of presentation. Each is one folder, and no other code of the crate knows it
+//! but the list in `vocabularies.rs`; the native one alone may be used by the native routes.
+
+use crate::workspace::Source;
+
+const FOLDER: &str = "crates/presentation/src/vocabularies/";
+const CRATE: &str = "crates/presentation/src/";
+/// The list of vocabularies: one line for each.
+const LIST: &str = "crates/presentation/src/vocabularies.rs";
+/// The vocabulary of the routes that are presentation's own.
+const NATIVE: &str = "native";
+
+/// What a fold must not name: it is pure.
+const NOT_IN_A_FOLD: [&str; 5] =
+    ["actix_web", "tokio", "crate::api", "tokenrail_application::AgentService", "std::time"];
+
+pub(super) fn check(sources: &[Source], faults: &mut Vec<String>) {
+    let names = names(sources);
+    for source in sources {
+        let Some(file) = source.path.strip_prefix(CRATE) else { continue };
+        let is_test = file.split('/').any(|part| part == "tests" || part == "tests.rs");
+        if is_test || !source.has_extension("rs") || source.path == LIST {
+            continue;
+        }
+        let home = home(&source.path);
+        let code = code(&source.text);
+        for name in names.iter().filter(|name| Some(**name) != home && names_it(&code, name)) {
+            if home.is_some() || *name != NATIVE {
+                faults.push(format!(
+                    "{} must not use the vocabulary {name}: see docs/explanation/vocabularies.md",
+                    source.path
+                ));
+            }
+        }
+        if home.is_some() && (file.ends_with("/fold.rs") || file.contains("/fold/")) {
+            for impure in NOT_IN_A_FOLD.iter().filter(|word| code.contains(**word)) {
+                faults.push(format!("{} names {impure}: a fold is pure", source.path));
+            }
+        }
+    }
+}
+
+/// The folders of the vocabularies.
+fn names(sources: &[Source]) -> Vec<&str> {
+    let mut names: Vec<_> = sources.iter().filter_map(|source| home(&source.path)).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// The vocabulary to which a file belongs: `<name>.rs`, or a file in `<name>/`.
+fn home(path: &str) -> Option<&str> {
+    let first = path.strip_prefix(FOLDER)?.split('/').next()?;
+    Some(first.strip_suffix(".rs").unwrap_or(first))
+}
+
+/// The product code of a file, without its comments.
+fn code(text: &str) -> String {
+    let lines = text.lines().take_while(|line| line.trim() != "#[cfg(test)]");
+    lines.map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
+}
+
+/// Whether code names a vocabulary: alone (`vocabularies::letta`), in a group (`vocabularies::{kelpie, letta}`), or
+/// from beside it (`super::letta`).
+fn names_it(code: &str, name: &str) -> bool {
+    let is_part = |char: char| char.is_alphanumeric() || char == '_';
+    let begins = |text: &str| text.strip_prefix(name).is_some_and(|rest| !rest.starts_with(is_part));
+    let after = |path: &'static str| code.split(path).skip(1);
+    let alone = after("vocabularies::").chain(after("super::")).any(begins);
+    let mut groups = after("vocabularies::{").filter_map(|rest| rest.split(';').next());
+    alone || groups.any(|group| group.split(|char| !is_part(char)).any(|word| word == name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn faults(files: &[(&str, &str)]) -> Vec<String> {
+        let known = [("vocabularies/a.rs", ""), ("vocabularies/b.rs", ""), ("vocabularies/native.rs", "")];
+        let source =
+            |(path, text): &(&str, &str)| Source { path: format!("{CRATE}{path}"), text: (*text).to_owned() };
+        let sources: Vec<_> = known.iter().chain(files).map(source).collect();
+        let mut faults = Vec::new();
+        check(&sources, &mut faults);
+        faults
+    }
+
+    #[test]
+    fn vocabularies_do_not_know_each_other() {
+        let fault = |file: &str, name: &str| {
+            vec![format!(
+                "{CRATE}{file} must not use the vocabulary {name}: see docs/explanation/vocabularies.md"
+            )]
+        };
+        let file = "vocabularies/a/fold.rs";
+        for text in [
+            "use crate::vocabularies::b::Fold;",
+            "use crate::vocabularies::{\n    a::One,\n    b::Other,\n};",
+            "use super::super::b;",
+        ] {
+            assert_eq!(faults(&[(file, text)]), fault(file, "b"), "{text}");
+        }
+        assert_eq!(faults(&[(file, "use crate::vocabularies::native::dto;")]), fault(file, "native"));
+        assert_eq!(
+            faults(&[("vocabularies/native/fold.rs", "use super::super::a;")]),
+            fault("vocabularies/native/fold.rs", "a")
+        );
+        for fine in
+            ["use crate::vocabularies::a::dto;", "// vocabularies::b", "use crate::vocabularies::before;"]
+        {
+            assert_eq!(faults(&[(file, fine)]), [""; 0], "{fine}");
+        }
+    }
+
+    #[test]
+    fn nobody_knows_a_vocabulary_but_the_list_and_its_tests() {
+        let text = "use crate::vocabularies::a;\nuse crate::vocabularies::native;";
+        let fault =
+            format!("{CRATE}rest.rs must not use the vocabulary a: see docs/explanation/vocabularies.md");
+        assert_eq!(faults(&[("rest.rs", text)]), [fault]);
+        for file in ["vocabularies.rs", "tests/a.rs", "vocabularies/b/tests/c.rs"] {
+            assert_eq!(faults(&[(file, text)]), [""; 0], "{file}");
+        }
+    }
+
+    #[test]
+    fn a_fold_is_pure() {
+        let fault = format!("{CRATE}vocabularies/a/fold/tools.rs names tokio: a fold is pure");
+        assert_eq!(faults(&[("vocabularies/a/fold/tools.rs", "use tokio::time;")]), [fault]);
+        assert_eq!(faults(&[("vocabularies/a/stream.rs", "use tokio::time;")]), [""; 0]);
+    }
+}

@@ -1,0 +1,23 @@
+//! How a part of the tests went.
+
+use crate::Failure;
+
+/// How one part of the tests went.
+#[derive(Debug, PartialEq)]
+pub(super) enum Outcome {
+    Passed {
+        tests: u64,
+    },
+    /// It is no test.
+    Done,
+    Failed {
+        reason: String,
+    },
+    NotRun {
+        reason: String,
+    },
+}
+
+pub(super) fn not_run(reason: &Failure) -> Outcome {
+    Outcome::NotRun { reason: reason.to_string() }
+}
