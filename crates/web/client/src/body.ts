@@ -35,7 +35,7 @@ export async function jsonOf(response: Response, signal?: AbortSignal): Promise<
 function unlessSilent<T>(more: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   return new Promise<T>((resolve, reject) => {
     const abort = () => reject(signal?.reason);
-    const cancelTimer = after(SILENCE_MS, () => reject(new Error("the answer does not go on")));
+    const cancelTimer = after(SILENCE_MS, () => reject(new Error("the response stalled")));
     signal?.addEventListener("abort", abort, { once: true });
     more.then(resolve, reject).finally(() => {
       cancelTimer();

@@ -58,7 +58,7 @@ export async function refusal(response: Response, signal?: AbortSignal): Promise
 
 /** No answer came at all. */
 export function unreachable(cause: unknown): TokenrailError {
-  return new TokenrailError("network", "the server cannot be reached", { retryable: true, cause });
+  return new TokenrailError("network", "cannot reach the server", { retryable: true, cause });
 }
 
 export function asError(thrown: unknown): TokenrailError {

@@ -123,7 +123,7 @@ export class Follower {
         const events = await this.#page(since, either);
         if (signal.aborted) return;
         for (const event of events) if (event.sequenceNumber === this.#last + 1) this.#push(event);
-        if (this.#last === since) throw new TokenrailError("protocol", "a page of events does not go on where it should", { retryable: true });
+        if (this.#last === since) throw new TokenrailError("protocol", "a page of events does not continue at the expected sequence number", { retryable: true });
         backoff.reset();
       } catch (thrown) {
         if (signal.aborted) return;

@@ -248,13 +248,13 @@ function onWaking(wake: () => void): () => void {
 }
 
 function silent(): TokenrailError {
-  return new TokenrailError("network", "the server says nothing", { retryable: true });
+  return new TokenrailError("network", "the server does not respond", { retryable: true });
 }
 
 function closedFor(code: number): TokenrailError {
-  return new TokenrailError("protocol", `the server has closed the connection for good (${code})`);
+  return new TokenrailError("protocol", `the server closed the connection permanently (${code})`);
 }
 
 function noWebSocket(): TokenrailError {
-  return new TokenrailError("protocol", "there is no WebSocket here: pass one to the client, as that of the package ws");
+  return new TokenrailError("protocol", "WebSocket is not available: pass an implementation to the client, for example from the package ws");
 }

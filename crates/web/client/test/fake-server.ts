@@ -157,9 +157,9 @@ export class FakeSocket implements WebSocketLike {
     const { agentId } = frame.payload;
     if (frame.type === "unsubscribe") return void this.followed.delete(agentId);
     const hosted = this.#server.agents.get(agentId);
-    if (!hosted) return this.tell([{ type: "error", payload: { code: "not_found", message: "there is no such agent", retryable: false, agentId }, timestamp: 0 }]);
+    if (!hosted) return this.tell([{ type: "error", payload: { code: "not_found", message: "no such agent", retryable: false, agentId }, timestamp: 0 }]);
     if (!this.followed.has(agentId) && this.followed.size >= this.#server.agentsPerSocket) {
-      const message = "this connection follows as many agents as it may";
+      const message = "this connection already follows the maximum number of agents";
       return this.tell([{ type: "error", payload: { code: "capacity_exhausted", message, retryable: true, agentId }, timestamp: 0 }]);
     }
     this.followed.add(agentId);

@@ -12,7 +12,7 @@ beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
 const demo = { type: "demo", runner: "replay", available: true };
-const away = () => new TokenrailError("network", "the server cannot be reached", { retryable: true });
+const away = () => new TokenrailError("network", "cannot reach the server", { retryable: true });
 
 /** A server that may be away, and a connection to it. */
 class Server {
@@ -62,7 +62,7 @@ test("types that cannot be read are told as trouble, and are read when somebody 
   server.isAway = true;
   showFirstPage(server);
   await after();
-  expect(screen.getByTestId("trouble").textContent).toContain("The types of agents could not be read: the server cannot be reached.");
+  expect(screen.getByTestId("trouble").textContent).toContain("Cannot load the agent types: cannot reach the server.");
   expect(screen.queryByTestId("launch-demo")).toBeNull();
   server.isAway = false;
   fireEvent.click(screen.getByRole("button", { name: "Try again" }));
@@ -128,7 +128,7 @@ function showList(server: Server) {
 }
 
 function olderButton() {
-  return screen.queryByRole("button", { name: "Older agents" });
+  return screen.queryByRole("button", { name: "Load older agents" });
 }
 
 test("older agents can be had until there are none, whatever comes and goes meanwhile", () => {
@@ -162,8 +162,8 @@ test("a list that cannot be read says so, and not that it is empty", () => {
       <AgentList {...{ agents: [], active: 0, loading: false, error: away(), current: null, onRetry, onOpen: vi.fn() }} />
     </TokenrailProvider>,
   );
-  expect(screen.getByTestId("trouble").textContent).toContain("The agents could not be listed: the server cannot be reached.");
-  expect(document.body.textContent).not.toContain("No agent yet");
+  expect(screen.getByTestId("trouble").textContent).toContain("Cannot load the agents: cannot reach the server.");
+  expect(document.body.textContent).not.toContain("No agents yet");
   expect(document.body.textContent).not.toContain("0 in all");
   fireEvent.click(screen.getByRole("button", { name: "Try again" }));
   expect(onRetry).toHaveBeenCalledOnce();

@@ -50,14 +50,14 @@ afterEach(() => vi.restoreAllMocks());
 
 test("a question has a button for each answer, and tells what became of it", async () => {
   const told = new Told().asked("1-1", "Bash", { command: "rm -r build" }, answers);
-  const answer = vi.fn(() => Promise.reject(new Error("the question 1-1 is not open any more")));
+  const answer = vi.fn(() => Promise.reject(new Error("the permission request 1-1 is no longer open")));
   const asked = show(told, answer);
-  expect(screen.getByTestId("question-card").textContent).toContain("May it use Bash?");
+  expect(screen.getByTestId("question-card").textContent).toContain("Allow Bash?");
   expect(given()).toEqual([["command", "rm -r build"]]);
   fireEvent.click(button("Reject"));
   expect(answer).toHaveBeenCalledWith("1-1", "n");
   expect(button("Allow").disabled).toBe(true);
-  expect((await screen.findByRole("alert")).textContent).toBe("The question 1-1 is not open any more.");
+  expect((await screen.findByRole("alert")).textContent).toBe("The permission request 1-1 is no longer open.");
   asked.unmount();
 
   const looked = show(told);
@@ -76,8 +76,8 @@ test("a question that nobody answered says so", () => {
       .result({ outcome: "interrupted" }),
   );
   const [late, closed] = screen.getAllByTestId("question-card").map((card) => card.textContent);
-  expect(late).toContain("Nobody answered in time: Reject.");
-  expect(closed).toContain("The turn ended before anybody answered.");
+  expect(late).toContain("Timed out without an answer: Reject.");
+  expect(closed).toContain("The turn ended before the request was answered.");
 });
 
 test.each([
@@ -103,7 +103,7 @@ test.each([
 
 test("the headline of a question is not what the agent says of it", () => {
   ask({ command: "rm -rf ~", description: "List the files" });
-  expect(within(screen.getByTestId("question-card")).getByRole("heading").textContent).toBe("May it use Bash?");
+  expect(within(screen.getByTestId("question-card")).getByRole("heading").textContent).toBe("Allow Bash?");
 });
 
 test("nothing of a question is cut, and nothing hides in it", () => {
@@ -119,7 +119,7 @@ test("what does not fit into its box is allowed only when its end has been seen"
   boxesAreHigh(600);
   ask({ command: `${"\n".repeat(30)}rm -rf ~` });
   expect([button("Allow").disabled, button("Reject").disabled]).toEqual([true, false]);
-  expect(screen.getByRole("status").textContent).toContain("scroll to its end");
+  expect(screen.getByRole("status").textContent).toContain("Scroll to the end");
   const box = screen.getByLabelText("Input");
   box.scrollTop = 60;
   fireEvent.scroll(box);

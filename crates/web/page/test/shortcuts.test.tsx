@@ -27,5 +27,5 @@ test("a space presses the control that has the keyboard, and plays elsewhere", (
 
 test("the list of keys has the one of the replay", () => {
   render(<Shortcuts />);
-  expect(document.querySelector(".keys")?.textContent).toContain("SpacePlay and pause a replay");
+  expect(document.querySelector(".keys")?.textContent).toContain("SpacePlay or pause a replay");
 });

@@ -1,4 +1,4 @@
-// Made from the server's own types; do not edit. To make it again:
+// Generated from the server's types; do not edit. To regenerate:
 // TOKENRAIL_WRITE_TYPES=1 cargo test --workspace --lib typescript
 
 /** What an agent is doing. */
@@ -24,7 +24,7 @@ export type MessageOutcome =
   | "cancelled"
   | "interrupted";
 
-/** What kind of error, by what can be done about it. */
+/** The kind of error, by what can be done about it. */
 export type ErrorClass =
   | "rate_limit"
   | "overloaded"

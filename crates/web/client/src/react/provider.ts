@@ -16,6 +16,6 @@ export function TokenrailProvider({ client, children }: TokenrailProviderProps):
 /** The client of the nearest provider. */
 export function useTokenrail(): Client {
   const client = useContext(Context);
-  if (!client) throw new Error("there is no <TokenrailProvider> around this component");
+  if (!client) throw new Error("this component must be inside a <TokenrailProvider>");
   return client;
 }

@@ -54,12 +54,12 @@ export function AgentList({ agents, active, loading, error, current, onOpen, onR
           />
         </label>
       )}
-      {error && <Trouble error={error} what="the agents could not be listed" onRetry={onRetry} />}
+      {error && <Trouble error={error} what="cannot load the agents" onRetry={onRetry} />}
       {loading && agents.length === 0 && <AgentSkeleton />}
       {!loading && !error && agents.length === 0 && (
-        <p className="hint">No agent yet. Launch one, and it appears here.</p>
+        <p className="hint">No agents yet. Launch one to see it here.</p>
       )}
-      {agents.length > 0 && shown.length === 0 && <p className="hint">No agent matches.</p>}
+      {agents.length > 0 && shown.length === 0 && <p className="hint">No agents match.</p>}
       <ol className="agent-list" data-testid="agents">
         {shown.slice(0, shownAgents).map((agent) => (
           <AgentItem
@@ -73,13 +73,13 @@ export function AgentList({ agents, active, loading, error, current, onOpen, onR
         {onMore && (
           <li>
             <button type="button" className="button wide" onClick={onMore}>
-              Older agents
+              Load older agents
             </button>
           </li>
         )}
       </ol>
       {shown.length > shownAgents && (
-        <p className="hint">{counted(shown.length - shownAgents, "more agent")}: filter to find them.</p>
+        <p className="hint">{counted(shown.length - shownAgents, "more agent")}: use the filter to find them.</p>
       )}
     </nav>
   );

@@ -22,12 +22,12 @@ export function Home({ types: { types, error, retry }, empty, onLaunched }: Prop
   return (
     <div className="home">
       <div className="home-inner">
-        <h2 className="home-title">{empty ? "No agent has run here yet" : "New agent"}</h2>
+        <h2 className="home-title">{empty ? "No agents yet" : "New agent"}</h2>
         <p className="lead">
-          Every token is saved before it is shown. Close the tab, restart the server: the conversation goes on where it
-          was.
+          Every token is saved before it is shown. Close the tab or restart the server: the conversation continues where
+          it was.
         </p>
-        {error && <Trouble error={error} what="the types of agents could not be read" onRetry={retry} />}
+        {error && <Trouble error={error} what="cannot load the agent types" onRetry={retry} />}
         {hasDemo && <Demo onLaunched={onLaunched} />}
         <section className="card" aria-label="Launch">
           <LaunchForm client={useTokenrail()} types={types} onLaunched={onLaunched} />

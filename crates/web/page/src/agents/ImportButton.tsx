@@ -20,7 +20,7 @@ export function ImportButton({ onImported }: { readonly onImported: (id: string)
   return (
     <div className="import">
       <label className="import-label">
-        Or open an agent that was exported
+        Or import an exported agent
         <input type="file" accept=".json,application/json" data-testid="import" onChange={take} />
       </label>
       {failure && <Failure error={failure} />}

@@ -37,7 +37,7 @@ export function LaunchForm({ client, types, onLaunched }: Props) {
           name="prompt"
           required
           rows={4}
-          placeholder="What shall the agent do?"
+          placeholder="What should the agent do?"
           onKeyDown={(event: KeyboardEvent<HTMLTextAreaElement>) => submitOnEnter(event)}
           aria-describedby="launch-failure"
         />
@@ -59,13 +59,13 @@ export function LaunchForm({ client, types, onLaunched }: Props) {
           <span>
             Model <em>optional</em>
           </span>
-          <input name="model" placeholder="the type's own" autoComplete="off" spellCheck={false} />
+          <input name="model" placeholder="the default" autoComplete="off" spellCheck={false} />
         </label>
         <label className="field">
           <span>
             Folder <em>optional</em>
           </span>
-          <input name="cwd" placeholder="a new one" autoComplete="off" spellCheck={false} />
+          <input name="cwd" placeholder="a new folder" autoComplete="off" spellCheck={false} />
         </label>
         <label className="field">
           <span>
@@ -77,7 +77,7 @@ export function LaunchForm({ client, types, onLaunched }: Props) {
       {chosen?.problem && <p className="hint">{chosen.problem}</p>}
       {chosen?.unsetKeys && (
         <p className="hint">
-          It needs a login of its own: the server has no {chosen.unsetKeys.join(" and no ")}.
+          This agent needs its own login, because these variables are not set on the server: {chosen.unsetKeys.join(", ")}.
         </p>
       )}
       <div id="launch-failure" aria-live="polite">

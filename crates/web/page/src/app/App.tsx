@@ -40,7 +40,7 @@ export function App() {
   return (
     <div className="app" data-drawer={drawer || undefined}>
       <a className="skip" href="#main">
-        To the conversation
+        Skip to the conversation
       </a>
       <header className="bar">
         {small && (

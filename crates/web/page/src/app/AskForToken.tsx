@@ -18,10 +18,10 @@ export function AskForToken({ wrong, onToken }: Props) {
   return (
     <main className="door">
       <form className="card" onSubmit={submit} data-testid="ask-for-token">
-        <h1>{wrong ? "This token is not the server’s" : "Which token?"}</h1>
+        <h1>{wrong ? "Wrong token" : "Enter the access token"}</h1>
         <p>
-          The server prints the address of this page with its token when it starts. Open that one, or paste it here.{" "}
-          <code>tokenrail token</code> tells it too.
+          When the server starts, it prints the address of this page, including the token. Open that address, or paste it here.{" "}
+          <code>tokenrail token</code> prints the token.
         </p>
         <label className="field">
           <span>Address or token</span>

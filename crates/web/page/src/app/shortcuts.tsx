@@ -24,12 +24,12 @@ export function useShortcut(key: string, action: () => void, active = true): voi
 const keys = [
   ["N", "New agent"],
   ["/", "Search in the conversation"],
-  ["J, K", "Next and previous message"],
+  ["J, K", "Next or previous message"],
   ["R", "Raw JSON of the message"],
-  ["C", "Write to the agent"],
-  ["End", "To the end, and stay there"],
-  ["Space", "Play and pause a replay"],
-  ["?", "This list"],
+  ["C", "Write a message"],
+  ["End", "Go to the end and follow"],
+  ["Space", "Play or pause a replay"],
+  ["?", "Show this list"],
   ["Esc", "Close"],
 ] as const;
 

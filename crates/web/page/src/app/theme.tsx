@@ -17,7 +17,7 @@ export function ThemeButton() {
     sessionStorage.setItem(key, theme);
   }, [theme]);
   const next = themes[(themes.indexOf(theme) + 1) % themes.length] ?? "system";
-  const label = `Colours: ${theme}. Change to ${next}`;
+  const label = `Theme: ${theme}. Switch to ${next}`;
   return (
     <button
       type="button"

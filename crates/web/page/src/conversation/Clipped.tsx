@@ -40,7 +40,7 @@ export function Clipped({ id, label, text, lines, children }: Props) {
         </button>
       )}
       {all && text.length > longestText && (
-        <p className="hint">{counted(text.length - longestText, "more character")}: copy it to see them.</p>
+        <p className="hint">{counted(text.length - longestText, "more character")}: copy the text to see them.</p>
       )}
     </figure>
   );

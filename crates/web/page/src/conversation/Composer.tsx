@@ -62,7 +62,7 @@ export function Composer({ agent, send }: Props) {
           value={text}
           aria-label="Message to the agent"
           placeholder={
-            isActive(agent.status) ? "Write the next message: it waits until this turn has ended" : "Ask something else"
+            isActive(agent.status) ? "Write the next message; it is sent when this turn ends" : "Continue the conversation"
           }
           onChange={(event) => setText(event.target.value)}
           onKeyDown={submitOnEnter}
@@ -83,7 +83,7 @@ export function Composer({ agent, send }: Props) {
 
 function whyNot(agent: Agent): string | undefined {
   if (agent.deletedAt) return "This agent was deleted.";
-  if (agent.replayOf) return "This is a replay: it can be read, and not answered.";
-  if (agent.readOnly) return "This agent was imported: it can be read, and not answered.";
+  if (agent.replayOf) return "Replays are read-only.";
+  if (agent.readOnly) return "Imported agents are read-only.";
   return undefined;
 }

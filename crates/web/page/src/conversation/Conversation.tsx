@@ -126,7 +126,7 @@ function Pane({ agent, items, head, loading = false, error, onRefetch, onOpen, o
       {error && <Trouble error={error} onRetry={onRefetch} />}
       {refusal && <Trouble error={refusal} />}
       {rows.length === 0 && (
-        <p className="waiting-for">{loading ? "Loading the conversation…" : "Nothing has been said yet."}</p>
+        <p className="waiting-for">{loading ? "Loading the conversation…" : "No messages yet."}</p>
       )}
       <Answering value={canAsk ? answer : undefined}>
         <MessageList
@@ -178,8 +178,7 @@ function useSearch(rows: readonly Row[], plain: boolean, list: RefObject<ListHan
   const show = useEffectEvent((index: number) => {
     const row = rows[index];
     if (row) unfold(foldsOver(row, words, plain));
-    list.current?.show(index);
-    return revealed(index, words);
+    return revealed(index, words, () => list.current?.show(index));
   });
   useEffect(() => (found === undefined ? undefined : show(found)), [found, words]);
   const open = () => setOpen(true);
@@ -205,9 +204,9 @@ function Nothing({ error, loading, onRetry }: { error?: Error | undefined; loadi
   const gone = error instanceof TokenrailError && error.code === "not_found";
   return (
     <div className="nothing" data-testid="no-agent">
-      <h2>{gone ? "There is no such agent" : "This agent cannot be shown"}</h2>
+      <h2>{gone ? "Agent not found" : "Cannot show this agent"}</h2>
       {gone ? (
-        <p>It may have been deleted, or it lives on another server.</p>
+        <p>It may have been deleted, or it is on another server.</p>
       ) : (
         error && <Trouble error={error} onRetry={onRetry} />
       )}

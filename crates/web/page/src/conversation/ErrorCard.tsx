@@ -30,7 +30,7 @@ export function ErrorCard({ row, onRetry }: Props) {
       <p className="plain" dir="auto">
         {row.text}
       </p>
-      {row.retryAfter !== undefined && <p className="hint">It asks to wait {row.retryAfter} s.</p>}
+      {row.retryAfter !== undefined && <p className="hint">Retry after {row.retryAfter} s.</p>}
       {onRetry && (
         <button type="button" className="button" data-testid="retry" onClick={onRetry}>
           <Icon name="replay" /> Ask again

@@ -56,11 +56,11 @@ export function Header(props: Props) {
           )}
           <Action icon="search" name="Search" hint="Search (/)" onClick={onSearch} />
           {!active && onReplay && (
-            <Action icon="replay" name="Replay" hint="Replay: move through its time" onClick={onReplay} />
+            <Action icon="replay" name="Replay" hint="Replay the session" onClick={onReplay} />
           )}
           {!active && <Action icon="download" name="Export" hint="Export as a file" onClick={attempt(exported)} />}
           <Toggle icon="text" name="Plain text" on={props.plain} set={props.onPlain} />
-          <Toggle icon="terminal" name="Notices of the program" on={props.notices} set={props.onNotices} />
+          <Toggle icon="terminal" name="System messages" on={props.notices} set={props.onNotices} />
           <Remove agent={agent} onRemoved={() => props.onOpen(null)} attempt={attempt} />
         </div>
       </div>
@@ -152,7 +152,7 @@ function Facts({ agent, items, head }: Pick<Props, "agent" | "items" | "head">) 
       )}
       <Fact name="Turn">
         {count(agent.turn)}
-        {agent.queued > 0 ? `, ${count(agent.queued)} in the queue` : ""}
+        {agent.queued > 0 ? `, ${count(agent.queued)} queued` : ""}
       </Fact>
       <Fact name="Events">{count(head)}</Fact>
       {tokens && (

@@ -113,10 +113,10 @@ export function MessageList({ rows, plain, found, busy, loading, handle, onRetry
           {working}
         </FirstPicture>
       )}
-      {loading && rows.length > 0 && <p className="earlier">Loading what was said before…</p>}
+      {loading && rows.length > 0 && <p className="earlier">Loading earlier messages…</p>}
       {!stick.following && (
         <button type="button" className="button to-end" data-testid="to-end" onClick={stick.toEnd}>
-          <Icon name="arrowDown" /> {seen.more > 0 ? counted(seen.more, "new message") : "To the end"}
+          <Icon name="arrowDown" /> {seen.more > 0 ? counted(seen.more, "new message") : "Jump to the end"}
         </button>
       )}
     </div>

@@ -31,7 +31,7 @@ export function QuestionCard({ row }: { readonly row: QuestionRow }) {
       <h3>
         <Icon name={open ? "alert" : isAllowed(question) ? "check" : "cross"} />
         <span>
-          {open ? "May it use " : "It has asked to use "}
+          {open ? "Allow " : "Asked to use "}
           <code>{unhidden(question.toolName) || "a tool"}</code>
           {open ? "?" : "."}
         </span>
@@ -39,7 +39,7 @@ export function QuestionCard({ row }: { readonly row: QuestionRow }) {
       <QuestionInput input={question.input} onSeen={() => seen || setSeen(true)} />
       {open && answer && !seen && (
         <p className="hint" role="status">
-          There is more of it: scroll to its end to allow it.
+          Scroll to the end of the input to allow it.
         </p>
       )}
       {open && answer && (
@@ -83,15 +83,15 @@ function isRefusal({ kind }: QuestionOption): boolean {
 
 /** What has become of a question, in words. */
 function settledBy(question: QuestionMessage): string {
-  if (question.state === "closed") return "The turn ended before anybody answered.";
+  if (question.state === "closed") return "The turn ended before the request was answered.";
   const option = chosenOption(question)?.name ?? question.optionId;
   switch (question.by) {
     case "timeout":
-      return `Nobody answered in time${option ? `: ${option}` : ""}.`;
+      return `Timed out without an answer${option ? `: ${option}` : ""}.`;
     case "cancel":
       return "The turn was cancelled.";
     case "agent":
-      return "The agent does not want to know any more.";
+      return "The agent withdrew the request.";
     default:
       return option ? `Answered: ${option}.` : "Dismissed.";
   }

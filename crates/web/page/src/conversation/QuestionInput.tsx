@@ -34,7 +34,7 @@ export function QuestionInput({ input, onSeen }: Props) {
   const main = mainOf(input);
   const given: Given[] = othersIn(input, main);
   if (main) given.unshift({ ...main, name: main.names.join(" → ") || "input" });
-  if (given.length === 0) return <p className="hint">It is given nothing.</p>;
+  if (given.length === 0) return <p className="hint">No input.</p>;
   return (
     <div
       className="question-input"

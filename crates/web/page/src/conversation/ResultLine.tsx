@@ -16,7 +16,7 @@ export function ResultLine({ row }: { readonly row: ResultRow }) {
       {row.requests !== undefined && <span>{counted(row.requests, "request")}</span>}
       {tokens && (
         <span
-          title={`${counted(tokens.input, "token")} in, of them ${counted(tokens.cached, "token")} from the cache; ${counted(tokens.output, "token")} out`}
+          title={`${counted(tokens.input, "token")} in (${counted(tokens.cached, "token")} cached), ${counted(tokens.output, "token")} out`}
         >
           {compact(tokens.input)} in · {compact(tokens.output)} out
         </span>

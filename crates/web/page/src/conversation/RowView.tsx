@@ -105,7 +105,7 @@ function Words({ row, plain }: { row: TextRow; plain: boolean }) {
       ) : (
         <Markdown text={row.text} streaming={row.streaming} />
       )}
-      {row.outcome && <p className="cut-short">This message was cut short: {row.outcome}.</p>}
+      {row.outcome && <p className="cut-short">This message is incomplete: {row.outcome}.</p>}
     </div>
   );
 }

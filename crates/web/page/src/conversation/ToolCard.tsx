@@ -7,11 +7,11 @@ import { ToolInput, summaryOf } from "./ToolInput.tsx";
 import { ToolOutput } from "./ToolOutput.tsx";
 
 const states: Record<ToolState, string> = {
-  writing: "being called",
+  writing: "in preparation",
   running: "running",
   done: "done",
   failed: "failed",
-  stopped: "without a result",
+  stopped: "no result",
 };
 
 interface Props {

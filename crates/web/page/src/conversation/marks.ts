@@ -9,6 +9,9 @@ const longestMark = 500;
 /** Rows that have to be drawn and opened first are there so many frames later. */
 const framesUntilDrawn = 12;
 
+/** The list is sent to a row so many times at most: rows that load meanwhile can leave it somewhere else. */
+const mostTries = 8;
+
 /** What is found is brought so far into whatever scrolls, of its height. */
 const place = 1 / 3;
 
@@ -35,19 +38,26 @@ export function useMarks(words: string): void {
   }, [words]);
 }
 
-/** Scrolls to the first of the words in a row, when it has been drawn; the answer cancels. */
-export function revealed(index: number, words: string): () => void {
+/** Scrolls to the first of the words in a row, once the row is drawn. `show` sends the list there. Returns how to cancel. */
+export function revealed(index: number, words: string, show: () => void): () => void {
   const wanted = words.trim().toLowerCase();
   const list = document.getElementById("events");
   let frame = 0;
+  let tries = 0;
   const look = (frames: number) => {
     const row = list?.querySelector(`[data-index="${index}"]`);
     const [range] = row && wanted ? rangesIn(row, wanted) : [];
     if (list && range) bring(range, list);
     // It may be drawn first, then opened, then measured: each moves it.
     if (frames > 0) frame = requestAnimationFrame(() => look(frames - 1));
+    else if (!row && tries < mostTries) go();
   };
-  frame = requestAnimationFrame(() => look(framesUntilDrawn));
+  const go = () => {
+    tries += 1;
+    show();
+    frame = requestAnimationFrame(() => look(framesUntilDrawn));
+  };
+  go();
   return () => cancelAnimationFrame(frame);
 }
 

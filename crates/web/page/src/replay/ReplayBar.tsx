@@ -67,7 +67,7 @@ export function ReplayBar({ recording, playing, onAgain, onClose }: Props) {
         type="button"
         className="button"
         data-testid="replay-as-agent"
-        title="The server says it all again at this speed: for everybody who follows it, over every protocol"
+        title="Replay on the server as a new agent at this speed, for all clients"
         onClick={() => onAgain(playing.speed)}
       >
         <Icon name="plus" /> As a new agent
