@@ -66,6 +66,23 @@ impl Resident {
     }
 }
 
+/// What a process takes of the memory in KiB: of what it shares with others, its part. Who is not the superuser may not
+/// ask that of every process.
+pub(crate) fn share_kib(pid: u32) -> Result<u64, Failure> {
+    let sizes = fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))?;
+    field(&sizes, "Pss:").ok_or_else(|| "the kernel does not tell how much memory is shared".into())
+}
+
+/// The processes that a process has started and that have not ended.
+pub(crate) fn children(pid: u32) -> Result<Vec<u32>, Failure> {
+    let mut found = Vec::new();
+    for task in fs::read_dir(format!("/proc/{pid}/task"))? {
+        let children = fs::read_to_string(task?.path().join("children"))?;
+        found.extend(children.split_whitespace().filter_map(|child| child.parse::<u32>().ok()));
+    }
+    Ok(found)
+}
+
 /// Seconds that all threads of a process have run, also those that have ended.
 pub(crate) fn processor_seconds(pid: u32) -> Result<f64, Failure> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;

@@ -65,6 +65,7 @@ struct Options {
     only: Option<String>,
     peers: bool,
     agents: Option<Vec<u64>>,
+    beside: Option<Vec<String>>,
 }
 
 impl Options {
@@ -79,6 +80,10 @@ impl Options {
                 "--agents" => {
                     let counts = arguments.next().ok_or("--agents needs numbers")?;
                     options.agents = Some(numbers(&counts)?);
+                }
+                "--beside" => {
+                    let names = arguments.next().ok_or("--beside needs names")?;
+                    options.beside = Some(neighbours::named(&names)?);
                 }
                 _ => return Err(format!("no such option: {argument}\n\n{HELP}").into()),
             }
@@ -97,7 +102,7 @@ impl Options {
 
     fn plan(&self) -> Plan {
         let scale = Scale { divisor: if self.quick { 10 } else { 1 } };
-        Plan { scale, peers: self.peers, agents: self.agents.clone() }
+        Plan { scale, peers: self.peers, agents: self.agents.clone(), beside: self.beside.clone() }
     }
 }
 
@@ -113,6 +118,8 @@ pub(crate) struct Plan {
     pub(crate) peers: bool,
     /// How many agents there are at once, instead of all that are published.
     pub(crate) agents: Option<Vec<u64>>,
+    /// Which agents take too much, instead of all.
+    pub(crate) beside: Option<Vec<String>>,
 }
 
 /// How much of everything.
@@ -180,7 +187,7 @@ async fn measure(name: &str, plan: &Plan, report: &mut Report) -> Result<(), Fai
         "agents" => agents::measure(plan, report).await,
         "packed" => packed::measure(plan, report).await,
         "latency" => latency::measure(scale, report).await,
-        "neighbours" => neighbours::measure(scale, report).await,
+        "neighbours" => neighbours::measure(plan, report).await,
         "history" => history::measure(scale, report).await,
         _ => memory::measure(scale).await,
     }
@@ -199,7 +206,20 @@ mod tests {
         let options = parse("--quick --peers --only agents --agents 10,300").unwrap();
         assert!(options.quick && options.peers && options.wants("agents") && !options.wants("rate"));
         assert_eq!(options.agents, Some(vec![10, 300]));
-        for wrong in ["--only", "--only nothing", "--agents", "--agents 1,x", "--agents 0", "--fast"] {
+        assert_eq!(
+            parse("--beside flood,disk").unwrap().beside.unwrap(),
+            ["a disk hog", "a flood of output"]
+        );
+        let wrong = [
+            "--only",
+            "--only nothing",
+            "--agents",
+            "--agents 1,x",
+            "--agents 0",
+            "--beside angels",
+            "--fast",
+        ];
+        for wrong in wrong {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
     }

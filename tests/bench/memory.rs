@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::event_stream;
 use crate::http::Place;
-use crate::machine::Resident;
+use crate::machine::{self, Resident};
 use crate::rate::flood;
 use crate::report::{Table, grouped};
 use crate::server::{Durability, Server};
@@ -14,12 +14,15 @@ use crate::websocket::WebSocket;
 use crate::{Failure, Scale};
 
 const CONNECTIONS: u64 = 2000;
+/// Agents that say nothing more.
+const IDLE_AGENTS: u64 = 20;
 const DELTAS: u64 = 200_000;
 /// Until what was put off has been done.
 const SETTLING: Duration = Duration::from_secs(5);
 
 pub(crate) async fn measure(scale: Scale) -> Result<(), Failure> {
     idle(scale.of(CONNECTIONS)).await?;
+    supervisors(scale.of(IDLE_AGENTS)).await?;
     after_flood(scale.of(DELTAS)).await
 }
 
@@ -59,6 +62,28 @@ async fn idle_of(
     let after = Resident::of(server.pid())?.now_kib;
     let each = (after as f64 - before as f64) * 1024.0 / connections as f64;
     table.row(&[what.to_owned(), grouped(connections as f64), grouped(each)]);
+    Ok(())
+}
+
+/// What a supervisor takes while its agent says nothing.
+async fn supervisors(agents: u64) -> Result<(), Failure> {
+    let columns = ["", "agents", "KiB each (PSS)"];
+    let table = Table::begin("memory: supervisors of agents that say nothing", &columns);
+    let server = Server::start(Durability::Full)?;
+    for _ in 0..agents {
+        let id = server.launch(&json!({ "mode": "hang" })).await?;
+        server.wait_for_head(&id, 2).await?;
+    }
+    let supervisors = machine::children(server.pid())?;
+    if supervisors.len() as u64 != agents {
+        return Err(format!("{} supervisors of {agents} agents", supervisors.len()).into());
+    }
+    let shares = supervisors.into_iter().map(machine::share_kib).collect::<Result<Vec<_>, _>>();
+    let each = match shares {
+        Ok(shares) => grouped(shares.iter().sum::<u64>() as f64 / agents as f64),
+        Err(error) => error.to_string(),
+    };
+    table.row(&["supervisor".to_owned(), grouped(agents as f64), each]);
     Ok(())
 }
 

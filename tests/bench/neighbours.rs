@@ -12,7 +12,7 @@ use crate::http::Place;
 use crate::latency::delays_of;
 use crate::report::{Report, Table};
 use crate::server::{Durability, Server};
-use crate::{Failure, Scale};
+use crate::{Failure, Plan};
 
 /// With the second one two cores have little left to give, neighbours or not.
 const FOLLOWERS: [u64; 2] = [10, 100];
@@ -48,14 +48,28 @@ fn script(harmful: &str) -> Value {
     }
 }
 
-pub(crate) async fn measure(scale: Scale, report: &mut Report) -> Result<(), Failure> {
+/// Those of whose names a word is in this list.
+pub(crate) fn named(list: &str) -> Result<Vec<String>, Failure> {
+    let words: Vec<&str> = list.split(',').collect();
+    let is_named = |name: &str, word: &str| name.split(' ').any(|part| part == word);
+    if let Some(word) = words.iter().find(|word| !HARMFUL.iter().any(|name| is_named(name, word))) {
+        return Err(format!("--beside {word}: words of {}", HARMFUL.join(", ")).into());
+    }
+    let wanted = HARMFUL.into_iter().filter(|name| words.iter().any(|word| is_named(name, word)));
+    Ok(wanted.map(str::to_owned).collect())
+}
+
+pub(crate) async fn measure(plan: &Plan, report: &mut Report) -> Result<(), Failure> {
     let columns = ["beside", "followers", "launched", "p50 ms", "p99 ms", "p99.9 ms", "max ms"];
     let table = Table::begin("neighbours: latency beside an agent that takes too much", &columns);
     for followers in FOLLOWERS {
-        for name in [NOBODY].into_iter().chain(HARMFUL) {
+        let is_wanted = |name: &&str| {
+            plan.beside.as_ref().is_none_or(|beside| beside.iter().any(|wanted| wanted == name))
+        };
+        for name in [NOBODY].into_iter().chain(HARMFUL.into_iter().filter(is_wanted)) {
             let server = Server::start_with(Durability::Normal, LIMITS)?;
             let begun = (name != NOBODY).then(|| Troublemakers::begin(server.place.clone(), script(name)));
-            let delays = delays_of(&server, scale, followers).await?;
+            let delays = delays_of(&server, plan.scale, followers).await?;
             let launched = match begun {
                 Some(troublemakers) => troublemakers.end().await?,
                 None => 0,

@@ -7,7 +7,7 @@ use tokenrail_domain::{
     Agent, AgentId, AgentStatus, Event, EventBody, MessageOrdinal, Part, Sequence, Timestamp, Turn,
     TurnNumber, TurnState,
 };
-use tokenrail_persistence::{Store, StoreConfig, Synchronous};
+use tokenrail_persistence::{SqliteStore, StoreConfig, Synchronous};
 use tokenrail_ports::{Append, IAgentRepository as _, IJournal as _, TurnStep};
 
 use crate::report::{Report, Table, grouped};
@@ -45,7 +45,7 @@ async fn one(durability: Durability, batch: u64, count: u64) -> Result<(f64, usi
         Durability::Full => Synchronous::Full,
         Durability::Normal => Synchronous::Normal,
     };
-    let store = Store::open(StoreConfig { synchronous, ..StoreConfig::new(folder.path()) })?;
+    let store = SqliteStore::open(StoreConfig { synchronous, ..StoreConfig::new(folder.path()) })?;
     let (agent, turn) = launch();
     let id = agent.id;
     store.create(agent, turn.clone(), None).await?;

@@ -194,7 +194,7 @@ async fn it_closes_its_input_at_once() {
 async fn it_ends_with_code_0_and_no_result() {
     let end = endure(json!({ "mode": "no_result", "deltas": 5 })).await;
     assert_eq!((end.status(), text_of(&end.events)), ("failed", numbers(5)));
-    assert!(end.reason().contains("exited with code 0 and gave no result"), "{}", end.reason());
+    assert!(end.reason().contains("exited with code 0 without a result"), "{}", end.reason());
 }
 
 #[tokio::test]
@@ -208,7 +208,7 @@ async fn it_dies_by_a_signal_in_the_middle_of_a_message() {
     for signal in [6, 9, 11] {
         let end = endure(json!({ "mode": "crash", "signal": signal, "deltas": 5 })).await;
         assert_eq!((end.status(), text_of(&end.events)), ("failed", numbers(5)), "{signal}");
-        assert!(end.reason().contains(&format!("was ended by signal {signal}")), "{}", end.reason());
+        assert!(end.reason().contains(&format!("was killed by signal {signal}")), "{}", end.reason());
     }
 }
 
@@ -224,7 +224,7 @@ async fn a_line_that_is_cut_inside_a_character_at_each_place() {
 async fn a_last_line_of_64_kibibytes_that_is_cut() {
     let end = endure(json!({ "mode": "partial_last_line", "deltas": 24_000 })).await;
     assert_eq!((end.status(), text_of(&end.events)), ("failed", numbers(24_000)));
-    assert!(end.reason().contains("gave no result"), "{}", end.reason());
+    assert!(end.reason().contains("without a result"), "{}", end.reason());
 }
 
 #[tokio::test]

@@ -76,7 +76,7 @@ async fn a_problem_leads_to_its_page_and_a_page_has_a_head() {
     let kind = problem.json::<Value>().await.unwrap()["type"].as_str().unwrap().to_owned();
     let page = server.http.get(format!("http://{}{kind}", server.authority())).send().await.unwrap();
     assert_eq!(page.status(), StatusCode::OK);
-    assert!(page.text().await.unwrap().contains("A valid token is needed"));
+    assert!(page.text().await.unwrap().contains("A valid token is required"));
     for path in ["/", "/agents/x", "/app.js", "/app.css", "/healthz", "/readyz", &kind] {
         let url = format!("http://{}{path}", server.authority());
         let (head, get) = (server.http.head(&url).send(), server.http.get(&url).send());
@@ -191,7 +191,7 @@ async fn a_folder_to_which_others_can_write_stops_the_start() {
     let output = command.current_dir("/").output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("others can write") && said.contains("chmod 700"), "{said}");
+    assert!(said.contains("other users can write") && said.contains("chmod 700"), "{said}");
     assert!(!folder.path().join("token").exists(), "nothing secret was put there");
 }
 

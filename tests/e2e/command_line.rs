@@ -43,7 +43,7 @@ async fn lines_of_json_are_the_events() {
     assert_eq!(code, 0);
     assert!(shown.contains(id) && shown.contains("completed"), "{shown}");
     let (code, shown, _) = run(&server, &["cancel", id]);
-    assert_eq!((code, shown.trim_end()), (0, format!("{id} had ended already: completed").as_str()));
+    assert_eq!((code, shown.trim_end()), (0, format!("{id} has already ended: completed").as_str()));
     let (code, _, said) = run(&server, &["run", "--type", "nope", "hi"]);
     assert_eq!(code, 1);
     assert!(said.contains("claude-code") && said.contains("fake"), "the types that there are: {said}");
@@ -94,7 +94,7 @@ async fn the_demo_needs_nothing() {
     let (code, shown, _) = run(&server, &["doctor"]);
     assert_eq!(code, 1, "claude is the default and is not there");
     assert!(shown.contains("ok      database: 2 agents, 212 events"), "{shown}");
-    assert!(shown.contains("can: deltas\n"), "what the demo can do: {shown}");
+    assert!(shown.contains("supports: deltas\n"), "what the demo can do: {shown}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -105,7 +105,7 @@ async fn wrong_words_are_told_and_help_is_given() {
     assert!(said.contains("demo"), "{said}");
     let (code, shown, _) = run(&server, &["--help"]);
     assert_eq!(code, 0);
-    assert!(shown.starts_with("Runs AI agents, keeps every token"), "{shown}");
+    assert!(shown.starts_with("Run AI agents, save every token"), "{shown}");
     for command in ["serve", "demo", "run", "tail", "ls", "cancel", "answer", "backup", "doctor", "token"] {
         assert!(shown.contains(command), "{command} is not in the help");
     }
@@ -154,7 +154,7 @@ async fn what_a_user_types_is_told_wrong_in_words_and_never_leads_elsewhere() {
         for command in ["tail", "cancel"] {
             let (code, shown, said) = run(&server, &[command, id]);
             assert_eq!((code, &shown[..]), (1, ""), "{command} {id}: {said}");
-            assert!(said.contains("there is no such agent (not_found)"), "{command} {id}: {said}");
+            assert!(said.contains("no such agent (not_found)"), "{command} {id}: {said}");
         }
     }
 }
@@ -204,14 +204,11 @@ async fn another_servers_token_is_told_to_be_another() {
             std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
         }
         let (code, said) = command(&["ls"]);
-        assert!(
-            code == Some(1) && said.contains("has another token; name its folder with --data-dir"),
-            "{said}"
-        );
+        assert!(code == Some(1) && said.contains("pass its data folder with --data-dir"), "{said}");
     }
     std::fs::write(&file, "short").unwrap();
     let (code, said) = command(&["ls"]);
-    assert!(code == Some(1) && said.contains("holds no token"), "{said}");
+    assert!(code == Some(1) && said.contains("contains no token"), "{said}");
 }
 
 #[test]
@@ -246,14 +243,14 @@ async fn a_question_is_shown_with_the_command_that_answers_it() {
     assert_eq!(code, 1);
     assert!(said.contains("allow, allow_always, reject"), "{said}");
     let (code, shown, said) = run(&server, &["answer", &id, "1-1", "allow"]);
-    assert_eq!((code, shown.trim_end()), (0, "1-1 is settled: allow"), "{said}");
+    assert_eq!((code, shown.trim_end()), (0, "answered 1-1: allow"), "{said}");
     let (code, shown, _) = run(&server, &["tail", &id]);
     assert_eq!(code, 0);
     let asked = format!(
-        "? May it use Bash? {{\"command\":\"rm -r build\"}}\n  tokenrail answer {id} 1-1 allow|allow_always|reject\n  allow (user)\n"
+        "? Allow Bash? {{\"command\":\"rm -r build\"}}\n  tokenrail answer {id} 1-1 allow|allow_always|reject\n  allow (user)\n"
     );
     assert!(shown.contains(&asked) && shown.contains("It was allowed."), "{shown}");
     let (code, _, said) = run(&server, &["answer", &id, "1-1"]);
     assert_eq!(code, 1);
-    assert!(said.contains("is not open any more"), "{said}");
+    assert!(said.contains("is no longer open"), "{said}");
 }

@@ -141,11 +141,11 @@ async fn stored_lines_are_read_again_without_a_server() {
 
     let (code, shown, said) = run(&server, &["reparse", &id]);
     assert_eq!(code, 0, "{said}");
-    assert!(shown.contains("nothing differs"), "{shown}");
+    assert!(shown.contains("no changes"), "{shown}");
     let (code, shown, _) = run(&server, &["reparse", "--all"]);
     assert_eq!(code, 1, "{shown}");
     assert!(
-        shown.contains("sieben") && shown.contains("of 3 agents: 1 differ; nothing was written"),
+        shown.contains("sieben") && shown.contains("of 3 agents: 1 would change; nothing saved"),
         "{shown}"
     );
     let (code, shown, _) = run(&server, &["reparse", &copy, "--apply", "--json"]);
@@ -153,7 +153,7 @@ async fn stored_lines_are_read_again_without_a_server() {
     let last: Value = serde_json::from_str(shown.lines().last().unwrap()).unwrap();
     assert_eq!((&last["changed"], &last["refused"], &last["applied"]), (&json!(1), &json!(0), &json!(true)));
     let (code, shown, _) = run(&server, &["reparse", "--all"]);
-    assert_eq!((code, shown.contains("nothing differs")), (0, true), "{shown}");
+    assert_eq!((code, shown.contains("no changes")), (0, true), "{shown}");
     server.start_again();
     assert_eq!(told(&server.events(&copy).await), told(&events));
 }

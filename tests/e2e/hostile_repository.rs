@@ -9,7 +9,7 @@ mod real_claude {
     use crate::harness::{PATIENCE, TestServer};
     use crate::model_server::{ModelServer, Reply, claude};
 
-    /// As docs/CONFIGURATION.md recommends.
+    /// As docs/reference/configuration.md recommends.
     const HARDENED: [&str; 3] = ["--setting-sources", "user", "--strict-mcp-config"];
 
     fn start(model: &ModelServer, root: &Path, more_args: &[&str]) -> TestServer {

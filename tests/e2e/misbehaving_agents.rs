@@ -26,7 +26,7 @@ async fn an_exit_without_result_is_a_failure_whatever_the_exit_code() {
     for (script, expected) in [
         (json!({ "mode": "no_result", "deltas": 5 }), "exited with code 0"),
         (json!({ "mode": "crash", "code": 3, "deltas": 5 }), "exited with code 3"),
-        (json!({ "mode": "crash", "signal": 9, "deltas": 5 }), "ended by signal 9"),
+        (json!({ "mode": "crash", "signal": 9, "deltas": 5 }), "killed by signal 9"),
     ] {
         let (agent, events) = run(script).await;
         assert_eq!(agent["status"], "failed");

@@ -236,8 +236,14 @@ async fn doctor_and_the_list_of_types_say_what_is_there_and_what_is_missing() {
     let mut command = server.command(&["doctor"]);
     let output = command.env_remove(KEY_VARIABLE).env("ANTHROPIC_API_KEY", KEY).output().unwrap();
     let said = String::from_utf8(output.stdout).unwrap();
-    let missing = format!("the variable {KEY_VARIABLE} is not set; it holds the key for {}", model.url());
+    let missing = format!(
+        "the environment variable {KEY_VARIABLE}, which holds the API key for {}, is not set",
+        model.url()
+    );
     assert!(said.contains(&missing), "{said}");
-    assert!(said.contains("agents.anthropic-api: https://api.anthropic.com, can: deltas, resume"), "{said}");
+    assert!(
+        said.contains("agents.anthropic-api: https://api.anthropic.com, supports: deltas, resume"),
+        "{said}"
+    );
     assert!(!said.contains(KEY), "{said}");
 }

@@ -123,7 +123,7 @@ mod acp {
         let lost = events.iter().find(|event| event["metadata"]["eventType"] == "session_lost");
         let text = lost.expect("the user is told")["metadata"]["data"]["text"].to_string();
         assert!(
-            text.contains("without what was said before: Internal error: No previous sessions"),
+            text.contains("without the earlier conversation: Internal error: No previous sessions"),
             "{text}"
         );
     }

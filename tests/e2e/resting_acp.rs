@@ -93,7 +93,7 @@ async fn begins_anew(server: &TestServer, id: &str, first: &str) {
     let lost = lost(server, id).await;
     assert_eq!(lost.len(), 1, "{lost:?}");
     assert_eq!(lost[0].1["sessionId"], format!("s-{first}"));
-    assert!(lost[0].1["text"].as_str().unwrap().contains("without what was said before"), "{lost:?}");
+    assert!(lost[0].1["text"].as_str().unwrap().contains("without the earlier conversation"), "{lost:?}");
     let agent = server.get(&format!("/api/agents/{id}")).await;
     assert_eq!(agent["sessionId"], format!("s-{pid}"));
 }

@@ -107,15 +107,14 @@ async fn without_server_and_supervisor_the_turn_is_interrupted_and_numbers_go_on
 #[tokio::test]
 async fn a_result_that_nobody_was_there_to_read_still_counts() {
     let mut server = TestServer::start();
-    let touch = server.folder.path().join("done");
     let gate = server.folder.path().join("gate");
-    let script =
-        json!({ "mode": "result_then_hang", "deltas": 5, "gate": gate, "gate_after": 2, "touch": touch });
+    let script = json!({ "mode": "result_then_hang", "deltas": 5, "gate": gate, "gate_after": 2 });
     let id = server.launch(&script).await;
     server.wait_until(&id, |agent| agent["status"] == "running" && 2 < agent["head"].as_u64().unwrap()).await;
     server.kill_9();
     std::fs::write(&gate, "").unwrap();
-    wait_for_file(&touch).await;
+    // A supervisor that is killed takes with it what it has not copied yet.
+    wait_for_text(&server.data_dir().join(format!("runs/{id}-1/stdout")), "\"result\"").await;
     kill_process(supervisor_of(&server, &id), Signal::KILL).unwrap();
     server.start_again();
     let agent = server.wait_until(&id, |agent| agent["status"] != "running").await;
@@ -232,9 +231,13 @@ async fn what_the_server_has_inherited_ends_with_it_and_reaches_no_agent() {
 }
 
 async fn wait_for_file(path: &Path) {
+    wait_for_text(path, "").await;
+}
+
+async fn wait_for_text(path: &Path, text: &str) {
     let started = tokio::time::Instant::now();
-    while !path.exists() {
-        assert!(started.elapsed() < crate::harness::PATIENCE, "{} never came", path.display());
+    while !std::fs::read_to_string(path).is_ok_and(|content| content.contains(text)) {
+        assert!(started.elapsed() < crate::harness::PATIENCE, "{} never had {text:?}", path.display());
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }

@@ -35,7 +35,7 @@ async fn the_server_of_the_folder_is_found_and_an_address_that_is_named_goes_bef
     assert_eq!((code, &shown[..]), (3, ""), "{said}");
     assert!(said.contains("127.0.0.1:9"), "{said}");
     let (_, shown, _) = run(&server.data_dir(), &config, &["doctor"]);
-    assert!(shown.contains(&format!("ok      server: runs on http://{}", server.authority())), "{shown}");
+    assert!(shown.contains(&format!("ok      server: running at http://{}", server.authority())), "{shown}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -48,18 +48,15 @@ async fn the_server_of_another_folder_is_neither_used_nor_taken_for_ones_own() {
         // The second time there is a token, which must not be told.
         let (code, shown, said) = run(&data, &config, &["run", "--type", "fake", r#"{"deltas":3}"#]);
         assert_eq!(code, 0, "{said}");
-        assert!(shown.contains("0 1 2 ") && said.contains("this run gets one of its own"), "{said}");
+        assert!(shown.contains("0 1 2 ") && said.contains("starting a private one for this run"), "{said}");
     }
     assert_eq!(other.get("/api/agents").await, serde_json::json!([]), "nothing was launched there");
     let (code, _, said) = run(&data, &config, &["ls"]);
-    assert!(code == 3 && said.contains(&format!("no server runs on {}", data.display())), "{said}");
+    assert!(code == 3 && said.contains(&format!("no server is running on {}", data.display())), "{said}");
     let (_, shown, _) = run(&data, &config, &["doctor"]);
-    assert!(shown.contains("server: is not running"), "{shown}");
+    assert!(shown.contains("server: not running"), "{shown}");
     let (code, shown, _) = run(&data, &config, &["doctor", "--listen", &other.authority()]);
-    assert!(
-        code == 1 && shown.contains("problem server: ") && shown.contains("has another token"),
-        "{shown}"
-    );
+    assert!(code == 1 && shown.contains("error   server: ") && shown.contains("wrong token"), "{shown}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

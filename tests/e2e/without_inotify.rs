@@ -36,7 +36,7 @@ async fn agents_are_launched_followed_and_cancelled_without_inotify() {
     let log = server.folder.path().join("log");
     command.stderr(std::fs::File::create(&log).unwrap());
     server.start_by(command).unwrap();
-    assert!(std::fs::read_to_string(log).unwrap().contains("the folders of runs are polled"));
+    assert!(std::fs::read_to_string(log).unwrap().contains("polling the run folders"));
 
     let id = server.launch(&json!({ "deltas": 40, "pace_us": 5000 })).await;
     server.wait_for_status(&id, "completed").await;
@@ -60,5 +60,5 @@ fn doctor_names_the_setting_of_the_system() {
     let shown = doctor.output().unwrap();
     let shown = String::from_utf8(shown.stdout).unwrap();
     let line = shown.lines().find(|line| line.contains("inotify:")).unwrap();
-    assert!(line.starts_with("remark") && line.contains("fs.inotify.max_user_instances"), "{line}");
+    assert!(line.starts_with("warning") && line.contains("fs.inotify.max_user_instances"), "{line}");
 }

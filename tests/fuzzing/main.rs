@@ -1,5 +1,5 @@
 //! Every target of the fuzzing with its corpus, and with a bounded number of mutations of it: see
-//! `docs/RELIABILITY.md`. An input that fails is kept in the corpus, and is tried first from then on.
+//! `docs/explanation/reliability-tests.md`. An input that fails is kept in the corpus, and is tried first from then on.
 //!
 //! `TOKENRAIL_FUZZ_SEED` repeats the mutations of a run; `TOKENRAIL_FUZZ_TIMES` makes as many times more of them.
 

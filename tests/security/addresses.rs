@@ -82,7 +82,7 @@ async fn s02_a_token_that_others_can_read_or_that_is_none_is_not_used() {
         let output = starts();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(1), "{mode:o}: {said}");
-        assert!(said.contains("can be read by others"), "{mode:o}: {said}");
+        assert!(said.contains("other users can read"), "{mode:o}: {said}");
         assert!(!said.contains(good.trim()), "and the token is not shown");
     }
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
@@ -106,7 +106,7 @@ async fn s02_a_data_folder_to_which_others_can_write_is_not_used() {
         let output = server.command(&["serve"]).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(1), "{mode:o}: {said}");
-        assert!(said.contains("others can write to the data folder"), "{mode:o}: {said}");
+        assert!(said.contains("other users can write to the data folder"), "{mode:o}: {said}");
     }
 }
 
@@ -148,7 +148,7 @@ async fn s02_a_server_that_others_can_reach_still_asks_who_they_are() {
     let output = process.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(0), "{said}");
-    assert!(said.contains("WARN") && said.contains("proxy with TLS in front"), "{said}");
+    assert!(said.contains("WARN") && said.contains("use a TLS proxy"), "{said}");
     check_warned_of_root(&said);
 }
 
@@ -161,7 +161,7 @@ fn check_warned_of_root(said: &str) {
 async fn s02_without_a_token_the_server_says_so_in_its_log() {
     let started = Started::start(&crate::harness::fake_config(), &[], &["--insecure-no-auth"]);
     let log = started.stop();
-    assert!(log.contains("WARN") && log.contains("no token is asked for"), "{log}");
-    assert!(!log.contains("proxy with TLS"), "who is alone needs none: {log}");
+    assert!(log.contains("WARN") && log.contains("authentication is disabled"), "{log}");
+    assert!(!log.contains("TLS proxy"), "who is alone needs none: {log}");
     check_warned_of_root(&log);
 }

@@ -1,4 +1,4 @@
-//! The security suite: the rows of docs/RELIABILITY.md, "Security", tried on the real binary from outside.
+//! The security suite: the rows of docs/explanation/security-tests.md, tried on the real binary from outside.
 //!
 //! The number of the row is in the name of each test. `in_chromium`, `with_kosoku`, `with_schemathesis`,
 //! `with_slowhttptest` and `with_strace` need programs that `cargo xtask test` installs, and are rows of its table.

@@ -1,4 +1,4 @@
-//! Each code that a client can be told has its line in PROTOCOL.md, and is provoked here on the real server: over HTTP,
+//! Each code that a client can be told has its line in the protocol reference, and is provoked here on the real server: over HTTP,
 //! and over the streams where it comes there too. A new code without either makes this fail.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,7 +13,7 @@ use crate::raw;
 use crate::socket::Socket;
 
 const TABLE: &str = include_str!("../../crates/presentation/src/error/codes.rs");
-const PROTOCOL: &str = include_str!("../../docs/PROTOCOL.md");
+const PROTOCOL: &str = include_str!("../../docs/reference/protocol/problems.md");
 /// Codes that need a disk which fails, and so programs or rights that not every test has: by which test the real
 /// server is brought to say them.
 const ELSEWHERE: [(&str, &str, &str); 2] = [
@@ -78,9 +78,9 @@ fn codes() -> BTreeSet<String> {
     words.filter(code).map(str::to_owned).collect()
 }
 
-/// Status and "retryable" of each code, as PROTOCOL.md says.
+/// Status and "retryable" of each code, as the protocol reference says.
 fn documented() -> BTreeMap<String, (u16, bool)> {
-    let section = PROTOCOL.split_once("\n## Problems\n").expect("the section").1;
+    let section = PROTOCOL.split_once("# Problems\n").expect("the section").1;
     let rows = section.lines().filter_map(|line| {
         let mut cells = line.strip_prefix("| `")?.split(" | ");
         let code = cells.next()?.trim_end_matches('`').to_owned();
@@ -92,7 +92,7 @@ fn documented() -> BTreeMap<String, (u16, bool)> {
 #[test]
 fn each_code_has_its_line_in_the_documentation() {
     let documented: BTreeSet<String> = documented().into_keys().collect();
-    assert!(25 < documented.len(), "the table of PROTOCOL.md can be read: {documented:?}");
+    assert!(25 < documented.len(), "the table of the protocol reference can be read: {documented:?}");
     assert_eq!(documented, codes());
     for (code, source, test) in ELSEWHERE {
         let body = source.split_once(&format!("async fn {test}(")).expect("the test is there").1;
@@ -134,7 +134,7 @@ impl Seen {
         assert_eq!(problem["code"], code, "{problem}");
         assert_eq!(head["content-type"], "application/problem+json", "{code}");
         let found = (status, problem["retryable"].as_bool().unwrap());
-        assert_eq!(Some(&found), self.documented.get(code), "{code} as PROTOCOL.md says");
+        assert_eq!(Some(&found), self.documented.get(code), "{code} as the protocol reference says");
         assert_eq!(
             (&problem["status"], &problem["type"]),
             (&json!(status), &json!(format!("/problems/{code}")))

@@ -19,7 +19,7 @@ async fn s30_no_request_gets_an_error_of_the_server_or_an_answer_that_is_not_doc
     let rules = Path::new(env!("CARGO_MANIFEST_DIR")).join("security/schemathesis.toml");
     let mut command = Command::new(program);
     command.arg("--config-file").arg(rules).args(["run", "--checks", "all", "--no-color", "--seed", "1"]);
-    // A deleted agent can still be read by its id, as PROTOCOL.md says.
+    // A deleted agent can still be read by its id, as the protocol reference says.
     command.args(["--exclude-checks", "use_after_free"]);
     command.args(["--max-time", TIME_S, "--header", &format!("Authorization: Bearer {}", server.token())]);
     command.arg(format!("http://{}/openapi.json", server.authority()));

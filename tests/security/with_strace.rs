@@ -40,13 +40,14 @@ async fn s13_a_launch_runs_the_configured_program_and_never_a_shell() {
     let calls: Vec<&str> = text.lines().filter(|line| line.contains("execve")).collect();
     let programs: BTreeSet<String> =
         calls.iter().map(|call| call.split('"').nth(1).unwrap().to_owned()).collect();
-    let known = [program(), fake_agent()].map(|path| path.to_string_lossy().into_owned());
+    let supervisor = program().with_file_name("tokenrail-supervisor");
+    let known = [program(), supervisor, fake_agent()].map(|path| path.to_string_lossy().into_owned());
     let mut expected: BTreeSet<String> = known.into_iter().collect();
     expected.insert("/proc/self/exe".to_owned());
     assert_eq!(programs, expected, "{text}");
     // The server, which starts itself again with the settings of its memory; for each launch the supervisor, the stage
-    // before the agent, and the agent; and the question for a version.
-    assert_eq!(calls.len(), 2 + 4 * 3 + 1, "{text}");
+    // before the agent, and the agent; and the questions for two versions, the supervisor's and the agent's.
+    assert_eq!(calls.len(), 2 + 4 * 3 + 2, "{text}");
     assert!(
         !text.contains("touch h") && !text.contains("touch i"),
         "no prompt stands in any argument: {text}"

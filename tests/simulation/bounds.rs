@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tokenrail_application::{AgentService, Limits};
-use tokenrail_domain::{AgentId, Event, TurnNumber};
+use tokenrail_domain::{AgentId, Event, Timestamp, TurnNumber};
 use tokenrail_ports::{Append, PageLimit};
 
 use crate::faults::Faults;
@@ -94,6 +94,20 @@ pub(crate) fn read(asked: PageLimit, limits: &Limits) -> Result<(), String> {
     }
 }
 
+/// Time: what was read waits for those who follow no longer than they may be waited for, and for the store. A store
+/// that fails may take any time, and a clock that has jumped tells nothing.
+pub(crate) fn put_off(append: &Append, now: Timestamp, faults: &Faults) -> Result<(), String> {
+    let read = append.parts().flat_map(|part| part.events.iter()).map(|event| event.at.0).min();
+    let fails = faults.store_error + faults.commit_unknown + faults.outage_ms != 0;
+    let Some(read) = read.filter(|_| !fails && faults.clock_jump_ms == 0) else { return Ok(()) };
+    let (waited, most) = (now.0 - read, ms(faults.limits.follower_wait) + trouble_ms(faults));
+    if waited <= most as i64 {
+        Ok(())
+    } else {
+        Err(format!("G18: an event waited for {waited} ms before it was saved, of {most}"))
+    }
+}
+
 /// Time: an agent that does nothing any more is ended when its bound is reached. Asked when it is told to stop.
 pub(crate) fn stopped(
     process: &Process,
@@ -109,7 +123,8 @@ pub(crate) fn stopped(
         Hang::Silent => limits.idle_timeout,
         Hang::InTool | Hang::InLine => limits.turn_timeout,
     };
-    let most = process.heard_ms + ms(bound) + trouble_ms(faults);
+    // What was printed before an outage is saved after it, and each batch may wait for the followers.
+    let most = process.heard_ms + ms(bound) + trouble_ms(faults) + STEPS * ms(limits.follower_wait);
     if now <= most {
         return Ok(());
     }

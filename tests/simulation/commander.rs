@@ -18,6 +18,8 @@ const TRIES: usize = 400;
 const UNTIL_ENDED_MS: u64 = 30_000;
 /// How often, per mille, a message is sent in the moment in which a turn ends.
 const AT_THE_END: u64 = 200;
+/// How often, per mille, the clock jumps before a message is repeated, in worlds whose clock jumps.
+const JUMP_BEFORE_REPEAT: u64 = 300;
 /// The numbers of these messages begin here.
 const OF_THE_END: u64 = 100;
 
@@ -266,6 +268,7 @@ fn open_turns(world: &World, agent: AgentId) -> Vec<TurnNumber> {
 fn plan(world: &World, dice: &mut Dice) -> Vec<Deed> {
     let faults = &world.faults;
     let mut moments = Dice::of(world.seed, "commanders at the end of turns");
+    let mut jumps = Dice::of(world.seed, "clock jumps before repeated messages");
     let mut plan = vec![Deed::Wait(dice.below(300)), Deed::Launch];
     if dice.chance(200) {
         plan.push(Deed::LaunchAgain);
@@ -284,6 +287,10 @@ fn plan(world: &World, dice: &mut Dice) -> Vec<Deed> {
         if dice.chance(600) {
             plan.push(Deed::Send(number));
             if dice.chance(300) {
+                // Keys must not age by the clock, so a jump stands between some messages and their repetition.
+                if 0 < faults.clock_jump_ms && jumps.chance(JUMP_BEFORE_REPEAT) {
+                    plan.push(Deed::JumpClock(faults.clock_jump_ms as i64));
+                }
                 plan.push(Deed::SendAgain(number));
             }
         }

@@ -214,6 +214,7 @@ pub(crate) fn tiny_limits() -> Limits {
         queued_turns: 2,
         pending_events: 4,
         pending_bytes: 4096,
+        follower_wait_from: 1,
         page_events: 3,
         history_events: 5,
         tail_bytes: 6000,

@@ -10,7 +10,8 @@
 //! 5. [`journal`] and [`bounds`]: what is checked after each step; [`ends`] and [`cancels`]: what is checked when
 //!    everything has come to its end;
 //! 6. [`sweep`]: thousands of fresh seeds, after those that failed once; [`stories`] and [`checklist`]: tests by name;
-//!    [`planted`]: the proof that bugs are found.
+//!    [`planted`]: the proof that bugs are found; [`planted_outside`]: those of them that are not in the product's code;
+//! 7. [`starving`] and `waking`: what no simulated world shows, of the real store and the real watcher.
 //!
 //! `TOKENRAIL_SEED=<number>` replays one seed and prints the end of its trace; `TOKENRAIL_SEEDS=<count>` says how many
 //! fresh ones are tried.
@@ -29,15 +30,19 @@ mod journal;
 mod packed;
 #[cfg(planted_bugs)]
 mod planted;
+mod planted_outside;
 mod process;
 mod questions;
 mod reader;
 mod runner;
 mod script;
 mod simulation;
+mod starving;
 mod store;
 mod stories;
 mod sweep;
 mod trace;
 mod view;
+#[cfg(planted_bugs)]
+mod waking;
 mod world;

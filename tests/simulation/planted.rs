@@ -7,10 +7,21 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokenrail_ports::planted::{Bug, plant};
 
 use crate::simulation::simulate;
+use crate::starving::nobody_is_starved;
+use crate::waking::each_run_is_woken;
 
-const SEEDS: u64 = 2000;
-/// So many seeds must pass without a bug, or catching one proves nothing.
-const HEALTHY_SEEDS: u64 = 300;
+/// Where a bug is hunted for.
+struct Ground {
+    violation: fn(u64) -> Option<String>,
+    seeds: u64,
+    /// So many seeds must pass without a bug, or catching one proves nothing.
+    healthy: u64,
+}
+
+const SIMULATION: Ground =
+    Ground { violation: |seed| simulate(seed, false).violation, seeds: 2000, healthy: 300 };
+const WATCHER: Ground = Ground { violation: each_run_is_woken, seeds: 50, healthy: 50 };
+const STORE: Ground = Ground { violation: nobody_is_starved, seeds: 50, healthy: 50 };
 
 #[test]
 fn each_planted_bug_is_found() {
@@ -40,11 +51,19 @@ fn each_planted_bug_is_found() {
     assert!(missed.is_empty(), "{missed:?}");
 }
 
-/// The first seed that fails with the bug.
+/// The first seed that fails with the bug; without one, of any ground.
 fn hunt(bug: Option<Bug>) -> Option<(u64, String)> {
+    let grounds: &[Ground] = match bug {
+        Some(Bug::OneOfAPassIsWoken) => &[WATCHER],
+        Some(Bug::FloodGoesFirst) => &[STORE],
+        Some(_) => &[SIMULATION],
+        None => &[SIMULATION, WATCHER, STORE],
+    };
     plant(bug);
-    let seeds = if bug.is_some() { SEEDS } else { HEALTHY_SEEDS };
-    let found = (0..seeds).find_map(|seed| simulate(seed, false).violation.map(|how| (seed, how)));
+    let found = grounds.iter().find_map(|ground| {
+        let seeds = if bug.is_some() { ground.seeds } else { ground.healthy };
+        (0..seeds).find_map(|seed| (ground.violation)(seed).map(|how| (seed, how)))
+    });
     plant(None);
     found
 }

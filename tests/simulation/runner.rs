@@ -7,12 +7,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokenrail_domain::{AgentId, TurnNumber};
 use tokenrail_ports::{
-    Adoption, IAgentRun, IAgentRunner, OutputLine, PermissionAnswer, Probe, RunOutput, RunnerError, TurnOrder,
+    Adoption, IAgentRun, IAgentRunner, OutputLine, PermissionAnswer, Probe, RunEnd, RunOutput, RunnerError,
+    TurnOrder,
 };
 use tokenrail_runner::{FramerLimits, LineFramer};
 
 use crate::bounds;
 use crate::faults::Cut;
+use crate::planted_outside;
 use crate::process::{Look, NEVER, Process};
 use crate::script::Author;
 use crate::world::World;
@@ -27,6 +29,8 @@ struct SimRun {
     world: Arc<World>,
     key: (AgentId, TurnNumber),
     offset: usize,
+    /// Output up to here was saved before the run was taken up.
+    committed: u64,
     framer: LineFramer,
     finished: bool,
     /// Whoever reads it has asked it to stop.
@@ -34,12 +38,13 @@ struct SimRun {
 }
 
 impl SimRunner {
-    fn open(&self, key: (AgentId, TurnNumber)) -> Box<dyn IAgentRun> {
+    fn open(&self, key: (AgentId, TurnNumber), committed: u64) -> Box<dyn IAgentRun> {
         let framer = LineFramer::new(FRAMER);
         Box::new(SimRun {
             world: Arc::clone(&self.0),
             key,
             offset: 0,
+            committed,
             framer,
             finished: false,
             stopped: false,
@@ -76,10 +81,10 @@ impl IAgentRunner for SimRunner {
             }
         }
         world.step("started").await;
-        Ok(self.open(key))
+        Ok(self.open(key, 0))
     }
 
-    async fn adopt(&self, order: &TurnOrder, _committed: u64) -> Result<Adoption, RunnerError> {
+    async fn adopt(&self, order: &TurnOrder, committed: u64) -> Result<Adoption, RunnerError> {
         self.0.step("adopt").await;
         let key = (order.agent, order.turn);
         let mut state = self.0.lock();
@@ -88,7 +93,7 @@ impl IAgentRunner for SimRunner {
         drop(state);
         if process.is_some() {
             self.0.reach("an agent was adopted");
-            Ok(Adoption::Run(self.open(key)))
+            Ok(Adoption::Run(self.open(key, committed)))
         } else {
             self.0.reach("there was nothing to adopt");
             let mut state = self.0.lock();
@@ -120,7 +125,8 @@ fn hash_of(agent: AgentId) -> u64 {
 
 impl SimRun {
     fn lines(&mut self) -> Vec<OutputLine> {
-        std::iter::from_fn(|| self.framer.next_line()).take(OUTPUT_LINES).collect()
+        let lines = std::iter::from_fn(|| self.framer.next_line()).take(OUTPUT_LINES).collect();
+        planted_outside::lines(lines, self.committed)
     }
 
     fn look(&self) -> Option<Look> {
@@ -160,6 +166,9 @@ impl SimRun {
 impl IAgentRun for SimRun {
     async fn next(&mut self) -> Result<RunOutput, RunnerError> {
         self.world.step("look").await;
+        if self.stopped && !planted_outside::is_reaped() {
+            return Ok(RunOutput::Ended(RunEnd::default()));
+        }
         loop {
             let lines = self.lines();
             if !lines.is_empty() {
@@ -199,6 +208,9 @@ impl IAgentRun for SimRun {
 
     async fn cancel(&mut self) -> Result<(), RunnerError> {
         self.world.step("stop").await;
+        if !planted_outside::heeds_cancels() {
+            return Ok(());
+        }
         self.stopped = true;
         let mut state = self.world.lock();
         let now = state.now_ms();

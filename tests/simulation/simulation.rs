@@ -18,6 +18,7 @@ use crate::dice::Dice;
 use crate::ends;
 use crate::faults::Faults;
 use crate::join::join_all;
+use crate::planted_outside;
 use crate::reader::{Agents, Reader};
 use crate::runner::SimRunner;
 use crate::store::SimStore;
@@ -28,6 +29,9 @@ pub(crate) const LIFE_MAX: Duration = Duration::from_hours(3);
 const SHUTDOWN: Duration = Duration::from_mins(1);
 /// After so many lives nobody stops the server any more: commands may take longer than the time between two stops.
 const STOPPED_LIVES: u32 = 12;
+
+/// How long a server that nobody follows may take until it holds no events in memory. One read of a slow store.
+const RELEASED_WITHIN: Duration = Duration::from_secs(10);
 /// The server polls no timer and no socket between two tasks: so whatever is outside of it acts when it waits.
 const EVENT_INTERVAL: u32 = 1 << 24;
 
@@ -128,7 +132,7 @@ fn one_life(cast: &mut Cast) -> LifeEnd {
     // makes no difference in which order tasks wake it.
     let end = runtime.block_on(async {
         world.begin_life();
-        let service = AgentService::new(outside(&world), world.faults.limits, Handle::current());
+        let service = AgentService::new(outside(&world), planted_outside::limits(world.faults.limits), Handle::current());
         *world.service() = Some(service.clone());
         let end = tokio::select! {
             biased;
@@ -152,7 +156,7 @@ fn outside(world: &Arc<World>) -> Outside {
     let kind = AgentType {
         runner: Arc::new(SimRunner(Arc::clone(world))),
         workspace: Arc::new(PretendWorkspace),
-        parser: Arc::new(|| Box::new(ClaudeParser::two_way())),
+        parser: Arc::new(|| planted_outside::parser(ClaudeParser::two_way())),
         runner_name: "simulated".into(),
         abilities: Abilities::default(),
         format: "claude".into(),
@@ -253,8 +257,15 @@ async fn settle(service: &AgentService, world: &World) {
     while 0 < service.stats().active_agents {
         sleep(Duration::from_secs(1)).await;
     }
+    // A fetch of older events outlives the follower that began it, and holds the tail until it ends.
+    let released = async {
+        while service.stats().followers != 0 || service.stats().tail_bytes != 0 {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let released = timeout(RELEASED_WITHIN, released).await;
     let stats = service.stats();
-    if stats.active_agents != 0 || stats.followers != 0 || stats.tail_bytes != 0 {
+    if released.is_err() || stats.active_agents != 0 {
         world.fail(format!("liveness: the server still holds {stats:?}"));
     }
     if stats.invariant_violations != 0 {

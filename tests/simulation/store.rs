@@ -7,11 +7,12 @@ use tokenrail_domain::{
     Agent, AgentId, Event, ListedAgent, ListedTurn, Sequence, StopReason, Timestamp, Turn, TurnNumber,
 };
 use tokenrail_ports::{
-    AgentFilter, Append, Created, Enqueued, IAgentRepository, IJournal, Idempotency, ListBounds, ListPage,
-    MessagePage, PageLimit, Recalled, StoreError, TurnFilter, TurnRange,
+    AgentFilter, Append, Created, Enqueued, IAgentRepository, IClock, IJournal, Idempotency, ListBounds,
+    ListPage, MessagePage, PageLimit, Recalled, StoreError, TurnFilter, TurnRange,
 };
 
 use crate::bounds;
+use crate::planted_outside;
 use crate::world::World;
 
 /// A store that hesitates, fails, and does not always know whether it has failed.
@@ -74,6 +75,11 @@ impl IJournal for SimStore {
         let (agent, events) = (append.agent, Arc::clone(&append.events));
         let first = events.first().map_or(0, |event| event.sequence.0);
         self.0.check(bounds::pending(&append, &self.0.faults.limits));
+        if !self.0.is_stopped(agent) {
+            self.0.check(bounds::put_off(&append, self.0.now(), &self.0.faults));
+        }
+        let failed = self.0.lock().failed_appends.get(&agent).copied().unwrap_or(0);
+        let append = planted_outside::again(append, failed);
         let save = async {
             let saved = self.0.disk.append(append).await;
             // What is true now, and not what has become of it when the server hears of it.
@@ -82,6 +88,10 @@ impl IJournal for SimStore {
         };
         let done = self.write("append", save).await;
         let mut state = self.0.lock();
+        match &done {
+            Ok(()) => state.failed_appends.remove(&agent),
+            Err(_) => state.failed_appends.insert(agent, failed + 1),
+        };
         state.note("appended", first, u64::from(done.is_ok()));
         let now = state.now_ms();
         state.trace.say(now, || format!("{first}: {events:?} -> {done:?}"));
@@ -89,7 +99,7 @@ impl IJournal for SimStore {
         if let Err(StoreError::Conflict { head }) = &done {
             self.0.fail(format!("an append of {first} contradicts the journal, whose head is {head}"));
         }
-        done
+        planted_outside::appended(done)
     }
 
     async fn read(
@@ -125,6 +135,7 @@ impl IAgentRepository for SimStore {
         turn: Turn,
         key: Option<Idempotency>,
     ) -> Result<Created, StoreError> {
+        let key = key.and_then(planted_outside::key);
         self.write("create", self.0.disk.create(agent, turn, key)).await
     }
 
@@ -138,6 +149,7 @@ impl IAgentRepository for SimStore {
         queue_max: u32,
         key: Option<Idempotency>,
     ) -> Result<Enqueued, StoreError> {
+        let key = key.and_then(planted_outside::key);
         self.write("enqueue", self.0.disk.enqueue(turn, queue_max, key)).await
     }
 
@@ -154,11 +166,14 @@ impl IAgentRepository for SimStore {
     }
 
     async fn open_turns(&self, agent: AgentId) -> Result<Vec<Turn>, StoreError> {
-        SimStore::read(self, "open turns", self.0.disk.open_turns(agent)).await
+        let turns = SimStore::read(self, "open turns", self.0.disk.open_turns(agent)).await?;
+        Ok(planted_outside::open_turns(turns))
     }
 
     async fn with_open_turns(&self, field_bytes: usize) -> Result<Vec<ListedAgent>, StoreError> {
-        SimStore::read(self, "with open turns", self.0.disk.with_open_turns(field_bytes)).await
+        let agents =
+            SimStore::read(self, "with open turns", self.0.disk.with_open_turns(field_bytes)).await?;
+        Ok(planted_outside::to_recover(agents))
     }
 
     async fn newest_key(&self) -> Result<Option<Timestamp>, StoreError> {
@@ -166,6 +181,7 @@ impl IAgentRepository for SimStore {
     }
 
     async fn recall(&self, key: Idempotency) -> Result<Option<Recalled>, StoreError> {
+        let Some(key) = planted_outside::key(key) else { return Ok(None) };
         SimStore::read(self, "recall", self.0.disk.recall(key)).await
     }
 
@@ -209,6 +225,9 @@ impl IAgentRepository for SimStore {
     }
 
     async fn cancel(&self, agent: AgentId, at: Timestamp) -> Result<u32, StoreError> {
+        if !planted_outside::saves_cancels() {
+            return Ok(0);
+        }
         self.write("cancel", self.0.disk.cancel(agent, at)).await
     }
 

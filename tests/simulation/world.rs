@@ -67,6 +67,8 @@ pub(crate) struct State {
     jump_ms: i64,
     /// Questions whose answer was told to somebody that it was his.
     pub(crate) settled: BTreeSet<(AgentId, String)>,
+    /// How often the append that an agent waits for has failed.
+    pub(crate) failed_appends: BTreeMap<AgentId, u64>,
     lived_ms: u64,
     outage_until_ms: u64,
     life_began: Option<Instant>,
@@ -102,6 +104,7 @@ impl World {
             crashes_left: faults.crashes,
             jump_ms: 0,
             settled: BTreeSet::new(),
+            failed_appends: BTreeMap::new(),
             lived_ms: 0,
             outage_until_ms: 0,
             life_began: None,
@@ -132,6 +135,7 @@ impl World {
         state.life += 1;
         state.steps = 0;
         state.crashed = false;
+        state.failed_appends.clear();
         state.life_began = Some(Instant::now());
         let within = self.faults.crash_within;
         let doomed = 0 < state.crashes_left && !self.calm.is_cancelled();
@@ -246,6 +250,14 @@ impl World {
             state.outage_until_ms = now + state.dice.between(1, self.faults.outage_ms);
         }
         begins
+    }
+
+    /// Whether a process of that agent was asked to stop: nothing is saved while the pump waits for the store to take the
+    /// reason, and for the process to hear of it.
+    pub(crate) fn is_stopped(&self, agent: AgentId) -> bool {
+        let state = self.lock();
+        let of_agent = state.processes.iter().filter(|((owner, _), _)| *owner == agent);
+        of_agent.map(|(_, process)| process.stopped_ms).any(|stopped| stopped.is_some())
     }
 
     /// Kills processes; gives how many there were.

@@ -1,14 +1,16 @@
 //! One task for each agent that has something to run: it takes the agent's turns one by one.
 
-mod history;
 mod panicked;
+mod past_turns;
 mod replay;
 mod resume;
 mod unknown_type;
 
+use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use futures_util::FutureExt as _;
 use tokenrail_domain::{
     Agent, AgentError, AgentId, AgentStatus, ErrorClass, EventBody, Replay, SessionId, Turn, TurnState,
 };
@@ -16,10 +18,10 @@ use tokenrail_ports::{Append, IAgentRun, StoreError, TurnOrder, TurnStep};
 use tokio::sync::OwnedSemaphorePermit;
 
 use self::resume::SoFar;
-use crate::announce::announce;
+use crate::announce::save_and_announce;
 use crate::core::{Control, Core, Heard, SaveError};
 use crate::outside::AgentType;
-use crate::pump::{Pump, PumpStart, conclude};
+use crate::pump::{Pump, PumpStart};
 use crate::recorder::{Recorder, RecorderStart, session_invalid};
 use crate::tails::Tail;
 use crate::verdict::Verdict;
@@ -37,6 +39,16 @@ pub(crate) struct AgentTask {
 }
 
 impl AgentTask {
+    /// Runs the agent's open turns until there is none. A turn in which this program panics ends as failed.
+    pub(crate) async fn run(self) {
+        while AssertUnwindSafe(self.run_while_followed()).catch_unwind().await.is_err() {
+            if !self.clean_up().await {
+                self.core.retire_now(self.agent, &self.tail);
+                return;
+            }
+        }
+    }
+
     async fn run_while_followed(&self) {
         tokio::select! {
             biased;
@@ -63,7 +75,7 @@ impl AgentTask {
             self.control.poke();
             drop(queue);
             let Err(error) = cancelled else { return self.dismiss().await };
-            tracing::warn!(agent = %self.agent, error = &error as &dyn std::error::Error, "queued turns stay");
+            tracing::warn!(agent = %self.agent, error = &error as &dyn std::error::Error, "cannot process queued turns; they remain queued");
             match self.core.pause(pause).await {
                 Some(longer) if error.is_transient() => pause = longer,
                 _ => return,
@@ -94,7 +106,7 @@ impl AgentTask {
                     tracing::error!(
                         agent = %self.agent,
                         error = &error as &dyn std::error::Error,
-                        "the journal contradicts this task: it ends, and the next one begins from the journal"
+                        "the task's state contradicts the journal: restarting the task from the journal"
                     );
                     self.core.retire_now(self.agent, &self.tail);
                     return;
@@ -133,8 +145,6 @@ impl AgentTask {
 
     async fn first_open_turn(&self) -> Result<Option<Turn>, SaveError> {
         let turns = self.patiently(|| self.core.outside.agents.open_turns(self.agent)).await?;
-        #[cfg(planted_bugs)]
-        let turns = crate::planted::without_stops(turns);
         Ok(turns.into_iter().next())
     }
 
@@ -170,17 +180,17 @@ impl AgentTask {
         let mut recorder = self.recorder(&agent, &turn, SoFar::nothing(self.core.now()));
         // The turn is in the journal before its agent runs: what an agent does can always be told.
         if let Some(append) = self.user_message(&mut recorder, &mut turn) {
-            announce(&self.core, &self.tail, &self.core.save(append).await?);
+            save_and_announce(&self.core, &self.tail, append).await?;
         }
         drop(queue);
 
         if agent.session.as_deref().is_some_and(|stored| SessionId::new(stored).is_err()) {
-            let told = session_invalid("an older version of this server has stored the session by");
+            let told = session_invalid("an older version of this server stored the session with");
             recorder.note(told, self.core.now());
         }
         let mut order = order(&agent, &turn);
         if self.agent_type(&agent).is_some_and(|kind| kind.runner.wants_history()) {
-            order.history = self.history(turn.number).await?;
+            order.history = self.past_turns(turn.number).await?;
         }
         let started = match self.agent_type(&agent) {
             _ if heard.cancel.is_cancelled() || self.core.draining.is_cancelled() => {
@@ -226,16 +236,19 @@ impl AgentTask {
         let now = self.core.now();
         let mut recorder = self.recorder(&agent, &turn, SoFar::nothing(now));
         let message = self.user_message(&mut recorder, &mut turn);
-        conclude(&mut recorder, verdict, now);
-        let both = message.into_iter().chain(recorder.take(TurnStep::End)).collect();
-        if let Some(both) = Append::chain(both) {
-            announce(&self.core, &self.tail, &self.core.save(both).await?);
+        let both = message.into_iter().chain(recorder.take_end(verdict, now)).collect();
+        match Append::chain(both) {
+            Some(both) => save_and_announce(&self.core, &self.tail, both).await,
+            None => Ok(()),
         }
-        Ok(())
     }
 
-    async fn end(&self, recorder: Recorder, verdict: Verdict) -> Result<(), SaveError> {
-        Pump::end_without_run(&self.core, &self.tail, recorder, verdict).await
+    /// Ends a turn whose agent cannot end it: it could not be started, or nothing is left of it.
+    async fn end(&self, mut recorder: Recorder, verdict: Verdict) -> Result<(), SaveError> {
+        match recorder.take_end(verdict, self.core.now()) {
+            Some(append) => save_and_announce(&self.core, &self.tail, append).await,
+            None => Ok(()),
+        }
     }
 
     async fn pump(
@@ -287,7 +300,7 @@ impl AgentTask {
             match ask().await {
                 Ok(answer) => return Ok(answer),
                 Err(error) if error.is_transient() => {
-                    tracing::warn!(agent = %self.agent, error = &error as &dyn std::error::Error, "read failed, trying again");
+                    tracing::warn!(agent = %self.agent, error = &error as &dyn std::error::Error, "read failed, retrying");
                     pause = self.core.pause(pause).await.ok_or(SaveError::Closing)?;
                 }
                 Err(error) => return Err(SaveError::Refused(error)),
@@ -310,13 +323,8 @@ fn order(agent: &Agent, turn: &Turn) -> TurnOrder {
 }
 
 fn type_missing(kind: &str) -> AgentError {
-    AgentError {
-        class: ErrorClass::Process,
-        code: Some("runner_unknown".to_owned()),
-        text: format!("the agent type {kind:?} is not in the configuration any more"),
-        retry_after_ms: None,
-        recoverable: true,
-    }
+    let text = format!("the agent type {kind:?} is no longer configured");
+    AgentError::new(ErrorClass::Process, Some("runner_unknown"), text).recoverable()
 }
 
 /// Stands in where an agent's type is gone from the configuration: there is no output to read.

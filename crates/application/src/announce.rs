@@ -3,9 +3,18 @@
 use tokenrail_domain::{AgentStatus, EventBody};
 use tokenrail_ports::{Append, TurnStep};
 
-use crate::core::Core;
+use crate::core::{Core, SaveError};
 use crate::stats::Counters;
 use crate::tails::Tail;
+
+/// Saves, and tells what was saved.
+///
+/// # Errors
+/// As [`Core::save`].
+pub(crate) async fn save_and_announce(core: &Core, tail: &Tail, append: Append) -> Result<(), SaveError> {
+    announce(core, tail, &core.save(append).await?);
+    Ok(())
+}
 
 /// Tells what has just been saved. Nothing else announces events, and nothing else may: what is given here comes
 /// from [`Core::save`].
@@ -20,7 +29,7 @@ fn announce_part(core: &Core, tail: &Tail, saved: &Append) {
     let at = events.last().map_or_else(|| core.now(), |event| event.at);
     let status = match (step, events.last().map(|event| &event.body)) {
         (TurnStep::Start(_), _) => Some(AgentStatus::Running),
-        (TurnStep::End, Some(EventBody::TurnResult(result))) => Some(result.outcome.status()),
+        (TurnStep::End, Some(EventBody::TurnResult(result))) => Some(AgentStatus::from(result.outcome)),
         _ => None,
     };
     tail.announce(events);

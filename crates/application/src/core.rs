@@ -2,12 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokenrail_domain::{Agent, AgentId, AgentStatus, ListedAgent, Timestamp};
-#[cfg(planted_bugs)]
-use tokenrail_ports::planted::{Bug, is_planted};
 use tokenrail_ports::{Append, StoreError};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, OnceCell, Semaphore, mpsc};
@@ -15,9 +13,11 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::full_since::FullSince;
 use crate::limits::Limits;
 use crate::news::{News, NewsDesk};
 use crate::outside::Outside;
+use crate::planted;
 use crate::questions::Answering;
 use crate::stats::Counters;
 use crate::tails::{Tail, Tails};
@@ -174,10 +174,6 @@ impl Core {
     /// # Errors
     /// [`StoreError::Full`], [`StoreError::Busy`]: nothing was done.
     pub(crate) async fn queue<'a>(&self, control: &'a Control) -> Result<QueueGuard<'a>, StoreError> {
-        #[cfg(planted_bugs)]
-        if is_planted(Bug::CommandsWaitForTheStore) {
-            return Ok(control.queue.lock().await);
-        }
         match tokio::time::timeout(self.limits.command_timeout, control.queue.lock()).await {
             Ok(queue) => Ok(queue),
             Err(_) if self.is_disk_full() => Err(StoreError::Full),
@@ -204,12 +200,8 @@ impl Core {
     /// Ends an agent's task, unless it was poked after `pokes`.
     pub(crate) fn retire(&self, agent: AgentId, tail: &Tail, pokes: usize) -> bool {
         let mut controls = self.controls.lock().unwrap_or_else(PoisonError::into_inner);
-        #[cfg(planted_bugs)]
-        let pokes = match controls.get(&agent) {
-            Some(control) if is_planted(Bug::RetireIgnoresNews) => control.pokes(),
-            _ => pokes,
-        };
-        if controls.get(&agent).is_some_and(|control| control.pokes() != pokes) {
+        let has_news = controls.get(&agent).is_some_and(|control| control.pokes() != pokes);
+        if has_news && planted::poke_keeps_task() {
             return false;
         }
         if let Some(control) = controls.remove(&agent) {
@@ -268,8 +260,6 @@ impl Core {
     /// [`StoreError::Full`] then: nothing of it was saved.
     pub(crate) async fn save_noting(&self, append: Append, full: &FullSince) -> Result<Append, SaveError> {
         let mut pause = self.limits.retry_pause;
-        #[cfg(planted_bugs)]
-        let mut append = append;
         loop {
             let error = match self.outside.journal.append(append.clone()).await {
                 Ok(()) => {
@@ -290,17 +280,15 @@ impl Core {
                     return Err(SaveError::Refused(error));
                 }
             };
-            #[cfg(planted_bugs)]
-            if crate::planted::after_error(&mut append, &error) {
-                return Ok(append);
-            }
             let is_full = matches!(error, StoreError::Full);
             self.disk_full.store(is_full, Ordering::Relaxed);
-            if is_full && full.note_full() {
+            if !is_full {
+                full.note_unknown();
+            } else if full.note_full() {
                 return Err(SaveError::Refused(error));
             }
             Counters::add(&self.counters.write_retries, 1);
-            tracing::warn!(agent = %append.agent, error = &error as &dyn std::error::Error, "write failed, trying again");
+            tracing::warn!(agent = %append.agent, error = &error as &dyn std::error::Error, "write failed, retrying");
             pause = self.pause(pause).await.ok_or(SaveError::Closing)?;
         }
     }
@@ -320,46 +308,11 @@ impl Core {
     }
 }
 
-/// Since when the writes of one agent have failed because the disk is full; other agents may have found room meanwhile.
-#[derive(Debug, Default)]
-pub(crate) struct FullSince {
-    since: Mutex<Option<Instant>>,
-    /// After this nothing more is waited for; none where it is waited for as long as it takes.
-    patience: OnceLock<Duration>,
-}
-
-impl FullSince {
-    /// True where that is no longer to be waited for.
-    fn note_full(&self) -> bool {
-        let full_for = self.since().get_or_insert_with(Instant::now).elapsed();
-        self.patience.get().is_some_and(|patience| *patience <= full_for)
-    }
-
-    fn note_room(&self) {
-        *self.since() = None;
-    }
-
-    /// From here on room is waited for only so long.
-    pub(crate) fn bound(&self, patience: Duration) {
-        // The first bound stays.
-        let _ = self.patience.set(patience);
-    }
-
-    fn since(&self) -> MutexGuard<'_, Option<Instant>> {
-        self.since.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// How long it has been so; none where the last write was done.
-    pub(crate) fn elapsed(&self) -> Option<Duration> {
-        self.since().map(|since| since.elapsed())
-    }
-}
-
 /// Why something was not saved.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SaveError {
-    #[error("the server is going down")]
+    #[error("the server is shutting down")]
     Closing,
-    #[error("the journal refused the write")]
+    #[error("the journal rejected the write")]
     Refused(#[source] StoreError),
 }

@@ -6,34 +6,34 @@ use tokenrail_ports::{CwdNotAllowed, FolderError, StoreError, is_disk_full};
 /// Why a use case was refused: one variant for each thing that a client does differently.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
-    #[error("there is no such agent: {0}")]
+    #[error("no such agent: {0}")]
     NotFound(AgentId),
     /// With the names of those that are configured.
-    #[error("no agent type {name:?} is configured, but {known}")]
+    #[error("unknown agent type {name:?}; configured types: {known}")]
     UnknownType { name: String, known: String },
-    #[error("the type of the agent is missing, and no default type is configured")]
+    #[error("no agent type was given, and no default type is configured")]
     TypeMissing,
     #[error(transparent)]
     CwdNotAllowed(#[from] CwdNotAllowed),
-    #[error("the cursor is ahead of the newest event, which is {head}")]
+    #[error("the cursor is ahead of the latest event, {head}")]
     CursorAhead { head: Sequence },
     #[error("the agent has been deleted")]
     Deleted,
-    #[error("the agent is a copy, and nobody can talk with it")]
+    #[error("the agent is a read-only copy")]
     ReadOnly,
-    #[error("none of the turns of the agent has ended")]
+    #[error("the agent has no finished turn yet")]
     Active,
-    #[error("as many turns as may wait are waiting")]
+    #[error("the agent's turn queue is full")]
     QueueFull,
-    #[error("as many agents as may wait for a place are waiting")]
+    #[error("the server is at capacity: too many launches are queued")]
     AtCapacity,
-    #[error("the idempotency key was used for something else")]
+    #[error("the idempotency key was already used with a different request")]
     KeyReused,
-    #[error("the agent has asked no question {0}")]
+    #[error("the agent has no permission request {0}")]
     QuestionUnknown(String),
-    #[error("the question {0} is not open any more")]
+    #[error("the permission request {0} is no longer open")]
     QuestionSettled(String),
-    #[error("the question has other options: {known}")]
+    #[error("not an option of this permission request; its options: {known}")]
     OptionUnknown { known: String },
     #[error("the server is shutting down")]
     ShuttingDown,

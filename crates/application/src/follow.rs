@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use tokenrail_domain::{AgentId, Event, Sequence};
-#[cfg(planted_bugs)]
-use tokenrail_ports::planted::{Bug, is_planted};
 use tokenrail_ports::{IAgentRepository, StoreError};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::core::Core;
-use crate::history::History;
+use crate::planted;
+use crate::stretches::StoredEvents;
 use crate::tails::{Batch, Bell, Tail};
 
 /// A reader of one journal: it holds a cursor, and nothing waits for it.
@@ -20,7 +19,7 @@ pub struct Follower {
     keep: bool,
     tail: Arc<Tail>,
     bell: watch::Receiver<Bell>,
-    history: History,
+    stored: StoredEvents,
     agents: Arc<dyn IAgentRepository>,
     closing: CancellationToken,
     draining: CancellationToken,
@@ -64,7 +63,7 @@ impl Follower {
             cursor,
             keep,
             bell: tail.subscribe(),
-            history: History::new(core, agent, Arc::clone(&tail)),
+            stored: StoredEvents::new(core, agent, Arc::clone(&tail)),
             tail,
             agents: Arc::clone(&core.outside.agents),
             closing: core.closing.clone(),
@@ -100,10 +99,7 @@ impl Follower {
         loop {
             // The bell is read before the events are looked for: what is committed later rings again.
             let bell = *self.bell.borrow_and_update();
-            #[cfg(planted_bugs)]
-            if is_planted(Bug::DropOnLag) && self.cursor.0 + 8 < bell.head.0 {
-                self.cursor = Sequence(bell.head.0 - 1);
-            }
+            self.cursor = planted::lagging_cursor(self.cursor, bell.head);
             if self.cursor < bell.head {
                 let page = match self.page().await {
                     // Purged while it was followed: there is no more to give. The bell may ring a little later.
@@ -122,11 +118,7 @@ impl Follower {
                 }
                 return Ok(Next::End(end));
             }
-            #[cfg(planted_bugs)]
-            if is_planted(Bug::LostWakeUp) {
-                tokio::task::yield_now().await;
-                self.bell.mark_unchanged();
-            }
+            planted::keep_wake_up(&mut self.bell).await;
             tokio::select! {
                 biased;
                 () = self.closing.cancelled() => return Ok(Next::End(StreamEnd::ShuttingDown)),
@@ -152,10 +144,11 @@ impl Follower {
         let wanted = self.cursor.next();
         let batch = match self.tail.batch_with(wanted) {
             Some(batch) => batch,
-            None => self.history.batch_with(wanted, self.head()).await?,
+            None => self.stored.batch_with(wanted, self.head()).await?,
         };
         let skip = (wanted.0 - batch.first().0) as usize;
         self.cursor = batch.last();
+        self.tail.audience.serve(self.cursor);
         Ok(Page { batch, skip })
     }
 }

@@ -34,6 +34,11 @@ pub struct Limits {
     pub pending_events: usize,
     /// Bytes of them.
     pub pending_bytes: usize,
+    /// How long a batch waits, at most, for those followers to take the one before it who have kept up so far. Events are
+    /// collected meanwhile, so that batches grow while followers are the bottleneck.
+    pub follower_wait: Duration,
+    /// So many followers must have kept up; for fewer nothing waits.
+    pub follower_wait_from: usize,
     /// Bytes of text that the open messages of a turn may hold.
     pub message_bytes: usize,
     /// Bytes of output that one run may print.
@@ -85,11 +90,13 @@ impl Default for Limits {
             turn_timeout: Duration::from_hours(1),
             result_grace: Duration::from_secs(10),
             disconnect_grace: Duration::from_secs(2),
-            stop_timeout: Duration::from_secs(30),
+            stop_timeout: Duration::from_secs(25),
             answer_timeout: Duration::from_secs(10),
             command_timeout: Duration::from_secs(5),
             pending_events: 512,
             pending_bytes: 256 << 10,
+            follower_wait: Duration::from_millis(50),
+            follower_wait_from: 8,
             message_bytes: 64 << 20,
             spool_bytes: 4 << 30,
             page_events: 500,

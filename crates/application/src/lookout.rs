@@ -19,7 +19,7 @@ pub(crate) async fn look_out(core: Arc<Core>) {
             let head = match core.outside.agents.get(agent).await {
                 Ok(found) => found.map(|found| found.head),
                 Err(error) => {
-                    tracing::warn!(error = &error as &dyn std::error::Error, "the store cannot be looked at");
+                    tracing::warn!(error = &error as &dyn std::error::Error, "cannot check the store");
                     break;
                 }
             };

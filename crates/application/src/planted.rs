@@ -1,31 +1,111 @@
-//! What the planted bugs do that is more than a line. Compiled only with `--cfg planted_bugs`.
+//! The places where the simulation plants bugs in this crate: see `cargo xtask planted-bugs`.
+//!
+//! Each function is a rule of the flow that calls it, and breaks that rule if its bug is planted. That is possible only
+//! with `--cfg planted_bugs`; in every other build each function is a constant, or returns its argument.
+//!
+//! Bugs that can be planted outside this crate, behind a port or in the limits, are in the simulation itself.
 
-use std::sync::Arc;
+use tokenrail_domain::{Sequence, Timestamp};
+use tokenrail_ports::planted::is_planted;
+use tokio::sync::watch;
 
-use tokenrail_domain::{Event, Sequence, Timestamp, Turn, TurnState};
-use tokenrail_ports::planted::{Bug, is_planted};
-use tokenrail_ports::{Append, StoreError};
+pub(crate) use tokenrail_ports::planted::Bug;
 
-/// Does what must not be done after an append has failed; true where it is taken for saved.
-pub(crate) fn after_error(append: &mut Append, error: &StoreError) -> bool {
-    if is_planted(Bug::SequenceBurntOnError) {
-        change(append, |event| event.sequence = Sequence(event.sequence.0 + 1));
+/// Does nothing: what would be done here is done later.
+#[inline]
+pub(crate) fn too_early(bug: Bug, action: impl FnOnce()) {
+    if is_planted(bug) {
+        action();
     }
-    if is_planted(Bug::RetryWithNewIds) {
-        change(append, |event| event.at = Timestamp(event.at.0 + 1));
-    }
-    is_planted(Bug::UnknownTakenForSaved) && matches!(error, StoreError::OutcomeUnknown(_))
 }
 
-/// Forgets that turns were cancelled while they waited.
-pub(crate) fn without_stops(mut turns: Vec<Turn>) -> Vec<Turn> {
-    let waiting = turns.iter_mut().filter(|turn| turn.state == TurnState::Queued);
-    waiting.filter(|_| is_planted(Bug::QueuedTurnStartsAfterCancel)).for_each(|turn| turn.stop = None);
-    turns
+/// The cursor that a client asks for, whatever the head is.
+#[inline]
+pub(crate) fn asked_cursor(cursor: Sequence, head: Sequence) -> Sequence {
+    if is_planted(Bug::AheadIsNothing) { cursor.min(head) } else { cursor }
 }
 
-fn change(append: &mut Append, change: impl Fn(&mut Event)) {
-    let mut events = append.events.to_vec();
-    events.iter_mut().for_each(change);
-    append.events = Arc::from(events);
+/// What was subscribed to before the store was read stays subscribed.
+#[inline]
+pub(crate) fn subscribed_before<T>(early: T, late: impl FnOnce() -> T) -> T {
+    if !is_planted(Bug::SnapshotBeforeSubscribe) {
+        return early;
+    }
+    drop(early);
+    late()
+}
+
+/// A reader that lags skips nothing.
+#[inline]
+pub(crate) fn lagging_cursor(cursor: Sequence, head: Sequence) -> Sequence {
+    let lags = cursor.0 + 8 < head.0;
+    if lags && is_planted(Bug::DropOnLag) { head.before() } else { cursor }
+}
+
+/// A change is not lost between looking and waiting.
+pub(crate) async fn keep_wake_up<T>(changes: &mut watch::Receiver<T>) {
+    if is_planted(Bug::LostWakeUp) {
+        tokio::task::yield_now().await;
+        changes.mark_unchanged();
+    }
+}
+
+/// A disconnect cancels only if the launch asked for that.
+#[inline]
+pub(crate) fn cancels_on_disconnect(asked_for: bool) -> bool {
+    asked_for || is_planted(Bug::DisconnectCancels)
+}
+
+/// The time by which keys age, which the clock does not change.
+#[inline]
+pub(crate) fn key_time(steady: Timestamp, clock: impl FnOnce() -> Timestamp) -> Timestamp {
+    if is_planted(Bug::KeysByTheClock) { clock() } else { steady }
+}
+
+/// A command that is repeated also makes sure that its agent runs.
+#[inline]
+pub(crate) fn runs_known_agents() -> bool {
+    !is_planted(Bug::KnownIsNotRun)
+}
+
+/// A task does not end if it was poked meanwhile.
+#[inline]
+pub(crate) fn poke_keeps_task() -> bool {
+    !is_planted(Bug::RetireIgnoresNews)
+}
+
+/// A turn that is being stopped takes no answers.
+#[inline]
+pub(crate) fn stop_ends_answers() -> bool {
+    !is_planted(Bug::AnswersAfterStop)
+}
+
+/// One client at most is told that its answer counted.
+#[inline]
+pub(crate) fn one_answer_counts() -> bool {
+    !is_planted(Bug::EachAnswerCounts)
+}
+
+/// An answer belongs to the question that it names.
+#[inline]
+pub(crate) fn is_of_question(named: &str, question: &str) -> bool {
+    named == question || is_planted(Bug::AnswerOfAnother)
+}
+
+/// Answers wait until the output that was saved before has been read again.
+#[inline]
+pub(crate) fn answers_wait_for_replay() -> bool {
+    !is_planted(Bug::AnswersBeforeReplay)
+}
+
+/// Questions are read again after a restart.
+#[inline]
+pub(crate) fn questions_are_read_again() -> bool {
+    !is_planted(Bug::QuestionsNotReadAgain)
+}
+
+/// The offset up to which the saved events account for the output. It may lie behind what was read.
+#[inline]
+pub(crate) fn saved_offset(accounted: u64, read: u64) -> u64 {
+    if is_planted(Bug::OffsetAheadOfEvents) { read } else { accounted }
 }

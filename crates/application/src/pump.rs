@@ -10,26 +10,25 @@ use std::mem;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use tokenrail_domain::{AgentId, EventBody, JsonText, Notice, Timestamp, Turn};
-#[cfg(planted_bugs)]
-use tokenrail_ports::planted::{Bug, is_planted};
+use tokenrail_domain::{AgentId, EventBody, Timestamp, Turn};
 use tokenrail_ports::{Append, IAgentRun, OutputLine, RunEnd, RunOutput, StoreError, TurnStep};
-use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-use self::stop::due;
+use self::answers::Answers;
+use self::full_disk::FullDisk;
+use self::stop::{Stopping, due};
 use self::waits::{Waits, expiry};
 use crate::announce::announce;
-use crate::core::{Control, Core, FullSince, Heard, SaveError};
-use crate::questions::Answering;
+use crate::core::{Control, Core, Heard, SaveError};
+use crate::planted::{self, Bug};
 use crate::recorder::{Mark, Recorded, Recorder};
 use crate::tails::Tail;
-use crate::timers::{Watched, next_deadline};
-use crate::verdict::{Flood, Stop, Verdict, is_storage_full, verdict};
+use crate::timers::{TurnTimes, Watched, next_deadline};
+use crate::verdict::{Flood, Stop, is_storage_full, verdict};
 
-/// Carries one run of an agent into its journal. While one batch is being committed, the next one is read and
-/// parsed; so a batch is as small as one line when it is quiet, and as large as the bounds allow in a flood.
+/// Carries one run of an agent into its journal. While one batch is being committed, the next one is read and parsed. So
+/// a batch is as small as one line if the agent prints little, and as large as the limits allow in a flood.
 pub(crate) struct Pump {
     pub(crate) core: Arc<Core>,
     pub(crate) control: Arc<Control>,
@@ -40,30 +39,22 @@ pub(crate) struct Pump {
     /// The turn that began this run.
     pub(crate) turn: Turn,
     pub(crate) cancel: CancellationToken,
-    /// Answers to questions of the agent, and those who wait to hear that their answers counted.
-    answers: mpsc::Receiver<Answering>,
-    answering: Vec<Answering>,
-    /// What the batch that is being saved tells of questions.
-    settling: Vec<(String, Option<String>)>,
+    answers: Answers,
+    stopping: Stopping,
+    full_disk: FullDisk,
+    saved: Saved,
     /// What the next append does to the turn.
     step: TurnStep,
-    stop: Option<Stop>,
-    /// When the agent is to be asked again, where asking has failed; and how often it has been asked.
-    stop_again: Option<Instant>,
-    stops_asked: u32,
-    /// It printed more than it may: the rest is left out.
-    flooded: bool,
-    /// The room of its output was given back, or it takes none.
-    gave_back: bool,
-    full_since: Arc<FullSince>,
-    /// What the journal has of this run, and what it has when the batch that is being saved is there.
-    saved_to: Mark,
-    saving_to: Option<Mark>,
-    /// How the run has ended, while that is not saved.
+    /// How the run ended, until that is saved.
     ended: Option<RunEnd>,
-    started: Instant,
-    last_output: Instant,
-    closed: Option<Instant>,
+    times: TurnTimes,
+}
+
+/// How far the journal has this run.
+struct Saved {
+    mark: Mark,
+    /// Where the mark moves when the batch that is being saved is committed.
+    next_mark: Option<Mark>,
 }
 
 /// What a pump is built from.
@@ -75,7 +66,7 @@ pub(crate) struct PumpStart {
     pub(crate) run: Box<dyn IAgentRun>,
     pub(crate) turn: Turn,
     pub(crate) heard: Heard,
-    /// How long the turn has run already, in an earlier life of the server.
+    /// How long the turn had run before the server was restarted.
     pub(crate) ran_ms: u64,
 }
 
@@ -85,8 +76,6 @@ impl Pump {
     pub(crate) fn new(start: PumpStart) -> Self {
         let PumpStart { core, control, tail, recorder, run, turn, heard, ran_ms } = start;
         let Heard { cancel, answers } = heard;
-        #[cfg(planted_bugs)]
-        let cancel = if is_planted(Bug::CancelIgnored) { CancellationToken::new() } else { cancel };
         let now = Instant::now();
         let ran = std::time::Duration::from_millis(ran_ms).min(core.limits.turn_timeout);
         Self {
@@ -94,26 +83,17 @@ impl Pump {
             control,
             agent: turn.agent,
             tail,
-            saved_to: recorder.mark(),
+            saved: Saved { mark: recorder.mark(), next_mark: None },
             recorder,
             run,
             turn,
             cancel,
-            answers,
-            answering: Vec::new(),
-            settling: Vec::new(),
+            answers: Answers::new(answers),
+            stopping: Stopping::default(),
+            full_disk: FullDisk::default(),
             step: TurnStep::Continue,
-            stop: None,
-            stop_again: None,
-            stops_asked: 0,
-            flooded: false,
-            gave_back: false,
-            full_since: Arc::default(),
-            saving_to: None,
             ended: None,
-            started: now.checked_sub(ran).unwrap_or(now),
-            last_output: now,
-            closed: None,
+            times: TurnTimes { started: now.checked_sub(ran).unwrap_or(now), last_output: now, closed: None },
         }
     }
 
@@ -140,16 +120,13 @@ impl Pump {
         let mut in_flight: Option<InFlight> = None;
         let Waits { mut stopped, mut closing, mut timer } = Waits::new(&self.core, &self.cancel);
         if let Some(reason) = self.turn.stop {
-            // An earlier life of the server has begun to stop it.
-            self.stop(Stop::of(reason)).await;
+            // It was being stopped when the server was restarted.
+            self.carry_out(Stop::of(reason)).await;
         }
         loop {
-            if in_flight.is_none() {
+            let put_off = if in_flight.is_none() { self.put_off() } else { None };
+            if in_flight.is_none() && put_off.is_none() {
                 in_flight = self.take().map(|append| self.begin_save(append));
-            }
-            #[cfg(planted_bugs)]
-            if is_planted(Bug::CancelBeforeReaping) && self.stop == Some(Stop::Cancelled) {
-                return self.finish(RunEnd::default(), in_flight).await;
             }
             let room = self.has_room();
             let full_disk_pause = self.full_disk_pause();
@@ -161,19 +138,21 @@ impl Pump {
                     self.saved(&saved?);
                     if !room {
                         // The agent was not listened to meanwhile: that was no silence of its own.
-                        self.last_output = Instant::now();
+                        self.times.last_output = Instant::now();
                     }
                 }
-                () = &mut stopped, if self.stop.is_none() => self.stop(Stop::Cancelled).await,
+                () = self.tail.audience.caught_up(), if put_off.is_some() => {}
+                () = due(put_off), if put_off.is_some() => {}
+                () = &mut stopped, if self.stopping.why.is_none() => self.stop_as_told().await,
                 () = &mut closing => return Err(SaveError::Closing),
-                Some(answering) = self.answers.recv(), if self.recorder.has_caught_up() => {
+                Some(answering) = self.answers.inbox.recv(), if self.recorder.has_caught_up() => {
                     self.answer(answering).await;
                 }
-                () = due(self.stop_again), if self.stop_again.is_some() => self.ask_to_stop().await,
+                () = due(self.stopping.again), if self.stopping.again.is_some() => self.ask_to_stop().await,
                 () = sleep(full_disk_pause), if !room && self.may_give_back() => {
                     self.give_back().await;
                 }
-                expired = expiry(&mut timer, deadline), if self.stop.is_none() => self.stop(Stop::Expired(expired)).await,
+                expired = expiry(&mut timer, deadline), if self.stopping.why.is_none() => self.stop(Stop::Expired(expired)).await,
                 output = self.run.next(), if room => match output {
                     Ok(RunOutput::Lines(lines)) => self.lines(lines, &mut in_flight).await?,
                     Ok(RunOutput::Progress { offset }) => self.progress(offset).await,
@@ -189,29 +168,15 @@ impl Pump {
         }
     }
 
-    /// Ends a turn whose agent is not there to end it: it could not be started, or nothing is left of it.
-    pub(crate) async fn end_without_run(
-        core: &Core,
-        tail: &Tail,
-        mut recorder: Recorder,
-        verdict: Verdict,
-    ) -> Result<(), SaveError> {
-        conclude(&mut recorder, verdict, core.now());
-        if let Some(append) = recorder.take(TurnStep::End) {
-            announce(core, tail, &core.save(append).await?);
-        }
-        Ok(())
-    }
-
     async fn lines(
         &mut self,
         lines: Vec<OutputLine>,
         in_flight: &mut Option<InFlight>,
     ) -> Result<(), SaveError> {
-        self.last_output = Instant::now();
+        self.times.last_output = Instant::now();
         let now = self.core.now();
         for line in lines {
-            if self.flooded {
+            if self.stopping.flooded {
                 break;
             }
             if self.recorder.line(&line, now) == Recorded::NextTurn {
@@ -219,17 +184,13 @@ impl Pump {
             }
             self.check_bounds(line.end_offset, now).await;
         }
-        if self.recorder.close().is_none() {
-            self.closed = None;
-        } else if self.closed.is_none() {
-            self.closed = Some(Instant::now());
-        }
+        self.times.note_closed(self.recorder.close().is_some());
         Ok(())
     }
 
     /// The agent prints a line that has not ended yet: it is not silent, and the line counts already.
     async fn progress(&mut self, offset: u64) {
-        self.last_output = Instant::now();
+        self.times.last_output = Instant::now();
         if self.core.limits.spool_bytes < offset {
             self.flood(Flood::Spool).await;
         }
@@ -243,35 +204,38 @@ impl Pump {
             self.flood(Flood::Messages).await;
         } else if limits.pending_bytes < self.recorder.unshown_bytes() {
             // Lines that display nothing wait for one that does, but not without bound.
-            self.recorder.note(notice("unshown_output", "{}"), now);
+            self.recorder.notice("unshown_output", "{}", now);
         }
     }
 
     /// The agent has ended: the rest is saved, with the result as the last event.
     async fn finish(&mut self, end: RunEnd, in_flight: Option<InFlight>) -> Result<(), SaveError> {
-        let end = if end.rests && self.is_stopped() { self.until_gone().await } else { end };
-        self.ended = Some(end.clone());
+        let must_go = end.rests && self.is_stopped();
+        self.ended = (!must_go).then(|| end.clone());
+        // Readers see what was said before a process that rests is waited for.
         self.flush(in_flight).await?;
+        let end = if must_go { self.until_gone().await } else { end };
+        self.ended = Some(end.clone());
         let now = self.core.now();
-        if self.stop.is_none() && end.disk_full.is_none() {
+        if self.stopping.why.is_none() && end.disk_full.is_none() {
             // Of an agent that was stopped, or whose output may be cut, the exit code says nothing.
             self.recorder.output_ended(end.status, now);
         }
-        if 0 < end.reaped || matches!(self.stop, Some(Stop::Cancelled)) {
+        if 0 < end.reaped || matches!(self.stopping.why, Some(Stop::Cancelled)) {
             let data = format!("{{\"processes\":{}}}", end.reaped);
-            self.recorder.note(notice("reaped", &data), now);
+            self.recorder.notice("reaped", &data, now);
         }
         let has_result = self.recorder.close().is_some();
-        let is_cancelled = matches!(self.stop, Some(Stop::Cancelled));
+        let is_cancelled = matches!(self.stopping.why, Some(Stop::Cancelled));
         if let Some(error) = &end.error
             && (has_result || is_cancelled && is_storage_full(error))
         {
             // The agent's result or the cancel stands. The error is recorded beside it.
             self.recorder.note(EventBody::Error(Box::new(error.clone())), now);
         }
-        let verdict = verdict(self.recorder.close(), self.stop, &end, &self.core.limits)
+        let verdict = verdict(self.recorder.close(), self.stopping.why, &end, &self.core.limits)
             .classed(|| self.recorder.parser().complaint(&end.stderr));
-        conclude(&mut self.recorder, verdict, now);
+        self.recorder.conclude(verdict, now);
         self.step = TurnStep::End;
         self.flush(None).await?;
         self.leave(&end).await;
@@ -313,38 +277,28 @@ impl Pump {
             return None;
         }
         let taken = self.recorder.take(step);
-        self.saving_to = Some(self.recorder.mark());
-        self.settling.extend(self.recorder.questions().take_settled());
-        #[cfg(planted_bugs)]
-        if is_planted(Bug::ToldBeforeSaved) {
-            self.tell_settled();
-        }
+        self.saved.next_mark = Some(self.recorder.mark());
+        self.answers.settled.extend(self.recorder.questions().take_settled());
+        planted::too_early(Bug::ToldBeforeSaved, || self.tell_settled());
         taken
     }
 
     fn begin_save(&self, append: Append) -> InFlight {
-        #[cfg(planted_bugs)]
-        if is_planted(Bug::AnnounceBeforeCommit) {
-            announce(&self.core, &self.tail, &append);
-        }
-        let (core, full_since) = (Arc::clone(&self.core), Arc::clone(&self.full_since));
+        planted::too_early(Bug::AnnounceBeforeCommit, || announce(&self.core, &self.tail, &append));
+        let (core, full_since) = (Arc::clone(&self.core), Arc::clone(&self.full_disk.since));
         Box::pin(async move { core.save_noting(append, &full_since).await })
     }
 
     fn saved(&mut self, append: &Append) {
         announce(&self.core, &self.tail, append);
-        if let Some(mark) = self.saving_to.take() {
-            self.saved_to = mark;
+        if let Some(mark) = self.saved.next_mark.take() {
+            self.saved.mark = mark;
         }
         self.tell_settled();
     }
 
     fn has_room(&self) -> bool {
         let limits = &self.core.limits;
-        #[cfg(planted_bugs)]
-        if is_planted(Bug::PendingUnbounded) {
-            return true;
-        }
         self.recorder.pending_events() < limits.pending_events
             && self.recorder.pending_bytes() < limits.pending_bytes
     }
@@ -353,26 +307,8 @@ impl Pump {
     fn watched(&self, room: bool) -> Watched {
         let mut activity = self.recorder.parser().activity();
         activity.tool_running |= !room;
-        Watched {
-            started: self.started,
-            last_output: self.last_output,
-            closed: self.closed,
-            message_open: self.recorder.has_open_message(),
-            activity,
-        }
+        Watched { times: self.times, message_open: self.recorder.has_open_message(), activity }
     }
-}
-
-pub(crate) fn conclude(recorder: &mut Recorder, verdict: Verdict, now: Timestamp) {
-    let Verdict { outcome, error, say } = verdict;
-    if let Some(error) = error.clone().filter(|_| say) {
-        recorder.note(EventBody::Error(Box::new(error)), now);
-    }
-    recorder.end(outcome, error, now);
-}
-
-fn notice(subtype: &str, data: &str) -> EventBody {
-    EventBody::Notice(Box::new(Notice { subtype: subtype.to_owned(), data: JsonText::new_unchecked(data) }))
 }
 
 async fn saving(in_flight: &mut Option<InFlight>) -> Result<Append, SaveError> {

@@ -3,16 +3,15 @@
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use bytes::Bytes;
 use tokenrail_domain::{AgentId, Event, Sequence};
-#[cfg(planted_bugs)]
-use tokenrail_ports::planted::{Bug, is_planted};
 use tokio::sync::{Notify, watch};
 
-/// How many renderings of a batch may be kept: one for each [`RenderingKey`]. A place that is not used takes 16 bytes.
-const RENDERINGS: usize = 16;
+use crate::audience::Audience;
+use crate::fetches::Fetches;
+use crate::renderings::{Rendering, RenderingKey, Renderings};
 
 /// Events of one batch in memory. A reader that stalls holds the rendering of one, so it is not larger, however many
 /// events were committed at once.
@@ -26,31 +25,7 @@ pub struct Batch {
     /// Which of those are of this batch.
     range: Range<usize>,
     bytes: usize,
-    renderings: [OnceLock<Box<Rendering>>; RENDERINGS],
-}
-
-/// One way in which a batch is written for clients: a number below 16 that presentation gives to it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RenderingKey(pub u8);
-
-/// A batch as bytes for clients, made once and shared.
-#[derive(Debug)]
-pub struct Rendering {
-    pub bytes: Bytes,
-    /// Where in `bytes` each event ends; [`Rendering::GOES_ON`] where it is written together with the next one.
-    pub ends: Vec<usize>,
-}
-
-impl Rendering {
-    /// In place of an event's end: what it has become ends with a later event.
-    pub const GOES_ON: usize = usize::MAX;
-
-    /// What the events from the `skip`-th on have become; none where the first of them is written together with the
-    /// one before it, so that a reader with this cursor needs a rendering of its own.
-    pub fn from(&self, skip: usize) -> Option<Bytes> {
-        let begin = if skip == 0 { 0 } else { self.ends[skip - 1] };
-        (begin != Self::GOES_ON).then(|| self.bytes.slice(begin..))
-    }
+    renderings: Renderings,
 }
 
 impl Batch {
@@ -62,7 +37,7 @@ impl Batch {
 
     fn part(committed: Arc<[Event]>, range: Range<usize>) -> Self {
         let bytes = committed[range.clone()].iter().map(weight).sum();
-        Self { committed, range, bytes, renderings: Default::default() }
+        Self { committed, range, bytes, renderings: Renderings::default() }
     }
 
     pub fn events(&self) -> &[Event] {
@@ -79,13 +54,12 @@ impl Batch {
 
     /// The batch as `key` has it, where some reader has asked for it already.
     pub fn rendered(&self, key: RenderingKey) -> Option<&Rendering> {
-        self.renderings[usize::from(key.0) % RENDERINGS].get().map(|rendering| &**rendering)
+        self.renderings.get(key)
     }
 
     /// The batch as `key` has it: rendered by the first reader that asks, for all of them.
     pub fn rendering(&self, key: RenderingKey, render: impl FnOnce(&[Event]) -> Rendering) -> &Rendering {
-        let place = &self.renderings[usize::from(key.0) % RENDERINGS];
-        place.get_or_init(|| Box::new(render(self.events())))
+        self.renderings.get_or_init(key, || render(self.events()))
     }
 }
 
@@ -113,9 +87,9 @@ pub(crate) struct Tail {
     ring: Mutex<Ring>,
     /// Older events that readers have fetched from the store, for the others that are about there.
     history: Mutex<VecDeque<Arc<Batch>>>,
-    /// Held while a reader fetches: whoever wants the same waits for it instead of fetching too.
-    pub(crate) fetching: Arc<tokio::sync::Mutex<()>>,
+    pub(crate) fetches: Arc<Fetches>,
     followers: AtomicUsize,
+    pub(crate) audience: Audience,
     /// Rung when the last follower has left.
     pub(crate) abandoned: Notify,
     /// Rung when nothing runs or waits any more. Beside the bell, because that wakes those who wait in any order.
@@ -167,16 +141,12 @@ impl Tail {
     /// Makes committed events known: into the ring, and only then the bell, so that whoever hears it finds them.
     pub(crate) fn announce(&self, events: &Arc<[Event]>) {
         let Some(head) = events.last().map(|event| event.sequence) else { return };
+        self.audience.announce(head);
         {
             let mut ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
             for batch in Batch::split(events) {
                 self.budget.used.fetch_add(batch.bytes, Ordering::Relaxed);
                 ring.push(batch);
-            }
-            #[cfg(planted_bugs)]
-            if is_planted(Bug::TailsUnbounded) {
-                drop(ring);
-                return self.raise(head);
             }
             while self.budget.per_tail < ring.bytes
                 || self.budget.of_all < self.budget.used.load(Ordering::Relaxed)
@@ -321,8 +291,9 @@ impl Tails {
             bell: watch::Sender::new(Bell::default()),
             ring: Mutex::default(),
             history: Mutex::default(),
-            fetching: Arc::default(),
+            fetches: Arc::default(),
             followers: AtomicUsize::new(0),
+            audience: Audience::new(),
             abandoned: Notify::new(),
             idle: Notify::new(),
             budget: Arc::clone(&self.budget),

@@ -8,6 +8,7 @@ mod harness;
 mod history;
 mod keys;
 mod outage;
+mod pacing;
 mod panics;
 mod questions;
 mod recovery;

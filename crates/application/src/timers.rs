@@ -4,8 +4,6 @@ use std::time::Duration;
 
 use tokenrail_domain::{AgentError, ErrorClass};
 use tokenrail_ports::Activity;
-#[cfg(planted_bugs)]
-use tokenrail_ports::planted::{Bug, is_planted};
 use tokio::time::Instant;
 
 use crate::limits::Limits;
@@ -13,12 +11,29 @@ use crate::limits::Limits;
 /// What the timers look at.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Watched {
+    pub(crate) times: TurnTimes,
+    pub(crate) message_open: bool,
+    pub(crate) activity: Activity,
+}
+
+/// The moments of a turn from which its waits count.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TurnTimes {
     pub(crate) started: Instant,
     pub(crate) last_output: Instant,
     /// When the agent gave its result.
     pub(crate) closed: Option<Instant>,
-    pub(crate) message_open: bool,
-    pub(crate) activity: Activity,
+}
+
+impl TurnTimes {
+    /// Notes whether the agent has given its result. The first moment stays.
+    pub(crate) fn note_closed(&mut self, is_closed: bool) {
+        if is_closed {
+            self.closed.get_or_insert_with(Instant::now);
+        } else {
+            self.closed = None;
+        }
+    }
 }
 
 /// Which bound was reached.
@@ -36,27 +51,23 @@ pub(crate) enum Expired {
 
 /// When the next bound is reached if nothing happens until then; none where none ever is.
 pub(crate) fn next_deadline(watched: &Watched, limits: &Limits) -> Option<(Instant, Expired)> {
-    let turn = after(watched.started, limits.turn_timeout, Expired::Turn);
+    let turn = after(watched.times.started, limits.turn_timeout, Expired::Turn);
     let is_in_message = watched.message_open && !watched.activity.message_whole;
-    let other = match watched.closed {
+    let other = match watched.times.closed {
         Some(closed) if !watched.activity.background => {
             after(closed, limits.result_grace, Expired::AfterResult)
         }
         _ if watched.activity.tool_running => None,
         None if is_in_message && limits.stream_timeout < limits.idle_timeout => {
-            after(watched.last_output, limits.stream_timeout, Expired::Stream)
+            after(watched.times.last_output, limits.stream_timeout, Expired::Stream)
         }
-        _ => after(watched.last_output, limits.idle_timeout, Expired::Idle),
+        _ => after(watched.times.last_output, limits.idle_timeout, Expired::Idle),
     };
     turn.into_iter().chain(other).min_by_key(|(at, _)| *at)
 }
 
 /// A bound of so many years that no clock can tell its end is never reached.
 fn after(begin: Instant, bound: Duration, expired: Expired) -> Option<(Instant, Expired)> {
-    #[cfg(planted_bugs)]
-    let times = if is_planted(Bug::GraceTimesTen) && expired != Expired::Turn { 10 } else { 1 };
-    #[cfg(planted_bugs)]
-    let bound = bound.saturating_mul(times);
     begin.checked_add(bound).map(|at| (at, expired))
 }
 
@@ -65,24 +76,19 @@ impl Expired {
     pub(crate) fn to_agent_error(self, limits: &Limits) -> Option<AgentError> {
         let (code, text) = match self {
             Self::Turn => ("turn_timeout", sentence("the turn took longer than", limits.turn_timeout)),
-            Self::Idle => ("idle_timeout", sentence("the agent was silent for", limits.idle_timeout)),
-            Self::Stream => {
-                ("stream_timeout", sentence("the agent stopped in a message for", limits.stream_timeout))
-            }
+            Self::Idle => ("idle_timeout", sentence("the agent produced no output for", limits.idle_timeout)),
+            Self::Stream => (
+                "stream_timeout",
+                sentence("the agent stalled in the middle of a message for", limits.stream_timeout),
+            ),
             Self::AfterResult => return None,
         };
-        Some(AgentError {
-            class: ErrorClass::Timeout,
-            code: Some(code.to_owned()),
-            text,
-            retry_after_ms: None,
-            recoverable: true,
-        })
+        Some(AgentError::new(ErrorClass::Timeout, Some(code), text))
     }
 }
 
 fn sentence(what: &str, bound: Duration) -> String {
-    format!("{what} {} s, and was ended", bound.as_secs_f64())
+    format!("{what} {} s and was terminated", bound.as_secs_f64())
 }
 
 #[cfg(test)]
@@ -92,9 +98,7 @@ mod tests {
     fn watched() -> Watched {
         let now = Instant::now();
         Watched {
-            started: now,
-            last_output: now + Duration::from_secs(30),
-            closed: None,
+            times: TurnTimes { started: now, last_output: now + Duration::from_secs(30), closed: None },
             message_open: false,
             activity: Activity::default(),
         }
@@ -102,7 +106,7 @@ mod tests {
 
     fn check(watched: Watched, expired: Expired, after_s: u64) {
         let (at, what) = next_deadline(&watched, &Limits::default()).unwrap();
-        assert_eq!((what, at), (expired, watched.started + Duration::from_secs(after_s)));
+        assert_eq!((what, at), (expired, watched.times.started + Duration::from_secs(after_s)));
     }
 
     #[test]
@@ -122,7 +126,8 @@ mod tests {
         let (most, none) = (Duration::MAX, Limits::default());
         let limits = Limits { turn_timeout: most, idle_timeout: most, result_grace: most, ..none };
         assert_eq!(next_deadline(&watched(), &limits), None);
-        let closed = Watched { closed: Some(Instant::now()), ..watched() };
+        let mut closed = watched();
+        closed.times.closed = Some(Instant::now());
         assert_eq!(next_deadline(&closed, &limits), None);
     }
 
@@ -137,7 +142,7 @@ mod tests {
         let background = Activity { background: true, ..Activity::default() };
         let with = |activity| {
             let mut watched = Watched { activity, ..watched() };
-            watched.closed = Some(watched.started + Duration::from_secs(40));
+            watched.times.closed = Some(watched.times.started + Duration::from_secs(40));
             watched
         };
         check(with(Activity::default()), Expired::AfterResult, 50);

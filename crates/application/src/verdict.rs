@@ -1,8 +1,6 @@
 //! How a turn ended, from what the agent said, how its process ended, and who stopped it. Pure.
 
 use tokenrail_domain::{AgentError, ErrorClass, StopReason, TurnClose, TurnOutcome};
-#[cfg(planted_bugs)]
-use tokenrail_ports::planted::{Bug, is_planted};
 use tokenrail_ports::{ExitStatus, RunEnd};
 
 use crate::limits::Limits;
@@ -96,8 +94,8 @@ impl Verdict {
     /// read.
     pub(crate) fn without_room(lost: Option<&AgentError>, unsaved_bytes: u64) -> Self {
         let text = format!(
-            "the disk is full: the last {unsaved_bytes} bytes of output that were read, and the messages that were \
-             open, could not be saved"
+            "the disk is full: the last {unsaved_bytes} bytes of output and the incomplete messages could \
+             not be saved"
         );
         let text = lost.map_or_else(|| text.clone(), |lost| format!("{}; {text}", lost.text));
         Self::failed(process_error(STORAGE_FULL, text, true))
@@ -105,11 +103,8 @@ impl Verdict {
 
     /// This program has failed, and not the agent.
     pub(crate) fn internal() -> Self {
-        let text = "a fault of the server has ended the turn; its log says more";
-        Self::failed(AgentError {
-            class: ErrorClass::Unknown,
-            ..process_error("internal", text.to_owned(), true)
-        })
+        let text = "an internal error ended the turn; see the server log";
+        Self::failed(AgentError::new(ErrorClass::Unknown, Some("internal"), text).recoverable())
     }
 
     /// Where the process has given no reason but on standard error, that may tell what kind of error it is.
@@ -140,10 +135,6 @@ pub(crate) fn verdict(
     end: &RunEnd,
     limits: &Limits,
 ) -> Verdict {
-    #[cfg(planted_bugs)]
-    if is_planted(Bug::ExitCodeDecides) && stop.is_none() && end.status == ExitStatus::Code(0) {
-        return Verdict::of(TurnOutcome::Completed);
-    }
     let stopped = stop.and_then(|stop| stop_error(stop, end, limits));
     match (close, stop) {
         (Some(close), None | Some(_)) if close.error.is_none() && !close.interrupted => {
@@ -154,7 +145,7 @@ pub(crate) fn verdict(
             Verdict { outcome: TurnOutcome::Failed, error: Some(error.clone()), say: false }
         }
         (Some(_), None) => {
-            let text = "the agent was interrupted, and not by a cancel".to_owned();
+            let text = "the agent was interrupted by something other than a cancel request".to_owned();
             Verdict::failed(process_error("interrupted_outside", text, true))
         }
         (Some(close), Some(_)) => match stopped.or_else(|| close.error.clone()) {
@@ -164,11 +155,11 @@ pub(crate) fn verdict(
         (None, _) => match stopped.or_else(|| end.error.clone()) {
             Some(error) => Verdict::failed(error),
             None => match end.status {
-                ExitStatus::Lost => Verdict::interrupted(
-                    "the supervisor of the agent was killed in the middle of the turn, and the agent with it",
-                ),
+                ExitStatus::Lost => {
+                    Verdict::interrupted("the agent and its supervisor were killed during the turn")
+                }
                 ExitStatus::Gone => Verdict::interrupted(
-                    "the server ended in the middle of the turn, and nothing is left of the agent",
+                    "the server stopped during the turn, and the agent's process is gone",
                 ),
                 _ => Verdict::failed(no_result(end)),
             },
@@ -187,13 +178,15 @@ fn stop_error(stop: Stop, end: &RunEnd, limits: &Limits) -> Option<AgentError> {
         Stop::FullDisk => {
             // The run tells how much of its output is lost.
             let lost = end.error.clone().filter(is_storage_full);
-            let text =
-                || "the disk is full: what the agent printed could not be saved, and it was ended".to_owned();
+            let text = || {
+                "the disk is full: the agent's output could not be saved, and the agent was terminated"
+                    .to_owned()
+            };
             Some(lost.unwrap_or_else(|| process_error(STORAGE_FULL, text(), true)))
         }
         Stop::Flood(flood) => {
             let limit = flood.limit();
-            let text = format!("the agent printed more than {limit} allows, and was ended");
+            let text = format!("the agent printed more than {limit} allows and was terminated");
             Some(process_error("output_capped", text, false))
         }
     }
@@ -201,10 +194,10 @@ fn stop_error(stop: Stop, end: &RunEnd, limits: &Limits) -> Option<AgentError> {
 
 fn no_result(end: &RunEnd) -> AgentError {
     let how = match end.status {
-        ExitStatus::Code(code) => format!("the agent exited with code {code} and gave no result"),
-        ExitStatus::Signal(signal) => format!("the agent was ended by signal {signal} and gave no result"),
+        ExitStatus::Code(code) => format!("the agent exited with code {code} without a result"),
+        ExitStatus::Signal(signal) => format!("the agent was killed by signal {signal} without a result"),
         ExitStatus::Lost | ExitStatus::Gone | ExitStatus::None => {
-            "the agent's output ended, and there was no result in it".to_owned()
+            "the agent's output ended without a result".to_owned()
         }
     };
     let stderr = end.stderr.trim();
@@ -216,13 +209,7 @@ fn no_result(end: &RunEnd) -> AgentError {
 }
 
 fn process_error(code: &str, text: String, recoverable: bool) -> AgentError {
-    AgentError {
-        class: ErrorClass::Process,
-        code: Some(code.to_owned()),
-        text,
-        retry_after_ms: None,
-        recoverable,
-    }
+    AgentError { recoverable, ..AgentError::new(ErrorClass::Process, Some(code), text) }
 }
 
 #[cfg(test)]

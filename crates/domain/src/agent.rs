@@ -2,74 +2,106 @@
 
 use std::fmt;
 
-use crate::{AgentError, AgentId, JsonText, Sequence, Timestamp, TurnNumber};
+use crate::{AgentError, AgentId, JsonText, Sequence, Timestamp, TurnNumber, TurnOutcome};
 
 /// One conversation with one agent program.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Agent {
     pub id: AgentId,
-    /// The configured type it was launched as, for example `claude-code`.
+    /// The configured agent type, for example `claude-code`.
     pub kind: String,
     pub name: Option<String>,
-    /// The client's own id of this conversation, by which it finds the agent again. No two agents that are not
-    /// deleted have the same.
+    /// The client's own id of this conversation, by which the client finds the agent again. It is unique among all
+    /// agents that are not deleted.
     pub chat: Option<String>,
     pub status: AgentStatus,
-    /// The prompt of its first turn.
+    /// The prompt of the first turn.
     pub prompt: String,
     pub model: Option<String>,
-    /// The folder it works in; absolute.
+    /// The absolute path of the working directory.
     pub cwd: String,
-    /// The agent program's own conversation id, as it was stored: an older version of this server may have taken what is
-    /// no [`SessionId`](crate::SessionId).
+    /// The agent program's own conversation id, as stored. An older server version may have stored a value that is not
+    /// a valid [`SessionId`](crate::SessionId).
     pub session: Option<String>,
-    /// The newest turn that has started.
+    /// The latest turn that has started.
     pub turn: TurnNumber,
-    /// How many turns wait.
+    /// The number of queued turns.
     pub queued: u32,
-    /// The number of its newest event.
+    /// The sequence of the latest event.
     pub head: Sequence,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
     pub ended_at: Option<Timestamp>,
     pub deleted_at: Option<Timestamp>,
-    /// Why the newest turn failed, if it did.
+    /// Why the latest turn failed. `None` if it did not fail.
     pub error: Option<AgentError>,
-    /// Token usage of the newest turn, as the agent gave it: a JSON object.
+    /// Token usage of the latest turn, as the agent reported it: a JSON object.
     pub usage: Option<JsonText>,
-    /// What the agent says that it has cost so far, in US dollars.
+    /// The total cost so far in US dollars, as the agent reported it.
     pub cost_usd: Option<f64>,
-    /// The client's own notes: a JSON object.
+    /// The client's own metadata: a JSON object.
     pub metadata: Option<JsonText>,
-    /// Options of the launch, for the runner: a JSON object.
+    /// Launch options for the runner: a JSON object.
     pub options: Option<JsonText>,
-    /// The client asked for a cancel when the last follower leaves.
+    /// If true, the agent is cancelled when the last follower disconnects.
     pub cancel_on_disconnect: bool,
-    /// Where its history was copied from, if it is a copy: nobody can talk with it then.
+    /// Where the history was copied from, if the agent is a copy. A copy accepts no messages.
     pub copy: Option<Copied>,
 }
 
-/// Where the history of an agent was copied from.
+impl Agent {
+    /// A new agent whose first turn is queued. The prompt and the working directory are empty, and optional fields are
+    /// absent.
+    pub fn new(id: AgentId, kind: String, now: Timestamp) -> Self {
+        Self {
+            id,
+            kind,
+            name: None,
+            chat: None,
+            status: AgentStatus::Initializing,
+            prompt: String::new(),
+            model: None,
+            cwd: String::new(),
+            session: None,
+            turn: TurnNumber::FIRST,
+            queued: 1,
+            head: Sequence::START,
+            created_at: now,
+            updated_at: now,
+            ended_at: None,
+            deleted_at: None,
+            error: None,
+            usage: None,
+            cost_usd: None,
+            metadata: None,
+            options: None,
+            cancel_on_disconnect: false,
+            copy: None,
+        }
+    }
+}
+
+/// The source of a copied history.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Copied {
     /// An exported file.
     File,
-    /// Another agent's journal, event by event.
+    /// Another agent's journal, replayed event by event.
     Replay(Replay),
 }
 
-/// What is replayed.
+/// The parameters of a replay.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Replay {
     pub of: AgentId,
-    /// The last event of it that is replayed: the result of a turn.
+    /// The last event to replay: the result of a turn.
     pub until: Sequence,
-    /// 1 is as it was, 2 twice as fast; 0 is as fast as it goes.
+    /// 1 is the original speed, 2 is twice as fast, and 0 is without any delay.
     pub speed: f64,
 }
 
-/// `initializing -> running -> completed | failed | cancelled | interrupted`; a new message takes an ended agent
-/// back to `initializing`, and its turn to `running`.
+/// `initializing -> running -> completed | failed | cancelled | interrupted`. A new message moves an ended agent back
+/// to `initializing`. The start of its turn moves the agent to `running`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AgentStatus {
     Initializing,
@@ -90,7 +122,7 @@ impl AgentStatus {
         Self::Interrupted,
     ];
 
-    /// The word for it in API, database and logs.
+    /// The name of the status in the API, the database and the logs.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Initializing => "initializing",
@@ -107,20 +139,20 @@ impl AgentStatus {
         Self::ALL.into_iter().find(|status| status.as_str() == name)
     }
 
-    /// Whether a turn runs or is about to.
+    /// Whether a turn is running or about to run.
     pub fn is_active(self) -> bool {
         matches!(self, Self::Initializing | Self::Running)
     }
 
-    /// Checks one step of an agent's life.
+    /// Checks one status transition.
     ///
     /// # Errors
-    /// [`TransitionError`] where an agent cannot go from `self` to `next`.
+    /// [`TransitionError`] if an agent cannot go from `self` to `next`.
     pub fn transition(self, next: Self) -> Result<Self, TransitionError> {
         let legal = match (self, next) {
-            // A turn starts, at first or after an earlier one.
+            // The first turn or a later one starts.
             (from, Self::Running) => from != Self::Running,
-            // A turn waits for its place.
+            // A turn is queued.
             (from, Self::Initializing) => !from.is_active(),
             (from, _) => from.is_active(),
         };
@@ -128,7 +160,19 @@ impl AgentStatus {
     }
 }
 
-/// An agent cannot go from one state to the other.
+/// The agent's status after a turn with this outcome.
+impl From<TurnOutcome> for AgentStatus {
+    fn from(outcome: TurnOutcome) -> Self {
+        match outcome {
+            TurnOutcome::Completed => Self::Completed,
+            TurnOutcome::Failed => Self::Failed,
+            TurnOutcome::Cancelled => Self::Cancelled,
+            TurnOutcome::Interrupted => Self::Interrupted,
+        }
+    }
+}
+
+/// An agent cannot go from one status to the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TransitionError {
     pub from: AgentStatus,
@@ -137,7 +181,7 @@ pub struct TransitionError {
 
 impl fmt::Display for TransitionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "an agent that is {} cannot become {}", self.from.as_str(), self.to.as_str())
+        write!(f, "an agent cannot change from {} to {}", self.from.as_str(), self.to.as_str())
     }
 }
 

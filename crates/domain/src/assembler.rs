@@ -1,4 +1,4 @@
-//! Folds events into the messages that a person sees.
+//! Folds events into the messages that a user sees.
 
 use std::collections::BTreeMap;
 
@@ -6,9 +6,9 @@ use crate::{
     CompleteMessage, ContentBlock, EventBody, JsonText, MessageOrdinal, MessageOutcome, Part, Sequence,
 };
 
-/// The open messages of one turn: those that have said something and are not complete.
+/// The open messages of one turn: messages that have deltas and are not complete.
 ///
-/// It is a fold of recorded events, so a restarted server gets the same state from the journal.
+/// It is a fold over recorded events, so a restarted server rebuilds the same state from the journal.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Assembler {
     open: BTreeMap<MessageOrdinal, OpenMessage>,
@@ -18,7 +18,7 @@ pub struct Assembler {
 #[derive(Debug, Clone, PartialEq)]
 struct OpenMessage {
     first_sequence: Sequence,
-    /// A part that speaks in two ways is kept as two, so that no delta is lost and none is taken for another kind.
+    /// A part with deltas of two kinds is kept as two parts, so that no delta is lost or taken for another kind.
     parts: BTreeMap<(Part, Kind), OpenPart>,
 }
 
@@ -37,7 +37,7 @@ enum OpenPart {
 }
 
 impl Assembler {
-    /// Takes in one recorded event.
+    /// Applies one recorded event.
     pub fn record(&mut self, sequence: Sequence, body: &EventBody) {
         match body {
             EventBody::TextDelta { message, part, text } => {
@@ -80,13 +80,13 @@ impl Assembler {
         }
     }
 
-    /// What the message would be if it ended now; none where it is not open. It stays open until its
+    /// The message as it would be if it ended now. `None` if the message is not open. It stays open until its
     /// [`EventBody::Message`] is recorded.
     pub fn complete(&self, message: MessageOrdinal, outcome: MessageOutcome) -> Option<CompleteMessage> {
         self.complete_with(message, outcome, Vec::new())
     }
 
-    /// As [`Assembler::complete`], with the parts that were not said in deltas.
+    /// Like [`Assembler::complete`], and adds the parts that had no deltas.
     pub fn complete_with(
         &self,
         message: MessageOrdinal,
@@ -113,12 +113,12 @@ impl Assembler {
         self.open.keys().copied()
     }
 
-    /// The number of the oldest delta of any open message.
+    /// The sequence of the oldest delta of any open message.
     pub fn first_open_sequence(&self) -> Option<Sequence> {
         self.open.values().map(|open| open.first_sequence).min()
     }
 
-    /// How many bytes of text the open messages hold.
+    /// The size of the open messages' text, in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }

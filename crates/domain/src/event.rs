@@ -1,19 +1,30 @@
 //! One numbered entry of an agent's journal.
 
 use bytes::Bytes;
+use uuid::Uuid;
 
-use crate::{JsonText, MessageOrdinal, Sequence, Timestamp, TurnNumber, TurnOutcome};
+use crate::ids::{derive, message_id};
+use crate::{AgentError, AgentId, JsonText, MessageOrdinal, Sequence, Timestamp, TurnNumber, TurnOutcome};
 
-/// One numbered entry of an agent's journal. Its id is computed: see [`event_id`](crate::event_id).
+/// One numbered entry of an agent's journal. Its id is computed: see [`event_id`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event {
     pub sequence: Sequence,
     pub at: Timestamp,
     pub turn: TurnNumber,
     pub body: EventBody,
-    /// The line or lines it came from, byte for byte, joined by `\n`. Lines that display nothing are here too,
-    /// in front of those of the next event that does.
+    /// The line or lines of output that the event came from, byte for byte, joined by `\n`. Lines without an event of
+    /// their own precede the lines of the next event.
     pub raw: Option<Bytes>,
+}
+
+/// The id of an event. If the event completes a message, it is the id of that message. Otherwise it is computed from
+/// the agent, the sequence and the time. A UUID version 7.
+pub fn event_id(agent: AgentId, event: &Event) -> Uuid {
+    match event.body.completed() {
+        Some(message) => message_id(agent, event.turn, message),
+        None => derive(agent, event.at.0.max(0).unsigned_abs(), event.sequence.0),
+    }
 }
 
 /// What happened.
@@ -43,28 +54,28 @@ pub enum EventBody {
         tool: Option<String>,
         fragment: String,
     },
-    /// A message is complete: it replaces its deltas.
+    /// A complete message. It replaces its deltas.
     Message(Box<CompleteMessage>),
     ToolCall(Box<ToolCall>),
     ToolResult(Box<ToolResult>),
     Usage(Box<Usage>),
     Notice(Box<Notice>),
-    /// The agent threw a message away and says it again: so must whoever has shown its deltas.
+    /// The agent discarded a message and sends it again. A client that has shown its deltas must discard them.
     Abandoned {
         message: MessageOrdinal,
     },
     Error(Box<AgentError>),
-    /// The last event of a turn; each turn has exactly one.
+    /// The last event of a turn. Each turn has exactly one.
     TurnResult(Box<TurnResult>),
 }
 
 impl EventBody {
-    /// Whether it is a piece of a message that is still being said.
+    /// Whether the event is a delta of a message.
     pub fn is_delta(&self) -> bool {
         matches!(self, Self::TextDelta { .. } | Self::ReasoningDelta { .. } | Self::ToolInputDelta { .. })
     }
 
-    /// The message of which it is a delta.
+    /// The message that the event is a delta of.
     pub fn delta_of(&self) -> Option<MessageOrdinal> {
         match self {
             Self::TextDelta { message, .. }
@@ -74,7 +85,7 @@ impl EventBody {
         }
     }
 
-    /// About how many bytes of text it holds.
+    /// The approximate size of its text, in bytes.
     pub fn text_bytes(&self) -> usize {
         match self {
             Self::UserMessage { content } => content.len(),
@@ -91,7 +102,7 @@ impl EventBody {
         }
     }
 
-    /// The message that it completes.
+    /// The message that the event completes.
     pub fn completed(&self) -> Option<MessageOrdinal> {
         match self {
             Self::Message(message) => Some(message.message),
@@ -100,25 +111,25 @@ impl EventBody {
     }
 }
 
-/// The place of a content block in its message, from 0.
+/// The index of a content block in its message, from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Part(pub u32);
 
-/// One bubble on screen, as it stands when nothing more will be added.
+/// One message as shown on screen. Nothing more is added to it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CompleteMessage {
     pub message: MessageOrdinal,
     /// In the order of their parts. The text equals the concatenation of the text deltas.
     pub blocks: Vec<ContentBlock>,
-    /// The number of its first delta; none where it came whole.
+    /// The sequence of its first delta. `None` if the message had no deltas.
     pub first_sequence: Option<Sequence>,
     pub outcome: MessageOutcome,
-    /// The tool call whose sub-agent said it.
+    /// The tool call whose sub-agent sent the message.
     pub parent_call: Option<String>,
 }
 
 impl CompleteMessage {
-    /// Its text blocks, one after the other.
+    /// The concatenation of its text blocks.
     pub fn text(&self) -> String {
         self.blocks.iter().filter_map(ContentBlock::as_text).collect()
     }
@@ -129,13 +140,13 @@ impl CompleteMessage {
 pub enum ContentBlock {
     Text(String),
     Reasoning(String),
-    /// `input` is a JSON object, or a JSON string with the fragments where the call was cut short.
+    /// `input` is a JSON object. If the call was cut short, it is a JSON string with the fragments.
     ToolUse {
         call: String,
         tool: String,
         input: JsonText,
     },
-    /// A block of a kind that Tokenrail does not know, as given.
+    /// A block of a type that Tokenrail does not know, unchanged.
     Other(JsonText),
 }
 
@@ -168,7 +179,7 @@ pub enum MessageOutcome {
 impl MessageOutcome {
     pub const ALL: [Self; 4] = [Self::Complete, Self::Failed, Self::Cancelled, Self::Interrupted];
 
-    /// The word for it in API and database.
+    /// The name of the outcome in the API and the database.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Complete => "complete",
@@ -183,7 +194,7 @@ impl MessageOutcome {
         Self::ALL.into_iter().find(|outcome| outcome.as_str() == name)
     }
 
-    /// How a message ends that is still open when its turn ends: nobody has heard the end of it.
+    /// The outcome of a message that is still open when its turn ends: the agent never sent its end.
     pub fn of_open_message(turn: TurnOutcome) -> Self {
         match turn {
             TurnOutcome::Completed | TurnOutcome::Failed => Self::Failed,
@@ -193,123 +204,55 @@ impl MessageOutcome {
     }
 }
 
-/// The agent calls a tool.
+/// A tool call by the agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolCall {
     pub call: String,
     pub tool: String,
-    /// As given: nearly always a JSON object.
+    /// Unchanged from the agent: nearly always a JSON object.
     pub input: JsonText,
-    /// The call whose sub-agent made this one.
+    /// The tool call whose sub-agent made this call.
     pub parent_call: Option<String>,
 }
 
-/// What a tool call gave.
+/// The result of a tool call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolResult {
     pub call: String,
-    /// As given: a JSON string, or an array of content blocks.
+    /// Unchanged from the agent: a JSON string, or an array of content blocks.
     pub content: JsonText,
     pub is_error: bool,
     pub parent_call: Option<String>,
 }
 
-/// What a model request has cost in tokens, as far as the agent says.
+/// The token usage of a model request, as far as the agent reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Usage {
     pub stop_reason: Option<String>,
-    /// As given: a JSON object.
+    /// Unchanged from the agent: a JSON object.
     pub usage: JsonText,
 }
 
-/// Something that the agent says about itself: `init`, `api_retry`, `status` …
+/// Information that the agent reports about itself: `init`, `api_retry`, `status` …
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notice {
-    /// The agent's own word for it, or ours: `init`, `api_retry`, `status` …
+    /// The agent's name for it, or Tokenrail's: `init`, `api_retry`, `status` …
     pub subtype: String,
-    /// As given: a JSON object.
+    /// Unchanged from the agent: a JSON object.
     pub data: JsonText,
 }
 
 impl Notice {
-    /// The agent asks whether it may do something, and waits: `requestId`, `toolCallId`?, `toolName`, `input`, and
+    /// The agent requests a permission and waits. Fields: `requestId`, `toolCallId`?, `toolName`, `input`, and
     /// `options`, each with `optionId`, `name` and `kind`.
     pub const PERMISSION_REQUEST: &'static str = "permission_request";
-    /// The question is not open any more: `requestId`, `optionId`? and `by`.
+    /// The permission request is no longer open. Fields: `requestId`, `optionId`? and `by`.
     pub const PERMISSION_RESOLVED: &'static str = "permission_resolved";
 
-    /// Whether it is a question, or tells that one was settled. No agent has words of its own for that: who asks
-    /// must be heard.
+    /// Whether the notice is a permission request or reports that one was resolved. These subtypes are reserved for
+    /// Tokenrail: an agent must not be able to imitate a permission request.
     pub fn is_about_a_question(subtype: &str) -> bool {
         matches!(subtype, Self::PERMISSION_REQUEST | Self::PERMISSION_RESOLVED)
-    }
-}
-
-/// Something went wrong, in the agent or around it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AgentError {
-    pub class: ErrorClass,
-    /// Tokenrail's own code, for example `idle_timeout`; none where the error is the agent's.
-    pub code: Option<String>,
-    /// A sentence for the reader.
-    pub text: String,
-    pub retry_after_ms: Option<u64>,
-    /// Whether the same prompt may succeed later.
-    pub recoverable: bool,
-}
-
-/// What kind of error, by what can be done about it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ErrorClass {
-    RateLimit,
-    Overloaded,
-    Authentication,
-    InvalidRequest,
-    Network,
-    Timeout,
-    /// The agent's process could not start, or ended badly.
-    Process,
-    /// The agent printed what makes no sense.
-    Protocol,
-    Unknown,
-}
-
-impl ErrorClass {
-    pub const ALL: [Self; 9] = [
-        Self::RateLimit,
-        Self::Overloaded,
-        Self::Authentication,
-        Self::InvalidRequest,
-        Self::Network,
-        Self::Timeout,
-        Self::Process,
-        Self::Protocol,
-        Self::Unknown,
-    ];
-
-    /// The word for it in API and database.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::RateLimit => "rate_limit",
-            Self::Overloaded => "overloaded",
-            Self::Authentication => "authentication",
-            Self::InvalidRequest => "invalid_request",
-            Self::Network => "network",
-            Self::Timeout => "timeout",
-            Self::Process => "process",
-            Self::Protocol => "protocol",
-            Self::Unknown => "unknown",
-        }
-    }
-
-    /// The inverse of [`ErrorClass::as_str`].
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|class| class.as_str() == name)
-    }
-
-    /// Whether the same request may succeed later without being changed.
-    pub fn is_recoverable(self) -> bool {
-        matches!(self, Self::RateLimit | Self::Overloaded | Self::Network | Self::Timeout)
     }
 }
 
@@ -321,15 +264,15 @@ pub struct TurnResult {
     pub text: String,
     /// From the start of the turn to its end.
     pub duration_ms: u64,
-    /// How many model requests it took, as the agent counts.
+    /// The number of model requests in the turn, as the agent counts them.
     pub num_turns: Option<u32>,
     pub cost_usd: Option<f64>,
-    /// As given: a JSON object.
+    /// Unchanged from the agent: a JSON object.
     pub usage: Option<JsonText>,
-    /// How many complete messages the agent has said in this turn.
+    /// The number of complete messages that the agent sent in this turn.
     pub message_count: u32,
-    /// Why it failed, if it did.
+    /// Why the turn failed. `None` if it did not fail.
     pub error: Option<AgentError>,
-    /// Who began the turn, where it was not a user: for example a background task of the agent.
+    /// What started the turn if it was not a user, for example a background task of the agent.
     pub origin: Option<String>,
 }

@@ -1,19 +1,17 @@
-//! Numbers and ids. Only an agent's id is drawn at random; every other id is computed from it, so that an event
-//! has the same id live, on replay, after a restart and after compaction, and no id needs to be stored.
+//! Numbers and ids. Only an agent's id is random. Every other id is computed from it. An event therefore has the same
+//! id live, on replay, after a restart and after compaction, and no id is stored.
 
 use std::fmt;
 use std::str::FromStr;
 
 use uuid::Uuid;
 
-use crate::Event;
-
-/// One agent: a UUID version 7, so that ids sort by the time of launch.
+/// The id of an agent: a UUID version 7, so that ids sort by launch time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AgentId(Uuid);
 
 impl AgentId {
-    /// Builds the id from the time of launch and 80 random bits (the upper six are not used).
+    /// Builds the id from the launch time and 80 random bits. The upper six bits are not used.
     pub fn new(created_at: Timestamp, random: [u8; 10]) -> Self {
         Self(
             uuid::Builder::from_unix_timestamp_millis(created_at.0.max(0).unsigned_abs(), &random)
@@ -25,7 +23,7 @@ impl AgentId {
         self.0
     }
 
-    /// Takes an id as it was stored; the inverse of [`AgentId::as_uuid`].
+    /// Takes an id as stored. The inverse of [`AgentId::as_uuid`].
     pub fn from_uuid(uuid: Uuid) -> Self {
         Self(uuid)
     }
@@ -43,7 +41,7 @@ impl fmt::Debug for AgentId {
     }
 }
 
-/// The text is not the id of an agent: 36 characters, hyphenated hexadecimal, as in the API.
+/// The text is not an agent id. An agent id has 36 characters of hyphenated hexadecimal, as in the API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ParseIdError;
 
@@ -59,7 +57,7 @@ impl FromStr for AgentId {
     type Err = ParseIdError;
 
     fn from_str(text: &str) -> Result<Self, ParseIdError> {
-        // `Uuid` also reads braces, URNs and bare hexadecimal; an id has one spelling only.
+        // `Uuid` also parses braces, URNs and bare hexadecimal. An agent id has only one spelling.
         if text.len() != 36 {
             return Err(ParseIdError);
         }
@@ -67,8 +65,8 @@ impl FromStr for AgentId {
     }
 }
 
-/// The number of an event in its agent's journal: 1, 2, 3 … without a hole. As a cursor it reads
-/// "everything after it", and 0 is the cursor before the first event.
+/// The number of an event in its agent's journal: 1, 2, 3 … without a gap. As a cursor it means "everything after this
+/// event". 0 is the cursor before the first event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Sequence(pub u64);
 
@@ -80,6 +78,12 @@ impl Sequence {
     pub fn next(self) -> Self {
         Self(self.0 + 1)
     }
+
+    /// The cursor after which this event is the next one. [`Sequence::START`] is returned unchanged.
+    #[must_use]
+    pub fn before(self) -> Self {
+        Self(self.0.saturating_sub(1))
+    }
 }
 
 impl fmt::Display for Sequence {
@@ -88,7 +92,7 @@ impl fmt::Display for Sequence {
     }
 }
 
-/// The number of a turn in its agent's life, from 1.
+/// The number of a turn of its agent, from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct TurnNumber(pub u32);
 
@@ -99,6 +103,12 @@ impl TurnNumber {
     pub fn next(self) -> Self {
         Self(self.0 + 1)
     }
+
+    /// The previous number: 0 for the first turn.
+    #[must_use]
+    pub fn before(self) -> Self {
+        Self(self.0.saturating_sub(1))
+    }
 }
 
 impl fmt::Display for TurnNumber {
@@ -107,8 +117,8 @@ impl fmt::Display for TurnNumber {
     }
 }
 
-/// The number of a message in its turn, from 0, in the order in which the parser opened them. Parsers are
-/// deterministic, so reading the same output again gives the same numbers: a restarted server relies on it.
+/// The number of a message in its turn, from 0, in the order in which the parser opened the messages. Parsers are
+/// deterministic, so the same output always gives the same numbers. A restarted server relies on that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct MessageOrdinal(pub u32);
 
@@ -117,38 +127,30 @@ pub struct MessageOrdinal(pub u32);
 pub struct Timestamp(pub i64);
 
 impl Timestamp {
-    /// Milliseconds from `earlier` to `self`; 0 where the clock went back.
+    /// Milliseconds from `earlier` to `self`. 0 if the clock went back.
     pub fn ms_since(self, earlier: Self) -> u64 {
         u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0)
     }
 }
 
-/// The id of an event: its message's id where it completes one, else computed from agent, number and time.
-/// A UUID version 7.
-pub fn event_id(agent: AgentId, event: &Event) -> Uuid {
-    match event.body.completed() {
-        Some(message) => message_id(agent, event.turn, message),
-        None => derive(agent, event.at.0.max(0).unsigned_abs(), event.sequence.0),
-    }
-}
-
-/// The id that the deltas of a message and its complete event share: a UUID version 7 with the agent's own
-/// time of launch, since it must be known before the message has said anything.
+/// The id that the deltas of a message and its complete event share: a UUID version 7. Its time is the agent's launch
+/// time, since the id must be known before the first delta.
 pub fn message_id(agent: AgentId, turn: TurnNumber, message: MessageOrdinal) -> Uuid {
     let launched_at = agent.0.as_u128() >> 80;
-    // The upper bit keeps messages apart from the sequence numbers of events.
+    // The upper bit keeps messages apart from the sequences of events.
     let salt = 1 << 63 | u64::from(turn.0) << 32 | u64::from(message.0);
     derive(agent, launched_at as u64, salt)
 }
 
-/// Which message of the agent has this id: the inverse of [`message_id`]; none where the id is not of that kind.
+/// The message of the agent with this id: the inverse of [`message_id`]. `None` if the id is not a message id of this
+/// agent.
 ///
-/// Six bits of what was mixed are not in an id. About once in a thousand ids they leave a choice: a message of a turn
-/// that no agent comes to, and the one that is meant.
+/// An id lacks six bits of its input. For about one id in a thousand, this leaves two candidates. One of the two has a
+/// turn number far beyond any that an agent reaches, so the smaller candidate is right.
 pub fn message_of(agent: AgentId, id: Uuid) -> Option<(TurnNumber, MessageOrdinal)> {
     let high = id.as_u64_pair().0;
     if high >> 16 != agent.0.as_u64_pair().0 >> 16 {
-        // A message's id has its agent's time of launch.
+        // A message id contains its agent's launch time.
         return None;
     }
     let messages = salts_of(agent, id).filter(|salt| salt >> 63 == 1).map(|salt| {
@@ -158,25 +160,26 @@ pub fn message_of(agent: AgentId, id: Uuid) -> Option<(TurnNumber, MessageOrdina
     messages.filter(|(turn, message)| message_id(agent, *turn, *message) == id).min()
 }
 
-/// Which event of the agent has this id, where it does not complete a message: the inverse of [`event_id`]; none where the
-/// id is not of that kind.
+/// The event of the agent with this id: the inverse of [`event_id`](crate::event_id) for an event that does not
+/// complete a message. `None` if the id is not such an id.
 pub fn event_of(agent: AgentId, id: Uuid) -> Option<Sequence> {
     let at_ms = id.as_u64_pair().0 >> 16;
     let sequences = salts_of(agent, id).filter(|salt| salt >> 63 == 0);
-    // As with messages: the smallest is the one that an agent comes to.
+    // As with messages, the smallest candidate is right.
     sequences.filter(|sequence| derive(agent, at_ms, *sequence) == id).min().map(Sequence)
 }
 
-/// What may have been mixed into an id: all values of the six bits that are not in it.
+/// The possible inputs of an id: one for each value of the six missing bits.
 fn salts_of(agent: AgentId, id: Uuid) -> impl Iterator<Item = u64> {
     let (high, low) = id.as_u64_pair();
-    // The first word of the random part, but for the six bits that say version and variant.
+    // The first word of the random part, without the six bits for version and variant.
     let known = (high & 0xfff) << 48 | (low & u64::MAX >> 2) >> 16;
     let unknown = (0..64_u64).map(move |bits| known | bits >> 2 << 60 | (bits & 0b11) << 46);
     unknown.map(move |first| unmix(unmix(first) ^ agent.0.as_u64_pair().1))
 }
 
-fn derive(agent: AgentId, at_ms: u64, salt: u64) -> Uuid {
+/// A UUID version 7 with this time. Its random bits are computed from the agent and the salt.
+pub(crate) fn derive(agent: AgentId, at_ms: u64, salt: u64) -> Uuid {
     let (high, low) = agent.0.as_u64_pair();
     let first = mix(low ^ mix(salt));
     let second = mix(first ^ high);
@@ -195,7 +198,7 @@ fn mix(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// The inverse of [`mix`]: its steps back, with the inverses of its factors modulo 2^64.
+/// The inverse of [`mix`]: the same steps in reverse, with the inverses of the factors modulo 2^64.
 fn unmix(mut z: u64) -> u64 {
     z = (z ^ (z >> 31) ^ (z >> 62)).wrapping_mul(0x3196_42b2_d24d_8ec3);
     z = (z ^ (z >> 27) ^ (z >> 54)).wrapping_mul(0x96de_1b17_3f11_9089);

@@ -1,9 +1,9 @@
-//! Foreign JSON that is carried and never looked into.
+//! Foreign JSON that is passed through without being read.
 
 use std::fmt::{self, Write as _};
 
-/// One JSON value, kept as the text in which it came. Whoever makes one vouches that it is valid JSON:
-/// [`JsonText::new_unchecked`] is for text that a JSON parser has just delimited or a serializer has written.
+/// One JSON value, kept as the text in which it was received. The caller guarantees that it is valid JSON:
+/// [`JsonText::new_unchecked`] is for text that a JSON parser has delimited or a serializer has written.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct JsonText(Box<str>);
 

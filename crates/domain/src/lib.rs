@@ -1,14 +1,13 @@
-//! The nouns of Tokenrail and their rules: agents, turns, events, and how events become messages.
+//! The domain types of Tokenrail and their rules: agents, turns, events, and how events become messages.
 //!
-//! No async, no I/O, no clock and no random here: every function gives the same answer for the same input.
-//! Read in this order:
+//! This crate has no async code, no I/O, no clock and no randomness. Every function is deterministic. Read in this
+//! order:
 //!
 //! 1. [`ids`](AgentId): agents, sequence numbers, and the ids that are computed from them;
-//! 2. [`Agent`] and [`Turn`]: what runs, and in which states it can be; [`SessionId`], by which it goes on;
+//! 2. [`Agent`] and [`Turn`]: what runs, and its lifecycle states; [`SessionId`]: the id by which an agent resumes;
 //! 3. [`Event`]: one numbered entry of an agent's journal;
-//! 4. [`Said`]: what a parser reads out of the agent's output, before it has a number;
-//! 5. [`Assembler`]: folds events into the messages that a person sees.
-//!
+//! 4. [`Said`]: what a parser reads from the agent's output, before it has a sequence number;
+//! 5. [`Assembler`]: folds events into the messages that a user sees.
 //! ```
 //! use tokenrail_domain::{Assembler, EventBody, MessageOrdinal, MessageOutcome, Part, Sequence};
 //!
@@ -24,6 +23,7 @@
 //! ```
 
 mod agent;
+mod agent_error;
 mod assembler;
 mod event;
 mod ids;
@@ -34,14 +34,14 @@ mod session;
 mod turn;
 
 pub use agent::{Agent, AgentStatus, Copied, Replay, TransitionError};
+pub use agent_error::{AgentError, ErrorClass};
 pub use assembler::Assembler;
 pub use event::{
-    AgentError, CompleteMessage, ContentBlock, ErrorClass, Event, EventBody, MessageOutcome, Notice, Part,
-    ToolCall, ToolResult, TurnResult, Usage,
+    CompleteMessage, ContentBlock, Event, EventBody, MessageOutcome, Notice, Part, ToolCall, ToolResult,
+    TurnResult, Usage, event_id,
 };
 pub use ids::{
-    AgentId, MessageOrdinal, ParseIdError, Sequence, Timestamp, TurnNumber, event_id, event_of, message_id,
-    message_of,
+    AgentId, MessageOrdinal, ParseIdError, Sequence, Timestamp, TurnNumber, event_of, message_id, message_of,
 };
 pub use json::JsonText;
 pub use listed::{ListedAgent, ListedTurn, LongField, cut};

@@ -1,8 +1,8 @@
-//! Agents and turns as lists show them: long fields are cut, so that a list has a bound in bytes.
+//! Agents and turns as lists show them. Long fields are cut, so that the size of a list is bounded in bytes.
 
 use crate::{Agent, JsonText, Timestamp, Turn};
 
-/// A field of an agent or a turn that may be of any length.
+/// A field of an agent or a turn without a length limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum LongField {
     Name,
@@ -18,29 +18,29 @@ pub enum LongField {
     Options,
 }
 
-/// An agent as a list shows it.
+/// An agent as shown in a list.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ListedAgent {
     pub agent: Agent,
-    /// The fields that were too long, in the order of [`LongField`]: of a text the beginning is left; an id, or JSON,
-    /// is left out.
+    /// The fields that were too long, in the order of [`LongField`]. A text is cut to its beginning. An id or a JSON
+    /// value is omitted.
     pub truncated: Vec<LongField>,
 }
 
-/// A turn as a list shows it.
+/// A turn as shown in a list.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ListedTurn {
     pub turn: Turn,
-    /// Whether the prompt was too long, and only its beginning is left.
+    /// Whether the prompt was too long and was cut to its beginning.
     pub truncated: bool,
-    /// When it ended; none where that is not known.
+    /// When the turn ended. `None` if unknown.
     pub ended_at: Option<Timestamp>,
-    /// Why the agent's last message stopped, in the agent's own words. Known only where `ended_at` is.
+    /// Why the agent's last message stopped, in the agent's own words. Known only if `ended_at` is known.
     pub stop_reason: Option<String>,
 }
 
 impl ListedAgent {
-    /// Cuts each field that has more than `field_bytes`.
+    /// Cuts each field that is longer than `field_bytes`.
     pub fn new(mut agent: Agent, field_bytes: usize) -> Self {
         let mut truncated = Vec::new();
         let mut note = |cut: bool, field: LongField| {
@@ -61,7 +61,7 @@ impl ListedAgent {
         Self { agent, truncated }
     }
 
-    /// About how many bytes it takes.
+    /// The approximate size in bytes.
     pub fn bytes(&self) -> usize {
         let Agent { name, chat, prompt, model, cwd, session, error, usage, metadata, options, .. } =
             &self.agent;
@@ -73,13 +73,13 @@ impl ListedAgent {
 }
 
 impl ListedTurn {
-    /// About how many bytes it takes.
+    /// The approximate size in bytes.
     pub fn bytes(&self) -> usize {
         size_of::<Self>() + self.turn.prompt.len() + self.stop_reason.as_ref().map_or(0, String::len)
     }
 }
 
-/// Leaves of a text as many whole characters as fit into `bytes`. True where that is not all of it.
+/// Cuts a text to as many whole characters as fit into `bytes`. Returns true if anything was cut.
 pub fn cut(text: &mut String, bytes: usize) -> bool {
     if text.len() <= bytes {
         return false;

@@ -4,19 +4,20 @@ use std::fmt;
 
 /// The agent program's own conversation id, by which a later turn resumes it.
 ///
-/// Programs look for the conversation under this name, some of them as a file. So it is never a path: it cannot lead
-/// a program to a conversation outside the folders that it may read. Nor can it become an option of a program.
+/// Agent programs look up the conversation by this id, some of them as a file name. The id is therefore never a path:
+/// it cannot direct a program to a conversation outside the directories that the program may read. It also cannot be
+/// parsed as a command-line option.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SessionId(Box<str>);
 
 impl SessionId {
-    /// What an id may be long, in characters.
+    /// The maximum length of an id, in characters.
     pub const CHARS_MAX: usize = 128;
 
-    /// Takes an id from outside: from a client, a file, a database, or an agent.
+    /// Checks an id from outside: from a client, a file, a database, or an agent.
     ///
     /// # Errors
-    /// [`SessionIdError`] where it is none.
+    /// [`SessionIdError`] if the text is not a valid id.
     pub fn new(id: &str) -> Result<Self, SessionIdError> {
         let visible = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'/' | b'\\' | b'%');
         let good = (1..=Self::CHARS_MAX).contains(&id.len())
@@ -35,13 +36,14 @@ impl SessionId {
     }
 }
 
-/// The text is no [`SessionId`].
+/// The text is not a valid [`SessionId`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SessionIdError;
 
 impl SessionIdError {
-    /// What an id must be.
-    pub const RULE: &'static str = "must be 1 to 128 visible ASCII characters without /, \\, % and .., the first one not a hyphen and not a dot";
+    /// The rule for a valid id.
+    pub const RULE: &'static str = "must be 1 to 128 visible ASCII characters, must not contain /, \\, % or \
+         .., and must not begin with a hyphen or a dot";
 }
 
 impl fmt::Display for SessionIdError {

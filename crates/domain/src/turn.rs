@@ -1,45 +1,64 @@
-//! One user prompt and all that follows until the agent's result.
+//! One user prompt and everything that follows until the agent's result.
 
-use crate::{AgentId, AgentStatus, Sequence, Timestamp, TurnNumber};
+use crate::{AgentId, Sequence, Timestamp, TurnNumber};
 
-/// One user prompt and all that follows until the agent's result.
+/// One user prompt and everything that follows until the agent's result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Turn {
     pub agent: AgentId,
     pub number: TurnNumber,
-    /// The turn that started the process in which this one runs: itself, but for a turn that the agent began by
-    /// itself, after the result of an earlier one. To be stored with the turn.
+    /// The turn that started the process in which this turn runs. It is this turn itself, unless the agent started this
+    /// turn on its own after the result of an earlier one. Stored with the turn.
     pub run: TurnNumber,
     pub prompt: String,
     pub state: TurnState,
     pub asked_at: Timestamp,
-    /// The number of its user message, once it has started.
+    /// The sequence of its user message. `None` until the turn has started.
     pub first_sequence: Option<Sequence>,
-    /// The number of its result, once it has ended.
+    /// The sequence of its result. `None` until the turn has ended.
     pub last_sequence: Option<Sequence>,
-    /// How many bytes of the agent's output are in the journal.
+    /// The number of bytes of the agent's output that are in the journal.
     pub spool_offset: u64,
-    /// Why it was asked to stop, if it was: known from before the agent hears of it until the turn has ended.
+    /// Why the turn was asked to stop, if it was. It is set before the agent is told to stop, and kept until the turn
+    /// has ended.
     pub stop: Option<StopReason>,
 }
 
-/// Why a turn was asked to stop. It is kept with the turn, so that a server that takes the turn up finishes the
-/// stop, and comes to the same verdict.
+impl Turn {
+    /// A new turn that waits for its start. The store gives it its number.
+    pub fn queued(agent: AgentId, prompt: String, now: Timestamp) -> Self {
+        Self {
+            agent,
+            number: TurnNumber::FIRST,
+            run: TurnNumber::FIRST,
+            prompt,
+            state: TurnState::Queued,
+            asked_at: now,
+            first_sequence: None,
+            last_sequence: None,
+            spool_offset: 0,
+            stop: None,
+        }
+    }
+}
+
+/// Why a turn was asked to stop. It is stored with the turn, so that a server that takes over the turn finishes the
+/// stop and reaches the same outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StopReason {
-    /// Somebody asked for it.
+    /// A user or a client cancelled the turn.
     Cancelled,
-    /// The turn has taken too long.
+    /// The turn exceeded its time limit.
     TurnTimeout,
     /// The agent was silent for too long.
     IdleTimeout,
     /// The agent was silent for too long in the middle of a message.
     StreamTimeout,
-    /// The agent lived on after its result.
+    /// The agent's process kept running after its result.
     AfterResult,
-    /// The run printed more than it may.
+    /// The run exceeded its output limit.
     SpoolBytes,
-    /// The open messages hold more text than they may.
+    /// The text of the open messages exceeded its limit.
     MessageBytes,
 }
 
@@ -54,7 +73,7 @@ impl StopReason {
         Self::MessageBytes,
     ];
 
-    /// The word for it in database and logs.
+    /// The name of the reason in the database and the logs.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Cancelled => "cancelled",
@@ -73,10 +92,10 @@ impl StopReason {
     }
 }
 
-/// Where a turn is in its life: it only ever moves down this list.
+/// The lifecycle state of a turn. It only moves down this list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TurnState {
-    /// It waits for the turn before it.
+    /// The turn waits for the previous turn.
     Queued,
     Running,
     Ended(TurnOutcome),
@@ -87,16 +106,16 @@ pub enum TurnState {
 pub enum TurnOutcome {
     Completed,
     Failed,
-    /// Somebody asked for it.
+    /// The turn was cancelled on request.
     Cancelled,
-    /// Server and supervisor died, and the agent's result was not in what it had printed.
+    /// The server and the supervisor died, and the agent's output does not contain its result.
     Interrupted,
 }
 
 impl TurnOutcome {
     pub const ALL: [Self; 4] = [Self::Completed, Self::Failed, Self::Cancelled, Self::Interrupted];
 
-    /// The word for it in API, database and logs.
+    /// The name of the outcome in the API, the database and the logs.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Completed => "completed",
@@ -109,15 +128,5 @@ impl TurnOutcome {
     /// The inverse of [`TurnOutcome::as_str`].
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|outcome| outcome.as_str() == name)
-    }
-
-    /// The state in which the agent is left.
-    pub fn status(self) -> AgentStatus {
-        match self {
-            Self::Completed => AgentStatus::Completed,
-            Self::Failed => AgentStatus::Failed,
-            Self::Cancelled => AgentStatus::Cancelled,
-            Self::Interrupted => AgentStatus::Interrupted,
-        }
     }
 }

@@ -1,35 +1,36 @@
-//! The Agent Client Protocol, version 1: JSON-RPC over lines, as `tokenrail converse acp` finds it.
+//! The Agent Client Protocol, version 1: JSON-RPC over lines, as spoken by `tokenrail converse acp`.
 //!
-//! Messages come in pieces only, without an end: a message ends where the agent says something of another kind, has
-//! another message id, or calls a tool. `claude-agent-acp` tells the usage after each of its messages; where it begins
-//! another one without that, the stream of the first was cut. What is known of a tool call grows with each update; it is said once its
-//! input is known.
+//! Messages arrive only in pieces and have no end marker. A message ends when the agent sends something of another
+//! kind, uses another message id, or calls a tool. `claude-agent-acp` reports the usage after each of its messages; if
+//! it starts another message without that, the stream of the first one was cut. Each update can add to what is known of
+//! a tool call; the call is emitted once its input is known.
 //!
-//! | line | what is said |
+//! | line | what is emitted |
 //! | --- | --- |
 //! | answer to `initialize` | notice `init` |
 //! | answer to `session/new`, an update | [`Said::Session`] |
-//! | `agent_message_chunk`, `agent_thought_chunk` | a delta of text or reasoning; what is no text, whole |
+//! | `agent_message_chunk`, `agent_thought_chunk` | a delta of text or reasoning; content that is not text, whole |
 //! | `tool_call`, `tool_call_update`, `session/request_permission` | a tool call, when its input is known |
-//! | `_meta` of these | what terminals show: the tool result has it |
+//! | `_meta` of these | terminal output: part of the tool result |
 //! | the same with the status `completed` or `failed` | a tool result |
 //! | `plan` | notice `todo_list` |
 //! | `usage_update` | usage |
-//! | `user_message_chunk` | nothing: the server has recorded what the user said |
-//! | other updates | notice with the kind for a name |
-//! | updates of a session that is being loaded | nothing: they were said before; states are notices as ever |
-//! | messages and tool calls after the end of the turn | notice with the kind for a name |
+//! | `user_message_chunk` | nothing: the server has recorded the user's message |
+//! | other updates | notice named after the kind |
+//! | updates of a session that is being loaded | nothing: they were emitted before; states are still notices |
+//! | messages and tool calls after the end of the turn | notice named after the kind |
 //! | answer to `session/prompt` | usage, and [`Said::Close`] |
-//! | an error in answer to a request without which there is no turn | error, and [`Said::Close`] |
-//! | an error in answer to `session/load`, `session/resume` | the error of the line `{"tokenrail":"error"…}` that follows, unless another session is begun |
+//! | an error in answer to a request that a turn requires | error, and [`Said::Close`] |
+//! | an error in answer to `session/load`, `session/resume` | the error of the line `{"tokenrail":"error"…}` that follows, unless another session is started |
 //! | an error in answer to another request | notice `control_error` |
 //! | the agent's requests for files, other answers | nothing |
-//! | other requests and notifications | notice with the method for a name |
+//! | other requests and notifications | notice named after the method |
 //! | anything else | error `line_invalid` |
 //!
-//! A session is loaded until its prompt is sent, for some agents answer before they have told all of it.
+//! A session counts as loading until its prompt is sent, because some agents answer before they have sent all of its
+//! history.
 //!
-//! Exit codes say nothing that the lines do not.
+//! Exit codes add nothing to the lines.
 
 mod answers;
 mod lines;
@@ -40,7 +41,7 @@ mod tools;
 use std::collections::BTreeMap;
 
 use tokenrail_domain::{AgentError, ContentBlock, EventBody, JsonText, MessageOutcome, Said, Usage};
-use tokenrail_ports::{Activity, IMessageParser};
+use tokenrail_ports::{Activity, IMessageParser, OwnLine};
 
 use self::lines::{Block, Cost, Message, Params, Update};
 use self::tools::{Call, From};
@@ -48,42 +49,44 @@ use crate::conversation::Conversation;
 use crate::fields::{self, Raw};
 use crate::line::{self, notice};
 use crate::open_message::{OpenMessage, Piece};
-use crate::own_lines::{OwnLine, OwnLines};
+use crate::own_lines::{self, OwnLines};
 
-/// Reads what one process of an agent prints that speaks the Agent Client Protocol: make a new one for each process.
+/// Parses the output of one process of an agent that implements the Agent Client Protocol. Create a new parser for each
+/// process.
 ///
-/// The table at the top of its source file says what becomes of each line.
+/// The table at the top of the source file shows what each line becomes.
 #[derive(Debug, Default)]
 pub struct AcpParser {
     conversation: Conversation,
     own: OwnLines,
-    /// The methods of requests that were sent and not answered, by their ids.
+    /// The methods of requests that were sent and are not answered, by request id.
     sent: BTreeMap<u64, String>,
-    /// The session tells what it was before.
+    /// The agent is sending the history of the session.
     is_loading: bool,
-    /// Why the agent does not go on with its session.
+    /// Why the agent cannot resume its session.
     refused: Option<AgentError>,
     open: Option<OpenMessage>,
-    /// What the open message is made of, and its id.
+    /// The kind of the open message, and its id.
     open_as: Option<(Piece, Option<String>)>,
     calls: BTreeMap<String, Call>,
-    /// The call whose input is still coming, piece by piece.
+    /// The call whose input is still arriving in pieces.
     growing: Option<String>,
     end_told: EndTold,
-    /// The agent was asked to end its turn: a message that is open may have been cut.
+    /// The agent was asked to cancel its turn: an open message may have been cut.
     cancelled: bool,
-    /// What the session has cost so far.
+    /// The total cost of the session so far.
     cost_usd: Option<f64>,
 }
 
-/// What the usage says of the open message, which some agents tell after each message that has ended.
+/// Whether a usage update has marked the end of the open message. Some agents report usage after each message that has
+/// ended.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum EndTold {
-    /// Nothing: the agent does not tell it so.
+    /// The agent does not report usage in this way.
     #[default]
     Never,
     NotYet,
-    /// It has ended.
+    /// The message has ended.
     Told,
 }
 
@@ -96,12 +99,12 @@ impl AcpParser {
 impl IMessageParser for AcpParser {
     fn parse(&mut self, line: &[u8], said: &mut Vec<Said>) {
         match self.own.read(line, said) {
-            OwnLine::Foreign => {}
-            OwnLine::Said => return,
-            OwnLine::Sent { id, method } => return self.sent(id, method),
-            OwnLine::Agent { name } => return self.named(&name),
-            OwnLine::Cancel => return self.cancelled = true,
-            OwnLine::Failed(error) => return self.failed(error, said),
+            None => {}
+            Some(OwnLine::Sent { id, method }) => return self.sent(id, method.into_owned()),
+            Some(OwnLine::Agent { name }) => return self.named(&name),
+            Some(OwnLine::Cancel {}) => return self.cancelled = true,
+            Some(OwnLine::Error(failure)) => return self.failed(own_lines::error(failure), said),
+            Some(_) => return,
         }
         let text = line::text(line);
         let text = line::trimmed(&text);
@@ -153,7 +156,7 @@ impl AcpParser {
         let data = || fields::object(params.update).unwrap_or_else(JsonText::null);
         match &*kind {
             "user_message_chunk" => {}
-            // A turn that nobody has asked for would have no end.
+            // These would start a turn without a prompt, which would never end.
             _ if is_history && self.conversation.is_closed() => said.push(notice(&kind, data())),
             "agent_message_chunk" => self.chunk(Piece::Text, &update, said),
             "agent_thought_chunk" => self.chunk(Piece::Reasoning, &update, said),
@@ -165,7 +168,7 @@ impl AcpParser {
         }
     }
 
-    /// A piece of a message.
+    /// Handles a piece of a message.
     fn chunk(&mut self, piece: Piece, update: &Update<'_>, said: &mut Vec<Said>) {
         let message = fields::text(update.message).map(Into::into);
         let is_same = self.open_as.as_ref().is_some_and(|(open, id)| *open == piece && *id == message);
@@ -191,7 +194,7 @@ impl AcpParser {
         }
     }
 
-    /// Where the agent had the model answer anew, what it has said of its first answer is cut.
+    /// Marks the open message as cut if the agent requested a new answer from the model in its place.
     fn cut_replaced(&mut self, by: Option<&str>) {
         let replaced = self.open_as.as_ref().and_then(|(_, id)| id.as_deref());
         let is_another = replaced.zip(by).is_some_and(|(replaced, by)| replaced != by);
@@ -200,7 +203,8 @@ impl AcpParser {
         }
     }
 
-    /// The agent says something else: the open message has ended, unless that was because the turn is cancelled.
+    /// Ends the open message, because the agent sends something else. If the turn is being cancelled, the message may
+    /// be cut.
     fn end_before(&mut self, said: &mut Vec<Said>) {
         if let Some(open) = self.open.as_mut().filter(|_| self.cancelled && self.end_told != EndTold::Told) {
             open.cut = open.cut.or(Some(MessageOutcome::Cancelled));
@@ -208,7 +212,7 @@ impl AcpParser {
         self.conversation.end(&mut self.open, said);
     }
 
-    /// A picture, a file and the like: a message of its own.
+    /// Emits an image, a file or the like as a message of its own.
     fn other_block(&mut self, content: Raw<'_>, said: &mut Vec<Said>) {
         self.end_before(said);
         if let Some(block) = fields::object(content) {

@@ -1,12 +1,12 @@
 //! The stream-json of Claude Code: `claude -p --output-format stream-json --verbose`.
 //!
-//! Every text comes up to three times: in deltas (`stream_event`, with `--include-partial-messages`), as a whole
-//! block (`assistant`, just before the block's stop) and in the `result`. It is said once, in deltas where there
-//! are any; the whole blocks are the truth by which the deltas are completed, cancelled or abandoned.
+//! Every text arrives up to three times: in deltas (`stream_event`, with `--include-partial-messages`), as a whole
+//! block (`assistant`, just before the block's stop) and in the `result`. The parser emits it once, as deltas if there
+//! are any. The whole blocks are authoritative: by them the deltas are completed, cancelled or abandoned.
 //!
-//! | line | what is said |
+//! | line | what is emitted |
 //! | --- | --- |
-//! | any, with a `session_id` that is new | [`Said::Session`] |
+//! | any, with a new `session_id` | [`Said::Session`] |
 //! | `stream_event/content_block_delta` | a delta of text, reasoning or tool input |
 //! | `stream_event/message_stop` | [`Said::End`]; with `abandoned_blocks`, `Abandoned` and the whole blocks again |
 //! | `stream_event/message_start` | nothing; a message that is still open lost its stream and is abandoned |
@@ -15,30 +15,31 @@
 //! | other `stream_event`; those of a sub-agent | nothing |
 //! | `assistant` that repeats deltas | what they lack; a tool call for each `tool_use` |
 //! | `assistant` without deltas, or of a sub-agent | a complete message; a tool call for each `tool_use` |
-//! | the same, where it may be a text that was cut | its text as deltas; [`Said::End`] before what the next line says that tells |
+//! | the same, if its text may have been cut | its text as deltas; [`Said::End`] at the next decisive line |
 //! | `assistant` that is the agent's report of an API error | error |
 //! | `user` with `tool_result` | a tool result each |
 //! | `user` with anything else | notice `interrupt_note`, `subagent_prompt`, `synthetic_prompt`, `user_echo` |
-//! | `user` with `isReplay` | nothing: the server has recorded what the user said |
+//! | `user` with `isReplay` | nothing: the server has recorded the user's message |
 //! | `system/init` | notice; after a `result`, [`Said::NextTurn`] before it |
-//! | `system/thinking_tokens` | nothing: it comes with every token |
+//! | `system/thinking_tokens` | nothing: it arrives with every token |
 //! | `system/api_retry` | notice; an open message is abandoned |
 //! | other `system` | notice with its subtype |
 //! | `control_response` that is an error | notice `control_error` |
 //! | other `control_response`, `control_request`, `control_cancel_request`; `command_lifecycle`, `keep_alive` | nothing |
-//! | `result` | [`Said::Close`]; before it an error, where it failed and has not said so |
-//! | `message` (old format) | as `assistant` or `user` |
-//! | a stream event without its `stream_event` | as with it |
-//! | an object of any other type | notice with the type for a name |
-//! | an array | as its elements; of those that are no objects, the first |
+//! | `result` | [`Said::Close`]; before it an error, if the turn failed and the error was not emitted before |
+//! | `message` (old format) | like `assistant` or `user` |
+//! | a stream event without its `stream_event` | like the same event with it |
+//! | an object of any other type | notice named after the type |
+//! | an array | the events of its elements; of the elements that are not objects, only the first |
 //! | anything else | error `line_invalid` |
 //!
-//! Some versions print what they have of a text when they are interrupted, in a line like that of a whole one, and only
-//! then that they were. So a text that such a version prints whole ends with the next line of the main thread that tells:
-//! complete, cancelled where that says so, or failed where it tells an error of the API.
+//! When they are interrupted, some versions print the partial text in a line like that of a whole text, and only
+//! afterwards report the interrupt. A text that such a version prints whole therefore ends with the next decisive line
+//! of the main thread: as cancelled if that line reports an interrupt, as failed if it reports an API error, otherwise
+//! as complete.
 //!
-//! A new turn begins at the first `init`, message or `result` after a `result`. What comes between (task
-//! notifications, hooks) belongs to the turn before.
+//! A new turn begins at the first `init`, message or `result` after a `result`. Lines in between (task notifications,
+//! hooks) belong to the previous turn.
 
 mod busy;
 mod errors;
@@ -53,7 +54,7 @@ use serde_json::value::RawValue;
 use tokenrail_domain::{
     AgentError, ErrorClass, EventBody, JsonText, MessageOrdinal, MessageOutcome, Said, Usage,
 };
-use tokenrail_ports::{Activity, IMessageParser};
+use tokenrail_ports::{Activity, IMessageParser, OwnLine};
 
 use self::busy::Busy;
 use self::lines::{
@@ -61,31 +62,32 @@ use self::lines::{
 };
 use self::stream::Stream;
 use crate::line::{self, nonsense, notice};
-use crate::own_lines::{OwnLine, OwnLines};
+use crate::own_lines::{self, OwnLines};
 use crate::voice::Voice;
 
-/// Reads what one run of Claude Code prints: make a new one for each run, also of a process that has rested.
+/// Parses the output of one run of Claude Code. Create a new parser for each run, also for a run in a process that was
+/// idle.
 ///
-/// The table at the top of its source file says what becomes of each line.
+/// The table at the top of the source file shows what each line becomes.
 #[derive(Debug, Default)]
 pub struct ClaudeParser {
-    /// The session, as it was written.
+    /// The session id, as printed.
     session: String,
     stream: Stream,
-    /// The agent is of a version that does not mark a text that it has cut.
+    /// The agent's version does not mark a text that it has cut.
     cuts_unmarked: bool,
-    /// All of this message that was printed is said; the next line tells whether it was cut.
+    /// All printed text of this message was emitted. The next decisive line shows whether it was cut.
     unsettled: Option<MessageOrdinal>,
     /// The ordinal of the turn's next message.
     next_message: u32,
     /// The turn's result was read.
     closed: bool,
-    /// Somebody stopped the agent in this turn.
+    /// The agent was interrupted in this turn.
     interrupted: bool,
     /// The turn's last error.
     told: Option<AgentError>,
     busy: Busy,
-    /// Only where somebody speaks with the agent are there lines that are not its own.
+    /// Only the output of an interactive agent contains lines that are not the agent's own.
     own: Option<OwnLines>,
 }
 
@@ -94,7 +96,7 @@ impl ClaudeParser {
         Self::default()
     }
 
-    /// For the two-way mode, where somebody speaks with the agent and adds lines to its output.
+    /// For the interactive mode, in which Tokenrail adds lines to the agent's output.
     pub fn two_way() -> Self {
         Self { own: Some(OwnLines::default()), ..Self::default() }
     }
@@ -102,10 +104,10 @@ impl ClaudeParser {
 
 impl IMessageParser for ClaudeParser {
     fn parse(&mut self, line: &[u8], said: &mut Vec<Said>) {
-        match self.own.as_mut().map_or(OwnLine::Foreign, |own| own.read(line, said)) {
-            OwnLine::Foreign => {}
-            OwnLine::Said | OwnLine::Sent { .. } | OwnLine::Agent { .. } | OwnLine::Cancel => return,
-            OwnLine::Failed(error) => return self.failed(error, said),
+        match self.own.as_mut().and_then(|own| own.read(line, said)) {
+            None => {}
+            Some(OwnLine::Error(failure)) => return self.failed(own_lines::error(failure), said),
+            Some(_) => return,
         }
         let line = line::text(line);
         let line = line::trimmed(&line);
@@ -132,8 +134,8 @@ impl IMessageParser for ClaudeParser {
 }
 
 impl ClaudeParser {
-    /// Of the elements that are no objects only the first is told: a list of numbers would become as many errors,
-    /// each a hundred times as long.
+    /// Of the elements that are not objects, only the first is reported. A list of numbers would otherwise become as
+    /// many errors, each a hundred times as long as its number.
     fn elements(&mut self, elements: &[&RawValue], said: &mut Vec<Said>) {
         let mut told = false;
         for element in elements {
@@ -190,7 +192,7 @@ impl ClaudeParser {
         }
     }
 
-    /// Begins the next turn where the last one has ended.
+    /// Begins the next turn if the last one has ended.
     fn begin_turn(&mut self, said: &mut Vec<Said>) {
         if std::mem::take(&mut self.closed) {
             self.next_message = 0;
@@ -270,7 +272,7 @@ impl ClaudeParser {
         said.push(notice(&subtype, JsonText::new_unchecked(line)));
     }
 
-    /// Says an error of the agent's, and remembers it for the result, which may repeat it.
+    /// Emits an error of the agent and remembers it, because the result may repeat it.
     fn tell(&mut self, error: AgentError, said: &mut Vec<Said>) {
         said.push(Said::Event(EventBody::Error(Box::new(error.clone()))));
         self.told = Some(error);
@@ -281,9 +283,10 @@ impl ClaudeParser {
     }
 }
 
-/// How a text ends that may have been cut, where this line of the main thread tells: the model's next answer begins, or
-/// the answer broke off. Of whole messages and results more must be known. Whatever else is printed comes at any time,
-/// also between a text and the note that it was cut: lines of sub-agents, of tasks, of hooks, of rate limits.
+/// The outcome of a text that may have been cut, if this line of the main thread decides it: the model's next answer
+/// begins, or the answer was cut off. Whole messages and results are decided elsewhere, because they need more
+/// information. Other lines can arrive at any time, even between a text and the note that it was cut: lines of
+/// sub-agents, tasks, hooks and rate limits.
 fn settles(kind: &str, head: &Head<'_>) -> Option<MessageOutcome> {
     if head.parent_tool_use_id.is_some() {
         return None;

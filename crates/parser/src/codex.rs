@@ -1,9 +1,9 @@
-//! The two formats of Codex: `codex exec --json`, and what `codex app-server` prints.
+//! The two formats of Codex: `codex exec --json`, and the output of `codex app-server`.
 //!
-//! They tell the same things in two ways: `exec` only what is complete, `app-server` (JSON-RPC) with deltas too, and
-//! several turns in one process. A line tells by itself of which it is.
+//! Both report the same things in different ways. `exec` reports only what is complete. `app-server` (JSON-RPC) also
+//! sends deltas, and runs several turns in one process. Each line shows which of the two formats it belongs to.
 //!
-//! | `exec` | `app-server` | what is said |
+//! | `exec` | `app-server` | what is emitted |
 //! | --- | --- | --- |
 //! | `thread.started` | a result with a `thread`, `thread/started` | [`Said::Session`] |
 //! | `turn.started` | `turn/started` | nothing; after a turn's end [`Said::NextTurn`] |
@@ -13,22 +13,22 @@
 //! | `item.completed` of one | `item/completed` | a tool result |
 //! | item `todo_list` | `turn/plan/updated` | notice `todo_list` |
 //! | item `error` | `configWarning` | notice `warning` |
-//! | `error` that announces another try | `error` with `willRetry` | notice `api_retry`; open messages are abandoned |
+//! | `error` that announces a retry | `error` with `willRetry` | notice `api_retry`; open messages are abandoned |
 //! | other `error` | other `error` | error |
 //! | | `thread/tokenUsage/updated` | usage |
 //! | `turn.completed`, `turn.failed` | `turn/completed` | [`Said::Close`]; before it an error, if it is a new one |
-//! | | a request of the agent's | notice `permission_request` |
+//! | | a request of the agent | notice `permission_request` |
 //! | | an error in answer to a request | error and [`Said::Close`]; in a turn, notice `control_error` |
 //! | | other answers, states, limits, diffs, other threads | nothing |
-//! | item of any other type | item of any other type | notice with the type for a name |
-//! | an object of any other type | any other method | notice with its name |
+//! | item of any other type | item of any other type | notice named after the type |
+//! | an object of any other type | any other method | notice named after the type or the method |
 //! | anything else | anything else | error `line_invalid` |
 //!
-//! A stream of `exec` that broke off and is tried again repeats the items that it had completed, under new ids:
-//! they are said once.
+//! If a stream of `exec` is cut and retried, the items that it had completed are repeated under new ids. They are
+//! emitted once.
 //!
-//! Exit codes say nothing that the lines do not: 1 is a failed turn, and also an interrupt without a last line. Calls
-//! of tools that do not exist are on standard error only.
+//! Exit codes add nothing to the lines: 1 means a failed turn, and also an interrupt without a last line. Calls of
+//! tools that do not exist are reported on standard error only.
 
 mod app_server;
 mod errors;
@@ -38,7 +38,7 @@ mod lines;
 use std::collections::BTreeMap;
 
 use tokenrail_domain::{ErrorClass, JsonText, Said, TurnClose};
-use tokenrail_ports::{Activity, IMessageParser};
+use tokenrail_ports::{Activity, IMessageParser, OwnLine};
 
 use self::items::Repeats;
 use self::lines::{Failure, Head, ThreadItem};
@@ -46,29 +46,29 @@ use crate::conversation::Conversation;
 use crate::fields;
 use crate::line::{self, notice};
 use crate::open_message::OpenMessage;
-use crate::own_lines::{OwnLine, OwnLines};
+use crate::own_lines::{self, OwnLines};
 
-/// How `exec` announces that it tries again: `Reconnecting... 1/5 (…)`.
+/// The beginning of the line by which `exec` announces a retry: `Reconnecting... 1/5 (…)`.
 const RETRY: &str = "Reconnecting...";
 
-/// Reads what one process of Codex prints: make a new one for each process.
+/// Parses the output of one process of Codex. Create a new parser for each process.
 ///
-/// The table at the top of its source file says what becomes of each line.
+/// The table at the top of the source file shows what each line becomes.
 #[derive(Debug, Default)]
 pub struct CodexParser {
     conversation: Conversation,
-    /// Messages that come in pieces, by their item.
+    /// Messages that arrive in pieces, by item id.
     open: BTreeMap<String, OpenMessage>,
     repeats: Repeats,
-    /// `app-server` is in a turn: an error that answers a request is not the end of it.
+    /// `app-server` is in a turn: an error in answer to a request does not end the turn.
     in_turn: bool,
-    /// What the thread has taken so far.
+    /// The token usage of the thread so far.
     usage: Option<JsonText>,
-    /// Only where somebody speaks with the agent are there lines that are not its own.
+    /// Only the output of an interactive agent contains lines that are not the agent's own.
     own: Option<OwnLines>,
 }
 
-/// What a line says of an item.
+/// The state of an item that a line reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Started,
@@ -80,7 +80,7 @@ impl CodexParser {
         Self::default()
     }
 
-    /// For `app-server`, where somebody speaks with the agent and adds lines to its output.
+    /// For `app-server`, to whose output Tokenrail adds lines.
     pub fn app_server() -> Self {
         Self { own: Some(OwnLines::default()), ..Self::default() }
     }
@@ -88,21 +88,22 @@ impl CodexParser {
 
 impl IMessageParser for CodexParser {
     fn parse(&mut self, line: &[u8], said: &mut Vec<Said>) {
-        match self.own.as_mut().map_or(OwnLine::Foreign, |own| own.read(line, said)) {
-            OwnLine::Foreign => {}
-            OwnLine::Said | OwnLine::Sent { .. } | OwnLine::Agent { .. } | OwnLine::Cancel => return,
-            OwnLine::Failed(error) if self.conversation.is_closed() => {
-                return self.conversation.tell(error, said);
-            }
-            OwnLine::Failed(error) => {
+        match self.own.as_mut().and_then(|own| own.read(line, said)) {
+            None => {}
+            Some(OwnLine::Error(failure)) => {
+                let error = own_lines::error(failure);
+                if self.conversation.is_closed() {
+                    return self.conversation.tell(error, said);
+                }
                 return self.close(TurnClose { error: Some(error), ..TurnClose::default() }, said);
             }
+            Some(_) => return,
         }
         let text = line::text(line);
         let text = line::trimmed(&text);
         let Some(head) = line::object::<Head<'_>>(text, said) else { return };
         match (fields::text(head.method), head.id) {
-            // What it asks for is told by a line that is not its own.
+            // The agent's request is reported by a line that Tokenrail adds.
             (Some(_), Some(_)) => {}
             (Some(method), None) => self.notification(&method, &fields::read(head.params), text, said),
             (None, Some(_)) if head.kind.is_none() => self.answer(&head, text, said),
@@ -122,7 +123,7 @@ impl IMessageParser for CodexParser {
 }
 
 impl CodexParser {
-    /// A line of `codex exec --json`.
+    /// Handles a line of `codex exec --json`.
     fn exec(&mut self, head: &Head<'_>, text: &str, said: &mut Vec<Said>) {
         let kind = fields::text(head.kind).unwrap_or("untyped".into());
         match &*kind {
@@ -130,7 +131,7 @@ impl CodexParser {
             "turn.started" => self.conversation.begin_turn(said),
             "item.started" => self.item(Phase::Started, head.item, said),
             "item.completed" => self.item(Phase::Completed, head.item, said),
-            // Items that are updated are completed too; but a list of things to do is shown as it changes.
+            // Every updated item is completed later, so updates are ignored. Only a to-do list is shown as it changes.
             "item.updated" => {
                 let item: ThreadItem<'_> = fields::read(head.item);
                 if item.is_todo_list() {
@@ -154,7 +155,7 @@ impl CodexParser {
         }
     }
 
-    /// An error, or the news of another try.
+    /// Handles an error or the announcement of a retry.
     fn error(&mut self, failure: &Failure<'_>, retry: bool, text: &str, said: &mut Vec<Said>) {
         if retry {
             self.repeats.expect();
@@ -165,7 +166,7 @@ impl CodexParser {
         }
     }
 
-    /// The turn ends as failed, or as interrupted.
+    /// Ends the turn as failed or as interrupted.
     fn fail(&mut self, failure: &Failure<'_>, interrupted: bool, said: &mut Vec<Said>) {
         let error = match failure.message {
             Some(_) => errors::of(failure),

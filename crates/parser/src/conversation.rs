@@ -1,4 +1,4 @@
-//! What parsers keep of a conversation, whatever the format.
+//! The conversation state that all parsers share.
 
 use std::collections::HashSet;
 
@@ -11,27 +11,27 @@ use crate::errors;
 use crate::open_message::OpenMessage;
 use crate::voice::Voice;
 
-/// The session, and the turn in which its agent is.
+/// The session, and the current turn of its agent.
 ///
-/// What the agent says after the end of a turn begins the next one. Tool results, errors and notices alone do not:
-/// they belong to the turn before.
+/// A message after the end of a turn begins the next turn. Tool results, errors and notices alone do not: they belong
+/// to the previous turn.
 #[derive(Debug, Default)]
 pub(crate) struct Conversation {
     session: String,
     /// The ordinal of the turn's next message.
     next_message: u32,
-    /// The turn's end was said.
+    /// The end of the turn was emitted.
     closed: bool,
     /// The turn's last error.
     told: Option<AgentError>,
     /// Tool calls without a result.
     calls: HashSet<String>,
-    /// The text of the turn's last message that has one.
+    /// The text of the turn's last message that contains text.
     last_text: String,
 }
 
 impl Conversation {
-    /// Says the session, where it is not the one that was said last.
+    /// Emits the session id if it differs from the last one emitted.
     pub(crate) fn session(&mut self, session: Option<impl AsRef<str>>, said: &mut Vec<Said>) {
         let Some(session) = session else { return };
         let session = session.as_ref();
@@ -41,12 +41,12 @@ impl Conversation {
         }
     }
 
-    /// The session that was said last; empty where none was.
+    /// The session id that was emitted last. Empty if there is none.
     pub(crate) fn session_id(&self) -> &str {
         &self.session
     }
 
-    /// Begins the next turn where the last one has ended.
+    /// Begins the next turn if the last one has ended.
     pub(crate) fn begin_turn(&mut self, said: &mut Vec<Said>) {
         if std::mem::take(&mut self.closed) {
             self.next_message = 0;
@@ -60,33 +60,33 @@ impl Conversation {
         self.closed
     }
 
-    /// For a message that says something, or ends.
+    /// A [`Voice`] for a message that emits a delta or ends.
     pub(crate) fn voice<'a>(&'a mut self, said: &'a mut Vec<Said>) -> Voice<'a> {
         self.begin_turn(said);
         Voice { said, next: &mut self.next_message }
     }
 
-    /// Says a message that came whole.
+    /// Emits a message that arrived whole.
     pub(crate) fn whole(&mut self, blocks: Vec<ContentBlock>, said: &mut Vec<Said>) {
         self.heard(blocks.iter().filter_map(ContentBlock::as_text).collect());
         self.voice(said).whole(blocks, MessageOutcome::Complete, None);
     }
 
-    /// Keeps the text of a message that was said in pieces: the last one is the turn's final text.
+    /// Stores the text of a message that was emitted in pieces. The last such text is the turn's final text.
     pub(crate) fn heard(&mut self, text: String) {
         if !text.is_empty() {
             self.last_text = text;
         }
     }
 
-    /// Says the end of the message that is open, if one is.
+    /// Ends the open message, if there is one.
     pub(crate) fn end(&mut self, open: &mut Option<OpenMessage>, said: &mut Vec<Said>) {
         if let Some(mut open) = self.break_off(open, said) {
             open.finish(None, &mut self.voice(said));
         }
     }
 
-    /// Says what is held back of the open message, and leaves it open for whoever ends the turn.
+    /// Emits the held-back rest of the open message and leaves it open. It is closed together with the turn.
     pub(crate) fn break_off(
         &mut self,
         open: &mut Option<OpenMessage>,
@@ -103,7 +103,7 @@ impl Conversation {
         !self.last_text.is_empty()
     }
 
-    /// Says a tool call: a message of its own, and the call.
+    /// Emits a tool call: a message of its own, and the call.
     pub(crate) fn call(&mut self, call: ToolCall, said: &mut Vec<Said>) {
         let ToolCall { call: id, tool, input, .. } = call.clone();
         self.calls.insert(id.clone());
@@ -121,7 +121,7 @@ impl Conversation {
         said.push(Said::Event(EventBody::ToolResult(Box::new(result))));
     }
 
-    /// Says an error, but for one that was said just before: the end of a turn repeats it.
+    /// Emits an error, unless it equals the turn's last error: the end of a turn repeats it.
     pub(crate) fn tell(&mut self, error: AgentError, said: &mut Vec<Said>) {
         if self.told.as_ref() != Some(&error) {
             said.push(Said::Event(EventBody::Error(Box::new(error.clone()))));
@@ -129,15 +129,15 @@ impl Conversation {
         }
     }
 
-    /// The turn's last error, or else that there was none to be had.
+    /// The turn's last error, or an error without a reason if there is none.
     pub(crate) fn last_error(&self) -> AgentError {
         self.told.clone().unwrap_or_else(|| {
-            let text = "the agent failed and does not say why";
+            let text = "the agent failed without giving a reason";
             errors::agent_error(ErrorClass::Unknown, None, text.to_owned())
         })
     }
 
-    /// The agent says that its turn has ended. Each end is that of a turn of its own.
+    /// Emits the end of the turn. Each end belongs to a turn of its own.
     pub(crate) fn close(&mut self, mut close: TurnClose, said: &mut Vec<Said>) {
         self.begin_turn(said);
         if let Some(error) = close.error.as_ref().filter(|_| !close.interrupted) {

@@ -1,7 +1,7 @@
-//! What kind of error an agent tells.
+//! Classifies the errors that agents report.
 //!
-//! Agents name their errors in fields, or in texts that quote the model's API. Formats differ in where the words
-//! stand, and hardly in the words.
+//! Agents name their errors in fields, or in texts that quote the model's API. Formats differ in where the words are,
+//! and hardly in the words.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -9,7 +9,7 @@ use tokenrail_domain::{AgentError, ErrorClass};
 
 use crate::fields::{self, Raw};
 
-/// Phrases of error texts, in lower case; the first one that is found decides.
+/// Phrases of error texts, in lower case. The first phrase that is found determines the class.
 const PHRASES: [(&str, ErrorClass); 42] = [
     ("rate limit", ErrorClass::RateLimit),
     ("usage limit", ErrorClass::RateLimit),
@@ -40,7 +40,7 @@ const PHRASES: [(&str, ErrorClass); 42] = [
     ("high demand", ErrorClass::Overloaded),
     ("unauthorized", ErrorClass::Authentication),
     ("stream disconnected", ErrorClass::Network),
-    // The model's answer broke off or was garbled, in the words of those who read it.
+    // The model's answer was cut or garbled, in the words of programs that parse it.
     ("in json at position", ErrorClass::Network),
     ("incomplete json", ErrorClass::Network),
     ("empty response", ErrorClass::Network),
@@ -51,14 +51,14 @@ const PHRASES: [(&str, ErrorClass); 42] = [
     ("service unavailable", ErrorClass::Overloaded),
     ("bad gateway", ErrorClass::Overloaded),
     ("internal server error", ErrorClass::Overloaded),
-    // What a request must be, in the words of those who check it.
+    // A malformed request, in the words of servers that validate it.
     ("input should be", ErrorClass::InvalidRequest),
     ("no previous sessions found", ErrorClass::InvalidRequest),
     ("does not have permission to use", ErrorClass::Authentication),
 ];
 
-/// What programs end with that do not begin their turn, in lower case: told by Claude Code 1.0.30 to 2.1.330, Codex 0.169,
-/// Gemini CLI 0.61 and opencode 1.18.
+/// The errors with which programs exit without starting their turn, in lower case: recorded from Claude Code 1.0.30 to
+/// 2.1.330, Codex 0.169, Gemini CLI 0.61 and opencode 1.18.
 const COMPLAINTS: [(&str, ErrorClass); 12] = [
     ("no conversation found with session id", ErrorClass::InvalidRequest),
     ("requires a valid session id", ErrorClass::InvalidRequest),
@@ -74,8 +74,8 @@ const COMPLAINTS: [(&str, ErrorClass); 12] = [
     ("please run /login", ErrorClass::Authentication),
 ];
 
-/// What stands before an HTTP status in an error text, in lower case. Between them may be signs and spaces, as in
-/// `status: 429` and `rejected (429)`.
+/// The words before an HTTP status in an error text, in lower case. Punctuation and spaces may stand between them and
+/// the status, as in `status: 429` and `rejected (429)`.
 const BEFORE_STATUS: [&str; 13] = [
     "api error",
     "status code",
@@ -91,19 +91,13 @@ const BEFORE_STATUS: [&str; 13] = [
     "http/3",
     "http",
 ];
-/// What stands after one: `429 status code (no body)`.
+/// The words after an HTTP status: `429 status code (no body)`.
 const AFTER_STATUS: &str = " status code";
-/// How deep an error may stand in an error. Deeper ones are texts.
+/// The maximum nesting depth of an error in an error. Deeper errors are treated as text.
 const QUOTED_DEPTH_MAX: usize = 4;
 
 pub(crate) fn agent_error(class: ErrorClass, code: Option<&str>, text: String) -> AgentError {
-    AgentError {
-        class,
-        code: code.map(str::to_owned),
-        text,
-        retry_after_ms: None,
-        recoverable: class.is_recoverable(),
-    }
+    AgentError::new(class, code, text)
 }
 
 pub(crate) fn of_name(name: &str) -> Option<ErrorClass> {
@@ -126,7 +120,7 @@ pub(crate) fn of_name(name: &str) -> Option<ErrorClass> {
     })
 }
 
-/// Any failure of the server counts as overload: what can be done about it is the same, to try again later.
+/// The class of an HTTP status. Any server failure counts as overload, because the remedy is the same: retry later.
 pub(crate) fn of_status(status: u16) -> Option<ErrorClass> {
     Some(match status {
         429 => ErrorClass::RateLimit,
@@ -138,8 +132,8 @@ pub(crate) fn of_status(status: u16) -> Option<ErrorClass> {
     })
 }
 
-/// An error of which only the text is known. Where it quotes an answer of the model's API, that says what it is of,
-/// and its message is what is shown.
+/// An error of which only the text is known. If the text quotes an answer of the model's API, the answer determines the
+/// class, and its message is the text of the error.
 pub(crate) fn told(text: &str) -> AgentError {
     match quoted(text) {
         (Some(class), Some(message)) => agent_error(class, None, message),
@@ -150,19 +144,19 @@ pub(crate) fn told(text: &str) -> AgentError {
     }
 }
 
-/// Of several signs of one kind of error the first that is known decides.
+/// Classifies a text. If it contains several signs, the first known one determines the class.
 pub(crate) fn of_text(text: &str) -> Option<ErrorClass> {
     let text = text.to_lowercase();
     let phrase = || PHRASES.iter().find(|(phrase, _)| text.contains(phrase)).map(|(_, class)| *class);
     status_in(&text).and_then(of_status).or_else(phrase)
 }
 
-/// What the HTTP status says that a text tells, if it tells one.
+/// The class of the HTTP status in a text. `None` if there is no such status.
 pub(crate) fn of_status_in(text: &str) -> Option<ErrorClass> {
     status_in(&text.to_lowercase()).and_then(of_status)
 }
 
-/// The first number in a text that is an HTTP status of an error, by what stands beside it.
+/// The first number in a text that is the HTTP status of an error, judged by the words beside it.
 fn status_in(text: &str) -> Option<u16> {
     let ends = BEFORE_STATUS.iter().flat_map(|word| text.match_indices(word).map(|(at, _)| at + word.len()));
     let mut after = ends.filter_map(|end| {
@@ -178,7 +172,7 @@ fn status_in(text: &str) -> Option<u16> {
     after.find_map(is_known).or_else(|| before.find_map(is_known))
 }
 
-/// What a program complains about on standard error instead of beginning its turn.
+/// The class of an error that a program prints on standard error instead of starting its turn.
 pub(crate) fn of_complaint(stderr: &str) -> Option<ErrorClass> {
     let stderr = stderr.to_lowercase();
     COMPLAINTS.iter().find(|(phrase, _)| stderr.contains(phrase)).map(|(_, class)| *class)
@@ -198,7 +192,7 @@ struct Answer<'a> {
     message: Raw<'a>,
 }
 
-/// Reads the first JSON object in a text as an answer of the API: what kind of error it tells, and its message.
+/// Parses the first JSON object in a text as an answer of the API. Returns the class of the error and its message.
 fn quoted(text: &str) -> (Option<ErrorClass>, Option<String>) {
     let (mut class, mut message) = (None, None);
     let Some(at) = text.find('{') else { return (class, message) };

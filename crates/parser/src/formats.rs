@@ -1,4 +1,4 @@
-//! The formats by name: the only place that knows all parsers.
+//! The formats by name. No other module knows all parsers.
 
 use tokenrail_ports::{Abilities, IMessageParser};
 
@@ -7,7 +7,7 @@ use crate::{
     OpencodeParser, PlainTextParser,
 };
 
-/// One agent format: a name, what agents of it can do, and who reads it.
+/// One agent format: its name, the abilities of its agents, and its parser.
 #[derive(Debug, Clone, Copy)]
 pub struct Format {
     pub name: &'static str,
@@ -15,10 +15,10 @@ pub struct Format {
     make: fn(&JsonlMapping) -> Box<dyn IMessageParser>,
 }
 
-/// Each format with its parser, in alphabetical order: a new one is one more row.
+/// Each format with its parser, in alphabetical order. To add a format, add a row.
 const FORMATS: [Format; 12] = [
     Format { name: "acp", abilities: ALL_ABILITIES, make: |_| Box::new(AcpParser::new()) },
-    // The history of a conversation is ours, and comes with each turn.
+    // Tokenrail keeps the history of the conversation and sends it with each turn.
     Format {
         name: "anthropic",
         abilities: abilities(true, true, false),
@@ -72,7 +72,7 @@ const FORMATS: [Format; 12] = [
     },
 ];
 
-/// Of agents that are spoken with.
+/// The abilities of interactive agents.
 const ALL_ABILITIES: Abilities = Abilities { deltas: true, resume: true, interrupt: true, permissions: true };
 
 const fn abilities(deltas: bool, resume: bool, interrupt: bool) -> Abilities {
@@ -80,12 +80,12 @@ const fn abilities(deltas: bool, resume: bool, interrupt: bool) -> Abilities {
 }
 
 impl Format {
-    /// The format of that name; none where there is no such format.
+    /// The format with this name. `None` if there is no such format.
     pub fn named(name: &str) -> Option<Self> {
         FORMATS.into_iter().find(|format| format.name == name)
     }
 
-    /// A new parser for one process. Only `jsonl` needs the mapping.
+    /// Creates a parser for one process. Only `jsonl` uses the mapping.
     pub fn parser(self, mapping: &JsonlMapping) -> Box<dyn IMessageParser> {
         (self.make)(mapping)
     }

@@ -1,26 +1,26 @@
 //! The stream-json of Gemini CLI: `gemini -p … -o stream-json`.
 //!
-//! Messages come in pieces only: there are no ids, no ends and no whole messages. A message ends where the agent
-//! does something else.
+//! Messages arrive only in pieces: there are no ids, no end markers and no whole messages. A message ends when the
+//! agent does something else.
 //!
-//! | line | what is said |
+//! | line | what is emitted |
 //! | --- | --- |
 //! | `init` | [`Said::Session`], and a notice |
 //! | `message` of the assistant, `delta` | a delta of text |
 //! | `message` of the assistant, whole | a complete message |
-//! | `message` of the user | nothing: the server has recorded what the user said |
+//! | `message` of the user | nothing: the server has recorded the user's message |
 //! | `tool_use` | a tool call; before it [`Said::End`] of the message |
 //! | `tool_result` | a tool result |
 //! | `error` with `severity` `error` | error |
 //! | other `error` | notice `warning` |
 //! | `result` | [`Said::Close`]; before it the end of the message, or an error |
-//! | an object of any other type | notice with the type for a name |
+//! | an object of any other type | notice named after the type |
 //! | anything else | error `line_invalid` |
 //!
-//! A message that is open when the turn fails is left open: its stream broke off.
+//! A message that is open when the turn fails stays open, because its stream was cut.
 //!
-//! Exit codes say nothing that the lines do not: 0 is also that of an interrupted run, and a failed request gives its
-//! HTTP status modulo 256. Without a `result` there was none.
+//! Exit codes add nothing to the lines: an interrupted run exits with 0 too, and a failed request exits with its HTTP
+//! status modulo 256. Without a `result` line the run has no result.
 
 use serde::Deserialize;
 use tokenrail_domain::{ContentBlock, ErrorClass, JsonText, Said, ToolCall, ToolResult, TurnClose};
@@ -32,9 +32,9 @@ use crate::fields::{self, Raw};
 use crate::line::{self, notice};
 use crate::open_message::{OpenMessage, Piece};
 
-/// Reads what one process of Gemini CLI prints: make a new one for each process.
+/// Parses the output of one process of Gemini CLI. Create a new parser for each process.
 ///
-/// The table at the top of its source file says what becomes of each line.
+/// The table at the top of the source file shows what each line becomes.
 #[derive(Debug, Default)]
 pub struct GeminiParser {
     conversation: Conversation,
@@ -153,7 +153,7 @@ impl GeminiParser {
         self.conversation.returned(result, said);
     }
 
-    /// A warning ends nothing, and whether an error does is for the result to say.
+    /// Handles an error or a warning. A warning ends nothing. Whether an error ends the turn is decided by the result.
     fn error(&mut self, line: &GeminiLine<'_>, text: &str, said: &mut Vec<Said>) {
         match (fields::text(line.severity).as_deref(), fields::text(line.message)) {
             (Some("error"), Some(message)) => self.conversation.tell(errors::told(&message), said),

@@ -1,8 +1,8 @@
-//! JSON Lines of any program: which field is what stands in the configuration.
+//! JSON Lines of any program. The configuration maps the fields.
 //!
-//! | line | what is said |
+//! | line | what is emitted |
 //! | --- | --- |
-//! | any, with a `session` that is new | [`Said::Session`] |
+//! | any, with a new `session` | [`Said::Session`] |
 //! | of a kind in `deltas` | a delta of text |
 //! | of a kind in `reasoning` | a delta of reasoning |
 //! | of a kind in `messages` | a complete message; after deltas, what they lack and their end |
@@ -10,11 +10,11 @@
 //! | of a kind in `tool_results` | a tool result |
 //! | of a kind in `errors` | error |
 //! | of a kind in `results` | [`Said::Close`]; before it the end of an open message, the only message, or an error |
-//! | an object of any other kind | notice with the kind for a name |
-//! | an object without a kind | what its fields say, the first of: `result`, `error`, `text` as a delta |
+//! | an object of any other kind | notice named after the kind |
+//! | an object without a kind | decided by the first of these fields: `result`, `error`, `text` as a delta |
 //! | anything else | error `line_invalid` |
 //!
-//! A program that has no results says by how it exits whether it has succeeded, see [`IMessageParser::end`].
+//! For a program without results, the exit status determines whether it has succeeded: see [`IMessageParser::end`].
 
 mod mapping;
 mod path;
@@ -36,13 +36,13 @@ use crate::fields::{self, Raw};
 use crate::line::{self, notice};
 use crate::open_message::{OpenMessage, Piece};
 
-/// Where reasoning stands in a message: before the text.
+/// The part of reasoning in a message: before the text.
 const REASONING_PART: u32 = 0;
 const TEXT_PART: u32 = 1;
 
-/// Reads what one process prints as JSON Lines: make a new one for each process.
+/// Parses the output of one process as JSON Lines. Create a new parser for each process.
 ///
-/// The table at the top of its source file says what becomes of each line.
+/// The table at the top of the source file shows what each line becomes.
 #[derive(Debug)]
 pub struct JsonlParser {
     mapping: JsonlMapping,
@@ -85,13 +85,13 @@ impl IMessageParser for JsonlParser {
         }
     }
 
-    /// Where the program has no results and exited with 0, that is its result; any other end is no result, and
-    /// whoever sees the process knows more of it.
+    /// If the program has no results and exited with 0, that is its result. Any other exit is not a result: the caller,
+    /// which sees the process, knows more about it.
     fn end(&mut self, status: ExitStatus, said: &mut Vec<Said>) {
         if status != ExitStatus::Code(0) || !self.mapping.results.is_empty() {
             return;
         }
-        // A line without a kind may have been a result all the same.
+        // A line without a kind may have been a result.
         if !self.conversation.is_closed() {
             self.conversation.end(&mut self.open, said);
             self.conversation.close(TurnClose::default(), said);
@@ -171,7 +171,7 @@ impl JsonlParser {
     }
 }
 
-/// An error is a text, or an object with a `message`; anything else is shown as it is.
+/// Reads an error. It is a text, or an object with a `message`. Anything else is shown unchanged.
 fn error_of(error: Raw<'_>) -> AgentError {
     match (fields::text(error), error) {
         (Some(text), _) => errors::told(&text),
@@ -182,13 +182,13 @@ fn error_of(error: Raw<'_>) -> AgentError {
             AgentError { text, ..error }
         }
         (None, None) => {
-            let text = "the agent reports an error and does not say which".to_owned();
+            let text = "the agent reported an error without details".to_owned();
             errors::agent_error(ErrorClass::Unknown, None, text)
         }
     }
 }
 
-/// A string without its quotes; a number and the like as it is written.
+/// A string without its quotes. A number or another value in its JSON spelling.
 fn as_text(raw: Raw<'_>) -> Option<Cow<'_, str>> {
     fields::text(raw).or_else(|| raw.map(|raw| raw.get().into()))
 }

@@ -1,17 +1,17 @@
-//! Reads what agents print and tells it as Tokenrail's events.
+//! Parses the output of agents into Tokenrail events.
 //!
-//! One parser for each agent format, each an [`IMessageParser`](tokenrail_ports::IMessageParser): total,
-//! deterministic, without I/O. Nothing here knows of servers, stores or clients, so the crate works alone.
-//! Read in this order:
+//! There is one parser per agent format. Each implements [`IMessageParser`](tokenrail_ports::IMessageParser), accepts
+//! any input, is deterministic and does no I/O. The crate does not depend on a server, a store or a client, so it can
+//! be used alone. Read in this order:
 //!
 //! 1. [`formats()`], [`Format`]: the formats by name;
-//! 2. [`GeminiParser`]: a small one, to see how a parser is made;
+//! 2. [`GeminiParser`]: a small parser, as an example;
 //! 3. [`ClaudeParser`]: the stream-json of Claude Code, versions 1.0 to 2.1, with or without partial messages;
-//! 4. [`AcpParser`]: any agent that speaks the Agent Client Protocol; [`CodexParser`], [`OpencodeParser`]: two more
-//!    agents; [`JsonlParser`], [`PlainTextParser`]: programs of your own;
+//! 4. [`AcpParser`]: any agent that implements the Agent Client Protocol; [`CodexParser`], [`OpencodeParser`]: two more
+//!    agents; [`JsonlParser`], [`PlainTextParser`]: your own programs;
 //! 5. [`ModelApiParser`]: the streams of model APIs;
-//! 6. `own_lines`: what is added where an agent is spoken with;
-//! 7. `conversation`, `open_message`, `errors`, `fields`, `text`: what parsers are made of.
+//! 6. `own_lines`: the lines that Tokenrail adds to the output of an interactive agent;
+//! 7. `conversation`, `open_message`, `errors`, `fields`, `text`: the building blocks of the parsers.
 //!
 //! ```
 //! use tokenrail_domain::{EventBody, Said};

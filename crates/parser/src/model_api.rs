@@ -1,18 +1,19 @@
-//! The streams of model APIs, as `tokenrail model` prints them: one line for each event, and lines of its own.
+//! The streams of model APIs, as printed by `tokenrail model`: one line for each event, and lines that `tokenrail
+//! model` adds.
 //!
-//! The three APIs say the same in other words: one answer, in parts that come in pieces, what it has cost and why it
-//! ended. One process asks once, so it prints one turn.
+//! The three APIs report the same in different words: one answer, in parts that arrive in pieces, its token usage and
+//! why it ended. One process sends one request, so it prints one turn.
 //!
-//! | line | what is said |
+//! | line | what is emitted |
 //! | --- | --- |
-//! | own `error` | an error, and [`Said::Close`] with it |
-//! | own `end`, where the API has not said that its answer is whole | error `upstream_dropped`, and [`Said::Close`] with it |
-//! | own of any other kind | nothing |
+//! | added `error` | an error, and [`Said::Close`] with it |
+//! | added `end`, if the API has not sent its whole answer | error `upstream_dropped`, and [`Said::Close`] with it |
+//! | added line of any other kind | nothing |
 //! | anything after the end of the turn | nothing |
-//! | anything that is no JSON object | error `line_invalid` |
+//! | anything that is not a JSON object | error `line_invalid` |
 //!
-//! An answer that breaks off is left open: whoever ends the turn ends it too. What each API's events say is told at
-//! the top of [`anthropic`], [`openai_chat`] and [`openai_responses`].
+//! An answer that is cut stays open and is closed together with the turn. The events of each API are documented in
+//! [`anthropic`], [`openai_chat`] and [`openai_responses`].
 
 mod answer;
 mod anthropic;
@@ -20,50 +21,31 @@ mod failure;
 mod openai_chat;
 mod openai_responses;
 
-use serde::Deserialize;
-use tokenrail_domain::{ErrorClass, Said};
-use tokenrail_ports::{Activity, IMessageParser};
+use tokenrail_domain::{AgentError, Said};
+use tokenrail_ports::{Activity, IMessageParser, OwnFailure, OwnLine};
 
 use self::answer::Answer;
 use self::anthropic::Anthropic;
 use self::openai_chat::OpenAiChat;
 use self::openai_responses::OpenAiResponses;
 use crate::errors::agent_error;
-use crate::fields::{self, Raw};
-use crate::{line, own_lines};
+use crate::line;
 
-/// What some APIs end their streams with, in place of an event.
+/// The end marker of some APIs' streams, sent in place of an event.
 const DONE: &str = "[DONE]";
 
-/// Reads what one process of `tokenrail model` prints: make a new one for each process.
+/// Parses the output of one process of `tokenrail model`. Create a new parser for each process.
 ///
-/// The tables at the top of its source files say what becomes of each line.
+/// The tables at the top of the source files show what each line becomes.
 pub struct ModelApiParser {
     api: Box<dyn Api>,
     answer: Answer,
 }
 
-/// How one API says what all of them say.
+/// One API: how it expresses what all APIs report.
 trait Api: Send {
-    /// Reads one event.
+    /// Handles one event.
     fn event(&mut self, event: &str, answer: &mut Answer, said: &mut Vec<Said>);
-}
-
-/// A line of the process's own.
-#[derive(Deserialize, Default)]
-struct OwnLine<'a> {
-    #[serde(borrow)]
-    tokenrail: Raw<'a>,
-    #[serde(borrow)]
-    text: Raw<'a>,
-    #[serde(borrow)]
-    class: Raw<'a>,
-    #[serde(borrow)]
-    code: Raw<'a>,
-    #[serde(borrow, rename = "retryAfterMs")]
-    retry_after_ms: Raw<'a>,
-    #[serde(borrow)]
-    body: Raw<'a>,
 }
 
 impl ModelApiParser {
@@ -93,8 +75,8 @@ impl IMessageParser for ModelApiParser {
             return;
         }
         let text = line::text(line);
-        // Whatever an API sends is printed with a blank before that.
-        if text.starts_with(own_lines::PREFIX) {
+        // Events of the API are printed with a leading space, so they never match this prefix.
+        if text.starts_with(OwnLine::PREFIX) {
             return self.own(&text, said);
         }
         match line::trimmed(&text) {
@@ -105,28 +87,23 @@ impl IMessageParser for ModelApiParser {
     }
 
     fn activity(&self) -> Activity {
-        // The tools of an API are run by others, or not at all.
+        // Tools of an API are run by other programs, or not at all.
         Activity::default()
     }
 }
 
 impl ModelApiParser {
     fn own(&mut self, line: &str, said: &mut Vec<Said>) {
-        let own: OwnLine<'_> = fields::reread(line);
-        match fields::text(own.tokenrail).as_deref() {
-            Some("error") => {
-                let class = fields::text(own.class).and_then(|class| ErrorClass::from_name(&class));
-                let text = fields::text(own.text).unwrap_or_default();
-                let text = match failure::message_in(fields::text(own.body).as_deref()) {
+        match OwnLine::read(line) {
+            Some(OwnLine::Error(OwnFailure { class, code, text, retry_after_ms, body, .. })) => {
+                let text = match failure::message_in(body.as_deref()) {
                     Some(message) => format!("{text}: {message}"),
-                    None => text.into_owned(),
+                    None => text,
                 };
-                let code = fields::text(own.code);
-                let mut error = agent_error(class.unwrap_or(ErrorClass::Unknown), code.as_deref(), text);
-                error.retry_after_ms = fields::number(own.retry_after_ms);
-                self.answer.fail(error, said);
+                let error = agent_error(class, code.as_deref(), text);
+                self.answer.fail(AgentError { retry_after_ms, ..error }, said);
             }
-            Some("end") => self.answer.stream_ended(said),
+            Some(OwnLine::End {}) => self.answer.stream_ended(said),
             _ => {}
         }
     }

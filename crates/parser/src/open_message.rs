@@ -1,4 +1,4 @@
-//! One message that comes in pieces.
+//! One message that arrives in pieces.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
@@ -12,35 +12,35 @@ use tokenrail_domain::{
 use crate::text::SurrogateJoiner;
 use crate::voice::Voice;
 
-/// One message that comes in pieces: what it has said, and which of its blocks came whole as well.
+/// One message that arrives in pieces: what was emitted of it, and which of its blocks also arrived whole.
 ///
-/// The agent's whole blocks are the truth; the pieces only show it early. What the pieces lack is said when the
-/// whole block comes. Where they said what the block does not have, or where only some of the blocks are void,
-/// the pieces cannot be corrected: the message is abandoned and its good blocks are said again, whole. So it is where the
-/// pieces did not come in the order of the blocks: readers put text together in the order in which it comes.
+/// The agent's whole blocks are authoritative. The pieces only show the text early. When a whole block arrives, the
+/// parser emits what its pieces lack. Pieces cannot be corrected. The message is abandoned and its valid blocks are
+/// emitted again, whole, if the pieces contain something that the block does not, if only some of the blocks are void,
+/// or if the pieces did not arrive in the order of the blocks: clients append text in the order in which it arrives.
 #[derive(Debug, Default)]
 pub(crate) struct OpenMessage {
     id: Option<String>,
-    /// It was cut short: how it ends, whatever its whole blocks say.
+    /// The outcome of a message that was cut, whatever its whole blocks contain.
     pub(crate) cut: Option<MessageOutcome>,
     ordinal: Option<MessageOrdinal>,
-    /// By the numbers of the agent's blocks, but for those that were moved.
+    /// By the agent's block number, except for moved parts.
     parts: BTreeMap<u32, OpenPart>,
-    /// The newest parts of blocks that went on after a later one of the same kind had spoken.
+    /// The latest part of each block that continued after a later block of the same kind had emitted a piece.
     moved: BTreeMap<u32, u32>,
     /// The parts that no whole block has repeated yet: by kind, block and number.
     unrepeated: BTreeSet<(Piece, u32, u32)>,
-    /// A whole block was not what its pieces had said.
+    /// A whole block differed from its pieces.
     diverged: bool,
 }
 
-/// What a part is made of.
+/// The kind of a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Piece {
     Text,
     Reasoning,
     ToolInput,
-    /// Of something that is not shown in pieces.
+    /// A part that is not shown in pieces.
     Other,
 }
 
@@ -49,13 +49,13 @@ struct OpenPart {
     piece: Piece,
     /// The agent's number of the block.
     block: u32,
-    /// Text, or fragments of tool input, so far.
+    /// The text, or the fragments of tool input, so far.
     said: String,
-    /// Whether any event has shown it.
+    /// Whether any event has shown the part.
     shown: bool,
     repeated: bool,
     joiner: SurrogateJoiner,
-    /// As it began, or as it was repeated: of text and reasoning, only where that is not what was said.
+    /// The block as it began or as it was repeated. For text and reasoning, only if it differs from the pieces.
     whole: Option<ContentBlock>,
 }
 
@@ -64,7 +64,7 @@ impl OpenMessage {
         Self { id, ..Self::default() }
     }
 
-    /// Whether a line about message `id` is about this one. Where one of them has no id, it is.
+    /// Whether a line about message `id` concerns this message. If either has no id, it does.
     pub(crate) fn is_of(&self, id: Option<&str>) -> bool {
         match (self.id.as_deref(), id) {
             (Some(own), Some(other)) => own == other,
@@ -72,7 +72,7 @@ impl OpenMessage {
         }
     }
 
-    /// Whether it has shown something that no whole block has repeated.
+    /// Whether the message has shown something that no whole block has repeated.
     pub(crate) fn is_unfinished(&self) -> bool {
         self.unrepeated.iter().any(|(.., number)| self.parts.get(number).is_some_and(|part| part.shown))
     }
@@ -98,24 +98,24 @@ impl OpenMessage {
         }
     }
 
-    /// A piece of a block comes: `raw` is a JSON string.
+    /// A piece of a block arrives. `raw` is a JSON string.
     pub(crate) fn say(&mut self, index: u32, piece: Piece, raw: &str, voice: &mut Voice<'_>) {
         let number = self.speaking(index, piece);
         let part = self.part(number, index, piece);
-        // A block that was repeated is complete, and a piece of another kind makes no sense.
+        // A repeated block is complete, and a piece of another kind is invalid.
         if part.repeated || part.piece != piece {
             return;
         }
         let Some(text) = part.joiner.push(raw) else { return };
-        // The first piece of a tool's input is always empty, and shows which tool it is.
+        // The first piece of a tool's input is always empty. It is emitted, because it names the tool.
         if !text.is_empty() || (piece == Piece::ToolInput && !part.shown) {
             let text = text.into_owned();
             self.show(number, text, voice);
         }
     }
 
-    /// The part to which a piece of a block belongs: a new one where a later part of the same kind has spoken. So parts
-    /// of a kind speak one after the other, also where the message is cut.
+    /// The part that a piece of a block belongs to. It is a new part if a later part of the same kind has emitted a
+    /// piece. The parts of a kind are thus emitted one after the other, even if the message is cut.
     fn speaking(&mut self, index: u32, piece: Piece) -> u32 {
         let number = self.number(index);
         let is_of_other_kind =
@@ -126,7 +126,7 @@ impl OpenMessage {
             return number;
         };
         let Some(next) = (later..u32::MAX).find(|free| !self.parts.contains_key(free)) else { return number };
-        // Half of a character may wait for its other half.
+        // Half of a character may be waiting for its other half.
         let joiner = self.parts.get_mut(&number).map(|part| mem::take(&mut part.joiner));
         self.part(next, index, piece).joiner = joiner.unwrap_or_default();
         self.moved.insert(index, next);
@@ -138,7 +138,7 @@ impl OpenMessage {
         self.moved.get(&index).copied().unwrap_or(index)
     }
 
-    /// The last part of the same kind behind it that has spoken.
+    /// The last part of the same kind after this one that has emitted a piece.
     fn followed_by(&self, number: u32, piece: Piece) -> Option<u32> {
         let later = self.parts.range((Bound::Excluded(number), Bound::Unbounded));
         later.rev().find(|(_, part)| part.piece == piece && part.shown).map(|(later, _)| *later)
@@ -166,13 +166,13 @@ impl OpenMessage {
         }
     }
 
-    /// A whole block comes that repeats a part.
+    /// Handles a whole block that repeats a part.
     pub(crate) fn repeat(&mut self, block: ContentBlock, voice: &mut Voice<'_>) {
         let number = self.repeated_part(&block);
         self.repeat_numbered(number, block, voice);
     }
 
-    /// A whole block comes that repeats this part; where it was repeated before, that stands.
+    /// Handles a whole block that repeats this part. If the part was repeated before, nothing changes.
     pub(crate) fn repeat_part(&mut self, index: u32, block: ContentBlock, voice: &mut Voice<'_>) {
         self.repeat_numbered(self.number(index), block, voice);
     }
@@ -205,8 +205,8 @@ impl OpenMessage {
         }
     }
 
-    /// Empties the other parts of a block that has several: the whole block stands in place of all of them. Says whether
-    /// there are any.
+    /// Empties the other parts of a block that has several parts, because the whole block replaces all of them. Returns
+    /// whether the block has several parts.
     fn supersede_others(&mut self, number: u32, block: u32) -> bool {
         if !self.moved.contains_key(&block) {
             return false;
@@ -222,18 +222,18 @@ impl OpenMessage {
         true
     }
 
-    /// Whether nothing was said of a part.
+    /// Whether nothing of the part has arrived.
     pub(crate) fn has_said_nothing(&self, index: u32) -> bool {
         self.parts.get(&self.number(index)).is_none_or(|part| part.said.is_empty() && !part.repeated)
     }
 
-    /// All of a tool call's input has come in pieces: gives the call, once.
+    /// Returns the tool call once, after all of its input has arrived in pieces.
     pub(crate) fn complete_call(&mut self, index: u32, voice: &mut Voice<'_>) -> Option<ToolCall> {
         self.stop(index, voice);
         let part = self.parts.get_mut(&index).filter(|part| !part.repeated)?;
         let Some(ContentBlock::ToolUse { call, tool, input }) = &mut part.whole else { return None };
         if !part.said.trim().is_empty() {
-            // A call that began with a text takes free text, also where that reads as JSON.
+            // A call that began with a string takes free text, even if the text is valid JSON.
             let json = Some(&part.said).filter(|_| !input.as_str().starts_with('"'));
             *input = match json.map(|json| serde_json::from_str::<&RawValue>(json)) {
                 Some(Ok(read)) => JsonText::new_unchecked(read.get()),
@@ -248,7 +248,7 @@ impl OpenMessage {
         Some(whole)
     }
 
-    /// Whether a block that comes late repeats a part; each part is repeated once.
+    /// Whether a late block repeats a part. Each part is repeated once.
     pub(crate) fn has_said(&mut self, block: &ContentBlock) -> bool {
         let piece = Piece::of(block);
         let found = self.unrepeated_parts(piece).find(|(_, part)| part.block().as_ref() == Some(block));
@@ -258,7 +258,7 @@ impl OpenMessage {
         true
     }
 
-    /// The message ends. The parts from `abandoned` on that were not repeated whole are void.
+    /// Ends the message. The parts from `abandoned` on that were not repeated whole are void.
     pub(crate) fn finish(&mut self, abandoned: Option<u32>, voice: &mut Voice<'_>) {
         let is_void = |part: &OpenPart| !part.repeated && abandoned.is_some_and(|from| from <= part.block);
         let any_shown_is_void = self.parts.values().any(|part| part.shown && is_void(part));
@@ -299,7 +299,7 @@ impl OpenMessage {
         blocks.into_values().collect()
     }
 
-    /// Says one piece, and opens message and part where it is their first.
+    /// Emits one piece, and opens the message and the part if it is their first piece.
     fn show(&mut self, number: u32, text: String, voice: &mut Voice<'_>) {
         let Some(part) = self.parts.get_mut(&number) else { return };
         let message = *self.ordinal.get_or_insert_with(|| voice.ordinal());
@@ -333,8 +333,8 @@ impl OpenMessage {
         })
     }
 
-    /// The part that a whole block repeats: blocks are repeated in order, without their index. A block that did
-    /// not come in pieces gets a place of its own.
+    /// The part that a whole block repeats. Blocks are repeated in order, without their index. A block that did not
+    /// arrive in pieces gets a new part.
     fn repeated_part(&self, block: &ContentBlock) -> u32 {
         let piece = Piece::of(block);
         let same_call = self.unrepeated_parts(piece).find(|(_, part)| part.is_call_of(block));
@@ -367,7 +367,7 @@ fn nameless_call() -> ContentBlock {
 }
 
 impl OpenPart {
-    /// The part as a block of a complete message; none where there is nothing in it.
+    /// The part as a block of a complete message. `None` if the part is empty.
     fn block(&self) -> Option<ContentBlock> {
         match &self.whole {
             Some(ContentBlock::ToolUse { call, tool, .. }) if self.shown && !self.repeated => {

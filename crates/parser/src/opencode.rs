@@ -1,24 +1,23 @@
 //! The JSON events of opencode: `opencode run --format json`.
 //!
-//! There are no pieces: a text and a tool call come when they are complete. There is no first line and no last line
-//! either: the session is in every line, and the turn ends with the step that does not ask for tools, or with an
-//! error.
+//! There are no deltas: a text or a tool call arrives when it is complete. There is no first and no last line either.
+//! Every line contains the session id, and the turn ends with the step that does not request tools, or with an error.
 //!
-//! | line | what is said |
+//! | line | what is emitted |
 //! | --- | --- |
 //! | the first with a `sessionID` | [`Said::Session`] |
-//! | `step_start` | nothing; a step that has not finished is tried again: notice `api_retry` |
+//! | `step_start` | nothing; if the step before it has not finished, it is a retry: notice `api_retry` |
 //! | `text`, `reasoning` | a complete message |
 //! | `tool_use` | a tool call and its result |
-//! | `step_finish` | usage; where its `reason` is the last, [`Said::Close`] with what all steps took |
+//! | `step_finish` | usage; if its `reason` ends the turn, [`Said::Close`] with the usage of all steps |
 //! | `error` | error, and [`Said::Close`] |
-//! | an object of any other type | notice with the type for a name |
+//! | an object of any other type | notice named after the type |
 //! | anything else | error `line_invalid` |
 //!
-//! What comes after the end (the agent goes on by itself after it has summed up a long conversation) is a turn of its
+//! Lines after the end (the agent continues on its own after it has summarized a long conversation) are a turn of their
 //! own.
 //!
-//! Exit codes say nothing that the lines do not: a run whose output was cut exits with 0 too.
+//! Exit codes add nothing to the lines: a run whose output was cut exits with 0 too.
 
 use std::borrow::Cow;
 
@@ -33,14 +32,14 @@ use crate::errors;
 use crate::fields::{self, Raw};
 use crate::line::{self, notice};
 
-/// The reasons for which a step is finished and the turn is not.
+/// The reasons with which a step finishes and the turn continues.
 const MORE_TO_COME: [&str; 2] = ["tool-calls", "unknown"];
-/// The tool by which opencode answers a call that it could not make sense of.
+/// The tool by which opencode answers an invalid tool call.
 const INVALID_TOOL: &str = "invalid";
 
-/// Reads what one process of opencode prints: make a new one for each process.
+/// Parses the output of one process of opencode. Create a new parser for each process.
 ///
-/// The table at the top of its source file says what becomes of each line.
+/// The table at the top of the source file shows what each line becomes.
 #[derive(Debug, Default)]
 pub struct OpencodeParser {
     conversation: Conversation,
@@ -82,7 +81,7 @@ struct MessagePart<'a> {
     cost: Raw<'a>,
 }
 
-/// What became of a tool call.
+/// The state of a tool call.
 #[derive(Deserialize, Default)]
 struct ToolState<'a> {
     #[serde(borrow)]
@@ -121,7 +120,7 @@ struct FailureData<'a> {
     is_retryable: Raw<'a>,
 }
 
-/// Tokens, in the agent's own shape.
+/// Token counts, in the agent's own format.
 #[derive(Debug, Default, Clone, Copy, Deserialize, Serialize)]
 #[serde(default)]
 struct Tokens {
@@ -150,7 +149,7 @@ impl IMessageParser for OpencodeParser {
         let text = line::text(line);
         let text = line::trimmed(&text);
         let Some(line) = line::object::<OpencodeLine<'_>>(text, said) else { return };
-        // A sub-agent's session is not the one to resume.
+        // The session of a sub-agent is not the session to resume.
         if self.conversation.session_id().is_empty() {
             self.conversation.session(fields::text(line.session), said);
         }
@@ -188,7 +187,7 @@ impl OpencodeParser {
         let id = fields::text(part.call).unwrap_or_default().into_owned();
         let tool = fields::text(part.tool).unwrap_or_default().into_owned();
         let metadata: ToolMetadata<'_> = fields::read(state.metadata);
-        // A command that fails has completed too.
+        // A command that fails has the state `completed` too.
         let exit: Option<i64> = fields::number(metadata.exit);
         let failed = fields::text(state.status).as_deref() == Some("error");
         let is_error = failed || tool == INVALID_TOOL || exit.is_some_and(|code| code != 0);
@@ -238,7 +237,7 @@ impl OpencodeParser {
 }
 
 impl Tokens {
-    /// Foreign numbers, so they are not trusted to be small.
+    /// Adds the counts of a step. They come from the agent, so they may be too large to add without saturation.
     fn add(&mut self, step: Self) {
         self.total = self.total.saturating_add(step.total);
         self.input = self.input.saturating_add(step.input);
@@ -249,7 +248,7 @@ impl Tokens {
     }
 }
 
-/// The name decides, where it says anything; else the HTTP status, else the text.
+/// Classifies an error by its name if the name is known, otherwise by the HTTP status, otherwise by the text.
 fn error_of(name: &str, data: &FailureData<'_>) -> AgentError {
     let text = fields::text(data.message).filter(|text| !text.is_empty());
     let mut error = errors::told(text.as_deref().unwrap_or(name));

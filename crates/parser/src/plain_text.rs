@@ -1,11 +1,11 @@
 //! Plain text: any program that prints an answer and exits.
 //!
-//! | line | what is said |
+//! | line | what is emitted |
 //! | --- | --- |
-//! | any | a delta of text: the line, after the end of the line before it |
+//! | any | a delta of text: the line, after the end of the previous line |
 //!
-//! All of it is one message. There is no session, there are no tools, and there is no result: how the program exits
-//! says whether it has succeeded, see [`IMessageParser::end`].
+//! The whole output is one message. There is no session, there are no tools, and there is no result. The exit status
+//! determines whether the program has succeeded: see [`IMessageParser::end`].
 
 use tokenrail_domain::{EventBody, MessageOrdinal, MessageOutcome, Part, Said, TurnClose};
 use tokenrail_ports::{Activity, ExitStatus, IMessageParser};
@@ -15,10 +15,10 @@ use crate::line;
 /// The only message.
 const MESSAGE: MessageOrdinal = MessageOrdinal(0);
 
-/// Reads what one process prints as text: make a new one for each process.
+/// Parses the output of one process as text. Create a new parser for each process.
 #[derive(Debug, Default)]
 pub struct PlainTextParser {
-    /// A line was read, so the next one begins with a line end.
+    /// A line was read, so the next one begins with a newline.
     begun: bool,
     text: String,
 }
@@ -41,8 +41,8 @@ impl IMessageParser for PlainTextParser {
         said.push(Said::Event(EventBody::TextDelta { message: MESSAGE, part: Part(0), text }));
     }
 
-    /// Where the program exited with 0 that is its result; any other end is no result, and whoever sees the process
-    /// knows more of it.
+    /// If the program exited with 0, that is its result. Any other exit is not a result: the caller, which sees the
+    /// process, knows more about it.
     fn end(&mut self, status: ExitStatus, said: &mut Vec<Said>) {
         if status != ExitStatus::Code(0) {
             return;

@@ -1,16 +1,16 @@
-//! JSON strings, decoded leniently.
+//! Lenient decoding of JSON strings.
 //!
-//! Agents cut their output between the halves of a surrogate pair: `"\ud83d"` comes in one line and `"\ude00"`
-//! in the next. A strict reader refuses both lines; here the halves are joined, and a half that stays alone
-//! becomes U+FFFD.
+//! Agents cut their output between the halves of a surrogate pair: `"\ud83d"` arrives in one line and `"\ude00"` in the
+//! next. A strict parser rejects both lines. This module joins the halves. A half that stays alone becomes U+FFFD.
 
 use std::borrow::Cow;
 
 use memchr::memchr;
 
-/// Decodes one whole JSON string, quotes included; none where `raw` is another kind of value.
+/// Decodes one whole JSON string, quotes included. `None` if `raw` is not a string.
 ///
-/// `raw` is text that a JSON parser has delimited. Other text does not panic, it gives something.
+/// `raw` must be text that a JSON parser has delimited. For other text, the result is unspecified, but there is no
+/// panic.
 pub(crate) fn decode(raw: &str) -> Option<Cow<'_, str>> {
     let mut joiner = SurrogateJoiner::default();
     let mut text = joiner.push(raw)?;
@@ -20,16 +20,16 @@ pub(crate) fn decode(raw: &str) -> Option<Cow<'_, str>> {
     Some(text)
 }
 
-/// Decodes the JSON strings that together are one text, and joins surrogate pairs across them.
+/// Decodes a sequence of JSON strings that form one text, and joins surrogate pairs across them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SurrogateJoiner {
-    /// The upper half with which the text so far ends.
+    /// The high surrogate at the end of the text so far.
     high: Option<u16>,
 }
 
 impl SurrogateJoiner {
-    /// Decodes the next piece, quotes included; none where it is no string. An upper half at its end is held
-    /// back until the next piece.
+    /// Decodes the next piece, quotes included. `None` if it is not a string. A high surrogate at its end is held back
+    /// until the next piece.
     pub(crate) fn push<'a>(&mut self, raw: &'a str) -> Option<Cow<'a, str>> {
         let body = raw.strip_prefix('"')?.strip_suffix('"')?;
         if body.is_empty() || (self.high.is_none() && memchr(b'\\', body.as_bytes()).is_none()) {
@@ -47,7 +47,7 @@ impl SurrogateJoiner {
         Some(Cow::Owned(out))
     }
 
-    /// Ends the text: U+FFFD where a half was held back.
+    /// Ends the text. Returns U+FFFD if a half was held back.
     pub(crate) fn finish(&mut self) -> Option<char> {
         self.high.take().map(|_| char::REPLACEMENT_CHARACTER)
     }
@@ -74,7 +74,7 @@ impl SurrogateJoiner {
     }
 }
 
-/// Reads one escape, without its backslash: the UTF-16 unit, and how many bytes it takes.
+/// Decodes one escape, without its backslash. Returns the UTF-16 unit and the number of bytes read.
 fn escape(bytes: &[u8]) -> (u16, usize) {
     let simple = match bytes.first() {
         Some(&byte @ (b'"' | b'\\' | b'/')) => byte,
@@ -84,13 +84,13 @@ fn escape(bytes: &[u8]) -> (u16, usize) {
         Some(b'r') => b'\r',
         Some(b't') => b'\t',
         Some(b'u') => return unicode(bytes),
-        // No JSON parser lets this through.
+        // A JSON parser rejects this.
         _ => return (0xfffd, 0),
     };
     (u16::from(simple), 1)
 }
 
-/// Reads `u` and four hexadecimal digits.
+/// Decodes `u` and four hexadecimal digits.
 fn unicode(bytes: &[u8]) -> (u16, usize) {
     let digits = bytes.get(1..5).unwrap_or_default();
     let mut unit = 0;

@@ -1,8 +1,8 @@
-//! Where the parser says what it has read.
+//! The output of a parser.
 
 use tokenrail_domain::{CompleteMessage, ContentBlock, EventBody, MessageOrdinal, MessageOutcome, Said};
 
-/// Takes what the parser says, and numbers the messages of the turn.
+/// Collects what a parser emits, and numbers the messages of the turn.
 pub(crate) struct Voice<'a> {
     pub(crate) said: &'a mut Vec<Said>,
     /// The ordinal of the turn's next message.
@@ -10,7 +10,7 @@ pub(crate) struct Voice<'a> {
 }
 
 impl Voice<'_> {
-    /// Takes the ordinal of a message that is about to say something.
+    /// Takes the ordinal for a message that is about to emit its first event.
     pub(crate) fn ordinal(&mut self) -> MessageOrdinal {
         let ordinal = MessageOrdinal(*self.next);
         *self.next += 1;
@@ -21,7 +21,7 @@ impl Voice<'_> {
         self.said.push(Said::Event(body));
     }
 
-    /// Says a message that was not said in pieces; nothing where nothing is in it.
+    /// Emits a message that had no deltas. Emits nothing if the message is empty.
     pub(crate) fn whole(
         &mut self,
         mut blocks: Vec<ContentBlock>,

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use tokenrail_domain::{Event, Sequence};
-use tokenrail_persistence::{Store, StoreConfig, Synchronous};
+use tokenrail_persistence::{SqliteStore, StoreConfig, Synchronous};
 use tokenrail_ports::testing::samples::{Scribe, launch, page_of, text_delta};
 use tokenrail_ports::{Append, IAgentRepository, IJournal};
 
@@ -42,7 +42,7 @@ async fn measure(synchronous: Synchronous, agents: u8, batch: usize) -> f64 {
     appends as f64 / RUN.as_secs_f64()
 }
 
-async fn one_agent(store: Store, n: u8, batch: usize) -> usize {
+async fn one_agent(store: SqliteStore, n: u8, batch: usize) -> usize {
     let mut scribe = started(&store, n).await;
     let (begin, mut appends) = (Instant::now(), 0);
     while begin.elapsed() < RUN {
@@ -69,11 +69,11 @@ async fn reading() {
     store.close().await;
 }
 
-fn open(folder: &std::path::Path, synchronous: Synchronous) -> Store {
-    Store::open(StoreConfig { synchronous, ..StoreConfig::new(folder) }).expect("it opens")
+fn open(folder: &std::path::Path, synchronous: Synchronous) -> SqliteStore {
+    SqliteStore::open(StoreConfig { synchronous, ..StoreConfig::new(folder) }).expect("it opens")
 }
 
-async fn started(store: &Store, n: u8) -> Scribe {
+async fn started(store: &SqliteStore, n: u8) -> Scribe {
     let (agent, turn) = launch(n);
     let mut scribe = Scribe::new(&agent);
     store.create(agent, turn.clone(), None).await.expect("it is saved");

@@ -1,16 +1,16 @@
-//! The packing of batches, for those who want to break it: see `tests/fuzzing`.
+//! The packing of batches, for the fuzzing in `tests/fuzzing`.
 
 use tokenrail_domain::{Event, Sequence, TurnNumber};
 
-use crate::packing::{self, Codec};
+use crate::format::packing::{self, Codec};
 
-/// Unpacks a payload of that codec; none where it is malformed.
+/// Unpacks a payload of that codec; `None` if it is malformed.
 pub fn unpack(codec: i64, payload: Vec<u8>) -> Option<Vec<Event>> {
     let codec = Codec::from_number(codec)?;
     packing::unpack(codec, Sequence(1), TurnNumber::FIRST, payload).ok()?.collect::<Result<_, _>>().ok()
 }
 
-/// Packs events: tight with codec 2.
+/// Packs events with that codec.
 pub fn pack(codec: i64, events: &[Event]) -> Vec<u8> {
     match Codec::from_number(codec) {
         Some(Codec::Tight) => packing::pack_tight(events).unwrap_or_default(),

@@ -8,32 +8,39 @@
 //! | [`IWorkspace`] | the folders in which agents may work |
 //! | [`IClock`], [`IRandom`] | time and chance |
 //!
+//! What a store must decide the same way as any other, an append above all, is in [`rules`].
+//!
 //! `I` marks a seam of the hexagon: a trait that an adapter implements and that `server/src/compose.rs` chooses.
-//! No other trait is named so. Each promise below is checked by a contract suite in `testing` (feature
-//! `testing`), which the fakes there and the real adapters both pass.
+//! No other trait is named so. The promises of the store are checked by a contract suite in `testing`
+//! (feature `testing`), which the fake there and the real adapter both pass. The other ports have fakes or mocks.
 
+mod append;
 mod archive;
 mod clock;
+mod idempotency;
+mod own_line;
 mod parser;
-#[cfg(planted_bugs)]
 pub mod planted;
+pub mod rules;
 mod runner;
 mod store;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 mod workspace;
 
+pub use append::{Append, TurnStep};
 pub use archive::IArchive;
 pub use clock::{IClock, IRandom};
+pub use idempotency::{Idempotency, KeyLife, Recalled};
+pub use own_line::{Choosable, OptionKind, OwnFailure, OwnLine, PermissionQuestion, ResolvedBy};
 pub use parser::{Abilities, Activity, IMessageParser};
 pub use runner::{
     Adoption, ExitStatus, IAgentRun, IAgentRunner, Line, OutputLine, PastTurn, PermissionAnswer, Probe,
     RunEnd, RunOutput, RunnerError, SpoolRoom, TurnOrder, is_disk_full,
 };
 pub use store::{
-    AgentFilter, Append, Created, Enqueued, IAgentRepository, IJournal, Idempotency, KeyLife, ListBounds,
-    ListPage, MessagePage, PageLimit, Recalled, STOP_REASON_EVENTS, StoreError, TurnFilter, TurnRange,
-    TurnStep,
+    AgentFilter, Created, Enqueued, IAgentRepository, IJournal, ListBounds, ListPage, MessagePage, PageLimit,
+    STOP_REASON_EVENTS, StoreError, TurnFilter, TurnRange,
 };
 pub use workspace::{CwdNotAllowed, FolderError, IWorkspace};
 #[cfg(any(test, feature = "testing"))]

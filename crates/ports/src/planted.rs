@@ -1,9 +1,15 @@
-//! Bugs that are put in on purpose, to prove that the simulation finds them: see `cargo xtask planted-bugs`.
-//! Compiled only with `--cfg planted_bugs`, which no product build has.
+//! Bugs that are planted on purpose, to prove that the simulation finds them: see `cargo xtask planted-bugs`.
+//!
+//! Only a build with `--cfg planted_bugs` can plant one. In every other build [`is_planted`] is the constant `false`,
+//! and the compiler removes what depends on it.
 
+#[cfg(planted_bugs)]
 use std::cell::Cell;
 
-/// One bug each; exactly one is active in a thread, or none.
+/// The bugs. At most one is active in a thread.
+///
+/// The simulation runs the code of all but the last two. Those are in threads of the real watcher and the real store,
+/// to which `passed_on` hands the active bug.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bug {
     AnnounceBeforeCommit,
@@ -21,9 +27,9 @@ pub enum Bug {
     OffsetAheadOfEvents,
     RetireIgnoresNews,
     KeyForgotten,
-    /// Keys grow old with the clock, which may be set.
+    /// Keys age by the clock, which may be set.
     KeysByTheClock,
-    /// Each client that has given the answer that counts is told that it was his.
+    /// Every client that gave the winning answer is told that its own counted.
     EachAnswerCounts,
     KnownIsNotRun,
     RecoverForgetsQueued,
@@ -41,12 +47,18 @@ pub enum Bug {
     PagesUnbounded,
     GraceTimesTen,
     AheadIsNothing,
-    /// A packed frame goes on after the end of a message, with the deltas of the next one.
+    /// A packed frame continues past the end of a message with the deltas of the next one.
     PackedAcrossMessages,
+    /// A batch waits for the followers of the previous one without a bound.
+    WaitsForTheSlowest,
+    /// Of all runs that print within one pass of the watcher, only the last one is woken.
+    OneOfAPassIsWoken,
+    /// Large writes always go before small ones.
+    FloodGoesFirst,
 }
 
 impl Bug {
-    pub const ALL: [Self; 34] = [
+    pub const ALL: [Self; 37] = [
         Self::AnnounceBeforeCommit,
         Self::SnapshotBeforeSubscribe,
         Self::SequenceBurntOnError,
@@ -81,18 +93,42 @@ impl Bug {
         Self::GraceTimesTen,
         Self::AheadIsNothing,
         Self::PackedAcrossMessages,
+        Self::WaitsForTheSlowest,
+        Self::OneOfAPassIsWoken,
+        Self::FloodGoesFirst,
     ];
 }
 
+#[cfg(planted_bugs)]
 thread_local! {
     static PLANTED: Cell<Option<Bug>> = const { Cell::new(None) };
 }
 
 /// Makes a bug active in this thread.
+#[cfg(planted_bugs)]
 pub fn plant(bug: Option<Bug>) {
     PLANTED.set(bug);
 }
 
+/// Whether a bug is active in this thread.
+#[cfg(planted_bugs)]
 pub fn is_planted(bug: Bug) -> bool {
     PLANTED.get() == Some(bug)
+}
+
+/// Whether a bug is active in this thread: never, in this build.
+#[cfg(not(planted_bugs))]
+#[inline]
+pub const fn is_planted(_: Bug) -> bool {
+    false
+}
+
+/// Wraps work for another thread, so that the same bug is active there.
+#[cfg(planted_bugs)]
+pub fn passed_on<T>(work: impl FnOnce() -> T) -> impl FnOnce() -> T {
+    let bug = PLANTED.get();
+    move || {
+        plant(bug);
+        work()
+    }
 }

@@ -243,13 +243,13 @@ pub enum RunnerError {
     ProgramMissing { program: String },
     #[error("the program {program:?} cannot be executed; check its permissions")]
     NotExecutable { program: String },
-    #[error("the folder {cwd:?} cannot be used as working directory")]
+    #[error("the folder {cwd:?} cannot be used as the working directory")]
     CwdUnusable { cwd: PathBuf },
-    #[error("no model is named; name one in the launch, or in the configuration as model")]
+    #[error("no model is set; pass one at launch, or set model in the configuration")]
     ModelMissing,
-    #[error("the variable {variable} is not set; it holds the key of the model's API")]
+    #[error("the environment variable {variable}, which holds the API key, is not set")]
     KeyMissing { variable: String },
-    #[error("the upstream cannot be reached")]
+    #[error("cannot reach the upstream")]
     Unreachable(#[source] Box<dyn std::error::Error + Send + Sync>),
     #[error("the run folder cannot be used")]
     Io(#[from] std::io::Error),

@@ -1,12 +1,12 @@
 //! The store: agents and their journals.
 
-use std::sync::Arc;
-
 use async_trait::async_trait;
 use tokenrail_domain::{
-    Agent, AgentId, AgentStatus, Event, ListedAgent, ListedTurn, Sequence, SessionId, StopReason, Timestamp,
-    Turn, TurnNumber,
+    Agent, AgentId, AgentStatus, Event, ListedAgent, ListedTurn, Sequence, StopReason, Timestamp, Turn,
+    TurnNumber,
 };
+
+use crate::{Append, Idempotency, Recalled};
 
 /// The append-only journals, one for each agent.
 #[cfg_attr(any(test, feature = "testing"), mockall::automock)]
@@ -147,49 +147,6 @@ pub trait IAgentRepository: Send + Sync {
     async fn check(&self) -> Result<(), StoreError>;
 }
 
-/// What one transaction adds to a journal.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Append {
-    pub agent: AgentId,
-    /// Consecutive, not empty, all of one turn. A [`TurnResult`](tokenrail_domain::TurnResult) only as the last,
-    /// and then `step` is [`TurnStep::End`].
-    pub events: Arc<[Event]>,
-    pub step: TurnStep,
-    /// How many bytes of the agent's output these events and those before them account for.
-    pub spool_offset: u64,
-    /// The agent program's own conversation id, where it has become known or has changed.
-    pub session: Option<SessionId>,
-    /// The number of the oldest delta of any message that is open after these events.
-    pub open_from: Option<Sequence>,
-    /// What follows in the same transaction: between the end of a turn and the start of the one that the agent goes
-    /// on with there is no moment at which the run belongs to no turn.
-    pub then: Option<Box<Self>>,
-}
-
-impl Append {
-    /// Makes one append of several; none where there are none.
-    pub fn chain(appends: Vec<Self>) -> Option<Self> {
-        appends.into_iter().rev().fold(None, |then, append| Some(Self { then: then.map(Box::new), ..append }))
-    }
-
-    /// This append, and what follows in the same transaction.
-    pub fn parts(&self) -> impl Iterator<Item = &Self> {
-        std::iter::successors(Some(self), |append| append.then.as_deref())
-    }
-}
-
-/// What an append does to its turn and to the agent's status.
-#[derive(Debug, Clone, PartialEq)]
-pub enum TurnStep {
-    /// The turn runs from here on, and the agent with it. The turn is a queued one, or one that the agent has
-    /// begun by itself and that is new to the store.
-    Start(Box<Turn>),
-    Continue,
-    /// The turn has ended as its result says, and the agent with it; where another turn waits, the agent is
-    /// `initializing` again.
-    End,
-}
-
 /// How much to read at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageLimit {
@@ -297,41 +254,6 @@ pub struct TurnFilter {
     pub limit: usize,
 }
 
-/// A client's key that makes a command happen once.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Idempotency {
-    /// What the key is good for: keys of different scopes do not meet.
-    pub scope: String,
-    pub key: String,
-    /// What was asked, so that the same key with another body is noticed.
-    pub body: String,
-    /// When it was used, by the time of keys: that goes on with the server's own life, and never follows a clock that
-    /// is set.
-    pub used_at: Timestamp,
-    /// Keys that were used before this, by the same time, are forgotten.
-    pub forget_before: Timestamp,
-    pub life: KeyLife,
-}
-
-/// How long a key stands for what it gave.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum KeyLife {
-    /// Until it is forgotten.
-    UntilForgotten,
-    /// As long as nobody has asked anything newer of the agent, and it is not deleted: then the key is free again.
-    WhileNewest,
-}
-
-/// What a key was used for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Recalled {
-    /// Whether it was used for the same body.
-    pub same_body: bool,
-    pub agent: AgentId,
-    pub turn: TurnNumber,
-    pub queued: u32,
-}
-
 /// What came of [`IAgentRepository::create`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Created {
@@ -370,16 +292,16 @@ pub enum StoreError {
     #[error("no such agent: {0}")]
     UnknownAgent(AgentId),
     /// Two writers, or a bug: whoever gets it must stop writing.
-    #[error("the events do not follow the newest one, which is {head}")]
+    #[error("the events do not follow the latest one, {head}")]
     Conflict { head: Sequence },
     #[error("the store is busy")]
     Busy,
     #[error("the disk is full")]
     Full,
     /// It may have been saved or not: append it again to find out.
-    #[error("it is not known whether the write was saved")]
+    #[error("unknown whether the write was saved")]
     OutcomeUnknown(#[source] Box<dyn std::error::Error + Send + Sync>),
-    #[error("the store holds what makes no sense: {0}")]
+    #[error("the store is corrupt: {0}")]
     Corrupt(String),
     #[error("the store is unavailable")]
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),

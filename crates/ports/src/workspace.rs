@@ -30,7 +30,7 @@ pub trait IWorkspace: Send + Sync {
 pub enum FolderError {
     #[error(transparent)]
     NotAllowed(#[from] CwdNotAllowed),
-    #[error("no folder can be made for the agent")]
+    #[error("cannot create a folder for the agent")]
     NotMade(#[from] std::io::Error),
 }
 

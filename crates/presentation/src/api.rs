@@ -9,9 +9,11 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::config::PresentationConfig;
 use crate::error::{Code, Problem};
-use crate::guard::{Openings, PeerStream, PeerStreams, Seal, Tickets, hex};
+use crate::hex::hex;
 use crate::limiter::{PeerBuckets, TokenBucket};
 use crate::metrics::Metrics;
+use crate::peer::{PeerStream, PeerStreams};
+use crate::tickets::{Openings, Seal, Tickets};
 
 /// Where random bytes come from that nobody can guess.
 pub type RandomSource = Arc<dyn Fn() -> [u8; 32] + Send + Sync>;
@@ -132,9 +134,9 @@ impl Api {
     pub(crate) fn open_stream(&self, peer: IpAddr) -> Result<StreamPlace, Problem> {
         let full = |detail| Problem::new(Code::CapacityExhausted, detail);
         let permit = Arc::clone(&self.0.streams).try_acquire_owned();
-        let permit = permit.map_err(|_| full("too many streams are open"))?;
+        let permit = permit.map_err(|_| full("too many open streams"))?;
         let of_peer = self.0.peer_streams.open(peer);
-        let of_peer = of_peer.ok_or_else(|| full("this peer has too many streams open"))?;
+        let of_peer = of_peer.ok_or_else(|| full("this client address has too many open streams"))?;
         Ok(StreamPlace { _permit: permit, _of_peer: of_peer })
     }
 

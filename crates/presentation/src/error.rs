@@ -94,7 +94,7 @@ impl Problem {
     }
 
     pub(crate) fn not_found() -> Self {
-        Self::new(Code::NotFound, "there is nothing at this address")
+        Self::new(Code::NotFound, "no such path")
     }
 
     /// There is nothing at this path. Where it looks as if a proxy has changed it, that is said.
@@ -102,9 +102,9 @@ impl Problem {
         let is_cut = ["/agents", "/agent-types", "/chat", "/tickets"].iter().any(|cut| path.starts_with(cut));
         let is_behind = |own| path.find(own).is_some_and(|before| 0 < before);
         let detail = if is_cut {
-            "there is nothing at this address, but with /api before it: a proxy must not take /api off the path"
+            "no such path, but it exists with the prefix /api: configure the proxy to keep /api in the path"
         } else if ["/api/", "/v1/", "/ws"].into_iter().any(is_behind) {
-            "there is nothing at this address: a proxy must take off what it has before /api, /v1 and /ws"
+            "no such path: configure the proxy to remove its prefix before /api, /v1 and /ws"
         } else {
             return Self::not_found();
         };
@@ -200,10 +200,10 @@ impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Self {
         let detail = refusal.to_string();
         match refusal {
-            Refusal::NotFound(_) => Self::new(Code::NotFound, "there is no such agent"),
+            Refusal::NotFound(_) => Self::new(Code::NotFound, "no such agent"),
             Refusal::UnknownType { known, .. } => {
-                let errors = vec![FieldProblem::body("type", format!("is none of: {known}"))];
-                Self { errors, ..Self::new(Code::RunnerUnknown, "no such agent type is configured") }
+                let errors = vec![FieldProblem::body("type", format!("unknown; must be one of: {known}"))];
+                Self { errors, ..Self::new(Code::RunnerUnknown, "unknown agent type") }
             }
             Refusal::TypeMissing => Self::field("type", detail),
             Refusal::CwdNotAllowed(_) => {
@@ -231,7 +231,7 @@ impl From<Refusal> for Problem {
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         let code = match error {
-            StoreError::UnknownAgent(_) => return Self::new(Code::NotFound, "there is no such agent"),
+            StoreError::UnknownAgent(_) => return Self::new(Code::NotFound, "no such agent"),
             StoreError::Busy => Code::StoreBusy,
             StoreError::Full => Code::StorageFull,
             StoreError::OutcomeUnknown(_) => Code::OutcomeUnknown,
@@ -239,11 +239,7 @@ impl From<StoreError> for Problem {
                 Code::StoreFailed
             }
         };
-        tracing::error!(
-            error = &error as &dyn std::error::Error,
-            code = code.as_str(),
-            "the store has failed"
-        );
+        tracing::error!(error = &error as &dyn std::error::Error, code = code.as_str(), "the store failed");
         Self::new(code, code.title())
     }
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 use tokenrail_application::{AgentService, Refusal};
 use tokenrail_domain::{Agent, Sequence, TurnNumber};
 
-use crate::dto::archive::{ArchivedAgent, ArchivedEvent, ArchivedTurn, VERSION};
+use crate::vocabularies::native::dto::archive::{ArchivedAgent, ArchivedEvent, ArchivedTurn, VERSION};
 
 /// Turns that are read at once.
 const TURNS: usize = 100;

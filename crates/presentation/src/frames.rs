@@ -30,7 +30,7 @@ impl FrameWriter {
         self.0.extend_from_slice(&[TEXT, 0, 0, 0]);
         if let Err(error) = serde_json::to_writer(&mut self.0, value) {
             // No type of ours refuses to be written; if one did, a missing frame shows as a gap.
-            tracing::error!(error = &error as &dyn std::error::Error, "a frame cannot be written");
+            tracing::error!(error = &error as &dyn std::error::Error, "cannot serialize a frame");
             self.0.truncate(begin);
             return;
         }

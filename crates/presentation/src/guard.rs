@@ -4,12 +4,8 @@ mod auth;
 mod cors;
 mod head;
 mod leaving;
-mod opened;
 mod origin;
-mod peer;
 mod rest;
-mod seal;
-mod tickets;
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -24,15 +20,13 @@ use tokio::time::Instant;
 
 use crate::api::Api;
 use crate::error::{Code, Problem};
+use crate::peer::peer;
 use crate::socket::Watch;
+use crate::tickets::Denied;
 
 pub(crate) use auth::{SUBPROTOCOL, offered};
-pub(crate) use opened::Openings;
-pub(crate) use peer::{PeerStream, PeerStreams, peer};
-pub(crate) use seal::Seal;
-pub(crate) use tickets::{Tickets, hex};
 
-use auth::{Asking, Denied, Pass};
+use auth::{Asking, Pass};
 use cors::Cors;
 use rest::{Answering, Incoming, Outgoing};
 
@@ -51,8 +45,7 @@ const NO_AUTH: (HeaderName, HeaderValue) =
     (HeaderName::from_static("tokenrail-auth"), HeaderValue::from_static("none"));
 
 /// Why a ticket does not fit to the page that shows it.
-const OTHER_ORIGIN: &str =
-    "the ticket was given to a page of another origin; a proxy must pass Origin on as it came";
+const OTHER_ORIGIN: &str = "the ticket was issued for another origin; a proxy must forward Origin unchanged";
 
 /// Lets a request through to its route, or answers it; then completes the answer.
 pub(crate) async fn guard<B: MessageBody + 'static>(
@@ -161,7 +154,7 @@ fn admit(api: &Api, cors: &Cors, request: &ServiceRequest) -> Result<Admission, 
         return Ok(Admission::Preflight);
     }
     if request.headers().contains_key(header::CONTENT_ENCODING) {
-        return Err(Problem::new(Code::ContentEncoding, "send the body as it is"));
+        return Err(Problem::new(Code::ContentEncoding, "send the body without Content-Encoding"));
     }
     let asking = Asking {
         method: request.method(),

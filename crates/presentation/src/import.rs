@@ -43,17 +43,17 @@ pub(crate) async fn import(api: &Api, payload: web::Payload) -> Result<Agent, Pr
         // Whoever has asked for it may have gone.
         let _gone = read.send(read_pieces(body, most, |piece| pieces.blocking_send(piece).is_ok()));
     });
-    reader.map_err(|_| Problem::new(Code::CapacityExhausted, "no thread can be had to read the file"))?;
+    reader.map_err(|_| Problem::new(Code::CapacityExhausted, "cannot start a thread to read the file"))?;
     let (fed, taken) = tokio::join!(feed(payload, body, config), take_in(api.service(), &mut coming));
     // Whatever went wrong, the reader ends: nobody takes its pieces any more.
     drop(coming);
-    let read = reading.await.map_err(|_| Problem::new(Code::StoreFailed, "the file could not be read"))?;
+    let read = reading.await.map_err(|_| Problem::new(Code::StoreFailed, "cannot read the file"))?;
     fed?;
     let import = taken?;
     read.map_err(|Malformed { place, detail }| invalid(&place, detail))?;
     match import {
         Some(import) => import.finish().await.map_err(Problem::from),
-        None => Err(invalid("", "it holds no agent".to_owned())),
+        None => Err(invalid("", "the file contains no agent".to_owned())),
     }
 }
 
@@ -68,7 +68,7 @@ async fn feed(
         let chunk = match patience.wait(payload.next()).await? {
             None => return Ok(()),
             Some(Ok(chunk)) => chunk,
-            Some(Err(_)) => return Err(Problem::new(Code::BadRequest, "the body could not be read")),
+            Some(Err(_)) => return Err(Problem::new(Code::BadRequest, "cannot read the body")),
         };
         patience.came(chunk.len() as u64)?;
         let _gone = body.send(chunk).await;
@@ -94,14 +94,17 @@ impl<'a> Patience<'a> {
         let begun = Instant::now();
         let come = timeout(body_timeout.min(most.saturating_sub(self.waited)), chunk).await;
         self.waited += begun.elapsed();
-        come.map_err(|_| Problem::new(Code::RequestTimeout, "the file did not come in time"))
+        come.map_err(|_| Problem::new(Code::RequestTimeout, "the file did not arrive in time"))
     }
 
     fn came(&mut self, bytes: u64) -> Result<(), Problem> {
         self.came = self.came.saturating_add(bytes);
         let most = self.config.import_bytes;
         if most < self.came {
-            return Err(Problem::new(Code::PayloadTooLarge, format!("at most {most} bytes")));
+            return Err(Problem::new(
+                Code::PayloadTooLarge,
+                format!("the file must be at most {most} bytes"),
+            ));
         }
         Ok(())
     }

@@ -3,35 +3,46 @@
 //! Read in this order:
 //!
 //! 1. [`routes`]: the API on one screen, and [`app`], the same with its guard;
-//! 2. `listen`, `guard`: what carries the routes, and what stands before every one of them;
-//! 3. `rest`, `sse`, `ws`, `chat`: one module for each way of talking;
-//! 4. `dialect` and `frames`: events in, bytes out, once for all readers;
-//! 5. `record`, `lineage`: a turn as one document, and its chain of messages; `export`, `import`: an agent as one file;
-//! 6. `dto`: every JSON name; `error`: every problem that a client can be told.
+//! 2. `listen`, `socket`, `guard`: what carries the routes, and what runs before each of them; `tickets`, `peer`,
+//!    `limiter`: what the guard counts and remembers;
+//! 3. `fold`: what makes a vocabulary; `vocabularies`: the folds, wire names and routes of each kind of client, in one
+//!    folder each;
+//! 4. `rest`, `sse`, `ws`: the native routes, one module for each transport; `websocket`: what all WebSockets share;
+//! 5. `frames`, `blocks`, `json`: what carries a vocabulary: WebSocket frames, event streams, JSON;
+//! 6. `record`, `lineage`: a turn as one document, and its chain of messages; `export`, `import`: an agent as one file;
+//! 7. `error`: every problem that a client can receive.
 
 mod api;
-mod chat;
+mod blocks;
 mod config;
-mod dialect;
-mod dto;
 mod error;
 mod export;
+mod fold;
 mod frames;
 mod guard;
+mod hex;
 mod import;
+mod json;
 mod limiter;
 mod lineage;
 mod listen;
 mod metrics;
 mod openapi;
+mod peer;
 mod query;
+mod questions;
 mod record;
+mod refusals;
+mod resource;
 mod rest;
 mod routes;
 mod socket;
 mod sse;
+mod tickets;
 mod turn_events;
+mod vocabularies;
 mod waits;
+mod websocket;
 mod ws;
 
 #[cfg(test)]
@@ -39,8 +50,7 @@ mod tests;
 
 pub use api::{Api, RandomSource};
 pub use config::{PresentationConfig, Secret};
-pub use dialect::{agent_frames, packed_frames};
-pub use dto::{event_json, packed_items};
 pub use listen::{ServerLimits, listen};
 pub use routes::{app, page, routes};
 pub use socket::SocketLimits;
+pub use vocabularies::native::{agent_frames, event_json, packed_frames, packed_items};

@@ -47,8 +47,8 @@ impl Metrics {
         let mut registry = Registry::with_prefix("tokenrail");
         let requests = Family::<Answer, Counter>::default();
         let streams = Gauge::default();
-        registry.register("http_requests", "Requests answered", requests.clone());
-        registry.register("open_streams", "WebSockets and event streams that are open", streams.clone());
+        registry.register("http_requests", "HTTP requests answered", requests.clone());
+        registry.register("open_streams", "Open WebSockets and event streams", streams.clone());
         let stats = AppMetrics::default();
         stats.register(&mut registry);
         Self { registry, requests, streams, stats }
@@ -88,12 +88,12 @@ impl AppMetrics {
         let counters = [
             ("events_saved", "Events committed", &self.events_saved),
             ("batches_saved", "Batches of events committed", &self.batches_saved),
-            ("write_retries", "Failed writes that were tried again", &self.write_retries),
+            ("write_retries", "Failed writes that were retried", &self.write_retries),
             ("turns_started", "Turns started", &self.turns_started),
             ("turns_ended", "Turns ended", &self.turns_ended),
             (
                 "invariant_violations",
-                "Writes that contradicted a journal; always 0",
+                "Writes that contradicted a journal; must be 0",
                 &self.invariant_violations,
             ),
         ];
@@ -101,10 +101,10 @@ impl AppMetrics {
             registry.register(name, help, counter.clone());
         }
         let gauges = [
-            ("active_agents", "Agents that run or wait", &self.active_agents),
+            ("active_agents", "Running and queued agents", &self.active_agents),
             ("followers", "Readers of journals", &self.followers),
-            ("tail_bytes", "Bytes of newest events in memory", &self.tail_bytes),
-            ("tasks", "Tasks that have not ended, without those of connections", &self.tasks),
+            ("tail_bytes", "Bytes of recent events in memory", &self.tail_bytes),
+            ("tasks", "Tasks that have not ended, except those of connections", &self.tasks),
         ];
         for (name, help, gauge) in gauges {
             registry.register(name, help, gauge.clone());

@@ -22,7 +22,7 @@ impl Query {
     pub(crate) fn read(text: &str) -> Result<Self, Problem> {
         match web::Query::<Vec<(String, String)>>::from_query(text) {
             Ok(pairs) => Ok(Self(pairs.into_inner())),
-            Err(_) => Err(Problem::new(Code::BadRequest, "the query cannot be parsed")),
+            Err(_) => Err(Problem::new(Code::BadRequest, "the query is malformed")),
         }
     }
 
@@ -75,13 +75,13 @@ pub(crate) fn cursor(text: &str) -> Result<u64, Problem> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     match text.parse() {
         Ok(cursor) if digits => Ok(cursor),
-        _ => Err(Problem::new(Code::CursorMalformed, "a cursor is a whole number: 0 or more")),
+        _ => Err(Problem::new(Code::CursorMalformed, "the cursor must be a whole number, 0 or greater")),
     }
 }
 
 /// Reads an agent's id from a path. One that is no id is as unknown as any other.
 pub(crate) fn agent_id(text: &str) -> Result<AgentId, Problem> {
-    text.parse().map_err(|_| Problem::new(Code::NotFound, "there is no such agent"))
+    text.parse().map_err(|_| Problem::new(Code::NotFound, "no such agent"))
 }
 
 /// Whether a WebSocket may be opened at this path.
@@ -141,7 +141,7 @@ pub(crate) fn form(headers: &HeaderMap) -> Result<Form, Problem> {
     if json {
         return Ok(Form::Json);
     }
-    Err(Problem::new(Code::NotAcceptable, "accept application/json or text/event-stream"))
+    Err(Problem::new(Code::NotAcceptable, "send Accept: application/json or Accept: text/event-stream"))
 }
 
 /// Reads a JSON body within the bounds of the configuration.
@@ -159,7 +159,7 @@ pub(crate) fn json_only(request: &HttpRequest) -> Result<(), Problem> {
     let kind = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or("");
     let essence = kind.split(';').next().unwrap_or("").trim();
     if !essence.eq_ignore_ascii_case("application/json") {
-        return Err(Problem::new(Code::UnsupportedMediaType, "send application/json"));
+        return Err(Problem::new(Code::UnsupportedMediaType, "send Content-Type: application/json"));
     }
     Ok(())
 }
@@ -186,7 +186,7 @@ pub(crate) async fn optional_body(
     }
     match read(request, payload, config).await? {
         body if body.is_empty() => Ok(None),
-        _ => Err(Problem::new(Code::UnsupportedMediaType, "send application/json")),
+        _ => Err(Problem::new(Code::UnsupportedMediaType, "send Content-Type: application/json")),
     }
 }
 
@@ -210,15 +210,28 @@ pub(crate) async fn read_within(
     limit: usize,
     time: Duration,
 ) -> Result<web::Bytes, Problem> {
-    let too_large = || Problem::new(Code::PayloadTooLarge, format!("at most {limit} bytes"));
+    let too_large = || Problem::new(Code::PayloadTooLarge, format!("the body must be at most {limit} bytes"));
     // Who says that it will be too much need not send it first.
     if content_length(request).is_some_and(|length| limit < length) {
         return Err(too_large());
     }
     match timeout(time, payload.to_bytes_limited(limit)).await {
         Ok(Ok(Ok(body))) => Ok(body),
-        Ok(Ok(Err(_))) => Err(Problem::new(Code::BadRequest, "the body could not be read")),
+        Ok(Ok(Err(_))) => Err(Problem::new(Code::BadRequest, "cannot read the body")),
         Ok(Err(_)) => Err(too_large()),
-        Err(_) => Err(Problem::new(Code::RequestTimeout, "the body did not come in time")),
+        Err(_) => Err(Problem::new(Code::RequestTimeout, "the body did not arrive in time")),
+    }
+}
+
+/// Bytes of a name that is told to who has sent it.
+const NAME_BYTES: usize = 64;
+
+/// A name that a client has sent, for a sentence that refuses it. What may be anything is not sent back.
+pub(crate) fn refused_name(name: &str) -> String {
+    let is_name = |byte| matches!(byte, b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.');
+    if (1..=NAME_BYTES).contains(&name.len()) && name.bytes().all(is_name) {
+        format!("\"{name}\"")
+    } else {
+        "(invalid name)".to_owned()
     }
 }

@@ -8,26 +8,31 @@ use tokenrail_application::{AgentService, Refusal};
 use tokenrail_domain::{Agent, AgentId, Event, EventBody, Sequence, Turn, TurnNumber};
 
 use crate::api::Api;
-use crate::dialect::ai_sdk::{AiSdkFold, ChunkWriter, SdkVersion};
-use crate::dto::{AgentMessageDto, RawLineDto, TurnRecordDto};
+use crate::json::{ItemList, JsonList, ListFold};
 use crate::lineage::Lineage;
+use crate::vocabularies::FOREIGN;
+use crate::vocabularies::native::dto::{AgentMessageDto, RawLineDto, TurnRecordDto};
 
-/// The lists of a record, in their order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The lists of a record.
+#[derive(Debug, Clone, Copy)]
 enum List {
     Messages,
     RawAgentMessages,
-    AiSdkChunks,
+    Foreign(ItemList),
 }
 
 impl List {
-    const ALL: [Self; 3] = [Self::Messages, Self::RawAgentMessages, Self::AiSdkChunks];
+    /// All of them, in their order.
+    fn all() -> impl Iterator<Item = Self> {
+        let foreign = FOREIGN.iter().filter_map(|vocabulary| vocabulary.record);
+        [Self::Messages, Self::RawAgentMessages].into_iter().chain(foreign.map(Self::Foreign))
+    }
 
     fn name(self) -> &'static str {
         match self {
             Self::Messages => "messages",
             Self::RawAgentMessages => "rawAgentMessages",
-            Self::AiSdkChunks => "aiSDKChunks",
+            Self::Foreign(record) => record.name,
         }
     }
 }
@@ -43,22 +48,22 @@ pub(crate) struct TurnRecord {
     before: Option<Event>,
     /// What the record begins with.
     beginning: Option<String>,
-    lists: std::slice::Iter<'static, List>,
+    lists: std::vec::IntoIter<List>,
     list: Option<OpenList>,
 }
 
 /// A list that is being written.
 struct OpenList {
     cursor: Sequence,
-    empty: bool,
-    fold: Fold,
+    out: JsonList,
+    fold: Items,
 }
 
 /// What makes items of events.
-enum Fold {
+enum Items {
     Messages(Lineage),
     RawAgentMessages,
-    AiSdkChunks(AiSdkChunks),
+    Foreign(Box<dyn ListFold>),
 }
 
 impl TurnRecord {
@@ -87,7 +92,7 @@ impl TurnRecord {
             range,
             before,
             beginning: Some(beginning),
-            lists: List::ALL.iter(),
+            lists: List::all().collect::<Vec<_>>().into_iter(),
             list: None,
         })
     }
@@ -108,20 +113,21 @@ impl TurnRecord {
             return Ok(Some(beginning.into()));
         }
         let Some(list) = &mut self.list else { return Ok(None) };
-        let mut out = String::new();
         let events = page(&self.service, self.id, list.cursor, self.range.1).await?;
-        if let Some(last) = events.last() {
+        let mut out = if let Some(last) = events.last() {
             list.cursor = last.sequence;
             for event in &events {
-                list.write(self.id, event, self.depth, &mut out);
+                list.write(self.id, event, self.depth);
             }
+            list.out.take()
         } else {
-            out.push(']');
-            self.open(&mut out);
-        }
+            let mut end = "]".to_owned();
+            self.open(&mut end);
+            end.into_bytes()
+        };
         // An empty piece would end the answer's body early.
         if out.is_empty() {
-            out.push('\n');
+            out.push(b'\n');
         }
         Ok(Some(out.into()))
     }
@@ -137,57 +143,29 @@ impl TurnRecord {
         out.push_str(list.name());
         out.push_str("\":[");
         let fold = match list {
-            List::Messages => Fold::Messages(Lineage::new(self.id, self.before.as_ref())),
-            List::RawAgentMessages => Fold::RawAgentMessages,
-            List::AiSdkChunks => Fold::AiSdkChunks(AiSdkChunks::new(self.id, self.turn)),
+            List::Messages => Items::Messages(Lineage::new(self.id, self.before.as_ref())),
+            List::RawAgentMessages => Items::RawAgentMessages,
+            List::Foreign(record) => Items::Foreign((record.items)(self.id, self.turn)),
         };
-        self.list = Some(OpenList { cursor: self.range.0, empty: true, fold });
+        self.list = Some(OpenList { cursor: self.range.0, out: JsonList::default(), fold });
     }
 }
 
 impl OpenList {
-    fn write(&mut self, agent: AgentId, event: &Event, depth: usize, out: &mut String) {
-        let empty = &mut self.empty;
-        let mut item = |json: &str| {
-            if !std::mem::replace(empty, false) {
-                out.push(',');
-            }
-            out.push_str(json);
-        };
+    fn write(&mut self, agent: AgentId, event: &Event, depth: usize) {
         match &mut self.fold {
-            Fold::Messages(lineage) => {
+            Items::Messages(lineage) => {
                 let parent = lineage.parent(event);
                 if !event.body.is_delta() {
-                    item(&json(&AgentMessageDto::new(agent, event, false).with_parent(parent)));
+                    self.out.item(&AgentMessageDto::new(agent, event, false).with_parent(parent));
                 }
             }
-            Fold::RawAgentMessages => {
+            Items::RawAgentMessages => {
                 let lines = event.raw.iter().flat_map(|raw| raw.split(|byte| *byte == b'\n'));
-                lines.for_each(|line| item(&json(&RawLineDto { line, depth })));
+                lines.for_each(|line| self.out.item(&RawLineDto { line, depth }));
             }
-            Fold::AiSdkChunks(chunks) => chunks.event(event, &mut item),
+            Items::Foreign(fold) => fold.items(event, &mut self.out),
         }
-    }
-}
-
-/// The turn as the AI SDK's UI message chunks: the same that `/api/chat` gives.
-struct AiSdkChunks {
-    fold: AiSdkFold,
-    written: ChunkWriter,
-}
-
-impl AiSdkChunks {
-    fn new(agent: AgentId, turn: TurnNumber) -> Self {
-        Self { fold: AiSdkFold::new(agent, turn, SdkVersion::Any), written: ChunkWriter::lines(0) }
-    }
-
-    /// Writes the chunks of one event.
-    fn event(&mut self, event: &Event, item: &mut impl FnMut(&str)) {
-        self.fold.event(event, &mut self.written);
-        let lines = self.written.take();
-        // Each chunk is one line of data, in UTF-8.
-        let text = std::str::from_utf8(&lines).unwrap_or_default();
-        text.lines().filter_map(|line| line.strip_prefix("data: ")).for_each(item);
     }
 }
 

@@ -1,10 +1,8 @@
 //! REST. Each handler reads the request, calls one use case, and writes the answer.
 
 mod agents;
-mod chat;
 mod copies;
 mod events;
-pub(crate) mod letta;
 mod panic;
 mod permissions;
 mod problems;
@@ -12,7 +10,6 @@ mod service;
 mod turns;
 
 pub(crate) use agents::{active, cancel, delete, get, launch, list, status};
-pub(crate) use chat::{chat_say, chat_stop, chat_stream};
 pub(crate) use copies::{export, replay, take_in};
 pub(crate) use events::{events, messages, send};
 pub(crate) use panic::panic;
@@ -25,7 +22,6 @@ pub(crate) use turns::{turn, turns};
 pub(crate) use agents::{
     __path_active, __path_cancel, __path_delete, __path_get, __path_launch, __path_list, __path_status,
 };
-pub(crate) use chat::{__path_chat_say, __path_chat_stop, __path_chat_stream};
 pub(crate) use copies::{__path_export, __path_replay, __path_take_in};
 pub(crate) use events::{__path_events, __path_messages, __path_send};
 pub(crate) use permissions::__path_permission;

@@ -1,17 +1,14 @@
 //! The API on one screen.
 
-mod letta;
-
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceFactory, ServiceRequest, ServiceResponse};
-use actix_web::guard::{Any, Get, Head};
-use actix_web::{
-    App, FromRequest, Handler, HttpRequest, HttpResponse, Resource, Responder, Route, middleware, web,
-};
+use actix_web::{App, FromRequest, Handler, HttpRequest, HttpResponse, Resource, Responder, middleware, web};
 
 use crate::api::Api;
 use crate::error::Problem;
-use crate::{chat, guard, openapi, rest, ws};
+use crate::resource::{get_or_head, resource};
+use crate::vocabularies::FOREIGN;
+use crate::{guard, openapi, rest, ws};
 
 /// The whole application: the routes behind their guard. More routes can be added to it; they are guarded too.
 pub fn app(
@@ -60,21 +57,16 @@ pub fn routes(config: &mut web::ServiceConfig, api: Api) {
         .service(resource("/api/agents/{id}/permissions/{request}", "POST", [post().to(rest::permission)]))
         .service(resource("/api/agent-types", "GET, HEAD", [get().to(rest::types)]))
         .service(resource("/api/tickets", "POST", [post().to(rest::ticket)]))
-        .service(resource(
-            "/api/chat",
-            "GET, POST",
-            [web::get().to(chat::chat_socket), post().to(rest::chat_say)],
-        ))
-        .service(resource("/api/chat/{id}/stream", "GET", [web::get().to(rest::chat_stream)]))
-        .service(resource("/api/chat/{id}/stop", "POST", [post().to(rest::chat_stop)]))
         .service(resource("/ws", "GET", [web::get().to(ws::open)]))
         .service(resource("/healthz", "GET, HEAD", [get().to(rest::health)]))
         .service(resource("/readyz", "GET, HEAD", [get().to(rest::ready)]))
         .service(resource("/metrics", "GET, HEAD", [get().to(rest::metrics)]))
         .service(resource("/problems/{code}", "GET, HEAD", [get().to(rest::problem)]))
         .service(resource("/openapi.json", "GET, HEAD", [get().to(openapi::document)]))
-        .configure(letta::letta)
         .default_service(web::to(nothing));
+    for vocabulary in FOREIGN {
+        config.configure(vocabulary.routes);
+    }
 }
 
 /// Something that can only be read: a page, a file. It needs a token unless [`PresentationConfig::open_paths`] names it.
@@ -91,20 +83,4 @@ where
 
 async fn nothing(request: HttpRequest) -> Result<HttpResponse, Problem> {
     Err(Problem::nothing_at(request.path()))
-}
-
-/// What can be read can be asked for its headers alone; the server leaves out the body. Streams cannot: to open one is
-/// to follow an agent.
-fn get_or_head() -> Route {
-    web::route().guard(Any(Get()).or(Head()))
-}
-
-fn resource<const N: usize>(path: &str, allow: &'static str, routes: [Route; N]) -> Resource {
-    let refuse = move || async move { Err::<HttpResponse, _>(Problem::method_not_allowed(allow)) };
-    serving_or(web::resource(path), web::to(refuse), routes)
-}
-
-/// `refuse` answers the methods of no route.
-fn serving_or<const N: usize>(resource: Resource, refuse: Route, routes: [Route; N]) -> Resource {
-    routes.into_iter().fold(resource.default_service(refuse), Resource::route)
 }

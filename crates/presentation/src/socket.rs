@@ -33,6 +33,6 @@ pub(crate) fn set_limits(stream: &TcpStream, limits: SocketLimits) {
         .and_then(|()| set_socket_send_buffer_size(stream, limits.send_buffer_bytes));
     let set = set.map_err(std::io::Error::from).and_then(|()| stream.set_nodelay(true));
     if let Err(error) = set {
-        tracing::warn!(error = &error as &dyn std::error::Error, "a connection's limits cannot be set");
+        tracing::warn!(error = &error as &dyn std::error::Error, "cannot set a connection's limits");
     }
 }

@@ -9,11 +9,12 @@ use tokenrail_domain::{AgentId, Sequence};
 use tokio::time::{Instant, Interval};
 
 use crate::api::{Api, StreamPlace};
-use crate::dialect::{Detail, Writing, WritingForm};
 use crate::error::{Code, Problem};
 use crate::frames::CHUNK_BYTES;
-use crate::guard::{Stay, peer};
+use crate::guard::Stay;
+use crate::peer::peer;
 use crate::query::{self, Query};
+use crate::vocabularies::native::{Detail, EventWriting};
 use crate::waits::{deadline, every, in_turns};
 
 /// Sent at once, so that the client knows that the stream is open, and when to come again (in milliseconds). It has the
@@ -44,8 +45,7 @@ pub(crate) async fn open(
         return Ok(HttpResponse::NoContent().finish());
     }
     let place = api.open_stream(peer(request.peer_addr()))?;
-    let form = if unnamed { WritingForm::Unnamed } else { WritingForm::EventStream };
-    let writing = Writing { form, detail };
+    let writing = EventWriting::new(agent.id, detail, !unnamed);
     let until = request.extensions().get::<Stay>().map(|stay| stay.0);
     // The hello is the first sign of life.
     let beat = every(api.config().heartbeat);
@@ -69,14 +69,14 @@ pub(crate) async fn open(
 
 fn last_event_id(headers: &HeaderMap) -> Result<Option<Sequence>, Problem> {
     let Some(value) = headers.get("last-event-id") else { return Ok(None) };
-    let malformed = |_| Problem::new(Code::CursorMalformed, "Last-Event-ID is no cursor");
+    let malformed = |_| Problem::new(Code::CursorMalformed, "Last-Event-ID must be a cursor");
     let text = value.to_str().map_err(malformed)?;
     Ok(Some(Sequence(query::cursor(text)?)))
 }
 
 struct EventStream {
     follower: Follower,
-    writing: Writing,
+    writing: EventWriting,
     beat: Interval,
     /// When the ticket ends by which the client has come back.
     until: Option<Instant>,
@@ -113,13 +113,13 @@ impl EventStream {
             next = self.follower.next() => match next {
                 Ok(Next::Page(page)) => {
                     self.beat.reset();
-                    Some(self.writing.of(self.follower.agent(), &page))
+                    Some(self.writing.of(&page))
                 }
                 Ok(Next::End(StreamEnd::AgentEnded | StreamEnd::AgentDeleted | StreamEnd::ShuttingDown)) => None,
                 Err(error) => {
                     // The client comes again with its cursor, and is told then if it is still so.
                     let agent = self.follower.agent();
-                    tracing::error!(%agent, error = &error as &dyn std::error::Error, "an event stream has broken");
+                    tracing::error!(%agent, error = &error as &dyn std::error::Error, "an event stream broke");
                     None
                 }
             },

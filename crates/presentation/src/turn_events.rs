@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use tokenrail_application::{Follower, Next, Page, StoreError, StreamEnd};
-use tokenrail_domain::{AgentId, Event, EventBody, Sequence, Turn, TurnNumber};
+use tokenrail_domain::{AgentId, Event, EventBody, Sequence, Turn, TurnNumber, TurnOutcome, TurnResult};
 
 use crate::api::Api;
 use crate::error::Problem;
@@ -42,15 +42,7 @@ impl TurnPage {
 impl TurnEvents {
     /// Follows a turn that waits, runs or has ended.
     pub(crate) async fn follow(api: &Api, agent: AgentId, turn: &Turn) -> Result<Self, Problem> {
-        let before = |turn: &Turn| turn.first_sequence.map(|first| Sequence(first.0.saturating_sub(1)));
-        let (_, mut follower) = api.service().follow(agent, before(turn), true).await?;
-        if turn.first_sequence.is_none() {
-            // It begins after whatever there was when the follower came, unless it has begun before that.
-            let now = api.service().turn(agent, turn.number).await?;
-            if let Some(first) = now.as_ref().and_then(before) {
-                (_, follower) = api.service().follow(agent, Some(first), true).await?;
-            }
-        }
+        let follower = api.service().follow_turn(agent, turn).await?;
         Ok(Self { follower, turn: turn.number, over: false })
     }
 
@@ -80,5 +72,15 @@ impl TurnEvents {
             }
         }
         Ok(TurnNext::Over)
+    }
+}
+
+/// Why a turn has failed: a word, a sentence, and Tokenrail's own code.
+pub(crate) fn failure(result: &TurnResult) -> Option<(&str, &str, Option<&str>)> {
+    match (result.outcome, &result.error) {
+        (TurnOutcome::Completed | TurnOutcome::Cancelled, _) => None,
+        (_, Some(error)) => Some((error.class.as_str(), &error.text, error.code.as_deref())),
+        (TurnOutcome::Interrupted, None) => Some(("interrupted", "the turn was interrupted", None)),
+        (TurnOutcome::Failed, None) => Some(("unknown", "the turn failed", None)),
     }
 }

@@ -8,11 +8,12 @@ use std::process::ExitCode;
 use tokenrail_runner::Protocol;
 
 fn main() -> ExitCode {
+    if let Some(exit) = tokenrail_runner::supervisor_command() {
+        return exit;
+    }
     let args: Vec<String> = std::env::args().skip(1).collect();
     let words = |program: &[&str]| program.iter().map(OsString::from).collect::<Vec<_>>();
     match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["supervise", "--exec", folder] => tokenrail_runner::exec_stage(Path::new(folder)),
-        ["supervise", folder] => tokenrail_runner::supervise(Path::new(folder)),
         ["converse", "--exec-for", parent, "-", folder, "--", ref program @ ..] => match parent.parse() {
             Ok(parent) => tokenrail_runner::exec_for(parent, Path::new(folder), &words(program)),
             Err(_) => ExitCode::from(2),

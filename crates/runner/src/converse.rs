@@ -7,24 +7,28 @@
 //!
 //! | module | what it is |
 //! | --- | --- |
-//! | [`opening`] | what this process is told on standard input: the prompt, and how to ask |
 //! | [`conversation`] | the turns in one protocol, without I/O: lines in, messages out |
-//! | [`acp`], [`claude`], [`codex`] | the protocols |
+//! | [`acp`], [`claude`], [`codex`] | the protocols, chosen by [`protocols`] |
 //! | [`questions`] | the questions that are open, who may answer them how, and until when |
+//! | [`answers`] | what the server tells a conversation while it runs |
 //! | [`rest`] | between two turns: which one follows, and until when the program waits for that |
-//! | [`own_line`] | what this process itself adds to the spool, between the lines of the program |
-//! | [`spool`] | writes both |
+//! | [`spool`] | writes what the program prints, and lines of this process's own between them |
 //! | [`program`] | the program, and its standard streams |
+//! | [`force`] | the end of a program that does not end by itself |
 //! | [`exchange`] | the process, from start to end |
+//!
+//! What it is told on standard input, and the lines that it adds, are in [`run_folder`](crate::run_folder): others read and
+//! write them too.
 
 mod acp;
+mod answers;
 mod claude;
 mod codex;
 mod conversation;
 mod exchange;
-mod opening;
-mod own_line;
+mod force;
 mod program;
+mod protocols;
 mod questions;
 mod rest;
 mod rpc;
@@ -34,11 +38,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
-pub(crate) use opening::{ConverseLimits, Opening};
-pub use opening::{Protocol, Unanswered};
-pub(crate) use own_line::{RESTS, further_line};
-pub(crate) use questions::{ANSWER_BYTES, Answer};
-pub(crate) use rest::{FurtherTurn, Told};
+use crate::run_folder::Protocol;
 
 /// Runs the program and speaks with it until its turn has ended, and those that follow while it waits for them.
 ///
@@ -51,7 +51,7 @@ pub fn converse(protocol: Protocol, run_folder: &Path, program: &[OsString]) -> 
             // Standard error is where an agent says what is wrong with it.
             let _ = std::io::Write::write_fmt(
                 &mut std::io::stderr(),
-                format_args!("the conversation with the agent broke off: {error}\n"),
+                format_args!("lost the connection to the agent: {error}\n"),
             );
             ExitCode::FAILURE
         }

@@ -7,10 +7,11 @@
 //! | [`ProxyRunner`] | behind an HTTP service | a stream of server-sent events |
 //! | [`ReplayRunner`] | a recording | the recording, with its timing |
 //!
-//! A process agent is run by two more processes, and both are this same program: [`supervise`] and
-//! [`exec_stage`] are what its internal command `supervise` does. Where the agent must be spoken with, [`converse`]
-//! is a third, between supervisor and agent. [`LineFramer`] and [`SseDecoder`] are pure: bytes
-//! in, lines and events out.
+//! A process agent is run by two more processes, a supervisor and the stage that becomes the agent: [`supervisor_command`]
+//! is what either does. Both are of a program of their own beside the server's ([`supervisor_main`]), or of the server's
+//! ([`SupervisorProgram`] says which). Where the agent must be spoken with, [`converse`] is a third, between supervisor
+//! and agent, and always of the server's program. [`LineFramer`] and [`SseDecoder`] are pure: bytes in, lines and events
+//! out.
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("agents are supervised by means of Linux: child subreapers, pidfds, inotify and /proc");
@@ -21,18 +22,21 @@ mod model;
 mod process;
 mod proxy;
 mod replay;
+mod run_folder;
 mod sse;
 mod supervisor;
 mod workspace;
 
-pub use converse::{Protocol, Unanswered, converse};
+pub use converse::converse;
 pub use framer::{FramerLimits, LineFramer};
 pub use model::{ModelApi, ModelConfig, ModelLimits, ModelProcess, ModelRunner, ask_model};
 pub use process::{
-    ConverseConfig, PollsBecause, ProcessConfig, ProcessLimits, ProcessRunner, RunWatcher, WatchLimits,
+    ConverseConfig, OwnBecause, PollsBecause, ProcessConfig, ProcessLimits, ProcessRunner, RunWatcher,
+    SupervisorProgram, WatchLimits,
 };
 pub use proxy::{ProxyConfig, ProxyLimits, ProxyRunner};
 pub use replay::{ReplayRunner, Transcript};
+pub use run_folder::{Protocol, Unanswered};
 pub use sse::{SseDecoder, SseEvent, SseOverflow};
-pub use supervisor::{exec_for, exec_stage, supervise};
+pub use supervisor::{exec_for, supervisor_command, supervisor_main};
 pub use workspace::Workspaces;

@@ -27,7 +27,7 @@ use tokenrail_ports::{Adoption, IAgentRun, IAgentRunner, Probe, RunnerError, Tur
 
 pub use self::ask::ask_model;
 use self::order::{ModelOrder, Past};
-use crate::{ProcessConfig, ProcessLimits, ProcessRunner, RunWatcher};
+use crate::{ProcessConfig, ProcessLimits, ProcessRunner, RunWatcher, SupervisorProgram};
 
 /// What the process finds the certificates of others by, where they are not in the usual place.
 const CERTIFICATES: [&str; 2] = ["SSL_CERT_DIR", "SSL_CERT_FILE"];
@@ -97,8 +97,9 @@ pub struct ModelConfig {
 /// How the process is run that asks.
 #[derive(Debug, Clone)]
 pub struct ModelProcess {
-    /// This program itself: `<program> model <API>` asks, `<program> supervise <run folder>` supervises.
+    /// This program itself: `<program> model <API>` asks.
     pub program: PathBuf,
+    pub supervisor: SupervisorProgram,
     /// The folder of the run folders.
     pub runs: PathBuf,
     pub limits: ProcessLimits,
@@ -137,11 +138,11 @@ pub struct ModelRunner {
 impl ModelRunner {
     /// The watcher is that of all runners of the server.
     pub fn new(config: ModelConfig, watcher: RunWatcher) -> Result<Self, RunnerError> {
-        let ModelProcess { program, runs, limits } = config.process.clone();
+        let ModelProcess { program, supervisor, runs, limits } = config.process.clone();
         let certificates = CERTIFICATES.iter().map(|name| (*name).to_owned());
         let process = ProcessConfig {
             program: program.to_string_lossy().into_owned(),
-            supervisor: program,
+            supervisor,
             runs,
             args: vec!["model".to_owned(), config.api.name().to_owned()],
             resume_args: Vec::new(),
@@ -211,9 +212,9 @@ impl IAgentRunner for ModelRunner {
     /// Nobody is asked: that would cost something, or tell somebody that we are here.
     async fn probe(&self) -> Probe {
         let base_url = &self.config.base_url;
-        let problem = self
-            .missing_key()
-            .map(|variable| format!("the variable {variable} is not set; it holds the key for {base_url}"));
+        let problem = self.missing_key().map(|variable| {
+            format!("the environment variable {variable}, which holds the API key for {base_url}, is not set")
+        });
         Probe { program: Some(base_url.clone()), problem, ..Probe::default() }
     }
 

@@ -6,20 +6,17 @@
 
 mod config;
 mod end;
-mod folder;
 mod further_turn;
+mod launch;
 mod leftovers;
-mod proc;
 mod program;
 mod resting;
 mod run;
 mod runner;
+mod supervisor_program;
 mod watch;
 
 pub use config::{ConverseConfig, ProcessConfig, ProcessLimits};
-pub(crate) use folder::{
-    ExecFailure, ExecOrder, ExitRecord, OverLimit, RunFolder, RunLimit, SupervisorRecord, Unkept,
-};
-pub(crate) use proc::{Process, own_descendants, own_family};
 pub use runner::ProcessRunner;
+pub use supervisor_program::{OwnBecause, SupervisorProgram};
 pub use watch::{PollsBecause, RunWatcher, WatchLimits};

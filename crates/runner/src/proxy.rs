@@ -145,11 +145,11 @@ impl ProxyRun {
                 self.idle_at = Instant::now() + self.idle;
                 Ok(chunk)
             }
-            Ok(Ok(None)) => Err(answer::dropped("its answer ended too early")),
+            Ok(Ok(None)) => Err(answer::dropped("the response ended too early")),
             Ok(Err(error)) => Err(answer::dropped(&answer::with_causes(&error))),
             Err(_) => {
                 let seconds = self.idle.as_secs();
-                let text = format!("the upstream has said nothing for {seconds} seconds");
+                let text = format!("the upstream sent nothing for {seconds} seconds");
                 Err(answer::error(ErrorClass::Timeout, "upstream_idle", text))
             }
         }
@@ -183,7 +183,7 @@ impl ProxyRun {
             "complete" => self.end = Some(RunEnd::default()),
             "error" => self.end = Some(answer::failed(&data)),
             // Services may say more than we know.
-            _ => tracing::debug!(name, "an unknown event of an upstream is left out"),
+            _ => tracing::debug!(name, "ignoring an unknown event from the upstream"),
         }
     }
 }

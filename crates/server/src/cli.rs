@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread;
 
@@ -30,7 +30,7 @@ use tokio::runtime::{self, Runtime};
 use crate::config::{Config, Flags, LimitsConfig};
 pub(crate) use screen::Screen;
 
-/// Runs AI agents, keeps every token that they say, and shows it live to everybody who follows
+/// Run AI agents, save every token they print, and stream it live to any number of clients
 #[derive(Debug, Parser)]
 #[command(name = "tokenrail", version, propagate_version = true)]
 struct Cli {
@@ -45,13 +45,13 @@ struct Global {
     /// Configuration file [default: ./tokenrail.toml, else the one in the user's config folder]
     #[arg(long, global = true, env = "TOKENRAIL_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Where everything is kept: database, token, output of running agents
+    /// Data folder: the database, the access token and the output of running agents
     #[arg(long, global = true, env = "TOKENRAIL_DATA_DIR", value_name = "FOLDER")]
     data_dir: Option<PathBuf>,
-    /// Where the server listens [default: 127.0.0.1:7117], or where it is [default: found by the data folder]
+    /// Address that the server listens on [default: 127.0.0.1:7117], or that a client connects to [default: the server of the data folder]
     #[arg(long, global = true, env = "TOKENRAIL_LISTEN", value_name = "ADDRESS")]
     listen: Option<String>,
-    /// Ask for no token; on a loopback address only
+    /// Disable authentication; allowed on a loopback address only
     #[arg(long, global = true)]
     insecure_no_auth: bool,
     /// Print JSON lines instead of text
@@ -61,9 +61,9 @@ struct Global {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Serve until Ctrl-C; running agents live on and are taken up by the next start
+    /// Run the server until Ctrl-C; running agents keep running, and the next start resumes them
     Serve(serve::ServeArgs),
-    /// Serve, launch the demo agent (a recorded session, no account needed) and show it here
+    /// Run the server and show the demo agent: a recorded session, no account needed
     Demo(demo::DemoArgs),
     /// Launch an agent and follow it
     Run(run::RunArgs),
@@ -71,26 +71,26 @@ enum Command {
     Tail(follow::TailArgs),
     /// List agents, newest first
     Ls(list::LsArgs),
-    /// Cancel what an agent is doing
+    /// Cancel the current work of an agent
     Cancel {
         /// The agent's id
         id: String,
     },
-    /// Answer a question of an agent: whether it may do something
+    /// Answer an agent's permission request
     Answer(list::AnswerArgs),
-    /// Write an agent that has ended to one file: all there is of it
+    /// Export an agent with its complete history to a file
     Export(copies::ExportArgs),
-    /// Take in an exported agent; prints its id. Nobody can talk with it
+    /// Import an exported agent as a read-only copy and print its id
     Import(copies::ImportArgs),
-    /// Play an agent again, with its timing, as a new one, and follow it
+    /// Replay an agent's history as a new agent, with the original timing, and follow it
     Replay(copies::ReplayArgs),
-    /// Read stored output again with the parser of this version, and show what differs; no server may run
+    /// Parse stored output again with this version's parsers and show what changes; the server must be stopped
     Reparse(reparse::ReparseArgs),
-    /// Copy the database of a folder, in use or not, into a new folder, and check the copy
+    /// Back up the database to a new folder and verify the copy; works while the server is running
     Backup(backup::BackupArgs),
-    /// Check programs, folders, database and permissions
+    /// Check the configuration, programs, folders, database and permissions
     Doctor,
-    /// Print the token that clients must know
+    /// Print the access token that clients need
     Token,
     /// Ask a model's API once, as standard input says (internal)
     #[command(hide = true)]
@@ -153,7 +153,7 @@ const FIRST_INHERITED: i32 = 3;
 
 /// Runs the program: reads the command line, and does what it says.
 pub fn main() -> ExitCode {
-    if let Some(exit) = supervise() {
+    if let Some(exit) = tokenrail_runner::supervisor_command() {
         return exit;
     }
     let cli = match Cli::try_parse() {
@@ -182,10 +182,10 @@ pub fn main() -> ExitCode {
         screen.remark(&format!("warning: agents may be able to read this process's memory: {error}"));
     }
     if serves && let Err(error) = memory::give_back_after_bursts() {
-        screen.remark(&format!("warning: memory is not given back after bursts: {error}"));
+        screen.remark(&format!("warning: memory is not returned to the system after bursts: {error}"));
     }
     if let Some(error) = not_again {
-        screen.remark(&format!("warning: the memory allocator keeps its defaults: {error}"));
+        screen.remark(&format!("warning: cannot tune the memory allocator: {error}"));
     }
     let flags = Flags {
         config: cli.global.config,
@@ -223,28 +223,8 @@ fn runtime(limits: &LimitsConfig) -> io::Result<Runtime> {
         .build()
 }
 
-/// What supervisors and their second stage do; none where this process is to be something else. There are two of them for
-/// each turn, and they are started by this program alone: the parser of other command lines would be most of the time
-/// and of the memory that they take.
-fn supervise() -> Option<ExitCode> {
-    let args: Vec<OsString> = std::env::args_os().skip(1).take(4).collect();
-    let (run_folder, stage): (_, fn(&Path) -> ExitCode) = match args.as_slice() {
-        [command, exec, folder] if command == "supervise" && exec == "--exec" => {
-            (folder, tokenrail_runner::exec_stage)
-        }
-        [command, folder] if command == "supervise" && !folder.as_encoded_bytes().starts_with(b"-") => {
-            (folder, tokenrail_runner::supervise)
-        }
-        _ => return None,
-    };
-    close_fds::set_fds_cloexec(FIRST_INHERITED, &[]);
-    // Where it cannot be hidden, nobody is here to be told.
-    let _ = hide_memory();
-    Some(stage(Path::new(run_folder)))
-}
-
 fn model_api(name: &str) -> Result<ModelApi, &'static str> {
-    ModelApi::named(name).ok_or("no such API")
+    ModelApi::named(name).ok_or("unknown API")
 }
 
 /// Prints help, or what is wrong with the command line.

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokenrail_application::{AgentType, Limits, MakeParser, Outside};
-use tokenrail_persistence::{Store, StoreConfig, Synchronous as CommitWaits};
+use tokenrail_persistence::{SqliteStore, StoreConfig, Synchronous as CommitWaits};
 use tokenrail_ports::{Abilities, IAgentRunner, RunnerError};
 use tokenrail_runner::{
     ConverseConfig, ModelConfig, ModelLimits, ModelProcess, ModelRunner, ProcessConfig, ProcessLimits,
-    ProcessRunner, ProxyConfig, ProxyLimits, ProxyRunner, ReplayRunner, RunWatcher, Transcript, WatchLimits,
-    Workspaces,
+    ProcessRunner, ProxyConfig, ProxyLimits, ProxyRunner, ReplayRunner, RunWatcher, SupervisorProgram,
+    Transcript, WatchLimits, Workspaces,
 };
 
 use crate::clock::{SystemClock, SystemRandom};
@@ -29,6 +29,9 @@ pub(crate) fn store_config(config: &Config) -> StoreConfig {
         Synchronous::Full => CommitWaits::Full,
         Synchronous::Normal => CommitWaits::Normal,
     };
+    store.limits.large_bytes = config.limits.flood_bytes;
+    store.limits.large_rest = config.limits.flood_rest;
+    store.limits.large_wait_ms = config.limits.flood_wait_ms;
     store.limits.wal_max_bytes = config.limits.wal_bytes;
     store.limits.start_check_bytes = config.limits.start_check_bytes;
     store.limits.wipe_max_bytes = config.limits.wipe_bytes;
@@ -36,12 +39,15 @@ pub(crate) fn store_config(config: &Config) -> StoreConfig {
 }
 
 /// Puts an adapter behind every port.
-pub(crate) fn outside(config: &Config, store: &Store) -> Result<Outside, ComposeError> {
+pub(crate) fn outside(config: &Config, store: &SqliteStore) -> Result<Outside, ComposeError> {
     let store = Arc::new(store.clone());
-    let watcher = watcher(config).map_err(ComposeError::Watcher)?;
+    let means = Means {
+        watcher: watcher(config).map_err(ComposeError::Watcher)?,
+        supervisor: supervisor(config).map_err(ComposeError::Program)?,
+    };
     let mut types = BTreeMap::new();
     for (name, agent) in &config.agents {
-        let kind = agent_type(config, agent, &watcher)
+        let kind = agent_type(config, agent, &means)
             .map_err(|source| ComposeError::AgentType { agent: name.clone(), source })?;
         types.insert(name.clone(), kind);
     }
@@ -59,10 +65,12 @@ pub(crate) fn outside(config: &Config, store: &Store) -> Result<Outside, Compose
 /// An adapter that cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum ComposeError {
-    #[error("agents.{agent} cannot be set up")]
+    #[error("cannot set up agents.{agent}")]
     AgentType { agent: String, source: RunnerError },
-    #[error("the watcher of the run folders cannot be started")]
+    #[error("cannot start watching the run folders")]
     Watcher(#[source] io::Error),
+    #[error("cannot find the server's own program")]
+    Program(#[source] io::Error),
 }
 
 /// The one watcher of all run folders: a user has few inotify instances.
@@ -74,15 +82,27 @@ pub(crate) fn watcher(config: &Config) -> io::Result<RunWatcher> {
     })
 }
 
+/// Which program supervises the runs of all agents.
+pub(crate) fn supervisor(config: &Config) -> io::Result<SupervisorProgram> {
+    let patience = Duration::from_secs(config.limits.spawn_timeout_s);
+    Ok(SupervisorProgram::beside(this_program()?, patience))
+}
+
+/// What the runners of all agent types share.
+pub(crate) struct Means {
+    pub(crate) watcher: RunWatcher,
+    pub(crate) supervisor: SupervisorProgram,
+}
+
 /// Puts an adapter behind one configured agent type.
 pub(crate) fn agent_type(
     config: &Config,
     agent: &AgentConfig,
-    watcher: &RunWatcher,
+    means: &Means,
 ) -> Result<AgentType, RunnerError> {
     let (runner, runner_name): (Arc<dyn IAgentRunner>, _) = match &agent.runner {
-        RunnerConfig::Process(process) => (Arc::new(process_runner(config, process, watcher)?), "process"),
-        RunnerConfig::Http(model) => (Arc::new(model_runner(config, model, watcher)?), "http"),
+        RunnerConfig::Process(process) => (Arc::new(process_runner(config, process, means)?), "process"),
+        RunnerConfig::Http(model) => (Arc::new(model_runner(config, model, means)?), "http"),
         RunnerConfig::Proxy(proxy) => (Arc::new(proxy_runner(config, proxy)?), "proxy"),
         RunnerConfig::Replay(replay) => (Arc::new(replay_runner(replay)?), "replay"),
     };
@@ -123,12 +143,12 @@ fn parsers(agent: &AgentConfig) -> MakeParser {
 fn process_runner(
     config: &Config,
     process: &config::ProcessConfig,
-    watcher: &RunWatcher,
+    means: &Means,
 ) -> Result<ProcessRunner, RunnerError> {
     let config::ProcessConfig { program, args, resume_args, model_args, env, pass_env, interrupt, converse } =
         process;
     let process = ProcessConfig {
-        supervisor: this_program()?,
+        supervisor: means.supervisor.clone(),
         runs: config.data_dir.join("runs"),
         program: program.clone(),
         args: args.clone(),
@@ -146,10 +166,10 @@ fn process_runner(
         }),
         limits: process_limits(&config.limits),
     };
-    ProcessRunner::new(process, watcher.clone())
+    ProcessRunner::new(process, means.watcher.clone())
 }
 
-/// This program itself, which is also the supervisor. In tests of this crate it is the test program.
+/// This program itself. In tests of this crate it is the test program.
 fn this_program() -> io::Result<PathBuf> {
     std::env::current_exe()
 }
@@ -159,7 +179,7 @@ fn in_ms(seconds: u64) -> u64 {
     seconds.saturating_mul(1000)
 }
 
-fn process_limits(limits: &LimitsConfig) -> ProcessLimits {
+pub(crate) fn process_limits(limits: &LimitsConfig) -> ProcessLimits {
     ProcessLimits {
         line_bytes: limits.line_bytes,
         output_lines: limits.output_lines,
@@ -184,7 +204,7 @@ fn process_limits(limits: &LimitsConfig) -> ProcessLimits {
 fn model_runner(
     config: &Config,
     model: &config::HttpConfig,
-    watcher: &RunWatcher,
+    means: &Means,
 ) -> Result<ModelRunner, RunnerError> {
     let config::HttpConfig { api, base_url, api_key_env, model, system, max_tokens, parameters } =
         model.clone();
@@ -196,12 +216,13 @@ fn model_runner(
     };
     let process = ModelProcess {
         program: this_program()?,
+        supervisor: means.supervisor.clone(),
         runs: config.data_dir.join("runs"),
         limits: process_limits(&config.limits),
     };
     let model =
         ModelConfig { api, base_url, api_key_env, model, system, max_tokens, parameters, limits, process };
-    ModelRunner::new(model, watcher.clone())
+    ModelRunner::new(model, means.watcher.clone())
 }
 
 fn proxy_runner(config: &Config, proxy: &config::ProxyConfig) -> Result<ProxyRunner, RunnerError> {
@@ -239,6 +260,8 @@ pub(crate) fn limits(limits: &LimitsConfig) -> Limits {
         stop_timeout: Duration::from_secs(limits.shutdown_timeout_s),
         pending_events: limits.pending_events,
         pending_bytes: limits.pending_bytes,
+        follower_wait: Duration::from_millis(limits.follower_wait_ms),
+        follower_wait_from: limits.follower_wait_from,
         message_bytes: limits.message_bytes,
         spool_bytes: limits.spool_bytes,
         page_events: limits.page_events,

@@ -1,12 +1,10 @@
 //! The configuration: defaults, then the file, then the environment, then the flags.
 
 mod agents;
-mod http;
 mod layers;
 mod limits;
 mod problem;
 mod source;
-mod usual;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -14,8 +12,9 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-pub(crate) use agents::{AgentConfig, ProcessConfig, ProxyConfig, ReplayConfig, RunnerConfig, Transcript};
-pub(crate) use http::HttpConfig;
+pub(crate) use agents::{
+    AgentConfig, HttpConfig, ProcessConfig, ProxyConfig, ReplayConfig, RunnerConfig, Transcript,
+};
 pub(crate) use limits::LimitsConfig;
 pub use problem::ConfigError;
 use source::Source;
@@ -75,7 +74,7 @@ impl Config {
         let home = env.get("HOME").map(PathBuf::from);
         let file = layers::find_file(flags.config.as_deref(), env);
         let (tables, source) = layers::read(file.as_deref(), env)?;
-        let mut agents = usual::built_in();
+        let mut agents = agents::built_in();
         for (name, agent) in tables.agents {
             let wrong = |(key, message): (&str, String)| {
                 source.wrong(&["agents", &name, key], format!("agents.{name}: {message}"))
@@ -99,7 +98,7 @@ impl Config {
         let default_agent = server.default_agent.unwrap_or_else(|| "claude-code".to_owned());
         if !agents.contains_key(&default_agent) {
             let what = problem::with_suggestion(&default_agent, agents.keys().map(String::as_str));
-            let message = format!("server.default_agent: no such agent type is configured: {what}");
+            let message = format!("server.default_agent: unknown agent type {what}");
             return Err(source.wrong(&["server", "default_agent"], message));
         }
         Ok(Self {
@@ -128,17 +127,17 @@ impl Config {
         // It may come later, as one that is mounted does.
         let missing = roots.filter(|(_, root)| !root.is_dir());
         let missing = missing.map(|(name, root)| {
-            (name.as_str(), format!("cwd_roots: {} is no folder: nobody can work there", root.display()))
+            (
+                name.as_str(),
+                format!("cwd_roots: {} is not a folder; agents cannot work there", root.display()),
+            )
         });
         let in_clear = self.agents.iter().filter(|(_, agent)| match &agent.runner {
             RunnerConfig::Http(http) => http.sends_key_in_clear(),
             _ => false,
         });
         let in_clear = in_clear.map(|(name, _)| {
-            (
-                name.as_str(),
-                "base_url: the key goes over http, which everybody on the way can read".to_owned(),
-            )
+            (name.as_str(), "base_url: http sends the API key unencrypted; use https".to_owned())
         });
         missing.chain(in_clear).collect()
     }
@@ -148,7 +147,7 @@ impl Config {
 pub(crate) const DEFAULT_LISTEN: &str = "127.0.0.1:7117";
 
 fn listen(flags: &Flags, setting: Option<&str>, source: &Source<'_>) -> Result<SocketAddr, ConfigError> {
-    let wrong = |text: &str| format!("{text:?} is no address; write it like {DEFAULT_LISTEN}");
+    let wrong = |text: &str| format!("invalid address {text:?}; expected a form like {DEFAULT_LISTEN}");
     let text = setting.unwrap_or(DEFAULT_LISTEN);
     // Wrong is wrong, also where a flag goes over it.
     let listen = text

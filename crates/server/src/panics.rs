@@ -18,11 +18,10 @@ pub(crate) fn keep_to_themselves() {
 
 fn tell(panic: &PanicHookInfo<'_>) {
     let place = panic.location().map(ToString::to_string).unwrap_or_default();
-    let thread = thread::current().name().unwrap_or("without a name").to_owned();
+    let thread = thread::current().name().unwrap_or("unnamed").to_owned();
     tracing::error!(
         place,
         thread,
-        "this program has panicked, which is a fault of its own; with {ASKED_BY}=1 it says more, perhaps of what users \
-         have written"
+        "internal error: a thread panicked. Set {ASKED_BY}=1 to log the details, which may include user content"
     );
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use actix_web::dev::ServerHandle;
 use actix_web::web::ServiceConfig;
 use tokenrail_application::{AgentService, Next, Refusal};
-use tokenrail_persistence::{OpenError, Store};
+use tokenrail_persistence::{OpenError, SqliteStore};
 use tokenrail_ports::is_disk_full;
 use tokenrail_presentation::{Api, PresentationConfig, ServerLimits, SocketLimits, page};
 use tokio::runtime::Handle;
@@ -28,7 +28,7 @@ pub struct Server {
     address: SocketAddr,
     token: Option<String>,
     service: AgentService,
-    store: Store,
+    store: SqliteStore,
     http: ServerHandle,
     serving: JoinHandle<io::Result<()>>,
 }
@@ -38,9 +38,9 @@ pub struct Server {
 pub enum StartError {
     #[error(transparent)]
     Store(#[from] OpenError),
-    #[error("others can write to the data folder {}; run: chmod 700 {}", .0.display(), .0.display())]
+    #[error("other users can write to the data folder {}; run: chmod 700 {}", .0.display(), .0.display())]
     OthersMayWrite(PathBuf),
-    #[error("the data folder cannot be looked at")]
+    #[error("cannot check the data folder")]
     Folder(#[source] io::Error),
     #[error(transparent)]
     Token(#[from] TokenError),
@@ -48,13 +48,13 @@ pub enum StartError {
     Listen { address: SocketAddr, source: io::Error },
     #[error(transparent)]
     Compose(#[from] ComposeError),
-    #[error("what an earlier server left cannot be taken up")]
+    #[error("cannot recover the previous server's agents")]
     Recover(#[source] Refusal),
-    #[error("the kernel gives no random bytes")]
+    #[error("cannot get random bytes from the kernel")]
     Random(#[source] io::Error),
-    #[error("the store could not be opened")]
+    #[error("cannot open the store")]
     Panic(#[source] io::Error),
-    #[error("the address cannot be written to the data folder")]
+    #[error("cannot write the address file to the data folder")]
     Address(#[source] io::Error),
 }
 
@@ -66,7 +66,7 @@ impl Server {
     pub async fn start(config: Config) -> Result<Self, StartError> {
         let store_config = compose::store_config(&config);
         let store = Handle::current()
-            .spawn_blocking(move || Store::open(store_config))
+            .spawn_blocking(move || SqliteStore::open(store_config))
             .await
             .map_err(|error| StartError::Panic(io::Error::other(error)))??;
         check_private(&config.data_dir)?;
@@ -86,7 +86,7 @@ impl Server {
         let http = listen(listener, api, &config.limits).map_err(failed)?;
         match address::write(&config.data_dir, address) {
             Err(error) if is_disk_full(&error) => {
-                tracing::error!("the disk is full: other commands find this server only with --listen");
+                tracing::error!("the disk is full: other commands can reach this server only with --listen");
             }
             written => written.map_err(StartError::Address)?,
         }
@@ -124,7 +124,7 @@ impl Server {
         };
         let patience = Duration::from_secs(self.config.limits.shutdown_timeout_s);
         if !matches!(tokio::time::timeout(patience, ended).await, Ok(Ok(()))) {
-            tracing::warn!(agent = %id, "it has not ended yet");
+            tracing::warn!(agent = %id, "it has not stopped yet");
         }
     }
 
@@ -136,7 +136,7 @@ impl Server {
         let in_time = self.service.shutdown(stop_agents, patience).await;
         self.http.stop(true).await;
         if let Err(error) = self.serving.await.unwrap_or_else(|error| Err(io::Error::other(error))) {
-            tracing::error!(error = &error as &dyn std::error::Error, "the server did not end well");
+            tracing::error!(error = &error as &dyn std::error::Error, "the server did not stop cleanly");
         }
         self.store.close().await;
         in_time

@@ -13,11 +13,11 @@ const TOKEN_BYTES: usize = 32;
 /// Why there is no token.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
-    #[error("the token file {} can be read by others; run: chmod 600 {}", .0.display(), .0.display())]
+    #[error("other users can read the token file {}; run: chmod 600 {}", .0.display(), .0.display())]
     ReadableByOthers(PathBuf),
-    #[error("the token file {} holds no token; remove it, and the next start makes a new one", .0.display())]
+    #[error("the token file {} contains no token; delete it, and the next start creates a new one", .0.display())]
     Malformed(PathBuf),
-    #[error("the token file {} cannot be used: {source}", path.display())]
+    #[error("cannot read or create the token file {}: {source}", path.display())]
     Io { path: PathBuf, source: io::Error },
 }
 

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokenrail_domain::{AgentId, Event, Sequence};
-use tokenrail_persistence::{Store, StoreConfig, Synchronous};
+use tokenrail_persistence::{SqliteStore, StoreConfig, Synchronous};
 use tokenrail_ports::{AgentFilter, IAgentRepository as _, IJournal as _, ListBounds, PageLimit, StoreError};
 
 use crate::Chance;
@@ -83,13 +83,13 @@ fn copy_files(from: &Path, to: &Path) {
 /// All that the store gives.
 pub(super) async fn read(folder: &Path) -> Option<Vec<Said>> {
     let config = StoreConfig { synchronous: Synchronous::Normal, ..StoreConfig::new(folder) };
-    let store = Store::open(config).ok()?;
+    let store = SqliteStore::open(config).ok()?;
     let read = read_all(&store).await;
     store.close().await;
     read.ok()
 }
 
-async fn read_all(store: &Store) -> Result<Vec<Said>, StoreError> {
+async fn read_all(store: &SqliteStore) -> Result<Vec<Said>, StoreError> {
     let filter = AgentFilter { limit: usize::MAX, ..AgentFilter::default() };
     let whole = ListBounds { bytes: usize::MAX, field_bytes: usize::MAX };
     let agents = store.list(filter, whole).await?.items;
@@ -203,7 +203,7 @@ async fn served(folder: &TempDir) -> Option<Given> {
     if server.start_by(serve).is_err() {
         let status = server.wait();
         let said = fs::read_to_string(log).unwrap();
-        assert_eq!((status.code(), said.contains("is damaged")), (Some(78), true), "{said}");
+        assert_eq!((status.code(), said.contains("is corrupt")), (Some(78), true), "{said}");
         assert_eq!(doctor.status.code(), Some(1), "the doctor finds it too: {doctor:?}");
         return None;
     }
@@ -305,7 +305,7 @@ async fn a_server_refuses_a_damaged_database_with_code_78_and_leaves_it_as_it_is
         let start = server.command(&["serve"]).output().unwrap();
         let said = String::from_utf8_lossy(&start.stderr).into_owned();
         assert_eq!(start.status.code(), Some(78), "{length} bytes: {said}");
-        assert!(said.contains("is damaged"), "{said}");
+        assert!(said.contains("is corrupt"), "{said}");
         assert!(fs::read(server.data_dir().join(FILES[0])).unwrap() == before, "it is not touched");
         assert_eq!(server.command(&["doctor"]).output().unwrap().status.code(), Some(1));
     }

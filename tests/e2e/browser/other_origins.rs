@@ -77,9 +77,9 @@ async fn a_page_behind_a_proxy_that_changes_the_host_needs_its_origin_to_be_list
         assert_all_works(&tab, &base_url, &server).await;
     }
     let cut = play(&tab, "refusal", &(vite.url("localhost") + "/cut"), &server).await;
-    assert_says(&cut, &["must not take /api off the path"]);
+    assert_says(&cut, &["keep /api in the path"]);
     let kept = play(&tab, "refusal", &(vite.url("localhost") + "/kept"), &server).await;
-    assert_says(&kept, &["must take off what it has before /api"]);
+    assert_says(&kept, &["remove its prefix before /api"]);
 }
 
 #[tokio::test]

@@ -107,8 +107,9 @@ async fn words_are_found_wherever_they_are() {
             json!(count)
         ))
         .await;
-        let found = tab.until("document.querySelector('[data-found]')?.textContent").await;
-        assert!(found.as_str().unwrap().contains(&format!("Message {number} ")), "{found}");
+        // The count is drawn before the row that is found.
+        let text = json!(format!("Message {number} "));
+        tab.until(&format!("document.querySelector('[data-found]')?.textContent.includes({text})")).await;
         let seen = "(([list, found]) => list.top <= found.top && found.top < list.bottom)(['#events', '[data-found]'].map((it) => document.querySelector(it).getBoundingClientRect()))";
         tab.until(seen).await;
         tab.press("Enter").await;
@@ -250,7 +251,7 @@ async fn a_replay_can_be_had_as_a_new_agent() {
     let copy = super::agent_in(&tab).await;
     tab.until(&ended(1)).await;
     assert_eq!(server.get(&format!("/api/agents/{copy}")).await["replayOf"], json!(id));
-    assert!(tab.text("[data-testid=composer-closed]").await.contains("replay"));
+    assert!(tab.text("[data-testid=composer-closed]").await.contains("Replays are read-only"));
     let (one, other) = (server.events(&id).await, server.events(&copy).await);
     assert_eq!(rows_of(&other), rows_of(&one));
     super::assert_as_stored(&tab, &server, &copy).await;

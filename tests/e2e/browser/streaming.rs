@@ -48,10 +48,10 @@ async fn without_a_token_it_says_which_one_it_needs() {
     let tab = browser.tab(Look::default()).await;
     tab.visit(&format!("http://{}/", server.authority())).await;
     tab.until_there("[data-testid=ask-for-token]").await;
-    assert!(tab.text("main").await.contains("The server prints the address"));
+    assert!(tab.text("main").await.contains("it prints the address of this page"));
     tab.fill("input", "no-such-token").await;
     tab.press("Enter").await;
-    tab.until("document.querySelector('h1')?.textContent.includes('not the server')").await;
+    tab.until("document.querySelector('h1')?.textContent === 'Wrong token'").await;
     // The whole address, as it was printed, will do.
     tab.fill("input", &address(&server, "/")).await;
     tab.press("Enter").await;
@@ -70,7 +70,7 @@ async fn an_address_with_a_token_opens_in_a_tab_that_has_asked_for_it() {
     // A browser loads nothing for what stands behind the `#` alone.
     tab.evaluate("window.same = true").await;
     tab.visit(&format!("{plain}#token=no-such-token")).await;
-    tab.until("document.querySelector('h1')?.textContent.includes('not the server')").await;
+    tab.until("document.querySelector('h1')?.textContent === 'Wrong token'").await;
     tab.visit(&address(&server, "/")).await;
     tab.until("document.querySelector('[data-testid=connection]')?.textContent === 'Live'").await;
     assert_eq!(tab.evaluate("window.same").await, true);

@@ -1,7 +1,7 @@
 //! What is fuzzed: each target takes any bytes, and panics where an oracle is not content.
 //!
 //! The test `fuzz` calls them with the corpus and with mutations of it; the programs of `tests/fuzz` let libFuzzer
-//! call them. `docs/RELIABILITY.md` says what each of them must find.
+//! call them. `docs/explanation/reliability-tests.md` says what each of them must find.
 
 mod agent_parser;
 mod config;

@@ -1,4 +1,4 @@
-//! What is done where an agent's task panics: a bug of this program, which must not leave an agent running for ever.
+//! Cleans up after a panic of an agent's task: a bug of this program, which must not leave an agent running for ever.
 
 use std::panic::AssertUnwindSafe;
 
@@ -22,22 +22,9 @@ enum Found {
 }
 
 impl AgentTask {
-    /// Runs the agent's open turns until there is none. A turn in which this program panics ends as failed.
-    pub(crate) async fn run(self) {
-        loop {
-            match AssertUnwindSafe(self.run_while_followed()).catch_unwind().await {
-                Ok(()) => return,
-                Err(_) => self.tell(),
-            }
-            if !self.clean_up().await {
-                self.core.retire_now(self.agent, &self.tail);
-                return;
-            }
-        }
-    }
-
-    /// Ends the turn that has panicked; false where there is nothing to go on with.
-    async fn clean_up(&self) -> bool {
+    /// Ends the turn that has panicked. Returns whether the task can go on.
+    pub(super) async fn clean_up(&self) -> bool {
+        self.tell();
         self.control.end();
         let mut broken = None;
         // If the run itself is the cause, the turn is ended without it.
@@ -48,7 +35,7 @@ impl AgentTask {
                 Ok(Err(SaveError::Refused(error))) => {
                     // What was being saved when it panicked may have been saved since: it is looked at again.
                     let error = &error as &dyn std::error::Error;
-                    tracing::error!(agent = %self.agent, error, "a turn that has panicked cannot be ended");
+                    tracing::error!(agent = %self.agent, error, "cannot end a turn whose task panicked");
                 }
                 Err(_) => self.tell(),
             }
@@ -108,6 +95,6 @@ impl AgentTask {
     /// Where it was is told by whoever hears of panics; what it said may be what users have written.
     fn tell(&self) {
         Counters::add(&self.core.counters.invariant_violations, 1);
-        tracing::error!(agent = %self.agent, "the task of an agent has panicked: its turn is ended");
+        tracing::error!(agent = %self.agent, "an agent's task panicked: ending its turn");
     }
 }

@@ -12,9 +12,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::AgentTask;
 use super::resume::SoFar;
-use crate::announce::announce;
+use crate::announce::save_and_announce;
 use crate::core::SaveError;
-use crate::pump::conclude;
 use crate::recorder::Recorder;
 use crate::verdict::Verdict;
 
@@ -86,7 +85,7 @@ impl Player<'_> {
     /// Plays what is read at once.
     async fn page(&mut self) -> Result<Played, SaveError> {
         let next = self.recorder.next_sequence();
-        let events = self.read(Sequence(next.0 - 1)).await?;
+        let events = self.read(next.before()).await?;
         if events.first().is_none_or(|first| first.sequence != next) {
             return self.end(Verdict::failed(original_gone())).await;
         }
@@ -183,8 +182,7 @@ impl Player<'_> {
     async fn save(&mut self, step: TurnStep) -> Result<(), SaveError> {
         self.held.extend(self.recorder.take(step));
         if let Some(append) = Append::chain(std::mem::take(&mut self.held)) {
-            let saved = self.task.core.save(append).await?;
-            announce(&self.task.core, &self.task.tail, &saved);
+            save_and_announce(&self.task.core, &self.task.tail, append).await?;
         }
         Ok(())
     }
@@ -201,7 +199,7 @@ impl Player<'_> {
             let mut turn = turn;
             self.held.extend(self.task.user_message(&mut self.recorder, &mut turn));
         }
-        conclude(&mut self.recorder, verdict, self.task.core.now());
+        self.recorder.conclude(verdict, self.task.core.now());
         self.save(TurnStep::End).await?;
         Ok(Played::Over)
     }
@@ -225,11 +223,6 @@ async fn wait_until(due: Option<Instant>) {
 }
 
 fn original_gone() -> AgentError {
-    AgentError {
-        class: ErrorClass::Unknown,
-        code: Some("replay_original_gone".to_owned()),
-        text: "the agent whose history was replayed has been purged".to_owned(),
-        retry_after_ms: None,
-        recoverable: false,
-    }
+    let text = "the agent whose history is being replayed was purged";
+    AgentError::new(ErrorClass::Unknown, Some("replay_original_gone"), text)
 }

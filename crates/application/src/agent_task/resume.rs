@@ -52,7 +52,7 @@ impl AgentTask {
     pub(super) async fn so_far(&self, turn: &Turn) -> Result<SoFar, SaveError> {
         let mut so_far = SoFar::nothing(turn.asked_at);
         let first = turn.first_sequence.unwrap_or(Sequence(1));
-        let mut cursor = Sequence(first.0.saturating_sub(1));
+        let mut cursor = first.before();
         let limit = self.core.limits.page();
         loop {
             let events: Vec<Event> =

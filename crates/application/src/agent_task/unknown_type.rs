@@ -25,8 +25,8 @@ impl AgentTask {
                 agent = %agent.id,
                 kind = agent.kind,
                 run = %format_args!("{}-{}", agent.id, turn.run),
-                "the type of an agent that runs is not in the configuration: the agent is left alone, and its output \
-                 is read when a server starts that knows the type"
+                "the type of a running agent is no longer configured: the agent keeps running, and its \
+                 output is read once the type is configured again and the server is restarted"
             );
             tokio::select! {
                 biased;
@@ -46,7 +46,7 @@ impl AgentTask {
         for (name, kind) in &self.core.outside.types {
             if let Err(error) = kind.runner.end(agent.id, turn.run).await {
                 let error = &error as &dyn std::error::Error;
-                tracing::error!(agent = %agent.id, kind = name, error, "the processes of a run cannot be ended");
+                tracing::error!(agent = %agent.id, kind = name, error, "cannot terminate the processes of a run");
             }
         }
     }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use tokenrail_domain::{AgentId, Timestamp, Turn, TurnNumber, TurnState};
-use tokenrail_ports::{Append, RunEnd, TurnStep};
+use tokenrail_ports::{Append, RunEnd};
 use tokio::time::Instant;
 
-use super::{InFlight, Pump, conclude, notice};
+use super::{InFlight, Pump};
 use crate::core::{Core, SaveError};
 use crate::recorder::Recorded;
 use crate::verdict::{Stop, Verdict, verdict};
@@ -28,36 +28,32 @@ impl Pump {
         // the turn that ends or the one that begins.
         let control = Arc::clone(&self.control);
         let _queue = control.queue.lock().await;
-        if self.stop.is_none() && self.cancel.is_cancelled() {
-            self.stop(Stop::Cancelled).await;
+        if self.stopping.why.is_none() && self.cancel.is_cancelled() {
+            self.carry_out(Stop::Cancelled).await;
         }
         let mut number = free_number(&self.core, self.agent, self.recorder.turn()).await?;
         let mut appends = Vec::new();
         let mut recorded = Recorded::NextTurn;
         while recorded == Recorded::NextTurn {
             let verdict = self.verdict_of_turn();
-            conclude(&mut self.recorder, verdict, now);
-            appends.extend(self.recorder.take(TurnStep::End));
+            appends.extend(self.recorder.take_end(verdict, now));
             let turn = self.own_turn(number, now);
             number = number.next();
-            recorded = self.recorder.begin_next_turn(turn.number, end_offset, now);
-            if self.recorder.pending_events() == 0 {
-                // The number is taken by an event, or somebody else may take it.
-                self.recorder.note(notice("turn_began", "{}"), now);
-            }
-            appends.extend(self.recorder.take(TurnStep::Start(Box::new(turn))));
+            let (began, after) = self.recorder.take_own_turn(turn, end_offset, now);
+            appends.extend(began);
+            recorded = after;
         }
         if let Some(appends) = Append::chain(appends) {
-            self.saving_to = Some(self.recorder.mark());
+            self.saved.next_mark = Some(self.recorder.mark());
             let saving = self.begin_save(appends);
             self.wait_until_saved(saving).await?;
         }
-        (self.started, self.closed) = (Instant::now(), None);
+        (self.times.started, self.times.closed) = (Instant::now(), None);
         Ok(())
     }
 
     fn verdict_of_turn(&self) -> Verdict {
-        verdict(self.recorder.close(), self.stop, &RunEnd::default(), &self.core.limits)
+        verdict(self.recorder.close(), self.stopping.why, &RunEnd::default(), &self.core.limits)
     }
 
     /// A turn that the agent has begun by itself: it runs in the process of the one before it, and what stops that
@@ -70,7 +66,7 @@ impl Pump {
             asked_at: now,
             first_sequence: Some(self.recorder.next_sequence()),
             last_sequence: None,
-            stop: self.stop.and_then(Stop::reason),
+            stop: self.stopping.why.and_then(Stop::reason),
             ..self.turn.clone()
         }
     }

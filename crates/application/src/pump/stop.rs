@@ -1,4 +1,4 @@
-//! Stopping a run: why stands in the store before the agent hears of it.
+//! Stopping a run. The reason is saved before the agent is asked to stop.
 
 use std::sync::Arc;
 
@@ -8,18 +8,47 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::Pump;
 use crate::verdict::{Flood, Stop};
 
+/// How far the run is being stopped.
+#[derive(Debug, Default)]
+pub(super) struct Stopping {
+    /// Why, if it is being stopped.
+    pub(super) why: Option<Stop>,
+    /// When the agent is asked again, if asking failed.
+    pub(super) again: Option<Instant>,
+    /// How often the agent was asked.
+    asked: u32,
+    /// The agent printed more than a limit allows: the rest is left out.
+    pub(super) flooded: bool,
+}
+
 impl Pump {
-    /// Stops the run. The reason is saved first: should the server die now, its next life finishes the stop and
-    /// comes to the same verdict.
+    /// Stops the run for a reason that is saved already.
+    pub(super) async fn carry_out(&mut self, stop: Stop) {
+        self.stopping.why = Some(stop);
+        self.ask_to_stop().await;
+    }
+
+    /// Stops the run because it was cancelled, or because the server goes down with its agents. A cancel is saved by the
+    /// use case that it comes from.
+    pub(super) async fn stop_as_told(&mut self) {
+        if self.cancel.is_cancelled() {
+            self.carry_out(Stop::Cancelled).await;
+        } else {
+            self.stop(Stop::Cancelled).await;
+        }
+    }
+
+    /// Stops the run. The reason is saved first: if the server crashes now, the next one finishes the stop, and comes to
+    /// the same verdict.
     pub(super) async fn stop(&mut self, stop: Stop) {
-        self.stop = Some(stop);
+        self.stopping.why = Some(stop);
         if let Some(reason) = stop.reason() {
             let turn = self.recorder.turn();
             let noted = self.core.outside.agents.stop_turn(self.agent, turn, reason);
             // A store that does not answer must not keep an agent from being stopped.
             let noted = timeout(self.core.limits.retry_pause_max, noted).await;
             if !matches!(noted, Ok(Ok(()))) {
-                tracing::warn!(agent = %self.agent, ?noted, "it is not saved why the agent is stopped");
+                tracing::warn!(agent = %self.agent, ?noted, "cannot save why the agent is being stopped");
             }
         }
         self.ask_to_stop().await;
@@ -27,21 +56,21 @@ impl Pump {
 
     /// What goes beyond a limit is left out, and the run stopped.
     pub(super) async fn flood(&mut self, flood: Flood) {
-        if self.stop.is_none() {
+        if self.stopping.why.is_none() {
             self.stop(Stop::Flood(flood)).await;
         }
-        self.flooded = matches!(self.stop, Some(Stop::Flood(_)));
+        self.stopping.flooded = matches!(self.stopping.why, Some(Stop::Flood(_)));
     }
 
     /// Asks the agent to stop; where that fails, it is asked again later, `limits.stop_tries` times in all.
     pub(super) async fn ask_to_stop(&mut self) {
-        self.stops_asked += 1;
-        self.stop_again = None;
+        self.stopping.asked += 1;
+        self.stopping.again = None;
         let Err(error) = self.run.cancel().await else { return };
         let error = &error as &dyn std::error::Error;
-        if self.stops_asked < self.core.limits.stop_tries {
-            tracing::warn!(agent = %self.agent, error, "cannot stop the agent, trying again");
-            self.stop_again = Some(Instant::now() + self.core.limits.retry_pause);
+        if self.stopping.asked < self.core.limits.stop_tries {
+            tracing::warn!(agent = %self.agent, error, "cannot stop the agent, retrying");
+            self.stopping.again = Some(Instant::now() + self.core.limits.retry_pause);
         } else {
             // The run's end still shows in its output; there is nothing else to be done from here.
             tracing::error!(agent = %self.agent, error, "cannot stop the agent");
@@ -49,7 +78,7 @@ impl Pump {
     }
 
     pub(super) fn is_stopped(&self) -> bool {
-        self.stop.is_some() || self.cancel.is_cancelled()
+        self.stopping.why.is_some() || self.cancel.is_cancelled()
     }
 
     /// Ends a process that rests, instead of keeping it for the agent's next turn.
@@ -81,15 +110,15 @@ impl Pump {
     }
 
     async fn ask_until_told(&mut self) {
-        while self.stop_again.is_some() {
-            due(self.stop_again).await;
+        while self.stopping.again.is_some() {
+            due(self.stopping.again).await;
             self.ask_to_stop().await;
         }
     }
 
     /// Ends the agent without reading what it says.
     pub(super) async fn abort(&mut self) {
-        if self.stop.is_none() {
+        if self.stopping.why.is_none() {
             self.stop(Stop::Abandoned).await;
         }
         self.ask_until_told().await;

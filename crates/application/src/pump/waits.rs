@@ -6,6 +6,7 @@ use std::pin::Pin;
 use tokio::time::{Instant, Sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+use super::Pump;
 use crate::core::Core;
 use crate::timers::Expired;
 
@@ -35,6 +36,20 @@ impl Waits {
             closing: Box::pin(core.closing.clone().cancelled_owned()),
             timer: Box::pin(sleep_until(Instant::now())),
         }
+    }
+}
+
+impl Pump {
+    /// Until when the next batch is put off, so that it grows: its followers are the bottleneck.
+    pub(super) fn put_off(&self) -> Option<Instant> {
+        let limits = &self.core.limits;
+        let pending = self.recorder.pending_events();
+        if pending == 0 || !self.has_room() {
+            return None;
+        }
+        let at_most = limits.follower_wait;
+        let until = self.tail.audience.wants_until(pending, limits.follower_wait_from, at_most);
+        until.filter(|until| Instant::now() < *until)
     }
 }
 

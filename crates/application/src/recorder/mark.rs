@@ -1,52 +1,46 @@
-//! The way back of a recorder, where what it has recorded cannot be saved.
+//! The way back of a recorder, for recorded events that cannot be saved.
 
-use tokenrail_domain::{Assembler, EventBody, MessageOrdinal, Sequence, Timestamp, TurnNumber};
+use tokenrail_domain::{Assembler, EventBody, MessageOrdinal, Sequence, Timestamp};
 use tokenrail_ports::OutputLine;
 
 use super::Recorder;
+use super::turn::RecordedTurn;
 
 /// A place to which a [`Recorder`] can go back.
 pub(crate) struct Mark {
-    turn: TurnNumber,
-    started_at: Timestamp,
+    turn: RecordedTurn,
     next: Sequence,
-    message_count: u32,
     open: Vec<MessageOrdinal>,
-    /// Output up to here was accounted for.
-    offset: u64,
+    /// The output up to here was accounted for.
+    accounted: u64,
 }
 
 impl Recorder {
-    /// Where the journal is when all that was taken so far is saved. What is pending does not belong to a message.
+    /// Where the journal is once all that was taken so far is saved. Pending events must not belong to a message.
     pub(crate) fn mark(&self) -> Mark {
         Mark {
-            turn: self.turn,
-            started_at: self.started_at,
-            next: self.pending.first().map_or(self.next, |event| event.sequence),
-            message_count: self.message_count,
+            turn: RecordedTurn { close: None, ..self.turn.clone() },
+            next: self.pending.first().unwrap_or(self.next),
             open: self.assembler.open_messages().collect(),
-            offset: self.offset,
+            accounted: self.offsets.accounted,
         }
     }
 
     /// Leaves out this line of output and all before it.
     pub(crate) fn leave_out(&mut self, line: &OutputLine) {
-        self.read = self.read.max(line.end_offset);
+        self.offsets.leave_out(line.end_offset);
     }
 
-    /// Goes back to where the journal is: what came after the mark was not saved, and is not going to be. The messages
-    /// that were open then are abandoned. Gives how many bytes of the output that leaves out.
+    /// Goes back to a mark: what came after it was not saved, and never will be. The messages that were open at the mark
+    /// are abandoned. Returns how many bytes of output are lost by that.
     pub(crate) fn abandon_since(&mut self, mark: &Mark, now: Timestamp) -> u64 {
         self.pending.clear();
-        self.raw.clear();
-        self.raw_ends.clear();
-        (self.text_bytes, self.line_waits, self.close) = (0, false, None);
-        (self.turn, self.started_at) = (mark.turn, mark.started_at);
-        (self.next, self.message_count) = (mark.next, mark.message_count);
+        self.turn = mark.turn.clone();
+        self.next = mark.next;
         self.assembler = Assembler::default();
         for message in &mark.open {
             self.note(EventBody::Abandoned { message: *message }, now);
         }
-        self.read.saturating_sub(mark.offset)
+        self.offsets.read.saturating_sub(mark.accounted)
     }
 }

@@ -2,13 +2,13 @@ use tokenrail_domain::{AgentStatus, TurnNumber};
 use tokenrail_ports::testing::{ScriptedRunner, Step};
 
 use super::harness::{Harness, harness, words};
-use crate::{CommandKey, Launch, Said};
+use crate::{CommandKey, ConversationTurn, Launch};
 
 fn line(n: usize) -> Vec<Step> {
     vec![Step::line(format!("say w{n}")), Step::line("close done")]
 }
 
-async fn say(h: &Harness, chat: &str, message: &str) -> Said {
+async fn say(h: &Harness, chat: &str, message: &str) -> ConversationTurn {
     let key = CommandKey { key: message.to_owned(), body: message.to_owned() };
     let launch = Launch { prompt: message.to_owned(), idempotency: Some(key), ..Launch::default() };
     h.service.converse(chat.to_owned(), launch).await.unwrap()

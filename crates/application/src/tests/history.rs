@@ -1,6 +1,8 @@
 //! What readers fetch of the history: every stretch once, and for a single reader one ahead.
 
+use std::future::Future as _;
 use std::sync::{Arc, Mutex};
+use std::task::Poll;
 
 use tokenrail_domain::{AgentId, Sequence};
 use tokenrail_ports::testing::{MemoryStore, ScriptedRunner, Step};
@@ -21,6 +23,11 @@ struct Old {
 }
 
 async fn old_journal() -> Old {
+    journal_that(false).await
+}
+
+/// The same. A journal that hesitates does not count what is read.
+async fn journal_that(hesitates: bool) -> Old {
     let store = Arc::new(MemoryStore::new(7));
     let words = (0..5 * STRETCH - 3).map(|n| format!("say w{n}")).chain(["close done".to_owned()]).collect();
     let runner = Arc::new(ScriptedRunner::new([vec![Step::Lines(words)]]));
@@ -36,7 +43,7 @@ async fn old_journal() -> Old {
         Ok(saved.iter().skip(after.0 as usize).take(limit.events).cloned().collect())
     });
     journal.expect_compact_next().returning(|| Ok(false));
-    let journal: Arc<dyn IJournal> = Arc::new(journal);
+    let journal: Arc<dyn IJournal> = if hesitates { store.clone() } else { Arc::new(journal) };
     let outside = crate::Outside { journal, ..outside(&store, &runner, &written.workspace) };
     let service = AgentService::new(outside, limits, Handle::current());
     Old { service, agent, reads }
@@ -79,4 +86,23 @@ async fn readers_that_go_together_fetch_each_stretch_once_and_none_ahead() {
         }
         assert_eq!(reads.lock().unwrap().len(), stretch);
     }
+}
+
+#[tokio::test]
+async fn a_reader_that_stops_in_mid_fetch_holds_up_no_other() {
+    let Old { service, agent, .. } = journal_that(true).await;
+    let (_, mut stopped) = service.follow(agent, Some(Sequence::START), false).await.unwrap();
+    let (_, mut queued) = service.follow(agent, Some(Sequence::START), false).await.unwrap();
+    let (_, mut reader) = service.follow(agent, Some(Sequence::START), false).await.unwrap();
+    // Nobody polls these two again: their clients accept nothing.
+    let mut unpolled = [Box::pin(stopped.next()), Box::pin(queued.next())];
+    for next in &mut unpolled {
+        let asked = std::future::poll_fn(|context| Poll::Ready(next.as_mut().poll(context))).await;
+        assert!(asked.is_pending(), "it fetches");
+    }
+    for _ in 0..5 {
+        assert_eq!(page(&mut reader).await, Some(STRETCH));
+    }
+    drop(unpolled);
+    assert_eq!(page(&mut stopped).await, Some(STRETCH));
 }

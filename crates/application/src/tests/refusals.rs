@@ -19,7 +19,7 @@ async fn what_cannot_be_launched_leaves_no_agent() {
     let h = harness(ScriptedRunner::new([]));
     let unknown = h.service.launch(ask(|launch| launch.kind = Some("nope".into()))).await;
     let said = unknown.unwrap_err().to_string();
-    assert_eq!(said, "no agent type \"nope\" is configured, but scripted");
+    assert_eq!(said, "unknown agent type \"nope\"; configured types: scripted");
     let outside = h.service.launch(ask(|launch| launch.cwd = Some("/etc".into()))).await;
     assert!(matches!(outside, Err(Refusal::CwdNotAllowed(_))));
     let all = AgentFilter { limit: 10, ..AgentFilter::default() };

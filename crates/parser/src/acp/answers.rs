@@ -1,4 +1,4 @@
-//! The answers to what the agent was asked to do, and the end of the turn.
+//! The agent's answers to requests, and the end of the turn.
 
 use serde_json::value::RawValue;
 use tokenrail_domain::{AgentError, ErrorClass, EventBody, JsonText, Said, TurnClose, Usage};
@@ -9,7 +9,7 @@ use crate::errors;
 use crate::fields;
 use crate::line::notice;
 
-/// Without an answer to these there is no turn.
+/// The requests that a turn requires.
 const NEEDED: [&str; 8] = [
     "initialize",
     "authenticate",
@@ -21,10 +21,10 @@ const NEEDED: [&str; 8] = [
     "session/prompt",
 ];
 
-/// How the adapter of Claude Code names itself, behind the name of who publishes it.
+/// The name that the adapter of Claude Code reports, after the name of its publisher.
 const CLAUDE: &str = "claude-agent-acp";
 
-/// There is no login, or not any more.
+/// The agent has no login, or the login has expired.
 const LOGIN_REQUIRED: i64 = -32000;
 
 impl AcpParser {
@@ -38,7 +38,7 @@ impl AcpParser {
                 return said.push(notice("control_error", JsonText::new_unchecked(text)));
             }
             let failure: Failure<'_> = fields::read(Some(error));
-            // The runner may log in and try again. Otherwise a line of its own says that the turn has failed.
+            // The runner may log in and retry. Otherwise a separate line says that the turn has failed.
             if method.starts_with("session/")
                 && method != "session/prompt"
                 && code(&failure) == LOGIN_REQUIRED
@@ -46,7 +46,7 @@ impl AcpParser {
                 return;
             }
             let error = error_of(&failure);
-            // The runner may begin another session. Otherwise a line of its own says that the turn has failed.
+            // The runner may start another session. Otherwise a separate line says that the turn has failed.
             if matches!(method, "session/load" | "session/resume") {
                 self.refused = Some(error);
                 return;
@@ -67,7 +67,7 @@ impl AcpParser {
         }
     }
 
-    /// Takes the agent's name: from its own answer, or in a further turn from a line of the runner.
+    /// Sets the agent's name: from its own answer, or in a further turn from a line of the runner.
     pub(super) fn named(&mut self, name: &str) {
         self.end_told = if name.ends_with(CLAUDE) { EndTold::NotYet } else { EndTold::Never };
     }
@@ -80,9 +80,9 @@ impl AcpParser {
                 let text = "the agent was interrupted".to_owned();
                 Some(errors::agent_error(ErrorClass::Unknown, None, text))
             }
-            Some("max_tokens") => Some(invalid("the model has reached the limit of its output")),
-            Some("max_turn_requests") => Some(invalid("the agent has reached the limit that it was given")),
-            Some("refusal") => Some(invalid("the agent refuses to go on")),
+            Some("max_tokens") => Some(invalid("the model reached its output limit")),
+            Some("max_turn_requests") => Some(invalid("the agent reached its configured limit")),
+            Some("refusal") => Some(invalid("the agent refused to continue")),
             _ => None,
         };
         let usage = answer.usage();
@@ -96,7 +96,7 @@ impl AcpParser {
         self.close(TurnClose { error, interrupted, usage, ..TurnClose::default() }, said);
     }
 
-    /// The runner cannot go on with the agent. The reason is in the agent's words, if it has given one.
+    /// The runner cannot continue with the agent. The error is in the agent's words if it has given a reason.
     pub(super) fn failed(&mut self, error: AgentError, said: &mut Vec<Said>) {
         let error = self.refused.take().unwrap_or(error);
         if self.conversation.is_closed() {
@@ -105,7 +105,7 @@ impl AcpParser {
         self.close(TurnClose { error: Some(error), ..TurnClose::default() }, said);
     }
 
-    /// The turn ends. A message that is still open stays so: its stream broke off.
+    /// Ends the turn. A message that is still open stays open, because its stream was cut.
     fn close(&mut self, close: TurnClose, said: &mut Vec<Said>) {
         self.conversation.break_off(&mut self.open, said);
         self.say_hidden_calls(said);
@@ -117,11 +117,11 @@ fn code(failure: &Failure<'_>) -> i64 {
     fields::number(failure.code).unwrap_or(0)
 }
 
-/// The codes of the protocol decide, then a code that is an HTTP status, then the text.
+/// Classifies an error: first by the codes of the protocol, then by a code that is an HTTP status, then by the text.
 fn error_of(failure: &Failure<'_>) -> AgentError {
     let data: FailureData<'_> = fields::read(failure.data);
     let message = fields::text(failure.message).filter(|text| !text.is_empty());
-    let message = message.unwrap_or("the agent reports an error".into());
+    let message = message.unwrap_or("the agent reported an error".into());
     let details = fields::text(failure.data).or_else(|| fields::text(data.details));
     let details = details.or_else(|| fields::text(data.message)).filter(|details| *details != message);
     let text = details.map_or_else(|| message.to_string(), |details| format!("{message}: {details}"));

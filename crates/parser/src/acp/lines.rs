@@ -1,11 +1,11 @@
-//! The lines as agents of the Agent Client Protocol write them.
+//! The line format of agents that implement the Agent Client Protocol.
 
 use serde::Deserialize;
 use tokenrail_domain::JsonText;
 
 use crate::fields::{self, Raw};
 
-/// A message of JSON-RPC: a request, a notification, or an answer.
+/// A JSON-RPC message: a request, a notification, or an answer.
 #[derive(Deserialize)]
 pub(super) struct Message<'a> {
     #[serde(borrow)]
@@ -20,14 +20,14 @@ pub(super) struct Message<'a> {
     pub(super) error: Raw<'a>,
 }
 
-/// What requests and notifications of the agent may have.
+/// The parameters of the agent's requests and notifications.
 #[derive(Deserialize, Default)]
 pub(super) struct Params<'a> {
     #[serde(borrow, rename = "sessionId")]
     pub(super) session: Raw<'a>,
     #[serde(borrow)]
     pub(super) update: Raw<'a>,
-    /// Of a question for permission: what it is about, in the shape of an update.
+    /// In a permission request: the tool call, in the format of an update.
     #[serde(borrow, rename = "toolCall")]
     pub(super) tool_call: Raw<'a>,
 }
@@ -37,7 +37,7 @@ pub(super) struct Params<'a> {
 pub(super) struct Update<'a> {
     #[serde(borrow, rename = "sessionUpdate")]
     pub(super) kind: Raw<'a>,
-    /// Of a message: a block. Of a tool call: a list of them.
+    /// In a message: one block. In a tool call: a list of blocks.
     #[serde(borrow)]
     pub(super) content: Raw<'a>,
     #[serde(borrow, rename = "messageId")]
@@ -46,7 +46,7 @@ pub(super) struct Update<'a> {
     pub(super) cost: Raw<'a>,
 }
 
-/// What has changed of a tool call: what is missing is as it was.
+/// The changes of a tool call. A missing field is unchanged.
 #[derive(Deserialize, Default)]
 pub(super) struct ToolUpdate<'a> {
     #[serde(borrow, rename = "toolCallId")]
@@ -71,17 +71,17 @@ pub(super) struct ToolUpdate<'a> {
     pub(super) meta: Raw<'a>,
 }
 
-/// A block of content, or a piece of what a tool shows.
+/// A block of content, or a piece of a tool's displayed output.
 #[derive(Deserialize, Default)]
 pub(super) struct Block<'a> {
     #[serde(borrow, rename = "type")]
     pub(super) kind: Raw<'a>,
     #[serde(borrow)]
     pub(super) text: Raw<'a>,
-    /// The block that a piece of what a tool shows is made of.
+    /// The block inside a piece of a tool's displayed output.
     #[serde(borrow)]
     pub(super) content: Raw<'a>,
-    /// Of a change of a file.
+    /// In a file change.
     #[serde(borrow)]
     pub(super) path: Raw<'a>,
     #[serde(borrow, rename = "oldText")]
@@ -92,7 +92,7 @@ pub(super) struct Block<'a> {
     pub(super) terminal: Raw<'a>,
 }
 
-/// The answers to our requests: to each its own fields.
+/// The answers to Tokenrail's requests. Each kind of answer has its own fields.
 #[derive(Deserialize, Default)]
 pub(super) struct Answer<'a> {
     #[serde(borrow, rename = "agentInfo")]
@@ -107,7 +107,7 @@ pub(super) struct Answer<'a> {
     meta: Raw<'a>,
 }
 
-/// Who the agent is.
+/// The agent's identity.
 #[derive(Deserialize, Default)]
 pub(super) struct AgentInfo<'a> {
     #[serde(borrow)]
@@ -127,7 +127,7 @@ struct Quota<'a> {
 }
 
 impl Answer<'_> {
-    /// What the turn took: the protocol has no place for it yet, so agents choose one.
+    /// The token usage of the turn. The protocol does not define a field for it yet, so each agent chooses one.
     pub(super) fn usage(&self) -> Option<JsonText> {
         let meta: Meta<'_> = fields::read(self.meta);
         let quota: Quota<'_> = fields::read(meta.quota);
@@ -135,7 +135,7 @@ impl Answer<'_> {
     }
 }
 
-/// An error of JSON-RPC.
+/// A JSON-RPC error.
 #[derive(Deserialize, Default)]
 pub(super) struct Failure<'a> {
     #[serde(borrow)]
@@ -146,7 +146,7 @@ pub(super) struct Failure<'a> {
     pub(super) data: Raw<'a>,
 }
 
-/// What an error may say beyond its message.
+/// The additional data of an error.
 #[derive(Deserialize, Default)]
 pub(super) struct FailureData<'a> {
     #[serde(borrow)]
@@ -155,7 +155,7 @@ pub(super) struct FailureData<'a> {
     pub(super) message: Raw<'a>,
 }
 
-/// What a session has cost so far.
+/// The total cost of a session so far.
 #[derive(Deserialize, Default)]
 pub(super) struct Cost<'a> {
     #[serde(borrow)]

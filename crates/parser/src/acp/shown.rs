@@ -1,4 +1,4 @@
-//! What a tool has given, as it is shown.
+//! The result of a tool, in the form in which it is displayed.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -8,7 +8,7 @@ use super::lines::Block;
 use super::terminals::Terminals;
 use crate::fields::{self, Raw};
 
-/// What tools that run programs put into their output.
+/// The fields that tools that run programs put into their output.
 #[derive(Deserialize, Default)]
 struct Output<'a> {
     #[serde(borrow)]
@@ -19,7 +19,7 @@ struct Output<'a> {
     metadata: Raw<'a>,
 }
 
-/// A program of the tool has failed: for the agent the call has completed then.
+/// Whether a program of the tool has failed. Agents report such a call as completed.
 pub(super) fn is_failure(output: &JsonText) -> bool {
     let output: &RawValue = match serde_json::from_str(output.as_str()) {
         Ok(output) => output,
@@ -31,10 +31,10 @@ pub(super) fn is_failure(output: &JsonText) -> bool {
     codes.into_iter().any(|code| fields::number::<i64>(code).is_some_and(|code| code != 0))
 }
 
-/// The result: a string, or else JSON as it was given.
+/// The result: a string, or otherwise the unchanged JSON.
 ///
-/// Agents show the same thing twice, as content for a reader and as output for a program. An output that is a
-/// string is the plainer one, but for changes of files, which only the content has.
+/// Agents send the same result twice, as content for display and as output for programs. An output that is a string is
+/// the plainer one, except for file changes, which only the content has.
 pub(super) fn result(
     content: Option<&JsonText>,
     output: Option<&JsonText>,
@@ -63,7 +63,7 @@ pub(super) fn result(
     }
 }
 
-/// A piece as text; none where it is no text.
+/// A piece as text. `None` if it is not text.
 fn text(piece: &Block<'_>, terminals: &Terminals) -> Option<String> {
     match &*fields::text(piece.kind)? {
         "content" => {
@@ -75,7 +75,7 @@ fn text(piece: &Block<'_>, terminals: &Terminals) -> Option<String> {
             let of = |raw| fields::text(raw).unwrap_or_default();
             Some(difference(&of(piece.path), &of(piece.old), &of(piece.new)))
         }
-        // A terminal of which the agent tells nothing has at least a name.
+        // A terminal without any output is shown by its name.
         "terminal" => {
             let id = fields::text(piece.terminal)?;
             Some(terminals.text_of(&id).unwrap_or_else(|| format!("[terminal {id}]")))
@@ -84,13 +84,13 @@ fn text(piece: &Block<'_>, terminals: &Terminals) -> Option<String> {
     }
 }
 
-/// The id of a terminal, where the piece is one.
+/// The id of the terminal, if the piece is one.
 fn terminal(piece: &Block<'_>) -> Option<String> {
     let is_terminal = fields::text(piece.kind)? == "terminal";
     fields::text(piece.terminal).filter(|_| is_terminal).map(Into::into)
 }
 
-/// A change of a file: its path, and the lines from the first to the last that differ.
+/// A file change: its path, and the lines from the first to the last difference.
 fn difference(path: &str, old: &str, new: &str) -> String {
     let (mut old, mut new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
     let same = old.iter().zip(&new).take_while(|(old, new)| old == new).count();

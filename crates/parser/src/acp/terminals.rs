@@ -1,12 +1,12 @@
-//! What commands print, where the agent runs them itself and shows a terminal for each.
+//! The output of commands that the agent runs itself, each shown as a terminal.
 //!
-//! The protocol lets an agent show a terminal by its id, and has no message for the output of a terminal that is not the
-//! client's. Agents send it in `_meta` of their updates of the tool call, by the convention of Zed:
+//! The protocol lets an agent show a terminal by its id, but has no message for the output of a terminal that does not
+//! belong to the client. Agents send this output in `_meta` of their tool call updates, by the convention of Zed:
 //!
-//! | field of `_meta` | what it is |
+//! | field of `_meta` | meaning |
 //! | --- | --- |
-//! | `terminal_info`: `terminal_id` | there is such a terminal |
-//! | `terminal_output_delta`, `terminal_output`: `terminal_id`, `data` | it shows that too |
+//! | `terminal_info`: `terminal_id` | the terminal exists |
+//! | `terminal_output_delta`, `terminal_output`: `terminal_id`, `data` | more output of the terminal |
 //! | `terminal_exit`: `terminal_id`, `exit_code`, `signal` | its command has ended |
 
 use std::collections::BTreeMap;
@@ -15,18 +15,18 @@ use serde::Deserialize;
 
 use crate::fields::{self, Raw};
 
-/// Bytes of one terminal's output that are kept in memory. Of more, the middle is left out: the beginning says what was
-/// done, and the end what came of it. The raw lines have all of it.
+/// The maximum size of one terminal's output in memory, in bytes. If the output is larger, the middle is omitted: the
+/// beginning shows what was done, and the end shows the result. The raw lines contain all of it.
 ///
-/// It is not in the configuration: an output that is read again must give the same result.
+/// It is not configurable: parsing the same output again must give the same result.
 pub(super) const TERMINAL_BYTES: usize = 1 << 20;
 const HEAD_BYTES: usize = TERMINAL_BYTES / 2;
-/// What is kept of the end when it is cut. It is cut when it has twice as much.
+/// The size of the end that is kept after a cut, in bytes. The end is cut when it exceeds twice this size.
 const TAIL_BYTES: usize = TERMINAL_BYTES / 4;
-/// How many terminals of one call are kept. One more is not.
+/// The maximum number of terminals of one call. Further terminals are ignored.
 const TERMINALS: usize = 8;
 
-/// The terminals of one tool call, by their ids.
+/// The terminals of one tool call, by terminal id.
 #[derive(Debug, Default)]
 pub(super) struct Terminals(BTreeMap<String, Terminal>);
 
@@ -34,7 +34,7 @@ pub(super) struct Terminals(BTreeMap<String, Terminal>);
 struct Terminal {
     head: String,
     tail: String,
-    /// How many bytes between the two are not kept.
+    /// The number of omitted bytes between `head` and `tail`.
     left_out: usize,
     has_failed: bool,
 }
@@ -51,7 +51,7 @@ struct Meta<'a> {
     exit: Raw<'a>,
 }
 
-/// Of each of these what it has.
+/// The fields of each `_meta` entry.
 #[derive(Deserialize, Default)]
 struct News<'a> {
     #[serde(borrow)]
@@ -65,7 +65,7 @@ struct News<'a> {
 }
 
 impl Terminals {
-    /// Takes what an update tells of them.
+    /// Applies the terminal data of an update.
     pub(super) fn take(&mut self, meta: Raw<'_>) {
         let meta: Meta<'_> = fields::read(meta);
         let told = [meta.info, meta.output, meta.delta, meta.exit];
@@ -92,7 +92,7 @@ impl Terminals {
         self.0.get_mut(id)
     }
 
-    /// Whether the command of one has ended with another exit code than 0, or by a signal.
+    /// Whether a command has ended with a nonzero exit code or by a signal.
     pub(super) fn have_failed(&self) -> bool {
         self.0.values().any(|terminal| terminal.has_failed)
     }
@@ -101,12 +101,12 @@ impl Terminals {
         self.0.is_empty()
     }
 
-    /// What one shows; none where nothing was told of it.
+    /// The output of one terminal. `None` if the terminal is unknown.
     pub(super) fn text_of(&self, id: &str) -> Option<String> {
         self.0.get(id).map(Terminal::text)
     }
 
-    /// What those show that are not among these.
+    /// The outputs of the terminals that are not in `shown`.
     pub(super) fn texts_without<'a>(&'a self, shown: &'a [String]) -> impl Iterator<Item = String> + 'a {
         let others = self.0.iter().filter(|(id, _)| !shown.contains(id));
         others.map(|(_, terminal)| terminal.text()).filter(|text| !text.is_empty())
@@ -120,7 +120,7 @@ impl Terminal {
             self.head.push_str(first);
             data = rest;
         }
-        // Of a piece that is longer than what is kept, the end will do.
+        // If a piece is longer than the part that is kept, only its end is needed.
         let from = data.ceil_char_boundary(data.len().saturating_sub(2 * TAIL_BYTES));
         if 0 < from {
             self.left_out += self.tail.len() + from;
@@ -137,7 +137,7 @@ impl Terminal {
     fn text(&self) -> String {
         match self.left_out {
             0 => format!("{}{}", self.head, self.tail),
-            bytes => format!("{}\n[{bytes} bytes are left out here]\n{}", self.head, self.tail),
+            bytes => format!("{}\n[{bytes} bytes omitted]\n{}", self.head, self.tail),
         }
     }
 }
@@ -178,7 +178,7 @@ mod tests {
             assert!(TERMINAL_BYTES / 2 < text.len());
             let kept = terminal.head.len() + terminal.tail.len();
             assert_eq!(kept + terminal.left_out, "begins  ends".len() + given);
-            assert!(text.contains(&format!("\n[{} bytes are left out here]\n", terminal.left_out)));
+            assert!(text.contains(&format!("\n[{} bytes omitted]\n", terminal.left_out)));
         }
     }
 

@@ -1,4 +1,4 @@
-//! Tool calls: what is known of one grows with each update, and is said once.
+//! Tool calls. Each update adds to what is known of a call. A call is emitted once.
 
 use tokenrail_domain::{JsonText, Said, ToolCall, ToolResult};
 
@@ -8,13 +8,13 @@ use super::shown;
 use super::terminals::Terminals;
 use crate::fields::{self, Raw};
 
-/// What is known of one tool call.
+/// The known state of one tool call.
 #[derive(Debug, Default)]
 pub(super) struct Call {
     name: Option<String>,
     title: String,
     kind: String,
-    /// Never an empty object: that is how agents begin a call whose input is still to come.
+    /// Never an empty object: agents start a call this way if its input follows later.
     input: Option<JsonText>,
     locations: Option<JsonText>,
     content: Option<JsonText>,
@@ -31,23 +31,23 @@ enum Stage {
     Returned,
 }
 
-/// Where the news of a tool call comes from.
+/// The source of an update of a tool call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum From {
-    /// `tool_call`: its input may not be all yet.
+    /// `tool_call`: its input may be incomplete.
     Begin,
-    /// `tool_call_update`
+    /// `tool_call_update`.
     Update,
-    /// A question for permission: nobody can answer it without the input, so this is all of it.
+    /// A permission request. It needs the input to be answered, so the input is complete.
     Question,
 }
 
 impl AcpParser {
-    /// Takes what is new of a tool call, and says the call and its result as soon as they are known.
+    /// Applies an update of a tool call, and emits the call and its result as soon as they are known.
     pub(super) fn tool(&mut self, from: From, raw: Raw<'_>, said: &mut Vec<Said>) {
         let update: ToolUpdate<'_> = fields::read(raw);
         let id = fields::text(update.id).unwrap_or_default();
-        // The calls of a turn that is cancelled end beside a text, which the end of the turn decides on.
+        // The calls of a cancelled turn may end while a text is open. The end of the turn decides how that text ends.
         let ends_call =
             self.cancelled && self.calls.get(&*id).is_some_and(|call| call.stage != Stage::Hidden);
         if !ends_call {
@@ -58,7 +58,7 @@ impl AcpParser {
             self.say_grown(said);
         }
         let call = self.calls.entry(id.clone().into_owned()).or_default();
-        // Agents repeat what they have said.
+        // Agents repeat what they have sent.
         if call.stage == Stage::Returned {
             return;
         }
@@ -75,7 +75,7 @@ impl AcpParser {
         }
     }
 
-    /// Says the call whose input has grown with each update: something else comes, so it is all there.
+    /// Emits the call whose input grew with each update. Something else follows, so the input is complete.
     pub(super) fn say_grown(&mut self, said: &mut Vec<Said>) {
         if let Some(id) = self.growing.take() {
             self.say_call(&id, said);
@@ -95,13 +95,13 @@ impl AcpParser {
         let content = shown::result(call.content.as_ref(), call.output.as_ref(), &call.terminals);
         let has_failed = call.terminals.have_failed() || call.output.as_ref().is_some_and(shown::is_failure);
         let is_error = status == "failed" || has_failed;
-        // What has been said is not kept.
+        // The data of an emitted call is not kept.
         *call = Call { stage: Stage::Returned, ..Call::default() };
         let result = ToolResult { call: id.to_owned(), content, is_error, parent_call: None };
         self.conversation.returned(result, said);
     }
 
-    /// The turn ends: calls of which not all is known are said as far as they are.
+    /// Emits the incomplete calls as far as they are known, because the turn ends.
     pub(super) fn say_hidden_calls(&mut self, said: &mut Vec<Said>) {
         let hidden = self.calls.iter().filter(|(_, call)| call.stage == Stage::Hidden);
         for id in hidden.map(|(id, _)| id.clone()).collect::<Vec<_>>() {
@@ -112,10 +112,10 @@ impl AcpParser {
 }
 
 impl Call {
-    /// What an update does not have stays as it was.
+    /// A field that is missing in an update stays unchanged.
     fn take(&mut self, update: &ToolUpdate<'_>, begins: bool) {
         if let Some(title) = fields::text(update.title) {
-            // Where a call begins without its input, its title can only be the name of the tool.
+            // If a call starts without its input, its title can only be the name of the tool.
             if begins && self.name.is_none() && is_name(&title) {
                 self.name = Some(title.clone().into_owned());
             }
@@ -139,15 +139,15 @@ impl Call {
         self.terminals.take(update.meta);
     }
 
-    /// What the tool is called. Where the agent does not tell its name, the kind of it says more than the title,
-    /// which is about this one call.
+    /// The name of the tool. If the agent does not send a name, the tool's kind is used: the title describes only this
+    /// one call.
     fn tool(&self) -> String {
         let kind = || Some(self.kind.clone()).filter(|kind| !matches!(kind.as_str(), "" | "other"));
         let title = || Some(self.title.clone()).filter(|title| !title.is_empty());
         self.name.clone().or_else(kind).or_else(title).unwrap_or_else(|| "tool".to_owned())
     }
 
-    /// The input as given. Agents that keep it to themselves describe it.
+    /// The unchanged input. If the agent does not send the input, its description of the call is used.
     fn input(&self) -> JsonText {
         if let Some(input) = &self.input {
             return input.clone();
@@ -169,18 +169,18 @@ fn is_something(list: &JsonText) -> bool {
     list.as_str().starts_with('[') && !is_empty(list.as_str())
 }
 
-/// Whether there is no input in it.
+/// Whether the value holds no input.
 fn is_nothing(input: Raw<'_>) -> bool {
     input.is_none_or(|input| is_empty(input.get()))
 }
 
-/// An object, a list or a string with nothing in it.
+/// Whether it is an empty object, list or string.
 fn is_empty(json: &str) -> bool {
     let inside = json.strip_prefix(['{', '[', '"']).and_then(|rest| rest.strip_suffix(['}', ']', '"']));
     inside.is_some_and(|inside| inside.trim_ascii().is_empty())
 }
 
-/// `bash`, `web_fetch`, `mcp__files__read`: no sentence, no path.
+/// Whether it looks like a tool name (`bash`, `web_fetch`, `mcp__files__read`) and not like a sentence or a path.
 fn is_name(title: &str) -> bool {
     !title.is_empty() && title.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
 }

@@ -1,4 +1,4 @@
-//! What the agent is doing beside talking.
+//! The agent's activity beside its messages.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -7,7 +7,7 @@ use tokenrail_ports::Activity;
 
 use super::lines::{self, TaskLine};
 
-/// The states of a task that goes on.
+/// The states of a task that is still active.
 const ACTIVE: [&str; 3] = ["pending", "running", "paused"];
 
 /// Tool calls without a result, and background tasks that have not ended.
@@ -34,7 +34,7 @@ impl Busy {
         self.calls.remove(call);
     }
 
-    /// A turn that has ended waits for no tool; tasks go on.
+    /// A turn that has ended waits for no tool. Background tasks continue.
     pub(super) fn turn_ended(&mut self) {
         self.calls.clear();
     }

@@ -1,8 +1,8 @@
-//! What kind of error the agent tells.
+//! Classifies the errors that Claude Code reports.
 //!
-//! Newer versions name the error in fields, older ones only in its text; `error: "unknown"` and
-//! `error: "server_error"` say nothing. So the first of these that is known decides: the name, the API's type,
-//! the HTTP status, the status in the text, a phrase of the text.
+//! Newer versions name the error in fields, older ones only in its text. `error: "unknown"` and `error: "server_error"`
+//! carry no information. The first known value of these determines the class: the name, the API's type, the HTTP
+//! status, the status in the text, a phrase of the text.
 
 use tokenrail_domain::{AgentError, ErrorClass};
 
@@ -10,13 +10,13 @@ use super::lines::{self, Labelled, MessageLine, Raw, ResultLine};
 pub(super) use crate::errors::agent_error;
 use crate::errors::{of_name, of_status, of_text};
 
-/// The model whose messages the agent writes itself.
+/// The model name of messages that the agent writes itself.
 const SYNTHETIC: &str = "<synthetic>";
-/// What 1.0 and 2.0 print in place of an answer without calling it an error.
+/// The beginnings of error texts that versions 1.0 and 2.0 print in place of an answer, without marking them as errors.
 const ERROR_OPENINGS: [&str; 5] =
     ["API Error", "Invalid API key", "Credit balance is too low", "Prompt is too long", "Request timed out"];
 
-/// The fields that tell an error; assistant lines and results have the same.
+/// The fields that describe an error. Assistant lines and results share them.
 #[derive(Default)]
 pub(super) struct Fault<'a> {
     pub(super) error: Raw<'a>,
@@ -44,7 +44,7 @@ impl<'a> Fault<'a> {
         }
     }
 
-    /// The error with its text.
+    /// Builds the error with this text.
     pub(super) fn tell(&self, text: &str) -> AgentError {
         let names = [self.error, self.api_error, self.api_type];
         let class = names
@@ -57,15 +57,15 @@ impl<'a> Fault<'a> {
     }
 }
 
-/// An error of the model's API, as it streams one: `{"type":"overloaded_error","message":"Overloaded"}`.
+/// An error of the model's API, in its streamed form: `{"type":"overloaded_error","message":"Overloaded"}`.
 pub(super) fn of_api(error: Raw<'_>) -> AgentError {
     let Labelled { type_name, message, .. } = lines::read(error);
     let text = lines::text(message).or_else(|| lines::text(error));
-    let text = text.unwrap_or("the model's API reports an error".into());
+    let text = text.unwrap_or("the model's API reported an error".into());
     Fault { api_type: type_name, ..Fault::default() }.tell(&text)
 }
 
-/// Whether an assistant line is no answer but the agent's own report of an error.
+/// Whether an assistant line is the agent's own report of an error and not an answer.
 pub(super) fn is_error(line: &MessageLine<'_>, model: Raw<'_>, text: &str) -> bool {
     lines::is_true(line.is_api_error_message)
         || line.error.is_some()

@@ -1,4 +1,4 @@
-//! The lines as Claude Code writes them.
+//! The line format of Claude Code.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -6,7 +6,7 @@ use tokenrail_domain::{ContentBlock, JsonText};
 
 pub(super) use crate::fields::{Raw, elements, is_true, number, object, read, reread, text, tool_input};
 
-/// What every line may have: enough to know where it goes.
+/// The common fields of all lines, from which the type of a line is determined.
 #[derive(Deserialize)]
 pub(super) struct Head<'a> {
     #[serde(borrow, rename = "type")]
@@ -31,8 +31,8 @@ pub(super) struct InitLine<'a> {
 }
 
 impl InitLine<'_> {
-    /// The first version that is known not to print a text that was cut, or to say that it was: those between them,
-    /// like 2.1.197, print it as if it were whole.
+    /// Version `SILENT` is known not to print a text that was cut. Version `MARKING` is known to mark such a text. The
+    /// versions between, such as 2.1.197, print a cut text as if it were whole.
     const SILENT: [u32; 3] = [2, 0, 55];
     const MARKING: [u32; 3] = [2, 1, 330];
 
@@ -43,8 +43,8 @@ impl InitLine<'_> {
     }
 }
 
-/// A `stream_event` with a delta of a block, read in one pass: nearly all lines are such, and a line that is not
-/// exactly of this shape is read field by field.
+/// A `stream_event` with a delta of a block, parsed in one pass: nearly all lines are of this type. A line that does
+/// not have exactly this shape is parsed field by field.
 #[derive(Deserialize)]
 pub(super) struct DeltaLine<'a> {
     #[serde(borrow)]
@@ -65,10 +65,11 @@ pub(super) struct DeltaEvent<'a> {
 }
 
 impl<'a> DeltaLine<'a> {
-    /// How such lines begin, as they are written today. Others lose nothing but this shortcut.
+    /// The beginning of such lines, as current versions print them. A line with another beginning only misses this
+    /// shortcut.
     const BEGINNING: &'static str = r#"{"type":"stream_event","#;
 
-    /// Reads the line; none where it is another, or must be read field by field.
+    /// Parses the line. `None` if it is another line or must be parsed field by field.
     pub(super) fn read(line: &'a str) -> Option<Self> {
         if !line.starts_with(Self::BEGINNING) {
             return None;
@@ -98,7 +99,7 @@ pub(super) struct StreamEvent<'a> {
     pub(super) error: Raw<'a>,
 }
 
-/// The delta of a block, or of a message.
+/// The delta of a block or of a message.
 #[derive(Deserialize, Default)]
 pub(super) struct Delta<'a> {
     #[serde(borrow, rename = "type")]
@@ -113,14 +114,14 @@ pub(super) struct Delta<'a> {
     pub(super) stop_reason: Raw<'a>,
 }
 
-/// Which blocks of a message are void.
+/// The blocks of a message that are void.
 #[derive(Deserialize, Default)]
 pub(super) struct AbandonedBlocks<'a> {
     #[serde(borrow)]
     pub(super) from_block_index: Raw<'a>,
 }
 
-/// An `assistant` or `user` line, or one of the old type `message`, whose message may be the line itself.
+/// An `assistant` or `user` line, or a line of the old type `message`, in which the message may be the line itself.
 #[derive(Deserialize, Default)]
 pub(super) struct MessageLine<'a> {
     #[serde(borrow)]
@@ -212,7 +213,7 @@ pub(super) struct ResultLine<'a> {
     pub(super) origin: Raw<'a>,
 }
 
-/// An object that says what kind it is of: the origin of a turn, an error of the API, a control request.
+/// An object with a type: the origin of a turn, an error of the API, a control request.
 #[derive(Deserialize, Default)]
 pub(super) struct Labelled<'a> {
     #[serde(borrow)]
@@ -234,7 +235,7 @@ pub(super) struct ControlLine<'a> {
     pub(super) response: Raw<'a>,
 }
 
-/// A line about tasks that the agent runs beside its conversation.
+/// A line about tasks that the agent runs in the background.
 #[derive(Deserialize, Default)]
 pub(super) struct TaskLine<'a> {
     #[serde(borrow)]
@@ -261,7 +262,7 @@ pub(super) fn content(raw: Raw<'_>) -> Vec<ContentBlock> {
 pub(super) fn block(raw: &RawValue) -> ContentBlock {
     let block: Block<'_> = read(Some(raw));
     let known = match text(block.kind).as_deref() {
-        // The head of a block that is yet to be said need not say that it is empty.
+        // The start of a block that has not arrived yet may omit its empty text.
         Some("text") if block.text.is_none() => Some(ContentBlock::Text(String::new())),
         Some("thinking") if block.thinking.is_none() => Some(ContentBlock::Reasoning(String::new())),
         Some("text") => text(block.text).map(|text| ContentBlock::Text(text.into_owned())),

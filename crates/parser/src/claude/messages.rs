@@ -10,7 +10,7 @@ use super::lines::{self, Block, Message, MessageLine};
 use crate::fields;
 use crate::line::notice;
 
-/// How the agent notes that somebody stopped it.
+/// The beginning of the agent's note that it was interrupted.
 const INTERRUPT_NOTE: &str = "[Request interrupted by user";
 
 impl ClaudeParser {
@@ -35,7 +35,7 @@ impl ClaudeParser {
             blocks.iter().filter_map(|block| call(block, parent_call.as_deref())).collect();
         let aborted = lines::is_true(line.aborted);
         let blocks = if parent_call.is_some() {
-            // Sub-agents are not streamed.
+            // The messages of sub-agents are not streamed.
             blocks
         } else {
             let (stream, mut voice) = self.speaker(said);
@@ -55,7 +55,7 @@ impl ClaudeParser {
         }
     }
 
-    /// Says a message that may have been cut: the next line tells.
+    /// Emits the deltas of a message that may have been cut. The next decisive line shows whether it was.
     fn unsettled(&mut self, blocks: Vec<ContentBlock>, said: &mut Vec<Said>) {
         let (_, mut voice) = self.speaker(said);
         let message = voice.ordinal();
@@ -73,14 +73,15 @@ impl ClaudeParser {
         self.unsettled = Some(message);
     }
 
-    /// It is known how the message ended that may have been cut.
+    /// Ends the message that may have been cut, because its outcome is known.
     pub(super) fn settle(&mut self, outcome: MessageOutcome, said: &mut Vec<Said>) {
         if let Some(message) = self.unsettled.take() {
             said.push(Said::End { message, outcome, rest: Vec::new() });
         }
     }
 
-    /// Reads a `user` line: what tools gave, and what the agent tells itself. The user's own words are known.
+    /// Reads a `user` line: tool results, and the agent's messages to itself. The user's own messages are already
+    /// recorded.
     pub(super) fn user(&mut self, line: &MessageLine<'_>, message: &Message<'_>, said: &mut Vec<Said>) {
         if lines::is_true(line.is_replay) {
             return;
@@ -128,7 +129,7 @@ impl ClaudeParser {
     }
 }
 
-/// Whether there is text at its end, which may have been cut, and before it only words.
+/// Whether the blocks are only text and reasoning, and end with a nonempty text, which may have been cut.
 fn ends_with_text(blocks: &[ContentBlock]) -> bool {
     let words = |block: &ContentBlock| matches!(block, ContentBlock::Text(_) | ContentBlock::Reasoning(_));
     blocks.iter().all(words)

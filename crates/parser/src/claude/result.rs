@@ -1,4 +1,4 @@
-//! The end of a turn, as the agent tells it.
+//! The end of a turn, as the agent reports it.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use super::ClaudeParser;
 use super::errors::{Fault, agent_error};
 use super::lines::{self, Labelled, ResultLine};
 
-/// Results of turns that are ended between two messages.
+/// The subtypes of results of turns that end at a limit, between two messages.
 const LIMITS: [&str; 2] = ["error_max_turns", "error_max_budget_usd"];
 
 impl ClaudeParser {
@@ -26,7 +26,7 @@ impl ClaudeParser {
         self.end_turn(close, cut, said);
     }
 
-    /// Whoever speaks with the agent cannot go on.
+    /// The runner cannot continue with the agent.
     pub(super) fn failed(&mut self, error: AgentError, said: &mut Vec<Said>) {
         if self.closed {
             return said.push(Said::Event(EventBody::Error(Box::new(error))));
@@ -35,7 +35,7 @@ impl ClaudeParser {
         self.end_turn(close, Some(MessageOutcome::Failed), said);
     }
 
-    /// `cut` is how a message ends of which it is not known that it is complete.
+    /// `cut` is the outcome of a message that is not known to be complete.
     fn end_turn(&mut self, close: TurnClose, cut: Option<MessageOutcome>, said: &mut Vec<Said>) {
         self.settle(cut.unwrap_or(MessageOutcome::Complete), said);
         let (stream, mut voice) = self.speaker(said);
@@ -57,8 +57,8 @@ impl ClaudeParser {
         let reason = lines::text(line.terminal_reason).unwrap_or_default();
         let interrupted =
             reason.starts_with("aborted") || (self.interrupted && subtype == "error_during_execution");
-        // Old versions say `is_error: false` after every failure but one of the API, new ones say
-        // `subtype: "success"` after those.
+        // Old versions report `is_error: false` after every failure except API errors. New versions report `subtype:
+        // "success"` after API errors.
         let failed = lines::is_true(line.is_error) || subtype != "success";
         let origin: Labelled<'_> = lines::read(line.origin);
         TurnClose {
@@ -74,7 +74,7 @@ impl ClaudeParser {
 
     fn failure(&self, line: &ResultLine<'_>, subtype: &str, interrupted: bool) -> AgentError {
         if interrupted {
-            // Its own text is a diagnosis for its developers.
+            // The agent's own text is a diagnosis for its developers.
             return agent_error(ErrorClass::Unknown, None, "the agent was interrupted".to_owned());
         }
         let errors = lines::elements(line.errors).into_iter();
@@ -87,10 +87,10 @@ impl ClaudeParser {
         }
         match subtype {
             limit if LIMITS.contains(&limit) => {
-                let or = "the agent has reached the limit that it was given";
+                let or = "the agent reached its configured limit";
                 agent_error(ErrorClass::InvalidRequest, None, or_else(&text, or))
             }
-            _ => Fault::of_result(line).tell(&or_else(&text, "the agent failed and does not say why")),
+            _ => Fault::of_result(line).tell(&or_else(&text, "the agent failed without giving a reason")),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Messages that come in pieces, and the whole blocks that repeat them.
+//! Messages that arrive in pieces, and the whole blocks that repeat them.
 
 use serde_json::value::RawValue;
 use tokenrail_domain::{ContentBlock, MessageOutcome};
@@ -7,16 +7,16 @@ use super::lines::{self, Delta, Raw};
 use crate::open_message::{OpenMessage, Piece};
 use crate::voice::Voice;
 
-/// The main thread's stream: at most one message is open at a time.
+/// The stream of the main thread. At most one message is open at a time.
 #[derive(Debug, Default)]
 pub(super) struct Stream {
     open: Option<OpenMessage>,
-    /// The last message, where it ended before all of its blocks were repeated: they may still come.
+    /// The last message, if it ended before all of its blocks were repeated. The repeated blocks may still arrive.
     ended: Option<OpenMessage>,
 }
 
 impl Stream {
-    /// A new message begins. One that is still open lost its stream.
+    /// A new message begins. A message that is still open has lost its stream.
     pub(super) fn start(&mut self, id: Option<String>, voice: &mut Voice<'_>) {
         self.give_up(voice);
         self.ended = None;
@@ -24,7 +24,8 @@ impl Stream {
     }
 
     pub(super) fn start_block(&mut self, index: u32, raw: &RawValue) {
-        // Its text, if it has any, is not said: it comes in deltas, and old versions print some of it here too.
+        // Text in the block's start is not emitted: it also arrives in deltas, and old versions print some of it here
+        // too.
         self.open().start(index, lines::block(raw));
     }
 
@@ -33,7 +34,7 @@ impl Stream {
             Some("text_delta") => (Piece::Text, delta.text),
             Some("thinking_delta") => (Piece::Reasoning, delta.thinking),
             Some("input_json_delta") => (Piece::ToolInput, delta.partial_json),
-            // Signatures, citations and whatever comes next display nothing.
+            // Signatures, citations and unknown types have nothing to display.
             _ => return,
         };
         if let Some(raw) = raw {
@@ -47,37 +48,37 @@ impl Stream {
         }
     }
 
-    /// The message ends; its blocks from `abandoned` on, if they were not repeated whole, are void.
+    /// Ends the message. Its blocks from `abandoned` on are void, unless they were repeated whole.
     pub(super) fn stop(&mut self, abandoned: Option<u32>, voice: &mut Voice<'_>) {
         let Some(mut open) = self.open.take() else { return };
         open.finish(abandoned, voice);
         self.ended = (open.awaits_repetition()).then_some(open);
     }
 
-    /// The agent begins anew: what was not repeated whole until now is void.
+    /// Abandons the open message, because the agent starts again. Everything that was not repeated whole is void.
     pub(super) fn give_up(&mut self, voice: &mut Voice<'_>) {
         if let Some(mut open) = self.open.take() {
             open.finish(Some(0), voice);
         }
     }
 
-    /// As [`Stream::give_up`], but a message that has said nothing that could be void goes on: errors are told
-    /// in the middle of messages that end well.
+    /// Like [`Stream::give_up`], but keeps a message that has shown nothing that could be void: errors are also
+    /// reported in the middle of messages that end normally.
     pub(super) fn give_up_unfinished(&mut self, voice: &mut Voice<'_>) {
         if self.open.as_ref().is_some_and(OpenMessage::is_unfinished) {
             self.give_up(voice);
         }
     }
 
-    /// Somebody stopped the agent: a message without an end is cut, also where its blocks came whole.
+    /// The agent was interrupted: a message without an end is cut, even if its blocks arrived whole.
     pub(super) fn interrupt(&mut self) {
         if let Some(open) = &mut self.open {
             open.cut = Some(MessageOutcome::Cancelled);
         }
     }
 
-    /// The turn has ended; where it did not end well, `cut` is how a message without an end ends. One of which blocks
-    /// are missing stays open: whoever ends the turn ends it too.
+    /// Ends the turn. If the turn did not end normally, `cut` is the outcome of a message without an end. A message
+    /// with missing blocks stays open; it is closed together with the turn.
     pub(super) fn close(&mut self, cut: Option<MessageOutcome>, voice: &mut Voice<'_>) {
         if let Some(mut open) = self.open.take() {
             if open.is_unfinished() {
@@ -90,7 +91,7 @@ impl Stream {
         self.ended = None;
     }
 
-    /// Takes blocks that repeat what was streamed; gives back those that did not come in pieces.
+    /// Takes blocks that repeat streamed blocks, and returns those that did not arrive in pieces.
     pub(super) fn repeat(
         &mut self,
         id: Raw<'_>,
@@ -120,7 +121,7 @@ impl Stream {
     }
 }
 
-/// Reads the index of a content block.
+/// Parses the index of a content block.
 pub(super) fn index(raw: Raw<'_>) -> u32 {
     lines::number(raw).unwrap_or(0)
 }

@@ -9,11 +9,11 @@ use crate::fields::{self, Raw};
 use crate::line::notice;
 use crate::open_message::{OpenMessage, Piece};
 
-/// Where the parts of reasoning itself begin, behind those of its summary.
+/// The first part number of the reasoning itself. Its parts follow the parts of its summary.
 const CONTENT_PARTS_FROM: u32 = 1 << 16;
 
 impl CodexParser {
-    /// Reads an answer to a request.
+    /// Handles an answer to a request.
     pub(super) fn answer(&mut self, head: &Head<'_>, text: &str, said: &mut Vec<Said>) {
         if let Some(error) = head.error {
             return self.refusal(error, text, said);
@@ -23,7 +23,7 @@ impl CodexParser {
         self.conversation.session(fields::text(thread.id), said);
     }
 
-    /// A request was refused. Outside of a turn it was one without which there is none.
+    /// Handles an error in answer to a request. Outside of a turn, the failed request is one that a turn requires.
     fn refusal(&mut self, error: &RawValue, text: &str, said: &mut Vec<Said>) {
         if self.in_turn || self.conversation.is_closed() {
             return said.push(notice("control_error", JsonText::new_unchecked(text)));
@@ -85,7 +85,8 @@ impl CodexParser {
         }
     }
 
-    /// Threads that the agent starts by itself talk to it, and not to the user.
+    /// Whether the notification belongs to a thread that the agent started itself. Such threads talk to the agent and
+    /// not to the user.
     fn is_of_other_thread(&self, thread: Raw<'_>) -> bool {
         let session = self.conversation.session_id();
         !session.is_empty() && fields::text(thread).is_some_and(|thread| thread != session)

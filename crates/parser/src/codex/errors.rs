@@ -1,7 +1,7 @@
-//! What kind of error Codex tells.
+//! Classifies the errors that Codex reports.
 //!
-//! `app-server` names it, sometimes with the HTTP status; `exec` has its text only, in which the status or the answer
-//! of the API may be quoted.
+//! `app-server` names the error, sometimes with the HTTP status. `exec` reports only its text, which may quote the
+//! status or the answer of the API.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use super::lines::Failure;
 use crate::errors;
 use crate::fields::{self, Raw};
 
-/// What the names of errors that are about a connection have.
+/// The details of errors that concern a connection.
 #[derive(Deserialize, Default)]
 struct Details<'a> {
     #[serde(borrow, rename = "httpStatusCode")]
@@ -22,9 +22,9 @@ struct Details<'a> {
 
 pub(super) fn of(failure: &Failure<'_>) -> AgentError {
     let text = fields::text(failure.message).filter(|text| !text.is_empty());
-    let mut error = errors::told(text.as_deref().unwrap_or("the agent reports an error"));
+    let mut error = errors::told(text.as_deref().unwrap_or("the agent reported an error"));
     let named = failure.info.and_then(named);
-    // Names of what has become of a connection say less than the last answer.
+    // The name of a connection error is less specific than the last HTTP status in the text.
     let answered =
         named.filter(|class| *class == ErrorClass::Network).and_then(|_| errors::of_status_in(&error.text));
     if let Some(class) = answered.or(named) {
@@ -38,7 +38,7 @@ pub(super) fn interrupted() -> AgentError {
     errors::agent_error(ErrorClass::Unknown, None, "the agent was interrupted".to_owned())
 }
 
-/// A name is a string, or the only field of an object.
+/// The class of a named error. The name is a string, or the only field of an object.
 fn named(info: &RawValue) -> Option<ErrorClass> {
     if let Some(name) = fields::text(Some(info)) {
         return of_name(&name);

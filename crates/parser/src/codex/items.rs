@@ -10,7 +10,7 @@ use super::{CodexParser, Phase};
 use crate::fields::{self, Raw};
 use crate::line::notice;
 
-/// What the model's answer has said in complete items, to know it again when the stream is tried once more.
+/// The complete items of the model's current answer, to recognize them when the stream is retried.
 #[derive(Debug, Default)]
 pub(super) struct Repeats {
     answer: Vec<ContentBlock>,
@@ -18,17 +18,17 @@ pub(super) struct Repeats {
 }
 
 impl Repeats {
-    /// The stream is tried again: the answer begins anew.
+    /// The stream is retried: the answer starts again.
     pub(super) fn expect(&mut self) {
         self.expected = self.answer.iter().cloned().collect();
     }
 
-    /// A tool was called: what comes next is another answer.
+    /// A tool was called: the next item belongs to another answer.
     fn end_answer(&mut self) {
         *self = Self::default();
     }
 
-    /// Whether this was said before the stream broke off. The first that was not ends the repetition.
+    /// Whether the block was emitted before the stream was cut. The first block that was not ends the repetition.
     fn is_repeated(&mut self, block: &ContentBlock) -> bool {
         if self.expected.pop_front().as_ref() == Some(block) {
             return true;
@@ -40,7 +40,7 @@ impl Repeats {
 }
 
 impl CodexParser {
-    /// Reads an item that has begun or is complete.
+    /// Handles an item that has started or is complete.
     pub(super) fn item(&mut self, phase: Phase, raw: Raw<'_>, said: &mut Vec<Said>) {
         let item: ThreadItem<'_> = fields::read(raw);
         let kind = fields::text(item.kind).unwrap_or("untyped".into());
@@ -74,7 +74,7 @@ impl CodexParser {
             ("error", Phase::Completed) => said.push(notice("warning", data())),
             (_, _) if item.is_todo_list() => said.push(notice("todo_list", data())),
             (_, Phase::Completed) => said.push(notice(&kind, data())),
-            // It is told when it is complete.
+            // The item is emitted when it is complete.
             (_, Phase::Started) => {}
         }
     }
@@ -104,7 +104,7 @@ impl CodexParser {
     ) {
         self.repeats.end_answer();
         let call = fields::text(item.id).unwrap_or_default().into_owned();
-        // Some are told only when they are complete.
+        // Some calls are reported only when they are complete.
         if !self.conversation.awaits(&call) {
             let (call, tool) = (call.clone(), tool.to_owned());
             self.conversation.call(ToolCall { call, tool, input, parent_call: None }, said);
@@ -114,15 +114,15 @@ impl CodexParser {
         }
     }
 
-    /// Abandons what has been said in pieces: the agent begins anew.
+    /// Abandons the messages that were emitted in pieces, because the agent starts again.
     pub(super) fn abandon(&mut self, said: &mut Vec<Said>) {
         for (_, mut open) in std::mem::take(&mut self.open) {
             open.finish(Some(0), &mut self.conversation.voice(said));
         }
     }
 
-    /// The turn ends. A message without an end is complete where the turn is; else it stays open, and whoever ends
-    /// the turn ends it too.
+    /// Ends the open messages with the turn. If the turn is complete, a message without an end is complete too.
+    /// Otherwise it stays open and is closed together with the turn.
     pub(super) fn leave_open(&mut self, complete: bool, said: &mut Vec<Said>) {
         for (_, mut open) in std::mem::take(&mut self.open) {
             let mut voice = self.conversation.voice(said);
@@ -159,7 +159,7 @@ fn result(call: String, item: &ThreadItem<'_>) -> ToolResult {
     }
 }
 
-/// A JSON object with one field, or without any.
+/// A JSON object with one field, or an empty object if there is no value.
 fn object_of(name: &str, value: Raw<'_>) -> JsonText {
     let text = value.map_or_else(|| "{}".to_owned(), |value| format!("{{\"{name}\":{}}}", value.get()));
     JsonText::new_unchecked(text)

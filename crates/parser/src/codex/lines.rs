@@ -1,10 +1,10 @@
-//! The lines as Codex writes them: in `exec` in snake case, in `app-server` in camel case.
+//! The line format of Codex: snake case in `exec`, camel case in `app-server`.
 
 use serde::Deserialize;
 
 use crate::fields::{self, Raw};
 
-/// What every line may have.
+/// The common fields of all lines.
 #[derive(Deserialize)]
 pub(super) struct Head<'a> {
     #[serde(borrow, rename = "type")]
@@ -27,7 +27,7 @@ pub(super) struct Head<'a> {
     pub(super) result: Raw<'a>,
 }
 
-/// What a notification may have.
+/// The parameters of a notification.
 #[derive(Deserialize, Default)]
 pub(super) struct Params<'a> {
     #[serde(borrow, rename = "threadId")]
@@ -54,7 +54,7 @@ pub(super) struct Params<'a> {
     pub(super) token_usage: Raw<'a>,
 }
 
-/// A thread, or a turn.
+/// A thread or a turn.
 #[derive(Deserialize, Default)]
 pub(super) struct Entity<'a> {
     #[serde(borrow)]
@@ -68,7 +68,7 @@ pub(super) struct Entity<'a> {
     pub(super) thread: Raw<'a>,
 }
 
-/// What a thread has taken.
+/// The token usage of a thread.
 #[derive(Deserialize, Default)]
 pub(super) struct TokenUsage<'a> {
     #[serde(borrow)]
@@ -77,7 +77,7 @@ pub(super) struct TokenUsage<'a> {
     pub(super) last: Raw<'a>,
 }
 
-/// An error, wherever it stands.
+/// An error, in any place of a line.
 #[derive(Deserialize, Default)]
 pub(super) struct Failure<'a> {
     #[serde(borrow)]
@@ -95,10 +95,10 @@ pub(super) struct ThreadItem<'a> {
     pub(super) id: Raw<'a>,
     #[serde(borrow)]
     pub(super) text: Raw<'a>,
-    /// Of reasoning: its summary, in parts.
+    /// In reasoning: its summary, in parts.
     #[serde(borrow)]
     pub(super) summary: Raw<'a>,
-    /// Of reasoning: itself, in parts.
+    /// In reasoning: the reasoning itself, in parts.
     #[serde(borrow)]
     pub(super) content: Raw<'a>,
     #[serde(borrow)]

@@ -1,4 +1,4 @@
-//! Every wording that was recorded, or that a program is known to use: which class it is of.
+//! The class of every error text that was recorded or that a program is known to print.
 
 use tokenrail_domain::ErrorClass::{
     self, Authentication, InvalidRequest, Network, Overloaded, RateLimit, Timeout, Unknown,
@@ -116,9 +116,9 @@ const KNOWN: [(&str, ErrorClass); 33] = [
     ("getaddrinfo EAI_AGAIN api.example.com", Network),
     ("socket hang up", Network),
     ("read ECONNRESET", Network),
-    // A status that was tried first, and then another one.
+    // One status, then another one after a retry.
     ("status: 0, then status: 429", RateLimit),
-    // Numbers that are no status.
+    // Numbers that are not an HTTP status.
     ("exit status: 101", Unknown),
     ("exit status 1", Unknown),
     ("status: 4290", Unknown),

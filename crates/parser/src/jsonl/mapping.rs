@@ -1,4 +1,4 @@
-//! Which field is what.
+//! The mapping of fields and kinds.
 
 use std::borrow::Cow;
 
@@ -8,19 +8,20 @@ use serde_json::value::RawValue;
 use super::path::Fields;
 use crate::fields;
 
-/// Which field of a line is what, and which kinds of lines there are.
+/// The mapping from the fields and kinds of a program's lines to events.
 ///
-/// Fields are named by their path from the top of the line: `text`, `message.content`. An empty path is no field, and
-/// an empty list of kinds is no kind. The default is what the program would best print. Read from a configuration, what
+/// A field is named by its path from the top of the line: `text`, `message.content`. An empty path means that there is
+/// no such field, and an empty list of kinds means that there is no such kind. The default is the recommended output
+/// format for a program. In a configuration, a missing setting has its default value, and an unknown name is an error.
 /// is left out is as in the default, and an unknown name is an error.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct JsonlMapping {
-    /// What kind of line it is; where no line says so, its fields do.
+    /// The kind of the line. If a line has no kind, its fields determine what it is.
     pub kind: String,
-    /// The program's own conversation id, by which it can resume it.
+    /// The program's own conversation id, by which it can resume.
     pub session: String,
-    /// The text of a message, or of a piece of one.
+    /// The text of a message or of a piece of a message.
     pub text: String,
     /// The id of a tool call, in the call and in its result.
     pub call: String,
@@ -29,21 +30,21 @@ pub struct JsonlMapping {
     pub output: String,
     /// The final text, in the line that ends the turn.
     pub result: String,
-    /// Of an error its text, or an object with a `message`. Of a tool result or a turn, whether it failed.
+    /// In an error: its text, or an object with a `message`. In a tool result or a result: whether it failed.
     pub error: String,
-    /// What the turn has taken: an object.
+    /// The token usage of the turn: an object.
     pub usage: String,
     /// Kinds of lines with a piece of a message.
     pub deltas: Vec<String>,
     /// Kinds of lines with a piece of reasoning.
     pub reasoning: Vec<String>,
-    /// Kinds of lines with a whole message, or with the whole of what pieces have said.
+    /// Kinds of lines with a whole message. After pieces, the message repeats all of them.
     pub messages: Vec<String>,
     pub tool_calls: Vec<String>,
     pub tool_results: Vec<String>,
     /// Kinds of lines with an error that does not end the turn.
     pub errors: Vec<String>,
-    /// Kinds of lines that end the turn. Without any, exit code 0 does.
+    /// Kinds of lines that end the turn. If the list is empty, exit code 0 ends the turn.
     pub results: Vec<String>,
 }
 
@@ -87,7 +88,7 @@ pub(super) enum Kind {
 }
 
 impl JsonlMapping {
-    /// What the line with these fields is.
+    /// Determines what a line with these fields is.
     pub(super) fn kind_of(&self, line: &Fields<'_>) -> Kind {
         match fields::text(line.at(&self.kind)) {
             Some(kind) => self.named(kind),
@@ -120,7 +121,7 @@ impl JsonlMapping {
     }
 }
 
-/// Whether the value of an error field says that there is one: `false`, `""` and the like say that there is none.
+/// Whether the value of an error field means an error. `false`, `""` and the like mean that there is none.
 pub(super) fn is_failure(error: &RawValue) -> bool {
     !matches!(error.get(), "false" | "\"\"" | "0" | "{}" | "[]")
 }

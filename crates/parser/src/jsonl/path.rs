@@ -1,4 +1,4 @@
-//! Where a value stands in a JSON object.
+//! The path of a value in a JSON object.
 
 use std::collections::HashMap;
 
@@ -7,16 +7,16 @@ use serde_json::value::RawValue;
 
 use crate::fields::Raw;
 
-/// Between the names of a path: `message.content`.
+/// The separator between the names of a path: `message.content`.
 const SEPARATOR: char = '.';
 
-/// The fields of an object, by name. Of two with the same name the second one counts.
+/// The fields of an object, by name. If a name occurs twice, the second field counts.
 #[derive(Deserialize)]
 #[serde(transparent)]
 pub(super) struct Fields<'a>(#[serde(borrow)] HashMap<String, &'a RawValue>);
 
 impl<'a> Fields<'a> {
-    /// The value at a path of names; none where there is none, or where it is null.
+    /// The value at a path of names. `None` if it is missing or null.
     pub(super) fn at(&self, path: &str) -> Raw<'a> {
         let found = match path.split_once(SEPARATOR) {
             None => self.0.get(path).copied()?,

@@ -1,4 +1,4 @@
-//! One answer of a model, as it comes: whatever the API, it is one message.
+//! One answer of a model while it arrives. For every API, it is one message.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use crate::fields::{self, Raw};
 use crate::line::notice;
 use crate::open_message::{OpenMessage, Piece};
 
-/// Where a part of an answer stands, in the API's own numbers. Parts are shown in the order in which they begin.
+/// The position of a part in an answer, in the API's own numbers. Parts are shown in the order in which they begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
     pub(super) piece: Piece,
@@ -20,19 +20,19 @@ pub(super) struct Place {
     pub(super) inner: u32,
 }
 
-/// The answer, and the turn that it is.
+/// The answer, and the turn that consists of it.
 #[derive(Debug, Default)]
 pub(super) struct Answer {
     conversation: Conversation,
-    /// Its model was told.
+    /// The model of the answer was reported.
     introduced: bool,
     message: Option<OpenMessage>,
     places: BTreeMap<Place, u32>,
-    /// Fields of what it has cost, as given last.
+    /// The fields of the token usage, with their latest values.
     usage: BTreeMap<String, Box<RawValue>>,
-    /// Why it has ended, as far as the API has said so.
+    /// Why the answer has ended, as far as the API has reported it.
     stop_reason: Option<String>,
-    /// The API has said all of it, though its stream may go on.
+    /// The API has sent the whole answer, though its stream may continue.
     whole: bool,
 }
 
@@ -48,7 +48,7 @@ impl Answer {
         self.conversation.is_closed()
     }
 
-    /// Tells once which model answers, and the API's own id of the answer.
+    /// Reports once which model answers, and the API's own id of the answer.
     pub(super) fn introduce(&mut self, id: Raw<'_>, model: Raw<'_>, said: &mut Vec<Said>) {
         if self.introduced || (id.is_none() && model.is_none()) {
             return;
@@ -65,9 +65,9 @@ impl Answer {
         self.message().start(part, block);
     }
 
-    /// A piece of a part comes: `raw` is a JSON string.
+    /// A piece of a part arrives. `raw` is a JSON string.
     pub(super) fn say(&mut self, place: Place, raw: Raw<'_>, said: &mut Vec<Said>) {
-        // An empty piece begins no part: many streams begin with one of a part that never comes.
+        // An empty piece begins no part: many streams begin with an empty piece of a part that never arrives.
         let Some(raw) = raw.filter(|raw| place.piece == Piece::ToolInput || raw.get() != "\"\"") else {
             return;
         };
@@ -83,14 +83,14 @@ impl Answer {
         }
     }
 
-    /// A part comes whole: what its pieces lack is said.
+    /// A part arrives whole. What its pieces lack is emitted.
     pub(super) fn repeat(&mut self, place: Place, block: ContentBlock, said: &mut Vec<Said>) {
         let part = self.part(place);
         let message = self.message.get_or_insert_with(|| OpenMessage::new(None));
         message.repeat_part(part, block, &mut self.conversation.voice(said));
     }
 
-    /// The input of a tool call comes whole.
+    /// The input of a tool call arrives whole.
     pub(super) fn repeat_input(&mut self, place: Place, input: Raw<'_>, said: &mut Vec<Said>) {
         let part = self.part(place);
         if self.message().has_said_nothing(part) {
@@ -98,7 +98,7 @@ impl Answer {
         }
     }
 
-    /// A tool call is complete; once said, it is not said again.
+    /// Emits a complete tool call, once.
     pub(super) fn complete_call(&mut self, place: Place, said: &mut Vec<Said>) {
         if let (Some(part), Some(message)) = (self.places.get(&place), &mut self.message) {
             let call = message.complete_call(*part, &mut self.conversation.voice(said));
@@ -106,13 +106,13 @@ impl Answer {
         }
     }
 
-    /// What it has cost so far; fields that were given before may be missing.
+    /// Updates the token usage. Fields that were reported before may be missing.
     pub(super) fn cost(&mut self, usage: Raw<'_>) {
         let usage: BTreeMap<String, &RawValue> = fields::read(usage);
         self.usage.extend(usage.into_iter().map(|(field, value)| (field, value.to_owned())));
     }
 
-    /// The API says why the answer ends. For the same there is one word here, whatever the API.
+    /// Sets the reason why the answer ends. Each reason has one word here for all APIs.
     pub(super) fn stopped(&mut self, reason: Option<Cow<'_, str>>) {
         let Some(reason) = reason else { return };
         let word = match &*reason {
@@ -125,18 +125,18 @@ impl Answer {
         self.stop_reason = Some(word.to_owned());
     }
 
-    /// The API has said all, and may only add what it has cost.
+    /// The API has sent the whole answer, and may only add the token usage.
     pub(super) fn is_whole(&mut self, said: &mut Vec<Said>) {
         self.whole = true;
         self.complete_calls(said);
     }
 
-    /// Whether no part of it has begun.
+    /// Whether no part has begun.
     pub(super) fn is_empty(&self) -> bool {
         self.places.is_empty()
     }
 
-    /// How many tool calls it has so far.
+    /// The number of tool calls so far.
     pub(super) fn calls(&self) -> u32 {
         self.places.keys().filter(|place| place.piece == Piece::ToolInput).count() as u32
     }
@@ -148,23 +148,23 @@ impl Answer {
         }
     }
 
-    /// The API says that its stream has ended as it should.
+    /// The API reports that its stream has ended normally.
     pub(super) fn stream_done(&mut self, said: &mut Vec<Said>) {
         if self.message.is_some() || self.whole {
             self.complete(said);
         }
     }
 
-    /// The connection has ended. Without an end of the answer, a part of it is missing.
+    /// The connection has ended. If the answer has no end, a part of it is missing.
     pub(super) fn stream_ended(&mut self, said: &mut Vec<Said>) {
         if self.whole {
             return self.complete(said);
         }
-        let text = "the connection to the upstream ended before its answer did".to_owned();
+        let text = "the connection to the upstream ended before the response was complete".to_owned();
         self.fail(agent_error(ErrorClass::Network, Some("upstream_dropped"), text), said);
     }
 
-    /// The answer has ended, and the turn with it.
+    /// Ends the answer and the turn.
     pub(super) fn complete(&mut self, said: &mut Vec<Said>) {
         self.complete_calls(said);
         self.conversation.end(&mut self.message, said);
@@ -177,7 +177,7 @@ impl Answer {
         self.conversation.close(TurnClose { usage, ..TurnClose::default() }, said);
     }
 
-    /// The answer has failed, and the turn with it. What was said of it stays, and stays open.
+    /// Fails the answer and the turn. The message keeps its deltas and stays open.
     pub(super) fn fail(&mut self, error: AgentError, said: &mut Vec<Said>) {
         self.conversation.break_off(&mut self.message, said);
         let close = TurnClose { error: Some(error), usage: self.usage(), ..TurnClose::default() };

@@ -1,16 +1,16 @@
 //! The Messages API of Anthropic.
 //!
-//! | event | what is said |
+//! | event | what is emitted |
 //! | --- | --- |
 //! | `message_start` | notice `init` with id and model |
-//! | `content_block_start` | nothing; of a kind that is not known, the block is a part of the message |
-//! | `content_block_delta` | a delta of text, reasoning or tool input; signatures and citations say nothing |
-//! | `content_block_stop` | of a tool call, the call |
-//! | `message_delta` | nothing; it says what the answer has cost and why it ends |
+//! | `content_block_start` | nothing; a block of an unknown type becomes a part of the message |
+//! | `content_block_delta` | a delta of text, reasoning or tool input; nothing for signatures and citations |
+//! | `content_block_stop` | the tool call, if the block is one |
+//! | `message_delta` | nothing; it contains the token usage and why the answer ends |
 //! | `message_stop` | [`Said::End`], usage, [`Said::Close`] |
 //! | `error`, an object with `error` and without a type | an error, and [`Said::Close`] with it |
 //! | `ping` | nothing |
-//! | of any other type | notice with the type for a name |
+//! | of any other type | notice named after the type |
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -22,7 +22,7 @@ use crate::fields::{self, Raw};
 use crate::line::{self, notice};
 use crate::open_message::Piece;
 
-/// Its blocks have numbers, and one follows the other.
+/// The blocks are numbered and arrive one after the other.
 #[derive(Debug)]
 pub(super) struct Anthropic;
 
@@ -126,7 +126,7 @@ fn place(piece: Piece, index: Raw<'_>) -> Place {
 fn start(index: Raw<'_>, raw: &RawValue, answer: &mut Answer, said: &mut Vec<Said>) {
     let block: Block<'_> = fields::read(Some(raw));
     match fields::text(block.kind).as_deref() {
-        // Both are empty here, but some servers say their first piece with it.
+        // Both are empty in this API, but some servers send their first piece here.
         Some("text") => answer.say(place(Piece::Text, index), block.text, said),
         Some("thinking") => answer.say(place(Piece::Reasoning, index), block.thinking, said),
         Some("tool_use" | "server_tool_use" | "mcp_tool_use") => {
@@ -150,7 +150,7 @@ fn delta(index: Raw<'_>, delta: Raw<'_>, answer: &mut Answer, said: &mut Vec<Sai
         Some("text_delta") => (Piece::Text, delta.text),
         Some("thinking_delta") => (Piece::Reasoning, delta.thinking),
         Some("input_json_delta") => (Piece::ToolInput, delta.partial_json),
-        // Signatures, citations and whatever comes next display nothing.
+        // Signatures, citations and unknown types have nothing to display.
         _ => return,
     };
     answer.say(place(piece, index), raw, said);

@@ -1,4 +1,4 @@
-//! What kind of error an API tells.
+//! Classifies the errors that an API reports.
 
 use std::borrow::Cow;
 
@@ -8,10 +8,10 @@ use tokenrail_domain::{AgentError, ErrorClass};
 use crate::errors::{agent_error, of_name, of_status, of_text};
 use crate::fields::{self, Raw};
 
-/// How much of an answer is shown that does not say what was wrong.
+/// The maximum number of characters shown of an answer that does not contain an error message.
 const SHOWN_CHARS_MAX: usize = 200;
 
-/// An error, or an answer that holds one. Each API and each server has its own subset of these.
+/// An error, or an answer that contains one. Each API and each server has its own subset of these fields.
 #[derive(Deserialize, Default)]
 struct Failure<'a> {
     #[serde(borrow)]
@@ -26,20 +26,20 @@ struct Failure<'a> {
     detail: Raw<'a>,
 }
 
-/// The error of an answer that has ended for a reason for which whole answers do not.
+/// The error for an answer that ended for a reason other than completion.
 pub(super) fn broken_off(class: ErrorClass, reason: &str) -> AgentError {
-    agent_error(class, None, format!("the upstream broke its answer off: {reason}"))
+    agent_error(class, None, format!("the upstream stopped its response early: {reason}"))
 }
 
-/// The error that an event tells in the middle of a stream: a text, or an object that says what it is of.
+/// The error that an event reports in the middle of a stream: a text, or an object with a type.
 pub(super) fn told(error: Raw<'_>) -> AgentError {
     let failure: Failure<'_> = fields::read(error);
     let message = fields::text(failure.message).or_else(|| fields::text(error));
     let text = message.unwrap_or_else(|| match error {
         Some(raw) => shown(raw.get()).into(),
-        None => "the API reports an error and does not say which".into(),
+        None => "the API reported an error without details".into(),
     });
-    // A code is more exact than a type: a wrong key is an invalid request to some.
+    // A code is more exact than a type: some servers report a wrong key with the type of an invalid request.
     let class = [failure.code, failure.kind]
         .into_iter()
         .find_map(|name| class_of(&fields::text(name)?))
@@ -63,7 +63,8 @@ fn class_of(name: &str) -> Option<ErrorClass> {
     })
 }
 
-/// What an answer that is an error says to its reader; none where it says nothing.
+/// The message of an answer that is an error, or the beginning of the answer if it has no message. `None` if both are
+/// empty.
 pub(super) fn message_in(answer: Option<&str>) -> Option<String> {
     let answer = answer?.trim();
     let outer: Failure<'_> = fields::reread(answer);

@@ -1,22 +1,23 @@
-//! The Chat Completions API of `OpenAI`, as many other servers speak it too.
+//! The Chat Completions API of `OpenAI`, which many other servers implement too.
 //!
-//! | event | what is said |
+//! | event | what is emitted |
 //! | --- | --- |
 //! | the first with an id or a model | notice `init` with both |
 //! | `delta.content`, `delta.refusal` | a delta of text |
 //! | `delta.reasoning_content`, `delta.reasoning` | a delta of reasoning |
-//! | `delta.tool_calls`, `delta.function_call` | a delta of tool input; what is no text, whole |
+//! | `delta.tool_calls`, `delta.function_call` | a delta of tool input; input that is not text, whole |
 //! | `message` in place of `delta` | the same, as one piece |
-//! | `finish_reason` with which a whole answer ends ([`WHOLE`]) | the tool calls; what it has cost may follow |
+//! | `finish_reason` of a whole answer ([`WHOLE`]) | the tool calls; the token usage may follow |
 //! | other `finish_reason` | an error, and [`Said::Close`] with it: the answer was cut |
-//! | `usage` | nothing yet: it is told with the end |
+//! | `usage` | nothing yet: it is emitted at the end |
 //! | `[DONE]`, or the end of the stream of a whole answer | [`Said::End`], usage, [`Said::Close`] |
-//! | an object with `error`, one whose `object` is `error` | an error, and [`Said::Close`] with it |
-//! | an object without any of these | notice with its `type` or `object` for a name |
+//! | an object with `error`, an object whose `object` is `error` | an error, and [`Said::Close`] with it |
+//! | an object without any of these | notice named after its `type` or `object` |
 //!
-//! An answer that ends with `[DONE]` and without any `finish_reason` counts as whole: some servers never send one.
+//! An answer that ends with `[DONE]` and without any `finish_reason` counts as whole, because some servers never send
+//! one.
 //!
-//! Of several choices only the first is said: nobody has asked for more.
+//! Of several choices only the first is emitted, because requests ask for only one.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -28,7 +29,7 @@ use crate::fields::{self, Raw};
 use crate::line::{self, notice};
 use crate::open_message::Piece;
 
-/// Why whole answers end, in lower case: in the words of the API, and of servers that speak it with words of their own.
+/// The finish reasons of whole answers, in lower case: those of the API, and those of other servers that implement it.
 const WHOLE: [&str; 13] = [
     "stop",
     "length",
@@ -47,9 +48,9 @@ const WHOLE: [&str; 13] = [
 
 #[derive(Debug, Default)]
 pub(super) struct OpenAiChat {
-    /// The tool call of which something came last: some servers do not number them.
+    /// The tool call of the latest fragment: some servers do not number their calls.
     last_call: u32,
-    /// The model has said why it does not answer.
+    /// The model has given a reason for not answering.
     refused: bool,
 }
 
@@ -107,7 +108,7 @@ struct Call<'a> {
     id: Raw<'a>,
     #[serde(borrow)]
     function: Raw<'a>,
-    /// Of a tool that takes free text.
+    /// The custom tool, which takes free text as input.
     #[serde(borrow)]
     custom: Raw<'a>,
 }
@@ -162,24 +163,24 @@ impl OpenAiChat {
             self.call(&Call::default(), delta.function_call, answer, said);
         }
         self.refused |= fields::text(delta.refusal).is_some_and(|refusal| !refusal.is_empty());
-        // Some servers send one with each chunk, which says nothing.
+        // Some servers send an empty reason with each chunk.
         let reason = fields::text(choice.finish_reason).filter(|reason| !matches!(&**reason, "" | "null"));
         if let Some(reason) = reason {
             if let Some(error) = broken_off(&reason) {
                 return answer.fail(error, said);
             }
-            // To the API, a refusal is an answer that has ended as others do.
+            // To the API, a refusal is a normal end of an answer.
             answer.stopped(Some(if self.refused { "refusal".into() } else { reason }));
             answer.is_whole(said);
         }
     }
 
-    /// Only the first fragment of a call has its id and its name.
+    /// Handles a fragment of a tool call. Only the first fragment has the id and the name.
     fn call(&mut self, call: &Call<'_>, function: Raw<'_>, answer: &mut Answer, said: &mut Vec<Said>) {
         let function: Function<'_> = fields::read(function);
         let id = fields::text(call.id).filter(|id| !id.is_empty());
         let index = fields::number(call.index).unwrap_or_else(|| match &id {
-            // Without numbers, an id begins a call.
+            // Without an index, an id begins a new call.
             Some(_) => answer.calls(),
             None => self.last_call,
         });
@@ -190,7 +191,7 @@ impl OpenAiChat {
             let call = ContentBlock::ToolUse {
                 call: id.unwrap_or_default().into_owned(),
                 tool: tool.unwrap_or_default().into_owned(),
-                // Some give it as it is, where others give fragments of its text.
+                // Some servers send the input as JSON, others send fragments of its text.
                 input: match (call.custom, function.arguments) {
                     (Some(_), _) => JsonText::string(""),
                     (None, arguments) if is_text(arguments) => fields::tool_input(None),
@@ -207,7 +208,7 @@ fn is_text(raw: Raw<'_>) -> bool {
     raw.is_some_and(|raw| raw.get().starts_with('"'))
 }
 
-/// The error where the reason is not one of a whole answer.
+/// The error for a finish reason that is not the reason of a whole answer.
 fn broken_off(reason: &str) -> Option<AgentError> {
     let lower = reason.to_lowercase();
     if WHOLE.contains(&&*lower) {
@@ -222,7 +223,7 @@ fn broken_off(reason: &str) -> Option<AgentError> {
     Some(failure::broken_off(class, reason))
 }
 
-/// The event as a value of its own.
+/// The event as one raw value.
 fn whole(text: &str) -> Raw<'_> {
     serde_json::from_str::<&RawValue>(text).ok()
 }

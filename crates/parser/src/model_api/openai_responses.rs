@@ -1,19 +1,19 @@
 //! The Responses API of `OpenAI`.
 //!
-//! | event | what is said |
+//! | event | what is emitted |
 //! | --- | --- |
 //! | the first with a `response` | notice `init` with id and model |
 //! | `response.output_text.delta`, `response.refusal.delta` | a delta of text |
 //! | `response.reasoning_text.delta`, `response.reasoning_summary_text.delta` | a delta of reasoning |
 //! | `response.function_call_arguments.delta`, `response.custom_tool_call_input.delta` | a delta of tool input |
-//! | `….done` of these, `response.output_item.done` | what the deltas lack; of a tool call, the call |
-//! | `response.output_item.added` | nothing: it says which tool is called |
-//! | `response.completed`; `response.incomplete` at a limit or a filter | [`Said::End`], usage, [`Said::Close`]; before it the whole answer, where no event has said any of it |
+//! | `….done` of these, `response.output_item.done` | what the deltas lack; the call, if it is a tool call |
+//! | `response.output_item.added` | nothing: it names the tool that is called |
+//! | `response.completed`; `response.incomplete` at a limit or a filter | [`Said::End`], usage, [`Said::Close`]; before it the whole answer, if no earlier event contained any of it |
 //! | `response.incomplete` for another reason, or none | an error, and [`Said::Close`] with it: the answer was cut |
 //! | `response.failed`, `error` | an error, and [`Said::Close`] with it |
-//! | `response.cancelled` | the same: it was not this program that has cancelled it |
+//! | `response.cancelled` | the same: the cancel did not come from this program |
 //! | `response.queued`, `….in_progress`, `….searching` and the like; parts that are added or done; annotations | nothing |
-//! | of any other type | notice with the type for a name |
+//! | of any other type | notice named after the type |
 
 use std::borrow::Cow;
 
@@ -28,14 +28,14 @@ use crate::fields::{self, Raw};
 use crate::line::{self, notice};
 use crate::open_message::Piece;
 
-/// Its parts have a place in an item, and its items a place in the answer.
+/// Parts have a position in an item, and items have a position in the answer.
 #[derive(Debug, Default)]
 pub(super) struct OpenAiResponses {
-    /// The model has said why it does not answer.
+    /// The model has given a reason for not answering.
     refused: bool,
 }
 
-/// Where the parts of reasoning begin that are a summary: an item may have both.
+/// The first part number of reasoning summaries. An item may have both reasoning and a summary of it.
 const SUMMARY: u32 = 1 << 31;
 
 #[derive(Deserialize)]
@@ -141,7 +141,7 @@ impl Api for OpenAiResponses {
                 answer.fail(failure::told(response.error), said);
             }
             "response.cancelled" => {
-                let text = "the upstream has cancelled its answer".to_owned();
+                let text = "the upstream cancelled its response".to_owned();
                 answer.fail(agent_error(ErrorClass::Unknown, None, text), said);
             }
             "error" => answer.fail(failure::told(event.error.or_else(|| whole(text))), said),
@@ -161,7 +161,8 @@ impl OpenAiResponses {
         answer: &mut Answer,
         said: &mut Vec<Said>,
     ) {
-        // Only where nothing else has said it: not all number their items here as they did before.
+        // The output is used only if no earlier event contained any of it: some servers number its items differently
+        // here.
         let output = if answer.is_empty() { fields::elements(response.output) } else { Vec::new() };
         for (index, item) in output.into_iter().enumerate() {
             let index = index.to_string();
@@ -170,7 +171,7 @@ impl OpenAiResponses {
         answer.cost(response.usage);
         let incomplete: Incomplete<'_> = fields::read(response.incomplete_details);
         let reason = match fields::text(incomplete.reason) {
-            // The model, or a filter, has ended it.
+            // The answer ended at a limit or a filter.
             Some(reason) if matches!(&*reason, "max_output_tokens" | "content_filter") => reason,
             reason if is_incomplete => {
                 let reason = reason.as_deref().unwrap_or("it is incomplete");
@@ -186,7 +187,7 @@ impl OpenAiResponses {
     }
 }
 
-/// The place that an event is about, and the whole of it where that is what it has.
+/// The position of the part that an event concerns, and the whole part if the event contains it.
 fn place<'a>(kind: &str, event: &Event<'a>) -> Option<(Place, Option<Raw<'a>>)> {
     let (of, is_done) = match kind.rsplit_once('.')? {
         (of, "delta") => (of, false),
@@ -210,7 +211,7 @@ fn summary(place: Place) -> Place {
     Place { inner: place.inner | SUMMARY, ..place }
 }
 
-/// The whole of a part comes.
+/// A part arrives whole.
 fn repeat(place: Place, whole: Raw<'_>, answer: &mut Answer, said: &mut Vec<Said>) {
     let text = || fields::text(whole).map(Cow::into_owned);
     match place.piece {
@@ -251,7 +252,7 @@ fn item_added(output_index: Raw<'_>, raw: Raw<'_>, answer: &mut Answer) {
     }
 }
 
-/// An item is complete: what was not said of it by then is said now.
+/// An item is complete. What was not emitted before is emitted now.
 fn item_done(output_index: Raw<'_>, raw: Raw<'_>, answer: &mut Answer, said: &mut Vec<Said>) {
     let item: Item<'_> = fields::read(raw);
     let kind = fields::text(item.kind);
@@ -281,7 +282,7 @@ fn item_done(output_index: Raw<'_>, raw: Raw<'_>, answer: &mut Answer, said: &mu
                 }
             }
         }
-        // A tool that the API runs itself: as given.
+        // A tool that the API runs itself: the item is kept unchanged.
         (_, Some(raw)) => {
             answer.start(at(Piece::Other, 0), ContentBlock::Other(JsonText::new_unchecked(raw.get())));
         }
@@ -289,7 +290,7 @@ fn item_done(output_index: Raw<'_>, raw: Raw<'_>, answer: &mut Answer, said: &mu
     }
 }
 
-/// Events about how something goes on that shows nothing by itself.
+/// Whether the event only reports progress and has nothing to display.
 fn is_silent(kind: &str) -> bool {
     const STATES: [&str; 10] = [
         "created",
@@ -308,7 +309,7 @@ fn is_silent(kind: &str) -> bool {
         .is_some_and(|s| STATES.contains(&s))
 }
 
-/// The event as a value of its own.
+/// The event as one raw value.
 fn whole(text: &str) -> Raw<'_> {
     serde_json::from_str::<&RawValue>(text).ok()
 }

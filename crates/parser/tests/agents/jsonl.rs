@@ -111,7 +111,7 @@ fn a_result_tells_why_it_failed_and_leaves_its_message_open() {
             r#"authentication "invalid api key""#,
         ),
         (r#"{"type":"result","error":{"message":"odd"}}"#, r#"unknown "odd""#),
-        (r#"{"type":"result","error":true}"#, r#"unknown "the agent failed and does not say why""#),
+        (r#"{"type":"result","error":true}"#, r#"unknown "the agent failed without giving a reason""#),
     ] {
         let mut said = Jsonl.parse([cut.as_bytes(), result.as_bytes()]);
         assert_eq!(pump(&said).open.len(), 1);

@@ -13,7 +13,7 @@ use tokenrail_domain::{Agent, AgentId, Event, ListedTurn, Sequence, Timestamp, T
 use self::shelf::Shelf;
 use crate::{
     Append, Created, Enqueued, IJournal, Idempotency, KeyLife, ListBounds, ListPage, MessagePage, PageLimit,
-    StoreError, TurnFilter,
+    Recalled, StoreError, TurnFilter,
 };
 
 /// How many times one await gives the others a turn, at most.
@@ -174,12 +174,14 @@ impl State {
     }
 
     /// What the key was used for, if it is known.
-    fn used(&mut self, key: Option<&Idempotency>) -> Option<&UsedKey> {
+    fn recall(&mut self, key: Option<&Idempotency>) -> Option<Recalled> {
         let key = key?;
         self.keys.retain(|_, used| key.forget_before <= used.used_at);
-        let used = self.keys.get(&(key.scope.clone(), key.key.clone()))?;
-        let is_newest = || self.shelves.get(&used.agent).is_some_and(|of| of.newest_is(used.turn));
-        (key.life == KeyLife::UntilForgotten || is_newest()).then_some(used)
+        let UsedKey { body, agent, turn, queued, used_at: _ } =
+            self.keys.get(&(key.scope.clone(), key.key.clone()))?;
+        let recalled = Recalled { same_body: *body == key.body, agent: *agent, turn: *turn, queued: *queued };
+        let is_newest = || self.shelves.get(agent).is_some_and(|of| of.newest_is(*turn));
+        (key.life == KeyLife::UntilForgotten || is_newest()).then_some(recalled)
     }
 
     fn remember(&mut self, key: Option<Idempotency>, turn: &Turn, queued: u32) {
@@ -214,9 +216,8 @@ impl State {
     }
 
     fn create(&mut self, agent: Agent, turn: Turn, key: Option<Idempotency>) -> Result<Created, StoreError> {
-        if let Some(used) = self.used(key.as_ref()) {
-            let same = key.is_some_and(|key| key.body == used.body);
-            return Ok(if same { Created::Again(used.agent) } else { Created::KeyReused });
+        if let Some(recalled) = self.recall(key.as_ref()) {
+            return Ok(recalled.created());
         }
         self.refuse_taken(agent.id)?;
         if let Some(taken) = agent.chat.as_deref().and_then(|chat| self.by_chat(chat)) {
@@ -261,10 +262,8 @@ impl State {
     }
 
     fn enqueue(&mut self, mut turn: Turn, queue_max: u32, key: Option<Idempotency>) -> Enqueued {
-        if let Some(used) = self.used(key.as_ref()) {
-            let (turn, queued) = (used.turn, used.queued);
-            let same = key.is_some_and(|key| key.body == used.body);
-            return if same { Enqueued::Again { turn, queued } } else { Enqueued::KeyReused };
+        if let Some(recalled) = self.recall(key.as_ref()) {
+            return recalled.enqueued();
         }
         let Some(of) = self.shelves.get_mut(&turn.agent).filter(|of| of.agent.deleted_at.is_none()) else {
             return Enqueued::UnknownAgent;

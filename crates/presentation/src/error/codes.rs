@@ -1,4 +1,4 @@
-//! The table of problem codes. `docs/PROTOCOL.md` has the same rows, which a test compares.
+//! The table of problem codes. `docs/reference/protocol/problems.md` has the same rows, which a test compares.
 
 use actix_web::http::StatusCode;
 
@@ -37,72 +37,72 @@ macro_rules! codes {
 }
 
 codes! {
-    BadRequest "bad_request" BAD_REQUEST false "The request cannot be understood"
-        "The query, the body or the WebSocket handshake cannot be read.";
+    BadRequest "bad_request" BAD_REQUEST false "The request is invalid"
+        "The query, the body or the WebSocket handshake is malformed.";
     MalformedJson "malformed_json" BAD_REQUEST false "The body is not JSON"
-        "Not UTF-8, not JSON, nested more than 64 deep, or a field stands twice.";
+        "The body is not UTF-8 or not JSON, is nested more than 64 levels deep, or contains a field twice.";
     CursorMalformed "cursor_malformed" BAD_REQUEST false "The cursor is not a number"
-        "`since` or `Last-Event-ID` is not a whole number, 0 or more.";
-    Unauthenticated "unauthenticated" UNAUTHORIZED false "A valid token is needed"
-        "The token is missing or wrong, or the ticket is used up, too old or for another path: which, is not told. With `WWW-Authenticate`.";
+        "`since` or `Last-Event-ID` is not a whole number, 0 or greater.";
+    Unauthenticated "unauthenticated" UNAUTHORIZED false "A valid token is required"
+        "The token is missing or wrong, or the ticket is used, expired or for another path. The response does not say which. With `WWW-Authenticate`.";
     OriginNotAllowed "origin_not_allowed" FORBIDDEN false "The origin is not allowed"
-        "`Origin` is not allowed, or is not the one to which the ticket was given; or `Sec-Fetch-Site` says that another site asks.";
-    NotFound "not_found" NOT_FOUND false "There is no such thing"
-        "Nothing is at this address; or the id of the agent is unknown or no id; or it has no such turn, or has asked no such question.";
-    MethodNotAllowed "method_not_allowed" METHOD_NOT_ALLOWED false "The method is not allowed here"
-        "With `Allow`.";
+        "`Origin` is not allowed, or differs from the origin that requested the ticket; or `Sec-Fetch-Site` shows that the request comes from another site.";
+    NotFound "not_found" NOT_FOUND false "Not found"
+        "There is no such path, agent, turn, permission request, chat or run; or the agent id is malformed.";
+    MethodNotAllowed "method_not_allowed" METHOD_NOT_ALLOWED false "The method is not allowed"
+        "The path does not support this method. `Allow` lists the methods it supports.";
     NotAcceptable "not_acceptable" NOT_ACCEPTABLE false "No acceptable content type"
-        "`Accept` names neither `application/json` nor `text/event-stream`: of `/events`, the one resource that has several forms. Elsewhere `Accept` is not looked at.";
+        "`Accept` contains neither `application/json` nor `text/event-stream`. Only `/events` checks it.";
     RequestTimeout "request_timeout" REQUEST_TIMEOUT true "The request took too long"
-        "The body did not come within `limits.body_timeout_s` (a chat's: within that for each `limits.request_bytes` of it); or an imported file did not come within `limits.import_timeout_s`, or not steadily.";
-    CursorAhead "cursor_ahead" CONFLICT false "The cursor is ahead of the newest event"
-        "With `head`: the newest event.";
+        "The body did not arrive within `limits.body_timeout_s` (for a chat: that long for each `limits.request_bytes`), or an imported file stalled or did not arrive within `limits.import_timeout_s`.";
+    CursorAhead "cursor_ahead" CONFLICT false "The cursor is ahead of the latest event"
+        "`since` is greater than the latest sequence number, which is in `head`.";
     AgentDeleted "agent_deleted" CONFLICT false "The agent has been deleted"
-        "A message to a deleted agent.";
-    AgentReadOnly "agent_read_only" CONFLICT false "The agent is a copy"
-        "A message to an agent whose history was imported or is replayed.";
-    AgentActive "agent_active" CONFLICT true "No turn of the agent has ended"
-        "An export or a replay of an agent none of whose turns has ended.";
-    AlreadyResolved "already_resolved" CONFLICT false "The question is not open any more"
-        "Another answer came first, nobody answered in time, or the turn of the question has ended. The event `permission_resolved` tells which.";
-    QueueFull "queue_full" CONFLICT true "Too many turns wait"
-        "As many turns of this agent wait as may (`limits.queued_turns`).";
+        "A message was sent to a deleted agent.";
+    AgentReadOnly "agent_read_only" CONFLICT false "The agent is read-only"
+        "The agent was imported or is a replay; it accepts no messages.";
+    AgentActive "agent_active" CONFLICT true "The agent has no finished turn"
+        "An agent can be exported or replayed only after its first turn has ended.";
+    AlreadyResolved "already_resolved" CONFLICT false "The permission request is no longer open"
+        "Another answer came first, the request timed out, or its turn has ended. The event `permission_resolved` says which.";
+    QueueFull "queue_full" CONFLICT true "The turn queue is full"
+        "The agent already has `limits.queued_turns` queued turns.";
     PayloadTooLarge "payload_too_large" PAYLOAD_TOO_LARGE false "The body is too large"
-        "The body is larger than `limits.request_bytes`, a request of a chat than `limits.chat_bytes`, or an imported file than `limits.import_bytes`. On a WebSocket: close code 4509.";
+        "The body is larger than `limits.request_bytes`, a chat request is larger than `limits.chat_bytes`, or an imported file is larger than `limits.import_bytes`. On a WebSocket: close code 4509.";
     UnsupportedMediaType "unsupported_media_type" UNSUPPORTED_MEDIA_TYPE false "The content type is not supported"
-        "A body must be `application/json`.";
-    NewsLagged "news_lagged" CONFLICT true "News were missed"
-        "WebSocket only: news of all agents were missed; load the list of agents again. Followed agents miss nothing.";
-    ContentEncoding "content_encoding_refused" UNSUPPORTED_MEDIA_TYPE false "Encoded bodies are not taken"
+        "The body must be `application/json`.";
+    NewsLagged "news_lagged" CONFLICT true "Lifecycle events were missed"
+        "WebSocket only: the client missed lifecycle events; reload the list of agents. Followed agents lose no events.";
+    ContentEncoding "content_encoding_refused" UNSUPPORTED_MEDIA_TYPE false "Encoded bodies are not supported"
         "A request must not have `Content-Encoding`.";
     HostNotAllowed "host_not_allowed" MISDIRECTED_REQUEST false "The host is not allowed"
-        "`Host` is not an allowed authority with its port, or an HTTP/1.0 request has none; or the target of the request names another one.";
+        "`Host` is missing, is not an allowed host and port, or differs from the request target.";
     ValidationFailed "validation_failed" UNPROCESSABLE_ENTITY false "The request is not valid"
-        "With `errors`: what is wrong, and where.";
+        "One or more fields are invalid. `errors` lists them.";
     CwdNotAllowed "cwd_not_allowed" UNPROCESSABLE_ENTITY false "The working directory is not allowed"
-        "The folder is outside the allowed roots, missing, or no folder: which, is not told.";
+        "The folder is outside the allowed roots, does not exist, or is not a folder. The response does not say which.";
     RunnerUnknown "runner_unknown" UNPROCESSABLE_ENTITY false "The agent type is not configured"
-        "See `GET /api/agent-types`.";
-    DialectUnknown "dialect_unknown" UNPROCESSABLE_ENTITY false "The dialect is not known"
-        "`detail` names it and lists those that are known. Over HTTP, `/events` and `/messages` know `agent` alone.";
-    IdempotencyMismatch "idempotency_mismatch" UNPROCESSABLE_ENTITY false "The idempotency key was used for something else"
-        "The same `Idempotency-Key` came with another body.";
-    UpgradeRequired "upgrade_required" UPGRADE_REQUIRED false "This is a WebSocket"
-        "`/ws` and `GET /api/chat` are WebSockets, version 13.";
+        "The agent type does not exist. See `GET /api/agent-types`.";
+    DialectUnknown "dialect_unknown" UNPROCESSABLE_ENTITY false "Unknown dialect"
+        "`detail` lists the supported dialects. Over HTTP, `/events` and `/messages` support only `agent`.";
+    IdempotencyMismatch "idempotency_mismatch" UNPROCESSABLE_ENTITY false "The idempotency key was used for another request"
+        "The same `Idempotency-Key` was already used with a different body.";
+    UpgradeRequired "upgrade_required" UPGRADE_REQUIRED false "A WebSocket is required"
+        "`/ws` and `GET /api/chat` accept only WebSocket connections, version 13.";
     RateLimited "rate_limited" TOO_MANY_REQUESTS true "Too many requests"
-        "More launches than `limits.launches_per_minute`, or more failed logins of one peer than `limits.failed_logins_per_minute`. With `Retry-After`.";
-    HeadersTooLarge "headers_too_large" REQUEST_HEADER_FIELDS_TOO_LARGE false "The head of the request is too large"
-        "The head of the request has more than `limits.header_bytes`, or more headers than `limits.headers`.";
-    StoreFailed "store_failed" INTERNAL_SERVER_ERROR false "The store has failed"
-        "The store cannot be used, or holds what makes no sense. The cause is in the log.";
-    CapacityExhausted "capacity_exhausted" SERVICE_UNAVAILABLE true "The server is at its capacity"
-        "Too many launches wait, too many files are being imported, too many large chats are being received, too many streams are open (of all, or of one peer), too many tickets wait, one WebSocket follows too many agents or has too many requests, or an answer to a question cannot be handed on now: too many are on their way, or a server that has just started has not found the agent again. With `Retry-After`.";
+        "More launches than `limits.launches_per_minute`, or more failed logins from one client address than `limits.failed_logins_per_minute`. With `Retry-After`.";
+    HeadersTooLarge "headers_too_large" REQUEST_HEADER_FIELDS_TOO_LARGE false "The request header is too large"
+        "The request header is larger than `limits.header_bytes` or has more than `limits.headers` fields.";
+    StoreFailed "store_failed" INTERNAL_SERVER_ERROR false "The store failed"
+        "The store is unavailable or corrupt. The cause is in the server log.";
+    CapacityExhausted "capacity_exhausted" SERVICE_UNAVAILABLE true "The server is at capacity"
+        "Too many queued launches, imports, large chats, unused tickets or open streams (in total, or from one client address); too many followed agents or requests on one WebSocket; or an answer to a permission request cannot be delivered yet. With `Retry-After`.";
     ShuttingDown "shutting_down" SERVICE_UNAVAILABLE true "The server is shutting down"
-        "Come again, with the cursor. With `Retry-After`. On a WebSocket: close code 4401.";
+        "Reconnect with the cursor. With `Retry-After`. On a WebSocket: close code 4401.";
     StoreBusy "store_busy" SERVICE_UNAVAILABLE true "The store is busy"
-        "With `Retry-After`.";
-    OutcomeUnknown "outcome_unknown" SERVICE_UNAVAILABLE true "It is not known whether this was saved"
-        "Send it again with the same `Idempotency-Key`. With `Retry-After`.";
+        "The store cannot accept the request now. With `Retry-After`.";
+    OutcomeUnknown "outcome_unknown" SERVICE_UNAVAILABLE true "Unknown whether the request was saved"
+        "Retry with the same `Idempotency-Key`. With `Retry-After`.";
     StorageFull "storage_full" INSUFFICIENT_STORAGE true "The disk is full"
-        "The disk of the server is full.";
+        "The server's disk is full.";
 }

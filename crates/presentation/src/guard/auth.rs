@@ -6,10 +6,8 @@ use subtle::ConstantTimeEq;
 use tokenrail_domain::Timestamp;
 
 use crate::config::{PresentationConfig, Secret};
-use crate::guard::Tickets;
-use crate::guard::opened::Opening;
-use crate::guard::tickets::Shown;
 use crate::query::{self, Form, Query, form};
+use crate::tickets::{Denied, Opening, Shown, Tickets};
 
 /// The subprotocol that a WebSocket client offers beside its token, and gets as the answer.
 pub(crate) const SUBPROTOCOL: &str = "tokenrail.v1";
@@ -32,17 +30,6 @@ pub(crate) enum Pass {
     Opens(Opening),
     /// By a ticket that has opened this event stream, as long as that is good.
     Until(Timestamp),
-}
-
-/// Why a request may not go on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Denied {
-    /// It shows nothing.
-    Unknown,
-    /// It shows a wrong token or ticket: a failed login.
-    Failed,
-    /// It shows a ticket that was given to a page of another origin.
-    OtherOrigin,
 }
 
 /// Whether the request may go on.

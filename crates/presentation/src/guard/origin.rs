@@ -25,10 +25,10 @@ pub(crate) fn check_host(
     let host = host.filter(|host| target.is_none() && !known(host) && is_plain(host));
     let detail = match host {
         Some(host) => format!(
-            "this server is not called {host:?}: add that to server.allowed_hosts, or let the proxy send the server's \
-             own address as Host (changeOrigin: true in Vite)"
+            "the host {host:?} is not allowed: add it to server.allowed_hosts, or make the proxy send the \
+             server's own address as Host (changeOrigin: true in Vite)"
         ),
-        None => "a request needs one Host header, which is in server.allowed_hosts".to_owned(),
+        None => "send exactly one Host header, with a host from server.allowed_hosts".to_owned(),
     };
     Err(Problem::new(Code::HostNotAllowed, detail))
 }
@@ -46,8 +46,7 @@ pub(crate) fn check_origin(config: &PresentationConfig, headers: &HeaderMap) -> 
         return Ok(());
     }
     Err(refused(
-        "a page of another site asks without its Origin; fetch in the mode \"cors\", from an origin that is in \
-         server.allowed_origins"
+        "a cross-site request without Origin; use fetch with mode \"cors\", from an origin in server.allowed_origins"
             .to_owned(),
     ))
 }
@@ -56,11 +55,10 @@ pub(crate) fn check_origin(config: &PresentationConfig, headers: &HeaderMap) -> 
 fn refusal(origin: &HeaderValue) -> String {
     match origin.to_str() {
         Ok("null") => {
-            "a page from a file or a sandbox has no Origin that could be allowed: serve it over http"
-                .to_owned()
+            "pages opened from a file or a sandbox have no usable Origin: serve the page over http".to_owned()
         }
         Ok(origin) if is_plain(origin) => {
-            format!("pages of {origin:?} may not come: add that to server.allowed_origins")
+            format!("the origin {origin:?} is not allowed: add it to server.allowed_origins")
         }
         _ => "the Origin is not in server.allowed_origins".to_owned(),
     }

@@ -110,6 +110,8 @@ impl Stream for SocketReader {
                 Some(Err(_)) | None => self.dispatched = None,
             }
         }
+        // Most polls find nothing: a buffer is made only for what is there.
+        ready!(self.socket.poll_read_ready(cx))?;
         let mut bytes = [0; READ_BYTES];
         Poll::Ready(match ready!(poll_read(&self.socket, cx, &mut bytes)) {
             Ok(0) => None,

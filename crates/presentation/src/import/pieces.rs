@@ -10,7 +10,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess
 use tokenrail_application::Imported;
 use tokenrail_domain::{Event, Turn};
 
-use crate::dto::archive::{ArchivedEvent, ArchivedTurn, ReadAgent, VERSION};
+use crate::vocabularies::native::dto::archive::{ArchivedEvent, ArchivedTurn, ReadAgent, VERSION};
 
 /// The fields of a file, in their order.
 const FIELDS: [&str; 4] = ["tokenrail", "agent", "turns", "events"];
@@ -91,7 +91,7 @@ struct Sink<'a, F> {
 
 impl<F: FnMut(Piece) -> bool> Sink<'_, F> {
     fn give<E: serde::de::Error>(&self, piece: Piece) -> Result<(), E> {
-        if (self.take.borrow_mut())(piece) { Ok(()) } else { Err(E::custom("nobody wants more of it")) }
+        if (self.take.borrow_mut())(piece) { Ok(()) } else { Err(E::custom("the import was stopped")) }
     }
 }
 
@@ -109,8 +109,8 @@ impl<'de, F: FnMut(Piece) -> bool> Visitor<'de> for File<'_, '_, F> {
         for expected in FIELDS {
             sink.place.replace(String::new());
             if map.next_key::<String>()?.as_deref() != Some(expected) {
-                let order = "the file holds tokenrail, agent, turns and events, in this order";
-                return Err(A::Error::custom(format_args!("{order}; {expected} is not where it should be")));
+                let order = "the file must contain tokenrail, agent, turns and events, in this order";
+                return Err(A::Error::custom(format_args!("{order}; {expected} is missing or misplaced")));
             }
             sink.place.replace(format!("/{expected}"));
             match expected {
@@ -142,7 +142,7 @@ impl<'de, F: FnMut(Piece) -> bool> Visitor<'de> for File<'_, '_, F> {
             // What a later version adds is left out. What stands there twice is read by each reader in another way.
             if !seen.insert(name.clone()) {
                 sink.place.replace(pointer(&name));
-                return Err(A::Error::custom("the field stands in the file twice"));
+                return Err(A::Error::custom("duplicate field"));
             }
             map.next_value::<IgnoredAny>()?;
         }
@@ -159,7 +159,7 @@ fn version<E: serde::de::Error>(version: u64) -> Result<(), E> {
     if version == VERSION {
         return Ok(());
     }
-    Err(E::custom(format_args!("version {version} of the file is not known, only {VERSION}")))
+    Err(E::custom(format_args!("unsupported file version {version}; only {VERSION} is supported")))
 }
 
 /// A list of the file: each item is read, and full pieces are given on.

@@ -8,9 +8,11 @@ use tokenrail_application::{AgentFilter, Launch, LaunchOutcome, ListPage};
 use tokenrail_domain::{AgentStatus, ListedAgent};
 
 use crate::api::Api;
-use crate::dto::{self, AgentDto, AgentRefDto, AgentStatusDto, LaunchBody};
 use crate::error::Problem;
+use crate::json::AgentRefDto;
 use crate::query::{self, Query};
+use crate::vocabularies::native::dto;
+use crate::vocabularies::native::dto::{AgentDto, AgentStatusDto, LaunchBody};
 
 /// Agents of one page, where the client does not say how many.
 const PAGE: usize = 100;
@@ -20,9 +22,9 @@ const ACTIVE: &str = "initializing,running";
 /// Launch an agent
 #[utoipa::path(post, path = "/api/agents", tag = "agents", request_body = LaunchBody,
     params(("Idempotency-Key" = Option<String>, Header, pattern = "^[!-~]{1,255}$",
-        description = "With the same key and body: the same agent")),
-    responses((status = 201, description = "It is saved and starts", body = AgentDto,
-        headers(("Location" = String), ("Idempotent-Replayed" = String, description = "`true`: the key was known")))))]
+        description = "A repeated request with the same key and body returns the same agent")),
+    responses((status = 201, description = "The agent is saved and starts", body = AgentDto,
+        headers(("Location" = String), ("Idempotent-Replayed" = String, description = "`true` if the key was already used")))))]
 pub(crate) async fn launch(
     api: web::Data<Api>,
     request: HttpRequest,
@@ -57,13 +59,13 @@ async fn launched_before(api: &Api, launch: &Launch) -> Result<Option<LaunchOutc
 #[utoipa::path(get, path = "/api/agents", tag = "agents",
     params(
         ("status" = Option<String>, Query, pattern = r"^((initializing|running|completed|failed|cancelled|interrupted)(,(initializing|running|completed|failed|cancelled|interrupted))*)?$",
-            description = "One or more states, separated by commas"),
+            description = "One or more statuses, separated by commas"),
         ("type" = Option<String>, Query),
-        ("limit" = Option<u64>, Query, minimum = 1, description = "100 where it is left out"),
+        ("limit" = Option<u64>, Query, minimum = 1, description = "Default: 100"),
         ("before" = Option<String>, Query, pattern = "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$",
             description = "Only agents launched before this one"),
-        ("deleted" = Option<bool>, Query, description = "Deleted agents instead of the others")),
-    responses((status = 200, body = [AgentDto], description = "With `Link: rel=next` where there may be more",
+        ("deleted" = Option<bool>, Query, description = "List deleted agents instead")),
+    responses((status = 200, body = [AgentDto], description = "With `Link: rel=next` if there may be more",
         headers(("Link" = String)))))]
 pub(crate) async fn list(api: web::Data<Api>, request: HttpRequest) -> Result<HttpResponse, Problem> {
     let query = Query::of(&request)?;
@@ -73,7 +75,7 @@ pub(crate) async fn list(api: web::Data<Api>, request: HttpRequest) -> Result<Ht
         before: match query.get("before").map(str::parse) {
             None => None,
             Some(Ok(id)) => Some(id),
-            Some(Err(_)) => return Err(Problem::parameter("before", "must be the id of an agent")),
+            Some(Err(_)) => return Err(Problem::parameter("before", "must be an agent id")),
         },
         deleted: query.flag("deleted")?,
         limit: query.limit(api.config().list_agents)?.unwrap_or(PAGE.min(api.config().list_agents)),
@@ -82,9 +84,9 @@ pub(crate) async fn list(api: web::Data<Api>, request: HttpRequest) -> Result<Ht
     listing(&api, filter, query.get("status")).await
 }
 
-/// List the agents that start or run
+/// List agents that are starting or running
 #[utoipa::path(get, path = "/api/agents/active", tag = "agents",
-    responses((status = 200, body = [AgentDto], description = "With `Link: rel=next` where there may be more",
+    responses((status = 200, body = [AgentDto], description = "With `Link: rel=next` if there may be more",
         headers(("Link" = String)))))]
 pub(crate) async fn active(api: web::Data<Api>) -> Result<HttpResponse, Problem> {
     let filter = AgentFilter {
@@ -95,7 +97,7 @@ pub(crate) async fn active(api: web::Data<Api>) -> Result<HttpResponse, Problem>
     listing(&api, filter, Some(ACTIVE)).await
 }
 
-/// Read an agent
+/// Get an agent
 #[utoipa::path(get, path = "/api/agents/{id}", tag = "agents", params(("id" = String, Path)),
     responses((status = 200, body = AgentDto)))]
 pub(crate) async fn get(api: web::Data<Api>, id: web::Path<String>) -> Result<HttpResponse, Problem> {
@@ -103,7 +105,7 @@ pub(crate) async fn get(api: web::Data<Api>, id: web::Path<String>) -> Result<Ht
     Ok(HttpResponse::Ok().json(AgentDto::from(&agent)))
 }
 
-/// Read an agent's state
+/// Get an agent's status
 #[utoipa::path(get, path = "/api/agents/{id}/status", tag = "agents", params(("id" = String, Path)),
     responses((status = 200, body = AgentStatusDto)))]
 pub(crate) async fn status(api: web::Data<Api>, id: web::Path<String>) -> Result<HttpResponse, Problem> {
@@ -111,9 +113,10 @@ pub(crate) async fn status(api: web::Data<Api>, id: web::Path<String>) -> Result
     Ok(HttpResponse::Ok().json(AgentStatusDto::new(agent.id, agent.status)))
 }
 
-/// Cancel what an agent runs and what waits
+/// Cancel an agent's running and queued turns
 ///
-/// The end shows in its events. Cancelling again, or an agent that has ended, gives the same answer.
+/// The agent's events show how the turns end. A repeated request, or a request for an agent that has ended, has the
+/// same response.
 #[utoipa::path(post, path = "/api/agents/{id}/cancel", tag = "agents", params(("id" = String, Path)),
     responses((status = 202, body = AgentRefDto)))]
 pub(crate) async fn cancel(api: web::Data<Api>, id: web::Path<String>) -> Result<HttpResponse, Problem> {
@@ -122,10 +125,10 @@ pub(crate) async fn cancel(api: web::Data<Api>, id: web::Path<String>) -> Result
     Ok(HttpResponse::Accepted().json(AgentRefDto { agent_id: id.into() }))
 }
 
-/// Stop an agent and take it out of the lists
+/// Stop an agent and remove it from lists
 #[utoipa::path(delete, path = "/api/agents/{id}", tag = "agents",
-    params(("id" = String, Path), ("purge" = Option<bool>, Query, description = "Delete its history too")),
-    responses((status = 204, description = "It is stopped and deleted")))]
+    params(("id" = String, Path), ("purge" = Option<bool>, Query, description = "Delete the history too")),
+    responses((status = 204, description = "The agent is stopped and deleted")))]
 pub(crate) async fn delete(
     api: web::Data<Api>,
     id: web::Path<String>,
@@ -152,7 +155,7 @@ fn statuses(text: Option<&str>) -> Result<Vec<AgentStatus>, Problem> {
     for word in words.filter(|word| !word.is_empty()) {
         let Some(status) = AgentStatus::from_name(word) else {
             let known = AgentStatus::ALL.map(AgentStatus::as_str).join(", ");
-            return Err(Problem::parameter("status", format!("any of: {known}")));
+            return Err(Problem::parameter("status", format!("must be any of: {known}")));
         };
         statuses.push(status);
     }

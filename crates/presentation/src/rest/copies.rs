@@ -4,18 +4,19 @@ use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse, web};
 
 use crate::api::Api;
-use crate::dto::{self, AgentDto, ImportBody, ReplayBody};
 use crate::error::Problem;
 use crate::export::Export;
 use crate::import;
 use crate::query;
+use crate::vocabularies::native::dto;
+use crate::vocabularies::native::dto::{AgentDto, ImportBody, ReplayBody};
 
 /// Export an agent as one file
 ///
-/// All there is of it: turns, events, and what the agent printed, to the last byte. A turn that runs or waits is not
-/// in it yet.
+/// The file contains the agent's turns, its events, and every byte that its program printed. Running and queued
+/// turns are not included.
 #[utoipa::path(get, path = "/api/agents/{id}/export", tag = "copies", params(("id" = String, Path)),
-    responses((status = 200, body = ImportBody, description = "What an import takes",
+    responses((status = 200, body = ImportBody, description = "The exported agent, as `import` reads it",
         headers(("Content-Disposition" = String)))))]
 pub(crate) async fn export(api: web::Data<Api>, id: web::Path<String>) -> Result<HttpResponse, Problem> {
     let agent = api.service().ended(query::agent_id(&id)?).await?;
@@ -29,9 +30,9 @@ pub(crate) async fn export(api: web::Data<Api>, id: web::Path<String>) -> Result
 
 /// Import an exported agent
 ///
-/// It gets an id of its own, and nobody can talk with it. A file that breaks a rule is refused as a whole.
+/// The import creates a new, read-only agent. A file that breaks a rule is rejected as a whole.
 #[utoipa::path(post, path = "/api/agents/import", tag = "copies", request_body = ImportBody,
-    responses((status = 201, description = "All of it is saved", body = AgentDto, headers(("Location" = String)))))]
+    responses((status = 201, description = "The agent is imported", body = AgentDto, headers(("Location" = String)))))]
 pub(crate) async fn take_in(
     api: web::Data<Api>,
     request: HttpRequest,
@@ -44,12 +45,13 @@ pub(crate) async fn take_in(
         .json(AgentDto::from(&agent)))
 }
 
-/// Play an agent again, with its timing
+/// Replay an agent with its original timing
 ///
-/// A new agent, whose events come when they are due; nobody can talk with it. The time between turns is left out.
+/// The replay creates a new, read-only agent whose events appear at the original intervals. The time between turns
+/// is skipped.
 #[utoipa::path(post, path = "/api/agents/{id}/replay", tag = "copies", params(("id" = String, Path)),
     request_body(content = Option<ReplayBody>),
-    responses((status = 201, description = "It is saved and starts", body = AgentDto,
+    responses((status = 201, description = "The replay is saved and starts", body = AgentDto,
         headers(("Location" = String)))))]
 pub(crate) async fn replay(
     api: web::Data<Api>,

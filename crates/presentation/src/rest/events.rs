@@ -6,25 +6,28 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use tokenrail_domain::{AgentId, Event, Sequence};
 
 use crate::api::Api;
-use crate::dialect::{Detail, Dialect};
-use crate::dto::{self, AcceptedDto, EventBlock, PageItemDto, SendBody};
+use crate::blocks::EventBlock;
 use crate::error::Problem;
+use crate::json::JsonList;
 use crate::query::{self, Form, Query};
 use crate::sse;
+use crate::vocabularies::native::dto;
+use crate::vocabularies::native::dto::{AcceptedDto, PageItemDto, SendBody};
+use crate::vocabularies::native::{Detail, Dialect, EventFold};
 
-/// Read what a person sees of an agent
+/// Read an agent's messages
 ///
-/// Complete messages, and the deltas of those that are not complete yet; a page of them, after `since`. With `last` a
-/// page of the newest events alone.
+/// Returns a page of the events after `since`: all events except the deltas of complete messages. With `last`, the
+/// page ends at the latest event.
 #[utoipa::path(get, path = "/api/agents/{id}/messages", tag = "messages",
     params(("id" = String, Path), ("since" = Option<u64>, Query), ("limit" = Option<u64>, Query, minimum = 1),
-        ("last" = Option<u64>, Query, minimum = 1, description = "Leave out what is older than so many events"),
+        ("last" = Option<u64>, Query, minimum = 1, description = "Return only the latest N events"),
         ("raw" = Option<bool>, Query),
-        ("packed" = Option<bool>, Query, description = "Consecutive deltas of one part of a message as one item; `raw` goes before it")),
+        ("packed" = Option<bool>, Query, description = "Combine consecutive deltas of the same message part into one item; `raw` overrides it")),
     responses((status = 200, body = [PageItemDto],
-        headers(("Tokenrail-Since" = u64, description = "With `last`: the page begins after this number"),
-            ("Tokenrail-Up-To" = u64, description = "The page is complete up to this number"),
-            ("Tokenrail-Head" = u64, description = "The newest event")))))]
+        headers(("Tokenrail-Since" = u64, description = "With `last`: the page begins after this sequence number"),
+            ("Tokenrail-Up-To" = u64, description = "The page is complete up to this sequence number"),
+            ("Tokenrail-Head" = u64, description = "The latest sequence number")))))]
 pub(crate) async fn messages(
     api: web::Data<Api>,
     id: web::Path<String>,
@@ -46,20 +49,21 @@ pub(crate) async fn messages(
 
 /// Read or follow all events of an agent
 ///
-/// JSON: a page of them, after `since`. With `Accept: text/event-stream`: everything after `since`, then live.
+/// With JSON, returns a page of the events after `since`. With `Accept: text/event-stream`, streams all events
+/// after `since` and then each new one.
 #[utoipa::path(get, path = "/api/agents/{id}/events", tag = "messages",
     params(("id" = String, Path), ("since" = Option<u64>, Query), ("limit" = Option<u64>, Query, minimum = 1),
         ("raw" = Option<bool>, Query),
-        ("packed" = Option<bool>, Query, description = "Consecutive deltas of one part of a message as one item or block; `raw` goes before it"),
-        ("keep" = Option<bool>, Query, description = "Event stream: stay for later turns"),
+        ("packed" = Option<bool>, Query, description = "Combine consecutive deltas of the same message part into one item or block; `raw` overrides it"),
+        ("keep" = Option<bool>, Query, description = "Event stream: stay open for later turns"),
         ("unnamed" = Option<bool>, Query,
-            description = "Event stream: without `event` lines, so that `EventSource.onmessage` hears every event"),
-        ("ticket" = Option<String>, Query, description = "Event stream: instead of the Authorization header"),
-        ("Last-Event-ID" = Option<String>, Header, description = "Event stream: goes before `since`")),
+            description = "Event stream: omit `event` lines, so that `EventSource.onmessage` receives every event"),
+        ("ticket" = Option<String>, Query, description = "Event stream: a ticket, instead of the Authorization header"),
+        ("Last-Event-ID" = Option<String>, Header, description = "Event stream: overrides `since`")),
     responses(
         (status = 200, content((Vec<PageItemDto> = "application/json"), (EventBlock = "text/event-stream")),
             headers(("Tokenrail-Up-To" = u64), ("Tokenrail-Head" = u64))),
-        (status = 204, description = "Event stream: the agent has ended, and there is nothing after the cursor")))]
+        (status = 204, description = "Event stream: the agent has ended, and there are no events after the cursor")))]
 pub(crate) async fn events(
     api: web::Data<Api>,
     id: web::Path<String>,
@@ -84,7 +88,9 @@ pub(crate) async fn events(
     Ok(answer(id, &events, detail, up_to, head))
 }
 
-/// Give an agent one more message: its next turn
+/// Send a message to an agent
+///
+/// The message becomes the next turn of the agent.
 #[utoipa::path(post, path = "/api/agents/{id}/messages", tag = "messages", request_body = SendBody,
     params(("id" = String, Path), ("Idempotency-Key" = Option<String>, Header, pattern = "^[!-~]{1,255}$")),
     responses((status = 202, body = AcceptedDto)))]
@@ -103,10 +109,11 @@ pub(crate) async fn send(
 }
 
 fn answer(id: AgentId, events: &[Event], detail: Detail, up_to: Sequence, head: Sequence) -> HttpResponse {
-    let items: Vec<_> =
-        detail.cut(events).filter_map(|told| PageItemDto::new(id, told, detail.has_raw())).collect();
+    let mut items = JsonList::default();
+    detail.feed(&mut EventFold::new(id, detail), events, &mut items);
     HttpResponse::Ok()
         .insert_header(("Tokenrail-Up-To", up_to.0))
         .insert_header(("Tokenrail-Head", head.0))
-        .json(items)
+        .content_type("application/json")
+        .body(items.into_list())
 }

@@ -4,18 +4,19 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use tokenrail_application::AnswerOutcome;
 
 use crate::api::Api;
-use crate::dto::{self, PermissionBody, PermissionStateDto};
 use crate::error::Problem;
 use crate::query;
+use crate::vocabularies::native::dto;
+use crate::vocabularies::native::dto::{PermissionBody, PermissionStateDto};
 
-/// Answer a question of an agent
+/// Answer a permission request
 ///
-/// The agent asks, by an event `permission_request`, whether it may do something, and waits. The first answer counts.
-/// It is given when the agent has taken it and that is saved.
+/// An agent that needs permission emits the event `permission_request` and waits. Only the first answer counts. The
+/// response is sent after the agent has accepted the answer and the answer is saved.
 #[utoipa::path(post, path = "/api/agents/{id}/permissions/{requestId}", tag = "agents", request_body = PermissionBody,
-    params(("id" = String, Path), ("requestId" = String, Path, description = "The question's `requestId`")),
-    responses((status = 200, body = PermissionStateDto, description = "The question is settled by this answer"),
-        (status = 202, body = PermissionStateDto, description = "The agent has not taken the answer yet")))]
+    params(("id" = String, Path), ("requestId" = String, Path, description = "The `requestId` of the permission request")),
+    responses((status = 200, body = PermissionStateDto, description = "The answer was accepted"),
+        (status = 202, body = PermissionStateDto, description = "The agent has not accepted the answer yet")))]
 pub(crate) async fn permission(
     api: web::Data<Api>,
     path: web::Path<(String, String)>,

@@ -4,7 +4,7 @@ use actix_web::{HttpResponse, web};
 
 use crate::error::{Code, Problem};
 
-/// Read what a problem code means
+/// Read the documentation of a problem code
 #[utoipa::path(get, path = "/problems/{code}", tag = "service", params(("code" = String, Path)),
     responses((status = 200, body = String, content_type = "text/html")))]
 pub(crate) async fn problem(code: web::Path<String>) -> Result<HttpResponse, Problem> {

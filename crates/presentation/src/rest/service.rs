@@ -5,20 +5,23 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use tokenrail_domain::Timestamp;
 
 use crate::api::Api;
-use crate::dto::{self, AgentTypeDto, IsoTime, ServiceStatusDto, TicketBody, TicketDto};
 use crate::error::{Code, Problem};
+use crate::json::IsoTime;
 use crate::query;
+use crate::vocabularies::native::dto;
+use crate::vocabularies::native::dto::{AgentTypeDto, ServiceStatusDto, TicketBody, TicketDto};
 
-/// List the configured agent types, and whether they could be started
+/// List the configured agent types and whether they can start
 #[utoipa::path(get, path = "/api/agent-types", tag = "service", responses((status = 200, body = [AgentTypeDto])))]
 pub(crate) async fn types(api: web::Data<Api>) -> HttpResponse {
     let types = api.service().types().await;
     HttpResponse::Ok().json(types.iter().map(AgentTypeDto::from).collect::<Vec<_>>())
 }
 
-/// Make a ticket for one WebSocket or one event stream
+/// Create a ticket for one WebSocket or one event stream
 #[utoipa::path(post, path = "/api/tickets", tag = "service", request_body = Option<TicketBody>,
-    responses((status = 201, body = TicketDto, description = "Good for one use, soon; and for coming back to an event stream that it has opened, with `Last-Event-ID`")))]
+    responses((status = 201, body = TicketDto, description = "A short-lived ticket for one use. An event \
+         stream that was opened with it can be resumed with `Last-Event-ID`")))]
 pub(crate) async fn ticket(
     api: web::Data<Api>,
     request: HttpRequest,
@@ -37,29 +40,29 @@ pub(crate) async fn ticket(
             let dto = TicketDto { ticket: &ticket, expires_at: IsoTime(expires) };
             Ok(HttpResponse::Created().json(dto))
         }
-        None => Err(Problem::new(Code::CapacityExhausted, "too many tickets wait for their use")),
+        None => Err(Problem::new(Code::CapacityExhausted, "too many unused tickets")),
     }
 }
 
-/// Whether the server runs
+/// Check whether the server is running
 #[utoipa::path(get, path = "/healthz", tag = "service", responses((status = 200, body = ServiceStatusDto)))]
 pub(crate) async fn health() -> HttpResponse {
     HttpResponse::Ok().json(ServiceStatusDto { status: "ok" })
 }
 
-/// Whether the server can do its work
+/// Check whether the server can save events
 #[utoipa::path(get, path = "/readyz", tag = "service", responses((status = 200, body = ServiceStatusDto)))]
 pub(crate) async fn ready(api: web::Data<Api>) -> Result<HttpResponse, Problem> {
     api.service().check().await?;
     Ok(HttpResponse::Ok().json(ServiceStatusDto { status: "ready" }))
 }
 
-/// What the server has done, for Prometheus
+/// Read the metrics of the server in the OpenMetrics format
 #[utoipa::path(get, path = "/metrics", tag = "service",
     responses((status = 200, body = String, content_type = "application/openmetrics-text")))]
 pub(crate) async fn metrics(api: web::Data<Api>) -> Result<HttpResponse, Problem> {
     let text = api.metrics().text(api.service().stats(), api.open_streams());
-    let text = text.map_err(|_| Problem::new(Code::StoreFailed, "the counts cannot be written"))?;
+    let text = text.map_err(|_| Problem::new(Code::StoreFailed, "cannot serialize the metrics"))?;
     Ok(HttpResponse::Ok()
         .content_type("application/openmetrics-text; version=1.0.0; charset=utf-8")
         .body(text))

@@ -6,10 +6,11 @@ use tokenrail_application::{ListPage, TurnRange};
 use tokenrail_domain::TurnNumber;
 
 use crate::api::Api;
-use crate::dto::{self, TurnDto, TurnRecordSchema};
 use crate::error::{Code, Problem};
 use crate::query::{self, Query};
 use crate::record::TurnRecord;
+use crate::vocabularies::native::dto;
+use crate::vocabularies::native::dto::{TurnDto, TurnRecordSchema};
 
 /// Turns of one page, where the client does not say how many.
 const PAGE: usize = 100;
@@ -17,8 +18,8 @@ const PAGE: usize = 100;
 /// List an agent's turns
 #[utoipa::path(get, path = "/api/agents/{id}/turns", tag = "turns",
     params(("id" = String, Path), ("after" = Option<u32>, Query, description = "Only turns after this one"),
-        ("limit" = Option<u32>, Query, minimum = 1, description = "100 where it is left out")),
-    responses((status = 200, body = [TurnDto], description = "With `Link: rel=next` where there may be more",
+        ("limit" = Option<u32>, Query, minimum = 1, description = "Default: 100")),
+    responses((status = 200, body = [TurnDto], description = "With `Link: rel=next` if there may be more",
         headers(("Link" = String)))))]
 pub(crate) async fn turns(
     api: web::Data<Api>,
@@ -29,7 +30,7 @@ pub(crate) async fn turns(
     let after = match query.get("after").map(number) {
         None => TurnNumber::default(),
         Some(Some(after)) => after,
-        Some(None) => return Err(Problem::parameter("after", "must be a whole number, 0 or more")),
+        Some(None) => return Err(Problem::parameter("after", "must be a whole number, 0 or greater")),
     };
     let most = api.config().list_agents;
     let limit = query.limit(most)?.unwrap_or(PAGE.min(most));
@@ -42,10 +43,10 @@ pub(crate) async fn turns(
     Ok(response.json(turns.iter().map(TurnDto::from).collect::<Vec<_>>()))
 }
 
-/// Read the record of a turn
+/// Get a turn as one document
 ///
-/// What was asked, what came of it, its messages with their parents, the agent's own lines, and the turn as the AI
-/// SDK's chunks. Of a turn that runs: as far as it is by now.
+/// Contains the prompt, the result, the messages with their parents, the raw lines of the agent program, and the
+/// chunks of the AI SDK. The document of a running turn contains the events so far.
 #[utoipa::path(get, path = "/api/agents/{id}/turns/{n}", tag = "turns",
     params(("id" = String, Path), ("n" = u32, Path, description = "The number of the turn")),
     responses((status = 200, body = TurnRecordSchema)))]
@@ -59,7 +60,7 @@ pub(crate) async fn turn(
         Some(number) => api.service().turn(agent.id, number).await?,
         None => None,
     };
-    let turn = turn.ok_or_else(|| Problem::new(Code::NotFound, "there is no such turn"))?;
+    let turn = turn.ok_or_else(|| Problem::new(Code::NotFound, "no such turn"))?;
     let record = TurnRecord::new(&api, &agent, &turn).await?;
     Ok(HttpResponse::Ok().content_type("application/json").streaming(record.bytes()))
 }

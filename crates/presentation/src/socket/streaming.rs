@@ -17,8 +17,8 @@ use actix_web::rt::net::TcpStream;
 use bytes::{Buf as _, Bytes};
 use tokio::time::timeout;
 
-use super::watched::STEP_BYTES;
-
+/// The client has `flush` for each so many bytes of an answer.
+pub(super) const STEP_BYTES: u64 = 64 << 10;
 /// Once so much waits, it is written before the stream is asked for more.
 const GATHER_BYTES: usize = 64 << 10;
 /// As with so many pieces. Each is a slice in one write to the socket.
@@ -181,10 +181,12 @@ impl Out {
 
     /// Writes as much as the socket takes at once.
     fn write_to(&mut self, socket: &TcpStream) -> io::Result<()> {
-        let mut slices = [IoSlice::new(&[]); GATHER_PIECES];
-        let pieces = self.pieces.iter().zip(&mut slices);
-        let count = pieces.map(|(piece, slice)| *slice = IoSlice::new(piece)).count();
-        match socket.try_write_vectored(&slices[..count]) {
+        let written = match self.pieces.front() {
+            // One batch for a follower that keeps up, which is the rule.
+            Some(only) if self.pieces.len() == 1 => socket.try_write(only),
+            _ => self.write_many_to(socket),
+        };
+        match written {
             Ok(0) => Err(io::ErrorKind::WriteZero.into()),
             Ok(written) => {
                 self.advance(written);
@@ -193,6 +195,13 @@ impl Out {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
             Err(error) => Err(error),
         }
+    }
+
+    fn write_many_to(&self, socket: &TcpStream) -> io::Result<usize> {
+        let mut slices = [IoSlice::new(&[]); GATHER_PIECES];
+        let pieces = self.pieces.iter().zip(&mut slices);
+        let count = pieces.map(|(piece, slice)| *slice = IoSlice::new(piece)).count();
+        socket.try_write_vectored(&slices[..count])
     }
 
     fn advance(&mut self, mut written: usize) {

@@ -15,7 +15,7 @@ use actix_web::rt::net::TcpStream;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::streaming::Streaming;
+use super::streaming::{STEP_BYTES, Streaming};
 
 /// What a client may send that is of no use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,9 +29,6 @@ pub(crate) struct Idle {
     /// How long the client may take for each [`STEP_BYTES`] of an answer whose length is known, and of the rest of any other.
     pub(crate) flush: Duration,
 }
-
-/// Bytes of an answer that have a time of their own.
-pub(super) const STEP_BYTES: u64 = 64 << 10;
 
 /// What a connection is doing: its reader and the guard of its requests share this.
 pub(crate) struct Watch {
@@ -197,9 +194,9 @@ impl Watched {
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<usize>> {
         match self.watch.flush_due(waiting) {
-            Some(due) if written.is_pending() && self.writing.is_over(due, cx) => {
-                Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the answer is not taken")))
-            }
+            Some(due) if written.is_pending() && self.writing.is_over(due, cx) => Poll::Ready(Err(
+                io::Error::new(io::ErrorKind::TimedOut, "the client does not read the response"),
+            )),
             _ => written,
         }
     }

@@ -183,7 +183,7 @@ async fn an_answer_is_replayed_from_any_chunk_on() {
         let problem = get(&run, &format!("?startIndex={wrong}")).await;
         assert_eq!(problem.problem(), "validation_failed");
     }
-    assert_eq!(get(&format!("{run}9"), "").await.problem(), "not_found", "there is no such turn");
+    assert_eq!(get(&format!("{run}9"), "").await.problem(), "not_found", "no such turn");
 }
 
 #[actix_web::test]

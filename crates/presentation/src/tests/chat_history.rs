@@ -41,7 +41,7 @@ fn histories() -> Vec<(&'static str, String)> {
         ("a large message of the user", user("u0", &"x".repeat(CHAT_BYTES / 2))),
         ("a file", r#"{"id":"u","role":"user","parts":[{"type":"file","url":"data:,x"}]}"#.to_owned()),
         ("deep nesting", tool(&deep(100_000))),
-        ("half of a surrogate pair", answer(r#"{"type":"text","text":"\ud83d"}"#)),
+        ("an unpaired surrogate", answer(r#"{"type":"text","text":"\ud83d"}"#)),
         ("such a name", tool(r#"{"\udc00":1}"#)),
         ("a number beyond all", tool("[1e999,-1e999]")),
         ("a name twice", tool(r#"{"a":1,"a":2}"#)),
@@ -77,14 +77,14 @@ async fn what_is_said_now_is_read_strictly() {
     let long = user("u", &"x".repeat(MESSAGE_BYTES));
     let said = user("u1", "say a");
     for (messages, code, pointer, words) in [
-        (vec![&*said, half], "validation_failed", "/messages/1", "half of a surrogate pair"),
-        (vec![&*said, number], "validation_failed", "/messages/1", "is not a message"),
-        (vec![&*said, "7", "{}"], "validation_failed", "/messages/1", "is not a message"),
+        (vec![&*said, half], "validation_failed", "/messages/1", "an unpaired surrogate"),
+        (vec![&*said, number], "validation_failed", "/messages/1", "must be a message"),
+        (vec![&*said, "7", "{}"], "validation_failed", "/messages/1", "must be a message"),
         (
             vec![&*said, r#"{"role":"user","role":"user"}"#],
             "validation_failed",
             "/messages/1",
-            "not a message",
+            "must be a message",
         ),
         (vec![&*said, &long], "payload_too_large", "", ""),
     ] {
@@ -152,7 +152,7 @@ async fn the_same_holds_for_the_frames_of_a_websocket() {
     }
     tell(&mut client, "r", &body("c", &[&user("u", &"x".repeat(MESSAGE_BYTES))])).await;
     let refused = client.frame().await;
-    assert_eq!(refused["errorText"], "a message has at most 2000 bytes", "{refused}");
+    assert_eq!(refused["errorText"], "must be at most 2000 bytes", "{refused}");
     tell(&mut client, "r", &body("c", &[&user("u", &"x".repeat(CHAT_BYTES))])).await;
     assert!(matches!(client.hear().await, Heard::Close(4509)));
     served.handle.stop(false).await;

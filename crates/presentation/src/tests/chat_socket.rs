@@ -98,10 +98,10 @@ async fn a_request_that_is_refused_does_not_end_the_connection() {
     tell(&mut client, &sending("r1", "c", " ")).await;
     let refused = client.frame().await;
     assert_eq!((&refused["type"], &refused["requestId"]), (&json!("error"), &json!("r1")));
-    assert!(refused["errorText"].as_str().unwrap().contains("blank"), "{refused}");
+    assert!(refused["errorText"].as_str().unwrap().contains("must contain text"), "{refused}");
     tell(&mut client, &sending("r2", "c", "hang")).await;
     assert_eq!(client.frame().await["chunk"]["type"], "start");
-    for (request, why) in [("r3", "as many requests"), ("r2", "is being answered")] {
+    for (request, why) in [("r3", "too many requests"), ("r2", "already used by a request")] {
         tell(&mut client, &sending(request, "c2", "say a")).await;
         let refused = client.frame().await;
         assert!(refused["errorText"].as_str().unwrap().contains(why), "{refused}");

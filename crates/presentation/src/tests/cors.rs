@@ -282,15 +282,15 @@ async fn a_refusal_says_which_setting_lets_a_page_come() {
     let said = detail(HOST, "origin", "http://localhost:5173", "/api/agents").await;
     assert!(said.contains("\"http://localhost:5173\"") && said.contains("server.allowed_origins"), "{said}");
     let said = detail(HOST, "origin", "null", "/api/agents").await;
-    assert!(said.contains("serve it over http"), "{said}");
+    assert!(said.contains("serve the page over http"), "{said}");
     let said = detail(HOST, "sec-fetch-site", "cross-site", "/api/agents").await;
     assert!(said.contains("server.allowed_origins"), "{said}");
     let said = detail(HOST, "x-a", "", "/agents").await;
-    assert!(said.contains("must not take /api off"), "{said}");
+    assert!(said.contains("keep /api in the path"), "{said}");
     let said = detail(HOST, "x-a", "", "/tokenrail/api/agents").await;
-    assert!(said.contains("must take off what it has before /api"), "{said}");
+    assert!(said.contains("remove its prefix before /api"), "{said}");
     let said = detail(HOST, "x-a", "", "/api/nowhere").await;
-    assert_eq!(said, "there is nothing at this address");
+    assert_eq!(said, "no such path");
     // What is no name is not sent back.
     for strange in ["<script>", "a b", "\u{e9}"] {
         assert!(!detail(strange, "x-a", "", "/api/agents").await.contains(strange));

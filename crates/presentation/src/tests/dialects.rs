@@ -170,21 +170,11 @@ async fn a_frame_that_only_the_server_sends_is_answered_with_what_to_do() {
         ("message.update", json!({}), "validation_failed", "message.status"),
         ("message.status", json!({}), "validation_failed", "/messageId: is missing"),
         ("message.status", json!({"messageId": 7}), "validation_failed", "/messageId: must be a string"),
-        ("message.status", json!({"messageId": "x"}), "not_found", "there is no such message"),
-        ("message.status", json!({"messageId": unknown}), "not_found", "there is no such message"),
-        ("message.status", json!({"messageId": id}), "not_found", "there is no such message"),
-        (
-            "message.status",
-            json!({"messageId": unknown, "agentId": id}),
-            "not_found",
-            "there is no such message",
-        ),
-        (
-            "message.status",
-            json!({"messageId": unknown, "agentId": "x"}),
-            "not_found",
-            "there is no such agent",
-        ),
+        ("message.status", json!({"messageId": "x"}), "not_found", "no such message"),
+        ("message.status", json!({"messageId": unknown}), "not_found", "no such message"),
+        ("message.status", json!({"messageId": id}), "not_found", "no such message"),
+        ("message.status", json!({"messageId": unknown, "agentId": id}), "not_found", "no such message"),
+        ("message.status", json!({"messageId": unknown, "agentId": "x"}), "not_found", "no such agent"),
     ];
     for (kind, payload, code, words) in cases {
         client.say(kind, payload.clone()).await;
@@ -289,25 +279,31 @@ async fn an_unknown_dialect_is_refused_by_name_wherever_it_is_asked_for() {
     for answer in [harness.get(&format!("{events}=morse")).await, harness.call(stream).await, messages] {
         assert_eq!(answer.problem(), "dialect_unknown");
         let problem = answer.json();
-        assert_eq!(problem["detail"], "\"morse\" is no dialect that is known here; known dialects: agent");
-        assert_eq!(problem["errors"][0]["detail"], "\"morse\" is none of: agent");
+        assert_eq!(problem["detail"], "unknown dialect \"morse\"; supported dialects: agent");
+        assert_eq!(problem["errors"][0]["detail"], "unknown dialect \"morse\"; must be one of: agent");
     }
     assert_eq!(harness.get(&format!("{events}=agent")).await.status, 200);
 
     let refused = harness.get("/ws?dialect=morse").await;
     assert_eq!(refused.problem(), "dialect_unknown");
-    let sentence = "\"morse\" is no dialect that is known here; known dialects: agent, message, stream";
+    let sentence = "unknown dialect \"morse\"; supported dialects: agent, message, stream";
     assert_eq!(refused.json()["detail"], sentence);
     let (mut client, _) = Client::connect(&served, "").await;
     client.say("subscribe", json!({"agentId": agent.id.to_string(), "dialect": "morse"})).await;
     let frame = client.frame().await;
     assert_eq!(frame["payload"]["code"], "dialect_unknown");
-    assert_eq!(frame["payload"]["message"], "dialect: \"morse\" is none of: agent, message, stream");
+    assert_eq!(
+        frame["payload"]["message"],
+        "dialect: unknown dialect \"morse\"; must be one of: agent, message, stream"
+    );
     let long = "x".repeat(65);
     for wild in ["", "%3Cscript%3E", "a%0Ab", &long] {
         let refused = harness.get(&format!("/ws?dialect={wild}")).await;
         let detail = refused.json()["detail"].as_str().unwrap().to_owned();
-        assert!(detail.starts_with("this is no dialect"), "what is no name is not sent back: {detail}");
+        assert!(
+            detail.starts_with("unknown dialect (invalid name)"),
+            "what is no name is not sent back: {detail}"
+        );
     }
     served.handle.stop(false).await;
 }

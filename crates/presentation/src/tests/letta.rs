@@ -239,7 +239,7 @@ async fn a_conversation_is_an_agent_of_its_own() {
     let ended = harness.post(&format!("{path}/stream"), "{}").await;
     assert_eq!(
         (ended.status.as_u16(), ended.json()),
-        (400, json!({"detail": "no run of this conversation is active"}))
+        (400, json!({"detail": "this conversation has no active run"}))
     );
 }
 
@@ -249,29 +249,29 @@ async fn what_is_refused_is_refused_in_lettas_own_shape() {
     let id = made(&harness).await;
     let messages = format!("/v1/agents/{id}/messages");
     let cases = [
-        (messages.as_str(), "{", 400, "it cannot be parsed"),
-        (&messages, "{}", 422, "/content: the content of a message is missing"),
-        (&messages, r#"{"input":" "}"#, 422, "/input: there is no text"),
+        (messages.as_str(), "{", 400, "not valid JSON"),
+        (&messages, "{}", 422, "/content: content is missing"),
+        (&messages, r#"{"input":" "}"#, 422, "/input: must contain text"),
         (&messages, r#"{"input":5}"#, 422, "/input: must be a string, or parts of type text"),
         (
             &messages,
             r#"{"input":[{"type":"image","source":{}}]}"#,
             422,
-            "/input: only parts of type text are taken",
+            "/input: only parts of type text are supported",
         ),
         (
             &messages,
             r#"{"messages":[{"role":"assistant","content":"x"}]}"#,
             422,
-            "/messages: a role must be user or system",
+            "/messages: the role must be user or system",
         ),
         (&messages, r#"{"input":"x","stream_tokens":"yes"}"#, 422, "/stream_tokens: must be true or false"),
-        ("/v1/agents/agent-x/messages", r#"{"input":"x"}"#, 404, "there is no such agent"),
-        ("/v1/nowhere", "{}", 404, "there is nothing at this address"),
-        ("/v1/", "", 404, "there is nothing at this address"),
+        ("/v1/agents/agent-x/messages", r#"{"input":"x"}"#, 404, "no such agent"),
+        ("/v1/nowhere", "{}", 404, "no such path"),
+        ("/v1/", "", 404, "no such path"),
         ("/v1/runs", "{}", 405, "allowed: GET, HEAD"),
         ("/v1/agents/x/", "{}", 405, "allowed: GET, HEAD, PATCH, DELETE"),
-        ("/v1/runs/run-x/stream", "{}", 404, "there is no such run"),
+        ("/v1/runs/run-x/stream", "{}", 404, "no such run"),
         ("/v1/agents", r#"{"name":5}"#, 422, "/name: must be a string"),
         ("/v1/conversations/", "", 422, "agent_id: is missing"),
         ("/v1/conversations/default/messages", r#"{"input":"x"}"#, 422, "/agent_id: is missing"),
@@ -290,7 +290,10 @@ async fn what_is_refused_is_refused_in_lettas_own_shape() {
     let approval = r#"{"messages":[{"type":"approval","approve":true,"approval_request_id":"x"}]}"#;
     assert_eq!(harness.post(&messages, approval).await.status, 422);
     let format = harness.post(&format!("{messages}?format=xml"), r#"{"input":"x"}"#).await;
-    assert_eq!(format.json(), json!({"detail": "format: \"xml\" is none of: letta, kelpie, both"}));
+    assert_eq!(
+        format.json(),
+        json!({"detail": "format: unknown dialect \"xml\"; must be one of: letta, kelpie, both"})
+    );
     let stranger = TestRequest::get().uri("/v1/agents/").insert_header(("host", HOST));
     let stranger = harness.call_raw(stranger).await;
     assert_eq!(stranger.problem(), "unauthenticated");

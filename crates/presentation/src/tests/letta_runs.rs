@@ -134,7 +134,7 @@ async fn a_cursor_beyond_the_newest_event_of_a_run_is_refused() {
         harness.post(&format!("/v1/runs/{run}/stream"), &body).await
     };
     let refused = |answer: &Answer, head: u64| {
-        let detail = format!("the cursor is ahead of the newest event, which is {head}");
+        let detail = format!("the cursor is ahead of the latest event, {head}");
         assert_eq!((answer.status.as_u16(), answer.json()), (409, json!({ "detail": detail })));
         assert_eq!(answer.header("x-should-retry"), "false", "a 409 is tried again otherwise");
     };
@@ -245,8 +245,8 @@ async fn the_runs_of_all_agents_are_listed_and_sorted_out() {
         assert_eq!(listed(&harness, &query).await, expected, "{query}");
     }
     for (query, detail) in [
-        ("after=run-x", "after: there is no such run"),
-        ("statuses=gone", "statuses: of: created, running, completed, failed, cancelled"),
+        ("after=run-x", "after: no such run"),
+        ("statuses=gone", "statuses: must be one of: created, running, completed, failed, cancelled"),
         ("active=1", "active: must be true or false"),
         ("order_by=cost", "order_by: must be created_at"),
     ] {

@@ -10,7 +10,7 @@ use tokenrail_ports::StoreError;
 use super::harness::{HOST, Harness};
 use crate::error::{Code, Problem};
 
-const PROTOCOL: &str = include_str!("../../../../docs/PROTOCOL.md");
+const PROTOCOL: &str = include_str!("../../../../docs/reference/protocol/problems.md");
 const LAUNCH: &str = "/api/agents";
 const UNKNOWN: &str = "/api/agents/0195bd2f-0a00-7000-8000-000000000000";
 
@@ -87,8 +87,8 @@ async fn a_launch_with_wrong_fields_names_each_of_them() {
 async fn what_is_json_and_yet_cannot_be_read_everywhere_is_told_as_that() {
     let harness = Harness::new();
     let cases = [
-        (r#"{"prompt":"\ud800"}"#, "holds half of a surrogate pair"),
-        (r#"{"prompt":"a","metadata":{"a":-1e400}}"#, "holds a number that is too large for a double"),
+        (r#"{"prompt":"\ud800"}"#, "contains an unpaired surrogate"),
+        (r#"{"prompt":"a","metadata":{"a":-1e400}}"#, "contains a number that is too large for a double"),
     ];
     for (body, expected) in cases {
         let problem = harness.post(LAUNCH, body).await.json();
@@ -96,7 +96,7 @@ async fn what_is_json_and_yet_cannot_be_read_everywhere_is_told_as_that() {
         assert!(detail.starts_with(expected), "{detail}");
     }
     let name = harness.post(LAUNCH, r#"{"prompt":"a","\ud800":1}"#).await.json();
-    assert_eq!(name["detail"], "the name of a field holds half of a surrogate pair");
+    assert_eq!(name["detail"], "a field name contains an unpaired surrogate");
 }
 
 #[actix_web::test]
@@ -308,7 +308,7 @@ fn every_code_is_documented_and_provoked() {
         let (word, status) = (code.as_str(), code.status().as_u16());
         let (retryable, when) = (if code.retryable() { "yes" } else { "no" }, code.when());
         let row = format!("| `{word}` | {status} | {retryable} | {when} |\n");
-        assert!(PROTOCOL.contains(&row), "docs/PROTOCOL.md must have the row {row}");
+        assert!(PROTOCOL.contains(&row), "docs/reference/protocol/problems.md must have the row {row}");
         let quoted = format!("\"{word}\"");
         assert!(tests.iter().any(|test| test.contains(&quoted)), "no test provokes {word}");
     }
@@ -317,7 +317,11 @@ fn every_code_is_documented_and_provoked() {
             && line.contains("` | ")
             && line.split(" | ").nth(1).is_some_and(|status| status.parse::<u16>().is_ok())
     });
-    assert_eq!(documented.count(), Code::ALL.len(), "each code stands once in docs/PROTOCOL.md");
+    assert_eq!(
+        documented.count(),
+        Code::ALL.len(),
+        "each code stands once in docs/reference/protocol/problems.md"
+    );
 }
 
 /// The `type` of a problem leads somewhere: also for who has no token, since that is a problem too.

@@ -9,8 +9,8 @@ use tokenrail_application::PermissionAnswer;
 use tokenrail_domain::AgentId;
 
 use crate::api::Api;
-use crate::dto::PermissionStateDto;
 use crate::error::Problem;
+use crate::vocabularies::native::dto::PermissionStateDto;
 
 /// Answers on their way to agents. They go on while the connection does other things.
 #[derive(Default)]

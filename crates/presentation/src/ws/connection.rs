@@ -10,18 +10,19 @@ use tokio::time::{Instant, Interval};
 use tokio_util::sync::CancellationToken;
 
 use crate::api::{Api, StreamPlace};
-use crate::dto::{
-    AgentCreated, AgentDeleted, AgentDto, AgentUpdated, ClientFrame, Envelope, ErrorFrame, Heads, IsoTime,
-    PermissionFrame, Subscribe, Subscribed, Unsubscribed, client_frame,
-};
 use crate::error::{Code, FieldProblem, Problem};
 use crate::frames;
+use crate::json::IsoTime;
+use crate::vocabularies::native::dto::{
+    AgentCreated, AgentDeleted, AgentDto, AgentUpdated, ClientFrame, Envelope, ErrorFrame, Heads,
+    PermissionFrame, Subscribe, Subscribed, Unsubscribed, client_frame,
+};
 use crate::waits::{deadline, every};
+use crate::websocket::{Broken, Message, Messages};
+use crate::websocket::{because_of, close_code, close_reply};
 use crate::ws::answers::{Answered, Answers};
-use crate::ws::close::{self, close_code};
 use crate::ws::follow::{Followed, follow};
 use crate::ws::message_status::message_status;
-use crate::ws::messages::{Broken, Message, Messages};
 use crate::ws::outbox::Outbox;
 use crate::ws::subscriptions::{Subscriptions, Told};
 use crate::ws::wishes::Wishes;
@@ -153,8 +154,8 @@ impl Connection {
             Ok(Message::Binary(_)) => self.close_with(close_code::NOT_TEXT, "send text"),
             Ok(Message::Ping(payload)) => self.out.control(frames::pong(&payload)),
             Ok(Message::Pong) => {}
-            Ok(Message::Close(reason)) => self.close(close::answer(reason)),
-            Err(broken) => match close::because_of(broken) {
+            Ok(Message::Close(reason)) => self.close(close_reply(reason)),
+            Err(broken) => match because_of(broken) {
                 Some((code, reason)) => self.close_with(code, reason),
                 // There is nobody to tell.
                 None => self.closed = true,
@@ -191,7 +192,7 @@ impl Connection {
         if full && !self.subscriptions.contains(wish.agent) {
             return Err(Problem::new(
                 Code::CapacityExhausted,
-                "this connection follows as many agents as it may",
+                "this connection already follows the maximum number of agents",
             ));
         }
         let Followed { agent, head, follower, teller } = follow(&self.api, &wish, &self.wishes).await?;
@@ -203,7 +204,7 @@ impl Connection {
 
     fn answer(&mut self, agent: AgentId, answer: PermissionAnswer) {
         if self.api.config().subscriptions_per_connection <= self.answers.len() {
-            let problem = Problem::new(Code::CapacityExhausted, "too many answers are on their way");
+            let problem = Problem::new(Code::CapacityExhausted, "too many answers are in progress");
             return self.problem(&problem, Some(agent));
         }
         self.answers.send(&self.api, agent, answer);
@@ -262,7 +263,7 @@ impl Connection {
             }
             Some(Err(NewsMissed)) => {
                 let problem =
-                    Problem::new(Code::NewsLagged, "news were missed: load the list of agents again");
+                    Problem::new(Code::NewsLagged, "lifecycle events were missed: reload the list of agents");
                 self.problem(&problem, None);
             }
             // The desk of the news lives as long as the service, which is closing then.

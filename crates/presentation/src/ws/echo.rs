@@ -11,8 +11,8 @@ use tokio_util::sync::CancellationToken;
 use crate::api::{Api, StreamPlace};
 use crate::error::Problem;
 use crate::frames;
-use crate::ws::close::{self, close_code};
-use crate::ws::{Handshake, Message, Messages, handshake, telling};
+use crate::websocket::{Handshake, Message, Messages, handshake, telling};
+use crate::websocket::{because_of, close_code, close_reply};
 
 /// The largest message of the conformance cases, in bytes. `/ws` itself may be told to take less.
 const MESSAGE_BYTES: usize = 64 << 10;
@@ -55,9 +55,9 @@ impl Echo {
                 Ok(Message::Binary(bytes)) => return Some(frames::binary(&bytes)),
                 Ok(Message::Ping(payload)) => return Some(frames::pong(&payload)),
                 Ok(Message::Pong) => {}
-                Ok(Message::Close(reason)) => return Some(self.close(close::answer(reason))),
+                Ok(Message::Close(reason)) => return Some(self.close(close_reply(reason))),
                 Err(broken) => {
-                    let (code, reason) = close::because_of(broken)?;
+                    let (code, reason) = because_of(broken)?;
                     return Some(self.close(frames::close(code, reason)));
                 }
             }

@@ -5,8 +5,9 @@ use tokenrail_domain::{AgentId, MessageOrdinal, MessageOutcome, Timestamp, TurnN
 use uuid::Uuid;
 
 use crate::api::Api;
-use crate::dto::{AskedStatus, IdText, MessageStatusFrame, unknown_message};
 use crate::error::Problem;
+use crate::json::IdText;
+use crate::vocabularies::native::dto::{AskedStatus, MessageStatusFrame, unknown_message};
 
 /// A message as it stands.
 pub(crate) struct Answer {
@@ -30,7 +31,7 @@ impl Answer {
 /// The message as it stands, of the agent that is named, of one that is followed, or of any other.
 ///
 /// # Errors
-/// [`Problem`] where there is no such message.
+/// [`Problem`] where no such message.
 pub(crate) async fn message_status(
     api: &Api,
     mut followed: impl Iterator<Item = AgentId>,

@@ -7,8 +7,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::time::Instant;
 
-use crate::dialect::{Piece, Words};
 use crate::frames::{CHUNK_BYTES, FrameWriter};
+use crate::vocabularies::native::{Piece, Words};
 use crate::ws::throttle::Throttle;
 use crate::ws::wishes::Pace;
 

@@ -7,7 +7,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use tokenrail_application::{Follower, Next, StoreError, StreamEnd};
 use tokenrail_domain::{AgentId, Timestamp};
 
-use crate::dialect::{Teller, Words};
+use crate::vocabularies::native::{Teller, Words};
 
 /// The agents that one connection follows. Each follower waits in a future of its own that can be dropped.
 #[derive(Default)]

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use tokio::time::Instant;
 
-use crate::dialect::{Piece, TextPiece};
+use crate::vocabularies::native::{Piece, TextPiece};
 use crate::ws::wishes::Pace;
 
 /// Text of the dialect `stream` that waits, and whatever must not overtake it.
@@ -113,12 +113,13 @@ mod tests {
     use tokenrail_ports::testing::samples;
 
     use super::*;
-    use crate::dialect::{Dialect, Fold};
+    use crate::fold::Fold as _;
     use crate::frames::payloads;
+    use crate::vocabularies::native::{Detail, Dialect, DialectFold};
 
     fn throttle(texts: &[(u32, &str)]) -> Throttle {
         let (agent, _) = samples::launch(1);
-        let mut fold = Fold::new(Dialect::Stream, agent.id).unwrap();
+        let mut fold = DialectFold::new(Dialect::Stream, agent.id, Detail::Plain);
         let mut pieces = Vec::new();
         for (index, (message, text)) in texts.iter().enumerate() {
             let body: EventBody = samples::text_delta(*message, text);

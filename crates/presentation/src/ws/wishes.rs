@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::dialect::Dialect;
 use crate::error::Problem;
 use crate::query::Query;
+use crate::vocabularies::native::Dialect;
 
 /// How long frames or text may be told to wait, in milliseconds.
 const WAIT_MAX_MS: u64 = 1000;

@@ -15,15 +15,16 @@ mod permission;
 mod session;
 
 use serde_json::value::RawValue;
+use tokenrail_domain::ErrorClass;
+use tokenrail_ports::OwnLine;
 
 use self::files::Files;
 use self::login::Login;
 use self::messages::{Initialize, Initialized, Prompt, Session, Stopped, Told};
 use self::permission::Permissions;
 use super::conversation::{Choice, Conversation, Outbox};
-use super::opening::Opening;
-use super::own_line::OwnLine;
 use super::rpc::{Incoming, Kind, METHOD_NOT_FOUND, Rpc, text};
+use crate::run_folder::Opening;
 
 const VERSION: u64 = 1;
 /// There is no login, or not any more.
@@ -99,8 +100,8 @@ impl AcpConversation {
 
     fn initialized(&mut self, answer: &Initialized<'_>, out: &mut Outbox) {
         if answer.version() != Some(VERSION) {
-            let text = "the agent does not speak version 1 of the Agent Client Protocol".to_owned();
-            return out.fail("protocol", "version_unsupported", text);
+            let text = "the agent does not support version 1 of the Agent Client Protocol".to_owned();
+            return out.fail(ErrorClass::Protocol, "version_unsupported", text);
         }
         (self.can_load, self.can_resume) = answer.sessions();
         self.name = answer.agent_name();

@@ -6,11 +6,12 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use tokenrail_ports::{Choosable, OptionKind};
+
+use survey::Survey;
 
 use super::conversation::{Choice, Conversation, Outbox, Question};
-use super::own_line::{Choosable, OptionKind};
 use super::rpc::{read, text};
-use survey::Survey;
 
 const ALLOW: &str = "allow";
 const ALLOW_ALWAYS: &str = "allow_always";
@@ -157,7 +158,8 @@ impl ClaudeConversation {
     fn control_request(&mut self, id: String, request: &ControlRequest<'_>, out: &mut Outbox) {
         if text(request.subtype).as_deref() != Some("can_use_tool") {
             // Nothing of the kind was offered. An unanswered request would make the program wait for ever.
-            let response = Response::Error { request_id: &id, error: "this client does not answer that" };
+            let response =
+                Response::Error { request_id: &id, error: "this client does not support this request" };
             return out.say(&Message::ControlResponse { response });
         }
         let input = request.input.map_or_else(empty_object, ToOwned::to_owned);
@@ -200,10 +202,10 @@ impl ClaudeConversation {
             Choice::TurnCancelled => {}
             Choice::Option(option) if survey.take(option) => self.go_on(survey, out),
             Choice::Option(_) => {
-                decide(&survey.request, Decision::Deny { message: "The user does not want to answer." }, out);
+                decide(&survey.request, Decision::Deny { message: "The user declined to answer." }, out);
             }
             Choice::Dismissed => {
-                decide(&survey.request, Decision::Deny { message: "Nobody has answered." }, out);
+                decide(&survey.request, Decision::Deny { message: "The question was not answered." }, out);
             }
         }
     }
@@ -249,8 +251,8 @@ impl Conversation for ClaudeConversation {
                 updated_input: &asked.input,
                 updated_permissions: asked.suggestions.as_deref(),
             },
-            Choice::Option(_) => Decision::Deny { message: "The user does not allow this." },
-            Choice::Dismissed => Decision::Deny { message: "Nobody has answered whether this is allowed." },
+            Choice::Option(_) => Decision::Deny { message: "The user rejected this action." },
+            Choice::Dismissed => Decision::Deny { message: "The permission request was not answered." },
         };
         decide(question, response, out);
     }

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use tokenrail_domain::ErrorClass;
+use tokenrail_ports::{Choosable, OptionKind};
 
 use super::conversation::{Choice, Conversation, Outbox, Question};
-use super::opening::Opening;
-use super::own_line::{Choosable, OptionKind};
 use super::rpc::{Incoming, Kind, METHOD_NOT_FOUND, Rpc, text};
+use crate::run_folder::Opening;
 
 const COMMAND: &str = "item/commandExecution/requestApproval";
 const FILE_CHANGE: &str = "item/fileChange/requestApproval";
@@ -131,8 +132,8 @@ impl CodexConversation {
             "thread/start" | "thread/resume" => {
                 self.thread = id(result.thread);
                 if self.thread.is_empty() {
-                    let text = format!("the agent has answered {method} without a thread");
-                    return out.fail("protocol", "answer_invalid", text);
+                    let text = format!("the agent answered {method} without a thread");
+                    return out.fail(ErrorClass::Protocol, "answer_invalid", text);
                 }
                 let input = [Input { text: &self.opening.prompt }];
                 self.rpc.request("turn/start", StartTurn { thread_id: &self.thread, input }, out);
@@ -151,7 +152,14 @@ impl CodexConversation {
         let tool_name = match method {
             COMMAND => "commandExecution",
             FILE_CHANGE => "fileChange",
-            _ => return Rpc::refuse(request, METHOD_NOT_FOUND, "this client does not answer that", out),
+            _ => {
+                return Rpc::refuse(
+                    request,
+                    METHOD_NOT_FOUND,
+                    "this client does not support this request",
+                    out,
+                );
+            }
         };
         let approval: Approval<'_> = line.params();
         let key = request.get().to_owned();

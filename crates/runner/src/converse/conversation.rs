@@ -1,9 +1,10 @@
 //! The turns of a run in one protocol, without I/O.
 
+use tokenrail_domain::ErrorClass;
+use tokenrail_ports::{Choosable, OwnFailure, OwnLine};
+
 use serde::Serialize;
 use serde_json::value::RawValue;
-
-use super::own_line::{Choosable, OwnLine};
 
 /// The turns of a run in one protocol: lines of the program in, messages for it out.
 pub(super) trait Conversation {
@@ -80,8 +81,8 @@ impl Outbox {
     }
 
     /// The turn cannot go on: the reader of the journal is told why.
-    pub(super) fn fail(&mut self, class: &'static str, code: &'static str, text: String) {
-        self.own.push(OwnLine::Error { class, code, text });
+    pub(super) fn fail(&mut self, class: ErrorClass, code: &'static str, text: String) {
+        self.own.push(OwnLine::Error(OwnFailure::new(class, code, text)));
         self.over = true;
     }
 }

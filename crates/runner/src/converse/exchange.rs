@@ -2,32 +2,28 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::time::Duration;
 
 use bytes::Bytes;
 use rustix::process::Signal;
-use tokenrail_ports::Line;
-use tokio::net::unix::pipe;
+use tokenrail_domain::ErrorClass;
+use tokenrail_ports::{Line, OwnFailure, OwnLine};
 use tokio::runtime;
 use tokio::signal::unix::{Signal as SignalStream, SignalKind, signal};
 use tokio::time::{Instant, sleep_until};
 
-use super::acp::AcpConversation;
-use super::claude::ClaudeConversation;
-use super::codex::CodexConversation;
+use super::answers::Answers;
 use super::conversation::{Conversation, Outbox};
-use super::opening::ConverseLimits;
-use super::own_line::OwnLine;
+use super::force::Force;
 use super::program::{Deed, Output, Program};
+use super::protocols::conversation_in;
 use super::questions::{Questions, Settled};
-use super::rest::{Rest, Told};
+use super::rest::Rest;
 use super::spool::Spool;
-use super::{ANSWER_BYTES, Opening, Protocol};
-use crate::process::RunFolder;
+use crate::run_folder::{ANSWER_BYTES, ConverseLimits, Opening, Protocol, RunFolder, Told};
 use crate::{FramerLimits, LineFramer};
 
 /// What is added to the number of the signal that has ended a program, as shells do.
@@ -45,11 +41,7 @@ pub(super) fn run(protocol: Protocol, run_folder: &Path, program: &[OsString]) -
     let (questions, limits, folder) = (Questions::new(&opening), opening.limits, RunFolder::at(run_folder));
     let rest = Rest::new(folder.clone(), opening.turn, limits.rest_ms);
     // Before there is a program that could be quicker: an agent's folder is opened here.
-    let mut conversation: Box<dyn Conversation> = match protocol {
-        Protocol::Acp => Box::new(AcpConversation::new(opening)),
-        Protocol::Claude => Box::new(ClaudeConversation::new(opening.prompt)),
-        Protocol::CodexAppServer => Box::new(CodexConversation::new(opening)),
-    };
+    let mut conversation = conversation_in(protocol, opening);
     let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let mut exchange = Exchange::start(&folder, limits, questions, rest, program)?;
@@ -65,9 +57,7 @@ struct Exchange {
     /// How many bytes the framer was fed.
     fed: u64,
     spool: Spool<File>,
-    /// Open for writing too, so that it has no end.
-    answers: pipe::Receiver,
-    answer: Vec<u8>,
+    answers: Answers,
     questions: Questions,
     rest: Rest,
     /// There is a further turn, for a program that rests.
@@ -76,9 +66,7 @@ struct Exchange {
     terminate: SignalStream,
     /// The program has been told all.
     over: bool,
-    /// When it is ended by force, and by which signals.
-    force_at: Option<Instant>,
-    force: std::array::IntoIter<Signal, 2>,
+    force: Force,
 }
 
 enum Happening {
@@ -100,7 +88,6 @@ impl Exchange {
         program: &[OsString],
     ) -> io::Result<Self> {
         let (interrupt, terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
-        let answers = pipe::OpenOptions::new().read_write(true).open_receiver(folder.answers())?;
         let spool = Spool::new(File::from(io::stdout().as_fd().try_clone_to_owned()?));
         let head_bytes = ANSWER_BYTES.min(limits.line_bytes);
         Ok(Self {
@@ -109,16 +96,14 @@ impl Exchange {
             framer: LineFramer::new(FramerLimits { line_bytes: limits.line_bytes, head_bytes }),
             fed: 0,
             spool,
-            answers,
-            answer: Vec::new(),
+            answers: Answers::open(folder)?,
             questions,
             rest,
             has_further: false,
             interrupt,
             terminate,
             over: false,
-            force_at: None,
-            force: [Signal::TERM, Signal::KILL].into_iter(),
+            force: Force::new(limits.exit_grace_ms),
         })
     }
 
@@ -144,7 +129,11 @@ impl Exchange {
                     }
                 }
                 Happening::RestOver => self.end(),
-                Happening::ForceDue => self.force(),
+                Happening::ForceDue => {
+                    if let Some(signal) = self.force.next_signal() {
+                        self.program.signal(signal);
+                    }
+                }
             }
             if self.has_further {
                 self.begin_further(conversation)?;
@@ -162,7 +151,7 @@ impl Exchange {
     }
 
     async fn next(&mut self) -> io::Result<Happening> {
-        let (question_due, force_due) = (self.questions.next_deadline(), self.force_at);
+        let (question_due, force_due) = (self.questions.next_deadline(), self.force.due());
         let rest_over = self.rest.until();
         let Self { program, answers, interrupt, terminate, .. } = self;
         tokio::select! {
@@ -185,7 +174,7 @@ impl Exchange {
             }
             Output::Closed => {
                 self.end();
-                self.force_at = self.after_grace();
+                self.force.begin();
                 Ok(0)
             }
             Output::Nothing => Ok(0),
@@ -216,27 +205,16 @@ impl Exchange {
     }
 
     fn read_answers(&mut self, conversation: &mut dyn Conversation) -> io::Result<()> {
-        let mut bytes = [0; ANSWER_BYTES];
-        match self.answers.try_read(&mut bytes) {
-            Ok(read) => self.answer.extend_from_slice(&bytes[..read]),
-            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
-            Err(error) => return Err(error),
-        }
-        while let Some(end) = memchr::memchr(b'\n', &self.answer) {
-            let line: Vec<u8> = self.answer.drain(..=end).collect();
-            match serde_json::from_slice(&line) {
-                Ok(Told::Answer(answer)) => {
+        for told in self.answers.read()? {
+            match told {
+                Told::Answer(answer) => {
                     if let Some(settled) = self.questions.answer(answer) {
                         self.settle(settled, conversation)?;
                     }
                 }
-                Ok(Told::Further { .. }) => self.has_further = true,
-                // Nobody but the server writes here.
-                Err(_) => {}
+                Told::Further { .. } => self.has_further = true,
             }
         }
-        // Nothing that makes sense is this long.
-        self.answer.truncate(ANSWER_BYTES);
         Ok(())
     }
 
@@ -287,8 +265,8 @@ impl Exchange {
             }
         }
         if self.limits.unread_bytes < self.program.tell(&to_program) {
-            let text = "the agent does not read what it is told".to_owned();
-            self.spool.own(&OwnLine::Error { class: "process", code: "input_unread", text })?;
+            let text = "the agent does not read its input".to_owned();
+            self.spool.own(&OwnLine::Error(OwnFailure::new(ErrorClass::Process, "input_unread", text)))?;
             self.close_input()?;
         }
         // The program ends by itself then. How long it may live on is not for this process to say: something of it may
@@ -306,8 +284,8 @@ impl Exchange {
     /// nobody hears any more.
     fn end(&mut self) {
         self.over = true;
-        if self.rest.end() && self.force_at.is_none() {
-            self.force_at = self.after_grace();
+        if self.rest.end() && self.force.due().is_none() {
+            self.force.begin();
         }
     }
 
@@ -361,18 +339,6 @@ impl Exchange {
             self.spool.own(&line)?;
         }
         Ok(())
-    }
-
-    fn after_grace(&self) -> Option<Instant> {
-        Instant::now().checked_add(Duration::from_millis(self.limits.exit_grace_ms))
-    }
-
-    fn force(&mut self) {
-        let signal = self.force.next();
-        self.force_at = signal.and_then(|_| self.after_grace());
-        if let Some(signal) = signal {
-            self.program.signal(signal);
-        }
     }
 }
 

@@ -10,8 +10,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::unix::pipe;
 use tokio::process::{Child, ChildStdin, Command};
 
-use crate::process::RunFolder;
-use crate::supervisor::THIS_PROGRAM;
+use crate::run_folder::{RunFolder, THIS_PROGRAM};
 
 /// The program, and what it has not taken yet.
 pub(super) struct Program {

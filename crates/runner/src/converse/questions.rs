@@ -3,24 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use tokenrail_ports::{Choosable, OptionKind, OwnLine, PermissionQuestion, ResolvedBy};
 use tokio::time::Instant;
 
 use super::conversation::{Choice, Question};
-use super::opening::{Opening, Unanswered};
-use super::own_line::{Choosable, OptionKind, OwnLine, ResolvedBy};
-
-/// The longest answer: what a pipe takes in one piece.
-pub(crate) const ANSWER_BYTES: usize = 4 << 10;
-
-/// An answer, as it comes through the run folder: one line of JSON.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Answer {
-    pub(crate) request: String,
-    /// None where none of the options is chosen.
-    pub(crate) option: Option<String>,
-}
+use crate::run_folder::{Answer, Opening, Unanswered};
 
 /// The questions that are open, by the ids under which they are known outside.
 #[derive(Debug)]
@@ -87,7 +75,16 @@ impl Questions {
             full.then(|| self.expire(&request_id)).flatten()
         };
         let input = readable(input, self.input_bytes);
-        (OwnLine::PermissionRequest { request_id, tool_call_id, tool_name, input, options }, settled)
+        (
+            OwnLine::PermissionRequest(PermissionQuestion {
+                request_id,
+                tool_call_id,
+                tool_name,
+                input,
+                options,
+            }),
+            settled,
+        )
     }
 
     /// The first answer to an open question settles it; any other means nothing.
@@ -175,7 +172,7 @@ impl Questions {
 fn readable(input: Box<RawValue>, most: usize) -> Box<RawValue> {
     let length = input.get().len();
     if most < length {
-        let text = format!("({length} bytes, too long to be shown)");
+        let text = format!("({length} bytes, too long to show)");
         return serde_json::value::to_raw_value(&text).unwrap_or_else(|_| RawValue::NULL.to_owned());
     }
     if serde_json::from_str::<serde_json::Value>(input.get()).is_ok() {

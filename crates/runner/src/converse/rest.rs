@@ -3,33 +3,9 @@
 use std::io;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use super::Answer;
-use crate::process::RunFolder;
-
-/// A further turn of a run, as it stands in the run folder.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct FurtherTurn {
-    pub(crate) turn: u64,
-    pub(crate) prompt: String,
-    /// Behind how many bytes of the spool its output begins; with the line that says that the program was asked.
-    pub(crate) behind: u64,
-    /// How many bytes of standard error are of earlier turns.
-    pub(crate) stderr_begins: u64,
-}
-
-/// What comes through the FIFO of the run folder: one line of JSON each.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(untagged)]
-pub(crate) enum Told {
-    /// There is a further turn. What is asked stands in a file, for it may be long.
-    Further {
-        further: u64,
-    },
-    Answer(Answer),
-}
+use crate::run_folder::{FurtherTurn, RunFolder};
 
 /// Whether the program rests, and until when.
 #[derive(Debug)]
@@ -156,13 +132,5 @@ mod tests {
         rest.is_due();
         assert_eq!(rest.begin_if_due(Instant::now(), false), Some(false));
         assert_eq!(rest.until(), None);
-    }
-
-    #[test]
-    fn an_answer_is_told_from_a_further_turn() {
-        let answer: Told = serde_json::from_str(r#"{"request":"3-1","option":null}"#).unwrap();
-        assert!(matches!(answer, Told::Answer(_)));
-        let further: Told = serde_json::from_str(r#"{"further":4}"#).unwrap();
-        assert!(matches!(further, Told::Further { further: 4 }));
     }
 }

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use tokenrail_ports::OwnLine;
 
 use super::conversation::Outbox;
-use super::own_line::OwnLine;
 
 /// There is no such method here.
 pub(super) const METHOD_NOT_FOUND: i32 = -32601;
@@ -106,7 +106,7 @@ impl Rpc {
         self.last_id += 1;
         let id = self.last_id;
         self.waiting.insert(id, method);
-        out.own.push(OwnLine::Sent { id, method });
+        out.own.push(OwnLine::Sent { id, method: method.into() });
         out.say(&Request { jsonrpc: VERSION, id: Some(id), method, params: Some(params) });
     }
 

@@ -1,8 +1,10 @@
 //! Writes the spool: what the program prints, byte for byte, and lines of the conversation's own between its lines.
 
+use tokenrail_ports::OwnLine;
+
 use std::io::{self, Write};
 
-use super::own_line::{OwnLine, PREFIX};
+const PREFIX: &[u8] = OwnLine::PREFIX.as_bytes();
 
 /// The spool of a conversation.
 #[derive(Debug)]

@@ -10,12 +10,13 @@ use bytes::Bytes;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Response, StatusCode, redirect};
 use tokenrail_domain::ErrorClass;
+use tokenrail_ports::{OwnFailure, OwnLine};
 use tokio::runtime;
 use tokio::time::timeout;
 
 use super::body::{body, url};
 use super::order::ModelOrder;
-use super::report::{Failure, Own, Printer};
+use super::report::{Printer, failure};
 use super::retry_after::retry_after_ms;
 use super::{ModelApi, ModelLimits};
 use crate::SseDecoder;
@@ -36,7 +37,7 @@ pub fn ask_model(api: ModelApi) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // It is read with what the process has written to standard error; where that fails, the code must do.
-            let _ = writeln!(io::stderr(), "the model cannot be asked: {error}");
+            let _ = writeln!(io::stderr(), "cannot call the model: {error}");
             ExitCode::FAILURE
         }
     }
@@ -58,18 +59,18 @@ fn ask(api: ModelApi, order: &ModelOrder) -> io::Result<()> {
             Err(failure) => Err(failure),
         };
         printer.own(&match answer {
-            Ok(()) => Own::End,
-            Err(failure) => Own::Error(failure),
+            Ok(()) => OwnLine::End {},
+            Err(failure) => OwnLine::Error(failure),
         })
     })
 }
 
 /// Asks; the answer has begun then.
-async fn request(api: ModelApi, order: &ModelOrder, key: Option<&str>) -> Result<Response, Failure> {
+async fn request(api: ModelApi, order: &ModelOrder, key: Option<&str>) -> Result<Response, OwnFailure> {
     let limits = &order.limits;
     let unusable = |error: &dyn Error| {
-        let text = format!("the request cannot be made: {}", with_causes(error));
-        Failure::new(ErrorClass::InvalidRequest, "upstream_unreachable", text)
+        let text = format!("cannot create the request: {}", with_causes(error));
+        failure(ErrorClass::InvalidRequest, "upstream_unreachable", text)
     };
     // No redirect is followed and no proxy of the environment used: prompt and key go where the configuration says
     // and nowhere else.
@@ -86,11 +87,11 @@ async fn request(api: ModelApi, order: &ModelOrder, key: Option<&str>) -> Result
         Ok(Ok(response)) => Ok(response),
         Ok(Err(error)) => {
             let text = format!(
-                "the upstream {} cannot be reached: {}",
+                "cannot reach the upstream {}: {}",
                 order.base_url,
                 with_causes(&error.without_url())
             );
-            Err(Failure::new(ErrorClass::Network, "upstream_unreachable", text))
+            Err(failure(ErrorClass::Network, "upstream_unreachable", text))
         }
         Err(_) => Err(idle(limits)),
     }
@@ -120,7 +121,7 @@ async fn copy<W: Write>(
     mut response: Response,
     limits: &ModelLimits,
     printer: &mut Printer<W>,
-) -> io::Result<Result<(), Failure>> {
+) -> io::Result<Result<(), OwnFailure>> {
     if let Some(failure) = refusal(&mut response, limits, printer).await {
         return Ok(Err(failure));
     }
@@ -137,32 +138,29 @@ async fn copy<W: Write>(
             printer.event(&event.data)?;
         }
         if let Err(overflow) = read {
-            let failure = Failure::new(
-                ErrorClass::Protocol,
-                "upstream_protocol",
-                format!("{overflow} (limits.line_bytes)"),
-            );
+            let failure =
+                failure(ErrorClass::Protocol, "upstream_protocol", format!("{overflow} (limits.line_bytes)"));
             return Ok(Err(failure));
         }
     }
 }
 
 /// More of the answer; none where it has ended.
-async fn chunk(response: &mut Response, limits: &ModelLimits) -> Result<Option<Bytes>, Failure> {
+async fn chunk(response: &mut Response, limits: &ModelLimits) -> Result<Option<Bytes>, OwnFailure> {
     match timeout(Duration::from_millis(limits.idle_timeout_ms), response.chunk()).await {
         Ok(Ok(chunk)) => Ok(chunk),
         Ok(Err(error)) => {
-            let text = format!("the connection to the upstream broke: {}", with_causes(&error.without_url()));
-            Err(Failure::new(ErrorClass::Network, "upstream_dropped", text))
+            let text = format!("lost the connection to the upstream: {}", with_causes(&error.without_url()));
+            Err(failure(ErrorClass::Network, "upstream_dropped", text))
         }
         Err(_) => Err(idle(limits)),
     }
 }
 
-fn idle(limits: &ModelLimits) -> Failure {
+fn idle(limits: &ModelLimits) -> OwnFailure {
     let seconds = limits.idle_timeout_ms / 1000;
-    let text = format!("the upstream has said nothing for {seconds} seconds (limits.idle_timeout_s)");
-    Failure::new(ErrorClass::Timeout, "upstream_idle", text)
+    let text = format!("the upstream sent nothing for {seconds} seconds (limits.idle_timeout_s)");
+    failure(ErrorClass::Timeout, "upstream_idle", text)
 }
 
 /// Why the answer is no stream of events; none where it is one.
@@ -170,10 +168,10 @@ async fn refusal<W: Write>(
     response: &mut Response,
     limits: &ModelLimits,
     printer: &Printer<W>,
-) -> Option<Failure> {
+) -> Option<OwnFailure> {
     let status = response.status();
     let header = |name: &HeaderName| response.headers().get(name)?.to_str().ok();
-    let media_type = header(&CONTENT_TYPE).unwrap_or("nothing that has a type").to_owned();
+    let media_type = header(&CONTENT_TYPE).unwrap_or("a body without a content type").to_owned();
     if status.is_success() && media_type.trim_start().starts_with("text/event-stream") {
         return None;
     }
@@ -182,12 +180,12 @@ async fn refusal<W: Write>(
     let body = Some(printer.quoted(&body, limits.error_bytes).into_owned()).filter(|body| !body.is_empty());
     if status.is_success() {
         let text = format!("the upstream answered with {media_type} instead of events");
-        return Some(Failure { body, ..Failure::new(ErrorClass::Protocol, "upstream_protocol", text) });
+        return Some(OwnFailure { body, ..failure(ErrorClass::Protocol, "upstream_protocol", text) });
     }
     let hint = if status.is_redirection() { "; redirects are not followed" } else { "" };
     let text = format!("the upstream answered {status}{hint}");
-    let failure = Failure::new(class(status), "upstream_refused", text);
-    Some(Failure { status: Some(status.as_u16()), retry_after_ms, body, ..failure })
+    let failure = failure(class(status), "upstream_refused", text);
+    Some(OwnFailure { status: Some(status.as_u16()), retry_after_ms, body, ..failure })
 }
 
 /// Any failure of the API counts as overload: what can be done about it is the same, to try again later.

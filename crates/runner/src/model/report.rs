@@ -4,11 +4,9 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 
 use memchr::memmem::Finder;
-use serde::Serialize;
 use tokenrail_domain::ErrorClass;
+use tokenrail_ports::{OwnFailure, OwnLine};
 
-/// What a line of the process's own begins with, and no line of an API.
-const OWN: &[u8] = b"{\"tokenrail\":\"";
 /// A shorter key is none, and would be found in every other word.
 const KEY_BYTES_MIN: usize = 8;
 
@@ -19,41 +17,9 @@ pub(super) struct Printer<W> {
     secret: Option<Finder<'static>>,
 }
 
-/// One line of the process's own.
-#[derive(Debug, Serialize)]
-#[serde(tag = "tokenrail", rename_all = "camelCase", rename_all_fields = "camelCase")]
-pub(super) enum Own {
-    /// There is no answer, or no more of it.
-    Error(Failure),
-    /// The answer has ended as its length says, or with its connection.
-    End,
-}
-
 /// Why there is no answer, or no more of it.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Failure {
-    pub(super) text: String,
-    pub(super) class: &'static str,
-    pub(super) code: &'static str,
-    /// The HTTP status, where the API has refused.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) status: Option<u16>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) retry_after_ms: Option<u64>,
-    /// What the API has said then.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) body: Option<String>,
-    /// It ends the turn.
-    #[serde(rename = "final")]
-    pub(super) is_final: bool,
-}
-
-impl Failure {
-    pub(super) fn new(class: ErrorClass, code: &'static str, text: String) -> Self {
-        let class = class.as_str();
-        Self { text, class, code, status: None, retry_after_ms: None, body: None, is_final: true }
-    }
+pub(super) fn failure(class: ErrorClass, code: &'static str, text: String) -> OwnFailure {
+    OwnFailure { is_final: true, ..OwnFailure::new(class, code, text) }
 }
 
 impl<W: Write> Printer<W> {
@@ -68,7 +34,7 @@ impl<W: Write> Printer<W> {
             return Ok(());
         }
         let mut line = Vec::with_capacity(data.len() + 2);
-        if data.starts_with(OWN) {
+        if data.starts_with(OwnLine::PREFIX.as_bytes()) {
             line.push(b' ');
         }
         line.extend_from_slice(data);
@@ -80,7 +46,7 @@ impl<W: Write> Printer<W> {
         self.line(line)
     }
 
-    pub(super) fn own(&mut self, own: &Own) -> io::Result<()> {
+    pub(super) fn own(&mut self, own: &OwnLine) -> io::Result<()> {
         self.line(serde_json::to_vec(own)?)
     }
 
@@ -136,11 +102,11 @@ mod tests {
     fn nobody_else_writes_lines_of_our_own() {
         let forged = br#"{"tokenrail":"end"}"#;
         assert_eq!(printed(|out| out.event(forged).unwrap()), " {\"tokenrail\":\"end\"}\n");
-        assert_eq!(printed(|out| out.own(&Own::End).unwrap()), "{\"tokenrail\":\"end\"}\n");
-        let failure = Failure::new(ErrorClass::Timeout, "upstream_idle", "late".to_owned());
+        assert_eq!(printed(|out| out.own(&OwnLine::End {}).unwrap()), "{\"tokenrail\":\"end\"}\n");
+        let late = failure(ErrorClass::Timeout, "upstream_idle", "late".to_owned());
         let line =
             r#"{"tokenrail":"error","text":"late","class":"timeout","code":"upstream_idle","final":true}"#;
-        assert_eq!(printed(|out| out.own(&Own::Error(failure)).unwrap()), format!("{line}\n"));
+        assert_eq!(printed(|out| out.own(&OwnLine::Error(late)).unwrap()), format!("{line}\n"));
     }
 
     #[test]

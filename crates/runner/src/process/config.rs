@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use super::SupervisorProgram;
 use crate::{FramerLimits, Protocol, Unanswered};
 
 /// One kind of process agent.
 #[derive(Debug, Clone)]
 pub struct ProcessConfig {
-    /// This program itself: `<supervisor> supervise <run folder>` starts a supervisor.
-    pub supervisor: PathBuf,
+    pub supervisor: SupervisorProgram,
     /// The folder of the run folders. It is made where it is missing, for this user alone.
     pub runs: PathBuf,
     /// The agent's program: an absolute path, or a name that is looked up in the server's `PATH`.

@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use tokenrail_domain::{AgentError, ErrorClass};
 use tokenrail_ports::{ExitStatus, RunEnd};
 
-use super::{ExecFailure, ExitRecord, OverLimit, RunFolder, RunLimit, Unkept};
+use crate::run_folder::{ExecFailure, ExitRecord, OverLimit, RunFolder, RunLimit, Unkept};
 
 /// What the supervisor has written down, in the words of the port.
 pub(super) fn run_end(exit: ExitRecord, stderr: String) -> RunEnd {
@@ -51,39 +51,32 @@ fn over_a_limit(OverLimit { limit, allowed, seen }: OverLimit) -> AgentError {
     let (code, text) = match limit {
         RunLimit::Processes => {
             let had = format!("the agent had {seen} processes at once, more than limits.agent_processes");
-            ("processes_capped", format!("{had} ({allowed}) allows, and was ended"))
+            ("processes_capped", format!("{had} ({allowed}) allows, and was terminated"))
         }
         RunLimit::MemoryBytes => {
             let had = format!("the agent had {seen} bytes of memory, more than limits.agent_memory_bytes");
-            ("memory_capped", format!("{had} ({allowed}) allows, and was ended"))
+            ("memory_capped", format!("{had} ({allowed}) allows, and was terminated"))
         }
     };
     process_error(code, text)
 }
 
 fn not_kept(Unkept { bytes, cause }: Unkept) -> AgentError {
-    let lost = format!("{bytes} bytes of what the agent printed could not be kept");
+    let lost = format!("{bytes} bytes of the agent's output could not be saved");
     if cause.disk_full {
         let text = format!("the disk is full ({}); {lost}", cause.text);
         return AgentError { recoverable: true, ..process_error("storage_full", text) };
     }
-    process_error("output_lost", format!("the agent's output cannot be written ({}); {lost}", cause.text))
+    process_error("output_lost", format!("cannot write the agent's output ({}); {lost}", cause.text))
 }
 
 pub(super) fn left_over(left: u32) -> Option<AgentError> {
-    let text = || format!("{left} processes of the run could not be ended");
+    let text = || format!("{left} processes of the run could not be terminated");
     (0 < left).then(|| process_error("processes_left", text()))
 }
 
 fn process_error(code: &str, text: String) -> AgentError {
-    let class = ErrorClass::Process;
-    AgentError {
-        class,
-        code: Some(code.to_owned()),
-        text,
-        retry_after_ms: None,
-        recoverable: class.is_recoverable(),
-    }
+    AgentError::new(ErrorClass::Process, Some(code), text)
 }
 
 /// The record of a run whose spool is emptied, for a full disk needs its room: what was not read is lost. None where it
@@ -147,7 +140,7 @@ mod tests {
         let error = run_end(serde_json::from_str(&kept).unwrap(), String::new()).error.unwrap();
         assert_eq!(error.code.as_deref(), Some("processes_capped"));
         assert!(!error.recoverable, "the same prompt ends in the same way");
-        for part in ["17", "limits.agent_processes (10)", "1 processes of the run could not be ended"] {
+        for part in ["17", "limits.agent_processes (10)", "1 processes of the run could not be terminated"] {
             assert!(error.text.contains(part), "{}", error.text);
         }
     }
@@ -176,8 +169,8 @@ mod tests {
             assert_eq!((error.code.as_deref(), error.recoverable), (Some("storage_full"), true));
             error.text
         };
-        assert!(lost(300).contains(" 600 bytes of what the agent printed"), "{}", lost(300));
-        assert!(lost(100).contains(" 800 bytes of what the agent printed"), "{}", lost(100));
+        assert!(lost(300).contains(" 600 bytes of the agent's output"), "{}", lost(300));
+        assert!(lost(100).contains(" 800 bytes of the agent's output"), "{}", lost(100));
         let all_read =
             emptied(ExitRecord { code: Some(0), ..ExitRecord::default() }, 900, 900, true).unwrap();
         assert_eq!(run_end(with_unsaved(all_read, 900), String::new()).error, None, "nothing is lost");

@@ -1,34 +1,12 @@
 //! Runs that nobody will read any more: they are ended, and what they have left on disk is removed.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
 use tokenrail_domain::{AgentId, TurnNumber};
 
-use super::further_turn::run_of;
-use super::proc::kill_marked;
-use super::{RunFolder, SupervisorRecord};
-use crate::converse::FurtherTurn;
-
-/// What the name of a folder among the run folders says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Leftover {
-    agent: AgentId,
-    turn: TurnNumber,
-    /// It is only what was kept of a run.
-    kept: bool,
-}
-
-impl Leftover {
-    fn parse(name: &str) -> Option<Self> {
-        let (run, kept) = name.strip_suffix(RunFolder::KEPT).map_or((name, false), |run| (run, true));
-        // The agent's id has hyphens itself.
-        let (agent, turn) = run.rsplit_once('-')?;
-        Some(Self { agent: agent.parse().ok()?, turn: TurnNumber(turn.parse().ok()?), kept })
-    }
-}
+use crate::run_folder::{FurtherTurn, RunFolder, RunName, SupervisorRecord, all_runs, kill_marked, run_of};
 
 /// Ends and removes all runs but those in `keep`; gives how many there were. It blocks.
 pub(super) fn sweep(
@@ -64,36 +42,19 @@ pub(super) fn forget(runs: &Path, agent: AgentId, kill_grace_ms: u64) -> io::Res
     remove_where(runs, kill_grace_ms, |_, run| Ok(run.agent == agent))
 }
 
-/// The folders of an agent's runs, without what was kept of earlier ones. It blocks.
-pub(super) fn folders_of(runs: &Path, agent: AgentId) -> io::Result<Vec<RunFolder>> {
-    let all = all(runs)?.into_iter();
-    Ok(all.filter(|(_, run)| run.agent == agent && !run.kept).map(|(folder, _)| folder).collect())
-}
-
-fn all(runs: &Path) -> io::Result<Vec<(RunFolder, Leftover)>> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(runs)? {
-        let entry = entry?;
-        if let Some(run) = entry.file_name().to_str().and_then(Leftover::parse) {
-            found.push((RunFolder::at(&entry.path()), run));
-        }
-    }
-    Ok(found)
-}
-
 fn remove_where(
     runs: &Path,
     kill_grace_ms: u64,
-    chosen: impl Fn(&RunFolder, &Leftover) -> io::Result<bool>,
+    chosen: impl Fn(&RunFolder, &RunName) -> io::Result<bool>,
 ) -> io::Result<u32> {
     let mut removed = 0;
-    for (folder, run) in all(runs)? {
+    for (folder, run) in all_runs(runs)? {
         if !chosen(&folder, &run)? {
             continue;
         }
         if !run.kept {
             end(&folder, kill_grace_ms)?;
-            tracing::info!(agent = %run.agent, turn = %run.turn, "a run that nobody reads any more is removed");
+            tracing::info!(agent = %run.agent, turn = %run.turn, "removing an abandoned run");
         }
         folder.remove()?;
         removed += 1;
@@ -111,26 +72,8 @@ fn end(folder: &RunFolder, kill_grace_ms: u64) -> io::Result<()> {
     }
     let (_, left) = kill_marked(&folder.marker(), kill_grace_ms)?;
     if 0 < left {
-        let text = format!("{left} processes of the run {} cannot be ended", folder.name());
+        let text = format!("cannot terminate {left} processes of the run {}", folder.name());
         return Err(io::Error::new(ErrorKind::TimedOut, text));
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_the_names_of_runs_are_read() {
-        let agent = "0199aa00-0000-7000-8000-000000000001";
-        let run = |kept| Leftover { agent: agent.parse().unwrap(), turn: TurnNumber(12), kept };
-        assert_eq!(Leftover::parse(&format!("{agent}-12")), Some(run(false)));
-        assert_eq!(Leftover::parse(&format!("{agent}-12.kept")), Some(run(true)));
-        for name in
-            [agent.to_owned(), format!("{agent}-"), format!("{agent}-x"), "notes-1".into(), "-1".into()]
-        {
-            assert_eq!(Leftover::parse(&name), None, "{name}");
-        }
-    }
 }

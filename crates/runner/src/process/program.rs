@@ -71,7 +71,7 @@ pub(super) async fn probe(config: &ProcessConfig) -> Probe {
     match tokio::time::timeout(timeout, ask_version(config, &path)).await {
         Ok(Ok(version)) => Probe { program, version, unset_keys: unset_keys(config), ..Probe::default() },
         Ok(Err(error)) => {
-            Probe { program, problem: Some(format!("it cannot be started: {error}")), ..Probe::default() }
+            Probe { program, problem: Some(format!("cannot start it: {error}")), ..Probe::default() }
         }
         // Not every program has a version, and a slow one runs all the same.
         Err(_) => Probe { program, unset_keys: unset_keys(config), ..Probe::default() },

@@ -1,18 +1,21 @@
 //! Agents whose processes wait between two turns.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use tokenrail_domain::{AgentId, JsonText};
-use tokenrail_ports::{IAgentRun, RunOutput, TurnOrder};
+use tokenrail_ports::{IAgentRun, PermissionAnswer, RunOutput, RunnerError, SpoolRoom, TurnOrder};
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::run::ProcessRun;
+use super::watch::RunWatcher;
 
 /// The processes that wait: one for each agent at most, and `most` of them.
 ///
@@ -57,6 +60,72 @@ impl From<&TurnOrder> for Kind {
     fn from(order: &TurnOrder) -> Self {
         let TurnOrder { model, cwd, options, .. } = order.clone();
         Self { model, cwd, options }
+    }
+}
+
+/// A run whose process may wait for the next turn of its agent.
+pub(super) struct RestableRun {
+    run: ProcessRun,
+    home: Home,
+}
+
+/// Where a process waits for the next turn of its agent.
+pub(super) struct Home {
+    /// False where it has been started in other ways than it would be now: then it ends with its turn.
+    pub(super) keeps: bool,
+    pub(super) resting: Resting,
+    pub(super) watcher: RunWatcher,
+    pub(super) agent: AgentId,
+    pub(super) kind: Kind,
+}
+
+impl RestableRun {
+    pub(super) fn new(run: ProcessRun, home: Home) -> Self {
+        Self { run: run.that_may_rest(), home }
+    }
+
+    /// Leaves a turn that has ended: if the process rests, it is kept for the next one, and otherwise nothing is.
+    async fn leave(&mut self) -> io::Result<()> {
+        let Self { run, home } = self;
+        let Some(rests_at) = run.rests_at() else { return run.remove().await };
+        let next = match run.reopen(home.watcher.clone()).await {
+            Ok(next) => next.beginning_at(run.begins() + rests_at, 0),
+            Err(error) => {
+                // It cannot be waited for, and so it is not kept.
+                run.end().await;
+                return Err(error);
+            }
+        };
+        let is_worth_it = home.keeps && !next.keeps_spool() && !next.fills_disk();
+        home.resting.keep(home.agent, home.kind.clone(), next, is_worth_it);
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl IAgentRun for RestableRun {
+    async fn next(&mut self) -> Result<RunOutput, RunnerError> {
+        self.run.next().await
+    }
+
+    async fn cancel(&mut self) -> Result<(), RunnerError> {
+        // Whatever becomes of this: it is not to have another turn.
+        self.home.keeps = false;
+        self.run.cancel().await
+    }
+
+    async fn answer(&mut self, answer: &PermissionAnswer) -> Result<(), RunnerError> {
+        self.run.answer(answer).await
+    }
+
+    async fn give_back(&mut self, waited: bool) -> Result<SpoolRoom, RunnerError> {
+        self.run.give_back(waited).await
+    }
+
+    async fn discard(&mut self) {
+        if let Err(error) = self.leave().await {
+            self.run.warn_of_folder(&error);
+        }
     }
 }
 

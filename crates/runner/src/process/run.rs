@@ -1,33 +1,28 @@
 //! One turn of a process agent.
 
 mod spool;
+mod tell;
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
-use tokenrail_domain::AgentId;
 use tokenrail_ports::{
-    ExitStatus, IAgentRun, Line, OutputLine, PermissionAnswer, RunEnd, RunOutput, RunnerError, SpoolRoom,
+    ExitStatus, IAgentRun, Line, OutputLine, OwnLine, PermissionAnswer, RunEnd, RunOutput, RunnerError,
+    SpoolRoom,
 };
 use tokio::net::unix::pipe;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep_until};
 
 use self::spool::{Fresh, FreshRead};
+pub(super) use self::tell::is_unread;
+use super::ProcessLimits;
 use super::end::{left_over, run_end, with_unsaved};
-use super::further_turn::is_rest;
-use super::proc::kill_marked;
-use super::resting::{Kind, Resting};
 use super::watch::{FolderWatch, RunWatcher};
-use super::{ExitRecord, ProcessLimits, RunFolder, SupervisorRecord};
 use crate::LineFramer;
-use crate::converse::{Answer, Told};
-
-/// What a supervisor gets beyond the graces of its agent.
-const SUPERVISOR_PATIENCE: Duration = Duration::from_secs(3);
+use crate::run_folder::{Answer, ExitRecord, RunFolder, SupervisorRecord, Told, kill_marked};
 
 /// One turn of a process agent: reads the spool as it grows.
 pub(super) struct ProcessRun {
@@ -58,20 +53,16 @@ pub(super) struct ProcessRun {
     force_at: Option<Instant>,
     /// A line was too long to be given.
     keep_spool: bool,
-    /// Where the process waits for a further turn; none where it does not.
-    home: Option<Home>,
-    /// How many bytes its output has, where the turn has ended and the process waits.
-    rests_at: Option<u64>,
+    rest: Rest,
 }
 
-/// Where a process waits for the next turn of its agent.
-pub(super) struct Home {
-    /// False where it has been started in other ways than it would be now: then it ends with its turn.
-    pub(super) keeps: bool,
-    pub(super) resting: Resting,
-    pub(super) watcher: RunWatcher,
-    pub(super) agent: AgentId,
-    pub(super) kind: Kind,
+/// Whether the process waits for a further turn when this one has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rest {
+    Never,
+    NotYet,
+    /// The turn has ended: its output has so many bytes.
+    At(u64),
 }
 
 /// When to look into the run folder again.
@@ -132,20 +123,20 @@ impl ProcessRun {
             cancelled: false,
             force_at: None,
             keep_spool: false,
-            home: None,
-            rests_at: None,
+            rest: Rest::Never,
         })
     }
 
     /// Reads the output from there on, as that of a turn which has read nothing yet.
     pub(super) fn beginning_at(self, begins: u64, stderr_begins: u64) -> Self {
         let framer = LineFramer::new(self.limits.framer());
-        let (offset, next_look, rests_at) = (0, NextLook::Now, None);
-        Self { begins, stderr_begins, offset, framer, next_look, rests_at, ..self }
+        let (offset, next_look, rest) = (0, NextLook::Now, Rest::Never);
+        Self { begins, stderr_begins, offset, framer, next_look, rest, ..self }
     }
 
-    pub(super) fn with_home(self, home: Option<Home>) -> Self {
-        Self { home, ..self }
+    /// Sees where the turn ends, though its process does not.
+    pub(super) fn that_may_rest(self) -> Self {
+        Self { rest: Rest::NotYet, ..self }
     }
 
     /// Goes on after an earlier server that has saved so much.
@@ -182,14 +173,13 @@ impl ProcessRun {
         self.keep_spool
     }
 
-    pub(super) fn take_home(&mut self) -> Option<Home> {
-        self.home.take()
-    }
-
     /// How many bytes its output has, where the turn has ended and the process waits for the next one. One that is
     /// being stopped does not wait.
     pub(super) fn rests_at(&self) -> Option<u64> {
-        self.rests_at.filter(|_| !self.cancelled)
+        match self.rest {
+            Rest::At(bytes) if !self.cancelled => Some(bytes),
+            _ => None,
+        }
     }
 
     /// Lines that were read already.
@@ -199,8 +189,8 @@ impl ProcessRun {
             && self.rests_at().is_none()
             && let Some(line) = self.framer.next_line()
         {
-            if self.home.is_some() && is_rest(&line) {
-                self.rests_at = Some(line.end_offset);
+            if self.rest != Rest::Never && is_line(&line, OwnLine::RESTS) {
+                self.rest = Rest::At(line.end_offset);
             }
             lines.push(line);
         }
@@ -219,7 +209,7 @@ impl ProcessRun {
             () = due(self.force_at) => {
                 self.force_at = None;
                 let supervisor = record.clone();
-                tracing::warn!(folder = %self.folder.path().display(), "a supervisor does not stop its agent, and is killed");
+                tracing::warn!(folder = %self.folder.path().display(), "killing a supervisor that does not stop its agent");
                 blocking(move || supervisor.kill_with_descendants()).await?;
             }
             gone = pidfd.readable() => {
@@ -249,27 +239,6 @@ impl ProcessRun {
         let kill = move || Ok((folder.stderr(behind)?, kill_marked(&folder.marker(), kill_grace_ms)?));
         let (stderr, (reaped, left)) = blocking(kill).await?;
         Ok(RunEnd { status: ExitStatus::Lost, stderr, reaped, error: left_over(left), ..RunEnd::default() })
-    }
-
-    /// How long a supervisor may take to stop its agent and to write down how it ended. An agent may have stopped its
-    /// supervisor, for both are processes of the same user.
-    fn patience(&self) -> Duration {
-        let ProcessLimits { cancel_grace_ms, leftover_grace_ms, kill_grace_ms, .. } = self.limits;
-        Duration::from_millis(cancel_grace_ms + leftover_grace_ms + kill_grace_ms) + SUPERVISOR_PATIENCE
-    }
-
-    pub(super) fn stop_command(&self) -> String {
-        let ProcessLimits { cancel_grace_ms, kill_grace_ms, .. } = self.limits;
-        format!("cancel {cancel_grace_ms} {kill_grace_ms}\n")
-    }
-
-    async fn ask_to_stop(&self) -> io::Result<()> {
-        let control = pipe::OpenOptions::new().open_sender(self.folder.control())?;
-        let command = self.stop_command();
-        // A command is shorter than what a pipe takes in one piece.
-        control.writable().await?;
-        control.try_write(command.as_bytes())?;
-        Ok(())
     }
 }
 
@@ -324,10 +293,6 @@ impl IAgentRun for ProcessRun {
         if self.cancelled {
             return Ok(());
         }
-        // Whatever becomes of this: it is not to have another turn.
-        if let Some(home) = &mut self.home {
-            home.keeps = false;
-        }
         match self.ask_to_stop().await {
             Ok(()) => {
                 self.cancelled = true;
@@ -353,9 +318,8 @@ impl IAgentRun for ProcessRun {
     }
 
     async fn discard(&mut self) {
-        if let Err(error) = self.leave().await {
-            let error = &error as &dyn std::error::Error;
-            tracing::warn!(folder = %self.folder.path().display(), error, "a run folder cannot be removed");
+        if let Err(error) = self.remove().await {
+            self.warn_of_folder(&error);
         }
     }
 }
@@ -368,10 +332,9 @@ async fn due(at: Option<Instant>) {
     }
 }
 
-pub(super) fn is_unread(error: &io::Error) -> bool {
-    let no_reader = rustix::io::Errno::NXIO.raw_os_error();
-    error.raw_os_error() == Some(no_reader)
-        || matches!(error.kind(), ErrorKind::NotFound | ErrorKind::BrokenPipe)
+/// Whether the line says just that.
+pub(super) fn is_line(line: &OutputLine, text: &[u8]) -> bool {
+    matches!(&line.line, Line::Whole(whole) if **whole == *text)
 }
 
 /// Runs file work where it may block.

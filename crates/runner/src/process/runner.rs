@@ -5,36 +5,27 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
-use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use tokenrail_domain::{AgentId, SessionId, TurnNumber};
 use tokenrail_ports::{Adoption, IAgentRun, IAgentRunner, Probe, RunnerError, TurnOrder};
-use tokio::process::Command;
-use tokio::sync::{Mutex, Semaphore, oneshot};
+use tokio::sync::Mutex;
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
-use super::folder::MARKER;
-use super::further_turn::run_of;
-use super::resting::Resting;
-use super::run::{Home, ProcessRun, blocking};
+use super::launch::{introduced, launch};
+use super::resting::{Home, RestableRun, Resting};
+use super::run::{ProcessRun, blocking};
 use super::watch::{FolderWatch, RunWatcher};
-use super::{
-    ExecOrder, ExitRecord, ProcessConfig, ProcessLimits, RunFolder, SupervisorRecord, leftovers, proc,
-    program,
+use super::{ProcessConfig, ProcessLimits, leftovers, program};
+use crate::run_folder::{
+    ConverseLimits, ExecOrder, FurtherTurn, MARKER, Opening, RunFolder, SupervisorRecord, is_argument, run_of,
 };
-use crate::converse::{ConverseLimits, FurtherTurn, Opening};
 
 /// A timer can count so far.
 const LONGEST_REST: Duration = Duration::from_hours(10 * 365 * 24);
-
-/// Supervisors that are being started at the same time, of all agent types; others wait for a place. Each is a program
-/// that is loaded, and many at once would take the processors from whoever asks the server something meanwhile: with
-/// 1000 launches a request took seconds.
-static STARTING: Semaphore = Semaphore::const_new(4);
 
 /// A program that has not told its version is asked again after this.
 const ASK_AGAIN: Duration = Duration::from_mins(10);
@@ -88,50 +79,6 @@ impl ProcessRunner {
         prepared.await?
     }
 
-    async fn spawn_supervisor(&self, folder: &RunFolder) -> io::Result<oneshot::Receiver<ExitStatus>> {
-        let mut command = Command::new(&self.config.supervisor);
-        command
-            .arg("supervise")
-            .arg(folder.path())
-            .env_clear()
-            .current_dir("/")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        // Whoever starts a program waits until it has begun, and followers would wait with it.
-        let mut child = blocking(move || command.spawn()).await?;
-        let (ended, seen) = oneshot::channel();
-        self.supervisors.spawn(async move {
-            if let Ok(status) = child.wait().await {
-                // Nobody listens any more once the supervisor has said that it runs.
-                let _ = ended.send(status);
-            }
-        });
-        Ok(seen)
-    }
-
-    async fn launch(&self, folder: &RunFolder, watch: &FolderWatch) -> io::Result<Option<SupervisorRecord>> {
-        let _place = STARTING.acquire().await.map_err(io::Error::other)?;
-        let mut ended = self.spawn_supervisor(folder).await?;
-        let launched = async {
-            loop {
-                if let Some(known) = introduced(folder).await? {
-                    return Ok(known);
-                }
-                tokio::select! {
-                    () = watch.changed() => {}
-                    status = &mut ended => {
-                        let text = status.map_or_else(|error| error.to_string(), |status| status.to_string());
-                        // It may have done its work in the meantime.
-                        let failed = || io::Error::other(format!("the supervisor has ended: {text}"));
-                        return introduced(folder).await?.ok_or_else(failed);
-                    }
-                }
-            }
-        };
-        timeout(Duration::from_millis(self.config.limits.spawn_timeout_ms), launched).await?
-    }
-
     fn open(
         &self,
         folder: RunFolder,
@@ -171,7 +118,7 @@ impl ProcessRunner {
         let run =
             self.open(folder, watch, supervisor)?.beginning_at(further.behind, 0).with_committed(committed);
         Ok(match run.when_asked(&further).await? {
-            Some(run) => Adoption::Run(Box::new(run.with_home(Some(self.home_of_adopted(order))))),
+            Some(run) => Adoption::Run(restable(run, Some(self.home_of_adopted(order)))),
             None => Adoption::Gone,
         })
     }
@@ -183,13 +130,15 @@ impl IAgentRunner for ProcessRunner {
         if let Some(run) = self.resting.take(order).await
             && let Some(run) = run.ask(order.turn, order.prompt.clone()).await?
         {
-            return Ok(Box::new(run.with_home(self.home(order))));
+            return Ok(restable(run, self.home(order)));
         }
         let (folder, watch) = self.prepare(order).await?;
-        match self.launch(&folder, &watch).await {
+        let patience = Duration::from_millis(self.config.limits.spawn_timeout_ms);
+        let launched = launch(&self.config.supervisor, &folder, &watch, patience, &self.supervisors);
+        match launched.await {
             Ok(supervisor) => {
                 let run = self.open(folder, watch, supervisor)?;
-                Ok(Box::new(run.with_home(self.home(order))))
+                Ok(restable(run, self.home(order)))
             }
             Err(error) => {
                 // Without its folder, a supervisor that is only slow ends by itself.
@@ -219,9 +168,8 @@ impl IAgentRunner for ProcessRunner {
         // An order without anybody who speaks with the program has no rest in it.
         let is_spoken_with = self.config.converse.is_some();
         let home = is_spoken_with.then(|| self.home_of_adopted(order));
-        Ok(Adoption::Run(Box::new(
-            self.open(folder, watch, supervisor)?.with_committed(committed).with_home(home),
-        )))
+        let run = self.open(folder, watch, supervisor)?.with_committed(committed);
+        Ok(Adoption::Run(restable(run, home)))
     }
 
     async fn probe(&self) -> Probe {
@@ -280,7 +228,7 @@ impl ProcessRunner {
                     return Ok(known);
                 }
                 let path = folder.path().as_os_str().as_bytes().to_vec();
-                if !blocking(move || proc::is_argument(&path)).await? {
+                if !blocking(move || is_argument(&path)).await? {
                     return Ok(introduced(folder).await?.flatten());
                 }
                 watch.changed().await;
@@ -296,16 +244,12 @@ impl ProcessRunner {
     }
 }
 
-/// Whether the supervisor has said who it is. The inner none: it has said that the run has ended.
-async fn introduced(folder: &RunFolder) -> io::Result<Option<Option<SupervisorRecord>>> {
-    let folder = folder.clone();
-    blocking(move || {
-        if let Some(supervisor) = folder.read(RunFolder::SUPERVISOR)? {
-            return Ok(Some(Some(supervisor)));
-        }
-        Ok(folder.read::<ExitRecord>(RunFolder::EXIT)?.map(|_| None))
-    })
-    .await
+/// A run whose process rests there after its turn, if it may.
+fn restable(run: ProcessRun, home: Option<Home>) -> Box<dyn IAgentRun> {
+    match home {
+        Some(home) => Box::new(RestableRun::new(run, home)),
+        None => Box::new(run),
+    }
 }
 
 fn exec_order(config: &ProcessConfig, order: &TurnOrder) -> Result<ExecOrder, RunnerError> {
@@ -315,6 +259,7 @@ fn exec_order(config: &ProcessConfig, order: &TurnOrder) -> Result<ExecOrder, Ru
     args.extend(filled(&config.model_args, "{model}", order.model.as_deref())?);
     args.extend(filled(&config.resume_args, "{session}", order.session.as_ref().map(SessionId::as_str))?);
     let converse = config.converse.map(|converse| converse.protocol.as_str().to_owned());
+    let speaker = converse.is_some().then(|| config.supervisor.own_path().as_os_str().to_owned());
     let mut env = program::environment(config);
     env.push((MARKER.to_owned(), RunFolder::of(&config.runs, order).name().into()));
     Ok(ExecOrder {
@@ -323,6 +268,7 @@ fn exec_order(config: &ProcessConfig, order: &TurnOrder) -> Result<ExecOrder, Ru
         env,
         cwd: order.cwd.clone().into_os_string(),
         converse,
+        speaker,
         interrupt: config.interrupt,
         leftover_grace_ms: config.limits.leftover_grace_ms,
         kill_grace_ms: config.limits.kill_grace_ms,
@@ -356,7 +302,8 @@ fn stdin(config: &ProcessConfig, order: &TurnOrder) -> io::Result<Vec<u8>> {
     let ProcessLimits {
         line_bytes, read_bytes, exit_grace_ms, open_questions, unread_bytes, file_bytes, ..
     } = config.limits;
-    let not_text = || io::Error::new(io::ErrorKind::InvalidInput, "the path of the folder is no text");
+    let not_text =
+        || io::Error::new(io::ErrorKind::InvalidInput, "the path of the folder is not valid UTF-8");
     let opening = Opening {
         prompt: order.prompt.clone(),
         session: order.session.clone().map(SessionId::into_string),
@@ -385,7 +332,7 @@ fn filled(args: &[String], place: &str, value: Option<&str>) -> Result<Vec<Strin
     let Some(value) = value else { return Ok(Vec::new()) };
     // Models come from clients: none may become an option of the program. A session id cannot be one.
     if value.starts_with('-') || value.contains('\0') {
-        let text = format!("{value:?} cannot stand for {place}");
+        let text = format!("{value:?} is not allowed as the value of {place}");
         return Err(io::Error::new(io::ErrorKind::InvalidInput, text).into());
     }
     Ok(args.iter().map(|arg| arg.replace(place, value)).collect())

@@ -4,11 +4,16 @@
 //! user has 128 instances by default, and every editor takes some. Where no instance or no watch is to be had, the
 //! folders are polled: slower, but nothing else changes.
 //!
+//! The same thread counts for all runs how many processes begin on the machine, and has their supervisors look at their
+//! limits if these are many.
+//!
 //! * [`gather`]: what inotify has to tell, each run once
 //! * [`poll`]: how a folder is looked at without inotify
 //! * [`thread`]: the thread that waits for both
+//! * [`planted`]: nothing, but in the build that hunts for planted bugs
 
 mod gather;
+mod planted;
 mod poll;
 mod thread;
 
@@ -26,6 +31,7 @@ use tokio::sync::Notify;
 
 use self::gather::AWAITED;
 use self::poll::Polled;
+use crate::run_folder::{Begun, RunFolder};
 
 /// The bounds of a [`RunWatcher`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,16 +54,14 @@ impl Default for WatchLimits {
 /// Why folders of runs are polled.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PollsBecause {
-    #[error("it was told not to use inotify")]
+    #[error("inotify was disabled")]
     Told,
     #[error(
-        "no inotify instance is to be had ({0}); to have one, raise fs.inotify.max_user_instances with sysctl, or end \
+        "no inotify instance is available ({0}); raise fs.inotify.max_user_instances with sysctl, or stop \
          other programs of this user that watch files"
     )]
     NoInstance(String),
-    #[error(
-        "inotify watches no more folders ({0}); to watch more, raise fs.inotify.max_user_watches with sysctl"
-    )]
+    #[error("inotify cannot watch more folders ({0}); raise fs.inotify.max_user_watches with sysctl")]
     NoWatch(String),
 }
 
@@ -83,6 +87,8 @@ struct Runs {
     /// Who waits, by watch descriptor. A folder that is watched twice has one descriptor.
     watched: HashMap<i32, Vec<Arc<Notify>>>,
     polled: Vec<Arc<Polled>>,
+    /// All that are watched, in either way.
+    folders: Vec<Arc<RunFolder>>,
     polls_because: Option<PollsBecause>,
     stopped: bool,
 }
@@ -91,6 +97,7 @@ struct Runs {
 pub(super) struct FolderWatch {
     watcher: RunWatcher,
     changed: Arc<Notify>,
+    folder: Arc<RunFolder>,
     by: By,
 }
 
@@ -105,13 +112,17 @@ impl RunWatcher {
     /// # Errors
     /// Where the kernel has no thread or no descriptor left.
     pub fn new(limits: WatchLimits) -> io::Result<Self> {
+        Self::counting(limits, Begun::on_this_machine())
+    }
+
+    fn counting(limits: WatchLimits, begun: Begun) -> io::Result<Self> {
         let (inotify, polls_because) = match open_inotify(limits) {
             Ok(inotify) => (Some(inotify), None),
             Err(because) => (None, Some(because)),
         };
         let told = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         let shared = Arc::new(Shared { limits, inotify, told, runs: Mutex::default() });
-        thread::start(Arc::clone(&shared))?;
+        thread::start(Arc::clone(&shared), begun)?;
         if let Some(because) = polls_because {
             shared.lock().will_poll(because);
         }
@@ -139,7 +150,15 @@ impl RunWatcher {
             Some(descriptor) => By::Inotify(descriptor),
             None => By::Poll(self.poll(folder, &changed)?),
         };
-        Ok(FolderWatch { watcher: self.clone(), changed, by })
+        let folder = Arc::new(RunFolder::at(folder));
+        let mut runs = self.shared().lock();
+        runs.folders.push(Arc::clone(&folder));
+        if runs.folders.len() == 1 {
+            // Until now nothing was to be counted.
+            self.shared().tell();
+        }
+        drop(runs);
+        Ok(FolderWatch { watcher: self.clone(), changed, folder, by })
     }
 
     /// Gives the watch descriptor; none where inotify takes no more.
@@ -196,9 +215,7 @@ impl Runs {
     /// Keeps the first reason, and warns of it.
     fn will_poll(&mut self, because: PollsBecause) {
         if self.polls_because.is_none() {
-            tracing::warn!(
-                "the folders of runs are polled, which delays output and takes more time: {because}"
-            );
+            tracing::warn!("polling the run folders, which delays output and uses more CPU: {because}");
             self.polls_because = Some(because);
         }
     }
@@ -216,6 +233,7 @@ impl Drop for FolderWatch {
     fn drop(&mut self) {
         let shared = self.watcher.shared();
         let mut runs = shared.lock();
+        runs.folders.retain(|other| !Arc::ptr_eq(other, &self.folder));
         match &self.by {
             By::Poll(polled) => runs.polled.retain(|other| !Arc::ptr_eq(other, polled)),
             By::Inotify(descriptor) => {

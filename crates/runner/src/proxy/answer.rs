@@ -47,7 +47,7 @@ pub(super) fn failed(data: &[u8]) -> RunEnd {
     let text = match (code, stderr.trim()) {
         (_, text) if !text.is_empty() => text.to_owned(),
         (Some(code), _) => format!("the agent behind the upstream ended with code {code}"),
-        (None, _) => "the upstream reports an error and does not say which".to_owned(),
+        (None, _) => "the upstream reported an error without details".to_owned(),
     };
     RunEnd {
         status: code.map_or(ExitStatus::None, ExitStatus::Code),
@@ -59,12 +59,11 @@ pub(super) fn failed(data: &[u8]) -> RunEnd {
 
 /// The connection broke.
 pub(super) fn dropped(how: &str) -> AgentError {
-    error(ErrorClass::Network, "upstream_dropped", format!("the connection to the upstream broke: {how}"))
+    error(ErrorClass::Network, "upstream_dropped", format!("lost the connection to the upstream: {how}"))
 }
 
 pub(super) fn error(class: ErrorClass, code: &str, text: String) -> AgentError {
-    let recoverable = class.is_recoverable();
-    AgentError { class, code: Some(code.to_owned()), text, retry_after_ms: None, recoverable }
+    AgentError::new(class, Some(code), text)
 }
 
 /// The error with what has caused it.

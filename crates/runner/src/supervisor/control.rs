@@ -6,6 +6,8 @@ use std::path::Path;
 use tokio::net::unix::pipe;
 use tokio::time::Duration;
 
+use crate::run_folder::LOOK;
+
 /// The longest command that makes sense, and more.
 const COMMAND_BYTES: usize = 256;
 
@@ -14,6 +16,14 @@ const COMMAND_BYTES: usize = 256;
 pub(super) struct Cancel {
     pub(super) grace: Duration,
     pub(super) kill: Duration,
+}
+
+/// The commands that were read from the FIFO.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Commands {
+    pub(super) cancel: Option<Cancel>,
+    /// Many processes begin on the machine: look whether the run is over its limits.
+    pub(super) look: bool,
 }
 
 /// The reading end of the FIFO.
@@ -34,7 +44,7 @@ impl Control {
     }
 
     /// Reads what there is.
-    pub(super) fn read(&mut self) -> Option<Cancel> {
+    pub(super) fn read(&mut self) -> Commands {
         let mut bytes = [0; COMMAND_BYTES];
         while let Ok(read) = self.fifo.try_read(&mut bytes) {
             self.command.extend_from_slice(&bytes[..read]);
@@ -46,7 +56,16 @@ impl Control {
         let commands: Vec<u8> = self.command.drain(..lines).collect();
         // Nothing that makes sense is this long.
         self.command.truncate(COMMAND_BYTES);
-        String::from_utf8_lossy(&commands).lines().find_map(Cancel::parse)
+        Commands::parse(&String::from_utf8_lossy(&commands))
+    }
+}
+
+impl Commands {
+    fn parse(commands: &str) -> Self {
+        Self {
+            cancel: commands.lines().find_map(Cancel::parse),
+            look: commands.lines().any(|command| command == LOOK),
+        }
     }
 }
 

@@ -16,10 +16,15 @@ use rustix::process::{
 use tokio::runtime;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::process::{ExecFailure, ExecOrder, RunFolder, SupervisorRecord};
+use crate::run_folder::{ExecFailure, ExecOrder, RunFolder, SupervisorRecord, THIS_PROGRAM};
 
-/// This very program, even if an upgrade has put another one in its place.
-pub(crate) const THIS_PROGRAM: &str = "/proc/self/exe";
+/// Whose program speaks with an agent that must be spoken with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Speaker {
+    ThisProgram,
+    /// The server's, which the order names: this one cannot.
+    OfTheOrder,
+}
 
 /// How much sooner than others an agent is ended for want of memory; the most is 1000.
 const OOM_SCORE: i32 = 500;
@@ -30,9 +35,9 @@ const NOT_STARTED: u8 = 127;
 /// Becomes the agent that the run folder orders. Returns only if that fails; why is in the run folder then.
 ///
 /// The body of the internal command `supervise --exec <run folder>`. Its standard streams are the agent's.
-pub fn exec_stage(run_folder: &Path) -> ExitCode {
+pub(super) fn exec_stage(run_folder: &Path, speaker: Speaker) -> ExitCode {
     let folder = RunFolder::at(run_folder);
-    let failure = match prepare(&folder).and_then(|order| become_agent(&folder, order)) {
+    let failure = match prepare(&folder).and_then(|order| become_agent(&folder, order, speaker)) {
         Err(error) => error,
         Ok(never) => match never {},
     };
@@ -50,9 +55,9 @@ pub fn exec_for(parent: i32, run_folder: &Path, program: &[OsString]) -> ExitCod
         set_parent_process_death_signal(Some(Signal::KILL))?;
         // If it has died before the line above, nobody will send the signal.
         if getppid().map(rustix::process::Pid::as_raw_pid) != Some(parent) {
-            return Err(io::Error::other("nobody is there to speak with"));
+            return Err(io::Error::other("there is no process to talk to"));
         }
-        let missing = || io::Error::new(io::ErrorKind::InvalidInput, "there is no program to speak with");
+        let missing = || io::Error::new(io::ErrorKind::InvalidInput, "there is no program to talk to");
         let name = program.first().ok_or_else(missing)?;
         become_program(name.clone(), program.to_vec(), std::env::vars_os().collect())
     };
@@ -66,16 +71,16 @@ pub fn exec_for(parent: i32, run_folder: &Path, program: &[OsString]) -> ExitCod
 
 fn prepare(folder: &RunFolder) -> io::Result<ExecOrder> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
-    // If the supervisor has died before the line above, nobody will send the signal.
+    // If the supervisor died before the line above, nobody will send the signal.
     let supervisor: Option<SupervisorRecord> = folder.read(RunFolder::SUPERVISOR)?;
     let parent = getppid().map(rustix::process::Pid::as_raw_pid);
     if supervisor.map(|supervisor| supervisor.pid) != parent {
-        return Err(io::Error::other("the supervisor has died"));
+        return Err(io::Error::other("the supervisor died"));
     }
     setsid()?;
     let order: ExecOrder = folder
         .read(RunFolder::ORDER)?
-        .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "there is no order in the run folder"))?;
+        .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "the run folder contains no order"))?;
     folder.forget_order()?;
     // A core file would put the agent's keys on the disk.
     setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?;
@@ -111,11 +116,17 @@ pub(super) fn session_gives_way(nice: i32) {
     let _ = fs::write("/proc/self/autogroup", nice.to_string());
 }
 
-fn become_agent(folder: &RunFolder, order: ExecOrder) -> io::Result<Infallible> {
-    let ExecOrder { program, args, env, converse, .. } = order;
+fn become_agent(folder: &RunFolder, order: ExecOrder, speaker: Speaker) -> io::Result<Infallible> {
+    let ExecOrder { program, args, env, converse, speaker: named, .. } = order;
     let (program, args) = match converse {
         None => (program.clone(), command_line(program, args)),
-        Some(protocol) => (THIS_PROGRAM.into(), conversation(protocol, folder, program, args)),
+        Some(protocol) => {
+            let speaker = match speaker {
+                Speaker::ThisProgram => THIS_PROGRAM.into(),
+                Speaker::OfTheOrder => named.ok_or_else(nobody_speaks)?,
+            };
+            (speaker, conversation(protocol, folder, program, args))
+        }
     };
     become_program(program, args, env.into_iter().map(|(name, value)| (name.into(), value)).collect())
 }
@@ -140,6 +151,10 @@ fn become_program(
     Ok(execve(&program, &args, &env)?)
 }
 
+fn nobody_speaks() -> io::Error {
+    io::Error::other("the order does not name the process that talks to the agent")
+}
+
 fn command_line(program: OsString, args: Vec<String>) -> Vec<OsString> {
     iter::once(program).chain(args.into_iter().map(OsString::from)).collect()
 }
@@ -158,5 +173,5 @@ fn enter(cwd: &Path) -> io::Result<()> {
     if std::env::current_dir()? == cwd {
         return Ok(());
     }
-    Err(io::Error::other("the working directory has become another one"))
+    Err(io::Error::other("the working directory was replaced by another one"))
 }

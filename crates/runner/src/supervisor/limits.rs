@@ -1,21 +1,21 @@
 //! Whether a run has more processes or memory than it may.
 //!
-//! Many supervisors look many times a second, so a look must cost next to nothing: the kernel numbers processes one after
-//! the other, and where fewer have begun on the machine than are still allowed, nobody need be counted. To count the
-//! processes of a run, only those are asked for.
+//! Each supervisor looks by itself, because it outlives the server. A look must cost next to nothing: the kernel numbers
+//! processes one after the other, and if fewer have begun on the machine than are still allowed, nobody need be counted.
+//! To count the processes of a run, only those are asked for.
+//!
+//! A thousand supervisors that wake ten times a second still take half a core. So a supervisor looks seldom while few
+//! processes begin on the machine. As soon as many do, the server tells all supervisors to look.
 
-use std::fs::File;
+use tokio::time::{Duration, Instant};
 
-use rustix::io::pread;
-use tokio::time::Instant;
-
-use crate::process::{ExecOrder, OverLimit, Process, RunLimit, own_family};
+use crate::run_folder::{Begun, ExecOrder, OverLimit, Process, RunLimit, begun_since, own_family};
 
 /// After a walk through all processes there is none for this many times as long as it took.
 const REST_AFTER_WALK: u32 = 20;
 
-/// `/proc/loadavg` is shorter.
-const LOAD_BYTES: usize = 128;
+/// While few processes begin on the machine, there are so many times as long pauses between two looks.
+const CALM: u32 = 10;
 
 /// Looks now and then whether a run is over one of its limits.
 pub(super) struct LimitWatch {
@@ -26,7 +26,9 @@ pub(super) struct LimitWatch {
     /// How many processes the run had when they were counted, and the newest of the machine then.
     counted: u64,
     newest: Option<u64>,
-    load: Option<File>,
+    begun: Begun,
+    look: Duration,
+    calm: bool,
     over: Option<OverLimit>,
 }
 
@@ -38,7 +40,9 @@ impl LimitWatch {
             next_walk: Instant::now(),
             counted: 0,
             newest: None,
-            load: File::open("/proc/loadavg").ok(),
+            begun: Begun::on_this_machine(),
+            look: Duration::from_millis(order.look_ms.max(1)),
+            calm: false,
             over: None,
         }
     }
@@ -57,7 +61,9 @@ impl LimitWatch {
     /// Says whether the run is over a limit.
     pub(super) fn look(&mut self) -> bool {
         let began = Instant::now();
-        let newest = newest_process(self.load.as_ref());
+        // What one process holds can grow at any time.
+        self.calm = !self.begun.is_storm() && self.memory_bytes_max == 0;
+        let newest = self.begun.newest();
         if self.next_walk <= began && (0 < self.memory_bytes_max || self.may_have_too_many(newest)) {
             self.walk(newest);
             self.next_walk = began + began.elapsed() * REST_AFTER_WALK;
@@ -65,11 +71,14 @@ impl LimitWatch {
         self.over.is_some()
     }
 
+    /// How long to wait until the next look.
+    pub(super) fn pause(&self) -> Duration {
+        if self.calm { self.look * CALM } else { self.look }
+    }
+
     /// Whether there could be too many processes, if all that have begun since they were counted were of this run.
     fn may_have_too_many(&self, newest: Option<u64>) -> bool {
-        // The numbers begin again at their end.
-        let begun = newest.zip(self.newest).and_then(|(newest, before)| newest.checked_sub(before));
-        let at_most = begun.map(|begun| self.counted + begun);
+        let at_most = begun_since(self.newest, newest).map(|begun| self.counted + begun);
         0 < self.processes_max && at_most.is_none_or(|at_most| self.processes_max < at_most)
     }
 
@@ -94,13 +103,6 @@ impl LimitWatch {
     }
 }
 
-/// The number of the process or thread that has begun last, anywhere on the machine, by `/proc/loadavg`.
-fn newest_process(load: Option<&File>) -> Option<u64> {
-    let mut text = [0; LOAD_BYTES];
-    let read = pread(load?, &mut text, 0).ok()?;
-    str::from_utf8(&text[..read]).ok()?.split_ascii_whitespace().next_back()?.parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -112,7 +114,9 @@ mod tests {
             next_walk: Instant::now(),
             counted,
             newest,
-            load: None,
+            begun: Begun::on_this_machine(),
+            look: Duration::from_millis(100),
+            calm: false,
             over: None,
         }
     }
@@ -128,15 +132,6 @@ mod tests {
             (1, Some(32_000), Some(300), true),
         ] {
             assert_eq!(watch(counted, before).may_have_too_many(newest), expected, "{before:?} {newest:?}");
-        }
-    }
-
-    #[test]
-    fn the_kernel_tells_which_process_is_the_newest() {
-        let load = File::open("/proc/loadavg").unwrap();
-        for _ in 0..2 {
-            let newest = newest_process(Some(&load));
-            assert!(newest.is_some_and(|newest| u64::from(std::process::id()) <= newest), "{newest:?}");
         }
     }
 }

@@ -20,13 +20,22 @@ use tokenrail_ports::is_disk_full;
 use tokio::sync::watch;
 use tokio::time::{Duration, Instant};
 
-use super::supervise::WRITE_AGAIN;
-use crate::process::{ExecFailure, Unkept};
+use crate::run_folder::{ExecFailure, Unkept};
 
-/// What is read at once: as much as a pipe holds, where nobody has made it larger.
+/// How long to wait for room on a full disk before looking again.
+pub(super) const WRITE_AGAIN: Duration = Duration::from_millis(200);
+
+/// What is read at once at first: most agents say little, and each has a buffer of its own.
+const FIRST_READ_BYTES: usize = 4 << 10;
+/// And at most: as much as a pipe holds, where nobody has made it larger.
 const READ_BYTES: usize = 64 << 10;
 /// The thread needs little; its buffer is on the heap.
 const STACK_BYTES: usize = 128 << 10;
+/// Output that comes sooner than this after the last one is part of a flood.
+const FLOOD_GAP: Duration = Duration::from_millis(1);
+/// How long the thread rests in a flood, while the pipe collects what is printed. Without it each line would wake the
+/// thread, and then the server: on a busy machine that took most of the agent's share of the processor.
+const FLOOD_REST: Duration = Duration::from_micros(250);
 
 /// What the copier is to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
@@ -76,7 +85,7 @@ impl OutputCopier {
             patience,
             shared: Arc::clone(&shared),
             told,
-            buffer: vec![0; READ_BYTES],
+            buffer: vec![0; FIRST_READ_BYTES],
             held: 0,
             full_since: None,
         };
@@ -109,7 +118,7 @@ impl OutputCopier {
             // It has panicked.
             _ => Some(Unkept {
                 bytes: 0,
-                cause: ExecFailure { text: "the copy has failed".to_owned(), disk_full: false },
+                cause: ExecFailure { text: "copying the output failed".to_owned(), disk_full: false },
             }),
         }
     }
@@ -152,10 +161,14 @@ impl<W: Write> Copy<W> {
 
     /// Copies until nobody can print any more, or until it is told to finish.
     fn copy(&mut self) -> io::Result<()> {
+        let mut pace = Pace::default();
         while !self.shared.is(Order::Finish) {
             self.wait_for_output()?;
-            if self.copy_some(READ_BYTES)? == Some(0) {
-                return Ok(());
+            match self.copy_some(READ_BYTES)? {
+                Some(0) => return Ok(()),
+                // Output in large pieces has been collected already.
+                Some(read) if pace.is_flood(Instant::now()) && read < READ_BYTES / 2 => self.rest(),
+                Some(_) | None => {}
             }
         }
         // Whoever holds the pipe still is none of the run's processes, and is not waited for.
@@ -178,11 +191,26 @@ impl<W: Write> Copy<W> {
         }
     }
 
+    /// Waits a little, unless the order changes.
+    fn rest(&self) {
+        let awaited = PollFd::new(&self.shared.changed, PollFlags::IN);
+        let pause = Timespec { tv_sec: 0, tv_nsec: i64::from(FLOOD_REST.subsec_nanos()) };
+        // An interrupted rest is a short one.
+        let _ = poll(&mut [awaited], Some(&pause));
+    }
+
     /// Copies what there is, at most so much; gives how much that was: 0 where nobody can print any more, none where
     /// nobody has.
     fn copy_some(&mut self, most: usize) -> io::Result<Option<usize>> {
+        let most = most.min(self.buffer.len());
         match self.pipe.read(&mut self.buffer[..most]) {
-            Ok(read) => self.keep(read).map(|()| Some(read)),
+            Ok(read) => {
+                self.keep(read)?;
+                if read == self.buffer.len() && read < READ_BYTES {
+                    self.buffer = vec![0; 2 * read];
+                }
+                Ok(Some(read))
+            }
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(None),
             Err(error) => Err(error),
         }
@@ -221,6 +249,20 @@ impl<W: Write> Copy<W> {
             let _ = poll(&mut [awaited], Some(&pause));
         }
         Ok(())
+    }
+}
+
+/// Tells a flood from lines that come one by one.
+#[derive(Debug, Default)]
+struct Pace {
+    copied_at: Option<Instant>,
+}
+
+impl Pace {
+    /// Whether what was copied now came soon after what was copied before.
+    fn is_flood(&mut self, now: Instant) -> bool {
+        let before = self.copied_at.replace(now);
+        before.is_some_and(|before| now.saturating_duration_since(before) < FLOOD_GAP)
     }
 }
 

@@ -60,7 +60,7 @@ impl<W: Write> StderrKeeper<W> {
     pub(super) fn finish(mut self) -> io::Result<()> {
         self.write()?;
         if 0 < self.left_out {
-            write!(self.file, "\n[{} bytes left out]\n", self.left_out)?;
+            write!(self.file, "\n[{} bytes omitted]\n", self.left_out)?;
         }
         let (front, back) = self.tail.as_slices();
         self.file.write_all(front)?;
@@ -87,8 +87,8 @@ mod tests {
         check(&[], "");
         check(&["abc"], "abc");
         check(&["abcd", "efgh"], "abcdefgh");
-        check(&["abcdefghi"], "abcd\n[1 bytes left out]\nfghi");
-        check(&["a", "bcde", "fghijk", "lm"], "abcd\n[5 bytes left out]\njklm");
+        check(&["abcdefghi"], "abcd\n[1 bytes omitted]\nfghi");
+        check(&["a", "bcde", "fghijk", "lm"], "abcd\n[5 bytes omitted]\njklm");
     }
 
     /// A disk that is full now and then.

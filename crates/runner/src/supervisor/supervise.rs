@@ -22,21 +22,19 @@ use tokio::time::{Duration, Instant, sleep_until};
 use super::control::{Cancel, Control};
 use super::exec::session_gives_way;
 use super::limits::LimitWatch;
-use super::output::OutputCopier;
+use super::output::{OutputCopier, WRITE_AGAIN};
 use super::stderr::StderrKeeper;
 use super::ticks::Ticks;
-use crate::process::{ExecFailure, ExecOrder, ExitRecord, RunFolder, SupervisorRecord, Unkept};
+use crate::run_folder::{ExecFailure, ExecOrder, ExitRecord, RunFolder, SupervisorRecord, Unkept};
 
-/// What is read of standard error at once.
-const STDERR_READ_BYTES: usize = 16 << 10;
-/// How long to wait for room on a full disk before looking again.
-pub(super) const WRITE_AGAIN: Duration = Duration::from_millis(200);
+/// What is read of standard error at once. It is on the stack, which each supervisor has for itself.
+const STDERR_READ_BYTES: usize = 4 << 10;
 
 /// Runs the agent that the run folder orders, and stays until no process of it is left.
 ///
 /// The body of the internal command `supervise <run folder>`: to be called first thing in `main`, where there is
 /// no async runtime yet and one thread only. Everything worth knowing is in the run folder afterwards.
-pub fn supervise(run_folder: &Path) -> ExitCode {
+pub(super) fn supervise(run_folder: &Path) -> ExitCode {
     let folder = RunFolder::at(run_folder);
     let (patience, ended) = match order(&folder) {
         Ok(order) => (Duration::from_millis(order.exit_patience_ms), run(&folder, order)),
@@ -62,7 +60,7 @@ fn tell(folder: &RunFolder, exit: &ExitRecord, patience: Duration) -> io::Result
 }
 
 fn order(folder: &RunFolder) -> io::Result<ExecOrder> {
-    let missing = || io::Error::new(ErrorKind::NotFound, "there is no order in the run folder");
+    let missing = || io::Error::new(ErrorKind::NotFound, "the run folder contains no order");
     folder.read(RunFolder::ORDER)?.ok_or_else(missing)
 }
 
@@ -76,7 +74,9 @@ fn run(folder: &RunFolder, order: ExecOrder) -> io::Result<ExitRecord> {
     umask(Mode::RWXG | Mode::RWXO);
     // One thread, and it stays: the agent is killed when the thread that has started it ends.
     let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async { Supervisor::start(folder, order)?.run(folder).await })
+    // The runtime moves what it is given, and each move would take as much of the stack, which stays.
+    let supervised = Box::pin(async { Supervisor::start(folder, order)?.run(folder).await });
+    runtime.block_on(supervised)
 }
 
 /// A run, seen by its supervisor.
@@ -241,7 +241,7 @@ impl Supervisor {
             tokio::select! {
                 unkept = self.output.ended() => return unkept,
                 Ok(()) = self.control.readable() => {
-                    if self.control.read().is_some() {
+                    if self.control.read().cancel.is_some() {
                         self.output.give_up();
                     }
                 }
@@ -258,12 +258,16 @@ impl Supervisor {
                     return Happening::Child;
                 }
                 Ok(()) = self.control.readable() => {
-                    if let Some(cancel) = self.control.read() {
+                    let told = self.control.read();
+                    if let Some(cancel) = told.cancel {
                         return Happening::Cancel(cancel);
+                    }
+                    if told.look && self.is_over_a_limit() {
+                        return Happening::MustEnd;
                     }
                 }
                 () = self.looks.tick(), if self.watch.looks() => {
-                    if self.watch.look() {
+                    if self.is_over_a_limit() {
                         return Happening::MustEnd;
                     }
                 }
@@ -275,6 +279,14 @@ impl Supervisor {
                 () = passed(deadline) => return Happening::Deadline,
             }
         }
+    }
+
+    /// Looks now, and decides when to look again.
+    fn is_over_a_limit(&mut self) -> bool {
+        let is_over = self.watch.looks() && self.watch.look();
+        // If it cannot be set, the looks go on as before.
+        let _ = self.looks.set(self.watch.pause());
+        is_over
     }
 
     /// Takes the statuses of all children that have ended: the agent's own, and those of its descendants, which

@@ -7,7 +7,7 @@ use rustix::process::{Pid, Signal};
 use tokio::time::{Duration, Instant};
 
 use super::supervise::Supervisor;
-use crate::process::own_descendants;
+use crate::run_folder::own_descendants;
 
 /// How often the processes are counted while they are being ended. Most ends are told by a signal; those of
 /// processes with a living parent are not.

@@ -12,8 +12,11 @@ use rustix::time::{
 };
 use tokio::io::unix::AsyncFd;
 
-/// Ticks at equal distances from when it was made.
-pub(super) struct Ticks(AsyncFd<OwnedFd>);
+/// Ticks at equal distances.
+pub(super) struct Ticks {
+    timer: AsyncFd<OwnedFd>,
+    period: Duration,
+}
 
 impl Ticks {
     /// # Errors
@@ -21,27 +24,40 @@ impl Ticks {
     pub(super) fn every(period: Duration) -> io::Result<Self> {
         let timer =
             timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK.union(TimerfdFlags::CLOEXEC))?;
-        let every = Timespec::try_from(period).map_err(io::Error::other)?;
-        timerfd_settime(
-            &timer,
-            TimerfdTimerFlags::empty(),
-            &Itimerspec { it_interval: every, it_value: every },
-        )?;
+        set(&timer, period)?;
         #[expect(deprecated, reason = "the descriptor is owned here, and closed by nobody else")]
-        AsyncFd::new(timer).map(Self)
+        AsyncFd::new(timer).map(|timer| Self { timer, period })
+    }
+
+    /// Ticks at other distances, from now on.
+    ///
+    /// # Errors
+    /// If the period is longer than the kernel's clock.
+    pub(super) fn set(&mut self, period: Duration) -> io::Result<()> {
+        if self.period != period {
+            set(self.timer.get_ref(), period)?;
+            self.period = period;
+        }
+        Ok(())
     }
 
     /// Waits for the next tick. Those that have passed unheard are one.
     pub(super) async fn tick(&self) {
         loop {
             // It fails where the runtime ends, and then nothing is waited for any more.
-            let Ok(mut ready) = self.0.readable().await else { return std::future::pending().await };
-            if rustix::io::read(&self.0, &mut [0; 8]).is_ok() {
+            let Ok(mut ready) = self.timer.readable().await else { return std::future::pending().await };
+            if rustix::io::read(&self.timer, &mut [0; 8]).is_ok() {
                 return;
             }
             ready.clear_ready();
         }
     }
+}
+
+fn set(timer: &OwnedFd, period: Duration) -> io::Result<()> {
+    let every = Timespec::try_from(period).map_err(io::Error::other)?;
+    timerfd_settime(timer, TimerfdTimerFlags::empty(), &Itimerspec { it_interval: every, it_value: every })?;
+    Ok(())
 }
 
 #[cfg(test)]
@@ -54,5 +70,12 @@ mod tests {
         for _ in 0..3 {
             ticks.tick().await;
         }
+    }
+
+    #[tokio::test]
+    async fn a_shorter_period_counts_from_now_on() {
+        let mut ticks = Ticks::every(Duration::from_hours(1)).unwrap();
+        ticks.set(Duration::from_millis(1)).unwrap();
+        ticks.tick().await;
     }
 }

@@ -12,7 +12,7 @@ use crate::config::Config;
 
 #[derive(Debug, Args)]
 pub(crate) struct BackupArgs {
-    /// A folder that is empty or not there yet. It becomes a data folder: serve it with --data-dir
+    /// An empty or new folder. It becomes a complete data folder: pass it to `serve` with --data-dir
     folder: PathBuf,
 }
 
@@ -29,7 +29,10 @@ pub(crate) async fn backup(config: &Config, args: BackupArgs, screen: &mut Scree
         Err(error) => return Err(error.into()),
     };
     for fault in &diagnosis.faults {
-        screen.remark(&format!("the copy is damaged, as its original: {}: {}", fault.rule, fault.detail));
+        screen.remark(&format!(
+            "the original is corrupt, and so is the copy: {}: {}",
+            fault.rule, fault.detail
+        ));
     }
     if !diagnosis.faults.is_empty() {
         return Ok(Exit::Damaged);
@@ -39,7 +42,7 @@ pub(crate) async fn backup(config: &Config, args: BackupArgs, screen: &mut Scree
         let done = json!({ "folder": folder, "agents": agents, "events": events });
         screen.line(Style::Plain, &done.to_string());
     } else {
-        screen.line(Style::Plain, &format!("{folder}: {agents} agents, {events} events, examined"));
+        screen.line(Style::Plain, &format!("{folder}: {agents} agents, {events} events, verified"));
     }
     Ok(Exit::Completed)
 }

@@ -64,7 +64,8 @@ impl Client {
         let Some(address) = config.named.or_else(running) else {
             let folder = config.data_dir.display();
             let hint = format!(
-                "no server runs on {folder}; start one with: tokenrail serve (or name the address of one with --listen)"
+                "no server is running on {folder}; start one with: tokenrail serve (or pass the address of \
+                 a running server with --listen)"
             );
             return Err(Failure::new(Exit::Unreachable, hint));
         };
@@ -109,7 +110,7 @@ impl Client {
     ) -> Result<RequestBuilder, Failure> {
         if path.iter().any(|segment| matches!(*segment, "" | "." | "..")) {
             // In an address these mean something else, however they are written.
-            return Err(Failure::new(Exit::Failed, "there is no such agent (not_found)"));
+            return Err(Failure::new(Exit::Failed, "no such agent (not_found)"));
         }
         let mut url = self.base.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
@@ -137,7 +138,7 @@ impl Client {
         let status = answer.status();
         if status == StatusCode::UNAUTHORIZED {
             let base = self.base();
-            let hint = format!("the server at {base} has another token; name its folder with --data-dir");
+            let hint = format!("wrong token for the server at {base}; pass its data folder with --data-dir");
             return Err(Failure::new(Exit::Failed, hint));
         }
         let problem: Option<Problem> = answer.json().await.ok();

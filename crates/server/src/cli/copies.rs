@@ -23,14 +23,14 @@ const CHUNK_BYTES: usize = 64 << 10;
 pub(crate) struct ExportArgs {
     /// The agent's id
     id: String,
-    /// Write to this file, which must not be there yet [default: standard output]
+    /// Write to this file, which must not exist yet [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ImportArgs {
-    /// A file that was exported
+    /// A file written by `export`
     file: PathBuf,
 }
 
@@ -38,7 +38,7 @@ pub(crate) struct ImportArgs {
 pub(crate) struct ReplayArgs {
     /// The agent's id
     id: String,
-    /// 2 is twice as fast as it was; 0 as fast as it goes
+    /// Speed factor: 2 is twice the original speed, 0 is as fast as possible
     #[arg(long, default_value_t = 1.0, value_name = "N")]
     speed: f64,
 }
@@ -52,7 +52,7 @@ pub(crate) async fn export(config: &Config, args: ExportArgs, screen: &mut Scree
     let mut file = created.map_err(|error| with_path(&path, &error))?;
     match to_file(answer, &mut file).await {
         Ok(bytes) => {
-            screen.remark(&format!("{} bytes in {}", bytes, path.display()));
+            screen.remark(&format!("wrote {} bytes to {}", bytes, path.display()));
             Ok(Exit::Completed)
         }
         Err(failure) => {

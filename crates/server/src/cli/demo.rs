@@ -13,10 +13,10 @@ use crate::server::Server;
 
 #[derive(Debug, Args)]
 pub(crate) struct DemoArgs {
-    /// End when the demo's turn has ended
+    /// Exit when the demo's turn ends
     #[arg(long)]
     once: bool,
-    /// How fast the recording plays: 1 is as it was, 0 as fast as it goes
+    /// Speed factor: 1 is the original speed, 0 is as fast as possible
     #[arg(long, default_value_t = 1.0, value_name = "FACTOR")]
     speed: f64,
 }
@@ -25,7 +25,7 @@ const PROMPT: &str = "Show me what Tokenrail does.";
 
 pub(crate) async fn demo(mut config: Config, args: DemoArgs, screen: &mut Screen) -> Result<Exit, Failure> {
     if !(args.speed.is_finite() && 0.0 <= args.speed) {
-        return Err(Failure::new(Exit::Usage, "--speed is a number from 0 on"));
+        return Err(Failure::new(Exit::Usage, "--speed must be a number, 0 or greater"));
     }
     if let Some(RunnerConfig::Replay(replay)) = config.agents.get_mut("demo").map(|agent| &mut agent.runner) {
         replay.speed = args.speed;
@@ -37,10 +37,10 @@ pub(crate) async fn demo(mut config: Config, args: DemoArgs, screen: &mut Screen
     // While it plays the page shows it too, whatever comes of it.
     let page = server.page_url();
     if screen.json {
-        screen.remark(&format!("the page: {page}"));
+        screen.remark(&format!("open in a browser: {page}"));
     } else {
         screen.line(Style::Dim, &format!("serving on {}", server.url()));
-        screen.line(Style::Dim, &format!("the page: {page}"));
+        screen.line(Style::Dim, &format!("open in a browser: {page}"));
     }
     let body = json!({ "type": "demo", "prompt": PROMPT });
     let shown = launch_and_follow(&client, &body, &mut stop, screen).await;
@@ -51,7 +51,7 @@ pub(crate) async fn demo(mut config: Config, args: DemoArgs, screen: &mut Screen
     if !args.once && exit == Exit::Completed {
         if !screen.json {
             screen.line(Style::Plain, &format!("\nEvery token above is saved. Open {page}"));
-            screen.line(Style::Dim, "Ctrl-C ends the server.");
+            screen.line(Style::Dim, "Press Ctrl-C to stop the server.");
         }
         stop.recv().await;
     }

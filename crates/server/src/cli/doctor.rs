@@ -5,12 +5,12 @@ use std::path::Path;
 
 use tokenrail_persistence::{OpenError, is_in_use};
 use tokenrail_ports::Abilities;
-use tokenrail_runner::RunWatcher;
+use tokenrail_runner::{RunWatcher, SupervisorProgram};
 
 use super::client::Client;
 use super::screen::{Screen, Style};
 use super::{Exit, Failure};
-use crate::compose;
+use crate::compose::{self, Means};
 use crate::config::{Config, RunnerConfig};
 use crate::token::{self, TokenError};
 
@@ -32,12 +32,14 @@ enum Verdict {
 pub(crate) async fn doctor(config: &Config, screen: &mut Screen) -> Result<Exit, Failure> {
     let mut findings = vec![file(config), folder(&config.data_dir), token(config), database(config).await];
     findings.push(server(config).await);
-    match compose::watcher(config) {
-        Ok(watcher) => {
+    match (compose::watcher(config), compose::supervisor(config)) {
+        (Ok(watcher), Ok(supervisor)) => {
             findings.push(inotify(&config.data_dir, &watcher));
-            findings.extend(programs(config, &watcher).await);
+            findings.push(supervisors(&supervisor));
+            findings.extend(programs(config, &Means { watcher, supervisor }).await);
         }
-        Err(error) => findings.push(finding("inotify", Verdict::Bad, error.to_string())),
+        (Err(error), _) => findings.push(finding("inotify", Verdict::Bad, error.to_string())),
+        (_, Err(error)) => findings.push(finding("supervisors", Verdict::Bad, error.to_string())),
     }
     for (agent, remark) in config.remarks() {
         findings.push(finding(&format!("agents.{agent}"), Verdict::Remark, remark));
@@ -63,8 +65,8 @@ fn show(finding: &Finding, screen: &mut Screen) {
     }
     let (mark, style) = match verdict {
         Verdict::Good => ("ok      ", Style::Good),
-        Verdict::Remark => ("remark  ", Style::Dim),
-        Verdict::Bad => ("problem ", Style::Bad),
+        Verdict::Remark => ("warning ", Style::Dim),
+        Verdict::Bad => ("error   ", Style::Bad),
     };
     screen.end_line();
     screen.text(style, mark);
@@ -78,7 +80,7 @@ fn finding(name: &str, verdict: Verdict, text: impl Into<String>) -> Finding {
 fn file(config: &Config) -> Finding {
     let text = match &config.file {
         Some(path) => path.display().to_string(),
-        None => "no file; the defaults are used".to_owned(),
+        None => "no file; using the defaults".to_owned(),
     };
     finding("configuration", Verdict::Good, text)
 }
@@ -87,11 +89,13 @@ fn folder(data_dir: &Path) -> Finding {
     let shown = data_dir.display();
     match std::fs::metadata(data_dir) {
         Err(_) => {
-            finding("data folder", Verdict::Remark, format!("{shown} is not there yet; serve makes it"))
+            finding("data folder", Verdict::Remark, format!("{shown} does not exist yet; serve creates it"))
         }
-        Ok(meta) if !meta.is_dir() => finding("data folder", Verdict::Bad, format!("{shown} is no folder")),
+        Ok(meta) if !meta.is_dir() => {
+            finding("data folder", Verdict::Bad, format!("{shown} is not a folder"))
+        }
         Ok(meta) if meta.permissions().mode() & 0o077 != 0 => {
-            let text = format!("{shown} is open to others; run: chmod 700 {shown}");
+            let text = format!("other users can access {shown}; run: chmod 700 {shown}");
             finding("data folder", Verdict::Bad, text)
         }
         Ok(_) => finding("data folder", Verdict::Good, shown.to_string()),
@@ -100,9 +104,9 @@ fn folder(data_dir: &Path) -> Finding {
 
 fn token(config: &Config) -> Finding {
     match token::read(&config.data_dir) {
-        Ok(_) => finding("token", Verdict::Good, "is there, and readable by its owner alone"),
+        Ok(_) => finding("token", Verdict::Good, "exists, and only its owner can read it"),
         Err(TokenError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
-            finding("token", Verdict::Remark, "is made by the first start")
+            finding("token", Verdict::Remark, "does not exist yet; the first start creates it")
         }
         Err(error) => finding("token", Verdict::Bad, error.to_string()),
     }
@@ -120,7 +124,7 @@ async fn database(config: &Config) -> Finding {
             finding(name, Verdict::Bad, faults.collect::<Vec<_>>().join("; "))
         }
         Ok(Err(OpenError::Io { source, .. })) if source.kind() == std::io::ErrorKind::NotFound => {
-            finding(name, Verdict::Remark, "is made by the first start")
+            finding(name, Verdict::Remark, "does not exist yet; the first start creates it")
         }
         Ok(Err(error @ OpenError::OlderSchema { .. })) => finding(name, Verdict::Remark, error.to_string()),
         Ok(Err(error)) => finding(name, Verdict::Bad, error.to_string()),
@@ -134,15 +138,15 @@ async fn server(config: &Config) -> Finding {
     let client = match Client::reach(config).await {
         Ok(client) => client,
         Err(_) if config.named.is_none() && is_in_use(&config.data_dir) => {
-            return finding(name, Verdict::Bad, "holds the data folder and does not answer");
+            return finding(name, Verdict::Bad, "holds the data folder, but does not respond");
         }
         Err(error) if error.exit == Exit::Unreachable => {
-            return finding(name, Verdict::Remark, "is not running");
+            return finding(name, Verdict::Remark, "not running");
         }
         Err(error) => return finding(name, Verdict::Bad, error.to_string()),
     };
     match client.get(&["api", "agents"], &[("limit", "1")]).await {
-        Ok(_) => finding(name, Verdict::Good, format!("runs on {}", client.base())),
+        Ok(_) => finding(name, Verdict::Good, format!("running at {}", client.base())),
         Err(error) => finding(name, Verdict::Bad, error.to_string()),
     }
 }
@@ -152,13 +156,26 @@ fn inotify(data_dir: &Path, watcher: &RunWatcher) -> Finding {
     let name = "inotify";
     let place = if data_dir.is_dir() { data_dir } else { Path::new("/") };
     match watcher.try_out(place) {
-        Ok(None) => finding(name, Verdict::Good, "tells the server of new output at once"),
+        Ok(None) => finding(name, Verdict::Good, "reports new output to the server immediately"),
         Ok(Some(because)) => {
-            let text =
-                format!("output is looked for every few milliseconds instead, which is slower: {because}");
+            let text = format!(
+                "not available; polling for output every few milliseconds, which is slower: {because}"
+            );
             finding(name, Verdict::Remark, text)
         }
-        Err(error) => finding(name, Verdict::Bad, format!("{} cannot be watched: {error}", place.display())),
+        Err(error) => finding(name, Verdict::Bad, format!("cannot watch {}: {error}", place.display())),
+    }
+}
+
+/// Which program a server that is started now has supervise its agents.
+fn supervisors(program: &SupervisorProgram) -> Finding {
+    let name = "supervisors";
+    match program.own_because() {
+        None => finding(name, Verdict::Good, program.path().display().to_string()),
+        Some(because) => {
+            let text = format!("using this program itself, which needs more memory: {because}");
+            finding(name, Verdict::Remark, text)
+        }
     }
 }
 
@@ -169,9 +186,9 @@ fn abilities(abilities: Abilities) -> String {
         [(deltas, "deltas"), (resume, "resume"), (interrupt, "interrupt"), (permissions, "permissions")];
     let words: Vec<&str> = words.into_iter().filter(|(can, _)| *can).map(|(_, word)| word).collect();
     format!(
-        "can: {}",
+        "supports: {}",
         if words.is_empty() {
-            "none of deltas, resume, interrupt, permissions".to_owned()
+            "no deltas, resume, interrupt or permissions".to_owned()
         } else {
             words.join(", ")
         }
@@ -181,14 +198,16 @@ fn abilities(abilities: Abilities) -> String {
 /// What it does without, if any of them would do.
 fn keys(unset: &[String]) -> Option<String> {
     let verb = if unset.len() == 1 { "is" } else { "are" };
-    (!unset.is_empty()).then(|| format!("needs a login of its own: {} {verb} not set", unset.join(" and ")))
+    (!unset.is_empty()).then(|| {
+        format!("requires a login with the agent's own program: {} {verb} not set", unset.join(" and "))
+    })
 }
 
-async fn programs(config: &Config, watcher: &RunWatcher) -> Vec<Finding> {
+async fn programs(config: &Config, means: &Means) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (name, agent) in &config.agents {
         let name = format!("agents.{name}");
-        let kind = match compose::agent_type(config, agent, watcher) {
+        let kind = match compose::agent_type(config, agent, means) {
             Ok(kind) => kind,
             Err(error) => {
                 findings.push(finding(&name, Verdict::Bad, error.to_string()));

@@ -25,10 +25,10 @@ const SPIN: Duration = Duration::from_millis(100);
 pub(crate) struct TailArgs {
     /// The agent's id
     id: String,
-    /// Show what comes after this number; 0 is from the beginning
+    /// Start after this sequence number; 0 starts at the beginning
     #[arg(long, default_value_t = 0, value_name = "N")]
     since: u64,
-    /// Go on when the turn has ended, and show later ones
+    /// Keep following after the turn ends, to show later turns
     #[arg(long)]
     keep: bool,
 }
@@ -53,8 +53,8 @@ pub(crate) async fn follow(
         let before = last;
         match stream(client, id, &mut last, keep, &mut shower, screen).await {
             Ok(()) if screen.is_lost() => {
-                let why = if screen.is_left() { "nobody reads on; " } else { "" };
-                screen.remark(&format!("{why}to go on: tokenrail tail {id} --since {last}"));
+                let why = if screen.is_left() { "output closed; " } else { "" };
+                screen.remark(&format!("{why}to continue: tokenrail tail {id} --since {last}"));
                 return Ok(screen.exit_or(Exit::Failed));
             }
             Ok(()) => match ended_as(client, id).await? {
@@ -70,10 +70,10 @@ pub(crate) async fn follow(
             Err(error) => {
                 failures = if last == before { failures + 1 } else { 1 };
                 if RECONNECTS < failures {
-                    screen.remark(&format!("to go on: tokenrail tail {id} --since {last}"));
+                    screen.remark(&format!("to continue: tokenrail tail {id} --since {last}"));
                     return Err(error);
                 }
-                screen.status("the server is away; trying again");
+                screen.status("server unreachable; retrying");
                 sleep(RECONNECT_PAUSE).await;
             }
         }

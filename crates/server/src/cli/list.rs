@@ -11,10 +11,10 @@ use crate::config::Config;
 
 #[derive(Debug, Args)]
 pub(crate) struct LsArgs {
-    /// Only agents in this state, or these: `running,failed`
+    /// Show only agents with this status, or a list of them: `running,failed`
     #[arg(long, value_name = "STATUS")]
     status: Option<String>,
-    /// How many at the most
+    /// Maximum number of agents to show
     #[arg(long, default_value_t = 20, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
 }
@@ -35,7 +35,7 @@ pub(crate) async fn ls(config: &Config, args: LsArgs, screen: &mut Screen) -> Re
             Err(error) => {
                 all_read = false;
                 screen.line(Style::Plain, &text);
-                screen.remark(&format!("this agent cannot be read, and is shown as it came: {error}"));
+                screen.remark(&format!("cannot decode this agent, printing it as received: {error}"));
             }
         }
     }
@@ -65,9 +65,9 @@ fn row(agent: &Value) -> String {
 pub(crate) struct AnswerArgs {
     /// The agent's id
     id: String,
-    /// The question's id, such as 1-1
+    /// The id of the permission request, such as 1-1
     question: String,
-    /// One of the question's options; without it, none of them is chosen
+    /// The id of the option to choose; if omitted, the request is dismissed without a choice
     option: Option<String>,
 }
 
@@ -79,16 +79,16 @@ pub(crate) async fn answer(config: &Config, args: AnswerArgs, screen: &mut Scree
         None => json!({ "cancelled": true }),
     };
     let answer = client.post(&["api", "agents", &id, "permissions", &question], &body).await?;
-    let chosen = option.as_deref().unwrap_or("none of its options");
+    let chosen = option.as_deref().unwrap_or("no option");
     if screen.json {
         screen.line(Style::Plain, &answer.to_string());
     } else if answer.get("state").and_then(Value::as_str) == Some("pending") {
         screen.line(
             Style::Plain,
-            &format!("{question} was answered with {chosen}; the agent has not taken it yet"),
+            &format!("answered {question} with {chosen}; the agent has not accepted the answer yet"),
         );
     } else {
-        screen.line(Style::Plain, &format!("{question} is settled: {chosen}"));
+        screen.line(Style::Plain, &format!("answered {question}: {chosen}"));
     }
     Ok(Exit::Completed)
 }
@@ -99,8 +99,8 @@ pub(crate) async fn cancel(config: &Config, id: &str, screen: &mut Screen) -> Re
     let answer = client.post(&["api", "agents", id, "cancel"], &json!({})).await?;
     let status = before.get("status").and_then(Value::as_str).unwrap_or_default();
     let said = match before.get("endedAt").and_then(Value::as_str) {
-        Some(_) => format!("{id} had ended already: {status}"),
-        None => format!("{id} is being cancelled"),
+        Some(_) => format!("{id} has already ended: {status}"),
+        None => format!("cancelling {id}"),
     };
     if screen.json {
         screen.line(Style::Plain, &answer.to_string());

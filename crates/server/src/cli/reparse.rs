@@ -8,7 +8,7 @@ use clap::Args;
 use serde_json::json;
 use tokenrail_application::{AgentFilter, AgentService, Finding, Refusal, Reparsed};
 use tokenrail_domain::{AgentId, Event};
-use tokenrail_persistence::Store;
+use tokenrail_persistence::SqliteStore;
 use tokenrail_presentation::event_json;
 use tokio::runtime::Handle;
 
@@ -28,10 +28,10 @@ pub(crate) struct ReparseArgs {
     /// All agents
     #[arg(long, conflicts_with = "id")]
     all: bool,
-    /// Write what differs; without it, it is only shown
+    /// Save the changes; without this flag they are only shown
     #[arg(long)]
     apply: bool,
-    /// Show so many differences of each agent; all are counted
+    /// Maximum number of changes to show for each agent; all are counted
     #[arg(long, default_value_t = 20, value_name = "N")]
     limit: u64,
 }
@@ -50,7 +50,7 @@ pub(crate) async fn reparse(
     screen: &mut Screen,
 ) -> Result<Exit, Failure> {
     let store_config = compose::store_config(config);
-    let store = tokio::task::spawn_blocking(move || Store::open(store_config)).await??;
+    let store = tokio::task::spawn_blocking(move || SqliteStore::open(store_config)).await??;
     let outside = compose::outside(config, &store)?;
     let service = AgentService::new(outside, compose::limits(&config.limits), Handle::current());
     let done = reparse_agents(&service, &args, screen).await;
@@ -69,7 +69,7 @@ async fn reparse_agents(
 ) -> Result<Total, Failure> {
     let mut total = Total::default();
     if let Some(id) = &args.id {
-        let id = id.parse().map_err(|_| Failure::new(Exit::Failed, "there is no such agent (not_found)"))?;
+        let id = id.parse().map_err(|_| Failure::new(Exit::Failed, "no such agent (not_found)"))?;
         reparse_one(service, id, args, screen, &mut total).await?;
         return Ok(total);
     }
@@ -99,7 +99,7 @@ async fn reparse_one(
         Ok(reparsed) => reparsed,
         Err(Refusal::UnknownType { name, .. }) if args.all => {
             total.skipped += 1;
-            screen.remark(&format!("{id}: skipped, no agent type {name:?} is configured"));
+            screen.remark(&format!("{id}: skipped, unknown agent type {name:?}"));
             return Ok(());
         }
         Err(error) => return Err(error.into()),
@@ -108,7 +108,7 @@ async fn reparse_one(
         show(id, finding, screen);
     }
     if 0 < more {
-        screen.remark(&format!("{id}: {more} more"));
+        screen.remark(&format!("{id}: {more} more changes"));
     }
     total.agents += 1;
     total.reparsed.events += reparsed.events;
@@ -138,7 +138,7 @@ fn show(id: AgentId, finding: &Finding, screen: &mut Screen) {
             screen.line(Style::Plain, &line.to_string());
         }
         Finding::Refused { turn, reason } => {
-            screen.line(Style::Bad, &format!("{agent} from turn {turn} on stays as it is: {reason}"));
+            screen.line(Style::Bad, &format!("{agent}: unchanged from turn {turn} on: {reason}"));
         }
     }
 }
@@ -154,10 +154,10 @@ fn show_total(total: &Total, applied: bool, screen: &mut Screen) {
         return;
     }
     let done = match (applied, changed) {
-        (_, 0) => "nothing differs".to_owned(),
-        (true, changed) => format!("{changed} differ; what could be written is written"),
-        (false, changed) => format!("{changed} differ; nothing was written (--apply writes them)"),
+        (_, 0) => "no changes".to_owned(),
+        (true, changed) => format!("{changed} changed; saved what could be saved"),
+        (false, changed) => format!("{changed} would change; nothing saved (use --apply to save)"),
     };
-    let refused = if *refused == 0 { String::new() } else { format!("; {refused} runs stay as they are") };
+    let refused = if *refused == 0 { String::new() } else { format!("; {refused} runs left unchanged") };
     screen.line(Style::Plain, &format!("{events} events of {agents} agents: {done}{refused}"));
 }

@@ -23,16 +23,16 @@ pub(crate) struct RunArgs {
     /// The agent type [default: the configured one]
     #[arg(long = "type", value_name = "TYPE")]
     kind: Option<String>,
-    /// The model, by the name that the agent program knows
+    /// The model, by the agent program's name for it
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
-    /// The folder to work in; inside one of the type's `cwd_roots`
+    /// The working directory; must be inside one of the type's `cwd_roots`
     #[arg(long, value_name = "FOLDER")]
     cwd: Option<String>,
-    /// A name for people
+    /// A display name for the agent
     #[arg(long)]
     name: Option<String>,
-    /// A session of the agent program to resume
+    /// Resume this session of the agent program
     #[arg(long, value_name = "ID")]
     session: Option<String>,
     /// The prompt; `-` reads it from standard input
@@ -46,7 +46,7 @@ pub(crate) async fn run(config: Config, args: RunArgs, screen: &mut Screen) -> R
         Ok(client) => launch_and_follow(&client, &body, &mut stop, screen).await,
         // Where an address is named, there and nowhere else.
         Err(error) if error.exit == Exit::Unreachable && config.named.is_none() => {
-            screen.remark("no server is running; this run gets one of its own");
+            screen.remark("no server is running; starting a private one for this run");
             warn_of_root(screen);
             let mut private = config;
             // For this run alone, wherever a server for others would listen.
@@ -137,5 +137,5 @@ fn absolute(cwd: &str) -> Result<String, Failure> {
     let path = std::fs::canonicalize(cwd).map_err(failed)?;
     path.into_os_string()
         .into_string()
-        .map_err(|_| Failure::new(Exit::Usage, format!("--cwd {cwd}: is no text")))
+        .map_err(|_| Failure::new(Exit::Usage, format!("--cwd {cwd}: not valid UTF-8")))
 }

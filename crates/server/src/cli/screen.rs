@@ -87,7 +87,7 @@ impl Screen {
     fn lose(&mut self, error: &io::Error) {
         self.lost = Some(error.kind());
         if !self.is_left() {
-            let _ = writeln!(io::stderr(), "tokenrail: standard output cannot be written: {error}");
+            let _ = writeln!(io::stderr(), "tokenrail: cannot write to standard output: {error}");
         }
     }
 

@@ -16,13 +16,13 @@ use crate::token::{self, TokenError};
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
-    /// Cancel the running agents at the end, instead of letting them live on
+    /// Cancel running agents when the server stops, instead of letting them run on
     #[arg(long)]
     stop_agents: bool,
-    /// How log lines are written, on standard error
+    /// Format of log lines, which go to standard error
     #[arg(long, value_enum, default_value_t = LogFormat::Text, env = "TOKENRAIL_LOG_FORMAT")]
     log_format: LogFormat,
-    /// What is logged, for example `info` or `tokenrail_application=debug`
+    /// Log filter, for example `info` or `tokenrail_application=debug`
     #[arg(long, default_value = "info", env = "TOKENRAIL_LOG", value_name = "FILTER")]
     log: String,
     /// Open /ws/echo, which sends back what comes, and /test/panic: for tests
@@ -46,12 +46,14 @@ pub(crate) async fn serve(mut config: Config, args: ServeArgs, screen: &mut Scre
     config.test_routes = args.test_routes;
     config.inotify = !args.without_inotify;
     if config.insecure_no_auth {
-        tracing::warn!("no token is asked for: every program on this machine can run agents as this user");
+        tracing::warn!(
+            "authentication is disabled: every program on this machine can run agents as this user"
+        );
     }
     if !config.listen.ip().is_loopback() {
         tracing::warn!(
-            "not only this machine can connect: tokens and what agents say go over the network unencrypted; put a \
-             proxy with TLS in front"
+            "listening on a non-loopback address: tokens and agent output cross the network unencrypted; \
+             use a TLS proxy"
         );
     }
     for (agent, remark) in config.remarks() {
@@ -62,7 +64,7 @@ pub(crate) async fn serve(mut config: Config, args: ServeArgs, screen: &mut Scre
     let server = Server::start(config).await.map_err(start_failure)?;
     screen.line(Style::Plain, &format!("serving on {}", server.url()));
     if screen.is_live() {
-        screen.line(Style::Plain, &format!("the page: {}", server.page_url()));
+        screen.line(Style::Plain, &format!("open in a browser: {}", server.page_url()));
     }
     stop.recv().await;
     tracing::info!("stopping");
@@ -72,7 +74,7 @@ pub(crate) async fn serve(mut config: Config, args: ServeArgs, screen: &mut Scre
         () = stop.recv() => return Ok(Exit::Interrupted),
     };
     if !in_time {
-        tracing::warn!("not everything ended within limits.shutdown_timeout_s");
+        tracing::warn!("some tasks did not end within limits.shutdown_timeout_s");
     }
     Ok(Exit::Completed)
 }
@@ -97,7 +99,7 @@ pub(crate) fn token(config: &Config, screen: &mut Screen) -> Result<Exit, Failur
             let folder = config.data_dir.display();
             Failure::new(
                 Exit::Failed,
-                format!("no server has run on {folder} yet; the first start makes the token"),
+                format!("no server has run on {folder} yet; the first start creates the token"),
             )
         }
         error => error.into(),
@@ -109,7 +111,7 @@ pub(crate) fn token(config: &Config, screen: &mut Screen) -> Result<Exit, Failur
 /// Agents run as who runs the server.
 pub(crate) fn warn_of_root(screen: &mut Screen) {
     if rustix::process::geteuid().is_root() {
-        screen.remark("warning: running as root, and so will the agents; better use an account of their own");
+        screen.remark("warning: running as root, and so will the agents; use a dedicated account instead");
     }
 }
 

@@ -65,7 +65,7 @@ impl Shower {
             Err(error) => {
                 self.unread += 1;
                 screen.line(Style::Plain, event);
-                screen.remark(&format!("event {number} cannot be read, and is shown as it came: {error}"));
+                screen.remark(&format!("cannot decode event {number}, printing it as received: {error}"));
             }
         }
     }
@@ -133,14 +133,14 @@ fn show_other(event: &ShownEvent, text: &str, screen: &mut Screen) {
     match (event.metadata.error.as_ref(), event.metadata.event_type.as_str()) {
         (Some(error), _) => screen.line(Style::Bad, &format!("error ({}): {text}", error.class)),
         (None, "user_message") => screen.line(Style::Bold, &format!("> {text}")),
-        (None, "abandoned") => screen.line(Style::Dim, "(the agent starts this message again)"),
+        (None, "abandoned") => screen.line(Style::Dim, "(the agent restarts this message)"),
         (None, "permission_request") => show_question(event, screen),
         (None, "permission_resolved") => {
             let said = |field: &str| event.content.get(field).and_then(Value::as_str);
-            let chosen = said("optionId").unwrap_or("none of them");
+            let chosen = said("optionId").unwrap_or("no option");
             screen.line(Style::Dim, &format!("  {chosen} ({})", said("by").unwrap_or_default()));
         }
-        (None, "api_retry") => screen.line(Style::Dim, "(the agent tries again)"),
+        (None, "api_retry") => screen.line(Style::Dim, "(the agent retries)"),
         _ => {}
     }
 }
@@ -149,7 +149,7 @@ fn show_other(event: &ShownEvent, text: &str, screen: &mut Screen) {
 fn show_question(event: &ShownEvent, screen: &mut Screen) {
     let said = |field: &str| event.content.get(field).and_then(Value::as_str).unwrap_or_default();
     let input = event.content.get("input").map(Value::to_string).unwrap_or_default();
-    screen.line(Style::Bold, &format!("? May it use {}? {}", said("toolName"), excerpt(&input, 1)));
+    screen.line(Style::Bold, &format!("? Allow {}? {}", said("toolName"), excerpt(&input, 1)));
     let options = event.content.get("options").and_then(Value::as_array).into_iter().flatten();
     let ids: Vec<&str> = options.filter_map(|option| option.get("optionId")?.as_str()).collect();
     let (agent, question) = (&event.agent_id, said("requestId"));

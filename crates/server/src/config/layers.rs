@@ -35,22 +35,21 @@ impl ServerTable {
     /// What can never match what a client sends is a mistake.
     pub(super) fn check(&self, source: &Source<'_>) -> Result<(), ConfigError> {
         if self.data_dir.as_deref() == Some("") {
-            let message = "server.data_dir is empty; name a folder, or leave it out".to_owned();
+            let message = "server.data_dir: must not be empty; set a folder or omit it".to_owned();
             return Err(source.wrong(&["server", "data_dir"], message));
         }
         for host in &self.allowed_hosts {
             if host.is_empty() || host.contains(['/', '@', ' ']) {
                 let message =
-                    format!("server.allowed_hosts: {host:?} is no host; write it like \"box:7117\"");
+                    format!("server.allowed_hosts: invalid host {host:?}; expected a form like \"box:7117\"");
                 return Err(source.wrong(&["server", "allowed_hosts"], message));
             }
         }
         for origin in &self.allowed_origins {
             if !is_origin(origin) {
                 let message = format!(
-                    "server.allowed_origins: {origin:?} is no origin as a browser sends it; write it like \
-                     \"https://app.example\" or \"http://localhost:5173\": in lower case, without a path, \
-                     a wildcard or the port that is the default"
+                    "server.allowed_origins: invalid origin {origin:?}; expected a form like \"https://app.example\" \
+                     or \"http://localhost:5173\": lower case, without a path, a wildcard or the default port"
                 );
                 return Err(source.wrong(&["server", "allowed_origins"], message));
             }
@@ -140,14 +139,14 @@ fn overlay(table: &mut toml::Table, variable: &str, value: &str) -> Result<(), C
     let Some((section, key)) = name.split_once('_').filter(|(section, _)| sections.contains(section)) else {
         let section = name.split('_').next().unwrap_or_default();
         let hint = nearest(section, sections.into_iter()).map_or_else(
-            || "variables are TOKENRAIL_SERVER_…, TOKENRAIL_STORAGE_… and TOKENRAIL_LIMITS_…".to_owned(),
+            || "settings begin with TOKENRAIL_SERVER_, TOKENRAIL_STORAGE_ or TOKENRAIL_LIMITS_".to_owned(),
             |right| format!("did you mean TOKENRAIL_{}_…?", right.to_ascii_uppercase()),
         );
         return Err(wrong(format!("no such setting; {hint}")));
     };
     let entry = table.entry(section).or_insert_with(|| toml::Value::Table(toml::Table::new()));
     let Some(entries) = entry.as_table_mut() else {
-        return Err(wrong(format!("{section} is no table in the configuration file")));
+        return Err(wrong(format!("{section} is not a table in the configuration file")));
     };
     // By itself, so that the message names the variable.
     let alone = |value: &toml::Value| {

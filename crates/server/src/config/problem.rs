@@ -6,7 +6,7 @@ use std::path::PathBuf;
 /// What is wrong with the configuration: a sentence that says where, and what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    #[error("the configuration file {} cannot be read: {source}", path.display())]
+    #[error("cannot read the configuration file {}: {source}", path.display())]
     Unreadable { path: PathBuf, source: std::io::Error },
     #[error("{}:{line}: {message}", path.display())]
     File { path: PathBuf, line: usize, message: String },
@@ -15,10 +15,18 @@ pub enum ConfigError {
     /// A setting of which it is not known where it stands: a flag, or a default.
     #[error("{0}")]
     Setting(String),
-    #[error("--insecure-no-auth works on a loopback address only, and {0} is none")]
+    #[error("--insecure-no-auth requires a loopback address, but {0} is not one")]
     InsecureListen(SocketAddr),
-    #[error("there is no home folder to keep data in; say where with --data-dir")]
+    #[error("cannot find a home folder for the data; set the data folder with --data-dir")]
     NoDataDir,
+}
+
+/// A key of a block, and what is wrong with it.
+pub(super) type Wrong = (&'static str, String);
+
+/// A required key that the block omits, and what to set.
+pub(super) fn missing(key: &'static str, what: &str) -> Wrong {
+    (key, format!("{key} is missing: {what}"))
 }
 
 /// The wrong word, and the known one that is nearest to it.
@@ -60,16 +68,16 @@ fn other_type(message: &str) -> Option<String> {
     let text = found.strip_prefix("string \"").and_then(|text| text.strip_suffix('"'));
     let number = ["usize", "u64", "u32"].contains(&expected);
     match text {
-        Some(text) if expected == "a sequence" => Some(format!("write a list: [\"{text}\"]")),
+        Some(text) if expected == "a sequence" => Some(format!("use a list: [\"{text}\"]")),
         Some(text) if expected == "a boolean" && matches!(text, "true" | "false") => {
-            Some(format!("write it without quotes: {text}"))
+            Some(format!("remove the quotes: {text}"))
         }
         Some(text) if (number || expected == "f64") && text.parse::<f64>().is_ok() => {
-            Some(format!("write it without quotes: {text}"))
+            Some(format!("remove the quotes: {text}"))
         }
-        None if expected == "a string" => Some("write it in quotes".to_owned()),
+        None if expected == "a string" => Some("add quotes".to_owned()),
         None if number && (found.contains("integer") || found.contains("float")) => {
-            Some("write a whole number, 0 or more".to_owned())
+            Some("use a whole number, 0 or greater".to_owned())
         }
         _ => None,
     }

@@ -60,15 +60,15 @@ fn a_wrong_value_is_told_with_its_line_too() {
     let cases = [
         (
             "[agents.x]\nrunner = \"proces\"\n",
-            "tokenrail.toml:2: agents.x: runner is \"proces\"; did you mean \"process\"?",
+            "tokenrail.toml:2: agents.x: runner: unknown runner \"proces\"; did you mean \"process\"?",
         ),
         (
             "[agents.x]\nprogram = \"p\"\nformat = \"claud\"\n",
-            "toml:3: agents.x: format is \"claud\"; did you mean \"claude\"?",
+            "toml:3: agents.x: format: unknown format \"claud\"; did you mean \"claude\"?",
         ),
         (
             "[agents.x]\nprogram = \"p\"\nprompt = \"argv\"\n",
-            "toml:3: agents.x: prompt is \"stdin\" and nothing else",
+            "toml:3: agents.x: prompt: only \"stdin\" is supported",
         ),
         (
             "[agents.x]\nprogram = \"p\"\nformat = \"jsonl\"\n[agents.x.jsonl]\n\ntexts = \"t\"\n",
@@ -76,88 +76,91 @@ fn a_wrong_value_is_told_with_its_line_too() {
         ),
         (
             "[agents.x]\nprogram = \"p\"\n[agents.x.jsonl]\ntext = \"t\"\n",
-            "toml:3: agents.x: jsonl means nothing to format = \"claude\", but to \"jsonl\" alone",
+            "toml:3: agents.x: jsonl: not used with format = \"claude\", only with \"jsonl\"",
         ),
         ("\n[agents.x]\nargs = []\n", "toml:2: agents.x: program is missing"),
         (
             "[agents.x]\nrunner = \"acp\"\nprogram = \"p\"\nformat = \"gemini\"\n",
-            "toml:4: agents.x: format is \"gemini\", and runner = \"acp\" has but \"acp\"",
+            "toml:4: agents.x: format: \"gemini\" is not supported with runner = \"acp\", only \"acp\"",
         ),
         (
             "[agents.x]\nformat = \"claude-two-way\"\nprogram = \"p\"\nfiles = true\n",
-            "toml:4: agents.x: files means nothing to format = \"claude-two-way\", but to \"acp\" alone",
+            "toml:4: agents.x: files: not used with format = \"claude-two-way\", only with \"acp\"",
         ),
         (
             "[agents.x]\nformat = \"codex-app-server\"\nprogram = \"p\"\nrest_s = 5\n",
-            "toml:4: agents.x: rest_s means nothing to format = \"codex-app-server\": its process ends with its turn",
+            "toml:4: agents.x: rest_s: not used with format = \"codex-app-server\": its process exits at the end of each turn",
         ),
         (
             "[agents.x]\nprogram = \"p\"\nrest_s = 5\n",
-            "toml:3: agents.x: rest_s means nothing to format = \"claude\": nobody speaks with it",
+            "toml:3: agents.x: rest_s: not used with format = \"claude\", which is not interactive",
         ),
-        ("[agents.x]\nrunner = \"proxy\"\nurl = \"ftp://x\"\n", "toml:3: agents.x: url is"),
+        ("[agents.x]\nrunner = \"proxy\"\nurl = \"ftp://x\"\n", "toml:3: agents.x: url: \"ftp://x\""),
         (
             "[agents.x]\nrunner = \"replay\"\nspeed = 2.0\nprogram = \"p\"\n",
-            "toml:4: agents.x: program means nothing to runner = \"replay\"; it has runner, format, jsonl, cwd_roots, transcript, speed",
+            "toml:4: agents.x: program: not used with runner = \"replay\"; its keys: runner, format, jsonl, cwd_roots, transcript, speed",
         ),
         (
             "[agents.x]\nprogram = \"p\"\nurl = \"http://x\"\n",
-            "toml:3: agents.x: url means nothing to runner = \"process\"",
+            "toml:3: agents.x: url: not used with runner = \"process\"",
         ),
         (
             "[agents.x]\nprogram = \"./a\"\n",
-            "toml:2: agents.x: program is \"./a\"; it is a name on PATH, or an absolute path; did you mean \"/",
+            "toml:2: agents.x: program: \"./a\" must be a name on PATH or an absolute path; did you mean \"/",
         ),
         (
             "[agents.x]\nprogram = \"\"\n",
-            "toml:2: agents.x: program is \"\"; it is a name on PATH, or an absolute path",
+            "toml:2: agents.x: program: \"\" must be a name on PATH or an absolute path",
         ),
         (
             "[agents.x]\nrunner = \"replay\"\ntranscript = \"/nope\"\n",
-            "toml:3: agents.x: transcript: /nope cannot be read: No such file",
+            "toml:3: agents.x: transcript: cannot read /nope: No such file",
         ),
         (
             "[agents.x]\nrunner = \"replay\"\ntranscript = \"/\"\n",
-            "toml:3: agents.x: transcript: / cannot be read: it is a folder",
+            "toml:3: agents.x: transcript: cannot read /: it is a folder",
         ),
         (
             "[limits]\nturn_timeout_s = 9223372036854775807\n",
-            "toml:2: limits.turn_timeout_s is 9223372036854775807; it must be at most 315360000, which is ten years",
+            "toml:2: limits.turn_timeout_s: 9223372036854775807 is too large; it must be at most 315360000, or ten years",
         ),
         (
             "[limits]\n\nidempotency_hours = 87601\n",
-            "toml:3: limits.idempotency_hours is 87601; it must be at most 87600",
+            "toml:3: limits.idempotency_hours: 87601 is too large; it must be at most 87600",
         ),
-        ("[limits]\nrunning_agents = 9223372036854775807\n", "toml:2: limits.running_agents is"),
-        ("[agents]\nx = { runner = \"replay\",\n speed = -1.0 }\n", "toml:3: agents.x: speed is"),
+        ("[limits]\nrunning_agents = 9223372036854775807\n", "toml:2: limits.running_agents: "),
+        (
+            "[agents]\nx = { runner = \"replay\",\n speed = -1.0 }\n",
+            "toml:3: agents.x: speed: must be a number",
+        ),
         (
             "[server]\n\ndefault_agent = \"demos\"\n",
-            "toml:3: server.default_agent: no such agent type is configured: \"demos\"; did you mean \"demo\"?",
+            "toml:3: server.default_agent: unknown agent type \"demos\"; did you mean \"demo\"?",
         ),
-        ("[server]\nlisten = \"localhost\"\n", "toml:2: server.listen: \"localhost\" is no address"),
+        ("[server]\nlisten = \"localhost\"\n", "toml:2: server.listen: invalid address \"localhost\""),
         (
             "[server]\nallowed_origins = [\"https://app.example/\"]\n",
-            "toml:2: server.allowed_origins: \"https://app.example/\" is no origin",
+            "toml:2: server.allowed_origins: invalid origin \"https://app.example/\"",
         ),
         (
             "[server]\nallowed_origins = [\"https://*.example\"]\n",
-            "toml:2: server.allowed_origins: \"https://*.example\" is no origin",
+            "toml:2: server.allowed_origins: invalid origin \"https://*.example\"",
         ),
         (
             "[server]\nallowed_origins = [\"https://App.example\"]\n",
-            "toml:2: server.allowed_origins: \"https://App.example\" is no origin",
+            "toml:2: server.allowed_origins: invalid origin \"https://App.example\"",
         ),
         (
             "[server]\nallowed_origins = [\"http://app.example:80\"]\n",
-            "toml:2: server.allowed_origins: \"http://app.example:80\" is no origin",
+            "toml:2: server.allowed_origins: invalid origin \"http://app.example:80\"",
         ),
         (
             "[server]\nallowed_hosts = [\"http://box\"]\n",
-            "toml:2: server.allowed_hosts: \"http://box\" is no host",
+            "toml:2: server.allowed_hosts: invalid host \"http://box\"",
         ),
         (
             "[limits]\nqueued_turns = 1\npage_events = 0\n",
-            "toml:3: limits.page_events is 0; it must be at least 1",
+            "toml:3: limits.page_events: 0 is too small; it must be at least 1",
         ),
     ];
     for (file, expected) in cases {
@@ -165,17 +168,20 @@ fn a_wrong_value_is_told_with_its_line_too() {
     }
     let env = [("TOKENRAIL_LIMITS_PAGE_EVENTS", "0")];
     let error = load(Some("[limits]\npage_events = 7\n"), &env).unwrap_err().to_string();
-    assert_eq!(error, "TOKENRAIL_LIMITS_PAGE_EVENTS: limits.page_events is 0; it must be at least 1");
+    assert_eq!(
+        error,
+        "TOKENRAIL_LIMITS_PAGE_EVENTS: limits.page_events: 0 is too small; it must be at least 1"
+    );
     let flags = Flags { listen: Some("127.0.0.1:7".into()), ..Flags::default() };
     let env = BTreeMap::from([
         ("TOKENRAIL_SERVER_LISTEN".to_owned(), "foo".to_owned()),
         ("HOME".to_owned(), "/".to_owned()),
     ]);
     let error = Config::load(&flags, &env).unwrap_err().to_string();
-    assert!(error.starts_with("TOKENRAIL_SERVER_LISTEN: server.listen: \"foo\" is no address"), "{error}");
+    assert!(error.starts_with("TOKENRAIL_SERVER_LISTEN: server.listen: invalid address \"foo\""), "{error}");
     let flags = Flags { listen: Some("here".into()), ..Flags::default() };
     let error = Config::load(&flags, &BTreeMap::new()).unwrap_err().to_string();
-    assert!(error.starts_with("--listen: \"here\" is no address"), "{error}");
+    assert!(error.starts_with("--listen: invalid address \"here\""), "{error}");
 }
 
 #[test]
@@ -211,7 +217,8 @@ fn a_model_behind_an_api_gets_a_key_only_where_that_is_written() {
     assert_eq!(http("c").api_key_env.as_deref(), Some("BOX_KEY"));
     let parameters = serde_json::json!({ "temperature": 1.5, "stop": ["x"] });
     assert_eq!(Some(&http("c").parameters), parameters.as_object());
-    let in_clear = config.remarks().into_iter().filter(|(_, remark)| remark.contains("over http"));
+    let in_clear =
+        config.remarks().into_iter().filter(|(_, remark)| remark.contains("http sends the API key"));
     assert_eq!(in_clear.map(|(name, _)| name).collect::<Vec<_>>(), ["c"]);
 }
 
@@ -219,27 +226,36 @@ fn a_model_behind_an_api_gets_a_key_only_where_that_is_written() {
 fn what_is_wrong_with_a_model_behind_an_api_is_told_with_its_line() {
     let cases = [
         ("\n", "agents.x: format is missing"),
-        ("format = \"openai\"\n", "toml:3: agents.x: format is \"openai\"; known are acp, anthropic"),
-        ("format = \"gemini\"\n", "known to runner = \"http\" are anthropic, openai-chat, openai-responses"),
-        ("format = \"anthropic\"\nbase_url = \"box\"\n", "toml:4: agents.x: base_url is no address"),
-        ("format = \"anthropic\"\nbase_url = \"ftp://box\"\n", "base_url begins with http:// or https://"),
+        (
+            "format = \"openai\"\n",
+            "toml:3: agents.x: format: unknown format \"openai\" (available: acp, anthropic",
+        ),
+        (
+            "format = \"gemini\"\n",
+            "(available with runner = \"http\": anthropic, openai-chat, openai-responses)",
+        ),
+        ("format = \"anthropic\"\nbase_url = \"box\"\n", "toml:4: agents.x: base_url: not a valid URL"),
+        (
+            "format = \"anthropic\"\nbase_url = \"ftp://box\"\n",
+            "base_url: must begin with http:// or https://",
+        ),
         (
             "format = \"anthropic\"\nbase_url = \"https://me:key@box\"\n",
-            "base_url holds a name or a password",
+            "base_url: must not contain a user name or password",
         ),
-        ("format = \"anthropic\"\nbase_url = \"https://box/?key=k\"\n", "base_url ends with its path"),
-        ("format = \"anthropic\"\napi_key_env = \"\"\n", "toml:4: agents.x: api_key_env is the name"),
-        ("format = \"anthropic\"\nmax_tokens = 0\n", "toml:4: agents.x: max_tokens is 0"),
+        ("format = \"anthropic\"\nbase_url = \"https://box/?key=k\"\n", "base_url: must not have a query"),
+        ("format = \"anthropic\"\napi_key_env = \"\"\n", "toml:4: agents.x: api_key_env: must be the name"),
+        ("format = \"anthropic\"\nmax_tokens = 0\n", "toml:4: agents.x: max_tokens: 0 is too small"),
         (
             "format = \"anthropic\"\nurl = \"http://x\"\n",
-            "toml:4: agents.x: url means nothing to runner = \"http\"",
+            "toml:4: agents.x: url: not used with runner = \"http\"",
         ),
     ];
     for (rest, expected) in cases {
         check_wrong(&format!("[agents.x]\nrunner = \"http\"\n{rest}"), expected);
     }
     let wrong = "[agents.x]\nprogram = \"p\"\nbase_url = \"http://x\"\n";
-    check_wrong(wrong, "toml:3: agents.x: base_url means nothing to runner = \"process\"");
+    check_wrong(wrong, "toml:3: agents.x: base_url: not used with runner = \"process\"");
 }
 
 #[test]
@@ -255,14 +271,14 @@ fn any_agent_of_the_agent_client_protocol_is_one_block() {
 
 #[test]
 fn a_value_of_the_wrong_type_is_told_what_to_write() {
-    check_wrong("[limits]\npage_events = \"8\"\n", "expected usize; write it without quotes: 8");
-    check_wrong("[limits]\npage_events = -8\n", "; write a whole number, 0 or more");
-    check_wrong("[limits]\npage_events = 8.5\n", "; write a whole number, 0 or more");
-    check_wrong("[server]\nlisten = 7117\n", "expected a string; write it in quotes");
-    check_wrong("[server]\nallowed_hosts = \"box\"\n", "; write a list: [\"box\"]");
+    check_wrong("[limits]\npage_events = \"8\"\n", "expected usize; remove the quotes: 8");
+    check_wrong("[limits]\npage_events = -8\n", "; use a whole number, 0 or greater");
+    check_wrong("[limits]\npage_events = 8.5\n", "; use a whole number, 0 or greater");
+    check_wrong("[server]\nlisten = 7117\n", "expected a string; add quotes");
+    check_wrong("[server]\nallowed_hosts = \"box\"\n", "; use a list: [\"box\"]");
     check_wrong("[agents.x]\nprogram = \"p\"\ninterrupt = \"true\"\n", "toml:3: invalid type");
-    check_wrong("[agents.x]\nprogram = \"p\"\ninterrupt = \"true\"\n", "; write it without quotes: true");
-    check_wrong("[agents.x]\nrunner = \"replay\"\nspeed = \"2\"\n", "; write it without quotes: 2");
+    check_wrong("[agents.x]\nprogram = \"p\"\ninterrupt = \"true\"\n", "; remove the quotes: true");
+    check_wrong("[agents.x]\nrunner = \"replay\"\nspeed = \"2\"\n", "; remove the quotes: 2");
 }
 
 #[test]
@@ -284,7 +300,7 @@ fn the_limits_of_a_run_may_be_none() {
     let limits = load(None, &[]).unwrap().limits;
     assert_eq!((limits.agent_processes, limits.agent_memory_bytes, limits.agent_nice), (1000, 0, 5));
     let error = load(Some("[limits]\nagent_nice = 20\n"), &[]).unwrap_err().to_string();
-    assert!(error.contains("limits.agent_nice is 20; it must be at most 19"), "{error}");
+    assert!(error.contains("limits.agent_nice: 20 is too large; it must be at most 19"), "{error}");
 }
 
 #[test]
@@ -292,7 +308,7 @@ fn a_wrong_variable_is_told_by_its_name() {
     let error = |name, value| load(None, &[(name, value)]).unwrap_err().to_string();
     assert!(error("TOKENRAIL_LIMITS_PAGE_EVENT", "1").contains("did you mean `page_events`?"));
     assert!(error("TOKENRAIL_LIMITS_PAGE_EVENTS", "x").starts_with("TOKENRAIL_LIMITS_PAGE_EVENTS: invalid"));
-    assert!(error("TOKENRAIL_SERVER_ALLOWED_HOSTS", "box").contains("write a list: [\"box\"]"));
+    assert!(error("TOKENRAIL_SERVER_ALLOWED_HOSTS", "box").contains("use a list: [\"box\"]"));
     let digits = load(None, &[("TOKENRAIL_SERVER_DATA_DIR", "2026")]).unwrap();
     assert!(digits.data_dir.ends_with("2026"), "a name of digits is a name");
     assert!(error("TOKENRAIL_LIMIT_PAGE_EVENTS", "1").contains("did you mean TOKENRAIL_LIMITS_…?"));
@@ -307,7 +323,7 @@ fn without_a_token_only_loopback_is_served() {
 
 #[test]
 fn an_empty_data_folder_is_refused_with_its_place() {
-    check_wrong("[server]\ndata_dir = \"\"\n", "tokenrail.toml:2: server.data_dir is empty");
+    check_wrong("[server]\ndata_dir = \"\"\n", "tokenrail.toml:2: server.data_dir: must not be empty");
 }
 
 #[test]
@@ -328,13 +344,16 @@ fn the_longest_durations_are_taken_and_can_be_calculated_with() {
     let config = load(Some(&format!("[limits]\n{}", longest.collect::<String>())), &[]).unwrap();
     let limits = crate::compose::limits(&config.limits);
     assert_eq!(limits.idempotency_age.as_secs(), limits.turn_timeout.as_secs());
-    let watcher = crate::compose::watcher(&config).unwrap();
-    crate::compose::agent_type(&config, &config.agents["claude-code"], &watcher).unwrap();
+    let means = crate::compose::Means {
+        watcher: crate::compose::watcher(&config).unwrap(),
+        supervisor: crate::compose::supervisor(&config).unwrap(),
+    };
+    crate::compose::agent_type(&config, &config.agents["claude-code"], &means).unwrap();
 }
 
 #[test]
 fn a_root_that_is_not_there_is_remarked_on() {
     let config = load(Some("[agents.x]\nprogram = \"p\"\ncwd_roots = [\"/\", \"/nope\"]\n"), &[]).unwrap();
     let remarks = config.remarks();
-    assert_eq!(remarks, [("x", "cwd_roots: /nope is no folder: nobody can work there".to_owned())]);
+    assert_eq!(remarks, [("x", "cwd_roots: /nope is not a folder; agents cannot work there".to_owned())]);
 }

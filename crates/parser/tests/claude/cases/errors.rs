@@ -87,7 +87,7 @@ fn an_error_of_the_stream_is_told() {
     for line in [error.to_owned(), event(error)] {
         check(&[line], &[r#"error overloaded recoverable "Overloaded""#]);
     }
-    check(&[r#"{"type":"error"}"#], &[r#"error unknown "the model's API reports an error""#]);
+    check(&[r#"{"type":"error"}"#], &[r#"error unknown "the model's API reported an error""#]);
 }
 
 #[test]

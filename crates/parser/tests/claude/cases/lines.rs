@@ -89,7 +89,7 @@ fn what_is_no_object_is_an_error() {
     let told = |line: &str| {
         format!(
             "error protocol line_invalid {:?}",
-            format!("the agent printed a line that is no JSON object: {line}")
+            format!("the agent printed a line that is not a JSON object: {line}")
         )
     };
     for line in

@@ -254,7 +254,7 @@ pub async fn turns_of_all_agents_are_listed_as_they_were_saved<S: IJournal + IAg
     assert_eq!(list(up).await, [second]);
     let only = TurnFilter { agents: vec![one.id], behind: behind(two, 1), ..all.clone() };
     assert_eq!(list(only).await, [first], "behind a turn of another agent");
-    assert_eq!(list(TurnFilter { behind: behind(two, 9), ..all }).await, [], "there is no such turn");
+    assert_eq!(list(TurnFilter { behind: behind(two, 9), ..all }).await, [], "no such turn");
     let of_two = TurnFilter { agents: vec![two], limit: 9, ..TurnFilter::default() };
     let listed = store.all_turns(of_two, WHOLE_LIST).await.unwrap().items;
     let turns: Vec<_> = listed.into_iter().map(|listed| listed.turn).collect();

@@ -6,7 +6,7 @@ use tokenrail_domain::{
 };
 
 use super::shelf::{self, Shelf};
-use super::{MemoryStore, State, UsedKey};
+use super::{MemoryStore, State};
 use crate::{
     AgentFilter, Created, Enqueued, IAgentRepository, Idempotency, ListBounds, ListPage, Recalled,
     StoreError, TurnFilter, TurnRange,
@@ -37,13 +37,7 @@ impl IAgentRepository for MemoryStore {
     }
 
     async fn recall(&self, key: Idempotency) -> Result<Option<Recalled>, StoreError> {
-        Ok(self
-            .act(|state| {
-                let UsedKey { body, agent, turn, queued, used_at: _ } = state.used(Some(&key))?;
-                let same_body = *body == key.body;
-                Some(Recalled { same_body, agent: *agent, turn: *turn, queued: *queued })
-            })
-            .await)
+        Ok(self.act(|state| state.recall(Some(&key))).await)
     }
 
     async fn enqueue(

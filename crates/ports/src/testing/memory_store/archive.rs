@@ -7,6 +7,7 @@ use tokenrail_domain::{Agent, AgentId, Copied, Event, EventBody, Sequence, Turn,
 
 use super::shelf::Shelf;
 use super::{MemoryStore, State};
+use crate::rules::{self, are_consecutive, may_replace};
 use crate::{IArchive, StoreError};
 
 impl State {
@@ -41,7 +42,7 @@ impl IArchive for MemoryStore {
         self.act(|state| {
             let of = state.imported(agent.id)?;
             let head = of.agent.head;
-            if agent.head != head || agent.status.is_active() {
+            if !rules::may_finish_import(&agent, head) {
                 return Err(StoreError::Conflict { head });
             }
             of.agent = Agent { deleted_at: None, ..agent };
@@ -93,7 +94,7 @@ impl Shelf {
         if first.sequence != self.agent.head.next() {
             return if self.has_exactly(events) { Ok(()) } else { Err(conflict) };
         }
-        if !follow_each_other(events) || !self.completes_each_message_once(events) {
+        if !are_consecutive(events) || !self.completes_each_message_once(events) {
             return Err(conflict);
         }
         self.agent.head = last.sequence;
@@ -110,8 +111,8 @@ impl Shelf {
         let stored = self.events.get_mut(at..at.saturating_add(events.len()));
         let stored = stored.filter(|stored| {
             ended
-                && follow_each_other(events)
-                && stored.iter().zip(events).all(|(stored, new)| can_become(stored, new))
+                && are_consecutive(events)
+                && stored.iter().zip(events).all(|(stored, new)| may_replace(stored, new))
         });
         let Some(stored) = stored else { return Err(conflict) };
         stored.clone_from_slice(events);
@@ -125,19 +126,4 @@ impl Shelf {
         }
         Ok(())
     }
-}
-
-fn follow_each_other(events: &[Event]) -> bool {
-    events.windows(2).all(|pair| pair[0].sequence.next() == pair[1].sequence && pair[0].turn == pair[1].turn)
-}
-
-fn can_become(stored: &Event, new: &Event) -> bool {
-    let outcome = |event: &Event| match &event.body {
-        EventBody::TurnResult(result) => Some(result.outcome),
-        _ => None,
-    };
-    (stored.sequence, stored.turn) == (new.sequence, new.turn)
-        && stored.body.delta_of() == new.body.delta_of()
-        && stored.body.completed() == new.body.completed()
-        && outcome(stored) == outcome(new)
 }

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tokenrail_domain::{
     Agent, AgentStatus, Event, EventBody, ListedTurn, Sequence, SessionId, StopReason, Timestamp, Turn,
-    TurnNumber, TurnResult, TurnState, cut,
+    TurnNumber, TurnState, cut,
 };
 
+use crate::rules::{self, AppendDecision, EventPage, Flow, JournalState, NewEvents};
 use crate::{
     AgentFilter, Append, ListBounds, MessagePage, PageLimit, STOP_REASON_EVENTS, StoreError, TurnRange,
     TurnStep,
@@ -28,29 +29,38 @@ impl Shelf {
     }
 
     pub(super) fn append(&mut self, append: &Append) -> Result<(), StoreError> {
-        let conflict = StoreError::Conflict { head: self.agent.head };
-        let (Some(first), Some(last)) = (append.events.first(), append.events.last()) else {
-            return Err(conflict);
+        let conflict = || StoreError::Conflict { head: self.agent.head };
+        if !rules::is_well_formed(append) {
+            return Err(conflict());
+        }
+        let phase = |number| Ok(self.turns.get(&number).map(|turn| turn.state.into()));
+        let new = match self.state().admit::<StoreError>(append, phase)? {
+            AppendDecision::Write(new) if self.completes_each_message_once(&append.events) => new,
+            AppendDecision::Compare { .. } if self.has_exactly(&append.events) => return Ok(()),
+            AppendDecision::Write(_) | AppendDecision::Compare { .. } | AppendDecision::Refuse => {
+                return Err(conflict());
+            }
         };
-        if first.sequence != self.agent.head.next() {
-            return if self.has_exactly(&append.events) { Ok(()) } else { Err(conflict) };
-        }
-        let result = result_of(append).map_err(|IllFormed| conflict)?;
-        let conflict = StoreError::Conflict { head: self.agent.head };
-        let Some(status) = self.next_status(&append.step, first.turn, result) else { return Err(conflict) };
-        if !self.completes_each_message_once(&append.events) {
-            return Err(conflict);
-        }
+        self.write(append, new).ok_or_else(|| StoreError::Conflict { head: self.agent.head })
+    }
 
+    /// What the rules ask about.
+    fn state(&self) -> JournalState {
+        let Agent { status, head, turn, .. } = self.agent;
+        JournalState { status, head, turn, running: status == AgentStatus::Running }
+    }
+
+    /// `None` if there is no such turn.
+    fn write(&mut self, append: &Append, new: NewEvents<'_>) -> Option<()> {
+        let NewEvents { first, last, result, after } = new;
         let turn = match &append.step {
             TurnStep::Start(new) => self.turns.entry(first.turn).or_insert_with(|| (**new).clone()),
-            TurnStep::Continue | TurnStep::End => self.turns.get_mut(&first.turn).ok_or(conflict)?,
+            TurnStep::Continue | TurnStep::End => self.turns.get_mut(&first.turn)?,
         };
         turn.spool_offset = append.spool_offset;
         if matches!(append.step, TurnStep::Start(_)) {
             turn.state = TurnState::Running;
             turn.first_sequence = Some(first.sequence);
-            self.agent.turn = first.turn;
             self.agent.ended_at = None;
             self.agent.error = None;
             self.agent.usage = None;
@@ -64,8 +74,7 @@ impl Shelf {
             self.agent.usage.clone_from(&result.usage);
             self.agent.cost_usd = result.cost_usd.or(self.agent.cost_usd);
         }
-        self.agent.status = status;
-        self.agent.head = last.sequence;
+        JournalState { status: self.agent.status, head: self.agent.head, turn: self.agent.turn, .. } = after;
         self.agent.updated_at = last.at;
         self.agent.session = append.session.clone().map(SessionId::into_string).or(self.agent.session.take());
         self.agent.queued = self.count_queued();
@@ -73,7 +82,7 @@ impl Shelf {
             self.wait_again();
         }
         self.events.extend(append.events.iter().cloned());
-        Ok(())
+        Some(())
     }
 
     pub(super) fn completes_each_message_once(&self, more: &[Event]) -> bool {
@@ -90,32 +99,9 @@ impl Shelf {
         self.events.get(usize::try_from(sequence.0.checked_sub(1)?).ok()?)
     }
 
-    /// The agent's status after the step; none where the turn or the agent cannot take it.
-    fn next_status(
-        &self,
-        step: &TurnStep,
-        number: TurnNumber,
-        result: Option<&TurnResult>,
-    ) -> Option<AgentStatus> {
-        let state = self.turns.get(&number).map(|turn| turn.state);
-        let status = self.agent.status;
-        match (step, state, result) {
-            (TurnStep::Start(turn), None | Some(TurnState::Queued), _) if turn.number == number => {
-                status.transition(AgentStatus::Running).ok()
-            }
-            (TurnStep::Continue, Some(TurnState::Running), _) => Some(status),
-            // A turn that waits can end where none runs: it has failed to start.
-            (TurnStep::End, Some(TurnState::Queued), _) if status == AgentStatus::Running => None,
-            (TurnStep::End, Some(TurnState::Queued | TurnState::Running), Some(result)) => {
-                status.transition(result.outcome.status()).ok()
-            }
-            _ => None,
-        }
-    }
-
     pub(super) fn read(&self, after: Sequence, limit: PageLimit) -> Vec<Event> {
         let after = self.events.iter().filter(|event| after < event.sequence);
-        prefix(after, limit).0
+        page_of(after, limit).0
     }
 
     pub(super) fn messages(&self, after: Sequence, limit: PageLimit) -> MessagePage {
@@ -137,9 +123,12 @@ impl Shelf {
                 shown.push(event);
             }
         }
-        let (events, cut) = prefix(shown.into_iter().rev(), limit);
+        let (events, flow) = page_of(shown.into_iter().rev(), limit);
         let head = self.agent.head;
-        let up_to = if cut { events.last().map_or(after, |event| event.sequence) } else { head };
+        let up_to = match flow {
+            Flow::Enough => events.last().map_or(after, |event| event.sequence),
+            Flow::More => head,
+        };
         MessagePage { events, up_to, head }
     }
 
@@ -158,11 +147,9 @@ impl Shelf {
         number
     }
 
-    /// An agent that has ended begins anew where a turn waits.
     fn wait_again(&mut self) {
-        let waits = 0 < self.agent.queued;
-        if let Some(status) = self.agent.status.transition(AgentStatus::Initializing).ok().filter(|_| waits) {
-            self.agent.status = status;
+        if rules::begins_again(self.agent.status, self.agent.queued) {
+            self.agent.status = AgentStatus::Initializing;
             self.agent.ended_at = None;
         }
     }
@@ -258,50 +245,13 @@ pub(super) fn matches(filter: &AgentFilter, agent: &Agent) -> bool {
         && after.is_none_or(|after| after < agent.id)
 }
 
-/// An append that breaks the promise of its type.
-struct IllFormed;
-
-/// The turn result that ends the append, if one does.
-fn result_of(append: &Append) -> Result<Option<&TurnResult>, IllFormed> {
-    let mut result = None;
-    let mut before: Option<&Event> = None;
-    for event in append.events.iter() {
-        let follows = before.is_none_or(|b| b.sequence.next() == event.sequence && b.turn == event.turn);
-        if !follows || result.is_some() {
-            return Err(IllFormed);
-        }
-        if let EventBody::TurnResult(it) = &event.body {
-            result = Some(&**it);
-        }
-        before = Some(event);
-    }
-    if result.is_some() == (append.step == TurnStep::End) { Ok(result) } else { Err(IllFormed) }
-}
-
 /// As many events as fit, but at least one; and whether there would have been more.
-fn prefix<'a>(events: impl Iterator<Item = &'a Event>, limit: PageLimit) -> (Vec<Event>, bool) {
-    let mut page = Vec::new();
-    let mut bytes = 0;
+fn page_of<'a>(events: impl Iterator<Item = &'a Event>, limit: PageLimit) -> (Vec<Event>, Flow) {
+    let mut page = EventPage::new(limit);
     for event in events {
-        bytes += weight(event);
-        if !page.is_empty() && (limit.events <= page.len() || limit.bytes < bytes) {
-            return (page, true);
+        if page.offer(event.clone()) == Flow::Enough {
+            return (page.events, Flow::Enough);
         }
-        page.push(event.clone());
     }
-    (page, false)
-}
-
-fn weight(event: &Event) -> usize {
-    let text = match &event.body {
-        EventBody::UserMessage { content: text }
-        | EventBody::TextDelta { text, .. }
-        | EventBody::ReasoningDelta { text, .. }
-        | EventBody::ToolInputDelta { fragment: text, .. } => text.len(),
-        EventBody::Message(complete) => complete.text().len(),
-        EventBody::ToolResult(result) => result.content.as_str().len(),
-        EventBody::Notice(notice) => notice.data.as_str().len(),
-        _ => 0,
-    };
-    text + event.raw.as_ref().map_or(0, bytes::Bytes::len)
+    (page.events, Flow::More)
 }

@@ -36,13 +36,13 @@ pub(super) struct Files {
 enum FileError {
     #[error("Resource not found: {0}")]
     NotFound(String),
-    #[error("{0} is not in the folder that the agent works in")]
+    #[error("{0} is outside the agent's working directory")]
     Outside(String),
-    #[error("{0} is no ordinary file")]
+    #[error("{0} is not a regular file")]
     NotAFile(String),
-    #[error("{path} has more than {bytes_max} bytes")]
+    #[error("{path} is larger than {bytes_max} bytes")]
     TooLarge { path: String, bytes_max: usize },
-    #[error("{path} cannot be read or written: {source}")]
+    #[error("cannot read or write {path}: {source}")]
     Io { path: String, source: io::Error },
 }
 
@@ -72,7 +72,7 @@ impl Files {
 
     pub(super) fn write(&self, id: &RawValue, request: &FileRequest<'_>, out: &mut Outbox) {
         let Some(content) = text(request.content) else {
-            return Rpc::refuse(id, INVALID_PARAMS, "the content is no text", out);
+            return Rpc::refuse(id, INVALID_PARAMS, "the content is not text", out);
         };
         self.answer(id, request, out, |path, bytes_max| {
             self.write_text(path, &content, bytes_max)?;
@@ -88,7 +88,7 @@ impl Files {
         done: impl FnOnce(&str, usize) -> Result<R, FileError>,
     ) {
         let Some(bytes_max) = self.bytes_max else {
-            return Rpc::refuse(id, METHOD_NOT_FOUND, "this client offers no files", out);
+            return Rpc::refuse(id, METHOD_NOT_FOUND, "this client does not provide file access", out);
         };
         match done(&text(request.path).unwrap_or_default(), bytes_max) {
             Ok(result) => Rpc::reply(id, result, out),

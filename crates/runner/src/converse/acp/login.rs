@@ -28,10 +28,11 @@ impl Login {
 
     /// What whoever runs the agent is told.
     pub(super) fn advice(&self, reason: &str) -> String {
-        let offered = if self.names.is_empty() { "no way to".to_owned() } else { self.names.join(", ") };
+        let offered =
+            if self.names.is_empty() { "no login method".to_owned() } else { self.names.join(", ") };
         format!(
-            "the agent wants a login ({reason}); it offers: {offered}. Log in once with the program itself, as the user \
-             and with the HOME that it has here, or pass it its key by pass_env"
+            "the agent requires a login ({reason}); it offers: {offered}. Log in once with the agent's own \
+             program, as the user and with the HOME that it has here, or pass its API key with pass_env"
         )
     }
 }

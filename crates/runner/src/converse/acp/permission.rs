@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
+use tokenrail_ports::{Choosable, OptionKind};
 
 use super::messages::{AskPermission, AskedToolCall};
 use crate::converse::conversation::{Choice, Outbox, Question};
-use crate::converse::own_line::{Choosable, OptionKind};
 use crate::converse::rpc::{Rpc, read, text};
 
 /// The questions without an answer, by their keys: the id of the request, as it was written.

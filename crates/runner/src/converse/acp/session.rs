@@ -1,11 +1,12 @@
 //! How a session begins.
 
 use serde_json::value::RawValue;
+use tokenrail_domain::ErrorClass;
+use tokenrail_ports::OwnLine;
 
 use super::messages::{Authenticate, Begin, Begun, SetMode, SetModel, SetOption};
 use super::{AcpConversation, LOGIN_REQUIRED, error_of};
 use crate::converse::conversation::Outbox;
-use crate::converse::own_line::OwnLine;
 use crate::converse::rpc::text;
 
 /// The number of an agent's first turn.
@@ -23,11 +24,12 @@ impl AcpConversation {
             Some(_) if self.can_resume => "session/resume",
             Some(_) if self.can_load => "session/load",
             Some(_) => {
-                let text = "the agent cannot go on with a session: it offers neither session/resume nor session/load";
+                let text =
+                    "the agent cannot resume a session: it supports neither session/resume nor session/load";
                 if self.may_begin_anew() {
                     return self.begin_anew(text, out);
                 }
-                return out.fail("invalid_request", "resume_unsupported", text.to_owned());
+                return out.fail(ErrorClass::InvalidRequest, "resume_unsupported", text.to_owned());
             }
         };
         self.rpc.request(method, begin, out);
@@ -41,7 +43,7 @@ impl AcpConversation {
 
     fn begin_anew(&mut self, reason: &str, out: &mut Outbox) {
         let session_id = self.opening.session.take().unwrap_or_default();
-        let text = format!("the agent begins anew, without what was said before: {reason}");
+        let text = format!("the agent starts a new session without the earlier conversation: {reason}");
         out.own.push(OwnLine::SessionLost { session_id, text });
         self.begin_session(out);
     }
@@ -50,8 +52,8 @@ impl AcpConversation {
         let known = self.opening.session.clone();
         self.session = text(answer.session_id).or(known).unwrap_or_default();
         if self.session.is_empty() {
-            let text = format!("the agent has answered {method} without a session");
-            return out.fail("protocol", "answer_invalid", text);
+            let text = format!("the agent answered {method} without a session");
+            return out.fail(ErrorClass::Protocol, "answer_invalid", text);
         }
         let session_id = &self.session;
         match (&self.opening.model, answer.model_option()) {
@@ -63,8 +65,8 @@ impl AcpConversation {
                 self.rpc.request("session/set_model", SetModel { session_id, model_id }, out);
             }
             (Some(model), None) => {
-                let text = format!("the agent offers no choice of models, and {model:?} was asked for");
-                out.fail("invalid_request", "model_unsupported", text);
+                let text = format!("the model {model:?} was requested, but the agent has no model option");
+                out.fail(ErrorClass::InvalidRequest, "model_unsupported", text);
             }
             (None, _) => match answer.mode().filter(|_| method == "session/load") {
                 // Some agents answer before they have told all of the session. Whatever is asked of them now, they
@@ -86,13 +88,13 @@ impl AcpConversation {
                 self.begin_anew(&reason, out);
             } else {
                 // The parser knows the agent's own words for it.
-                out.fail("unknown", "resume_refused", reason);
+                out.fail(ErrorClass::Unknown, "resume_refused", reason);
             }
             return;
         }
         match self.login.take_untried() {
             Some(method_id) => self.rpc.request("authenticate", Authenticate { method_id: &method_id }, out),
-            None => out.fail("authentication", "login_required", self.login.advice(&reason)),
+            None => out.fail(ErrorClass::Authentication, "login_required", self.login.advice(&reason)),
         }
     }
 }

@@ -1,8 +1,10 @@
+use std::borrow::Cow;
+
 use serde_json::{Value, json};
+use tokenrail_ports::{OwnFailure, OwnLine};
 
 use super::*;
-use crate::converse::own_line::OwnLine;
-use crate::converse::{ConverseLimits, Unanswered};
+use crate::run_folder::{ConverseLimits, Unanswered};
 
 mod sessions;
 
@@ -98,8 +100,10 @@ impl Talk {
     #[track_caller]
     fn expect_failure(&self, expected: &str) {
         assert!(self.out.over);
-        let Some(OwnLine::Error { code, .. }) = self.out.own.last() else { panic!("{:?}", self.out.own) };
-        assert_eq!(*code, expected);
+        let Some(OwnLine::Error(OwnFailure { code, .. })) = self.out.own.last() else {
+            panic!("{:?}", self.out.own)
+        };
+        assert_eq!(code.as_deref(), Some(expected));
     }
 
     fn ask(&mut self, id: &Value, options: &Value) {
@@ -119,7 +123,10 @@ fn yes_and_no() -> Value {
 #[test]
 fn a_turn_is_a_session_and_a_prompt_until_its_answer() {
     let mut talk = Talk::prompted();
-    assert!(matches!(&talk.out.own[..], [.., OwnLine::Sent { id: 3, method: "session/prompt" }]));
+    assert!(matches!(
+        &talk.out.own[..],
+        [.., OwnLine::Sent { id: 3, method: Cow::Borrowed("session/prompt") }]
+    ));
     talk.line(&json!({ "method": "session/update", "params": {} }));
     assert!(!talk.out.over && !talk.out.rests);
     talk.line(&json!({ "id": 3, "result": { "stopReason": "end_turn" } }));
@@ -199,9 +206,11 @@ fn a_login_that_needs_nobody_is_tried_once() {
     assert_eq!(new["method"], "session/new");
     talk.refuse(&new, LOGIN_REQUIRED, "still no key");
     talk.expect_failure("login_required");
-    let Some(OwnLine::Error { text, class, .. }) = talk.out.own.last() else { panic!("an error") };
+    let Some(OwnLine::Error(OwnFailure { text, class, .. })) = talk.out.own.last() else {
+        panic!("an error")
+    };
     assert!(text.contains("still no key") && text.contains("Browser, Key"), "{text}");
-    assert_eq!(*class, "authentication");
+    assert_eq!(*class, ErrorClass::Authentication);
 }
 
 #[test]

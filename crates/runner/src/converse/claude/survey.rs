@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use tokenrail_ports::{Choosable, OptionKind};
 
 use super::REJECT;
 use crate::converse::conversation::Question;
-use crate::converse::own_line::{Choosable, OptionKind};
 
 /// The tool that asks.
 pub(super) const TOOL: &str = "AskUserQuestion";
@@ -78,7 +78,7 @@ impl Survey {
             Choosable::new(&format!("{ANSWER}{number}"), label, OptionKind::AllowOnce)
         });
         let options =
-            answers.chain([Choosable::new(REJECT, "Do not answer", OptionKind::RejectOnce)]).collect();
+            answers.chain([Choosable::new(REJECT, "Decline to answer", OptionKind::RejectOnce)]).collect();
         Some(Question {
             key: self.key(),
             tool_call_id: self.call.clone(),

@@ -163,7 +163,7 @@ fn answers_are_told_in_the_programs_words() {
     assert_eq!(choose("allow_always"), [response(&always)]);
     assert_eq!(
         choose("reject"),
-        [response(r#"{"behavior":"deny","message":"The user does not allow this."}"#)]
+        [response(r#"{"behavior":"deny","message":"The user rejected this action."}"#)]
     );
     assert!(answered(&Choice::Dismissed)[0].contains(r#""behavior":"deny""#));
     assert!(answered(&Choice::TurnCancelled).is_empty(), "the interrupt takes it back");
@@ -191,7 +191,7 @@ fn no_request_of_the_program_is_left_without_an_answer() {
     assert_eq!(
         said(&out),
         [
-            r#"{"type":"control_response","response":{"subtype":"error","request_id":"h","error":"this client does not answer that"}}"#
+            r#"{"type":"control_response","response":{"subtype":"error","request_id":"h","error":"this client does not support this request"}}"#
         ]
     );
 }
@@ -214,7 +214,7 @@ fn what_the_user_is_to_choose_is_asked_question_by_question_and_told_together() 
     let (mut conversation, out) = survey();
     let [first] = &out.asked[..] else { panic!("{:?}", out.asked) };
     let names: Vec<_> = first.options.iter().map(|option| option.name.as_str()).collect();
-    assert_eq!(names, ["SQLite 🪶", "PostgreSQL", "Do not answer"]);
+    assert_eq!(names, ["SQLite 🪶", "PostgreSQL", "Decline to answer"]);
     assert!(first.input.get().starts_with(r#"{"question":"Which database?""#), "the question alone");
     let mut out = Outbox::default();
     conversation.answer(&first.key, &chosen("answer_1"), &mut out);
@@ -235,9 +235,9 @@ fn what_the_user_is_to_choose_is_asked_question_by_question_and_told_together() 
 #[test]
 fn who_does_not_answer_one_question_answers_none() {
     for (choice, words) in [
-        (chosen(REJECT), "does not want to answer"),
-        (Choice::Dismissed, "Nobody has answered"),
-        (chosen("answer_9"), "not"),
+        (chosen(REJECT), "declined to answer"),
+        (Choice::Dismissed, "The question was not answered"),
+        (chosen("answer_9"), "declined"),
     ] {
         let (mut conversation, mut out) = survey();
         let key = out.asked[0].key.clone();

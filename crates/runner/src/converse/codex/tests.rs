@@ -1,7 +1,9 @@
+use std::borrow::Cow;
+
+use tokenrail_ports::OwnLine;
+
 use super::*;
-use crate::converse::ConverseLimits;
-use crate::converse::opening::Unanswered;
-use crate::converse::own_line::OwnLine;
+use crate::run_folder::{ConverseLimits, Unanswered};
 
 fn conversation(session: Option<&str>) -> CodexConversation {
     CodexConversation::new(Opening {
@@ -56,7 +58,7 @@ fn a_turn_is_asked_for_step_by_step() {
     let mut out = Outbox::default();
     conversation.open(&mut out);
     assert!(said(&out)[0].starts_with(r#"{"jsonrpc":"2.0","id":1,"method":"initialize""#));
-    assert!(matches!(out.own[..], [OwnLine::Sent { id: 1, method: "initialize" }]));
+    assert!(matches!(out.own[..], [OwnLine::Sent { id: 1, method: Cow::Borrowed("initialize") }]));
     assert_eq!(
         to_line(&mut conversation, r#"{"id":1,"result":{"userAgent":"x"}}"#).0,
         [
@@ -139,7 +141,9 @@ fn no_request_of_the_program_is_left_without_an_answer() {
     let (said, over) = to_line(&mut running(), r#"{"id":7,"method":"item/tool/call","params":{}}"#);
     assert_eq!(
         said,
-        [r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32601,"message":"this client does not answer that"}}"#]
+        [
+            r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32601,"message":"this client does not support this request"}}"#
+        ]
     );
     assert!(!over);
 }

@@ -4,7 +4,7 @@ use serde_json::value::RawValue;
 use tokio::time::Instant;
 
 use super::*;
-use crate::converse::ConverseLimits;
+use crate::run_folder::ConverseLimits;
 
 fn questions(unanswered: Unanswered) -> Questions {
     Questions::new(&Opening {
@@ -136,7 +136,7 @@ fn an_input_that_is_too_long_is_not_shown() {
     let long = format!("\"{}\"", "x".repeat(1 << 18));
     let input = RawValue::from_string(long).unwrap();
     let asked = questions(Unanswered::Reject).ask(Question { input, ..question("k") }, Instant::now()).0;
-    assert!(line(&asked).contains("(262146 bytes, too long to be shown)"), "{}", line(&asked));
+    assert!(line(&asked).contains("(262146 bytes, too long to show)"), "{}", line(&asked));
 }
 
 #[test]

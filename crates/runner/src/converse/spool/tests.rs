@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn own() -> OwnLine {
-    OwnLine::Sent { id: 1, method: "initialize" }
+    OwnLine::Sent { id: 1, method: "initialize".into() }
 }
 
 const OWN: &str = "{\"tokenrail\":\"sent\",\"id\":1,\"method\":\"initialize\"}\n";

@@ -1,4 +1,4 @@
-//! The spool of a run: read as it grows, and emptied where a full disk takes nothing more.
+//! The spool of a run: read as it grows, emptied if a full disk takes nothing more, and removed at last.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, IoSliceMut};
@@ -11,7 +11,7 @@ use tokenrail_ports::{RunEnd, RunnerError, SpoolRoom};
 
 use super::{News, ProcessRun, Supervisor, blocking};
 use crate::process::end::{emptied, empty_spool};
-use crate::process::{ExitRecord, RunFolder};
+use crate::run_folder::{ExitRecord, RunFolder};
 
 /// What is read without another thread: a few lines, which is most of what agents print between two looks.
 const FRESH_BYTES: usize = 8 << 10;
@@ -151,6 +151,18 @@ impl ProcessRun {
             }
         };
         Ok(emptied(exit, spool_bytes, self.begins + self.offset, waited))
+    }
+
+    /// Says that the folder of the run stays.
+    pub(in crate::process) fn warn_of_folder(&self, error: &io::Error) {
+        let error = error as &dyn std::error::Error;
+        tracing::warn!(folder = %self.folder.path().display(), error, "cannot remove a run folder");
+    }
+
+    /// Removes what is left of the run on disk.
+    pub(in crate::process) async fn remove(&self) -> io::Result<()> {
+        let (folder, keep_spool) = (self.folder.clone(), self.keep_spool);
+        blocking(move || if keep_spool { folder.keep_spool() } else { folder.remove() }).await
     }
 }
 

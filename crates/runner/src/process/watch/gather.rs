@@ -7,7 +7,8 @@ use std::os::fd::OwnedFd;
 use rustix::fs::inotify::{Event, ReadFlags, Reader, WatchFlags};
 use rustix::io::{Errno, Result};
 
-use crate::process::RunFolder;
+use super::planted;
+use crate::run_folder::RunFolder;
 
 /// What is asked for: the spool has grown, or one of the JSON files is there.
 pub(super) const AWAITED: WatchFlags =
@@ -62,6 +63,7 @@ impl Gathered {
             || event.file_name().is_some_and(|name| name.to_bytes() == RunFolder::SPOOL.as_bytes());
         // Standard error and files that are still being written tell a run nothing. A folder that is gone does.
         if !events.contains(ReadFlags::MODIFY) || is_spool() {
+            planted::forget_others(&mut self.changed);
             self.changed.insert(event.wd());
         }
     }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use tokio::sync::Notify;
 
-use crate::process::RunFolder;
+use crate::run_folder::RunFolder;
 
 /// File systems write down when a folder has changed by clocks that tick: at worst in steps of two seconds. A second
 /// change within one tick cannot be seen, so for so long after a change every look wakes.

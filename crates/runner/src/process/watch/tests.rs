@@ -5,12 +5,14 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use rustix::fs::{CWD, Mode, mkfifoat};
 use tempfile::TempDir;
+use tokio::net::unix::pipe;
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
 use super::*;
-use crate::process::RunFolder;
+use crate::run_folder::{Begun, RunFolder};
 
 /// No wait in these tests is longer: one that is has failed.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -156,5 +158,45 @@ fn the_thread_ends_with_its_watcher() {
     drop(watch);
     while shared.upgrade().is_some() {
         thread::yield_now();
+    }
+}
+
+#[tokio::test]
+async fn all_supervisors_are_told_to_look_if_many_processes_begin() {
+    for limits in [BY_INOTIFY, BY_POLLING] {
+        let (place, folders) = folders(3);
+        let load = place.path().join("loadavg");
+        let says = |newest: u64| fs::write(&load, format!("0.00 0.00 0.00 1/90 {newest}\n")).unwrap();
+        says(1000);
+        let supervisors: Vec<_> = folders.iter().map(|folder| supervisor(folder)).collect();
+        let watcher = RunWatcher::counting(limits, Begun::by(File::open(&load).unwrap())).unwrap();
+        let _all: Vec<_> = folders.iter().map(|folder| watcher.watch(folder).unwrap()).collect();
+        // At first it does not know how many have begun.
+        for supervisor in &supervisors {
+            timeout(PATIENCE, told(supervisor)).await.expect("it is told");
+        }
+        says(9000);
+        for supervisor in &supervisors {
+            timeout(PATIENCE, told(supervisor)).await.expect("it is told again");
+        }
+    }
+}
+
+/// The reading end of the FIFO by which a supervisor is told something.
+fn supervisor(folder: &Path) -> pipe::Receiver {
+    let control = folder.join("control");
+    mkfifoat(CWD, &control, Mode::RUSR | Mode::WUSR).unwrap();
+    pipe::OpenOptions::new().read_write(true).open_receiver(control).unwrap()
+}
+
+async fn told(supervisor: &pipe::Receiver) {
+    let mut text = [0; 5];
+    loop {
+        supervisor.readable().await.unwrap();
+        match supervisor.try_read(&mut text) {
+            Ok(read) => return assert_eq!(&text[..read], b"look\n"),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => panic!("{error}"),
+        }
     }
 }

@@ -3,20 +3,28 @@
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, Result};
 
 use super::gather::Gathered;
-use super::{Runs, Shared};
+use super::{Runs, Shared, planted};
+use crate::run_folder::Begun;
+
+/// How often it is counted how many processes have begun on the machine.
+const COUNT_EVERY: Duration = Duration::from_millis(100);
 
 /// The thread needs little; its buffer is on the heap.
 const STACK_BYTES: usize = 128 << 10;
 
-pub(super) fn start(shared: Arc<Shared>) -> io::Result<()> {
-    let work = move || Work { gathered: Gathered::new(), next_poll: Instant::now(), shared }.run();
-    std::thread::Builder::new().name("run-watch".to_owned()).stack_size(STACK_BYTES).spawn(work)?;
+pub(super) fn start(shared: Arc<Shared>, begun: Begun) -> io::Result<()> {
+    let now = Instant::now();
+    let work = move || {
+        Work { gathered: Gathered::new(), next_poll: now, next_count: now, begun, shared }.run();
+    };
+    let thread = std::thread::Builder::new().name("run-watch".to_owned()).stack_size(STACK_BYTES);
+    thread.spawn(planted::passed_on(work))?;
     Ok(())
 }
 
@@ -25,6 +33,9 @@ struct Work {
     gathered: Gathered,
     /// When to look at the folders that are polled.
     next_poll: Instant,
+    /// When to count how many processes have begun.
+    next_count: Instant,
+    begun: Begun,
 }
 
 impl Work {
@@ -35,10 +46,7 @@ impl Work {
             if let Err(error) = passed {
                 if !std::mem::replace(&mut has_failed, true) {
                     let error = &error as &dyn std::error::Error;
-                    tracing::error!(
-                        error,
-                        "the folders of runs cannot be watched, and all runs look again and again"
-                    );
+                    tracing::error!(error, "cannot watch the run folders; all runs fall back to polling");
                 }
                 self.gathered.lost = true;
             }
@@ -66,11 +74,25 @@ impl Work {
             }
             self.next_poll = Instant::now() + self.shared.limits.poll;
         }
+        if self.next_count <= Instant::now() {
+            self.count();
+            self.next_count = Instant::now() + COUNT_EVERY;
+        }
         Ok(())
     }
 
+    /// Has all supervisors look at their limits if many processes have begun since the last time.
+    fn count(&mut self) {
+        if self.begun.is_storm() {
+            let folders = self.shared.lock().folders.clone();
+            for folder in folders {
+                folder.ask_to_look();
+            }
+        }
+    }
+
     fn wait(&self) -> Result<()> {
-        let until = (!self.shared.lock().polled.is_empty()).then_some(self.next_poll);
+        let until = self.shared.lock().next_work(self.next_poll, self.next_count);
         let longest = until.map(|until| until.saturating_duration_since(Instant::now()));
         let longest = longest.map(|longest| Timespec {
             tv_sec: longest.as_secs().cast_signed(),
@@ -93,6 +115,13 @@ impl Work {
 }
 
 impl Runs {
+    /// When there is something to do though nothing happens; none if nothing runs.
+    fn next_work(&self, poll: Instant, count: Instant) -> Option<Instant> {
+        let poll = (!self.polled.is_empty()).then_some(poll);
+        let count = (!self.folders.is_empty()).then_some(count);
+        poll.into_iter().chain(count).min()
+    }
+
     /// Wakes each run that has news; says whether there was any.
     fn wake(&self, gathered: &Gathered) -> bool {
         if gathered.lost {

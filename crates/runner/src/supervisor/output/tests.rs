@@ -142,3 +142,13 @@ async fn a_disk_that_fails_is_not_waited_for() {
     let unkept = ended(&mut copier).await.unwrap();
     assert_eq!((unkept.bytes, unkept.cause.disk_full), (3, false), "{unkept:?}");
 }
+
+#[test]
+fn lines_of_a_flood_are_told_from_lines_that_come_one_by_one() {
+    let mut pace = Pace::default();
+    let first = Instant::now();
+    assert!(!pace.is_flood(first), "nothing came before");
+    assert!(!pace.is_flood(first + FLOOD_GAP), "an agent that prints 1,000 lines a second does not wait");
+    assert!(pace.is_flood(first + FLOOD_GAP + FLOOD_GAP / 2));
+    assert!(!pace.is_flood(first + FLOOD_GAP * 4));
+}

@@ -1,7 +1,10 @@
 //! However a run ends, nothing of it is left.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 
+use rustix::fs::OFlags;
 use rustix::process::{Pid, Signal, kill_process};
 use tokenrail_ports::ExitStatus;
 
@@ -116,4 +119,26 @@ async fn a_supervisor_listens_to_no_signal_that_a_terminal_or_a_service_manager_
     let (lines, end) = rest(&mut run).await;
     assert_eq!(texts(&lines), ["bye"]);
     assert_eq!(end.status, ExitStatus::Code(0));
+}
+
+#[tokio::test]
+async fn a_cancel_ends_a_run_whose_supervisor_reads_nothing() {
+    let mut bench = Bench::new("echo ready; sleep 1000");
+    bench.config.limits.kill_grace_ms = 400;
+    let mut run = bench.start().await;
+    assert_eq!(first(&mut run).await, ["ready"]);
+    kill_process(Pid::from_raw(bench.supervisor_pid()).unwrap(), Signal::STOP).unwrap();
+    let mut control = OpenOptions::new();
+    control.write(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed());
+    let mut control = control.open(bench.run_folder().join("control")).unwrap();
+    let full = loop {
+        if let Err(error) = control.write_all(b"look\n") {
+            break error;
+        }
+    };
+    assert_eq!(full.kind(), ErrorKind::WouldBlock);
+    run.cancel().await.unwrap();
+    let (_, end) = rest(&mut run).await;
+    assert_eq!(end.status, ExitStatus::Lost);
+    bench.assert_nothing_left().await;
 }

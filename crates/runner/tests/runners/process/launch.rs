@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use tokenrail_domain::SessionId;
 use tokenrail_ports::{ExitStatus, IAgentRunner, RunnerError};
+use tokenrail_runner::SupervisorProgram;
 
 use super::support::{Bench, rest, texts};
 
@@ -125,7 +126,7 @@ async fn an_agent_dies_of_a_broken_pipe_as_programs_do() {
 #[tokio::test]
 async fn a_supervisor_that_does_not_start_is_told_and_leaves_no_folder() {
     let mut bench = Bench::new("exit 0");
-    bench.config.supervisor = "/bin/false".into();
+    bench.config.supervisor = SupervisorProgram::own("/bin/false".into());
     assert!(matches!(bench.refusal().await, RunnerError::Io(_)));
     assert_eq!(fs::read_dir(&bench.config.runs).unwrap().count(), 0);
 }

@@ -23,6 +23,19 @@ async fn a_run_with_too_many_processes_is_ended_with_all_of_them() {
 }
 
 #[tokio::test]
+async fn a_supervisor_that_is_told_to_look_does_so_at_once() {
+    let mut bench = Bench::new("sleep 1000 & sleep 1000 & sleep 1000 & echo ready; wait");
+    // By itself it would look after an hour.
+    (bench.config.limits.agent_processes, bench.config.limits.look_ms) = (2, 3_600_000);
+    let mut run = bench.start().await;
+    assert_eq!(first(&mut run).await, ["ready"]);
+    std::fs::write(bench.run_folder().join("control"), "look\n").unwrap();
+    let (_, end) = rest(&mut run).await;
+    assert_eq!(end.error.and_then(|error| error.code).as_deref(), Some("processes_capped"));
+    bench.assert_nothing_left().await;
+}
+
+#[tokio::test]
 async fn what_outlives_the_agent_and_grows_is_ended_without_a_grace() {
     let mut bench = Bench::new(
         "(trap '' TERM; touch deaf; while kill -0 $$; do sleep 0.01; done 2>/dev/null

@@ -97,8 +97,9 @@ async fn a_session_that_has_gone_with_its_process_is_told_to_be_lost() {
     further(&mut bench, 2, &session);
     let mut run = runner.start(&bench.order).await.unwrap();
     let lines = said(&mut run).await;
-    let lost =
-        format!(r#"{{"tokenrail":"session_lost","sessionId":"{session}","text":"the agent begins anew"#);
+    let lost = format!(
+        r#"{{"tokenrail":"session_lost","sessionId":"{session}","text":"the agent starts a new session"#
+    );
     let lost = lines.iter().position(|line| line.starts_with(&lost)).expect("it is told");
     let new = lines.iter().position(|line| line.contains("session/new")).expect("another one begins");
     assert!(lost < new, "{lines:?}");

@@ -12,7 +12,9 @@ use tokenrail_domain::{AgentId, Timestamp, TurnNumber};
 use tokenrail_ports::{
     Adoption, IAgentRun, IAgentRunner, Line, OutputLine, RunEnd, RunOutput, RunnerError, TurnOrder,
 };
-use tokenrail_runner::{ProcessConfig, ProcessLimits, ProcessRunner, RunWatcher, WatchLimits};
+use tokenrail_runner::{
+    ProcessConfig, ProcessLimits, ProcessRunner, RunWatcher, SupervisorProgram, WatchLimits,
+};
 
 /// No wait in these tests is longer: one that is has failed.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -40,7 +42,7 @@ impl Bench {
             ..ProcessLimits::default()
         };
         let config = ProcessConfig {
-            supervisor: supervisor(),
+            supervisor: SupervisorProgram::own(supervisor()),
             runs: folder.path().join("runs"),
             program: program.to_str().unwrap().to_owned(),
             args: Vec::new(),

@@ -1,12 +1,12 @@
 //! What becomes of a session when its turn has ended, and when it is gone.
 
 use serde_json::{Value, json};
+use tokenrail_ports::OwnLine;
 
 use super::{Talk, opening, yes_and_no};
 use crate::converse::acp::LOGIN_REQUIRED;
 use crate::converse::conversation::Conversation as _;
-use crate::converse::opening::Opening;
-use crate::converse::own_line::OwnLine;
+use crate::run_folder::Opening;
 
 /// Agents that offer nothing, and one that can load a session.
 fn forgetful() -> Value {
@@ -94,7 +94,7 @@ fn expect_new_session(talk: &mut Talk, lost: &str) {
     else {
         panic!("{:?}", talk.out.own)
     };
-    assert!(session_id == lost && text.contains("without what was said before"), "{text}");
+    assert!(session_id == lost && text.contains("without the earlier conversation"), "{text}");
     let new = talk.only();
     assert_eq!((&new["method"], &new["params"]["sessionId"]), (&json!("session/new"), &Value::Null));
     talk.answer(&new, &json!({ "sessionId": "s" }));

@@ -1,0 +1,183 @@
+//! The followers of one journal set its pace: while they are the bottleneck, batches grow.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokenrail_domain::Sequence;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// An agent floods if so many events came while one batch was delivered.
+const FLOOD_EVENTS: usize = 16;
+/// In a flood, the time from one batch to the next is so many times the time of a delivery. This leaves most of the
+/// processor to the agent and to saving its output.
+const ROUNDS: u32 = 3;
+
+/// Counts the followers that have taken the newest batch, and compares them with those that took the one before it.
+///
+/// Each batch costs a wake-up and a write per follower. If batches are announced as soon as the followers take them,
+/// that cost is paid again and again for a few events. So the pump waits until most of the followers that took the last
+/// batch have taken the newest one, and in a flood a little longer. It collects events meanwhile. A follower that does not
+/// read is waited for once, and then no longer counted.
+#[derive(Debug)]
+pub(crate) struct Audience {
+    /// The newest event of the newest batch.
+    head: AtomicU64,
+    /// Followers that have taken it.
+    served: AtomicUsize,
+    /// Followers that had taken the batch before it when this one was announced.
+    expected: AtomicUsize,
+    round: Mutex<Round>,
+    enough: Notify,
+}
+
+/// How long the newest batch takes to its followers.
+#[derive(Debug, Clone, Copy)]
+struct Round {
+    announced_at: Instant,
+    /// None while it is under way.
+    took: Option<Duration>,
+}
+
+impl Audience {
+    pub(crate) fn new() -> Self {
+        Self {
+            head: AtomicU64::new(0),
+            served: AtomicUsize::new(0),
+            expected: AtomicUsize::new(0),
+            round: Mutex::new(Round { announced_at: Instant::now(), took: None }),
+            enough: Notify::new(),
+        }
+    }
+
+    /// A batch that ends with `head` is about to be announced.
+    pub(crate) fn announce(&self, head: Sequence) {
+        *self.round() = Round { announced_at: Instant::now(), took: None };
+        self.head.store(head.0, Ordering::Relaxed);
+        self.expected.store(self.served.swap(0, Ordering::Relaxed), Ordering::Relaxed);
+    }
+
+    /// A follower has taken everything up to `cursor`.
+    pub(crate) fn serve(&self, cursor: Sequence) {
+        if cursor.0 != self.head.load(Ordering::Relaxed) {
+            return;
+        }
+        let served = self.served.fetch_add(1, Ordering::Relaxed) + 1;
+        if served == most(self.expected.load(Ordering::Relaxed)) {
+            let mut round = self.round();
+            round.took = Some(round.announced_at.elapsed());
+            self.enough.notify_one();
+        }
+    }
+
+    /// Until when the next batch, of which so many events are there, had better wait: at most so long after the newest one
+    /// was announced. None if fewer than `from` followers kept up so far.
+    pub(crate) fn wants_until(&self, pending: usize, from: usize, at_most: Duration) -> Option<Instant> {
+        let expected = self.expected.load(Ordering::Relaxed);
+        if expected < from {
+            return None;
+        }
+        let Round { announced_at, took } = *self.round();
+        let wait = match took {
+            None => at_most,
+            Some(took) if FLOOD_EVENTS <= pending => at_most.min(ROUNDS * took),
+            Some(_) => return None,
+        };
+        Some(announced_at + wait)
+    }
+
+    /// Waits until the followers have taken the newest batch.
+    pub(crate) async fn caught_up(&self) {
+        self.enough.notified().await;
+    }
+
+    fn round(&self) -> MutexGuard<'_, Round> {
+        self.round.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Seven of eight: a few may be slow.
+fn most(followers: usize) -> usize {
+    followers - followers / 8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AT_MOST: Duration = Duration::from_millis(10);
+    const FROM: usize = 8;
+
+    /// After a batch that so many followers have taken, the next one is announced.
+    fn after(followers: usize) -> Audience {
+        let audience = Audience::new();
+        audience.announce(Sequence(1));
+        serve(&audience, 1, followers);
+        audience.announce(Sequence(2));
+        audience
+    }
+
+    fn serve(audience: &Audience, head: u64, followers: usize) {
+        for _ in 0..followers {
+            audience.serve(Sequence(head));
+        }
+    }
+
+    fn waits(audience: &Audience, pending: usize) -> Option<Duration> {
+        let now = Instant::now();
+        audience.wants_until(pending, FROM, AT_MOST).map(|until| until - now).filter(|wait| !wait.is_zero())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn seven_of_eight_of_those_who_kept_up_are_waited_for() {
+        let audience = after(16);
+        serve(&audience, 2, 13);
+        assert_eq!(waits(&audience, 1), Some(AT_MOST));
+        serve(&audience, 2, 1);
+        assert_eq!(waits(&audience, 1), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_flood_waits_three_times_as_long_as_its_delivery_took() {
+        let audience = after(16);
+        tokio::time::advance(Duration::from_millis(2)).await;
+        serve(&audience, 2, 16);
+        assert_eq!(waits(&audience, FLOOD_EVENTS - 1), None, "no flood");
+        assert_eq!(waits(&audience, FLOOD_EVENTS), Some(Duration::from_millis(4)));
+        tokio::time::advance(Duration::from_millis(4)).await;
+        assert_eq!(waits(&audience, FLOOD_EVENTS), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_bound_holds_however_long_a_delivery_took() {
+        let audience = after(16);
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert_eq!(waits(&audience, 1), None);
+        serve(&audience, 2, 16);
+        assert_eq!(waits(&audience, FLOOD_EVENTS), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_few_followers_are_not_waited_for() {
+        assert_eq!(waits(&after(FROM - 1), 1), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_does_not_take_a_batch_is_not_waited_for_again() {
+        let audience = after(16);
+        serve(&audience, 2, 9);
+        audience.announce(Sequence(3));
+        serve(&audience, 3, 9);
+        assert_eq!(waits(&audience, 1), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_is_not_at_the_end_is_not_counted() {
+        let audience = Audience::new();
+        audience.announce(Sequence(8));
+        serve(&audience, 5, 100);
+        audience.announce(Sequence(9));
+        assert_eq!(waits(&audience, 1), None);
+    }
+}

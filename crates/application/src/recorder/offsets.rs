@@ -1,0 +1,45 @@
+//! How far the output of a run has been taken in.
+
+/// How far the output of a run has been taken in: byte offsets into its spool.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Offsets {
+    /// The recorded events account for the output up to here.
+    pub(super) accounted: u64,
+    /// The output has been read up to here.
+    pub(super) read: u64,
+    /// The journal had the output up to here when the recorder began.
+    committed: u64,
+    /// The parser has been given the output up to here. After a restart it is given all of it again.
+    parsed: u64,
+}
+
+impl Offsets {
+    pub(super) fn new(committed: u64) -> Self {
+        Self { accounted: committed, read: committed, committed, parsed: 0 }
+    }
+
+    /// The parser is given a line that ends here. Returns whether the line is new to the journal.
+    pub(super) fn parse(&mut self, end: u64) -> bool {
+        self.parsed = end;
+        let is_new = self.committed < end;
+        if is_new {
+            self.read = end;
+        }
+        is_new
+    }
+
+    /// An event accounts for the output up to here.
+    pub(super) fn account(&mut self, end: u64) {
+        self.accounted = self.accounted.max(end);
+    }
+
+    /// The output up to here is not read.
+    pub(super) fn leave_out(&mut self, end: u64) {
+        self.read = self.read.max(end);
+    }
+
+    /// Whether the parser has been given all output that the journal had.
+    pub(super) fn has_caught_up(&self) -> bool {
+        self.committed <= self.parsed
+    }
+}

@@ -1,0 +1,41 @@
+//! The turn that is being recorded.
+
+use tokenrail_domain::{AgentError, Timestamp, TurnClose, TurnNumber, TurnOutcome, TurnResult};
+
+/// The turn that is being recorded.
+#[derive(Debug, Clone)]
+pub(super) struct RecordedTurn {
+    pub(super) number: TurnNumber,
+    pub(super) started_at: Timestamp,
+    /// How many complete messages it has.
+    pub(super) message_count: u32,
+    /// The agent's own account of its end, once it has given one.
+    pub(super) close: Option<TurnClose>,
+}
+
+impl RecordedTurn {
+    pub(super) fn new(number: TurnNumber, started_at: Timestamp, message_count: u32) -> Self {
+        Self { number, started_at, message_count, close: None }
+    }
+
+    /// The result that ends it. Takes the agent's own account.
+    pub(super) fn result(
+        &mut self,
+        outcome: TurnOutcome,
+        error: Option<AgentError>,
+        now: Timestamp,
+    ) -> TurnResult {
+        let close = self.close.take().unwrap_or_default();
+        TurnResult {
+            outcome,
+            text: close.text,
+            duration_ms: now.ms_since(self.started_at),
+            num_turns: close.num_turns,
+            cost_usd: close.cost_usd,
+            usage: close.usage,
+            message_count: self.message_count,
+            error,
+            origin: close.origin,
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! The end of a turn, and the turns that an agent begins by itself.
+
+use tokenrail_domain::{
+    AgentError, EventBody, JsonText, MessageOutcome, Notice, Timestamp, Turn, TurnNumber, TurnOutcome,
+};
+use tokenrail_ports::{Append, TurnStep};
+
+use super::{Recorded, Recorder};
+use crate::verdict::Verdict;
+
+impl Recorder {
+    /// Ends the turn with this verdict. An error that the agent has not reported itself becomes an event of its own.
+    pub(crate) fn conclude(&mut self, verdict: Verdict, now: Timestamp) {
+        let Verdict { outcome, error, say } = verdict;
+        if let Some(error) = error.clone().filter(|_| say) {
+            self.note(EventBody::Error(Box::new(error)), now);
+        }
+        self.end(outcome, error, now);
+    }
+
+    /// Ends the turn: completes its open messages, and closes it with a result.
+    pub(crate) fn end(&mut self, outcome: TurnOutcome, error: Option<AgentError>, now: Timestamp) {
+        let open: Vec<_> = self.assembler.open_messages().collect();
+        for message in open {
+            let outcome = MessageOutcome::of_open_message(outcome);
+            if let Some(complete) = self.assembler.complete(message, outcome) {
+                self.note(EventBody::Message(Box::new(complete)), now);
+            }
+        }
+        let result = self.turn.result(outcome, error, now);
+        self.note(EventBody::TurnResult(Box::new(result)), now);
+    }
+
+    /// Ends the turn with this verdict, and takes what is pending.
+    pub(crate) fn take_end(&mut self, verdict: Verdict, now: Timestamp) -> Option<Append> {
+        self.conclude(verdict, now);
+        self.take(TurnStep::End)
+    }
+
+    /// Begins a turn that the agent has begun by itself, and takes what is pending: what the line says, up to the
+    /// beginning of yet another turn.
+    pub(crate) fn take_own_turn(
+        &mut self,
+        turn: Turn,
+        end_offset: u64,
+        now: Timestamp,
+    ) -> (Option<Append>, Recorded) {
+        let recorded = self.begin_next_turn(turn.number, end_offset, now);
+        if self.pending_events() == 0 {
+            // An event takes the number of the turn. Without one, another turn could take it.
+            self.notice("turn_began", "{}", now);
+        }
+        (self.take(TurnStep::Start(Box::new(turn))), recorded)
+    }
+
+    /// Begins the next turn, after the end of one. Records what the line that began it says, up to the beginning of yet
+    /// another turn.
+    pub(crate) fn begin_next_turn(&mut self, turn: TurnNumber, end_offset: u64, now: Timestamp) -> Recorded {
+        self.turn.number = turn;
+        self.turn.started_at = now;
+        self.turn.message_count = 0;
+        self.pending.joined_lines(&self.rest.raw);
+        self.rest.raw.clear();
+        let mut said = std::mem::take(&mut self.rest.said);
+        self.hear(&mut said, true, end_offset, now)
+    }
+
+    /// Records a notice of the server.
+    pub(crate) fn notice(&mut self, subtype: &str, data: &str, now: Timestamp) {
+        let (subtype, data) = (subtype.to_owned(), JsonText::new_unchecked(data));
+        self.note(EventBody::Notice(Box::new(Notice { subtype, data })), now);
+    }
+}

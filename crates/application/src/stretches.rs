@@ -1,0 +1,151 @@
+//! Events that are no longer in memory: fetched in stretches that all readers share, for a single reader one ahead.
+
+use std::sync::Arc;
+
+use tokenrail_domain::{AgentId, Event, Sequence};
+use tokenrail_ports::{IJournal, PageLimit, StoreError};
+use tokio::runtime::Handle;
+use tokio_util::task::TaskTracker;
+
+use crate::core::Core;
+use crate::tails::{Batch, Tail};
+
+/// What one reader fetches of a journal's history.
+pub(crate) struct StoredEvents {
+    stretches: Stretches,
+    /// The stretch after this number has been asked for ahead.
+    ahead: Sequence,
+    tracker: TaskTracker,
+    runtime: Handle,
+}
+
+/// A journal as stretches of `limit.events` events each. They begin at the same numbers for everybody, and so are
+/// fetched once for all readers that are about there.
+#[derive(Clone)]
+struct Stretches {
+    agent: AgentId,
+    journal: Arc<dyn IJournal>,
+    limit: PageLimit,
+    tail: Arc<Tail>,
+}
+
+impl StoredEvents {
+    pub(crate) fn new(core: &Core, agent: AgentId, tail: Arc<Tail>) -> Self {
+        let journal = Arc::clone(&core.outside.journal);
+        let limit = core.limits.history();
+        Self {
+            stretches: Stretches { agent, journal, limit, tail },
+            ahead: Sequence::START,
+            tracker: core.tracker.clone(),
+            runtime: core.runtime.clone(),
+        }
+    }
+
+    /// The batch that holds `wanted`, which is not after `head`.
+    pub(crate) async fn batch_with(
+        &mut self,
+        wanted: Sequence,
+        head: Sequence,
+    ) -> Result<Arc<Batch>, StoreError> {
+        let batch = match self.stretches.tail.fetched_with(wanted) {
+            Some(batch) => batch,
+            None => self.fetch(wanted).await?,
+        };
+        self.fetch_ahead(wanted, head);
+        Ok(batch)
+    }
+
+    /// Fetches the stretch that holds `wanted`, or waits for the reader that fetches now.
+    ///
+    /// A follower is not polled while its client accepts nothing. So the fetch runs in a task, which ends without the
+    /// follower that began it, and a follower that waits holds nothing that others need.
+    async fn fetch(&self, wanted: Sequence) -> Result<Arc<Batch>, StoreError> {
+        let tail = &self.stretches.tail;
+        loop {
+            let fetched = tail.fetches.next_end();
+            if let Some(batch) = tail.in_memory(wanted) {
+                return Ok(batch);
+            }
+            let Some(fetching) = tail.fetches.begin() else {
+                fetched.await;
+                continue;
+            };
+            // Another fetch may have ended since the first look.
+            if let Some(batch) = tail.in_memory(wanted) {
+                return Ok(batch);
+            }
+            let stretches = self.stretches.clone();
+            let fetch = async move {
+                let _fetching = fetching;
+                stretches.fetch(wanted).await
+            };
+            let fetched = self.tracker.spawn_on(fetch, &self.runtime).await;
+            return fetched.map_err(|error| StoreError::Unavailable(Box::new(error)))?;
+        }
+    }
+
+    /// Has the next stretch fetched while this one is being sent.
+    fn fetch_ahead(&mut self, wanted: Sequence, head: Sequence) {
+        let next = Sequence(self.stretches.begin_of(wanted).0 + self.stretches.events());
+        let tail = &self.stretches.tail;
+        // Of many readers one fetches while others send; and ahead of the first, what the last still reads would be
+        // pushed out.
+        let alone = tail.followers() == 1;
+        if next <= self.ahead || head <= next || !alone || !tail.has_room_ahead(wanted) {
+            return;
+        }
+        let wanted = next.next();
+        let Some(fetching) = tail.fetches.begin() else { return };
+        self.ahead = next;
+        if tail.in_memory(wanted).is_some() {
+            return;
+        }
+        let stretches = self.stretches.clone();
+        let fetch = async move {
+            let _fetching = fetching;
+            if let Err(error) = stretches.fetch(wanted).await {
+                // Whoever gets there asks again, and is told what is wrong then.
+                let agent = stretches.agent;
+                tracing::debug!(%agent, error = &error as &dyn std::error::Error, "cannot prefetch history");
+            }
+        };
+        self.tracker.spawn_on(fetch, &self.runtime);
+    }
+}
+
+impl Stretches {
+    fn events(&self) -> u64 {
+        self.limit.events.max(1) as u64
+    }
+
+    /// The number after which the stretch begins that holds `wanted`.
+    fn begin_of(&self, wanted: Sequence) -> Sequence {
+        Sequence((wanted.0 - 1) / self.events() * self.events())
+    }
+
+    /// Fetches the stretch that holds `wanted`, and keeps it for a while.
+    async fn fetch(&self, wanted: Sequence) -> Result<Arc<Batch>, StoreError> {
+        let events = self.read(self.begin_of(wanted)).await?;
+        let reached = events.last().is_some_and(|last| wanted <= last.sequence);
+        // Where large events end a stretch early, the rest of it is fetched from the cursor on.
+        let events = if reached { events } else { self.read(wanted.before()).await? };
+        self.tail.keep_fetched(&events);
+        Batch::split(&events)
+            .find(|batch| wanted <= batch.last())
+            .map(Arc::new)
+            .map(|batch| self.tail.fetched_with(wanted).unwrap_or(batch))
+            // Purged while it was followed.
+            .ok_or(StoreError::UnknownAgent(self.agent))
+    }
+
+    async fn read(&self, after: Sequence) -> Result<Arc<[Event]>, StoreError> {
+        let events = self.journal.read(self.agent, after, self.limit).await?;
+        match events.first() {
+            Some(first) if first.sequence != after.next() => Err(StoreError::Corrupt(format!(
+                "the journal of {} continues with {} after {after}",
+                self.agent, first.sequence
+            ))),
+            _ => Ok(events.into()),
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! What clients and the server ask of the application. One file is one use case: a few methods of
+//! [`AgentService`](crate::AgentService), and the types that only they need.
+//!
+//! | what | files |
+//! | --- | --- |
+//! | a new agent | `launch`, `create`, `converse`, `replay`, `import` |
+//! | an agent that exists | `send`, `answer`, `cancel`, `delete` |
+//! | reading | `read`, `turns`, `message_status`, `follow`, `types` |
+//! | the life of the server | `recover`, `shutdown`, `reparse` |
+//!
+//! `keys` is shared: it makes sure that a repeated command happens once.
+
+mod answer;
+mod cancel;
+mod converse;
+mod create;
+mod delete;
+mod follow;
+mod import;
+mod keys;
+mod launch;
+mod message_status;
+mod read;
+mod recover;
+mod reparse;
+mod replay;
+mod send;
+mod shutdown;
+mod turns;
+mod types;
+
+pub use answer::AnswerOutcome;
+pub use converse::ConversationTurn;
+pub use import::{Import, ImportError, Imported};
+pub use keys::CommandKey;
+pub use launch::{Launch, LaunchOutcome};
+pub use message_status::MessageStatus;
+pub use reparse::{Finding, Reparsed};
+pub use send::Accepted;
+pub use types::TypeInfo;

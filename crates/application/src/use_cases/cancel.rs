@@ -1,0 +1,124 @@
+//! Cancels turns. A cancel is saved before it is carried out, so that after a crash the next start finishes it.
+
+use tokenrail_domain::{Agent, AgentId, StopReason, TurnNumber, TurnState};
+use tokenrail_ports::StoreError;
+
+use crate::error::Refusal;
+use crate::service::AgentService;
+
+/// What was saved about the end of turns, and so what their task is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Noted {
+    Nothing,
+    /// Of a waiting turn only: the task finds it when it takes the turn.
+    Waiting,
+    /// Perhaps of the running turn: the task is told at once.
+    Running,
+}
+
+impl AgentService {
+    /// Cancels the running turn and the waiting turns. Returns when that is saved and a process that rests between two
+    /// turns has ended. The journal shows the ends of the turns. A repeated cancel, or the cancel of an agent that has
+    /// ended, changes nothing.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`], [`Refusal::Store`].
+    pub async fn cancel(&self, id: AgentId) -> Result<(), Refusal> {
+        let service = self.clone();
+        self.undisturbed(async move { service.do_cancel(id).await }).await
+    }
+
+    /// Cancels one waiting or running turn. The agent's other turns continue. A waiting turn ends after the turns before
+    /// it. A turn that has ended or does not exist stays as it is.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`], [`Refusal::Store`].
+    pub async fn cancel_turn(&self, id: AgentId, turn: TurnNumber) -> Result<(), Refusal> {
+        let service = self.clone();
+        self.undisturbed(async move { service.do_cancel_turn(id, turn).await }).await
+    }
+
+    /// Like [`AgentService::cancel_turn`], but does not wait: for a caller that is gone and cannot retry.
+    pub fn cancel_turn_in_background(&self, id: AgentId, turn: TurnNumber) {
+        let service = self.clone();
+        let cancel = async move { service.cancel_turn_patiently(id, turn).await };
+        self.core.tracker.spawn_on(cancel, &self.core.runtime);
+    }
+
+    /// Retries as long as the store fails, also if it is unknown whether the cancel was saved, because the task of the
+    /// turn was not told then.
+    async fn cancel_turn_patiently(&self, id: AgentId, turn: TurnNumber) {
+        let mut pause = self.core.limits.retry_pause;
+        while let Err(refusal) = self.do_cancel_turn(id, turn).await {
+            let again = matches!(&refusal, Refusal::Store(error) if error.is_transient());
+            tracing::warn!(
+                agent = %id, again, error = &refusal as &dyn std::error::Error, "the client disconnected, but its agent keeps running"
+            );
+            match self.core.pause(pause).await {
+                Some(longer) if again => pause = longer,
+                _ => return,
+            }
+        }
+    }
+
+    async fn do_cancel_turn(&self, id: AgentId, number: TurnNumber) -> Result<(), Refusal> {
+        let agent = self.get(id).await?;
+        let agents = &self.core.outside.agents;
+        let save = async || {
+            let open = agents.open_turns(id).await?;
+            let Some(turn) = open.iter().find(|turn| turn.number == number) else {
+                return Ok(Noted::Nothing);
+            };
+            agents.stop_turn(id, number, StopReason::Cancelled).await?;
+            Ok(if turn.state == TurnState::Running { Noted::Running } else { Noted::Waiting })
+        };
+        self.with_queue(&agent, save).await?;
+        Ok(())
+    }
+
+    async fn do_cancel(&self, id: AgentId) -> Result<(), Refusal> {
+        let agent = self.get(id).await?;
+        let agents = &self.core.outside.agents;
+        let save = async || {
+            let noted = agents.cancel(id, self.core.now()).await?;
+            // What is noted already may not have been told: perhaps the first answer was that the outcome is unknown.
+            let tell = 0 < noted || self.core.control(id).is_some();
+            Ok(if tell { Noted::Running } else { Noted::Nothing })
+        };
+        self.with_queue(&agent, save).await?;
+        // A cancelled agent leaves no process, also between two turns.
+        self.dismiss(&agent).await;
+        Ok(())
+    }
+
+    /// Saves what ends turns, and then tells their task. No turn leaves the queue meanwhile, so each turn is met either
+    /// waiting or running. Returns what was saved.
+    pub(super) async fn with_queue(
+        &self,
+        agent: &Agent,
+        save: impl AsyncFnOnce() -> Result<Noted, StoreError>,
+    ) -> Result<Noted, Refusal> {
+        let control = self.core.control(agent.id);
+        let _queue = match &control {
+            Some(control) => Some(self.core.queue(control).await?),
+            None => None,
+        };
+        let noted = save().await?;
+        if noted != Noted::Nothing {
+            self.ensure_task(agent);
+        }
+        if noted == Noted::Running
+            && let Some(control) = self.core.control(agent.id)
+        {
+            control.cancel();
+        }
+        Ok(noted)
+    }
+
+    /// Ends a process that rests until the agent's next turn.
+    pub(super) async fn dismiss(&self, agent: &Agent) {
+        if let Some(kind) = self.core.outside.types.get(&agent.kind) {
+            kind.runner.dismiss(agent.id).await;
+        }
+    }
+}

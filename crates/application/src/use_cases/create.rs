@@ -1,0 +1,45 @@
+//! An agent that exists before its first message: for clients whose protocol makes the one before the other.
+
+use tokenrail_domain::{Agent, AgentId, AgentStatus, TurnNumber};
+use tokenrail_ports::StoreError;
+
+use super::launch::{Launch, new_agent};
+use crate::error::Refusal;
+use crate::service::AgentService;
+
+impl AgentService {
+    /// Saves a new agent that has nothing to do yet: [`AgentService::send`] gives it its first turn. The prompt, the
+    /// idempotency key and the chat of `launch` are not looked at.
+    ///
+    /// # Errors
+    /// [`Refusal`] where it was not made; nothing is left of it then.
+    pub async fn create(&self, launch: Launch) -> Result<Agent, Refusal> {
+        let service = self.clone();
+        self.undisturbed(async move { service.do_create(launch).await }).await
+    }
+
+    async fn do_create(&self, launch: Launch) -> Result<Agent, Refusal> {
+        let (kind, config) = self.agent_type(launch.kind.as_deref())?;
+        if self.core.closing.is_cancelled() || self.core.draining.is_cancelled() {
+            return Err(Refusal::ShuttingDown);
+        }
+        let now = self.core.now();
+        let id = AgentId::new(now, self.core.outside.random.bytes());
+        let cwd = config.workspace.folder(id, launch.cwd.clone()).await?;
+        let launch = Launch { prompt: String::new(), chat: None, ..launch };
+        let agent = Agent {
+            // It has done all that it was asked to.
+            status: AgentStatus::Completed,
+            turn: TurnNumber(0),
+            queued: 0,
+            ..new_agent(id, kind, launch, cwd.to_string_lossy().into_owned(), now)
+        };
+        let created = self.core.outside.agents.create_idle(agent.clone()).await;
+        if !matches!(created, Ok(()) | Err(StoreError::OutcomeUnknown(_))) {
+            self.remove_folders(id).await;
+        }
+        created?;
+        self.core.tell_created(&agent, now);
+        Ok(agent)
+    }
+}

@@ -1,0 +1,94 @@
+//! Deletes agents, and purges what is left of them. Both are saved before they are carried out, so that after a crash the
+//! next start finishes them.
+
+use tokenrail_domain::AgentId;
+use tokenrail_ports::StoreError;
+
+use super::cancel::Noted;
+use crate::error::Refusal;
+use crate::news::News;
+use crate::service::AgentService;
+
+impl AgentService {
+    /// Stops an agent and takes it out of the lists; with `purge` all that there is of it is gone too: its history,
+    /// what its runs have left on disk, and the folder that was made for it.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`], [`Refusal::Store`].
+    pub async fn delete(&self, id: AgentId, purge: bool) -> Result<(), Refusal> {
+        let service = self.clone();
+        self.undisturbed(async move { service.do_delete(id, purge).await }).await
+    }
+
+    async fn do_delete(&self, id: AgentId, purge: bool) -> Result<(), Refusal> {
+        let now = self.core.now();
+        let agent = self.get(id).await?;
+        let agents = &self.core.outside.agents;
+        let save = async || {
+            let deleted = agents.delete(id, now, purge).await?;
+            Ok(if deleted { Noted::Running } else { Noted::Nothing })
+        };
+        if self.with_queue(&agent, save).await? == Noted::Nothing {
+            return Err(Refusal::NotFound(id));
+        }
+        if !self.until_stopped(id).await {
+            // It is saved: the next life of the server does the rest.
+            return Ok(());
+        }
+        self.dismiss(&agent).await;
+        if purge {
+            self.finish_purge(id).await?;
+        }
+        if let Some(tail) = self.core.tails.get(id) {
+            tail.set_gone();
+            tail.forget();
+        }
+        self.core.news.tell(News::Deleted { agent: id, at: now });
+        Ok(())
+    }
+
+    /// Finishes what an earlier life of the server was about to purge.
+    pub(crate) async fn purge_in_background(&self, id: AgentId) {
+        if !self.until_stopped(id).await {
+            return;
+        }
+        if let Err(error) = self.finish_purge(id).await {
+            let error = &error as &dyn std::error::Error;
+            tracing::error!(agent = %id, error, "cannot purge an agent; retrying after the next start");
+        }
+    }
+
+    /// Waits until nothing of an agent runs, but not for ever. False where the server goes down meanwhile.
+    async fn until_stopped(&self, id: AgentId) -> bool {
+        let Some(tail) = self.core.tails.get(id) else { return true };
+        if tokio::time::timeout(self.core.limits.stop_timeout, tail.until_idle()).await.is_err() {
+            tracing::warn!(agent = %id, "deleted an agent whose processes are still being stopped");
+        }
+        // A task that ends because of the shutdown leaves its agent running.
+        !self.core.closing.is_cancelled()
+    }
+
+    /// Removes all that there is of an agent. Its rows go last: as long as they are there, its next life knows what
+    /// is still to be removed.
+    async fn finish_purge(&self, id: AgentId) -> Result<(), StoreError> {
+        for (name, kind) in &self.core.outside.types {
+            if let Err(error) = kind.runner.forget(id).await {
+                let error = &error as &dyn std::error::Error;
+                tracing::error!(agent = %id, kind = name, error, "cannot remove the files of a run");
+            }
+        }
+        self.remove_folders(id).await;
+        self.core.outside.agents.purge(id, self.core.now()).await?;
+        Ok(())
+    }
+
+    /// Removes the folder that was made for an agent. Its type may be gone from the configuration: each type is asked.
+    pub(crate) async fn remove_folders(&self, id: AgentId) {
+        for (name, kind) in &self.core.outside.types {
+            if let Err(error) = kind.workspace.remove(id).await {
+                let error = &error as &dyn std::error::Error;
+                tracing::error!(agent = %id, kind = name, error, "cannot remove the folder of an agent");
+            }
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Follows a journal from a cursor on.
+
+use tokenrail_domain::{Agent, AgentId, Sequence, Turn};
+
+use crate::error::Refusal;
+use crate::follow::Follower;
+use crate::planted;
+use crate::service::AgentService;
+
+impl AgentService {
+    /// Follows an agent from `since`, or from its newest event. With `keep` the follower waits for later turns
+    /// when the agent has ended.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`], [`Refusal::CursorAhead`], [`Refusal::Store`].
+    pub async fn follow(
+        &self,
+        id: AgentId,
+        since: Option<Sequence>,
+        keep: bool,
+    ) -> Result<(Agent, Follower), Refusal> {
+        // The bell first, then the store: what is committed in between rings.
+        let tail = self.core.tails.of(id);
+        let agent = self.get(id).await?;
+        let tail = planted::subscribed_before(tail, || self.core.tails.of(id));
+        tail.raise(agent.head);
+        let head = tail.bell().head;
+        let cursor = not_ahead(since.unwrap_or(head), head)?;
+        Ok((agent, Follower::new(&self.core, id, cursor, keep, tail)))
+    }
+
+    /// Follows a turn that waits, runs or has ended, from its first event on, and the journal after it.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`], [`Refusal::Store`].
+    pub async fn follow_turn(&self, id: AgentId, turn: &Turn) -> Result<Follower, Refusal> {
+        let before = |turn: &Turn| turn.first_sequence.map(Sequence::before);
+        let (_, mut follower) = self.follow(id, before(turn), true).await?;
+        if turn.first_sequence.is_none() {
+            // A turn that waits begins after the head at which the follower began, unless it has begun before that.
+            let now = self.turn(id, turn.number).await?;
+            if let Some(begin) = now.as_ref().and_then(before) {
+                (_, follower) = self.follow(id, Some(begin), true).await?;
+            }
+        }
+        Ok(follower)
+    }
+
+    /// The cursor before the turn in which `cursor` lies, for readers that need the whole turn. `cursor` itself if it lies
+    /// between two turns.
+    ///
+    /// # Errors
+    /// [`Refusal::Store`].
+    pub async fn turn_begin(&self, id: AgentId, cursor: Sequence) -> Result<Sequence, Refusal> {
+        let turn = match self.turn_at(id, cursor.next()).await? {
+            Some(next) => Some(next),
+            // What comes next belongs to the turn that has not ended, if there is one.
+            None => self
+                .turn_at(id, cursor)
+                .await?
+                .filter(|turn| turn.last_sequence.is_none_or(|last| cursor < last)),
+        };
+        let first = turn.and_then(|turn| turn.first_sequence);
+        Ok(first.map_or(cursor, |first| first.before().min(cursor)))
+    }
+}
+
+/// The cursor that a client asks for, unless the journal has not come as far.
+pub(super) fn not_ahead(cursor: Sequence, head: Sequence) -> Result<Sequence, Refusal> {
+    let cursor = planted::asked_cursor(cursor, head);
+    if head < cursor { Err(Refusal::CursorAhead { head }) } else { Ok(cursor) }
+}

@@ -1,0 +1,44 @@
+//! The keys of commands: the same command with the same key happens once.
+
+use tokenrail_domain::Timestamp;
+use tokenrail_ports::{Idempotency, KeyLife, Recalled, StoreError};
+
+use crate::error::Refusal;
+use crate::planted;
+use crate::service::AgentService;
+
+/// The client's key for a command, and the command as it was sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommandKey {
+    pub key: String,
+    pub body: String,
+}
+
+impl AgentService {
+    /// What the key was used for, if it is known.
+    pub(super) async fn recall(
+        &self,
+        scope: String,
+        key: &CommandKey,
+        life: KeyLife,
+    ) -> Result<Option<Recalled>, Refusal> {
+        let key = self.idempotency(scope, key.clone(), life).await?;
+        match self.core.outside.agents.recall(key).await? {
+            Some(recalled) if !recalled.same_body => Err(Refusal::KeyReused),
+            recalled => Ok(recalled),
+        }
+    }
+
+    /// The key as the store takes it: with its scope, and the time by which keys age.
+    pub(super) async fn idempotency(
+        &self,
+        scope: String,
+        key: CommandKey,
+        life: KeyLife,
+    ) -> Result<Idempotency, StoreError> {
+        let used_at = planted::key_time(self.core.key_time().await?, || self.core.now());
+        let age_ms = self.core.limits.idempotency_age.as_millis() as i64;
+        let forget_before = Timestamp(used_at.0.saturating_sub(age_ms));
+        Ok(Idempotency { scope, key: key.key, body: key.body, used_at, forget_before, life })
+    }
+}

@@ -1,0 +1,152 @@
+//! Launches a new agent with its first turn.
+
+use tokenrail_domain::{Agent, AgentId, JsonText, SessionId, Timestamp, Turn};
+use tokenrail_ports::{Created, KeyLife, StoreError};
+
+use super::keys::CommandKey;
+use crate::error::Refusal;
+use crate::service::AgentService;
+
+/// The scope of the keys of launches.
+const LAUNCH: &str = "launch";
+
+/// What a client asks for with a launch.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Launch {
+    /// The agent type; `None` for the configured default.
+    pub kind: Option<String>,
+    pub prompt: String,
+    pub model: Option<String>,
+    pub cwd: Option<String>,
+    /// A session of the agent program to resume.
+    pub session: Option<SessionId>,
+    pub name: Option<String>,
+    /// The client's own id of the conversation: see [`AgentService::converse`].
+    pub chat: Option<String>,
+    /// The client's own notes: a JSON object.
+    pub metadata: Option<JsonText>,
+    /// Options for the runner: a JSON object.
+    pub options: Option<JsonText>,
+    pub cancel_on_disconnect: bool,
+    pub idempotency: Option<CommandKey>,
+}
+
+/// What came of a launch.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LaunchOutcome {
+    pub agent: Agent,
+    /// Nothing was launched: the agent is the one that the idempotency key launched, or that the conversation has.
+    pub again: bool,
+}
+
+impl AgentService {
+    /// Saves a new agent and starts it.
+    ///
+    /// # Errors
+    /// [`Refusal`] if it was not launched. Nothing is left of it then.
+    pub async fn launch(&self, launch: Launch) -> Result<LaunchOutcome, Refusal> {
+        self.launch_once(launch, KeyLife::UntilForgotten).await
+    }
+
+    /// Launches an agent, unless the key has launched one already.
+    pub(super) async fn launch_once(&self, launch: Launch, life: KeyLife) -> Result<LaunchOutcome, Refusal> {
+        let service = self.clone();
+        self.undisturbed(async move {
+            let launched = match &launch.idempotency {
+                Some(key) => service.launched(key, life).await?,
+                None => None,
+            };
+            match launched {
+                Some(outcome) => Ok(outcome),
+                None => service.launch_new(launch, life).await,
+            }
+        })
+        .await
+    }
+
+    async fn launch_new(&self, launch: Launch, life: KeyLife) -> Result<LaunchOutcome, Refusal> {
+        let (kind, config) = self.agent_type(launch.kind.as_deref())?;
+        let waiting = self.admit()?;
+        let now = self.core.now();
+        let id = AgentId::new(now, self.core.outside.random.bytes());
+        let cwd = config.workspace.folder(id, launch.cwd.clone()).await?;
+        let key = match launch.idempotency.clone() {
+            Some(key) => Some(self.idempotency(LAUNCH.to_owned(), key, life).await?),
+            None => None,
+        };
+        let agent = new_agent(id, kind, launch, cwd.to_string_lossy().into_owned(), now);
+        let turn = Turn::queued(id, agent.prompt.clone(), now);
+
+        let created = self.core.outside.agents.create(agent.clone(), turn, key).await;
+        if !matches!(created, Ok(Created::New) | Err(StoreError::OutcomeUnknown(_))) {
+            // There is no such agent: nothing is left of it.
+            self.remove_folders(id).await;
+        }
+        match created {
+            Ok(Created::New) => {}
+            Ok(Created::Again(id) | Created::ChatTaken(id)) => return self.launched_again(id).await,
+            Ok(Created::KeyReused) => return Err(Refusal::KeyReused),
+            Err(error) => return Err(self.refused(&agent, error)),
+        }
+        // Its own task waits for a place from here on.
+        drop(waiting);
+        self.ensure_task(&agent);
+        self.core.tell_created(&agent, now);
+        Ok(LaunchOutcome { agent, again: false })
+    }
+
+    /// The outcome of an earlier launch with this key, whether or not the server could launch another agent now. `None`
+    /// if the key is not known.
+    ///
+    /// # Errors
+    /// [`Refusal::KeyReused`], [`Refusal::Store`].
+    pub async fn launched_before(&self, key: &CommandKey) -> Result<Option<LaunchOutcome>, Refusal> {
+        self.launched(key, KeyLife::UntilForgotten).await
+    }
+
+    pub(super) async fn launched(
+        &self,
+        key: &CommandKey,
+        life: KeyLife,
+    ) -> Result<Option<LaunchOutcome>, Refusal> {
+        match self.recall(LAUNCH.to_owned(), key, life).await? {
+            Some(recalled) => Ok(Some(self.launched_again(recalled.agent).await?)),
+            None => Ok(None),
+        }
+    }
+
+    /// An agent whose launch is repeated.
+    async fn launched_again(&self, id: AgentId) -> Result<LaunchOutcome, Refusal> {
+        let agent = self.get(id).await?;
+        self.ensure_known_runs(&agent);
+        Ok(LaunchOutcome { agent, again: true })
+    }
+}
+
+pub(super) fn new_agent(id: AgentId, kind: String, launch: Launch, cwd: String, now: Timestamp) -> Agent {
+    let Launch {
+        kind: _,
+        prompt,
+        model,
+        cwd: _,
+        session,
+        name,
+        chat,
+        metadata,
+        options,
+        cancel_on_disconnect,
+        idempotency: _,
+    } = launch;
+    Agent {
+        name,
+        chat,
+        prompt,
+        model,
+        cwd,
+        session: session.map(SessionId::into_string),
+        metadata,
+        options,
+        cancel_on_disconnect,
+        ..Agent::new(id, kind, now)
+    }
+}

@@ -1,0 +1,254 @@
+//! Which events the lines of a run would become today, one for each that is stored. Pure.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use tokenrail_domain::{
+    AgentError, Event, EventBody, MessageOutcome, Sequence, Turn, TurnNumber, TurnOutcome, TurnResult,
+};
+use tokenrail_ports::{ExitStatus, IMessageParser, Line, OutputLine, TurnStep};
+
+use crate::recorder::{Recorded, Recorder, RecorderStart};
+
+/// Notices that the server itself has written.
+const OWN_NOTICES: [&str; 3] = ["reaped", "unshown_output", "turn_began"];
+
+/// The lines say something else than what stands under these numbers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Misfit(pub(super) String);
+
+/// Reads the lines of one run again, and goes along the stored events: what the server has written of itself stays,
+/// and what the agent has said is said anew.
+pub(super) struct Rereading {
+    recorder: Recorder,
+    /// What the lines read so far have become, and is not met yet among the stored events.
+    made: VecDeque<Event>,
+    /// Lines that were read.
+    lines: u64,
+    end: End,
+    /// The agent has begun a turn by itself, which the stored events have not come to.
+    waits: bool,
+    /// The stored events have come to a turn that the agent has not begun yet.
+    expected: Option<TurnNumber>,
+}
+
+/// How the turn ended: the lines alone do not tell.
+struct End {
+    outcome: TurnOutcome,
+    error: Option<AgentError>,
+    duration_ms: u64,
+    /// The parser has been told that the process has ended.
+    told: bool,
+    reached: bool,
+}
+
+impl End {
+    fn of(outcome: TurnOutcome, result: Option<Event>) -> Self {
+        match result.map(|event| event.body) {
+            Some(EventBody::TurnResult(result)) => {
+                let TurnResult { error, duration_ms, .. } = *result;
+                Self { outcome, error, duration_ms, told: false, reached: false }
+            }
+            _ => Self { outcome, error: None, duration_ms: 0, told: false, reached: false },
+        }
+    }
+}
+
+impl Rereading {
+    /// Begins with the first turn of a run, and its result.
+    pub(super) fn new(
+        parser: Box<dyn IMessageParser>,
+        turn: &Turn,
+        outcome: TurnOutcome,
+        result: Option<Event>,
+    ) -> Self {
+        let first = turn.first_sequence.unwrap_or(Sequence(1));
+        let start = RecorderStart {
+            agent: turn.agent,
+            turn: turn.number,
+            started_at: turn.asked_at,
+            head: first.before(),
+            assembler: tokenrail_domain::Assembler::default(),
+            committed: 0,
+            message_count: 0,
+        };
+        Self {
+            recorder: Recorder::new(start, parser),
+            made: VecDeque::new(),
+            lines: 0,
+            end: End::of(outcome, result),
+            waits: false,
+            expected: None,
+        }
+    }
+
+    /// The stored events have come to the next turn of the run.
+    pub(super) fn next_turn(&mut self, number: TurnNumber, outcome: TurnOutcome, result: Option<Event>) {
+        self.end = End::of(outcome, result);
+        self.expected = Some(number);
+    }
+
+    /// What stands under the number of this event today.
+    pub(super) fn read(&mut self, stored: &Event) -> Result<Event, Misfit> {
+        self.begin_expected(stored);
+        self.read_lines(stored)?;
+        if self.expected.is_some() {
+            return Err(Misfit(format!("turn {} would no longer begin", stored.turn)));
+        }
+        if self.made.is_empty() && stored.raw.is_none() && stored.body.delta_of().is_some() {
+            // No end of anything is a delta: an empty line has said it, and of such a line no byte is stored.
+            self.read_line(Bytes::new(), stored)?;
+            self.collect();
+        }
+        if self.made.is_empty() {
+            if is_own(&stored.body) {
+                self.recorder.note(stored.body.clone(), stored.at);
+            } else {
+                self.conclude(stored);
+            }
+            self.collect();
+        }
+        let Some(new) = self.made.pop_front() else {
+            return Err(Misfit(format!("event {} would disappear", stored.sequence)));
+        };
+        if !same_meaning(stored, &new) {
+            let (was, is) = (name(&stored.body), name(&new.body));
+            return Err(Misfit(format!("event {} would change from {was} to {is}", stored.sequence)));
+        }
+        // Its place, its time and its lines are what they were.
+        Ok(Event { body: new.body, ..stored.clone() })
+    }
+
+    fn read_lines(&mut self, stored: &Event) -> Result<(), Misfit> {
+        let raw = stored.raw.clone().unwrap_or_default();
+        let mut lines: Vec<Bytes> = split(&raw);
+        if is_too_long(&stored.body) {
+            // Of such a line only the head is there, and no parser has seen it.
+            lines.pop();
+        }
+        for line in lines {
+            self.read_line(line, stored)?;
+        }
+        self.collect();
+        Ok(())
+    }
+
+    fn read_line(&mut self, line: Bytes, stored: &Event) -> Result<(), Misfit> {
+        if self.waits {
+            return Err(Misfit(format!("a new turn would begin before event {}", stored.sequence)));
+        }
+        self.lines += 1;
+        let line = OutputLine { line: Line::Whole(line), end_offset: self.lines };
+        self.waits = self.recorder.line(&line, stored.at) == Recorded::NextTurn;
+        self.begin_expected(stored);
+        Ok(())
+    }
+
+    /// Begins the turn that both the lines and the stored events have come to.
+    fn begin_expected(&mut self, stored: &Event) {
+        if self.waits
+            && let Some(number) = self.expected.take()
+        {
+            let recorded = self.recorder.begin_next_turn(number, self.lines, stored.at);
+            self.waits = recorded == Recorded::NextTurn;
+            self.collect();
+        }
+    }
+
+    /// The agent has said all that it has to say in this turn: what is open ends, and the turn with it.
+    fn conclude(&mut self, stored: &Event) {
+        // How a process ended is not stored, but a turn without a result of the agent's completes in one way only: by
+        // an exit code of 0. To any other end, and where it was stopped, a parser has nothing to say.
+        let by_exit_code = self.end.outcome == TurnOutcome::Completed && self.recorder.close().is_none();
+        if by_exit_code && !std::mem::replace(&mut self.end.told, true) {
+            self.recorder.output_ended(ExitStatus::Code(0), stored.at);
+            if 0 < self.recorder.pending_events() {
+                // The server may have written something of itself between this and the end.
+                return;
+            }
+        }
+        if std::mem::replace(&mut self.end.reached, true) {
+            return;
+        }
+        let told = self.recorder.close().and_then(|close| close.error.clone());
+        let error = match (&self.end.error, told) {
+            // The agent's own error is told as it is read today; the server's stays.
+            (Some(AgentError { code: None, .. }), Some(told)) => Some(told),
+            (error, _) => error.clone(),
+        };
+        self.recorder.end(self.end.outcome, error, stored.at);
+    }
+
+    fn collect(&mut self) {
+        let Some(append) = self.recorder.take(TurnStep::Continue) else { return };
+        let duration_ms = self.end.duration_ms;
+        self.made.extend(append.events.iter().cloned().map(|mut event| {
+            if let EventBody::TurnResult(result) = &mut event.body {
+                result.duration_ms = duration_ms;
+            }
+            event
+        }));
+    }
+}
+
+fn split(raw: &Bytes) -> Vec<Bytes> {
+    if raw.is_empty() {
+        Vec::new()
+    } else {
+        raw.split(|byte| *byte == b'\n').map(|line| raw.slice_ref(line)).collect()
+    }
+}
+
+/// Whether the server has written it of itself.
+fn is_own(body: &EventBody) -> bool {
+    match body {
+        EventBody::UserMessage { .. } => true,
+        EventBody::Notice(notice) => OWN_NOTICES.contains(&&*notice.subtype),
+        EventBody::Error(error) => error.code.is_some(),
+        _ => false,
+    }
+}
+
+fn is_too_long(body: &EventBody) -> bool {
+    matches!(body, EventBody::Error(error) if error.code.as_deref() == Some("line_too_long"))
+}
+
+/// Whether whoever has seen the one would take the other for the same thing: the same kind of event, of the same
+/// message or call. An end that the server has given a message stays one.
+fn same_meaning(stored: &Event, new: &Event) -> bool {
+    let call = |body: &EventBody| match body {
+        EventBody::ToolCall(made) => Some(made.call.clone()),
+        EventBody::ToolResult(result) => Some(result.call.clone()),
+        EventBody::ToolInputDelta { call, .. } => Some(call.clone()),
+        _ => None,
+    };
+    let ended = |body: &EventBody| match body {
+        EventBody::Message(message) => Some(message.outcome == MessageOutcome::Complete),
+        EventBody::Abandoned { .. } => Some(false),
+        _ => None,
+    };
+    let (one, other) = (&stored.body, &new.body);
+    stored.sequence == new.sequence
+        && std::mem::discriminant(one) == std::mem::discriminant(other)
+        && one.delta_of() == other.delta_of()
+        && one.completed() == other.completed()
+        && call(one) == call(other)
+        && ended(one) == ended(other)
+}
+
+fn name(body: &EventBody) -> &'static str {
+    match body {
+        EventBody::UserMessage { .. } => "user message",
+        EventBody::TextDelta { .. } => "text delta",
+        EventBody::ReasoningDelta { .. } => "reasoning delta",
+        EventBody::ToolInputDelta { .. } => "tool input delta",
+        EventBody::Message(_) => "message",
+        EventBody::ToolCall(_) => "tool call",
+        EventBody::ToolResult(_) => "tool result",
+        EventBody::Usage(_) => "usage",
+        EventBody::Notice(_) => "notice",
+        EventBody::Abandoned { .. } => "abandoned message",
+        EventBody::Error(_) => "error",
+        EventBody::TurnResult(_) => "turn result",
+    }
+}

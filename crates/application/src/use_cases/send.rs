@@ -1,0 +1,101 @@
+//! Gives an agent its next turn.
+
+use tokenrail_domain::{AgentId, Turn, TurnNumber};
+use tokenrail_ports::{Enqueued, KeyLife, Recalled};
+
+use super::keys::CommandKey;
+use crate::error::Refusal;
+use crate::service::AgentService;
+
+/// A message that became a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Accepted {
+    pub turn: TurnNumber,
+    /// How many turns wait, this one included.
+    pub queued: u32,
+}
+
+impl AgentService {
+    /// Gives an agent one more message: its next turn.
+    ///
+    /// # Errors
+    /// [`Refusal`] where it was not taken.
+    pub async fn send(
+        &self,
+        id: AgentId,
+        content: String,
+        key: Option<CommandKey>,
+    ) -> Result<Accepted, Refusal> {
+        self.send_with(id, content, key, KeyLife::UntilForgotten).await
+    }
+
+    pub(crate) async fn send_with(
+        &self,
+        id: AgentId,
+        content: String,
+        key: Option<CommandKey>,
+        life: KeyLife,
+    ) -> Result<Accepted, Refusal> {
+        let service = self.clone();
+        self.undisturbed(async move { service.do_send(id, content, key, life).await }).await
+    }
+
+    async fn do_send(
+        &self,
+        id: AgentId,
+        content: String,
+        key: Option<CommandKey>,
+        life: KeyLife,
+    ) -> Result<Accepted, Refusal> {
+        let scope = format!("message:{id}");
+        if let Some(key) = &key
+            && let Some(Recalled { turn, queued, .. }) = self.recall(scope.clone(), key, life).await?
+        {
+            // As in `known`.
+            self.ensure_task(&self.get(id).await?);
+            return Ok(Accepted { turn, queued });
+        }
+        if self.core.closing.is_cancelled() || self.core.draining.is_cancelled() {
+            return Err(Refusal::ShuttingDown);
+        }
+        let agent = self.get(id).await?;
+        if agent.deleted_at.is_some() {
+            return Err(Refusal::Deleted);
+        }
+        if agent.copy.is_some() {
+            return Err(Refusal::ReadOnly);
+        }
+        let now = self.core.now();
+        let key = match key {
+            Some(key) => Some(self.idempotency(scope, key, life).await?),
+            None => None,
+        };
+        let turn = Turn::queued(id, content, now);
+        let control = self.core.control(id);
+        let queue = match &control {
+            Some(control) => Some(self.core.queue(control).await?),
+            None => None,
+        };
+        let accepted = self.core.outside.agents.enqueue(turn, self.core.limits.queued_turns, key).await;
+        drop(queue);
+        match accepted {
+            Ok(Enqueued::New { turn, queued }) => {
+                self.ensure_task(&agent);
+                if control.is_some() {
+                    // It waits: nothing else tells those who look on that the queue is longer.
+                    self.core.tell_status(id, agent.status, now);
+                }
+                Ok(Accepted { turn, queued })
+            }
+            // The first answer to the same key may have been that the outcome is unknown: then nobody runs it yet.
+            Ok(Enqueued::Again { turn, queued }) => {
+                self.ensure_task(&agent);
+                Ok(Accepted { turn, queued })
+            }
+            Ok(Enqueued::KeyReused) => Err(Refusal::KeyReused),
+            Ok(Enqueued::QueueFull) => Err(Refusal::QueueFull),
+            Ok(Enqueued::UnknownAgent) => Err(Refusal::NotFound(id)),
+            Err(error) => Err(self.refused(&agent, error)),
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! Ends the service.
+
+use std::time::Duration;
+
+use crate::service::AgentService;
+
+impl AgentService {
+    /// Ends the streams and the tasks. The agents live on and are taken up by the next life of the server, unless
+    /// `stop_agents`. Waits for at most `patience`; gives false where that was not enough.
+    pub async fn shutdown(&self, stop_agents: bool, patience: Duration) -> bool {
+        let wait = async {
+            if stop_agents {
+                self.core.draining.cancel();
+                while 0 < self.core.active_agents() {
+                    self.core.retired.notified().await;
+                }
+            }
+            self.core.closing.cancel();
+            self.core.tracker.close();
+            self.core.tracker.wait().await;
+            for kind in self.core.outside.types.values() {
+                kind.runner.dismiss_all().await;
+            }
+        };
+        let in_time = tokio::time::timeout(patience, wait).await.is_ok();
+        self.core.closing.cancel();
+        in_time
+    }
+}

@@ -1,0 +1,75 @@
+//! Reads the turns of agents.
+
+use tokenrail_domain::{AgentId, ListedTurn, Sequence, Turn, TurnNumber};
+use tokenrail_ports::{ListBounds, ListPage, TurnFilter, TurnRange};
+
+use crate::error::Refusal;
+use crate::service::AgentService;
+
+impl AgentService {
+    /// The agent's whole turns after `after`, waiting, running and ended, by number: at most `limits.list_agents` and
+    /// about `limits.page_bytes` at once. There are no more only where none is given.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`], [`Refusal::Store`].
+    pub async fn turns(&self, id: AgentId, after: TurnNumber, limit: usize) -> Result<Vec<Turn>, Refusal> {
+        let limits = &self.core.limits;
+        let limit = limit.min(limits.list_agents);
+        let turns = self.core.outside.agents.turns(id, after, limit, limits.page_bytes).await?;
+        if turns.is_empty() {
+            // Where there are none, it may be for want of the agent.
+            self.get(id).await?;
+        }
+        Ok(turns)
+    }
+
+    /// One page of the agent's turns as lists show them: at most `limits.list_agents` and about `limits.list_bytes`.
+    /// Without `prompts`, the prompts are left out.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`], [`Refusal::Store`].
+    pub async fn list_turns(
+        &self,
+        id: AgentId,
+        mut range: TurnRange,
+        prompts: bool,
+    ) -> Result<ListPage<ListedTurn>, Refusal> {
+        range.limit = range.limit.min(self.core.limits.list_agents);
+        let bounds = self.core.limits.list();
+        let bounds = if prompts { bounds } else { ListBounds { field_bytes: 0, ..bounds } };
+        let page = self.core.outside.agents.list_turns(id, range, bounds).await?;
+        if page.items.is_empty() {
+            self.get(id).await?;
+        }
+        Ok(page)
+    }
+
+    /// Turns of all agents that are not deleted, without their prompts, newest first; at most `limits.list_agents` at
+    /// once.
+    ///
+    /// # Errors
+    /// [`Refusal::Store`].
+    pub async fn all_turns(&self, mut filter: TurnFilter) -> Result<ListPage<ListedTurn>, Refusal> {
+        filter.limit = filter.limit.min(self.core.limits.list_agents);
+        let bounds = ListBounds { field_bytes: 0, ..self.core.limits.list() };
+        Ok(self.core.outside.agents.all_turns(filter, bounds).await?)
+    }
+
+    /// One turn; none where the agent has no such turn.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`], [`Refusal::Store`].
+    pub async fn turn(&self, id: AgentId, number: TurnNumber) -> Result<Option<Turn>, Refusal> {
+        let Some(before) = number.0.checked_sub(1) else { return Ok(None) };
+        let turns = self.turns(id, TurnNumber(before), 1).await?;
+        Ok(turns.into_iter().find(|turn| turn.number == number))
+    }
+
+    /// The turn to which an event belongs; none where there is no such event.
+    ///
+    /// # Errors
+    /// [`Refusal::Store`].
+    pub async fn turn_at(&self, id: AgentId, sequence: Sequence) -> Result<Option<Turn>, Refusal> {
+        Ok(self.core.outside.agents.turn_at(id, sequence).await?)
+    }
+}

@@ -1,0 +1,158 @@
+//! The rows of `agent_messages`. All JSON names of the database are in this module.
+//!
+//! A row holds its whole event, so that history can be read without unpacking the journal.
+
+mod content;
+mod metadata;
+
+use bytes::Bytes;
+use tokenrail_domain::{AgentId, Event, EventBody, Sequence, TurnNumber, event_id};
+use tokenrail_ports::StoreError;
+
+use self::metadata::RowMetadata;
+use super::checksum::Checksum;
+use super::iso;
+
+/// One event that is not a delta, as it is written.
+pub(crate) struct MessageRow {
+    pub(crate) id: String,
+    pub(crate) sequence: Sequence,
+    pub(crate) first_sequence: Option<Sequence>,
+    pub(crate) kind: &'static str,
+    pub(crate) role: Option<&'static str>,
+    pub(crate) content: String,
+    pub(crate) raw: Option<Bytes>,
+    pub(crate) metadata: String,
+    pub(crate) created_at: String,
+    pub(crate) checksum: u32,
+}
+
+/// The rows of a batch.
+///
+/// # Errors
+/// [`StoreError::Corrupt`] if a field of an event that must be JSON is not.
+pub(crate) fn rows_of(agent: AgentId, events: &[Event]) -> Result<Vec<MessageRow>, StoreError> {
+    events.iter().filter(|event| !event.body.is_delta()).map(|event| row_of(agent, event)).collect()
+}
+
+fn row_of(agent: AgentId, event: &Event) -> Result<MessageRow, StoreError> {
+    let (kind, role) = kind_and_role(&event.body);
+    let not_json =
+        |error: serde_json::Error| StoreError::Corrupt(format!("event {}: {error}", event.sequence));
+    let content = content::write(&event.body).map_err(not_json)?;
+    let metadata =
+        RowMetadata::of(event).and_then(|metadata| serde_json::to_string(&metadata)).map_err(not_json)?;
+    let first_sequence = match &event.body {
+        EventBody::Message(message) => message.first_sequence,
+        _ => None,
+    };
+    let created_at = iso::format(event.at);
+    let checksum = checksum_of(&Columns {
+        agent: &agent.to_string(),
+        sequence: event.sequence,
+        first_sequence,
+        kind,
+        content: &content,
+        raw: event.raw.as_deref(),
+        metadata: &metadata,
+        created_at: &created_at,
+    });
+    Ok(MessageRow {
+        id: event_id(agent, event).to_string(),
+        sequence: event.sequence,
+        first_sequence,
+        kind,
+        role,
+        content,
+        raw: event.raw.clone(),
+        metadata,
+        created_at,
+        checksum: checksum.sum(),
+    })
+}
+
+/// What a row's checksum is made of.
+struct Columns<'a> {
+    agent: &'a str,
+    sequence: Sequence,
+    first_sequence: Option<Sequence>,
+    kind: &'a str,
+    content: &'a str,
+    raw: Option<&'a [u8]>,
+    metadata: &'a str,
+    created_at: &'a str,
+}
+
+fn checksum_of(columns: &Columns<'_>) -> Checksum {
+    let Columns { agent, sequence, first_sequence, kind, content, raw, metadata, created_at } = columns;
+    let numbers = Checksum::new().number(sequence.0 as i64);
+    let numbers = numbers.number(first_sequence.map_or(0, |first| first.0 as i64));
+    let texts = numbers.bytes(agent.as_bytes()).bytes(kind.as_bytes()).bytes(content.as_bytes());
+    texts.maybe(*raw).bytes(metadata.as_bytes()).bytes(created_at.as_bytes())
+}
+
+/// A row as a database returns it.
+pub(crate) struct StoredRow {
+    pub(crate) agent: String,
+    pub(crate) sequence: Sequence,
+    pub(crate) first_sequence: Option<Sequence>,
+    pub(crate) kind: String,
+    pub(crate) content: String,
+    pub(crate) raw: Option<Bytes>,
+    pub(crate) metadata: String,
+    pub(crate) created_at: String,
+    /// `None` in rows of early versions.
+    pub(crate) checksum: Option<u32>,
+}
+
+impl StoredRow {
+    /// Reads the event back.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] if the checksum differs, or a column is not one that was written here.
+    pub(crate) fn into_event(self) -> Result<Event, StoreError> {
+        let Self { agent, sequence, first_sequence, kind, content, raw, metadata, created_at, checksum } =
+            self;
+        let broken = |what: &str| StoreError::Corrupt(format!("message {sequence}: {what}"));
+        let columns = Columns {
+            agent: &agent,
+            sequence,
+            first_sequence,
+            kind: &kind,
+            content: &content,
+            raw: raw.as_deref(),
+            metadata: &metadata,
+            created_at: &created_at,
+        };
+        checksum_of(&columns).check(checksum, || format!("message {sequence}"))?;
+        let at = iso::parse(&created_at).ok_or_else(|| broken("created_at is not a valid time"))?;
+        let metadata: RowMetadata =
+            serde_json::from_str(&metadata).map_err(|error| broken(&error.to_string()))?;
+        let turn = TurnNumber(metadata.turn);
+        let body =
+            metadata.into_body(&kind, content, first_sequence).map_err(|error| broken(&error.to_string()))?;
+        Ok(Event { sequence, at, turn, body, raw })
+    }
+}
+
+/// The message that a row closes, by completing or by abandoning it.
+pub(crate) fn closed_message(metadata: &str) -> Result<Option<(TurnNumber, u32)>, StoreError> {
+    let metadata: RowMetadata =
+        serde_json::from_str(metadata).map_err(|error| StoreError::Corrupt(error.to_string()))?;
+    Ok(metadata.closed().map(|message| (TurnNumber(metadata.turn), message)))
+}
+
+/// The values of the columns `type` and `role`.
+fn kind_and_role(body: &EventBody) -> (&'static str, Option<&'static str>) {
+    match body {
+        EventBody::UserMessage { .. } | EventBody::ToolResult(_) => ("user", Some("user")),
+        EventBody::TextDelta { .. }
+        | EventBody::ReasoningDelta { .. }
+        | EventBody::ToolInputDelta { .. }
+        | EventBody::Message(_) => ("assistant", Some("assistant")),
+        EventBody::ToolCall(_) => ("tool", None),
+        EventBody::Usage(_) | EventBody::Notice(_) | EventBody::Abandoned { .. } => ("system", None),
+        EventBody::Error(_) => ("error", None),
+        EventBody::TurnResult(_) => ("response", None),
+    }
+}

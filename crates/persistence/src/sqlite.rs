@@ -1,0 +1,31 @@
+//! SQLite behind the ports: with `migrations/`, the only SQL of Tokenrail.
+//!
+//! | module | what it does |
+//! | --- | --- |
+//! | [`store`] | [`SqliteStore`]: opened once, shared by clones; one line for each method of a port |
+//! | [`config`], [`error`] | where the store is and what bounds it; why it cannot be opened |
+//! | [`database`] | the files: data folder and its lock, connections, schema, reserved disk space |
+//! | [`command`] | what the writer is asked to do |
+//! | [`writer`] | the one thread that writes, in groups, and what a failed COMMIT means |
+//! | [`checkpoint`], [`wipe`] | the thread that moves the log into the database file; the removal of purged data |
+//! | [`statements`] | the SQL: one file per subject, reads and changes |
+//! | [`maintenance`] | backup, doctor, and the check at each start |
+
+pub(crate) mod checkpoint;
+pub(crate) mod command;
+pub(crate) mod config;
+pub(crate) mod database;
+pub(crate) mod error;
+pub(crate) mod maintenance;
+mod planted;
+pub(crate) mod statements;
+pub(crate) mod store;
+pub(crate) mod wipe;
+pub(crate) mod writer;
+
+pub use self::config::{StoreConfig, StoreLimits, Synchronous};
+pub use self::database::folder::is_in_use;
+pub use self::error::OpenError;
+pub use self::maintenance::backup::backup;
+pub use self::maintenance::doctor::{Diagnosis, Fault, doctor};
+pub use self::store::SqliteStore;

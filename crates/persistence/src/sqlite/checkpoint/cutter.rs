@@ -1,0 +1,238 @@
+//! Keeps the log from growing without end.
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{SyncSender, TrySendError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::{Duration, Instant};
+
+use rusqlite::{Connection, Error, ErrorCode};
+
+use super::{
+    CheckpointRound, FEW_PAGES, Fingerprint, LOOK_BYTES, Pages, RESTART, SCARCE, TRUNCATE, UnderWay,
+    free_bytes, has_room, log_path, take_over,
+};
+use crate::sqlite::config::StoreLimits;
+use crate::sqlite::database::reserve::{ReserveUse, SharedReserve};
+
+/// Keeps the log from growing without end; used by the writer.
+pub(crate) struct LogCutter {
+    database: PathBuf,
+    log: PathBuf,
+    bytes_max: u64,
+    wait: Duration,
+    /// How long other statements wait for a lock.
+    usual_wait: Duration,
+    /// The log is restarted beyond this length. After a failed try the length is raised, because each try costs a
+    /// wait.
+    try_at: u64,
+    /// The length of the log when the free disk space was last checked.
+    looked_at: u64,
+    reserve: SharedReserve,
+    rounds: SyncSender<CheckpointRound>,
+    under_way: UnderWay,
+    /// Since when the log is too long and large writes wait.
+    holds_since: Option<Instant>,
+    holds_most: Duration,
+}
+
+impl LogCutter {
+    pub(crate) fn new(
+        database: &Path,
+        limits: &StoreLimits,
+        reserve: SharedReserve,
+        (rounds, under_way): (SyncSender<CheckpointRound>, UnderWay),
+    ) -> Self {
+        let bytes_max = limits.wal_max_bytes;
+        Self {
+            database: database.to_owned(),
+            log: log_path(database),
+            bytes_max,
+            wait: Duration::from_millis(u64::from(limits.wal_cut_wait_ms)),
+            usual_wait: Duration::from_millis(u64::from(limits.busy_timeout_ms)),
+            try_at: bytes_max,
+            looked_at: 0,
+            reserve,
+            rounds,
+            under_way,
+            holds_since: None,
+            holds_most: Duration::from_millis(u64::from(limits.large_wait_ms)),
+        }
+    }
+
+    /// Until when large writes wait, while the log is checkpointed and then restarted. The writer itself would have
+    /// to copy the pages that they add meanwhile, and every write would wait for that.
+    pub(crate) fn holds(&self) -> Option<Instant> {
+        // Whatever blocks the restart, no write waits longer.
+        self.holds_since.map(|since| since + self.holds_most).filter(|until| Instant::now() < *until)
+    }
+
+    pub(crate) fn reserve(&self) -> SharedReserve {
+        Arc::clone(&self.reserve)
+    }
+
+    /// Frees the part of the reserved disk space that such a write may use. Returns false if there is nothing to
+    /// free.
+    pub(crate) fn release_reserve(&self, wanted: ReserveUse) -> bool {
+        self.reserve.lock().unwrap_or_else(PoisonError::into_inner).release(wanted)
+    }
+
+    /// Restarts the log if it is too long, preferably just after a checkpoint. If `asked`, when nobody writes, it
+    /// empties the log. `taken_over` means that the requested checkpoint is done: before that, much of the database
+    /// file may not be flushed yet.
+    pub(crate) fn after_commit(&mut self, connection: &Connection, asked: bool, taken_over: bool) {
+        let log_bytes = Fingerprint::of(&self.log).bytes;
+        if asked || self.takes_scarce_room(log_bytes) {
+            self.empty(connection);
+        } else if self.try_at < log_bytes {
+            // The file keeps the length that the log once had.
+            let pages = Pages::of(connection);
+            if pages.bytes() <= self.try_at {
+                self.holds_since = None;
+                return;
+            }
+            let holds_since = *self.holds_since.get_or_insert_with(Instant::now);
+            // Even small writes may be faster than the checkpoint thread.
+            let is_outgrown = self.try_at + self.bytes_max / 2 < pages.bytes();
+            let has_waited = self.holds_most <= holds_since.elapsed();
+            if (taken_over && pages.new <= FEW_PAGES) || has_waited || is_outgrown || !self.ask_for_round() {
+                self.begin_anew(connection, is_outgrown);
+            }
+        } else {
+            self.holds_since = None;
+        }
+    }
+
+    /// During a checkpoint of the other thread SQLite would refuse. If it `must` be done, this waits: on a slow disk
+    /// for long, and every write waits with it. Otherwise a later write tries again.
+    fn begin_anew(&mut self, connection: &Connection, must: bool) {
+        let under_way = Arc::clone(&self.under_way);
+        let free = if must { Some(lock(&under_way)) } else { try_lock(&under_way) };
+        if free.is_some() {
+            self.cut(connection, RESTART);
+        } else {
+            self.holds_since = None;
+        }
+    }
+
+    /// Requests a round from the checkpoint thread. Returns false if that thread has ended.
+    fn ask_for_round(&self) -> bool {
+        // A pending request is enough.
+        !matches!(self.rounds.try_send(CheckpointRound::Now), Err(TrySendError::Disconnected(_)))
+    }
+
+    /// Checkpoints the whole log and frees its space. Returns false if a reader is active, or the disk has no room
+    /// for it.
+    pub(crate) fn empty(&mut self, connection: &Connection) -> bool {
+        let under_way = Arc::clone(&self.under_way);
+        let _free = lock(&under_way);
+        self.cut(connection, TRUNCATE)
+    }
+
+    /// Whether the disk is so full that the log must not grow to its limit: the pages that are not in the database
+    /// file would soon not fit there any more, and then the space of the log could never be freed.
+    fn takes_scarce_room(&mut self, log_bytes: u64) -> bool {
+        if log_bytes < self.looked_at {
+            self.looked_at = 0;
+        }
+        if log_bytes < self.looked_at + LOOK_BYTES {
+            return false;
+        }
+        self.looked_at = log_bytes;
+        free_bytes(&self.database).is_ok_and(|free| free < log_bytes.saturating_mul(SCARCE))
+    }
+
+    fn cut(&mut self, connection: &Connection, how: &str) -> bool {
+        self.holds_since = None;
+        if !has_room(connection, &self.database) && !self.makes_room(connection) {
+            self.try_later(connection);
+            return false;
+        }
+        let cut = self.try_to_cut(connection, how).unwrap_or_else(|error| {
+            tracing::warn!(error = &error as &dyn std::error::Error, "cannot restart the write-ahead log");
+            false
+        });
+        if cut {
+            (self.try_at, self.looked_at) = (self.bytes_max, 0);
+        } else {
+            self.try_later(connection);
+        }
+        cut
+    }
+
+    /// Frees the space that is reserved for a start, if the log is longer than that. It is reserved again when there
+    /// is room.
+    fn makes_room(&self, connection: &Connection) -> bool {
+        let mut reserve = self.reserve.lock().unwrap_or_else(PoisonError::into_inner);
+        reserve.bytes() < Fingerprint::of(&self.log).bytes
+            && reserve.release(ReserveUse::All)
+            && has_room(connection, &self.database)
+    }
+
+    fn try_later(&mut self, connection: &Connection) {
+        let bytes = Pages::of(connection).bytes().min(Fingerprint::of(&self.log).bytes);
+        self.try_at = bytes.max(self.bytes_max) + self.bytes_max / 4;
+    }
+
+    fn try_to_cut(&self, connection: &Connection, how: &str) -> Result<bool, Error> {
+        connection.busy_timeout(self.wait)?;
+        let cut = take_over(connection, how);
+        connection.busy_timeout(self.usual_wait)?;
+        // SQLite reports it in either way.
+        match cut {
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => Ok(false),
+            cut => cut,
+        }
+    }
+}
+
+fn lock(under_way: &Mutex<()>) -> MutexGuard<'_, ()> {
+    under_way.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn try_lock(under_way: &Mutex<()>) -> Option<MutexGuard<'_, ()>> {
+    match under_way.try_lock() {
+        Ok(free) => Some(free),
+        Err(TryLockError::Poisoned(free)) => Some(free.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::sync_channel;
+
+    use super::*;
+    use crate::sqlite::config::StoreConfig;
+    use crate::sqlite::database::reserve::Reserve;
+
+    /// One that has held large writes for a minute, of the second that it may.
+    fn held(folder: &Path) -> (LogCutter, Connection) {
+        let mut config = StoreConfig::new(folder);
+        config.limits.large_wait_ms = 1000;
+        let path = folder.join("some.db");
+        std::fs::File::create(&path).unwrap();
+        let connection = crate::sqlite::database::connection::open_writer(&path, &config).unwrap();
+        let reserve = Arc::new(Mutex::new(Reserve::in_folder(folder, &config.limits)));
+        let rounds = sync_channel(1).0;
+        let mut cutter = LogCutter::new(&path, &config.limits, reserve, (rounds, UnderWay::default()));
+        cutter.holds_since = Instant::now().checked_sub(Duration::from_mins(1));
+        (cutter, connection)
+    }
+
+    #[test]
+    fn nothing_is_held_longer_than_it_may_be() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut cutter, _) = held(folder.path());
+        assert_eq!(cutter.holds(), None);
+        cutter.holds_since = Some(Instant::now());
+        assert!(cutter.holds().is_some_and(|until| Instant::now() < until));
+    }
+
+    #[test]
+    fn a_log_that_somebody_else_has_emptied_holds_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut cutter, connection) = held(folder.path());
+        cutter.after_commit(&connection, false, false);
+        assert_eq!(cutter.holds_since, None);
+    }
+}

@@ -1,0 +1,107 @@
+//! Where the store is and what bounds it.
+
+use std::path::PathBuf;
+
+/// Where the store is and what bounds it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoreConfig {
+    /// The data folder. It is created with mode 0700 if it does not exist.
+    pub folder: PathBuf,
+    pub synchronous: Synchronous,
+    pub limits: StoreLimits,
+}
+
+impl StoreConfig {
+    /// A store in `folder` with the defaults.
+    pub fn new(folder: impl Into<PathBuf>) -> Self {
+        Self { folder: folder.into(), synchronous: Synchronous::default(), limits: StoreLimits::default() }
+    }
+}
+
+/// What a commit waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Synchronous {
+    /// The disk: a commit survives a power cut.
+    #[default]
+    Full,
+    /// The operating system: a commit survives the death of the server, but not a power cut.
+    Normal,
+}
+
+impl Synchronous {
+    pub(crate) fn pragma(self) -> &'static str {
+        match self {
+            Self::Full => "FULL",
+            Self::Normal => "NORMAL",
+        }
+    }
+}
+
+/// Every bound of the store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoreLimits {
+    /// Commands in the queue of the writer. Callers beyond that wait until there is room.
+    pub queued_commands: usize,
+    /// Commands in one transaction, at most.
+    pub commit_max_jobs: usize,
+    /// Bytes in one transaction, at most; the last command may exceed it.
+    pub commit_max_bytes: usize,
+    /// An agent floods if it saves this many bytes at once, and again within a second. Its commands take turns with
+    /// all others, and wait while the log is restarted.
+    pub large_bytes: usize,
+    /// How long they wait for the restart of the log, at most.
+    pub large_wait_ms: u32,
+    /// After each transaction of a flood, the flood pauses this many times as long as the transaction took, as long
+    /// as others write.
+    pub large_rest: u32,
+    /// Others count as writing if they wrote within this time. No pause is longer.
+    pub large_yield_ms: u32,
+    /// How many times a transaction is tried if its COMMIT fails.
+    pub commit_tries: u32,
+    /// Reads that run at the same time, each on its own connection.
+    pub readers: u32,
+    /// How long a statement waits for a lock that another connection holds.
+    pub busy_timeout_ms: u32,
+    /// How often the checkpoint thread checks whether a checkpoint is due.
+    pub checkpoint_interval_ms: u32,
+    /// A log that is being written to is checkpointed when this many of its pages are new.
+    pub checkpoint_pages: i64,
+    /// If the log is longer than this, the writer itself restarts it.
+    pub wal_max_bytes: u64,
+    /// How long the writer waits for readers when it restarts the log. All other writes wait too.
+    pub wal_cut_wait_ms: u32,
+    /// A database up to this size has its pages checked at each start, which takes about a second per GiB.
+    pub start_check_bytes: u64,
+    /// A database up to this size is rewritten after a purge, when nobody writes, so that nothing of the purged data
+    /// is left.
+    pub wipe_max_bytes: u64,
+    /// Bytes of events in one compacted block, about. Packing takes about 16 times as much memory.
+    pub block_bytes: usize,
+    /// Events in one compacted block, at most.
+    pub block_events: usize,
+}
+
+impl Default for StoreLimits {
+    fn default() -> Self {
+        Self {
+            queued_commands: 1024,
+            commit_max_jobs: 512,
+            commit_max_bytes: 1 << 20,
+            large_bytes: 16 << 10,
+            large_wait_ms: 500,
+            large_rest: 8,
+            large_yield_ms: 100,
+            commit_tries: 3,
+            readers: 4,
+            busy_timeout_ms: 5000,
+            checkpoint_interval_ms: 200,
+            checkpoint_pages: 2048,
+            wal_max_bytes: 64 << 20,
+            wal_cut_wait_ms: 5,
+            start_check_bytes: 256 << 20,
+            wipe_max_bytes: 256 << 20,
+            block_bytes: 512 << 10,
+            block_events: 4096,
+        }
+    }
+}

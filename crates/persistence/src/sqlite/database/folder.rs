@@ -1,0 +1,124 @@
+//! The data folder: private, and used by one server at a time.
+
+use std::fs::{DirBuilder, File, OpenOptions, Permissions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{FlockOperation, flock, statvfs};
+use rustix::io::Errno;
+
+use crate::sqlite::error::OpenError;
+
+const FOLDER_MODE: u32 = 0o700;
+const FILE_MODE: u32 = 0o600;
+const LOCK: &str = "Lock";
+/// A server that is killed while it starts an agent leaves a process that holds the lock until it becomes the
+/// supervisor.
+const LOCK_PATIENCE: Duration = Duration::from_secs(1);
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
+/// The content of the lock file of a folder that has a database.
+const MARK: &[u8] = b"tokenrail.db\n";
+
+/// The right to use a data folder, until it is dropped.
+pub(crate) struct Folder {
+    path: PathBuf,
+    /// The kernel releases the lock when the file is closed, also when the server is killed.
+    lock: File,
+}
+
+impl Folder {
+    pub(crate) fn claim(path: &Path) -> Result<Self, OpenError> {
+        make(path).map_err(|error| OpenError::io(path, error))?;
+        let lock_path = path.join(LOCK);
+        let lock = private_file(&lock_path).map_err(|error| OpenError::io(&lock_path, error))?;
+        let started = Instant::now();
+        loop {
+            match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(Self { path: path.to_owned(), lock }),
+                Err(Errno::WOULDBLOCK) if started.elapsed() < LOCK_PATIENCE => std::thread::sleep(LOCK_PAUSE),
+                Err(Errno::WOULDBLOCK) => return Err(OpenError::Locked { folder: path.to_owned() }),
+                Err(error) => return Err(OpenError::io(&lock_path, error.into())),
+            }
+        }
+    }
+
+    /// The path of the database. The file exists, so that SQLite creates its own files with the same permissions.
+    ///
+    /// # Errors
+    /// SQLite takes an empty file for a new database. If there was a database before, an empty file means that it was
+    /// lost.
+    pub(crate) fn database(&self) -> Result<PathBuf, OpenError> {
+        let path = database_path(&self.path);
+        let is_empty = std::fs::metadata(&path).is_ok_and(|file| file.len() == 0);
+        if is_empty && self.was_used()? {
+            let problem =
+                "the file is empty although it had data; if you delete it, a new database is created"
+                    .to_owned();
+            return Err(OpenError::Corrupt { path, problem });
+        }
+        private_file(&path).map_err(|error| OpenError::io(&path, error))?;
+        Ok(path)
+    }
+
+    /// Creates an empty file that only its owner can read.
+    pub(crate) fn private_file(&self, name: &str) -> Result<PathBuf, OpenError> {
+        let path = self.path.join(name);
+        private_file(&path).map_err(|error| OpenError::io(&path, error))?;
+        Ok(path)
+    }
+
+    /// Removes what claiming the folder created, if the folder is not used after all.
+    pub(crate) fn leave_empty(self) {
+        // At worst an empty file is left.
+        let _ = std::fs::remove_file(self.path.join(LOCK));
+    }
+
+    /// Records that the folder has a database.
+    pub(crate) fn mark_as_used(&self) -> Result<(), OpenError> {
+        if self.was_used()? {
+            return Ok(());
+        }
+        let failed = |error| OpenError::io(&self.path.join(LOCK), error);
+        (&self.lock).write_all(MARK).map_err(failed)?;
+        self.lock.sync_all().map_err(failed)
+    }
+
+    fn was_used(&self) -> Result<bool, OpenError> {
+        let lock = self.lock.metadata().map_err(|error| OpenError::io(&self.path.join(LOCK), error))?;
+        Ok(0 < lock.len())
+    }
+}
+
+/// Whether a server uses the data folder now. A server that starts at this very moment is not disturbed: it retries.
+pub fn is_in_use(folder: &Path) -> bool {
+    let Ok(lock) = File::open(folder.join(LOCK)) else { return false };
+    matches!(flock(&lock, FlockOperation::NonBlockingLockShared), Err(Errno::WOULDBLOCK))
+}
+
+pub(crate) fn database_path(folder: &Path) -> PathBuf {
+    folder.join("tokenrail.db")
+}
+
+fn make(path: &Path) -> io::Result<()> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(path)?;
+    // A umask may have removed too many permissions.
+    std::fs::set_permissions(path, Permissions::from_mode(FOLDER_MODE))
+}
+
+fn private_file(path: &Path) -> io::Result<File> {
+    let file =
+        OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(FILE_MODE).open(path)?;
+    file.set_permissions(Permissions::from_mode(FILE_MODE))?;
+    Ok(file)
+}
+
+/// The bytes that the disk of this file has free.
+pub(crate) fn free_bytes(path: &Path) -> io::Result<u64> {
+    let disk = statvfs(path)?;
+    Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
+}

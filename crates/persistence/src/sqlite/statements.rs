@@ -1,0 +1,28 @@
+//! The SQL, beside the code that uses it.
+//!
+//! | module | reads and changes |
+//! | --- | --- |
+//! | [`append`] | one append: the write that every token goes through |
+//! | [`journal`] | batches of events |
+//! | [`message_row`], [`messages`] | rows of `agent_messages`; pages of what a person sees |
+//! | [`commands`] | agents and turns: create, enqueue, cancel, delete, purge |
+//! | [`agents`], [`turns`], [`turn_ends`] | lists and single ones of them; what lists show of a turn's end |
+//! | [`keys`] | idempotency keys |
+//! | [`archive`], [`compaction`] | imports and rewrites; packing the batches of ended turns tighter |
+//! | [`columns`] | columns as domain values |
+//!
+//! **Open turns.** `state <> 'ended'` is the condition of a partial index. SQLite uses that index only if a statement
+//! repeats the condition literally, so statements say `state <> 'ended' AND state = 'queued'`.
+
+pub(crate) mod agents;
+pub(crate) mod append;
+pub(crate) mod archive;
+pub(crate) mod columns;
+pub(crate) mod commands;
+pub(crate) mod compaction;
+pub(crate) mod journal;
+pub(crate) mod keys;
+pub(crate) mod message_row;
+pub(crate) mod messages;
+pub(crate) mod turn_ends;
+pub(crate) mod turns;

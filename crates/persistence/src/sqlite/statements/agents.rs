@@ -1,0 +1,239 @@
+//! The table `agents`, read.
+
+use rusqlite::{Connection, Row, ToSql, params_from_iter};
+use tokenrail_domain::{
+    Agent, AgentError, AgentId, Copied, ErrorClass, ListedAgent, LongField, Replay, Timestamp,
+};
+use tokenrail_ports::{AgentFilter, ListBounds, ListPage, StoreError};
+
+use crate::sqlite::error::store_error;
+use crate::sqlite::statements::columns::{
+    agent_id_of, json_of, maybe, parsed, sequence_of, status_of, text_of, turn_of,
+};
+
+/// The columns that [`agent_of`] reads, in its order, and what follows them. `$text` is for those whose beginning
+/// tells something, `$whole` for those that are good for nothing where a part is missing.
+macro_rules! agent {
+    ($text:ident, $whole:ident, $more:expr) => {
+        concat!(
+            "SELECT agents.id, agents.type, ",
+            $text!("agents.name"),
+            ", agents.status, ",
+            $text!("agents.prompt"),
+            ", ",
+            $text!("agents.model"),
+            ", ",
+            $text!("agents.cwd"),
+            ", ",
+            $whole!("agents.session_id"),
+            ", heads.turn, heads.head, agents.created_at, heads.updated_at, agents.ended_at,
+            agents.deleted_at, agents.error_class, agents.error_code, ",
+            $text!("agents.error_text"),
+            ", agents.error_retry_after_ms, agents.error_recoverable, ",
+            $whole!("agents.usage"),
+            ", agents.cost_usd, ",
+            $whole!("agents.metadata"),
+            ", ",
+            $whole!("agents.options"),
+            ", agents.cancel_on_disconnect,
+            (SELECT count(*) FROM turns
+             WHERE turns.agent = agents.key AND turns.state <> 'ended' AND turns.state = 'queued'
+                AND turns.stop IS NULL), ",
+            $whole!("agents.chat"),
+            ", agents.copy, agents.replay_of, agents.replay_until, agents.replay_speed",
+            $more,
+            " FROM agents JOIN heads ON heads.agent = agents.key "
+        )
+    };
+}
+
+macro_rules! as_it_is {
+    ($column:literal) => {
+        $column
+    };
+}
+
+/// As many bytes as `?1` says: the last character may be cut through. See [`text_of`].
+macro_rules! beginning {
+    ($column:literal) => {
+        concat!("substr(CAST(", $column, " AS BLOB), 1, ?1)")
+    };
+}
+
+macro_rules! short {
+    ($column:literal) => {
+        concat!("CASE WHEN octet_length(", $column, ") <= ?1 THEN ", $column, " END")
+    };
+}
+
+const AGENT: &str = agent!(as_it_is, as_it_is, "");
+
+/// An agent as a list shows it: no field has more bytes than `?1`. Behind the columns of the agent are the lengths of
+/// those in [`LONG_FIELDS`].
+const LISTED: &str = agent!(
+    beginning,
+    short,
+    ", octet_length(agents.name), octet_length(agents.prompt), octet_length(agents.model), octet_length(agents.cwd),
+    octet_length(agents.error_text), octet_length(agents.chat), octet_length(agents.session_id),
+    octet_length(agents.usage), octet_length(agents.metadata), octet_length(agents.options)"
+);
+
+/// The first of the columns behind an agent.
+const LENGTHS: usize = 30;
+
+const LONG_FIELDS: [LongField; 10] = [
+    LongField::Name,
+    LongField::Prompt,
+    LongField::Model,
+    LongField::Cwd,
+    LongField::Error,
+    LongField::Chat,
+    LongField::Session,
+    LongField::Usage,
+    LongField::Metadata,
+    LongField::Options,
+];
+
+const TO_PURGE: &str = "SELECT id FROM agents WHERE to_purge = 1 ORDER BY id";
+
+pub(crate) fn get(db: &Connection, id: AgentId) -> Result<Option<Agent>, StoreError> {
+    Ok(select(db, "WHERE agents.id = ?1", &[&id.to_string()])?.pop())
+}
+
+/// Every agent that has a turn which waits or runs, oldest first.
+pub(crate) fn with_open_turns(db: &Connection, field_bytes: usize) -> Result<Vec<ListedAgent>, StoreError> {
+    let which = "
+        WHERE agents.key IN (SELECT agent FROM turns WHERE state <> 'ended')
+        ORDER BY agents.id";
+    let bounds = ListBounds { bytes: usize::MAX, field_bytes };
+    Ok(listed(db, which, &[], (usize::MAX, bounds))?.items)
+}
+
+/// Every agent whose history is to be removed.
+pub(crate) fn to_purge(db: &Connection) -> Result<Vec<AgentId>, StoreError> {
+    let mut statement = db.prepare_cached(TO_PURGE).map_err(store_error)?;
+    let agents = statement.query_map([], |row| agent_id_of(row, 0)).map_err(store_error)?;
+    agents.collect::<Result<_, _>>().map_err(store_error)
+}
+
+pub(crate) fn list(
+    db: &Connection,
+    filter: &AgentFilter,
+    bounds: ListBounds,
+) -> Result<ListPage<ListedAgent>, StoreError> {
+    let AgentFilter { statuses, kind, name, before, after, oldest_first, deleted, limit } = filter;
+    let (before, after) = (before.map(|id| id.to_string()), after.map(|id| id.to_string()));
+    // One more than is wanted tells whether there are more.
+    let rows = i64::try_from(*limit).unwrap_or(i64::MAX).saturating_add(1);
+    let words: Vec<&str> = statuses.iter().map(|status| status.as_str()).collect();
+    let mut values: Vec<&dyn ToSql> = vec![deleted, kind, name, &before, &after, &rows];
+    values.extend(words.iter().map(|word| word as &dyn ToSql));
+    let status = if words.is_empty() {
+        String::new()
+    } else {
+        let places: Vec<String> = (8..8 + words.len()).map(|place| format!("?{place}")).collect();
+        format!("AND agents.status IN ({})", places.join(", "))
+    };
+    let order = if *oldest_first { "ASC" } else { "DESC" };
+    // An id begins with the time of launch.
+    let which = format!(
+        "WHERE (agents.deleted_at IS NOT NULL) = ?2
+          AND (?3 IS NULL OR agents.type = ?3)
+          AND (?4 IS NULL OR agents.name = ?4)
+          AND (?5 IS NULL OR agents.id < ?5)
+          AND (?6 IS NULL OR ?6 < agents.id)
+          {status}
+        ORDER BY agents.id {order}
+        LIMIT ?7"
+    );
+    listed(db, &which, &values, (*limit, bounds))
+}
+
+/// The agent of a client's conversation.
+pub(crate) fn by_chat(db: &Connection, chat: &str) -> Result<Option<Agent>, StoreError> {
+    Ok(select(db, "WHERE agents.chat = ?1 AND agents.deleted_at IS NULL", &[&chat])?.pop())
+}
+
+fn select(db: &Connection, which: &str, values: &[&dyn ToSql]) -> Result<Vec<Agent>, StoreError> {
+    let mut statement = db.prepare_cached(&format!("{AGENT} {which}")).map_err(store_error)?;
+    let agents = statement.query_map(params_from_iter(values), agent_of).map_err(store_error)?;
+    agents.collect::<Result<_, _>>().map_err(store_error)
+}
+
+/// A page of agents as a list shows them. The long fields are cut by SQLite, row by row: no more than one of them is in
+/// memory as a whole.
+fn listed(
+    db: &Connection,
+    which: &str,
+    values: &[&dyn ToSql],
+    (limit, bounds): (usize, ListBounds),
+) -> Result<ListPage<ListedAgent>, StoreError> {
+    let field_bytes = i64::try_from(bounds.field_bytes).unwrap_or(i64::MAX);
+    let values = std::iter::once(&field_bytes as &dyn ToSql).chain(values.iter().copied());
+    let mut statement = db.prepare_cached(&format!("{LISTED} {which}")).map_err(store_error)?;
+    let agents = statement
+        .query_map(params_from_iter(values), |row| {
+            let mut truncated = Vec::new();
+            for (at, field) in (LENGTHS..).zip(LONG_FIELDS) {
+                if maybe::<i64>(row, at)?.is_some_and(|bytes| field_bytes < bytes) {
+                    truncated.push(field);
+                }
+            }
+            Ok(ListedAgent { agent: agent_of(row)?, truncated })
+        })
+        .map_err(store_error)?;
+    ListPage::of(agents, (limit, bounds.bytes), ListedAgent::bytes).map_err(store_error)
+}
+
+fn agent_of(row: &Row<'_>) -> rusqlite::Result<Agent> {
+    Ok(Agent {
+        id: agent_id_of(row, 0)?,
+        kind: row.get(1)?,
+        name: text_of(row, 2)?,
+        status: status_of(row, 3)?,
+        prompt: text_of(row, 4)?.unwrap_or_default(),
+        model: text_of(row, 5)?,
+        cwd: text_of(row, 6)?.unwrap_or_default(),
+        session: row.get(7)?,
+        turn: turn_of(row, 8)?,
+        head: sequence_of(row, 9)?,
+        created_at: Timestamp(row.get(10)?),
+        updated_at: Timestamp(row.get(11)?),
+        ended_at: maybe(row, 12)?.map(Timestamp),
+        deleted_at: maybe(row, 13)?.map(Timestamp),
+        error: error_of(row)?,
+        usage: json_of(row, 19)?,
+        cost_usd: row.get(20)?,
+        metadata: json_of(row, 21)?,
+        options: json_of(row, 22)?,
+        cancel_on_disconnect: row.get(23)?,
+        queued: row.get(24)?,
+        chat: row.get(25)?,
+        copy: copy_of(row)?,
+    })
+}
+
+fn copy_of(row: &Row<'_>) -> rusqlite::Result<Option<Copied>> {
+    Ok(match maybe::<String>(row, 26)?.as_deref() {
+        None => None,
+        Some("file") => Some(Copied::File),
+        Some(_) => Some(Copied::Replay(Replay {
+            of: agent_id_of(row, 27)?,
+            until: sequence_of(row, 28)?,
+            speed: row.get(29)?,
+        })),
+    })
+}
+
+fn error_of(row: &Row<'_>) -> rusqlite::Result<Option<AgentError>> {
+    if maybe::<String>(row, 14)?.is_none() {
+        return Ok(None);
+    }
+    Ok(Some(AgentError {
+        class: parsed(row, 14, ErrorClass::from_name)?,
+        code: row.get(15)?,
+        text: text_of(row, 16)?.unwrap_or_default(),
+        retry_after_ms: maybe::<i64>(row, 17)?.map(|ms| ms as u64),
+        recoverable: row.get(18)?,
+    }))
+}

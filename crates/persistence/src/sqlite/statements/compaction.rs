@@ -1,0 +1,171 @@
+//! Rewrites the batches of ended turns as tight blocks. One call writes one block, so that neither memory nor the
+//! transaction grows with the turn.
+
+use rusqlite::{Connection, OptionalExtension, named_params};
+use tokenrail_domain::{Event, Sequence, TurnNumber};
+use tokenrail_ports::StoreError;
+
+use crate::format::packing::{self, Codec};
+use crate::sqlite::command::{WriteCommand, WriteFailure};
+use crate::sqlite::config::StoreLimits;
+use crate::sqlite::error::store_error;
+use crate::sqlite::statements::columns::turn_of;
+use crate::sqlite::statements::journal::{self, BatchWriter};
+
+const NEXT_TURN: &str = "
+    SELECT agent, number, first_sequence, last_sequence
+    FROM turns
+    WHERE state = 'ended' AND compacted = 0
+    LIMIT 1";
+
+const PACKED_BATCHES: &str = "
+    SELECT first_seq, last_seq, turn, codec, payload, checksum
+    FROM journal
+    WHERE agent = :agent AND :first <= first_seq AND first_seq <= :last AND codec = 1
+    ORDER BY first_seq";
+
+/// A number is used once, so these are exactly the batches that were read.
+const REMOVE: &str = "
+    DELETE FROM journal
+    WHERE agent = :agent AND :first <= first_seq AND last_seq <= :last AND codec = 1";
+
+const MARK: &str = "UPDATE turns SET compacted = 1 WHERE agent = :agent AND number = :number";
+
+/// The change of one turn.
+pub(crate) struct CompactCommand {
+    agent: i64,
+    turn: TurnNumber,
+    /// How many batches were read.
+    batches: usize,
+    /// Empty if nothing is left to pack: then the turn is marked as done.
+    blocks: Vec<TightBlock>,
+}
+
+struct TightBlock {
+    first: Sequence,
+    last: Sequence,
+    payload: Vec<u8>,
+}
+
+/// The events of the next blocks. They are read first and packed after the read, because a reader keeps the log from
+/// being restarted.
+pub(crate) struct TurnPart {
+    command: CompactCommand,
+    events: Vec<Event>,
+}
+
+/// Reads the events of the next blocks; `None` if no turn is left.
+pub(crate) fn read(db: &Connection, limits: &StoreLimits) -> Result<Option<TurnPart>, StoreError> {
+    let mut statement = db.prepare_cached(NEXT_TURN).map_err(store_error)?;
+    let turn = statement
+        .query_row([], |row| {
+            let first: Option<i64> = row.get(2)?;
+            let last: Option<i64> = row.get(3)?;
+            Ok((row.get(0)?, turn_of(row, 1)?, first.zip(last)))
+        })
+        .optional()
+        .map_err(store_error)?;
+    let Some((agent, turn, range)) = turn else { return Ok(None) };
+    let command = CompactCommand { agent, turn, batches: 0, blocks: Vec::new() };
+    let mut part = TurnPart { command, events: Vec::new() };
+    // A turn that was dropped from the queue has no events.
+    if let Some(range) = range {
+        part.collect(db, range, limits)?;
+    }
+    Ok(Some(part))
+}
+
+impl TurnPart {
+    fn collect(
+        &mut self,
+        db: &Connection,
+        range: (i64, i64),
+        limits: &StoreLimits,
+    ) -> Result<(), StoreError> {
+        let mut statement = db.prepare_cached(PACKED_BATCHES).map_err(store_error)?;
+        let mut rows = statement
+            .query(named_params! { ":agent": self.command.agent, ":first": range.0, ":last": range.1 })
+            .map_err(store_error)?;
+        let mut bytes = 0;
+        while bytes < limits.block_bytes
+            && self.events.len() < limits.block_events
+            && let Some(row) = rows.next().map_err(store_error)?
+        {
+            self.command.batches += 1;
+            bytes += row.get_ref(4).and_then(|payload| Ok(payload.as_blob()?.len())).map_err(store_error)?;
+            let batch = journal::range_of(row, self.command.agent)?;
+            for event in journal::open(row, batch)? {
+                self.events.push(event.map_err(|error| batch.corrupt(error))?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Packs the events, which takes long.
+    pub(crate) fn pack(self, limits: &StoreLimits) -> Result<CompactCommand, StoreError> {
+        let Self { mut command, events } = self;
+        for events in blocks(&events, limits) {
+            command.blocks.extend(TightBlock::of(events)?);
+        }
+        Ok(command)
+    }
+}
+
+impl TightBlock {
+    fn of(events: &[Event]) -> Result<Option<Self>, StoreError> {
+        let (Some(first), Some(last)) = (events.first(), events.last()) else { return Ok(None) };
+        let payload =
+            packing::pack_tight(events).map_err(|error| StoreError::Unavailable(Box::new(error)))?;
+        Ok(Some(Self { first: first.sequence, last: last.sequence, payload }))
+    }
+}
+
+/// Splits the events into blocks within the limits; a batch that is too large becomes several blocks.
+fn blocks<'a>(events: &'a [Event], limits: &StoreLimits) -> Vec<&'a [Event]> {
+    let (mut blocks, mut start, mut bytes) = (Vec::new(), 0, 0);
+    for (at, event) in events.iter().enumerate() {
+        let more = event.raw.as_ref().map_or(0, bytes::Bytes::len);
+        if start < at && (limits.block_bytes < bytes + more || limits.block_events <= at - start) {
+            blocks.push(&events[start..at]);
+            (start, bytes) = (at, 0);
+        }
+        bytes += more;
+    }
+    blocks.push(&events[start..]);
+    blocks
+}
+
+impl WriteCommand for CompactCommand {
+    type Answer = ();
+
+    fn bytes(&self) -> usize {
+        self.blocks.iter().map(|block| block.payload.len()).sum()
+    }
+
+    fn run(&self, db: &Connection) -> Result<(), WriteFailure> {
+        let (Some(first), Some(last)) = (self.blocks.first(), self.blocks.last()) else {
+            db.prepare_cached(MARK)?
+                .execute(named_params! { ":agent": self.agent, ":number": self.turn.0 })?;
+            return Ok(());
+        };
+        let removed = db.prepare_cached(REMOVE)?.execute(named_params! {
+            ":agent": self.agent,
+            ":first": first.first.0 as i64,
+            ":last": last.last.0 as i64,
+        })?;
+        if removed == 0 {
+            // The agent was purged meanwhile, or another call was faster.
+            return Ok(());
+        }
+        if removed != self.batches {
+            return Err(WriteFailure::Undo(StoreError::Corrupt(
+                "the batches of a finished turn have changed".into(),
+            )));
+        }
+        let journal = BatchWriter { db, agent: self.agent, turn: self.turn };
+        for block in &self.blocks {
+            journal.add(Codec::Tight, block.first, block.last, &block.payload)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,147 @@
+//! The table `journal`: batches of events.
+
+use rusqlite::{Connection, OptionalExtension, Row, named_params};
+use tokenrail_domain::{AgentId, Event, Sequence, TurnNumber};
+use tokenrail_ports::rules::{EventPage, Flow};
+use tokenrail_ports::{PageLimit, StoreError};
+
+use crate::format::batch::BatchRange;
+use crate::format::packing::{Codec, UnpackedEvents};
+use crate::sqlite::error::store_error;
+use crate::sqlite::statements::columns::{sequence_of, turn_of};
+
+const ADD_BATCH: &str = "
+    INSERT INTO journal (agent, first_seq, last_seq, turn, codec, payload, checksum)
+    VALUES (:agent, :first, :last, :turn, :codec, :payload, :checksum)";
+
+/// The batch that contains `from`, and those that follow.
+const BATCHES: &str = "
+    SELECT first_seq, last_seq, turn, codec, payload, checksum
+    FROM journal
+    WHERE agent = :agent
+      AND coalesce((SELECT max(first_seq) FROM journal WHERE agent = :agent AND first_seq <= :from), 0)
+          <= first_seq
+      AND first_seq <= :to
+    ORDER BY first_seq";
+
+const AGENT_KEY: &str = "SELECT key FROM agents WHERE id = :id";
+
+/// Writes batches of one turn.
+pub(crate) struct BatchWriter<'a> {
+    pub(crate) db: &'a Connection,
+    pub(crate) agent: i64,
+    pub(crate) turn: TurnNumber,
+}
+
+impl BatchWriter<'_> {
+    pub(crate) fn add(
+        &self,
+        codec: Codec,
+        first: Sequence,
+        last: Sequence,
+        payload: &[u8],
+    ) -> rusqlite::Result<()> {
+        let range = BatchRange { agent: self.agent, first, last, turn: self.turn };
+        self.db.prepare_cached(ADD_BATCH)?.execute(named_params! {
+            ":agent": self.agent,
+            ":first": first.0 as i64,
+            ":last": last.0 as i64,
+            ":turn": self.turn.0,
+            ":codec": codec as i64,
+            ":payload": payload,
+            ":checksum": range.checksum(codec as i64, payload).sum(),
+        })?;
+        Ok(())
+    }
+}
+
+/// The key of an agent, as other tables refer to it.
+pub(crate) fn agent_key(db: &Connection, id: AgentId) -> Result<i64, StoreError> {
+    let mut statement = db.prepare_cached(AGENT_KEY).map_err(store_error)?;
+    let key = statement
+        .query_row(named_params! { ":id": id.to_string() }, |row| row.get(0))
+        .optional()
+        .map_err(store_error)?;
+    key.ok_or(StoreError::UnknownAgent(id))
+}
+
+/// The events `first ..= last`, as far as they exist.
+pub(crate) fn events_between(
+    db: &Connection,
+    agent: i64,
+    first: Sequence,
+    last: Sequence,
+) -> Result<Vec<Event>, StoreError> {
+    let mut events = Vec::new();
+    for_each_between(db, agent, (first, last), |event| {
+        events.push(event);
+        Flow::More
+    })?;
+    Ok(events)
+}
+
+/// As many of the events after `after` as fit, but at least one.
+pub(crate) fn events_after(
+    db: &Connection,
+    agent: i64,
+    after: Sequence,
+    limit: PageLimit,
+) -> Result<Vec<Event>, StoreError> {
+    let mut page = EventPage::new(limit);
+    for_each_between(db, agent, (Sequence(after.0.saturating_add(1)), LAST), |event| page.offer(event))?;
+    Ok(page.events)
+}
+
+/// The highest number that SQLite can store.
+const LAST: Sequence = Sequence(i64::MAX as u64);
+
+/// Passes the events `range.0 ..= range.1` in order to `take`, until it has enough.
+pub(crate) fn for_each_between(
+    db: &Connection,
+    agent: i64,
+    range: (Sequence, Sequence),
+    mut take: impl FnMut(Event) -> Flow,
+) -> Result<(), StoreError> {
+    let (from, to) = (range.0.min(LAST), range.1.min(LAST));
+    let mut statement = db.prepare_cached(BATCHES).map_err(store_error)?;
+    let mut rows = statement
+        .query(named_params! { ":agent": agent, ":from": from.0 as i64, ":to": to.0 as i64 })
+        .map_err(store_error)?;
+    let mut next = None;
+    while let Some(row) = rows.next().map_err(store_error)? {
+        let batch = range_of(row, agent)?;
+        let follows = next.map_or(batch.first <= from, |next| batch.first == next);
+        if !follows {
+            let first = batch.first;
+            return Err(StoreError::Corrupt(format!("batch {first}: the events before it are missing")));
+        }
+        next = Some(batch.last.next());
+        for event in open(row, batch)? {
+            let event = event.map_err(|error| batch.corrupt(error))?;
+            if to < event.sequence {
+                return Ok(());
+            }
+            if from <= event.sequence && take(event) == Flow::Enough {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The range of a row of `first_seq, last_seq, turn, codec, payload, checksum`.
+pub(crate) fn range_of(row: &Row<'_>, agent: i64) -> Result<BatchRange, StoreError> {
+    let read = || -> rusqlite::Result<BatchRange> {
+        let (first, last) = (sequence_of(row, 0)?, sequence_of(row, 1)?);
+        Ok(BatchRange { agent, first, last, turn: turn_of(row, 2)? })
+    };
+    read().map_err(store_error)
+}
+
+/// Opens the same row, whose range is `batch`.
+pub(crate) fn open(row: &Row<'_>, batch: BatchRange) -> Result<UnpackedEvents, StoreError> {
+    let codec = row.get(3).map_err(store_error)?;
+    let payload = row.get(4).map_err(store_error)?;
+    let checksum = row.get(5).map_err(store_error)?;
+    batch.open(codec, payload, checksum)
+}

@@ -1,0 +1,210 @@
+//! What the store does for the ports: one line each.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tokenrail_domain::{
+    Agent, AgentId, Event, ListedAgent, ListedTurn, Sequence, StopReason, Timestamp, Turn, TurnNumber,
+};
+use tokenrail_ports::{
+    AgentFilter, Append, Created, Enqueued, IAgentRepository, IArchive, IJournal, Idempotency, ListBounds,
+    ListPage, MessagePage, PageLimit, Recalled, StoreError, TurnFilter, TurnRange,
+};
+
+use super::SqliteStore;
+use crate::sqlite::statements::append::AppendCommand;
+use crate::sqlite::statements::archive::{
+    BeginImportCommand, DiscardImportCommand, FinishImportCommand, ImportEventsCommand, ImportTurnsCommand,
+    RewriteCommand,
+};
+use crate::sqlite::statements::commands::{
+    CancelCommand, CreateCommand, CreateIdleCommand, DeleteCommand, EnqueueCommand, ProbeCommand,
+    PurgeCommand, StopTurnCommand,
+};
+use crate::sqlite::statements::{agents, compaction, journal, keys, messages, turns};
+
+#[async_trait]
+impl IJournal for SqliteStore {
+    async fn append(&self, append: Append) -> Result<(), StoreError> {
+        self.write(AppendCommand::new(append)?).await
+    }
+
+    async fn read(
+        &self,
+        agent: AgentId,
+        after: Sequence,
+        limit: PageLimit,
+    ) -> Result<Vec<Event>, StoreError> {
+        self.read_with(move |db| journal::events_after(db, journal::agent_key(db, agent)?, after, limit))
+            .await
+    }
+
+    async fn messages(
+        &self,
+        agent: AgentId,
+        after: Sequence,
+        limit: PageLimit,
+    ) -> Result<MessagePage, StoreError> {
+        self.read_with(move |db| messages::page(db, agent, after, limit)).await
+    }
+
+    async fn compact_next(&self) -> Result<bool, StoreError> {
+        let limits = self.inner.config.limits.clone();
+        let reading = limits.clone();
+        let Some(unpacked) = self.read_with(move |db| compaction::read(db, &reading)).await? else {
+            return Ok(false);
+        };
+        let packing = tokio::task::spawn_blocking(move || unpacked.pack(&limits));
+        let command = packing.await.map_err(|error| StoreError::Unavailable(Box::new(error)))??;
+        self.write(command).await.map(|()| true)
+    }
+}
+
+#[async_trait]
+impl IAgentRepository for SqliteStore {
+    async fn create(
+        &self,
+        agent: Agent,
+        turn: Turn,
+        key: Option<Idempotency>,
+    ) -> Result<Created, StoreError> {
+        self.write(CreateCommand { agent, turn, key }).await
+    }
+
+    async fn create_idle(&self, agent: Agent) -> Result<(), StoreError> {
+        self.write(CreateIdleCommand { agent }).await
+    }
+
+    async fn newest_key(&self) -> Result<Option<Timestamp>, StoreError> {
+        self.read_with(|db| keys::newest(db).map_err(crate::sqlite::error::store_error)).await
+    }
+
+    async fn recall(&self, key: Idempotency) -> Result<Option<Recalled>, StoreError> {
+        self.read_with(move |db| keys::recall(db, &key).map_err(crate::sqlite::error::store_error)).await
+    }
+
+    async fn enqueue(
+        &self,
+        turn: Turn,
+        queue_max: u32,
+        key: Option<Idempotency>,
+    ) -> Result<Enqueued, StoreError> {
+        self.write(EnqueueCommand { turn, queue_max, key }).await
+    }
+
+    async fn get(&self, id: AgentId) -> Result<Option<Agent>, StoreError> {
+        self.read_with(move |db| agents::get(db, id)).await
+    }
+
+    async fn list(
+        &self,
+        filter: AgentFilter,
+        bounds: ListBounds,
+    ) -> Result<ListPage<ListedAgent>, StoreError> {
+        self.read_with(move |db| agents::list(db, &filter, bounds)).await
+    }
+
+    async fn open_turns(&self, agent: AgentId) -> Result<Vec<Turn>, StoreError> {
+        self.read_with(move |db| turns::open(db, agent)).await
+    }
+
+    async fn last_turn(&self, agent: AgentId) -> Result<TurnNumber, StoreError> {
+        self.read_with(move |db| turns::last(db, journal::agent_key(db, agent)?)).await
+    }
+
+    async fn turns(
+        &self,
+        agent: AgentId,
+        after: TurnNumber,
+        limit: usize,
+        bytes: usize,
+    ) -> Result<Vec<Turn>, StoreError> {
+        self.read_with(move |db| turns::after(db, agent, after, (limit, bytes))).await
+    }
+
+    async fn list_turns(
+        &self,
+        agent: AgentId,
+        range: TurnRange,
+        bounds: ListBounds,
+    ) -> Result<ListPage<ListedTurn>, StoreError> {
+        self.read_with(move |db| turns::list(db, agent, &range, bounds)).await
+    }
+
+    async fn all_turns(
+        &self,
+        filter: TurnFilter,
+        bounds: ListBounds,
+    ) -> Result<ListPage<ListedTurn>, StoreError> {
+        self.read_with(move |db| turns::all(db, &filter, bounds)).await
+    }
+
+    async fn turn_at(&self, agent: AgentId, sequence: Sequence) -> Result<Option<Turn>, StoreError> {
+        self.read_with(move |db| turns::at(db, agent, sequence)).await
+    }
+
+    async fn by_chat(&self, chat: String) -> Result<Option<Agent>, StoreError> {
+        self.read_with(move |db| agents::by_chat(db, &chat)).await
+    }
+
+    async fn with_open_turns(&self, field_bytes: usize) -> Result<Vec<ListedAgent>, StoreError> {
+        self.read_with(move |db| agents::with_open_turns(db, field_bytes)).await
+    }
+
+    async fn cancel(&self, agent: AgentId, at: Timestamp) -> Result<u32, StoreError> {
+        self.write(CancelCommand { agent, at }).await
+    }
+
+    async fn stop_turn(
+        &self,
+        agent: AgentId,
+        turn: TurnNumber,
+        reason: StopReason,
+    ) -> Result<(), StoreError> {
+        self.write(StopTurnCommand { agent, turn, reason }).await
+    }
+
+    async fn delete(&self, agent: AgentId, at: Timestamp, purge: bool) -> Result<bool, StoreError> {
+        self.write(DeleteCommand { agent, at, purge }).await
+    }
+
+    async fn to_purge(&self) -> Result<Vec<AgentId>, StoreError> {
+        self.read_with(agents::to_purge).await
+    }
+
+    async fn purge(&self, agent: AgentId, at: Timestamp) -> Result<bool, StoreError> {
+        self.write(PurgeCommand { agent, at }).await
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        self.write(ProbeCommand).await?;
+        self.read_with(|db| db.execute_batch("SELECT 1").map_err(crate::sqlite::error::store_error)).await
+    }
+}
+
+#[async_trait]
+impl IArchive for SqliteStore {
+    async fn begin_import(&self, agent: Agent) -> Result<(), StoreError> {
+        self.write(BeginImportCommand(agent)).await
+    }
+
+    async fn import_turns(&self, agent: AgentId, turns: Vec<Turn>) -> Result<(), StoreError> {
+        self.write(ImportTurnsCommand { agent, turns }).await
+    }
+
+    async fn import_events(&self, agent: AgentId, events: Arc<[Event]>) -> Result<(), StoreError> {
+        self.write(ImportEventsCommand::new(agent, events)?).await
+    }
+
+    async fn finish_import(&self, agent: Agent) -> Result<(), StoreError> {
+        self.write(FinishImportCommand(agent)).await
+    }
+
+    async fn discard_import(&self, agent: AgentId) -> Result<(), StoreError> {
+        self.write(DiscardImportCommand(agent)).await
+    }
+
+    async fn rewrite(&self, agent: AgentId, events: Arc<[Event]>) -> Result<(), StoreError> {
+        self.write(RewriteCommand::new(agent, events)?).await
+    }
+}

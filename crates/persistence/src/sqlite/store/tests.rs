@@ -1,0 +1,61 @@
+mod compaction;
+mod damage;
+mod faults;
+mod same_as_memory;
+mod wiping;
+
+use tempfile::TempDir;
+use tokenrail_domain::{Agent, Event, Sequence};
+use tokenrail_ports::testing::samples::{Scribe, WHOLE, launch};
+use tokenrail_ports::{Append, IAgentRepository, IJournal};
+
+use super::*;
+use crate::Synchronous;
+
+fn fresh() -> (SqliteStore, TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    (SqliteStore::open(config(&folder)).unwrap(), folder)
+}
+
+fn config(folder: &TempDir) -> StoreConfig {
+    StoreConfig { synchronous: Synchronous::Normal, ..StoreConfig::new(folder.path()) }
+}
+
+tokenrail_ports::store_contract!(fresh);
+
+/// Launches the `n`th sample agent; gives it with the append that starts its first turn, done.
+async fn running(store: &SqliteStore, n: u8) -> (Agent, Scribe) {
+    let (agent, turn) = launch(n);
+    let mut scribe = Scribe::new(&agent);
+    store.create(agent.clone(), turn.clone(), None).await.unwrap();
+    store.append(scribe.start(&turn)).await.unwrap();
+    (agent, scribe)
+}
+
+async fn saved(store: &SqliteStore, append: Append) -> Vec<Event> {
+    let events = append.events.to_vec();
+    store.append(append).await.unwrap();
+    events
+}
+
+async fn everything(store: &SqliteStore, agent: &Agent) -> Vec<Event> {
+    store.read(agent.id, Sequence::START, WHOLE).await.unwrap()
+}
+
+fn is_sound(folder: &TempDir) {
+    assert_eq!(crate::doctor(folder.path()).unwrap().faults, []);
+}
+
+#[tokio::test]
+async fn the_place_of_an_append_is_found_without_compiling_anew() {
+    let (store, folder) = fresh();
+    let (agent, _) = running(&store, 1).await;
+    let writer =
+        open_writer(&crate::sqlite::database::folder::database_path(folder.path()), &config(&folder))
+            .unwrap();
+    for _ in 0..3 {
+        let mut statement = writer.prepare_cached(crate::sqlite::statements::append::PLACE).unwrap();
+        let head: i64 = statement.query_row([agent.id.to_string()], |row| row.get("head")).unwrap();
+        assert_eq!((head, statement.get_status(rusqlite::StatementStatus::RePrepare)), (1, 0));
+    }
+}

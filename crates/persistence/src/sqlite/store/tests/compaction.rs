@@ -1,0 +1,143 @@
+//! What a long turn leaves on disk.
+
+use bytes::Bytes;
+use tokenrail_domain::{EventBody, MessageOrdinal, Part, TurnOutcome};
+use tokenrail_ports::testing::samples::{notice, page_of};
+
+use super::*;
+
+const DELTAS: usize = 20_000;
+
+/// Random numbers that are the same in every run.
+struct Chance(u64);
+
+impl Chance {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn uuid(&mut self) -> String {
+        let (high, low) = (self.next(), self.next());
+        let (a, b, c) = (high >> 32, high >> 16 & 0xffff, high & 0xfff | 0x4000);
+        format!("{a:08x}-{b:04x}-{c:04x}-{:04x}-{:012x}", low >> 48 & 0x3fff | 0x8000, low & 0xffff_ffff_ffff)
+    }
+
+    /// Words that look like English, and are used as unevenly.
+    fn words(&mut self) -> Vec<String> {
+        let syllables =
+            ["the", "an", "ter", "ing", "re", "con", "st", "al", "er", "ble", "o", "mi", "y", "in"];
+        let mut word = || {
+            let length = 1 + self.next() % 3;
+            (0..length).map(|_| syllables[(self.next() % 14) as usize]).collect::<String>()
+        };
+        (0..2000).map(|_| word()).collect()
+    }
+}
+
+/// Lines as Claude prints them: each with a UUID of its own and a few letters of text.
+fn deltas(chance: &mut Chance) -> Vec<(String, String)> {
+    let words = chance.words();
+    let mut text = String::new();
+    while text.len() < DELTAS * 12 {
+        let rank = (chance.next() % 45) * (chance.next() % 45);
+        text.push_str(&words[rank as usize]);
+        text.push(' ');
+    }
+    let (session, mut rest) = (chance.uuid(), text.as_str());
+    (0..DELTAS)
+        .map(|_| {
+            let (piece, after) = rest.split_at(1 + (chance.next() % 11) as usize);
+            rest = after;
+            let line = format!(
+                r#"{{"type":"stream_event","event":{{"type":"content_block_delta","index":1,"delta":{{"type":"text_delta","text":"{piece}"}}}},"session_id":"{session}","parent_tool_use_id":null,"uuid":"{}","thinking_display":"updates","api_message_id":"msg_01jdGpudwmif1n7a1DK3JTfj"}}"#,
+                chance.uuid()
+            );
+            (piece.to_owned(), line)
+        })
+        .collect()
+}
+
+/// Says all the deltas in batches of different size, and ends the turn. Gives the size of the raw lines.
+async fn long_turn(store: &SqliteStore, scribe: &mut Scribe, chance: &mut Chance) -> usize {
+    saved(store, scribe.say(vec![notice("init")])).await;
+    let lines = deltas(chance);
+    let mut rest = &lines[..];
+    while !rest.is_empty() {
+        let (batch, after) = rest.split_at(rest.len().min(1 + (chance.next() % 64) as usize));
+        rest = after;
+        let body = |text: &String| EventBody::TextDelta {
+            message: MessageOrdinal(0),
+            part: Part(1),
+            text: text.clone(),
+        };
+        let mut append = scribe.say(batch.iter().map(|(text, _)| body(text)).collect());
+        let events = append.events.iter().zip(batch).map(|(event, (_, line))| {
+            let at =
+                tokenrail_domain::Timestamp(event.at.0 + (event.sequence.0 * event.sequence.0 % 23) as i64);
+            Event { raw: Some(Bytes::from(line.clone())), at, ..event.clone() }
+        });
+        append.events = events.collect();
+        saved(store, append).await;
+    }
+    let complete = scribe.complete(0);
+    saved(store, scribe.say(vec![complete])).await;
+    saved(store, scribe.end(TurnOutcome::Completed)).await;
+    lines.iter().map(|(_, line)| line.len()).sum()
+}
+
+fn count(folder: &TempDir, sql: &str) -> i64 {
+    let db = Connection::open(folder.path().join("tokenrail.db")).unwrap();
+    db.query_row(sql, [], |row| row.get(0)).unwrap()
+}
+
+#[tokio::test]
+async fn a_long_turn_takes_less_than_an_eighth_of_its_lines_and_a_handful_of_rows() {
+    let (store, folder) = fresh();
+    let (agent, mut scribe) = running(&store, 1).await;
+    let raw_bytes = long_turn(&store, &mut scribe, &mut Chance(42)).await;
+    let before = everything(&store, &agent).await;
+    assert_eq!(before.len(), DELTAS + 4);
+
+    while store.compact_next().await.unwrap() {}
+    let bytes = count(&folder, "SELECT sum(length(payload)) FROM journal") as usize;
+    println!("{raw_bytes} -> {bytes}: {:.1} %", bytes as f64 / raw_bytes as f64 * 100.0);
+    assert!(bytes * 100 < raw_bytes * 12, "{bytes} of {raw_bytes}");
+    assert!(count(&folder, "SELECT count(*) FROM journal") < 20, "blocks of about half a megabyte");
+    assert_eq!(count(&folder, "SELECT count(*) FROM agent_messages"), 4);
+    assert_eq!(count(&folder, "SELECT count(*) FROM journal WHERE codec = 1"), 0);
+
+    assert_eq!(everything(&store, &agent).await, before);
+    for after in [0, 1, 4095, 4096, 12_345, 20_003] {
+        let page = store.read(agent.id, Sequence(after), page_of(500)).await.unwrap();
+        let from = after as usize;
+        assert_eq!(page, before[from..before.len().min(from + 500)], "after {after}");
+    }
+    is_sound(&folder);
+}
+
+#[tokio::test]
+async fn a_purge_while_a_block_is_packed_leaves_nothing_behind() {
+    let (store, folder) = fresh();
+    let (agent, mut scribe) = running(&store, 1).await;
+    for _ in 0..5 {
+        saved(&store, scribe.say(vec![notice("n")])).await;
+    }
+    saved(&store, scribe.end(TurnOutcome::Completed)).await;
+    let limits = store.inner.config.limits.clone();
+    let reading = limits.clone();
+    let read = store
+        .read_with(move |db| crate::sqlite::statements::compaction::read(db, &reading))
+        .await
+        .unwrap()
+        .unwrap();
+    let packed = read.pack(&limits).unwrap();
+    store.purge(agent.id, agent.created_at).await.unwrap();
+    store.write(packed).await.unwrap();
+    assert_eq!(count(&folder, "SELECT count(*) FROM journal"), 0);
+    assert!(!store.compact_next().await.unwrap());
+    is_sound(&folder);
+}

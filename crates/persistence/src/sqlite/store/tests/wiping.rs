@@ -1,0 +1,256 @@
+//! Nothing of what was purged is left in the files of the store.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use rusqlite::Connection;
+use tokenrail_domain::{AgentId, EventBody, JsonText, SessionId, Timestamp, TurnNumber, TurnOutcome};
+use tokenrail_ports::testing::samples::{Scribe, launch, queued_turn, text_delta};
+use tokenrail_ports::{Idempotency, KeyLife};
+
+use super::*;
+
+/// Where each agent has said its word, so that a message tells which place is not wiped.
+const PLACES: [&str; 10] =
+    ["name", "prompt", "metadata", "options", "chat", "session", "output", "key", "turn", "deltas"];
+/// Bytes of a stored payload by which it would be found: what is compressed shows no word.
+const PIECE: usize = 24;
+
+fn word(n: u8, place: &str) -> String {
+    format!("Xylophon-{n}-{place}-{}", "q".repeat(usize::from(n) % 7 * 40))
+}
+
+fn key(n: u8) -> Idempotency {
+    let (scope, key) = ("launch".to_owned(), word(n, "key"));
+    let body = format!(r#"{{"prompt":"{}"}}"#, word(n, "prompt"));
+    Idempotency {
+        scope,
+        key,
+        body,
+        used_at: Timestamp(1),
+        forget_before: Timestamp(0),
+        life: KeyLife::UntilForgotten,
+    }
+}
+
+/// Digits that no other agent has: also what they are compressed to is found nowhere else.
+fn noise(n: u8) -> String {
+    let mut state = u64::from(n) + 1;
+    let next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 32).to_string()
+    };
+    std::iter::repeat_with(next).take(5_000).collect()
+}
+
+/// An agent that has its word everywhere.
+async fn talkative(store: &SqliteStore, n: u8) -> AgentId {
+    let note = |place| JsonText::new_unchecked(format!(r#"{{"note":"{}"}}"#, word(n, place)));
+    let (agent, turn) = launch(n);
+    let agent = Agent {
+        name: Some(word(n, "name")),
+        prompt: word(n, "prompt"),
+        metadata: Some(note("metadata")),
+        options: Some(note("options")),
+        chat: Some(word(n, "chat")),
+        ..agent
+    };
+    let turn = tokenrail_domain::Turn { prompt: agent.prompt.clone(), ..turn };
+    let mut scribe = Scribe::new(&agent);
+    store.create(agent.clone(), turn.clone(), Some(key(n))).await.unwrap();
+    store.append(scribe.start(&turn)).await.unwrap();
+    for piece in 0..20 {
+        let delta = text_delta(0, &format!("{}{}", word(n, "deltas"), piece.to_string().repeat(300)));
+        let mut append = scribe.say(vec![delta]);
+        append.session = SessionId::new(&word(n, "session")).ok();
+        store.append(append).await.unwrap();
+    }
+    let complete = scribe.complete(0);
+    saved(store, scribe.say(vec![complete])).await;
+    let (result, large) = (word(n, "output"), noise(n));
+    let output = EventBody::Error(Box::new(tokenrail_domain::AgentError {
+        class: tokenrail_domain::ErrorClass::Unknown,
+        code: None,
+        text: format!("{result}{large}"),
+        retry_after_ms: None,
+        recoverable: false,
+    }));
+    saved(store, scribe.say(vec![output])).await;
+    saved(store, scribe.end(TurnOutcome::Completed)).await;
+    let more = queued_turn(agent.id, TurnNumber(0), &word(n, "turn"));
+    store.enqueue(more, 16, None).await.unwrap();
+    agent.id
+}
+
+/// Pieces of the large payloads of an agent, as they are stored.
+fn pieces(folder: &TempDir, id: AgentId) -> BTreeSet<Vec<u8>> {
+    let db = Connection::open(folder.path().join("tokenrail.db")).unwrap();
+    let sql = "SELECT payload FROM journal JOIN agents ON agents.key = journal.agent WHERE agents.id = ?1";
+    let mut payloads = db.prepare(sql).unwrap();
+    let payloads = payloads.query_map([id.to_string()], |row| row.get::<_, Vec<u8>>(0)).unwrap();
+    // What says the same again and again is compressed to what others may be, too.
+    let telling = |piece: &Vec<u8>| 7 < piece.iter().collect::<BTreeSet<_>>().len();
+    let large = payloads.map(Result::unwrap).filter(|payload| 10_000 < payload.len());
+    large
+        .flat_map(|payload| [3, 2].map(|part| payload[payload.len() / part..][..PIECE].to_vec()))
+        .filter(telling)
+        .collect()
+}
+
+/// What of `wanted` is in any file of the folder.
+fn found(folder: &TempDir, wanted: impl IntoIterator<Item = Vec<u8>>) -> Vec<String> {
+    let files = std::fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().path());
+    let files: Vec<_> = files.map(|path| (std::fs::read(&path).unwrap(), path)).collect();
+    let mut found = Vec::new();
+    for word in wanted {
+        for (bytes, path) in &files {
+            let times = memchr::memmem::find_iter(bytes, &word).count();
+            if 0 < times {
+                found.push(format!("{:?} {times} times in {path:?}", String::from_utf8_lossy(&word)));
+            }
+        }
+    }
+    found
+}
+
+fn words(n: u8) -> Vec<Vec<u8>> {
+    PLACES.iter().map(|place| word(n, place).into_bytes()).collect()
+}
+
+#[tokio::test]
+async fn nothing_of_a_purged_agent_is_in_the_files_after_a_stop() {
+    let (store, folder) = fresh();
+    let mut agents = Vec::new();
+    for n in 1..=40 {
+        agents.push((n, talkative(&store, n).await));
+    }
+    let mut purged = BTreeSet::new();
+    // What is compressed later is another form of the same.
+    for (n, id) in agents.iter().filter(|(n, _)| n % 3 == 0) {
+        purged.extend(words(*n));
+        purged.extend(pieces(&folder, *id));
+    }
+    while store.compact_next().await.unwrap() {}
+    for (n, id) in agents.iter().filter(|(n, _)| n % 3 == 0) {
+        purged.extend(pieces(&folder, *id));
+        store.delete(*id, Timestamp(i64::from(*n)), true).await.unwrap();
+        assert!(store.purge(*id, Timestamp(i64::from(*n))).await.unwrap());
+    }
+    assert!(
+        13 * (PLACES.len() + 2) <= purged.len() && !found(&folder, words(1)).is_empty(),
+        "what stays is found"
+    );
+    store.close().await;
+    assert_eq!(found(&folder, purged.clone()), [""; 0]);
+    let store = SqliteStore::open(config(&folder)).unwrap();
+    assert_eq!(found(&folder, purged), [""; 0]);
+    store.close().await;
+    is_sound(&folder);
+}
+
+async fn wiped_within(folder: &TempDir, wanted: &BTreeSet<Vec<u8>>, patience: Duration) {
+    let started = Instant::now();
+    loop {
+        let found = found(folder, wanted.clone());
+        if found.is_empty() {
+            return;
+        }
+        assert!(started.elapsed() < patience, "{found:?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// While somebody reads what was there before, the log cannot be emptied; afterwards it is.
+#[tokio::test]
+async fn what_was_purged_is_wiped_while_the_server_runs_and_after_a_long_read() {
+    let (store, folder) = fresh();
+    let (first, second) = (talkative(&store, 1).await, talkative(&store, 2).await);
+    let mut purged: BTreeSet<_> = words(1).into_iter().chain(pieces(&folder, first)).collect();
+    assert!(store.purge(first, Timestamp(1)).await.unwrap());
+    wiped_within(&folder, &purged, Duration::from_secs(20)).await;
+
+    purged.extend(words(2).into_iter().chain(pieces(&folder, second)));
+    let mut reader = Connection::open(folder.path().join("tokenrail.db")).unwrap();
+    let reading = reader.transaction().unwrap();
+    let prompt: String = reading.query_row("SELECT prompt FROM agents", [], |row| row.get(0)).unwrap();
+    assert_eq!(prompt, word(2, "prompt"));
+    assert!(store.purge(second, Timestamp(1)).await.unwrap());
+    let again: String = reading.query_row("SELECT prompt FROM agents", [], |row| row.get(0)).unwrap();
+    assert_eq!(again, prompt, "who reads is not disturbed");
+    drop(reading);
+    drop(reader);
+    wiped_within(&folder, &purged, Duration::from_secs(20)).await;
+    store.close().await;
+}
+
+/// An agent whose row grows, and is moved to another page, when its turn has ended.
+async fn growing(store: &SqliteStore, n: u8) -> Scribe {
+    let (agent, turn) = launch(n);
+    let agent = Agent { name: Some(word(n, "name")), prompt: word(n, "prompt"), ..agent };
+    let turn = tokenrail_domain::Turn { prompt: agent.prompt.clone(), ..turn };
+    let mut scribe = Scribe::new(&agent);
+    store.create(agent, turn.clone(), Some(key(n))).await.unwrap();
+    store.append(scribe.start(&turn)).await.unwrap();
+    scribe
+}
+
+/// What SQLite has moved leaves a copy where it was, which `secure_delete` alone does not overwrite. A database that is too
+/// large to be written anew, or a server that dies: what is to be done is not forgotten.
+#[tokio::test]
+async fn what_was_not_wiped_is_wiped_by_the_next_life() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut small = config(&folder);
+    small.limits.wipe_max_bytes = 0;
+    let store = SqliteStore::open(small).unwrap();
+    let mut scribes = Vec::new();
+    for n in 1..=200 {
+        scribes.push(growing(&store, n).await);
+    }
+    for (n, scribe) in (1..).zip(&mut scribes) {
+        let mut append = scribe.end(TurnOutcome::Completed);
+        append.session = SessionId::new(&format!("session-{}", "s".repeat(usize::from(n % 5_u8) * 25))).ok();
+        saved(&store, append).await;
+    }
+    let mut purged = BTreeSet::new();
+    for n in (1..=200).map(|n: u8| n.wrapping_mul(77)).filter(|n| (1..=200).contains(n) && n % 4 != 0) {
+        purged.extend(words(n));
+        assert!(store.purge(launch(n).0.id, Timestamp(1)).await.unwrap());
+    }
+    store.close().await;
+    assert!(!found(&folder, purged.clone()).is_empty(), "there is something to wipe");
+    let store = SqliteStore::open(config(&folder)).unwrap();
+    wiped_within(&folder, &purged, Duration::from_secs(20)).await;
+    store.close().await;
+}
+
+/// All of the database would go through the log, and stay there until the reader is gone.
+#[tokio::test]
+async fn a_purge_makes_no_copy_of_the_database_in_the_log_while_somebody_reads() {
+    let (store, folder) = fresh();
+    for n in 1..=100 {
+        talkative(&store, n).await;
+    }
+    let mut reader = Connection::open(folder.path().join("tokenrail.db")).unwrap();
+    let reading = reader.transaction().unwrap();
+    let agents: i64 = reading.query_row("SELECT count(*) FROM agents", [], |row| row.get(0)).unwrap();
+    assert_eq!(agents, 100);
+    assert!(store.purge(launch(1).0.id, Timestamp(1)).await.unwrap());
+    let bytes = |file: &str| std::fs::metadata(folder.path().join(file)).map_or(0, |file| file.len());
+    let before = bytes("tokenrail.db-wal");
+    store.close().await;
+    let grown = bytes("tokenrail.db-wal").saturating_sub(before);
+    let database: u64 = reading
+        .query_row("SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()", [], |row| {
+            row.get::<_, i64>(0)
+        })
+        .unwrap()
+        .unsigned_abs();
+    assert!(grown < database / 2, "the log has grown by {grown} bytes, the database has {database}");
+    drop(reading);
+    drop(reader);
+    // What was put off is not forgotten.
+    let purged: BTreeSet<_> = words(1).into_iter().collect();
+    let store = SqliteStore::open(config(&folder)).unwrap();
+    wiped_within(&folder, &purged, Duration::from_secs(20)).await;
+    store.close().await;
+}

@@ -1,0 +1,253 @@
+//! Lines that are not the agent's: a process that speaks with the agent for Tokenrail adds them to its output.
+//!
+//! Each is a JSON object that begins with [`OwnLine::PREFIX`]. Whoever writes them sees to it that no line of the agent
+//! begins so: a blank before it means nothing in JSON.
+
+use std::borrow::Cow;
+
+use serde::ser::SerializeStruct as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
+use tokenrail_domain::ErrorClass;
+
+/// One of these lines, for the processes that write them and for the parsers that read them.
+///
+/// Spools and journals keep them: a field may be added, and none may change its name or its place.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "tokenrail", rename_all = "snake_case", rename_all_fields = "camelCase")]
+pub enum OwnLine {
+    /// A request went to the agent. Its answer has the same id.
+    Sent { id: u64, method: Cow<'static, str> },
+    /// The agent requests a permission.
+    // A tagged enum cannot be read with raw JSON inside.
+    #[serde(skip_deserializing)]
+    PermissionRequest(PermissionQuestion),
+    /// The permission request is not open any more.
+    PermissionResolved {
+        request_id: String,
+        /// None if nothing was chosen.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        option_id: Option<String>,
+        by: ResolvedBy,
+    },
+    /// The turn has ended, and the process waits for the next one. As bytes: [`OwnLine::RESTS`].
+    Rests {},
+    /// The agent is asked for the next turn.
+    Further { turn: u64 },
+    /// Which agent takes the next turn: it has said so in an earlier one, whose lines are not read again. Spools of
+    /// earlier releases lack this line.
+    Agent { name: String },
+    /// The agent is asked to end its turn: what it prints from here on may have been cut.
+    Cancel {},
+    /// The agent has lost its session and begins a new one.
+    SessionLost {
+        session_id: String,
+        /// Why it cannot resume the session.
+        text: String,
+    },
+    /// The turn cannot go on.
+    Error(OwnFailure),
+    /// The answer of a model's API has ended as its length says, or with its connection.
+    End {},
+}
+
+/// A permission request.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct PermissionQuestion {
+    pub request_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_call_id: Option<String>,
+    pub tool_name: String,
+    /// What the tool would be called with: any JSON.
+    pub input: Box<RawValue>,
+    pub options: Vec<Choosable>,
+}
+
+/// One of the answers to a permission request.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Choosable {
+    pub option_id: String,
+    /// For people to read.
+    pub name: String,
+    pub kind: OptionKind,
+}
+
+impl Choosable {
+    pub fn new(id: &str, name: &str, kind: OptionKind) -> Self {
+        Self { option_id: id.to_owned(), name: name.to_owned(), kind }
+    }
+}
+
+/// What an answer means, as in the Agent Client Protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OptionKind {
+    AllowOnce,
+    AllowAlways,
+    #[default]
+    RejectOnce,
+    RejectAlways,
+}
+
+/// Who has resolved a permission request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ResolvedBy {
+    User,
+    /// Nobody has answered in time, or too many requests were open.
+    Timeout,
+    /// The turn was cancelled.
+    Cancel,
+    /// The agent has withdrawn it.
+    Agent,
+}
+
+/// Why a turn cannot go on.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OwnFailure {
+    #[serde(deserialize_with = "class")]
+    pub class: ErrorClass,
+    #[serde(default)]
+    pub code: Option<Cow<'static, str>>,
+    pub text: String,
+    /// The HTTP status, if a model's API has refused.
+    #[serde(default)]
+    pub status: Option<u16>,
+    #[serde(default)]
+    pub retry_after_ms: Option<u64>,
+    /// What the API has answered.
+    #[serde(default)]
+    pub body: Option<String>,
+    /// Whether it is of a model's API, which says nothing more after it.
+    #[serde(default, rename = "final")]
+    pub is_final: bool,
+}
+
+impl OwnFailure {
+    pub fn new(class: ErrorClass, code: &'static str, text: String) -> Self {
+        let code = Some(Cow::Borrowed(code));
+        Self { class, code, text, status: None, retry_after_ms: None, body: None, is_final: false }
+    }
+}
+
+impl Serialize for OwnFailure {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { class, code, text, status, retry_after_ms, body, is_final } = self;
+        let mut fields = serializer.serialize_struct("OwnFailure", 7)?;
+        // The text comes first or last. The order means nothing, but journals keep these lines byte for byte.
+        if *is_final {
+            fields.serialize_field("text", text)?;
+        }
+        fields.serialize_field("class", class.as_str())?;
+        if let Some(code) = code {
+            fields.serialize_field("code", code)?;
+        }
+        if !is_final {
+            fields.serialize_field("text", text)?;
+        }
+        if let Some(status) = status {
+            fields.serialize_field("status", status)?;
+        }
+        if let Some(retry_after_ms) = retry_after_ms {
+            fields.serialize_field("retryAfterMs", retry_after_ms)?;
+        }
+        if let Some(body) = body {
+            fields.serialize_field("body", body)?;
+        }
+        if *is_final {
+            fields.serialize_field("final", is_final)?;
+        }
+        fields.end()
+    }
+}
+
+impl OwnLine {
+    /// How each of these lines begins, and no line of an agent.
+    pub const PREFIX: &str = "{\"tokenrail\":\"";
+    /// [`OwnLine::Rests`] as bytes.
+    pub const RESTS: &[u8] = b"{\"tokenrail\":\"rests\"}";
+
+    /// Reads a line without its line end; none if it is not one of these, or does not make sense.
+    pub fn read(line: &str) -> Option<Self> {
+        let kind = line.strip_prefix(Self::PREFIX)?;
+        if kind.starts_with("permission_request\"") {
+            return serde_json::from_str(line).map(Self::PermissionRequest).ok();
+        }
+        serde_json::from_str(line).ok()
+    }
+}
+
+/// A later release may know more classes.
+fn class<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ErrorClass, D::Error> {
+    let name = Cow::<'de, str>::deserialize(deserializer)?;
+    Ok(ErrorClass::from_name(&name).unwrap_or(ErrorClass::Unknown))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_what_is_read() {
+        let failure = OwnFailure::new(ErrorClass::Process, "no_answer", "it hangs".to_owned());
+        let refused = OwnFailure {
+            status: Some(429),
+            retry_after_ms: Some(5),
+            body: Some("later".to_owned()),
+            is_final: true,
+            ..OwnFailure::new(ErrorClass::RateLimit, "upstream_refused", "no".to_owned())
+        };
+        let question = PermissionQuestion {
+            request_id: "1-1".to_owned(),
+            tool_call_id: Some("t".to_owned()),
+            tool_name: "Write".to_owned(),
+            input: RawValue::from_string(r#"{"a": "\ud83d"}"#.to_owned()).unwrap(),
+            options: vec![Choosable::new("y", "Yes", OptionKind::AllowOnce)],
+        };
+        let resolved = |option_id: Option<&str>| OwnLine::PermissionResolved {
+            request_id: "1-1".to_owned(),
+            option_id: option_id.map(str::to_owned),
+            by: ResolvedBy::User,
+        };
+        for (line, written) in [
+            (OwnLine::Sent { id: 1, method: "a/b".into() }, r#""sent","id":1,"method":"a/b"}"#),
+            (
+                OwnLine::PermissionRequest(question),
+                r#""permission_request","requestId":"1-1","toolCallId":"t","toolName":"Write","input":{"a": "\ud83d"},"options":[{"optionId":"y","name":"Yes","kind":"allow_once"}]}"#,
+            ),
+            (resolved(Some("y")), r#""permission_resolved","requestId":"1-1","optionId":"y","by":"user"}"#),
+            (resolved(None), r#""permission_resolved","requestId":"1-1","by":"user"}"#),
+            (OwnLine::Rests {}, r#""rests"}"#),
+            (OwnLine::Further { turn: 4 }, r#""further","turn":4}"#),
+            (OwnLine::Agent { name: "x".to_owned() }, r#""agent","name":"x"}"#),
+            (OwnLine::Cancel {}, r#""cancel"}"#),
+            (
+                OwnLine::SessionLost { session_id: "s".to_owned(), text: "gone".to_owned() },
+                r#""session_lost","sessionId":"s","text":"gone"}"#,
+            ),
+            (OwnLine::Error(failure), r#""error","class":"process","code":"no_answer","text":"it hangs"}"#),
+            (
+                OwnLine::Error(refused),
+                r#""error","text":"no","class":"rate_limit","code":"upstream_refused","status":429,"retryAfterMs":5,"body":"later","final":true}"#,
+            ),
+            (OwnLine::End {}, r#""end"}"#),
+        ] {
+            let written = format!("{{\"tokenrail\":{written}");
+            assert_eq!(serde_json::to_string(&line).unwrap(), written);
+            let read = OwnLine::read(&written).unwrap();
+            assert_eq!(serde_json::to_string(&read).unwrap(), written);
+        }
+        assert_eq!(serde_json::to_vec(&OwnLine::Rests {}).unwrap(), OwnLine::RESTS);
+    }
+
+    #[test]
+    fn what_is_no_line_of_ours_or_makes_no_sense_is_not_read() {
+        for line in ["", "{}", r#" {"tokenrail":"end"}"#, r#"{"tokenrail":"else"}"#, r#"{"tokenrail":"sent""#]
+        {
+            assert!(OwnLine::read(line).is_none(), "{line}");
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! The fields of one JSON object, read one by one, so that every wrong one is named.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
+use serde_json::value::RawValue;
+use tokenrail_domain::{AgentId, JsonText};
+
+use crate::error::{Code, FieldProblem, Problem};
+use crate::json::readable::{Stumble, stumble};
+use crate::query;
+
+/// The fields of one JSON object, taken out one by one; what is wrong is collected.
+pub(crate) struct Fields {
+    fields: BTreeMap<String, Box<RawValue>>,
+    errors: Vec<FieldProblem>,
+}
+
+impl Fields {
+    /// Splits a JSON object into its fields. Fields that nobody takes out are ignored.
+    pub(crate) fn read(body: &[u8], depth: usize) -> Result<Self, Problem> {
+        let malformed = |detail: &str| Problem::new(Code::MalformedJson, detail);
+        let Ok(text) = std::str::from_utf8(body) else { return Err(malformed("not valid UTF-8")) };
+        if depth < nesting(text) {
+            return Err(malformed("nested too deeply"));
+        }
+        let value: &RawValue = serde_json::from_str(text).map_err(|_| malformed("not valid JSON"))?;
+        if !value.get().starts_with('{') {
+            return Err(not_an_object());
+        }
+        let Unique(fields) = serde_json::from_str(text).map_err(|_| match stumble(text) {
+            Some(Stumble::HalfPair) => malformed("a field name contains an unpaired surrogate"),
+            _ => malformed("duplicate field"),
+        })?;
+        Ok(Self { fields, errors: Vec::new() })
+    }
+
+    /// Takes out of a JSON object the fields that are `wanted`, and gives the one called `large` as it stands, without
+    /// a copy. All the others are skipped, however large and however deeply nested they are.
+    pub(crate) fn pick<'a>(
+        body: &'a [u8],
+        wanted: &[&str],
+        large: &str,
+    ) -> Result<(Self, Option<&'a RawValue>), Problem> {
+        let malformed = |detail: &str| Problem::new(Code::MalformedJson, detail);
+        let Ok(text) = std::str::from_utf8(body) else { return Err(malformed("not valid UTF-8")) };
+        let mut json = serde_json::Deserializer::from_str(text);
+        let picked = json.deserialize_map(Picker { wanted, large });
+        match picked.and_then(|picked| json.end().map(|()| picked)) {
+            Ok((fields, large)) => Ok((Self { fields, errors: Vec::new() }, large)),
+            Err(error) if !error.is_data() => Err(malformed("not valid JSON")),
+            Err(_) if text.trim_start().starts_with('{') => Err(malformed("duplicate field")),
+            Err(_) => Err(not_an_object()),
+        }
+    }
+
+    /// A text that may be left out; `check` says what is wrong with it.
+    pub(crate) fn text(
+        &mut self,
+        name: &str,
+        check: impl FnOnce(&str) -> Option<&'static str>,
+    ) -> Option<String> {
+        let text: String = self.take(name, "must be a string")?;
+        if let Some(wrong) = check(&text) {
+            self.errors.push(FieldProblem::body(name, wrong));
+        }
+        Some(text)
+    }
+
+    /// A text that must be there.
+    pub(crate) fn required_text(
+        &mut self,
+        name: &str,
+        check: impl FnOnce(&str) -> Option<&'static str>,
+    ) -> String {
+        if !self.fields.contains_key(name) {
+            self.errors.push(FieldProblem::body(name, "is missing"));
+        }
+        self.text(name, check).unwrap_or_default()
+    }
+
+    /// A value that may be left out or be `null`, which is the same.
+    pub(crate) fn optional<T: for<'de> Deserialize<'de>>(
+        &mut self,
+        name: &str,
+        expected: &'static str,
+    ) -> Option<T> {
+        self.fields.retain(|known, value| known != name || value.get() != "null");
+        self.take(name, expected)
+    }
+
+    /// Whether nothing is wrong so far.
+    pub(crate) fn are_good(&self) -> bool {
+        self.errors.is_empty()
+    }
+
+    /// Notes that a field is wrong.
+    pub(crate) fn refuse(&mut self, name: &str, wrong: &'static str) {
+        self.errors.push(FieldProblem::body(name, wrong));
+    }
+
+    pub(crate) fn flag(&mut self, name: &str) -> Option<bool> {
+        self.take(name, "must be true or false")
+    }
+
+    pub(crate) fn real(
+        &mut self,
+        name: &str,
+        check: impl FnOnce(f64) -> Option<&'static str>,
+    ) -> Option<f64> {
+        let number: f64 = self.take(name, "must be a number")?;
+        if let Some(wrong) = check(number) {
+            self.errors.push(FieldProblem::body(name, wrong));
+        }
+        Some(number)
+    }
+
+    pub(crate) fn object(&mut self, name: &str) -> Option<JsonText> {
+        let value: Box<RawValue> = self.take(name, "must be an object")?;
+        let wrong = match stumble(value.get()) {
+            _ if !value.get().starts_with('{') => "must be an object".to_owned(),
+            Some(stumble) => stumble.to_string(),
+            None => return Some(JsonText::new_unchecked(value.get())),
+        };
+        self.errors.push(FieldProblem::body(name, wrong));
+        None
+    }
+
+    /// An object that may be left out or be `null`, which is the same.
+    pub(crate) fn optional_object(&mut self, name: &str) -> Option<JsonText> {
+        self.fields.retain(|known, value| known != name || value.get() != "null");
+        self.object(name)
+    }
+
+    /// The field `agentId`. An id that is no id is as unknown as any other: none, and no complaint.
+    pub(crate) fn agent(&mut self) -> Option<AgentId> {
+        self.required_text("agentId", |_| None).parse().ok()
+    }
+
+    pub(crate) fn cursor(&mut self, name: &str) -> Result<Option<u64>, Problem> {
+        let Some(value) = self.fields.remove(name).filter(|value| value.get() != "null") else {
+            return Ok(None);
+        };
+        query::cursor(value.get()).map(Some)
+    }
+
+    /// Takes a field that is `null` for one that is not there, as clients that are lax about it mean it.
+    pub(crate) fn forget_nulls(&mut self) {
+        self.fields.retain(|_, value| value.get() != "null");
+    }
+
+    /// A whole number, 0 or more, that may be left out.
+    pub(crate) fn number(&mut self, name: &str) -> Option<u64> {
+        self.take(name, "must be a whole number, 0 or greater")
+    }
+
+    /// What is wrong with the fields that were taken out so far.
+    pub(crate) fn check(&mut self) -> Result<(), Problem> {
+        let errors = std::mem::take(&mut self.errors);
+        if errors.is_empty() { Ok(()) } else { Err(Problem::fields(errors)) }
+    }
+
+    /// What is wrong with the fields that were taken out.
+    pub(crate) fn finish(self) -> Result<(), Problem> {
+        if self.errors.is_empty() { Ok(()) } else { Err(Problem::fields(self.errors)) }
+    }
+
+    fn take<T: for<'de> Deserialize<'de>>(&mut self, name: &str, expected: &'static str) -> Option<T> {
+        let value = self.fields.remove(name)?;
+        if value.get() == "null" {
+            self.errors.push(FieldProblem::body(name, expected));
+            return None;
+        }
+        if let Ok(value) = serde_json::from_str(value.get()) {
+            return Some(value);
+        }
+        // A string that is none is one with half a character in it.
+        let half = stumble(value.get()).filter(|_| value.get().starts_with('"'));
+        self.errors.push(FieldProblem::body(name, half.map_or(expected.to_owned(), |half| half.to_string())));
+        None
+    }
+}
+
+fn not_an_object() -> Problem {
+    let error = FieldProblem { pointer: Some(String::new()), ..FieldProblem::body("", "must be an object") };
+    Problem::fields(vec![error])
+}
+
+/// Picks some fields of an object; of these none may stand twice. What is skipped takes no stack.
+struct Picker<'n> {
+    wanted: &'n [&'n str],
+    large: &'n str,
+}
+
+impl<'de> Visitor<'de> for Picker<'_> {
+    type Value = (BTreeMap<String, Box<RawValue>>, Option<&'de RawValue>);
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let (mut fields, mut large) = (BTreeMap::new(), None);
+        while let Some(name) = map.next_key::<String>()? {
+            let twice = if name == self.large {
+                large.replace(map.next_value()?).is_some()
+            } else if self.wanted.contains(&&*name) {
+                fields.insert(name, map.next_value()?).is_some()
+            } else {
+                map.next_value::<IgnoredAny>()?;
+                false
+            };
+            if twice {
+                return Err(A::Error::custom("duplicate field"));
+            }
+        }
+        Ok((fields, large))
+    }
+}
+
+/// The fields of an object in which none stands twice: which of the two was meant cannot be known.
+struct Unique(BTreeMap<String, Box<RawValue>>);
+
+impl<'de> Deserialize<'de> for Unique {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+
+        impl<'de> Visitor<'de> for Reader {
+            type Value = Unique;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Unique, A::Error> {
+                let mut fields = BTreeMap::new();
+                while let Some((name, value)) = map.next_entry::<String, Box<RawValue>>()? {
+                    if fields.insert(name, value).is_some() {
+                        return Err(A::Error::custom("duplicate field"));
+                    }
+                }
+                Ok(Unique(fields))
+            }
+        }
+
+        deserializer.deserialize_map(Reader)
+    }
+}
+
+/// How deep JSON is nested.
+pub(crate) fn nesting(text: &str) -> usize {
+    let (mut depth, mut deepest, mut quoted, mut escaped) = (0_usize, 0, false, false);
+    for byte in text.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if quoted => escaped = true,
+            b'"' => quoted = !quoted,
+            b'{' | b'[' if !quoted => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b'}' | b']' if !quoted => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}

@@ -1,0 +1,66 @@
+//! A list in JSON, written item by item.
+
+use serde::Serialize;
+use tokenrail_domain::{AgentId, Event, TurnNumber};
+
+use crate::fold::{Fold, Frames};
+
+/// The items of a list, without its brackets.
+#[derive(Debug, Default)]
+pub(crate) struct JsonList {
+    out: Vec<u8>,
+    has_items: bool,
+}
+
+impl JsonList {
+    /// Appends an item.
+    pub(crate) fn item<T: Serialize>(&mut self, value: &T) {
+        let begin = self.out.len();
+        if self.has_items {
+            self.out.push(b',');
+        }
+        if let Err(error) = serde_json::to_writer(&mut self.out, value) {
+            // No type of ours refuses to be written.
+            tracing::error!(error = &error as &dyn std::error::Error, "an item cannot be written");
+            self.out.truncate(begin);
+            return;
+        }
+        self.has_items = true;
+    }
+
+    /// What was written since this was last asked.
+    pub(crate) fn take(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.out)
+    }
+
+    /// The whole list, if nothing of it was taken.
+    pub(crate) fn into_list(self) -> Vec<u8> {
+        let mut out = self.out;
+        out.insert(0, b'[');
+        out.push(b']');
+        out
+    }
+}
+
+/// A fold of any vocabulary whose frames are items of a list.
+pub(crate) trait ListFold {
+    /// Takes in the next event, and appends its items.
+    fn items(&mut self, event: &Event, out: &mut JsonList);
+}
+
+impl<F: Fold> ListFold for F
+where
+    JsonList: Frames<F::Vocabulary>,
+{
+    fn items(&mut self, event: &Event, out: &mut JsonList) {
+        self.event(event, out);
+    }
+}
+
+/// A list that a vocabulary makes of a turn.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ItemList {
+    pub(crate) name: &'static str,
+    /// Begins to fold a turn.
+    pub(crate) items: fn(AgentId, TurnNumber) -> Box<dyn ListFold>,
+}

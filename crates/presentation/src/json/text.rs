@@ -1,0 +1,135 @@
+//! Ids, times and foreign JSON as they stand in JSON, written without allocation.
+
+use jiff::tz::TimeZone;
+use serde::ser::Error as _;
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::value::RawValue;
+use tokenrail_domain::{AgentId, JsonText, Timestamp};
+use uuid::Uuid;
+
+use crate::json::readable::stumble;
+
+/// An id: 36 characters, hyphenated lower-case hexadecimal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "Id", type = "string"))]
+pub(crate) struct IdText(pub(crate) Uuid);
+
+impl From<AgentId> for IdText {
+    fn from(id: AgentId) -> Self {
+        Self(id.as_uuid())
+    }
+}
+
+impl Serialize for IdText {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.0.hyphenated().encode_lower(&mut Uuid::encode_buffer()))
+    }
+}
+
+/// A time: ISO 8601, UTC, with milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(type = "string"))]
+pub(crate) struct IsoTime(pub(crate) Timestamp);
+
+/// In the last days of the year 9999, after which a year has five digits.
+const LAST_MS: i64 = 253_402_128_000_000;
+
+impl IsoTime {
+    fn write(self) -> [u8; 24] {
+        let ms = self.0.0.clamp(0, LAST_MS);
+        let mut text = *b"0000-00-00T00:00:00.000Z";
+        // In range after the clamp; the epoch stands in for what cannot be.
+        let time = jiff::Timestamp::from_millisecond(ms).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+        let time = TimeZone::UTC.to_datetime(time);
+        digits(&mut text[0..4], time.year().unsigned_abs());
+        digits(&mut text[5..7], u16::from(time.month().unsigned_abs()));
+        digits(&mut text[8..10], u16::from(time.day().unsigned_abs()));
+        digits(&mut text[11..13], u16::from(time.hour().unsigned_abs()));
+        digits(&mut text[14..16], u16::from(time.minute().unsigned_abs()));
+        digits(&mut text[17..19], u16::from(time.second().unsigned_abs()));
+        digits(&mut text[20..23], time.millisecond().unsigned_abs());
+        text
+    }
+}
+
+fn digits(out: &mut [u8], mut number: u16) {
+    for digit in out.iter_mut().rev() {
+        *digit = b'0' + (number % 10) as u8;
+        number /= 10;
+    }
+}
+
+impl Serialize for IsoTime {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(std::str::from_utf8(&self.write()).map_err(S::Error::custom)?)
+    }
+}
+
+/// Foreign JSON, embedded as it came; what common readers of JSON cannot read, as a string that holds it: one such
+/// value must not keep a client from all that stands around it.
+#[derive(Debug, Clone, Copy)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(type = "unknown"))]
+pub(crate) struct Json<'a>(pub(crate) &'a JsonText);
+
+impl Serialize for Json<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match serde_json::from_str::<&RawValue>(self.0.as_str()) {
+            Ok(raw) if stumble(raw.get()).is_none() => raw.serialize(serializer),
+            // Whoever made it has vouched that it is JSON; if wrongly, one value is shown as text, and the frame holds.
+            _ => serializer.serialize_str(self.0.as_str()),
+        }
+    }
+}
+
+/// What a tool gave, for those who take text alone: a string as it is, the texts of content blocks one to a line, and
+/// anything else as JSON.
+pub(crate) fn plain_text(content: &JsonText) -> String {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Content {
+        Text(String),
+        Blocks(Vec<Block>),
+    }
+
+    #[derive(Deserialize)]
+    struct Block {
+        text: String,
+    }
+
+    match serde_json::from_str(content.as_str()) {
+        Ok(Content::Text(text)) => text,
+        Ok(Content::Blocks(blocks)) => {
+            blocks.into_iter().map(|block| block.text).collect::<Vec<_>>().join("\n")
+        }
+        Err(_) => content.as_str().to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_milliseconds_and_a_z() {
+        let cases = [
+            (0, "1970-01-01T00:00:00.000Z"),
+            (1_795_299_000_007, "2026-11-21T22:10:00.007Z"),
+            (951_782_399_999, "2000-02-28T23:59:59.999Z"),
+            (951_782_400_000, "2000-02-29T00:00:00.000Z"),
+            (-1, "1970-01-01T00:00:00.000Z"),
+            (i64::MAX, "9999-12-30T00:00:00.000Z"),
+        ];
+        for (ms, expected) in cases {
+            let json = serde_json::to_string(&IsoTime(Timestamp(ms))).unwrap();
+            assert_eq!(json, format!("\"{expected}\""), "{ms}");
+        }
+    }
+
+    #[test]
+    fn foreign_json_keeps_its_spelling_and_cannot_break_a_frame() {
+        let written = |text: &str| serde_json::to_string(&Json(&JsonText::new_unchecked(text))).unwrap();
+        assert_eq!(written(r#"{ "a" : 1.50 }"#), r#"{ "a" : 1.50 }"#);
+        assert_eq!(written("{\"a\":"), r#""{\"a\":""#);
+        assert_eq!(written("[1e400]"), r#""[1e400]""#, "who cannot read it reads the rest");
+    }
+}

@@ -1,0 +1,95 @@
+//! The problems with which routes answer, for the OpenAPI document.
+
+use utoipa::openapi::path::Operation;
+use utoipa::openapi::{ContentBuilder, Ref, RefOr, ResponseBuilder, Schema};
+
+use crate::error::Code;
+
+/// What every route can answer: the guard stands before all of them.
+pub(crate) const EVERYWHERE: [Code; 7] = [
+    Code::BadRequest,
+    Code::Unauthenticated,
+    Code::OriginNotAllowed,
+    Code::HostNotAllowed,
+    Code::ContentEncoding,
+    Code::HeadersTooLarge,
+    Code::RateLimited,
+];
+
+/// What a route that asks the store can answer.
+pub(crate) const STORE: [Code; 6] = [
+    Code::StoreFailed,
+    Code::StoreBusy,
+    Code::StorageFull,
+    Code::OutcomeUnknown,
+    Code::ShuttingDown,
+    Code::CapacityExhausted,
+];
+
+/// What a route with a body can answer.
+pub(crate) const BODY: [Code; 5] = [
+    Code::MalformedJson,
+    Code::PayloadTooLarge,
+    Code::UnsupportedMediaType,
+    Code::ValidationFailed,
+    Code::RequestTimeout,
+];
+
+/// Adds to the answers of each route the problems of all routes of its kind, and its own: those by method and path.
+pub(crate) fn add_problems(
+    document: &mut utoipa::openapi::OpenApi,
+    own: fn(method: &str, path: &str) -> &'static [Code],
+) {
+    for (path, item) in &mut document.paths.paths {
+        let operations = [("get", &mut item.get), ("post", &mut item.post), ("delete", &mut item.delete)];
+        for (method, operation) in operations {
+            if let Some(operation) = operation {
+                unbind_numbers(operation);
+                let mut codes = problems(path, method);
+                codes.extend_from_slice(own(method, path));
+                add(operation, &codes);
+            }
+        }
+    }
+}
+
+fn problems(path: &str, method: &str) -> Vec<Code> {
+    let mut codes = EVERYWHERE.to_vec();
+    if method == "post" && !path.ends_with("/cancel") && !path.ends_with("/stop") {
+        codes.extend(BODY);
+    }
+    if path.contains("{id}") || path.contains("{code}") {
+        codes.push(Code::NotFound);
+    }
+    if path.starts_with("/api/") || path == "/readyz" {
+        codes.extend(STORE);
+    }
+    codes
+}
+
+/// A `limit` may be any whole number, for one that is larger than the server's is the server's, and so is more than
+/// there is of the `last` events; and after any turn there may be none. So no format bounds them.
+pub(crate) fn unbind_numbers(operation: &mut Operation) {
+    for parameter in operation.parameters.iter_mut().flatten() {
+        if let RefOr::T(parameter) = parameter
+            && matches!(parameter.name.as_str(), "limit" | "last" | "after")
+            && let Some(RefOr::T(Schema::Object(schema))) = &mut parameter.schema
+        {
+            schema.format = None;
+        }
+    }
+}
+
+pub(crate) fn add(operation: &mut Operation, codes: &[Code]) {
+    for code in codes {
+        let status = code.status().as_str().to_owned();
+        let words = codes.iter().filter(|other| other.status() == code.status()).map(|code| code.as_str());
+        let description = words.map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
+        let content = ContentBuilder::new().schema(Some(Ref::from_schema_name("Problem"))).build();
+        let response = ResponseBuilder::new()
+            .description(description)
+            .content("application/problem+json", content)
+            .build();
+        operation.responses.responses.insert(status, response.into());
+    }
+}

@@ -1,0 +1,12 @@
+//! Why a request is refused.
+
+/// Why a request is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Denied {
+    /// It has no token and no ticket.
+    Unknown,
+    /// Its token or ticket is wrong: a failed login.
+    Failed,
+    /// Its ticket was issued to a page of another origin.
+    OtherOrigin,
+}

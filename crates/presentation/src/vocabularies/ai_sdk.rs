@@ -1,0 +1,24 @@
+//! The AI SDK's vocabulary: chats whose answers are UI message streams, over HTTP and over a WebSocket.
+
+mod chat;
+mod dto;
+mod fold;
+mod handlers;
+mod intake;
+mod openapi;
+mod routes;
+mod run_id;
+mod socket;
+mod stream;
+mod writer;
+
+pub(super) use openapi::document;
+pub(super) use routes::routes;
+
+use crate::json::ItemList;
+
+/// The turn as UI message chunks: the same that `/api/chat` gives.
+pub(super) const RECORD: ItemList = ItemList {
+    name: "aiSDKChunks",
+    items: |agent, turn| Box::new(fold::AiSdkFold::new(agent, turn, fold::SdkVersion::Any)),
+};

@@ -1,0 +1,54 @@
+//! What the agent says about itself, and its questions among that.
+
+use tokenrail_domain::Notice;
+
+use super::{AiSdk, AiSdkFold, CallState, SdkVersion};
+use crate::fold::Frames;
+use crate::questions::{Question, QuestionNotice, Settling};
+use crate::vocabularies::ai_sdk::dto::{Chunk, ForeignJson, NoticeDto, Yes};
+
+impl AiSdkFold {
+    pub(super) fn notice(&mut self, notice: &Notice, out: &mut impl Frames<AiSdk>) {
+        let data = NoticeDto { subtype: &notice.subtype, data: ForeignJson(&notice.data) };
+        out.frame(&Chunk::Notice { data, transient: Yes });
+        if SdkVersion::V6 <= self.version {
+            match QuestionNotice::of(notice) {
+                Some(QuestionNotice::Asked(question)) => self.asked(&question, out),
+                Some(QuestionNotice::Settled(settling)) => self.settled(&settling, out),
+                None => {}
+            }
+        }
+    }
+
+    /// The SDK knows questions about a tool call that has no result yet.
+    fn asked(&mut self, question: &Question, out: &mut impl Frames<AiSdk>) {
+        let Some(call) = &question.tool_call_id else { return };
+        if matches!(self.calls.state(call), Some(CallState::Done | CallState::Cut)) {
+            return;
+        }
+        self.begin_step(out);
+        self.call_made((call, &question.tool_name), &question.input(), None, out);
+        self.approvals.ask(question, call);
+        out.frame(&Chunk::ToolApprovalRequest { approval_id: &question.request_id, tool_call_id: call });
+    }
+
+    fn settled(&mut self, settling: &Settling, out: &mut impl Frames<AiSdk>) {
+        let Some(verdict) = self.approvals.settle(settling) else { return };
+        // It may have its result already, or was taken back with its step.
+        if self.calls.state(&verdict.call) != Some(CallState::Made) {
+            return;
+        }
+        if SdkVersion::V7 <= self.version {
+            out.frame(&Chunk::ToolApprovalResponse {
+                approval_id: &settling.request_id,
+                approved: verdict.approved,
+                reason: &settling.by,
+                provider_executed: Yes,
+            });
+        }
+        if !verdict.approved {
+            self.calls.set(&verdict.call, "", CallState::Done);
+            out.frame(&Chunk::ToolOutputDenied { tool_call_id: &verdict.call });
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! Chats of the AI SDK over HTTP: say something, follow the answer, stop it.
+
+use actix_web::http::header;
+use actix_web::{HttpRequest, HttpResponse, web};
+use bytes::Bytes;
+use futures_util::stream::{self, Stream};
+use tokenrail_domain::AgentId;
+use tokio::time::Interval;
+
+use super::chat::{self, Answer, Found};
+use super::dto::{ChatBody, chat_request};
+use super::fold::SdkVersion;
+use super::intake::receive;
+use super::run_id::RunId;
+use super::stream::{ChatNext, ChatStream};
+use super::writer::ChunkWriter;
+use crate::api::{Api, StreamPlace};
+use crate::blocks::EventBlock;
+use crate::error::Problem;
+use crate::frames::CHUNK_BYTES;
+use crate::json::AgentRefDto;
+use crate::peer::peer;
+use crate::query::Query;
+use crate::waits::every;
+
+/// Sent at once, so that the client knows that the stream is open.
+const HELLO: Bytes = Bytes::from_static(b": stream-open\n\n");
+/// A comment: a sign of life.
+const BEAT: Bytes = Bytes::from_static(b": keep-alive\n\n");
+/// What stands behind the last chunk.
+const DONE: Bytes = Bytes::from_static(b"data: [DONE]\n\n");
+
+const RUN_ID: &str = "x-workflow-run-id";
+const TAIL_INDEX: &str = "x-workflow-stream-tail-index";
+const PROTOCOL: (&str, &str) = ("x-vercel-ai-ui-message-stream", "v1");
+
+/// Send a message to an AI SDK chat
+///
+/// The latest user message becomes a turn. The response is its UI message stream. An unknown chat launches an agent
+/// of the default type. A repeated message returns the same response.
+#[utoipa::path(post, path = "/api/chat", tag = "ai-sdk", request_body = ChatBody,
+    params(("v" = Option<String>, Query, description = "The AI SDK version: 5, 6 or 7, or a release such as 7.0.149. Default: only what all versions support")),
+    responses((status = 200, body = EventBlock, content_type = "text/event-stream",
+        headers(("x-workflow-run-id" = String, description = "The id of the answer")))))]
+pub(crate) async fn chat_say(
+    api: web::Data<Api>,
+    request: HttpRequest,
+    payload: web::Payload,
+) -> Result<HttpResponse, Problem> {
+    let version = SdkVersion::named(Query::of(&request)?.get("v"))?;
+    let message_bytes = api.config().request_bytes;
+    let wish = receive(&api, &request, payload, move |body| chat_request(body, message_bytes)).await??;
+    let place = api.open_stream(peer(request.peer_addr()))?;
+    let answer = chat::say(&api, wish, version).await?;
+    respond(&api, &answer, Start { from: 0, tail: None }, place).await
+}
+
+/// Resume the response of an AI SDK chat
+///
+/// With the id of a chat: streams the running turn from its first chunk, or returns 204 if no turn is running. With
+/// the id of a response: streams that response, even if it has ended. With `startIndex`: streams from that chunk;
+/// if no turn is running, of the latest turn.
+#[utoipa::path(get, path = "/api/chat/{id}/stream", tag = "ai-sdk",
+    params(("id" = String, Path, description = "The id of the chat or of the answer"),
+        ("startIndex" = Option<i64>, Query, description = "A negative number counts chunks from the end"),
+        ("v" = Option<String>, Query)),
+    responses((status = 200, body = EventBlock, content_type = "text/event-stream",
+        headers(("x-workflow-run-id" = String), ("x-workflow-stream-tail-index" = i64))),
+        (status = 204, description = "No answer is in progress in this chat")))]
+pub(crate) async fn chat_stream(
+    api: web::Data<Api>,
+    id: web::Path<String>,
+    request: HttpRequest,
+) -> Result<HttpResponse, Problem> {
+    let query = Query::of(&request)?;
+    let start = start_index(&query)?;
+    let Some(mut answer) = find(&api, &id, start.is_some()).await? else {
+        return Ok(HttpResponse::NoContent().finish());
+    };
+    if let Some(version) = query.get("v") {
+        answer.version = SdkVersion::named(Some(version))?;
+    }
+    let place = api.open_stream(peer(request.peer_addr()))?;
+    let start = match start {
+        None => Start { from: 0, tail: None },
+        Some(from) => {
+            let count = ChatStream::count(&api, &answer).await?;
+            let from = match u64::try_from(from) {
+                Ok(from) => from,
+                Err(_) => count.saturating_sub(from.unsigned_abs()),
+            };
+            Start { from, tail: Some(count) }
+        }
+    };
+    respond(&api, &answer, start, place).await
+}
+
+/// Cancel a chat's running and queued turns
+///
+/// The streams of the chat show how the turns end. A repeated request, or a request for an idle chat, has the same
+/// response.
+#[utoipa::path(post, path = "/api/chat/{id}/stop", tag = "ai-sdk", params(("id" = String, Path)),
+    responses((status = 202, body = AgentRefDto)))]
+pub(crate) async fn chat_stop(api: web::Data<Api>, id: web::Path<String>) -> Result<HttpResponse, Problem> {
+    let agent: AgentId = match chat::find(&api, &id).await? {
+        Some(Found::Chat(agent)) => {
+            api.service().cancel(agent.id).await?;
+            agent.id
+        }
+        Some(Found::Run(run)) => {
+            api.service().cancel_turn(run.agent, run.turn).await?;
+            run.agent
+        }
+        None => return Err(unknown()),
+    };
+    Ok(HttpResponse::Accepted().json(AgentRefDto { agent_id: agent.into() }))
+}
+
+/// The answer that an id stands for; none where nothing is being answered. Who names an index has read a part of it,
+/// and gets the rest also when it has ended meanwhile.
+async fn find(api: &Api, id: &str, with_index: bool) -> Result<Option<Answer>, Problem> {
+    let (turn, version) = match chat::find(api, id).await? {
+        Some(Found::Chat(agent)) if with_index => (chat::newest(api, &agent).await?, SdkVersion::Any),
+        Some(Found::Chat(agent)) => (chat::active(api, &agent).await?, SdkVersion::Any),
+        Some(Found::Run(RunId { agent, turn, version })) => {
+            let turn = api.service().turn(agent, turn).await?.ok_or_else(unknown)?;
+            (Some(turn), version)
+        }
+        None if with_index => return Err(unknown()),
+        None => (None, SdkVersion::Any),
+    };
+    Ok(turn.map(|turn| Answer { turn, version }))
+}
+
+fn unknown() -> Problem {
+    Problem::new(crate::error::Code::NotFound, "no such chat")
+}
+
+fn start_index(query: &Query) -> Result<Option<i64>, Problem> {
+    let Some(text) = query.get("startIndex") else { return Ok(None) };
+    match text.parse() {
+        Ok(index) => Ok(Some(index)),
+        Err(_) => Err(Problem::parameter("startIndex", "must be a whole number")),
+    }
+}
+
+/// Where an answer is to be begun.
+struct Start {
+    from: u64,
+    /// How many chunks there are, where the client wants to know.
+    tail: Option<u64>,
+}
+
+async fn respond(
+    api: &Api,
+    answer: &Answer,
+    start: Start,
+    place: StreamPlace,
+) -> Result<HttpResponse, Problem> {
+    let stream = ChatStream::open(api, answer, ChunkWriter::lines(start.from)).await?;
+    let mut response = HttpResponse::Ok();
+    response
+        .content_type("text/event-stream")
+        .insert_header((header::CACHE_CONTROL, "no-cache, no-transform"))
+        .insert_header(("X-Accel-Buffering", "no"))
+        .insert_header(PROTOCOL)
+        .insert_header((RUN_ID, answer.run_id().to_string()));
+    if let Some(count) = start.tail {
+        let index = i64::try_from(count).unwrap_or(i64::MAX) - 1;
+        response.insert_header((TAIL_INDEX, index.to_string()));
+    }
+    // The hello is the first sign of life.
+    let beat = every(api.config().heartbeat);
+    Ok(response.streaming(blocks(Blocks { stream, beat, rest: HELLO, state: State::Open, _place: place })))
+}
+
+struct Blocks {
+    stream: ChatStream,
+    beat: Interval,
+    /// What the client has not taken yet.
+    rest: Bytes,
+    state: State,
+    _place: StreamPlace,
+}
+
+enum State {
+    Open,
+    Over,
+    /// The connection is broken off, for an end like any other would say that the answer is complete.
+    Cut(&'static str),
+}
+
+/// The blocks for the client. They are made as the client takes them: nothing is queued.
+fn blocks(blocks: Blocks) -> impl Stream<Item = Result<Bytes, std::io::Error>> {
+    stream::unfold(blocks, |mut blocks| async move {
+        let next = blocks.next().await?;
+        Some((next, blocks))
+    })
+}
+
+impl Blocks {
+    async fn next(&mut self) -> Option<Result<Bytes, std::io::Error>> {
+        while self.rest.is_empty() {
+            match self.state {
+                State::Open => self.more().await,
+                State::Over => return None,
+                State::Cut(why) => {
+                    self.state = State::Over;
+                    return Some(Err(std::io::Error::other(why)));
+                }
+            }
+        }
+        Some(Ok(self.rest.split_to(self.rest.len().min(CHUNK_BYTES))))
+    }
+
+    async fn more(&mut self) {
+        tokio::select! {
+            biased;
+            next = self.stream.next() => match next {
+                ChatNext::Chunks(bytes) => {
+                    self.beat.reset();
+                    self.rest = bytes;
+                }
+                ChatNext::Over => {
+                    self.rest = DONE;
+                    self.state = State::Over;
+                }
+                ChatNext::Cut(why) => self.state = State::Cut(why),
+            },
+            _ = self.beat.tick() => self.rest = BEAT,
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! How requests of chats come in. They bring the whole conversation, so they may be large: so many bytes of them are
+//! received at the same time, and what is large is not read where streams wait for their turn.
+
+use actix_web::{HttpRequest, web};
+use bytes::Bytes;
+
+use crate::api::Api;
+use crate::error::{Code, Problem};
+use crate::query;
+
+/// Reads a request over HTTP with `parse`.
+pub(crate) async fn receive<T: Send + 'static>(
+    api: &Api,
+    request: &HttpRequest,
+    payload: web::Payload,
+    parse: impl FnOnce(&[u8]) -> T + Send + 'static,
+) -> Result<T, Problem> {
+    query::json_or_text(request)?;
+    let config = api.config();
+    let declared = query::content_length(request);
+    // Too much is refused below.
+    let length = declared.unwrap_or(config.chat_bytes).min(config.chat_bytes);
+    let room = if length <= config.request_bytes { None } else { Some(api.chat_room(length)?) };
+    // There is as much time for each part of it as for any other body.
+    let parts = declared.map_or(1, |_| length.div_ceil(config.request_bytes.max(1)).max(1));
+    let time = config.body_timeout.saturating_mul(u32::try_from(parts).unwrap_or(u32::MAX));
+    let body = query::read_within(request, payload, config.chat_bytes, time).await?;
+    let parsed = parsed(api, body, parse).await;
+    drop(room);
+    parsed.ok_or_else(|| Problem::new(Code::ShuttingDown, "reconnect"))
+}
+
+/// What `parse` makes of a request; none where the server is being stopped. A large one would hold up the streams of
+/// this thread.
+pub(super) async fn parsed<T: Send + 'static>(
+    api: &Api,
+    bytes: Bytes,
+    parse: impl FnOnce(&[u8]) -> T + Send + 'static,
+) -> Option<T> {
+    if bytes.len() <= api.config().request_bytes {
+        return Some(parse(&bytes));
+    }
+    match tokio::task::spawn_blocking(move || parse(&bytes)).await {
+        Ok(parsed) => Some(parsed),
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => None,
+        },
+    }
+}

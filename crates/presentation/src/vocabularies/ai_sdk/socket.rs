@@ -1,0 +1,276 @@
+//! Chats of the AI SDK over a WebSocket: many requests on one connection, each with an answer of its own.
+//!
+//! As with `/ws`, the body of the upgraded response is a stream of frames that is asked for more only when the socket
+//! takes more: a slow client holds up nobody, and there is no queue for it.
+
+mod requests;
+
+use std::collections::VecDeque;
+
+use actix_web::{HttpRequest, HttpResponse, web};
+use bytes::Bytes;
+use futures_util::stream;
+use tokio::time::{Instant, Interval};
+use tokio_util::sync::CancellationToken;
+
+use super::chat::{self, Answer};
+use super::fold::SdkVersion;
+use super::intake::parsed;
+use super::stream::{ChatNext, ChatStream};
+use super::writer::ChunkWriter;
+use crate::api::{Api, StreamPlace};
+use crate::error::{Code, Problem};
+use crate::frames::{self, CHUNK_BYTES};
+use crate::query::Query;
+use crate::vocabularies::ai_sdk::dto::{ChatFrame, ChatReply, ChatRequest, chat_frame};
+use crate::waits::{deadline, every};
+use crate::websocket::{Broken, Handshake, Message, Messages, because_of, close_code, handshake, telling};
+use requests::{Requests, Waited};
+
+/// Use AI SDK chats over a WebSocket
+#[utoipa::path(get, path = "/api/chat", tag = "ai-sdk",
+    params(("v" = Option<String>, Query, description = "The AI SDK version: 5, 6 or 7, or a release such as 7.0.149"),
+        ("ticket" = Option<String>, Query, description = "A ticket, instead of the Authorization header")),
+    responses((status = 101, description = "The frames are described in the protocol reference")))]
+pub(crate) async fn chat_socket(
+    api: web::Data<Api>,
+    request: HttpRequest,
+    payload: web::Payload,
+) -> Result<HttpResponse, Problem> {
+    let version = SdkVersion::named(Query::of(&request)?.get("v"))?;
+    // A message holds what a body holds over HTTP: the whole conversation.
+    let Handshake { response, messages, place } =
+        handshake(&api, &request, payload, api.config().chat_bytes)?;
+    let connection = Connection::new(Api::clone(&api), messages, version, place);
+    let frames = stream::unfold(Box::new(connection), |mut connection| async move {
+        let bytes = connection.next().await?;
+        Some((bytes, connection))
+    });
+    Ok(telling(&api, response, frames))
+}
+
+struct Connection {
+    api: Api,
+    version: SdkVersion,
+    messages: Messages,
+    requests: Requests,
+    closing: CancellationToken,
+    ping: Interval,
+    /// When the connection is given up unless the client answers the ping.
+    pong_due: Option<Instant>,
+    /// Filled only when it is empty, by what the client or one page of events brings about.
+    out: VecDeque<Bytes>,
+    closed: bool,
+    _place: StreamPlace,
+}
+
+/// Why the connection has woken up.
+enum Wake {
+    Closing,
+    Message(Result<Message, Broken>),
+    NoPong,
+    Ping,
+    Told(Box<Waited>),
+}
+
+impl Connection {
+    fn new(api: Api, messages: Messages, version: SdkVersion, place: StreamPlace) -> Self {
+        let config = api.config();
+        Self {
+            version,
+            messages,
+            requests: Requests::default(),
+            closing: api.service().closing(),
+            ping: every(config.ping),
+            pong_due: None,
+            out: VecDeque::new(),
+            closed: false,
+            api,
+            _place: place,
+        }
+    }
+
+    /// The next bytes for the client; none when the connection is to be closed.
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if let Some(bytes) = self.pop() {
+                return Some(bytes);
+            }
+            if self.closed {
+                return None;
+            }
+            match self.wake().await {
+                Wake::Closing => self.close(close_code::SHUTTING_DOWN, "shutting down"),
+                Wake::Message(message) => self.message(message).await,
+                // A pong cannot overtake a large message that is on its way.
+                Wake::NoPong if self.messages.was_alive() => {
+                    self.pong_due = Some(Instant::now() + self.api.config().pong_timeout);
+                }
+                Wake::NoPong => self.close(close_code::NO_PONG, "no pong"),
+                Wake::Ping => {
+                    self.out.push_back(frames::ping());
+                    self.messages.was_alive();
+                    let due = Instant::now() + self.api.config().pong_timeout;
+                    self.pong_due.get_or_insert(due);
+                }
+                Wake::Told(waited) => self.told(*waited),
+            }
+        }
+    }
+
+    /// What goes out next. The socket takes bytes then: a ping may wait behind many others to be read, so the client
+    /// has more time for it. Whoever takes none is cut by the socket's own limit.
+    fn pop(&mut self) -> Option<Bytes> {
+        let first = self.out.front_mut()?;
+        self.pong_due = self.pong_due.map(|_| Instant::now() + self.api.config().pong_timeout);
+        if CHUNK_BYTES < first.len() {
+            return Some(first.split_to(CHUNK_BYTES));
+        }
+        self.out.pop_front()
+    }
+
+    async fn wake(&mut self) -> Wake {
+        let Self { messages, requests, closing, ping, pong_due, .. } = self;
+        tokio::select! {
+            biased;
+            () = closing.cancelled() => Wake::Closing,
+            message = messages.next() => Wake::Message(message),
+            () = deadline(*pong_due) => Wake::NoPong,
+            _ = ping.tick() => Wake::Ping,
+            waited = requests.next() => Wake::Told(Box::new(waited)),
+        }
+    }
+
+    async fn message(&mut self, message: Result<Message, Broken>) {
+        // Whatever comes, the client lives.
+        self.pong_due = None;
+        match message {
+            Ok(Message::Text(text)) => {
+                self.text(text).await;
+                self.messages.clear();
+            }
+            Ok(Message::Binary(_)) => self.close(close_code::NOT_TEXT, "send text"),
+            Ok(Message::Ping(payload)) => self.out.push_back(frames::pong(&payload)),
+            Ok(Message::Pong) => {}
+            Ok(Message::Close(_)) => self.close(close_code::NORMAL, ""),
+            Err(broken) => match because_of(broken) {
+                Some((code, reason)) => self.close(code, reason),
+                // There is nobody to tell.
+                None => self.closed = true,
+            },
+        }
+    }
+
+    async fn text(&mut self, text: Bytes) {
+        let message_bytes = self.api.config().request_bytes;
+        let Some(frame) = parsed(&self.api, text, move |text| chat_frame(text, message_bytes)).await else {
+            return self.close(close_code::SHUTTING_DOWN, "shutting down");
+        };
+        match frame {
+            Ok(ChatFrame::Send { request, chat }) => {
+                let begun = self.send(&request, *chat).await;
+                self.begun(&request, begun);
+            }
+            Ok(ChatFrame::Resume { request, chat, last_sequence }) => {
+                let begun = self.resume(&request, &chat, last_sequence).await;
+                self.begun(&request, begun);
+            }
+            Ok(ChatFrame::Abort { request }) => self.abort(&request).await,
+            Err(refused) => match &refused.request {
+                Some(request) => self.problem(request, &refused.problem),
+                // An answer must name the request that it is for, so there is none to a frame that names none.
+                None => self.close(close_code::INVALID_FRAME, "invalid frame"),
+            },
+        }
+    }
+
+    fn begun(&mut self, request: &str, begun: Result<(), Problem>) {
+        if let Err(problem) = begun {
+            self.problem(request, &problem);
+        }
+    }
+
+    async fn send(&mut self, request: &str, wish: ChatRequest) -> Result<(), Problem> {
+        self.admit(request)?;
+        let answer = chat::say(&self.api, wish, self.version).await?;
+        self.tell(request, &answer, 0).await
+    }
+
+    async fn resume(&mut self, request: &str, id: &str, last: Option<u64>) -> Result<(), Problem> {
+        self.admit(request)?;
+        let agent = self.api.service().by_chat(id.to_owned()).await?;
+        let turn = match (agent, last) {
+            (None, _) => None,
+            (Some(agent), None) => chat::active(&self.api, &agent).await?,
+            // Who has read a part of it gets the rest, also when it has ended meanwhile.
+            (Some(agent), Some(_)) => chat::newest(&self.api, &agent).await?,
+        };
+        let Some(turn) = turn else {
+            self.reply(&ChatReply::NoActive { request_id: request });
+            return Ok(());
+        };
+        self.reply(&ChatReply::Start { request_id: request });
+        let from = last.map_or(0, |last| last.saturating_add(1));
+        self.tell(request, &Answer { turn, version: self.version }, from).await
+    }
+
+    /// Only so many requests are answered at the same time, each with an id of its own.
+    fn admit(&self, request: &str) -> Result<(), Problem> {
+        if self.requests.contains(request) {
+            return Err(Problem::field("requestId", "the id is already used by a request in progress"));
+        }
+        if self.api.config().subscriptions_per_connection <= self.requests.len() {
+            return Err(Problem::new(
+                Code::CapacityExhausted,
+                "this connection has too many requests in progress",
+            ));
+        }
+        Ok(())
+    }
+
+    async fn tell(&mut self, request: &str, answer: &Answer, from: u64) -> Result<(), Problem> {
+        let out = ChunkWriter::frames(request.to_owned(), from);
+        let stream = ChatStream::open(&self.api, answer, out).await?;
+        self.requests.wait(request.to_owned(), (answer.turn.agent, answer.turn.number), stream);
+        Ok(())
+    }
+
+    /// The protocol's stop: it ends the turn. (A connection that ends does not.)
+    async fn abort(&mut self, request: &str) {
+        let Some((agent, turn)) = self.requests.remove(request) else { return };
+        if let Err(refusal) = self.api.service().cancel_turn(agent, turn).await {
+            self.problem(request, &refusal.into());
+        }
+    }
+
+    fn told(&mut self, Waited { request, turn, stream, next }: Waited) {
+        match next {
+            ChatNext::Chunks(bytes) => {
+                self.out.push_back(bytes);
+                self.requests.wait(request, turn, stream);
+            }
+            ChatNext::Over => {
+                self.requests.remove(&request);
+                self.reply(&ChatReply::End { request_id: &request });
+            }
+            ChatNext::Cut(why) => {
+                self.requests.remove(&request);
+                self.reply(&ChatReply::Error { request_id: &request, error_text: why });
+            }
+        }
+    }
+
+    fn problem(&mut self, request: &str, problem: &Problem) {
+        let text = problem.sentence();
+        self.reply(&ChatReply::Error { request_id: request, error_text: &text });
+    }
+
+    fn reply(&mut self, reply: &ChatReply<'_>) {
+        self.out.push_back(frames::json(reply));
+    }
+
+    fn close(&mut self, code: u16, reason: &str) {
+        self.out.push_back(frames::close(code, reason));
+        self.closed = true;
+    }
+}

@@ -1,0 +1,92 @@
+//! The chunks of one answer, as they come.
+
+use bytes::Bytes;
+use tokenrail_application::StreamEnd;
+use tokenrail_domain::TurnState;
+
+use super::chat::Answer;
+use super::fold::AiSdkFold;
+use super::writer::ChunkWriter;
+use crate::api::Api;
+use crate::error::Problem;
+use crate::fold::Fold as _;
+use crate::turn_events::{TurnEvents, TurnNext, TurnPage};
+
+/// The chunks of one answer, whether its turn waits, runs or has ended.
+pub(crate) struct ChatStream {
+    events: TurnEvents,
+    fold: AiSdkFold,
+    out: ChunkWriter,
+}
+
+/// What came of asking for more.
+pub(crate) enum ChatNext {
+    Chunks(Bytes),
+    /// The turn has ended, and all of it was told.
+    Over,
+    /// The stream ends before the turn does: a sentence that says why.
+    Cut(&'static str),
+}
+
+impl ChatStream {
+    /// Begins to read the turn; which chunks are written, and how, is up to `out`.
+    pub(crate) async fn open(api: &Api, answer: &Answer, out: ChunkWriter) -> Result<Self, Problem> {
+        let turn = &answer.turn;
+        let events = TurnEvents::follow(api, turn.agent, turn).await?;
+        Ok(Self { events, fold: AiSdkFold::new(turn.agent, turn.number, answer.version), out })
+    }
+
+    /// How many chunks there are now.
+    ///
+    /// # Errors
+    /// [`Problem`] where that cannot be read.
+    pub(crate) async fn count(api: &Api, answer: &Answer) -> Result<u64, Problem> {
+        let turn = &answer.turn;
+        let up_to = match (turn.state, turn.last_sequence) {
+            (TurnState::Queued, _) => return Ok(0),
+            (_, Some(last)) => last,
+            // As long as it runs, it has the newest event.
+            (_, None) => api.service().get(turn.agent).await?.head,
+        };
+        let mut all = Self::open(api, answer, ChunkWriter::lines(u64::MAX)).await?;
+        while let TurnNext::Events(page) = all.events.next().await? {
+            all.take_in(&page);
+            if page.events().last().is_some_and(|last| up_to <= last.sequence) {
+                break;
+            }
+        }
+        Ok(all.out.count())
+    }
+
+    fn take_in(&mut self, page: &TurnPage) {
+        for event in page.events() {
+            self.fold.event(event, &mut self.out);
+        }
+    }
+
+    /// Waits for more chunks. May be dropped at any await.
+    pub(crate) async fn next(&mut self) -> ChatNext {
+        loop {
+            match self.events.next().await {
+                Ok(TurnNext::Events(page)) => {
+                    self.take_in(&page);
+                    let bytes = self.out.take();
+                    if !bytes.is_empty() {
+                        return ChatNext::Chunks(bytes);
+                    }
+                }
+                Ok(TurnNext::Over) => return ChatNext::Over,
+                Ok(TurnNext::Cut(StreamEnd::AgentEnded | StreamEnd::AgentDeleted)) => {
+                    return ChatNext::Cut("the agent was deleted");
+                }
+                Ok(TurnNext::Cut(StreamEnd::ShuttingDown)) => {
+                    return ChatNext::Cut("the server is shutting down: reconnect");
+                }
+                Err(error) => {
+                    tracing::error!(error = &error as &dyn std::error::Error, "cannot continue an answer");
+                    return ChatNext::Cut("the answer was interrupted: reconnect");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! The Kelpie vocabulary: named events. A fold of the events of one turn.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use tokenrail_domain::{
+    AgentId, CompleteMessage, Event, EventBody, MessageOrdinal, ToolCall, event_id, message_id,
+};
+
+use crate::blocks::BlockWriter;
+use crate::fold::{Begins, Fold, Frames, Vocabulary};
+use crate::json::{Json, plain_text};
+use crate::turn_events::failure;
+use crate::vocabularies::kelpie::dto::{
+    KelpieError, MessageChunk, MessageComplete, ToolCallComplete, ToolCallStart,
+};
+
+/// The words of Kelpie.
+#[derive(Debug)]
+pub(crate) enum Kelpie {}
+
+impl Vocabulary for Kelpie {
+    type Frame<'f> = KelpieFrame<'f>;
+}
+
+/// A named frame.
+pub(crate) struct KelpieFrame<'f> {
+    /// The number with which a client comes again.
+    id: Option<u64>,
+    word: Word<'f>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Word<'f> {
+    MessageChunk(MessageChunk<'f>),
+    MessageComplete(MessageComplete<'f>),
+    ToolCallStart(ToolCallStart<'f>),
+    ToolCallComplete(ToolCallComplete<'f>),
+    Error(KelpieError<'f>),
+}
+
+impl Word<'_> {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::MessageChunk(_) => "message_chunk",
+            Self::MessageComplete(_) => "message_complete",
+            Self::ToolCallStart(_) => "tool_call_start",
+            Self::ToolCallComplete(_) => "tool_call_complete",
+            Self::Error(_) => "error",
+        }
+    }
+}
+
+/// The events of one turn as frames; an event has at most one. What sub-agents say among themselves, and the model's
+/// reasoning, are left out: this vocabulary has no words for them.
+pub(crate) struct KelpieFold {
+    agent: AgentId,
+    /// How many bytes of text each open message has said.
+    said: BTreeMap<MessageOrdinal, usize>,
+    last: Option<MessageOrdinal>,
+}
+
+impl KelpieFold {
+    pub(crate) fn new(agent: AgentId) -> Self {
+        Self { agent, said: BTreeMap::new(), last: None }
+    }
+
+    /// Says that the turn has ended well, or was cancelled.
+    fn end(&self, event: &Event, out: &mut impl Frames<Kelpie>) {
+        let id = match self.last {
+            Some(message) => message_id(self.agent, event.turn, message),
+            None => event_id(self.agent, event),
+        };
+        tell(out, None, Word::MessageComplete(MessageComplete { message_id: &format!("message-{id}") }));
+    }
+
+    fn complete(&mut self, event: &Event, complete: &CompleteMessage, out: &mut impl Frames<Kelpie>) {
+        self.last = Some(complete.message);
+        let said = self.said.remove(&complete.message).unwrap_or_default();
+        let text = complete.text();
+        // What was not said in deltas.
+        chunk(event, text.get(said..).unwrap_or_default(), out);
+    }
+}
+
+impl Fold for KelpieFold {
+    type Vocabulary = Kelpie;
+
+    fn begins(&self) -> Begins {
+        Begins::WithTurn
+    }
+
+    fn event<T: Frames<Kelpie>>(&mut self, event: &Event, out: &mut T) {
+        let id = Some(event.sequence.0);
+        match &event.body {
+            EventBody::TextDelta { message, text, .. } => {
+                *self.said.entry(*message).or_default() += text.len();
+                chunk(event, text, out);
+            }
+            EventBody::Message(complete) if complete.parent_call.is_none() => {
+                self.complete(event, complete, out);
+            }
+            EventBody::ToolCall(call) if call.parent_call.is_none() => {
+                let ToolCall { call, tool, input, parent_call: _ } = &**call;
+                let start = ToolCallStart { tool_name: tool, tool_call_id: call, input: Json(input) };
+                tell(out, id, Word::ToolCallStart(start));
+            }
+            EventBody::ToolResult(result) if result.parent_call.is_none() => {
+                let text = plain_text(&result.content);
+                let complete = ToolCallComplete { tool_call_id: &result.call, result: &text };
+                tell(out, id, Word::ToolCallComplete(complete));
+            }
+            EventBody::Abandoned { message } => {
+                self.said.remove(message);
+            }
+            // The end has no number: who comes again without having seen it gets it again.
+            EventBody::TurnResult(result) => match failure(result) {
+                Some((_, message, _)) => tell(out, None, Word::Error(KelpieError { message })),
+                None => self.end(event, out),
+            },
+            _ => {}
+        }
+    }
+}
+
+impl Frames<Kelpie> for BlockWriter {
+    fn frame(&mut self, frame: KelpieFrame<'_>) {
+        let KelpieFrame { id, word } = frame;
+        self.named(word.name(), id, &word);
+    }
+}
+
+fn tell(out: &mut impl Frames<Kelpie>, id: Option<u64>, word: Word<'_>) {
+    out.frame(KelpieFrame { id, word });
+}
+
+fn chunk(event: &Event, content: &str, out: &mut impl Frames<Kelpie>) {
+    if !content.is_empty() {
+        let chunk = MessageChunk { kind: "assistant_message", content };
+        tell(out, Some(event.sequence.0), Word::MessageChunk(chunk));
+    }
+}

@@ -1,0 +1,155 @@
+//! The stream of a run. Letta's frames have no name; a guest, another vocabulary whose frames all have one, may stand
+//! beside them: the clients of each overlook what is not theirs.
+
+use std::fmt;
+
+use tokenrail_domain::{AgentId, Event, EventBody, Sequence, TurnNumber};
+
+use super::dto::ErrorMessage;
+use super::fold::{LettaFold, LettaFrame};
+use crate::blocks::{BlockFold, BlockWriter};
+use crate::fold::{Begins, Fold, Frames, Vocabulary};
+
+/// A vocabulary that the streams of these routes carry too.
+#[derive(Clone, Copy)]
+pub(crate) struct Guest {
+    /// The word by which a client asks for it.
+    pub(crate) name: &'static str,
+    /// Begins to fold a turn.
+    pub(crate) blocks: fn(AgentId) -> Box<dyn BlockFold>,
+}
+
+impl fmt::Debug for Guest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Guest").field(&self.name).finish()
+    }
+}
+
+/// Whose frames a stream has.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Voices {
+    letta: bool,
+    guest: Option<Guest>,
+}
+
+impl Voices {
+    /// Letta's frames alone.
+    pub(crate) const LETTA: Self = Self { letta: true, guest: None };
+
+    /// The frames of both.
+    pub(crate) fn both(guest: Guest) -> Self {
+        Self { letta: true, guest: Some(guest) }
+    }
+
+    /// Those of that name.
+    pub(crate) fn named(name: &str, guest: Guest) -> Option<Self> {
+        match name {
+            "letta" => Some(Self::LETTA),
+            "both" => Some(Self::both(guest)),
+            name if name == guest.name => Some(Self { letta: false, guest: Some(guest) }),
+            _ => None,
+        }
+    }
+}
+
+/// The words of a run's stream.
+#[derive(Debug)]
+pub(crate) enum RunStream {}
+
+impl Vocabulary for RunStream {
+    type Frame<'f> = RunFrame<'f>;
+}
+
+/// What a stream carries.
+pub(crate) enum RunFrame<'f> {
+    Letta {
+        run: &'f str,
+        frame: LettaFrame,
+    },
+    /// What the guest has written of an event.
+    Guest(BlockWriter),
+    /// Nothing comes after it.
+    Done,
+}
+
+/// The stream of one turn.
+pub(crate) struct RunStreamFold {
+    letta: LettaFold,
+    guest: Option<Box<dyn BlockFold>>,
+    /// Whether Letta's frames are wanted.
+    tells_letta: bool,
+    /// Events up to this one are known to the client.
+    after: Sequence,
+    frames: Vec<LettaFrame>,
+}
+
+impl RunStreamFold {
+    /// Folds a turn; what comes up to `after` is taken in, and not told.
+    pub(crate) fn new(
+        agent: AgentId,
+        turn: TurnNumber,
+        voices: Voices,
+        tokens: bool,
+        after: Sequence,
+    ) -> Self {
+        let Voices { letta: tells_letta, guest } = voices;
+        let guest = guest.map(|guest| (guest.blocks)(agent));
+        let letta = LettaFold::new(agent, turn, tokens);
+        Self { letta, guest, tells_letta, after, frames: Vec::new() }
+    }
+
+    /// The id of the run.
+    pub(crate) fn run(&self) -> &str {
+        self.letta.run()
+    }
+}
+
+impl Fold for RunStreamFold {
+    type Vocabulary = RunStream;
+
+    fn begins(&self) -> Begins {
+        Begins::WithTurn
+    }
+
+    fn event<T: Frames<RunStream>>(&mut self, event: &Event, out: &mut T) {
+        let Self { letta, guest, tells_letta, after, frames } = self;
+        let is_new = *after < event.sequence;
+        letta.event(event, frames);
+        let mut has_failed = false;
+        for frame in frames.drain(..) {
+            if is_new && *tells_letta {
+                has_failed |= matches!(frame, LettaFrame::Error { .. });
+                out.frame(RunFrame::Letta { run: letta.run(), frame });
+            }
+        }
+        if let Some(guest) = guest {
+            let mut named = BlockWriter::default();
+            guest.blocks(event, &mut named);
+            // Both have the same name for a failure: one frame says it to both.
+            if is_new && !has_failed {
+                out.frame(RunFrame::Guest(named));
+            }
+        }
+        if matches!(event.body, EventBody::TurnResult(_)) {
+            out.frame(RunFrame::Done);
+        }
+    }
+}
+
+impl Frames<RunStream> for BlockWriter {
+    fn frame(&mut self, frame: RunFrame<'_>) {
+        match frame {
+            RunFrame::Letta { frame: LettaFrame::Message(message), .. } => self.unnamed(&message),
+            RunFrame::Letta { frame: LettaFrame::Stop(stop), .. } => self.unnamed(&stop),
+            RunFrame::Letta { frame: LettaFrame::Usage(usage), .. } => self.unnamed(&usage),
+            RunFrame::Letta { run, frame: LettaFrame::Error { kind, message, detail } } => {
+                self.named("error", None, &ErrorMessage::new(run, &kind, &message, detail.as_deref()));
+            }
+            RunFrame::Guest(mut named) => self.append(&mut named),
+            RunFrame::Done => self.done(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,274 @@
+//! What Letta's clients send and hear. Its optional fields are `null` where they are absent.
+
+mod requests;
+mod resources;
+
+use serde::{Deserialize, Serialize};
+use tokenrail_domain::JsonText;
+use utoipa::ToSchema;
+
+use crate::json::IsoTime;
+
+pub(crate) use requests::{
+    Approval, LettaAgentBody, LettaCancelBody, LettaMessageBody, LettaResumeBody, Message, created, message,
+    named_runs, resume,
+};
+pub(crate) use resources::{ConversationDto, HealthDto, LettaAgentDto, ModelDto, RUN_STATUSES, RunDto};
+
+/// One frame of a stream, or one message of a history.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub(crate) struct LettaMessage {
+    pub(crate) id: String,
+    #[schema(value_type = String, format = DateTime)]
+    pub(crate) date: IsoTime,
+    #[serde(flatten)]
+    pub(crate) said: LettaSaid,
+    /// The same for all pieces of one part.
+    pub(crate) otid: Option<String>,
+    pub(crate) run_id: String,
+    pub(crate) step_id: Option<String>,
+    /// The cursor with which a client comes again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub(crate) seq_id: Option<u64>,
+}
+
+/// What a message says.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(tag = "message_type", rename_all = "snake_case")]
+pub(crate) enum LettaSaid {
+    #[serde(rename = "user_message")]
+    User { content: String },
+    #[serde(rename = "assistant_message")]
+    Assistant { content: String },
+    #[serde(rename = "reasoning_message")]
+    Reasoning { reasoning: String, source: &'static str },
+    #[serde(rename = "hidden_reasoning_message")]
+    HiddenReasoning { state: &'static str, hidden_reasoning: Option<String> },
+    #[serde(rename = "tool_call_message")]
+    ToolCall { tool_call: LettaToolCall, tool_calls: LettaToolCalls },
+    #[serde(rename = "tool_return_message")]
+    ToolReturn(ToolReturn),
+    #[serde(rename = "approval_request_message")]
+    ApprovalRequest {
+        tool_call: LettaToolCall,
+        tool_calls: LettaToolCalls,
+        /// Not Letta's: where the answer goes, `/api/agents/{id}/permissions/{request_id}`.
+        request_id: String,
+    },
+    #[serde(rename = "approval_response_message")]
+    ApprovalResponse {
+        approve: bool,
+        /// The id of the message that has asked.
+        approval_request_id: String,
+        /// Who has answered.
+        reason: String,
+        approvals: [LettaApproval; 1],
+    },
+}
+
+/// Whether a tool call was allowed.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub(crate) struct LettaApproval {
+    #[serde(rename = "type")]
+    pub(crate) kind: &'static str,
+    pub(crate) tool_call_id: String,
+    pub(crate) approve: bool,
+    pub(crate) reason: String,
+}
+
+/// A tool call, or a piece of one: what a piece does not say is absent.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub(crate) struct LettaToolCall {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub(crate) name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub(crate) arguments: Option<String>,
+    pub(crate) tool_call_id: String,
+}
+
+/// The same call again, in the newer of the two fields: a piece stands alone, a whole call in a list.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(untagged)]
+pub(crate) enum LettaToolCalls {
+    Piece(LettaToolCall),
+    Whole([LettaToolCall; 1]),
+}
+
+/// What a tool call gave.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = LettaToolReturn)]
+#[expect(clippy::struct_field_names, reason = "the names are those of the protocol")]
+pub(crate) struct ToolReturn {
+    pub(crate) tool_return: String,
+    pub(crate) status: &'static str,
+    pub(crate) tool_call_id: String,
+    pub(crate) stdout: Option<Vec<String>>,
+    pub(crate) stderr: Option<Vec<String>>,
+    pub(crate) tool_returns: [OneToolReturn; 1],
+}
+
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = LettaOneToolReturn)]
+pub(crate) struct OneToolReturn {
+    #[serde(rename = "type")]
+    pub(crate) kind: &'static str,
+    pub(crate) tool_call_id: String,
+    pub(crate) status: &'static str,
+    pub(crate) tool_return: String,
+    pub(crate) stdout: Option<Vec<String>>,
+    pub(crate) stderr: Option<Vec<String>>,
+}
+
+impl ToolReturn {
+    pub(crate) fn new(call: String, status: &'static str, text: String) -> Self {
+        let one = OneToolReturn {
+            kind: "tool",
+            tool_call_id: call.clone(),
+            status,
+            tool_return: text.clone(),
+            stdout: None,
+            stderr: None,
+        };
+        let tool_returns = [one];
+        Self { tool_return: text, status, tool_call_id: call, stdout: None, stderr: None, tool_returns }
+    }
+}
+
+/// How a run has ended.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = LettaStopReason)]
+pub(crate) struct StopReasonDto {
+    pub(crate) message_type: &'static str,
+    pub(crate) stop_reason: &'static str,
+}
+
+impl StopReasonDto {
+    pub(crate) fn new(stop_reason: &'static str) -> Self {
+        Self { message_type: "stop_reason", stop_reason }
+    }
+}
+
+/// What a run has cost in tokens.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = LettaUsage)]
+pub(crate) struct UsageStatistics {
+    pub(crate) message_type: &'static str,
+    pub(crate) completion_tokens: u64,
+    pub(crate) prompt_tokens: u64,
+    pub(crate) total_tokens: u64,
+    pub(crate) step_count: u32,
+    pub(crate) cached_input_tokens: u64,
+    pub(crate) cache_write_tokens: u64,
+    pub(crate) reasoning_tokens: Option<u64>,
+    pub(crate) run_ids: [String; 1],
+}
+
+impl UsageStatistics {
+    /// Of a run that has used nothing yet.
+    pub(crate) fn nothing(run: String) -> Self {
+        Self {
+            message_type: "usage_statistics",
+            completion_tokens: 0,
+            prompt_tokens: 0,
+            total_tokens: 0,
+            step_count: 0,
+            cached_input_tokens: 0,
+            cache_write_tokens: 0,
+            reasoning_tokens: None,
+            run_ids: [run],
+        }
+    }
+
+    /// Adds what an agent says that it has used, as far as that is understood. Cached tokens are a part of the prompt.
+    pub(crate) fn add(&mut self, usage: &JsonText) {
+        let Ok(usage) = serde_json::from_str::<AgentUsage>(usage.as_str()) else { return };
+        let (cached, written) = (usage.cache_read_input_tokens, usage.cache_creation_input_tokens);
+        let add = |to: &mut u64, more: u64| *to = to.saturating_add(more);
+        add(&mut self.cached_input_tokens, cached);
+        add(&mut self.cache_write_tokens, written);
+        add(&mut self.prompt_tokens, usage.input_tokens.saturating_add(cached).saturating_add(written));
+        add(&mut self.completion_tokens, usage.output_tokens);
+        self.total_tokens = self.prompt_tokens.saturating_add(self.completion_tokens);
+    }
+}
+
+/// The usage that agents print.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+#[expect(clippy::struct_field_names, reason = "the names are those of the agents")]
+struct AgentUsage {
+    #[serde(alias = "prompt_tokens")]
+    input_tokens: u64,
+    #[serde(alias = "completion_tokens")]
+    output_tokens: u64,
+    cache_creation_input_tokens: u64,
+    cache_read_input_tokens: u64,
+}
+
+/// Reasoning that its model has encrypted.
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Redacted {
+    RedactedThinking { data: String },
+}
+
+/// A block that holds encrypted reasoning.
+pub(crate) fn redacted(block: &JsonText) -> Option<LettaSaid> {
+    let Redacted::RedactedThinking { data } = serde_json::from_str(block.as_str()).ok()?;
+    Some(LettaSaid::HiddenReasoning { state: "redacted", hidden_reasoning: Some(data) })
+}
+
+/// The run has failed: the one frame that has a name (`error`).
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct ErrorMessage<'a> {
+    pub(crate) message_type: &'static str,
+    pub(crate) run_id: &'a str,
+    pub(crate) error_type: &'a str,
+    pub(crate) message: &'a str,
+    pub(crate) detail: Option<&'a str>,
+}
+
+impl<'a> ErrorMessage<'a> {
+    pub(crate) fn new(
+        run_id: &'a str,
+        error_type: &'a str,
+        message: &'a str,
+        detail: Option<&'a str>,
+    ) -> Self {
+        Self { message_type: "error_message", run_id, error_type, message, detail }
+    }
+}
+
+/// A sign of life.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Ping<'a> {
+    pub(crate) id: String,
+    pub(crate) date: IsoTime,
+    pub(crate) message_type: &'static str,
+    pub(crate) run_id: &'a str,
+    /// Of the last event that was sent.
+    pub(crate) seq_id: u64,
+}
+
+impl<'a> Ping<'a> {
+    pub(crate) fn new(run_id: &'a str, date: IsoTime, seq_id: u64) -> Self {
+        Self { id: format!("message-ping-{seq_id}"), date, message_type: "ping", run_id, seq_id }
+    }
+}
+
+/// The answer to a message that was not to be streamed.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub(crate) struct LettaResponse {
+    pub(crate) messages: Vec<LettaMessage>,
+    pub(crate) stop_reason: StopReasonDto,
+    pub(crate) usage: UsageStatistics,
+}
+
+/// Why a request was refused.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub(crate) struct LettaProblem<'a> {
+    pub(crate) detail: &'a str,
+}

@@ -1,0 +1,50 @@
+//! An agent's questions. Letta's agents end their run when they ask; ours wait within it, so the run goes on.
+
+use tokenrail_domain::{Event, Notice, event_id};
+
+use super::{LettaFold, LettaFrame};
+use crate::questions::{Question, QuestionNotice, Settling};
+use crate::vocabularies::letta::dto::{LettaApproval, LettaSaid, LettaToolCall, LettaToolCalls};
+
+impl LettaFold {
+    pub(super) fn notice(&mut self, event: &Event, notice: &Notice, out: &mut Vec<LettaFrame>) {
+        let said = match QuestionNotice::of(notice) {
+            Some(QuestionNotice::Asked(question)) => Some(self.asked(event, question)),
+            Some(QuestionNotice::Settled(settling)) => self.settled(settling),
+            None => None,
+        };
+        out.extend(said.map(|said| LettaFrame::Message(Box::new(self.of_event(event, said)))));
+    }
+
+    fn asked(&mut self, event: &Event, question: Question) -> LettaSaid {
+        let call = question.call().to_owned();
+        self.approvals.ask(&question, &call);
+        self.asked_in.insert(question.request_id.clone(), format!("message-{}", event_id(self.agent, event)));
+        let tool_call = LettaToolCall {
+            arguments: Some(question.input().as_str().to_owned()),
+            name: Some(question.tool_name),
+            tool_call_id: call,
+        };
+        let tool_calls = LettaToolCalls::Whole([tool_call.clone()]);
+        LettaSaid::ApprovalRequest { tool_call, tool_calls, request_id: question.request_id }
+    }
+
+    fn settled(&mut self, settling: Settling) -> Option<LettaSaid> {
+        let verdict = self.approvals.settle(&settling)?;
+        let approval_request_id = self.asked_in.remove(&settling.request_id)?;
+        let reason = settling.by;
+        let approval = LettaApproval {
+            kind: "approval",
+            tool_call_id: verdict.call,
+            approve: verdict.approved,
+            reason: reason.clone(),
+        };
+        let approvals = [approval];
+        Some(LettaSaid::ApprovalResponse {
+            approve: verdict.approved,
+            approval_request_id,
+            reason,
+            approvals,
+        })
+    }
+}

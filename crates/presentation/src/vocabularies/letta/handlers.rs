@@ -1,0 +1,30 @@
+//! The REST API that Letta's clients and its command line speak, and the streams of seed 004. An agent, its
+//! conversation and its runs are views of one agent and its turns: nothing of them is stored.
+
+pub(crate) mod agents;
+mod answer;
+mod approval;
+mod cancel;
+pub(crate) mod conversations;
+pub(crate) mod history;
+mod journal;
+mod message_page;
+pub(crate) mod messages;
+mod retry;
+mod run;
+mod run_list;
+pub(crate) mod runs;
+mod stream;
+mod whole;
+
+pub(crate) use agents::{
+    NO_LISTS, agent, agents, create, delete_agent, health, models, no_list, update_agent,
+};
+pub(crate) use answer::refused;
+pub(crate) use conversations::{
+    begin, cancel_conversation, conversation, conversations, converse, converse_again, delete_conversation,
+    update_conversation,
+};
+pub(crate) use history::{conversation_history, history, run_history};
+pub(crate) use messages::{cancel, say, say_in_background, say_streaming};
+pub(crate) use runs::{cancel_run, run, run_stream, run_usage, runs};

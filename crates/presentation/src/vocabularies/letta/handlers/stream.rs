@@ -1,0 +1,224 @@
+//! The stream of a run, for whoever began it or comes again.
+
+use std::io;
+
+use actix_web::http::header;
+use actix_web::{HttpRequest, HttpResponse, web};
+use bytes::Bytes;
+use futures_util::stream::{self, Stream};
+use tokenrail_application::{AgentService, Refusal, StreamEnd};
+use tokenrail_domain::{AgentId, Event, EventBody, Sequence, Turn, TurnNumber};
+use tokio::time::Interval;
+
+use crate::api::{Api, StreamPlace};
+use crate::blocks::BlockWriter;
+use crate::error::Problem;
+use crate::fold::Fold as _;
+use crate::frames::CHUNK_BYTES;
+use crate::json::IsoTime;
+use crate::peer::peer;
+use crate::query::Query;
+use crate::query::refused_name;
+use crate::turn_events::{TurnEvents, TurnNext};
+use crate::vocabularies::letta::blocks::{Guest, RunStreamFold, Voices};
+use crate::vocabularies::letta::dto::Ping;
+use crate::waits::every;
+
+/// A comment: the stream is open, or still is.
+const BEAT: Bytes = Bytes::from_static(b":\n\n");
+/// Headers that Letta's own clients send, and nobody else.
+const LETTA_HEADERS: [&str; 2] = ["x-letta-source", "x-stainless-lang"];
+
+/// How a stream is wanted.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wanted {
+    pub(super) voices: Voices,
+    pub(super) tokens: bool,
+    pub(super) pings: bool,
+    /// What comes up to here is known to the client.
+    pub(super) after: Sequence,
+    pub(super) cancel_on_disconnect: bool,
+}
+
+impl Wanted {
+    /// What headers and query say of it.
+    pub(super) fn of(request: &HttpRequest) -> Result<Self, Problem> {
+        let query = Query::of(request)?;
+        let guest = request.app_data::<web::Data<Guest>>().map(|guest| ***guest);
+        let known = |name: &str, guest: Guest| {
+            Voices::named(name, guest).ok_or_else(|| {
+                let (name, guest) = (refused_name(name), guest.name);
+                Problem::parameter(
+                    "format",
+                    format!("unknown dialect {name}; must be one of: letta, {guest}, both"),
+                )
+            })
+        };
+        let is_letta = || LETTA_HEADERS.iter().any(|name| request.headers().contains_key(*name));
+        let voices = match (guest, query.get("format")) {
+            (Some(guest), Some(name)) => known(name, guest)?,
+            (Some(guest), None) if !is_letta() => Voices::both(guest),
+            _ => Voices::LETTA,
+        };
+        let asked = ["cancelOnDisconnect", "cancel_on_disconnect"].map(|name| query.get(name));
+        let cancel_on_disconnect = asked.iter().any(|value| matches!(value, Some("true" | "1")));
+        Ok(Self { voices, tokens: false, pings: false, after: Sequence::START, cancel_on_disconnect })
+    }
+}
+
+/// Streams a turn that waits, runs or has ended.
+pub(super) async fn open(
+    api: &Api,
+    request: &HttpRequest,
+    turn: &Turn,
+    wanted: Wanted,
+) -> Result<HttpResponse, Problem> {
+    let place = api.open_stream(peer(request.peer_addr()))?;
+    let events = TurnEvents::follow(api, turn.agent, turn).await?;
+    let head = turn.last_sequence.unwrap_or_else(|| events.head());
+    if head < wanted.after {
+        return Err(Refusal::CursorAhead { head }.into());
+    }
+    // Who was refused has not left.
+    let leaving = wanted.cancel_on_disconnect.then(|| CancelOnLeave::new(api, turn));
+    let config = api.config();
+    // The comment at the beginning is the first sign of life.
+    let beat = every(if wanted.pings { config.ping } else { config.heartbeat });
+    let stream = LettaStream {
+        api: api.clone(),
+        events,
+        fold: RunStreamFold::new(turn.agent, turn.number, wanted.voices, wanted.tokens, wanted.after),
+        wanted,
+        last: wanted.after,
+        beat,
+        rest: BEAT,
+        over: false,
+        leaving,
+        _place: place,
+    };
+    Ok(HttpResponse::Ok()
+        .content_type("text/event-stream")
+        .insert_header((header::CACHE_CONTROL, "no-cache, no-transform"))
+        .insert_header(("X-Accel-Buffering", "no"))
+        .streaming(blocks(stream)))
+}
+
+struct LettaStream {
+    api: Api,
+    events: TurnEvents,
+    fold: RunStreamFold,
+    wanted: Wanted,
+    /// The last event that the client has.
+    last: Sequence,
+    beat: Interval,
+    /// What the client has not taken yet.
+    rest: Bytes,
+    over: bool,
+    leaving: Option<CancelOnLeave>,
+    _place: StreamPlace,
+}
+
+/// The blocks for the client. They are made as the client takes them: nothing is queued. A stream that ends before its
+/// turn does is broken off, so that nobody takes it for the whole.
+fn blocks(stream: LettaStream) -> impl Stream<Item = Result<Bytes, io::Error>> {
+    stream::unfold(stream, |mut stream| async move {
+        let bytes = stream.next().await?;
+        stream.over |= bytes.is_err();
+        Some((bytes, stream))
+    })
+}
+
+impl LettaStream {
+    async fn next(&mut self) -> Option<io::Result<Bytes>> {
+        while self.rest.is_empty() {
+            if self.over {
+                return None;
+            }
+            match self.more().await {
+                Ok(more) => self.rest = more,
+                Err(why) => return Some(Err(io::Error::other(why))),
+            }
+        }
+        Some(Ok(self.rest.split_to(self.rest.len().min(CHUNK_BYTES))))
+    }
+
+    /// What comes next: nothing, where an event has no frame.
+    async fn more(&mut self) -> Result<Bytes, &'static str> {
+        tokio::select! {
+            biased;
+            next = self.events.next() => match next {
+                Ok(TurnNext::Events(page)) => {
+                    self.beat.reset();
+                    Ok(self.frames(page.events()))
+                }
+                Ok(TurnNext::Over) => {
+                    self.over = true;
+                    Ok(Bytes::new())
+                }
+                Ok(TurnNext::Cut(StreamEnd::AgentDeleted)) => Err("the agent has been deleted"),
+                Ok(TurnNext::Cut(_)) => Err("the server is shutting down"),
+                Err(error) => {
+                    self.leaving = None;
+                    // The client comes again with its cursor, and is told then if it is still so.
+                    let run = self.fold.run();
+                    tracing::error!(run, error = &error as &dyn std::error::Error, "the stream of a run broke");
+                    Err("the store failed")
+                }
+            },
+            _ = self.beat.tick() => Ok(self.sign_of_life()),
+        }
+    }
+
+    fn frames(&mut self, events: &[Event]) -> Bytes {
+        let mut out = BlockWriter::default();
+        for event in events {
+            self.fold.event(event, &mut out);
+            self.last = self.last.max(event.sequence);
+            if matches!(event.body, EventBody::TurnResult(_)) {
+                self.over = true;
+                if let Some(leaving) = self.leaving.take() {
+                    leaving.stay();
+                }
+            }
+        }
+        out.take()
+    }
+
+    fn sign_of_life(&self) -> Bytes {
+        if !self.wanted.pings {
+            return BEAT;
+        }
+        let mut out = BlockWriter::default();
+        let date = IsoTime(self.api.service().now());
+        out.unnamed(&Ping::new(self.fold.run(), date, self.last.0));
+        out.take()
+    }
+}
+
+/// Cancels the turn when the client goes before its end.
+pub(super) struct CancelOnLeave {
+    service: AgentService,
+    agent: AgentId,
+    turn: TurnNumber,
+    armed: bool,
+}
+
+impl CancelOnLeave {
+    pub(super) fn new(api: &Api, turn: &Turn) -> Self {
+        Self { service: api.service().clone(), agent: turn.agent, turn: turn.number, armed: true }
+    }
+
+    /// Whatever happens from here on, the client has not left before the end.
+    pub(super) fn stay(mut self) {
+        self.armed = false;
+    }
+}
+
+impl Drop for CancelOnLeave {
+    fn drop(&mut self) {
+        // A server that is stopped sends its clients away: they have not left.
+        if self.armed && !self.service.closing().is_cancelled() {
+            self.service.cancel_turn_in_background(self.agent, self.turn);
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! All of a run as one answer, once it has ended. Its head is sent at once, and white space while the run goes on:
+//! a client that waits in silence takes the request for lost, and says its message again.
+
+use std::io;
+
+use actix_web::{HttpRequest, HttpResponse};
+use bytes::Bytes;
+use futures_util::stream::{self, Stream};
+use tokenrail_application::StreamEnd;
+use tokenrail_domain::{EventBody, Turn};
+use tokio::time::Interval;
+
+use super::stream::{CancelOnLeave, Wanted};
+use crate::api::{Api, StreamPlace};
+use crate::error::Problem;
+use crate::fold::Fold as _;
+use crate::peer::peer;
+use crate::turn_events::{TurnEvents, TurnNext, TurnPage};
+use crate::vocabularies::letta::dto::{LettaResponse, StopReasonDto};
+use crate::vocabularies::letta::fold::{LettaFold, LettaFrame};
+use crate::waits::every;
+
+/// White space in front of JSON means nothing: the answer will come.
+const BEAT: Bytes = Bytes::from_static(b"\n");
+
+/// Answers with all of a turn that waits, runs or has ended.
+pub(super) async fn whole(
+    api: &Api,
+    request: &HttpRequest,
+    turn: &Turn,
+    wanted: Wanted,
+) -> Result<HttpResponse, Problem> {
+    let place = api.open_stream(peer(request.peer_addr()))?;
+    let events = TurnEvents::follow(api, turn.agent, turn).await?;
+    let fold = LettaFold::new(turn.agent, turn.number, false);
+    let response = LettaResponse {
+        messages: Vec::new(),
+        stop_reason: StopReasonDto::new("error"),
+        usage: fold.usage_so_far(),
+    };
+    let whole = Whole {
+        run: Gathered { events, fold, frames: Vec::new(), response },
+        beat: every(api.config().heartbeat),
+        leaving: wanted.cancel_on_disconnect.then(|| CancelOnLeave::new(api, turn)),
+        _place: place,
+    };
+    Ok(HttpResponse::Ok().content_type("application/json").streaming(bytes(whole)))
+}
+
+/// The body of an answer.
+struct Whole {
+    run: Gathered,
+    beat: Interval,
+    leaving: Option<CancelOnLeave>,
+    _place: StreamPlace,
+}
+
+/// A run, as far as it has come.
+struct Gathered {
+    events: TurnEvents,
+    fold: LettaFold,
+    frames: Vec<LettaFrame>,
+    response: LettaResponse,
+}
+
+/// White space, and then the answer. One that cannot be given is broken off, so that nobody takes a part for the
+/// whole: the run goes on, and a client that asks again gets it.
+fn bytes(whole: Whole) -> impl Stream<Item = Result<Bytes, io::Error>> {
+    stream::unfold(Some(whole), |whole| async move {
+        let mut whole = whole?;
+        tokio::select! {
+            biased;
+            over = whole.run.over() => {
+                if let Some(leaving) = whole.leaving.take() {
+                    leaving.stay();
+                }
+                let json = over.and_then(|()| Ok(serde_json::to_vec(&whole.run.response)?.into()));
+                Some((json, None))
+            }
+            _ = whole.beat.tick() => Some((Ok(BEAT), Some(whole))),
+        }
+    })
+}
+
+impl Gathered {
+    /// Gathers what comes until the run is over. May be dropped at any await.
+    async fn over(&mut self) -> io::Result<()> {
+        loop {
+            match self.events.next().await {
+                Ok(TurnNext::Events(page)) => self.gather(&page),
+                // The run ends with its agent: there is no more to it.
+                Ok(TurnNext::Over | TurnNext::Cut(StreamEnd::AgentDeleted)) => return Ok(()),
+                Ok(TurnNext::Cut(_)) => return Err(io::Error::other("the server is shutting down")),
+                Err(error) => {
+                    let run = self.fold.run();
+                    tracing::error!(run, error = &error as &dyn std::error::Error, "cannot read a run");
+                    return Err(io::Error::other("the store failed"));
+                }
+            }
+        }
+    }
+
+    fn gather(&mut self, page: &TurnPage) {
+        for event in page.events() {
+            self.fold.event(event, &mut self.frames);
+            if let EventBody::TurnResult(result) = &event.body {
+                self.response.usage = self.fold.usage_of(result);
+            }
+        }
+        for frame in self.frames.drain(..) {
+            match frame {
+                LettaFrame::Message(message) => self.response.messages.push(*message),
+                LettaFrame::Stop(stop) => self.response.stop_reason = stop,
+                LettaFrame::Usage(_) | LettaFrame::Error { .. } => {}
+            }
+        }
+    }
+}

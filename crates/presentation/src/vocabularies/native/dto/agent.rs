@@ -1,0 +1,305 @@
+//! Agents, their types, and the short answers.
+
+use serde::Serialize;
+use tokenrail_application::{Abilities, Accepted, Probe, TypeInfo};
+use tokenrail_domain::{Agent, AgentId, AgentStatus, Copied, ListedAgent, LongField};
+use utoipa::ToSchema;
+
+use crate::json::{AgentErrorDto, IdText, IsoTime, Json};
+
+/// One conversation with one agent program.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Agent)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "Agent", optional_fields))]
+pub(crate) struct AgentDto<'a> {
+    #[schema(value_type = String, format = "uuid")]
+    id: IdText,
+    /// The same as `id`.
+    #[schema(value_type = String, format = "uuid")]
+    agent_id: IdText,
+    /// The configured agent type.
+    #[serde(rename = "type")]
+    kind: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    name: Option<&'a str>,
+    /// The client's own id of this conversation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    chat_id: Option<&'a str>,
+    /// `initializing`, `running`, `completed`, `failed`, `cancelled` or `interrupted`.
+    #[cfg_attr(test, ts(type = "AgentStatus"))]
+    status: &'static str,
+    /// The prompt of the first turn; in a list, its beginning.
+    prompt: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    model: Option<&'a str>,
+    cwd: &'a str,
+    /// The agent program's own conversation id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    session_id: Option<&'a str>,
+    /// The newest turn that has started.
+    turn: u32,
+    /// How many turns wait.
+    queued: u32,
+    /// The number of the newest event.
+    head: u64,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: IsoTime,
+    #[schema(value_type = String, format = DateTime)]
+    updated_at: IsoTime,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, format = DateTime, required = false)]
+    ended_at: Option<IsoTime>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, format = DateTime, required = false)]
+    deleted_at: Option<IsoTime>,
+    /// Why the newest turn failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    error: Option<AgentErrorDto<'a>>,
+    /// Token usage of the newest turn, as the agent gave it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Object, required = false)]
+    usage: Option<Json<'a>>,
+    /// US dollars.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    cost_usd: Option<f64>,
+    /// The client's own notes, as they came with the launch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Object, required = false)]
+    metadata: Option<Json<'a>>,
+    /// The options of the launch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Object, required = false)]
+    options: Option<Json<'a>>,
+    cancel_on_disconnect: bool,
+    /// `true` where its history is a copy: nobody can talk with it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    read_only: Option<bool>,
+    /// The agent whose history it replays.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, format = "uuid", required = false)]
+    replay_of: Option<IdText>,
+    /// In a list: the fields that are longer than the server shows there. Of `name`, `prompt`, `model`, `cwd` and
+    /// `error` (its `message`) the beginning is there, the others are left out; `GET /api/agents/{id}` has all of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    #[cfg_attr(test, ts(as = "Option<Vec<String>>", optional))]
+    truncated: Vec<&'static str>,
+}
+
+impl<'a> From<&'a ListedAgent> for AgentDto<'a> {
+    fn from(listed: &'a ListedAgent) -> Self {
+        let ListedAgent { agent, truncated } = listed;
+        Self { truncated: truncated.iter().map(|field| name_of(*field)).collect(), ..Self::from(agent) }
+    }
+}
+
+fn name_of(field: LongField) -> &'static str {
+    match field {
+        LongField::Name => "name",
+        LongField::Prompt => PROMPT,
+        LongField::Model => "model",
+        LongField::Cwd => "cwd",
+        LongField::Error => "error",
+        LongField::Chat => "chatId",
+        LongField::Session => "sessionId",
+        LongField::Usage => "usage",
+        LongField::Metadata => "metadata",
+        LongField::Options => "options",
+    }
+}
+
+/// The one field of a turn that may be cut in a list.
+pub(super) const PROMPT: &str = "prompt";
+
+impl<'a> From<&'a Agent> for AgentDto<'a> {
+    fn from(agent: &'a Agent) -> Self {
+        let Agent {
+            id,
+            kind,
+            name,
+            chat,
+            status,
+            prompt,
+            model,
+            cwd,
+            session,
+            turn,
+            queued,
+            head,
+            created_at,
+            updated_at,
+            ended_at,
+            deleted_at,
+            error,
+            usage,
+            cost_usd,
+            metadata,
+            options,
+            cancel_on_disconnect,
+            copy,
+        } = agent;
+        Self {
+            id: (*id).into(),
+            agent_id: (*id).into(),
+            kind,
+            name: name.as_deref(),
+            chat_id: chat.as_deref(),
+            status: status.as_str(),
+            prompt,
+            model: model.as_deref(),
+            cwd,
+            session_id: session.as_deref(),
+            turn: turn.0,
+            queued: *queued,
+            head: head.0,
+            created_at: IsoTime(*created_at),
+            updated_at: IsoTime(*updated_at),
+            ended_at: ended_at.map(IsoTime),
+            deleted_at: deleted_at.map(IsoTime),
+            error: error.as_ref().map(AgentErrorDto::from),
+            usage: usage.as_ref().map(Json),
+            cost_usd: *cost_usd,
+            metadata: metadata.as_ref().map(Json),
+            options: options.as_ref().map(Json),
+            cancel_on_disconnect: *cancel_on_disconnect,
+            read_only: copy.map(|_| true),
+            replay_of: match copy {
+                Some(Copied::Replay(replay)) => Some(replay.of.into()),
+                Some(Copied::File) | None => None,
+            },
+            truncated: Vec::new(),
+        }
+    }
+}
+
+/// An agent and the state that it is in.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = AgentState)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "AgentState"))]
+pub(crate) struct AgentStatusDto {
+    #[schema(value_type = String, format = "uuid")]
+    agent_id: IdText,
+    #[cfg_attr(test, ts(type = "AgentStatus"))]
+    status: &'static str,
+}
+
+impl AgentStatusDto {
+    pub(crate) fn new(id: AgentId, status: AgentStatus) -> Self {
+        Self { agent_id: id.into(), status: status.as_str() }
+    }
+}
+
+/// A message that became a turn.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Accepted)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "Accepted"))]
+pub(crate) struct AcceptedDto {
+    turn: u32,
+    /// How many turns wait, this one included.
+    queued: u32,
+}
+
+impl From<Accepted> for AcceptedDto {
+    fn from(accepted: Accepted) -> Self {
+        let Accepted { turn, queued } = accepted;
+        Self { turn: turn.0, queued }
+    }
+}
+
+/// One configured agent type, as it stands.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = AgentType)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "AgentType", optional_fields))]
+pub(crate) struct AgentTypeDto<'a> {
+    #[serde(rename = "type")]
+    kind: &'a str,
+    runner: &'a str,
+    format: &'a str,
+    can: AbilitiesDto,
+    /// It is launched where a launch names no type.
+    default: bool,
+    /// Whether it could be started now.
+    available: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    program: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    version: Option<&'a str>,
+    /// What is missing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    problem: Option<&'a str>,
+    /// Variables that would hold a key for it, and that are not set in the server's environment: it needs a login of its own.
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    #[schema(required = false)]
+    #[cfg_attr(test, ts(as = "Option<Vec<String>>", optional))]
+    unset_keys: &'a [String],
+}
+
+/// What agents of a type can do, beyond what all can.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Abilities)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "Abilities"))]
+#[expect(clippy::struct_excessive_bools, reason = "each of them is there or not, whatever the others are")]
+pub(crate) struct AbilitiesDto {
+    /// They speak in pieces, and not in whole messages.
+    deltas: bool,
+    /// A later turn knows of the earlier ones.
+    resume: bool,
+    /// When cancelled, they end their turn by themselves, with a result.
+    interrupt: bool,
+    /// They ask before they do what they may not do without being allowed, and wait for the answer.
+    permissions: bool,
+}
+
+impl<'a> From<&'a TypeInfo> for AgentTypeDto<'a> {
+    fn from(info: &'a TypeInfo) -> Self {
+        let TypeInfo { name, runner, format, abilities, default, probe } = info;
+        let Abilities { deltas, resume, interrupt, permissions } = *abilities;
+        let Probe { program, version, problem, unset_keys } = probe;
+        Self {
+            kind: name,
+            runner,
+            format,
+            can: AbilitiesDto { deltas, resume, interrupt, permissions },
+            default: *default,
+            available: problem.is_none(),
+            program: program.as_deref(),
+            version: version.as_deref(),
+            problem: problem.as_deref(),
+            unset_keys,
+        }
+    }
+}
+
+/// A ticket for a browser's WebSocket or `EventSource`.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Ticket)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "Ticket"))]
+pub(crate) struct TicketDto<'a> {
+    pub(crate) ticket: &'a str,
+    #[schema(value_type = String, format = DateTime)]
+    pub(crate) expires_at: IsoTime,
+}
+
+/// How the server is.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = ServiceStatus)]
+pub(crate) struct ServiceStatusDto {
+    pub(crate) status: &'static str,
+}

@@ -1,0 +1,194 @@
+//! The file of an exported agent. Everything in it reads back as it was: what cannot be computed is there.
+
+mod event;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
+use tokenrail_application::Imported;
+use tokenrail_domain::{
+    Agent, AgentId, JsonText, Sequence, SessionId, SessionIdError, Timestamp, Turn, TurnNumber, TurnOutcome,
+    TurnState,
+};
+
+use crate::json::readable::stumble;
+use crate::json::{IdText, IsoTime, Json};
+
+pub(crate) use event::ArchivedEvent;
+
+/// The version of the file's form.
+pub(crate) const VERSION: u64 = 1;
+
+/// Foreign JSON, as it came.
+#[derive(Debug, Clone)]
+pub(crate) struct Given(pub(crate) JsonText);
+
+impl Serialize for Given {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Json(&self.0).serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Given {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Box::<RawValue>::deserialize(deserializer)?;
+        // An export writes it as a string, which is something else.
+        if let Some(stumble) = stumble(value.get()) {
+            return Err(serde::de::Error::custom(format_args!("the field contains a value that {stumble}")));
+        }
+        Ok(Self(JsonText::new_unchecked(value.get())))
+    }
+}
+
+/// Foreign JSON that is an object.
+fn object(text: Option<Given>, name: &str) -> Result<Option<JsonText>, String> {
+    match text {
+        Some(Given(text)) if !text.as_str().starts_with('{') => Err(format!("{name} must be an object")),
+        text => Ok(text.map(|Given(text)| text)),
+    }
+}
+
+/// A time with milliseconds, both ways.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct At(pub(crate) Timestamp);
+
+impl Serialize for At {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        IsoTime(self.0).serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for At {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let time: jiff::Timestamp = text.parse().map_err(serde::de::Error::custom)?;
+        Ok(Self(Timestamp(time.as_millisecond())))
+    }
+}
+
+/// The agent of a file. What follows from its events is there for readers, and not looked at.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ArchivedAgent<'a> {
+    id: IdText,
+    #[serde(rename = "type")]
+    kind: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+    status: &'static str,
+    prompt: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<&'a str>,
+    cwd: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session_id: Option<&'a str>,
+    head: u64,
+    created_at: At,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<Json<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    options: Option<Json<'a>>,
+}
+
+impl<'a> From<&'a Agent> for ArchivedAgent<'a> {
+    fn from(agent: &'a Agent) -> Self {
+        Self {
+            id: agent.id.into(),
+            kind: &agent.kind,
+            name: agent.name.as_deref(),
+            status: agent.status.as_str(),
+            prompt: &agent.prompt,
+            model: agent.model.as_deref(),
+            cwd: &agent.cwd,
+            // One that an older version has stored would be refused by whoever imports the file.
+            session_id: agent.session.as_deref().filter(|session| SessionId::new(session).is_ok()),
+            head: agent.head.0,
+            created_at: At(agent.created_at),
+            metadata: agent.metadata.as_ref().map(Json),
+            options: agent.options.as_ref().map(Json),
+        }
+    }
+}
+
+/// The agent of a file, read.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ReadAgent {
+    #[serde(rename = "type")]
+    kind: String,
+    name: Option<String>,
+    prompt: String,
+    model: Option<String>,
+    cwd: String,
+    session_id: Option<String>,
+    created_at: At,
+    metadata: Option<Given>,
+    options: Option<Given>,
+}
+
+impl ReadAgent {
+    pub(crate) fn into_imported(self) -> Result<Imported, String> {
+        let Self { kind, name, prompt, model, cwd, session_id, created_at, metadata, options } = self;
+        if kind.is_empty() {
+            return Err("type must not be empty".to_owned());
+        }
+        let session = session_id.as_deref().map(SessionId::new).transpose();
+        Ok(Imported {
+            kind,
+            name,
+            prompt,
+            model,
+            cwd,
+            session: session.map_err(|_| format!("sessionId {}", SessionIdError::RULE))?,
+            created_at: created_at.0,
+            metadata: object(metadata, "metadata")?,
+            options: object(options, "options")?,
+        })
+    }
+}
+
+/// A turn of a file.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ArchivedTurn {
+    number: u32,
+    run: u32,
+    outcome: String,
+    prompt: String,
+    asked_at: At,
+    first_sequence: u64,
+    last_sequence: u64,
+}
+
+impl ArchivedTurn {
+    /// The turn; none where it has not ended.
+    pub(crate) fn of(turn: &Turn) -> Option<Self> {
+        let TurnState::Ended(outcome) = turn.state else { return None };
+        Some(Self {
+            number: turn.number.0,
+            run: turn.run.0,
+            outcome: outcome.as_str().to_owned(),
+            prompt: turn.prompt.clone(),
+            asked_at: At(turn.asked_at),
+            first_sequence: turn.first_sequence?.0,
+            last_sequence: turn.last_sequence?.0,
+        })
+    }
+
+    /// The turn, of an agent that is not known yet.
+    pub(crate) fn into_turn(self) -> Result<Turn, String> {
+        let Self { number, run, outcome, prompt, asked_at, first_sequence, last_sequence } = self;
+        let outcome = TurnOutcome::from_name(&outcome).ok_or("unknown outcome")?;
+        Ok(Turn {
+            agent: AgentId::from_uuid(uuid::Uuid::nil()),
+            number: TurnNumber(number),
+            run: TurnNumber(run),
+            prompt,
+            state: TurnState::Ended(outcome),
+            asked_at: asked_at.0,
+            first_sequence: Some(Sequence(first_sequence)),
+            last_sequence: Some(Sequence(last_sequence)),
+            spool_offset: 0,
+            stop: None,
+        })
+    }
+}

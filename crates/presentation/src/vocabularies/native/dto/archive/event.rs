@@ -1,0 +1,281 @@
+//! One event of an exported agent, both ways.
+
+mod result;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use tokenrail_domain::{
+    CompleteMessage, ContentBlock, Event, EventBody, MessageOrdinal, MessageOutcome, Notice, Part, Sequence,
+    ToolCall, ToolResult, TurnNumber, Usage,
+};
+
+use self::result::{ErrorBody, ResultBody};
+use super::{At, Given};
+use crate::hex::hex;
+
+/// One event of a file.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct ArchivedEvent {
+    sequence: u64,
+    turn: u32,
+    at: At,
+    body: Body,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    raw: Option<Raw>,
+}
+
+/// Raw lines: text, or the hexadecimal digits of bytes that are none.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+enum Raw {
+    Text(String),
+    Bytes { hex: String },
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
+enum Body {
+    UserMessage {
+        content: String,
+    },
+    TextDelta {
+        message: u32,
+        part: u32,
+        text: String,
+    },
+    ReasoningDelta {
+        message: u32,
+        part: u32,
+        text: String,
+    },
+    ToolInputDelta {
+        message: u32,
+        part: u32,
+        call: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        tool: Option<String>,
+        fragment: String,
+    },
+    Message {
+        message: u32,
+        blocks: Vec<Block>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        first_sequence: Option<u64>,
+        outcome: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        parent: Option<String>,
+    },
+    ToolCall {
+        call: String,
+        tool: String,
+        input: Given,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        parent: Option<String>,
+    },
+    ToolResult {
+        call: String,
+        content: Given,
+        is_error: bool,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        parent: Option<String>,
+    },
+    Usage {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        stop_reason: Option<String>,
+        usage: Given,
+    },
+    Notice {
+        subtype: String,
+        data: Given,
+    },
+    Abandoned {
+        message: u32,
+    },
+    Error(ErrorBody),
+    Result(Box<ResultBody>),
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum Block {
+    Text(String),
+    Reasoning(String),
+    ToolUse { call: String, tool: String, input: Given },
+    Other(Given),
+}
+
+impl From<&Event> for ArchivedEvent {
+    fn from(event: &Event) -> Self {
+        let Event { sequence, at, turn, body, raw } = event;
+        let raw = raw.as_ref().map(|raw| match std::str::from_utf8(raw) {
+            Ok(text) => Raw::Text(text.to_owned()),
+            Err(_) => Raw::Bytes { hex: hex(raw) },
+        });
+        Self { sequence: sequence.0, turn: turn.0, at: At(*at), body: body.into(), raw }
+    }
+}
+
+impl ArchivedEvent {
+    /// The event.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(crate) fn into_event(self) -> Result<Event, String> {
+        let Self { sequence, turn, at, body, raw } = self;
+        let raw = match raw {
+            None => None,
+            Some(Raw::Text(text)) => Some(Bytes::from(text)),
+            Some(Raw::Bytes { hex }) => Some(unhex(&hex).ok_or("raw.hex must be hexadecimal")?),
+        };
+        let (sequence, turn, at, body) = (Sequence(sequence), TurnNumber(turn), at.0, body.into_body()?);
+        Ok(Event { sequence, at, turn, body, raw })
+    }
+}
+
+fn unhex(digits: &str) -> Option<Bytes> {
+    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let (pairs, []) = digits.as_bytes().as_chunks::<2>() else { return None };
+    pairs.iter().map(|[high, low]| Some(digit(*high)? << 4 | digit(*low)?)).collect()
+}
+
+impl From<&EventBody> for Body {
+    fn from(body: &EventBody) -> Self {
+        match body {
+            EventBody::UserMessage { content } => Self::UserMessage { content: content.clone() },
+            EventBody::TextDelta { message, part, text } => {
+                Self::TextDelta { message: message.0, part: part.0, text: text.clone() }
+            }
+            EventBody::ReasoningDelta { message, part, text } => {
+                Self::ReasoningDelta { message: message.0, part: part.0, text: text.clone() }
+            }
+            EventBody::ToolInputDelta { message, part, call, tool, fragment } => Self::ToolInputDelta {
+                message: message.0,
+                part: part.0,
+                call: call.clone(),
+                tool: tool.clone(),
+                fragment: fragment.clone(),
+            },
+            EventBody::Message(message) => (&**message).into(),
+            EventBody::ToolCall(made) => {
+                let ToolCall { call, tool, input, parent_call } = (**made).clone();
+                Self::ToolCall { call, tool, input: Given(input), parent: parent_call }
+            }
+            EventBody::ToolResult(result) => {
+                let ToolResult { call, content, is_error, parent_call } = (**result).clone();
+                Self::ToolResult { call, content: Given(content), is_error, parent: parent_call }
+            }
+            EventBody::Usage(usage) => {
+                let Usage { stop_reason, usage } = (**usage).clone();
+                Self::Usage { stop_reason, usage: Given(usage) }
+            }
+            EventBody::Notice(notice) => {
+                let Notice { subtype, data } = (**notice).clone();
+                Self::Notice { subtype, data: Given(data) }
+            }
+            EventBody::Abandoned { message } => Self::Abandoned { message: message.0 },
+            EventBody::Error(error) => Self::Error((&**error).into()),
+            EventBody::TurnResult(result) => Self::Result(Box::new((&**result).into())),
+        }
+    }
+}
+
+impl From<&CompleteMessage> for Body {
+    fn from(complete: &CompleteMessage) -> Self {
+        let CompleteMessage { message, blocks, first_sequence, outcome, parent_call } = complete;
+        let block = |block: &ContentBlock| match block.clone() {
+            ContentBlock::Text(text) => Block::Text(text),
+            ContentBlock::Reasoning(text) => Block::Reasoning(text),
+            ContentBlock::ToolUse { call, tool, input } => Block::ToolUse { call, tool, input: Given(input) },
+            ContentBlock::Other(given) => Block::Other(Given(given)),
+        };
+        Self::Message {
+            message: message.0,
+            blocks: blocks.iter().map(block).collect(),
+            first_sequence: first_sequence.map(|first| first.0),
+            outcome: outcome.as_str().to_owned(),
+            parent: parent_call.clone(),
+        }
+    }
+}
+
+impl Body {
+    fn into_body(self) -> Result<EventBody, String> {
+        Ok(match self {
+            Self::UserMessage { content } => EventBody::UserMessage { content },
+            Self::TextDelta { message, part, text } => {
+                EventBody::TextDelta { message: MessageOrdinal(message), part: Part(part), text }
+            }
+            Self::ReasoningDelta { message, part, text } => {
+                EventBody::ReasoningDelta { message: MessageOrdinal(message), part: Part(part), text }
+            }
+            Self::ToolInputDelta { message, part, call, tool, fragment } => {
+                let (message, part) = (MessageOrdinal(message), Part(part));
+                EventBody::ToolInputDelta { message, part, call, tool, fragment }
+            }
+            Self::Message { message, blocks, first_sequence, outcome, parent } => {
+                EventBody::Message(Box::new(CompleteMessage {
+                    message: MessageOrdinal(message),
+                    blocks: blocks.into_iter().map(ContentBlock::from).collect(),
+                    first_sequence: first_sequence.map(Sequence),
+                    outcome: MessageOutcome::from_name(&outcome).ok_or("unknown outcome")?,
+                    parent_call: parent,
+                }))
+            }
+            Self::ToolCall { call, tool, input, parent } => {
+                EventBody::ToolCall(Box::new(ToolCall { call, tool, input: input.0, parent_call: parent }))
+            }
+            Self::ToolResult { call, content, is_error, parent } => {
+                let result = ToolResult { call, content: content.0, is_error, parent_call: parent };
+                EventBody::ToolResult(Box::new(result))
+            }
+            Self::Usage { stop_reason, usage } => {
+                EventBody::Usage(Box::new(Usage { stop_reason, usage: usage.0 }))
+            }
+            Self::Notice { subtype, data } => EventBody::Notice(Box::new(Notice { subtype, data: data.0 })),
+            Self::Abandoned { message } => EventBody::Abandoned { message: MessageOrdinal(message) },
+            Self::Error(error) => EventBody::Error(Box::new(error.into_error()?)),
+            Self::Result(result) => EventBody::TurnResult(Box::new(result.into_result()?)),
+        })
+    }
+}
+
+impl From<Block> for ContentBlock {
+    fn from(block: Block) -> Self {
+        match block {
+            Block::Text(text) => Self::Text(text),
+            Block::Reasoning(text) => Self::Reasoning(text),
+            Block::ToolUse { call, tool, input } => Self::ToolUse { call, tool, input: input.0 },
+            Block::Other(given) => Self::Other(given.0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokenrail_domain::{Timestamp, TurnOutcome};
+    use tokenrail_ports::testing::samples::{every_body, result};
+
+    use super::*;
+
+    #[test]
+    fn every_event_reads_back_as_it_was() {
+        let mut bodies = every_body();
+        bodies.push(EventBody::TurnResult(Box::new(result(TurnOutcome::Failed))));
+        let raws = [None, Some(&b"{\"a\":1}\n\xff\x00"[..]), Some(b"plain \"text\"")];
+        for (number, body) in bodies.into_iter().enumerate() {
+            for raw in raws {
+                let event = Event {
+                    sequence: Sequence(number as u64),
+                    at: Timestamp(1_795_299_000_007),
+                    turn: TurnNumber(3),
+                    body: body.clone(),
+                    raw: raw.map(Bytes::from_static),
+                };
+                let text = serde_json::to_string(&ArchivedEvent::from(&event)).unwrap();
+                let back: ArchivedEvent = serde_json::from_reader(text.as_bytes()).unwrap();
+                assert_eq!(back.into_event().unwrap(), event, "{text}");
+            }
+        }
+    }
+}

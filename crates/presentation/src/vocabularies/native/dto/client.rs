@@ -1,0 +1,150 @@
+//! What WebSocket clients say.
+
+use tokenrail_application::PermissionAnswer;
+use tokenrail_domain::{AgentId, JsonText};
+use uuid::Uuid;
+
+use crate::error::{Code, Problem};
+use crate::json::fields::Fields;
+use crate::vocabularies::native::Dialect;
+use crate::vocabularies::native::dto::permission::chosen;
+
+/// What a client says over a WebSocket.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum ClientFrame {
+    Subscribe(Subscribe),
+    Unsubscribe {
+        agent: AgentId,
+    },
+    MessageStatus(AskedStatus),
+    /// An answer to a question of an agent.
+    Permission {
+        agent: AgentId,
+        answer: PermissionAnswer,
+    },
+    Ping,
+}
+
+/// A question for a message as it stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct AskedStatus {
+    pub(crate) message: Uuid,
+    /// Who has said it, where that is told.
+    pub(crate) agent: Option<AgentId>,
+}
+
+/// A wish to follow an agent.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Subscribe {
+    pub(crate) agent: AgentId,
+    pub(crate) since: Option<u64>,
+    pub(crate) raw: bool,
+    /// Packed deltas or none, where that is not as the connection has it.
+    pub(crate) packed: Option<bool>,
+    pub(crate) dialect: Option<Dialect>,
+}
+
+/// What is wrong with a frame from a client, and the agent that it is about, where one is named.
+#[derive(Debug)]
+pub(crate) struct Mistake {
+    /// Boxed, so that an answer stays small where all is well.
+    pub(crate) problem: Box<Problem>,
+    pub(crate) agent: Option<AgentId>,
+}
+
+impl Mistake {
+    fn new(problem: Problem, agent: Option<AgentId>) -> Self {
+        Self { problem: Box::new(problem), agent }
+    }
+}
+
+/// Reads a frame from a WebSocket client.
+pub(crate) fn client_frame(body: &[u8], depth: usize) -> Result<ClientFrame, Mistake> {
+    let nobody = |problem| Mistake::new(problem, None);
+    let mut frame = Fields::read(body, depth).map_err(nobody)?;
+    let kind = frame.required_text("type", |_| None);
+    let payload = frame.object("payload");
+    frame.finish().map_err(nobody)?;
+    let payload = payload.as_ref().map_or("{}", JsonText::as_str);
+    match kind.as_str() {
+        "subscribe" => subscribe(payload.as_bytes(), depth).map(ClientFrame::Subscribe),
+        "unsubscribe" => {
+            let mut fields = Fields::read(payload.as_bytes(), depth).map_err(nobody)?;
+            let agent = fields.agent();
+            fields.finish().map_err(|problem| Mistake::new(problem, agent))?;
+            agent
+                .map(|agent| ClientFrame::Unsubscribe { agent })
+                .ok_or_else(|| Mistake::new(unknown_agent(), None))
+        }
+        "ping" => Ok(ClientFrame::Ping),
+        "permission" => permission(payload.as_bytes(), depth),
+        "message.status" => message_status(payload.as_bytes(), depth).map(ClientFrame::MessageStatus),
+        other => Err(nobody(Problem::field("type", advice(other)))),
+    }
+}
+
+/// What to do instead of sending a frame of a type that no client sends.
+fn advice(kind: &str) -> &'static str {
+    match kind {
+        "message.new" => {
+            "only the server sends this frame; to send a message, use POST /api/agents/{agentId}/messages"
+        }
+        "message.start" | "message.chunk" | "message.end" => {
+            "only the server sends this frame; an orphan start, chunk or end is ignored"
+        }
+        "agent:send" | "agent:message" => "to send a message, use POST /api/agents/{agentId}/messages",
+        "agent:cancel" | "agent:cancelled" => "to cancel, use POST /api/agents/{agentId}/cancel",
+        _ => "must be one of: subscribe, unsubscribe, message.status, permission, ping",
+    }
+}
+
+fn message_status(payload: &[u8], depth: usize) -> Result<AskedStatus, Mistake> {
+    let mut fields = Fields::read(payload, depth).map_err(|problem| Mistake::new(problem, None))?;
+    let message = fields.required_text("messageId", |_| None);
+    let named = fields.text("agentId", |_| None);
+    let agent = named.as_ref().and_then(|agent| agent.parse().ok());
+    fields.finish().map_err(|problem| Mistake::new(problem, agent))?;
+    if named.is_some() && agent.is_none() {
+        return Err(Mistake::new(unknown_agent(), None));
+    }
+    // An id that is no id is as unknown as any other.
+    match Uuid::try_parse(&message) {
+        Ok(id) if message.len() == 36 => Ok(AskedStatus { message: id, agent }),
+        _ => Err(Mistake::new(unknown_message(), agent)),
+    }
+}
+
+fn permission(payload: &[u8], depth: usize) -> Result<ClientFrame, Mistake> {
+    let mut fields = Fields::read(payload, depth).map_err(|problem| Mistake::new(problem, None))?;
+    let agent = fields.agent();
+    let question = fields.required_text("requestId", |_| None);
+    let option = chosen(&mut fields);
+    fields.finish().map_err(|problem| Mistake::new(problem, agent))?;
+    let agent = agent.ok_or_else(|| Mistake::new(unknown_agent(), None))?;
+    Ok(ClientFrame::Permission { agent, answer: PermissionAnswer { question, option } })
+}
+
+fn subscribe(payload: &[u8], depth: usize) -> Result<Subscribe, Mistake> {
+    let mut fields = Fields::read(payload, depth).map_err(|problem| Mistake::new(problem, None))?;
+    let agent = fields.agent();
+    let since = fields.cursor("since");
+    let raw = fields.flag("raw").unwrap_or(false);
+    let packed = fields.flag("packed");
+    let dialect = fields.text("dialect", |_| None);
+    fields.finish().map_err(|problem| Mistake::new(problem, agent))?;
+    let agent = agent.ok_or_else(|| Mistake::new(unknown_agent(), None))?;
+    let since = since.map_err(|problem| Mistake::new(problem, Some(agent)))?;
+    let dialect = dialect
+        .map(|name| Dialect::named(&name))
+        .transpose()
+        .map_err(|problem| Mistake::new(problem, Some(agent)))?;
+    Ok(Subscribe { agent, since, raw, packed, dialect })
+}
+
+fn unknown_agent() -> Problem {
+    Problem::new(Code::NotFound, "no such agent")
+}
+
+pub(crate) fn unknown_message() -> Problem {
+    Problem::new(Code::NotFound, "no such message")
+}

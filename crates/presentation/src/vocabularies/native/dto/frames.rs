@@ -1,0 +1,216 @@
+//! What is sent over a WebSocket.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use tokenrail_domain::{AgentId, TurnNumber, TurnResult};
+
+use crate::json::{AgentErrorDto, IdText, IsoTime, Json};
+use crate::vocabularies::native::dto::{AgentDto, AgentMessageDto, PermissionStateDto};
+
+/// What every frame is in.
+#[derive(Debug, Serialize)]
+pub(crate) struct Envelope<P> {
+    #[serde(rename = "type")]
+    pub(crate) kind: &'static str,
+    pub(crate) payload: P,
+    /// Milliseconds since the epoch; of a frame that an event caused, the event's own time.
+    pub(crate) timestamp: i64,
+    /// The conversation, in the dialects that name it: the agent.
+    #[serde(rename = "sessionId", skip_serializing_if = "Option::is_none")]
+    pub(crate) session_id: Option<IdText>,
+}
+
+/// `agent:message`.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub(crate) struct StreamMessage<'a> {
+    pub(crate) agent_id: IdText,
+    pub(crate) sequence: u64,
+    pub(crate) message: AgentMessageDto<'a>,
+    pub(crate) timestamp: IsoTime,
+}
+
+/// `agent:status`.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub(crate) struct StreamStatus {
+    pub(crate) agent_id: IdText,
+    pub(crate) sequence: u64,
+    #[cfg_attr(test, ts(type = "AgentStatus"))]
+    pub(crate) status: &'static str,
+    pub(crate) timestamp: IsoTime,
+}
+
+/// `agent:error`.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
+pub(crate) struct StreamError<'a> {
+    pub(crate) agent_id: IdText,
+    pub(crate) sequence: u64,
+    /// The sentence.
+    pub(crate) error: &'a str,
+    #[cfg_attr(test, ts(type = "ErrorClass"))]
+    pub(crate) class: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) code: Option<&'a str>,
+    /// Seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) retry_after: Option<f64>,
+    pub(crate) recoverable: bool,
+    pub(crate) timestamp: IsoTime,
+}
+
+/// `agent:complete`.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub(crate) struct StreamComplete<'a> {
+    pub(crate) agent_id: IdText,
+    pub(crate) sequence: u64,
+    pub(crate) result: ResultDto<'a>,
+    pub(crate) timestamp: IsoTime,
+}
+
+/// How a turn ended.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "TurnResult", optional_fields))]
+pub(crate) struct ResultDto<'a> {
+    #[cfg_attr(test, ts(type = "TurnOutcome"))]
+    status: &'static str,
+    /// Milliseconds.
+    duration: u64,
+    message_count: u32,
+    turn: u32,
+    text: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    num_turns: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost_usd: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usage: Option<Json<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<AgentErrorDto<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    origin: Option<&'a str>,
+}
+
+impl<'a> ResultDto<'a> {
+    pub(crate) fn new(turn: TurnNumber, result: &'a TurnResult) -> Self {
+        let TurnResult {
+            outcome,
+            text,
+            duration_ms,
+            num_turns,
+            cost_usd,
+            usage,
+            message_count,
+            error,
+            origin,
+        } = result;
+        Self {
+            status: outcome.as_str(),
+            duration: *duration_ms,
+            message_count: *message_count,
+            turn: turn.0,
+            text,
+            num_turns: *num_turns,
+            cost_usd: *cost_usd,
+            usage: usage.as_ref().map(Json),
+            error: error.as_ref().map(AgentErrorDto::from),
+            origin: origin.as_deref(),
+        }
+    }
+}
+
+/// `agent:created`.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub(crate) struct AgentCreated<'a> {
+    pub(crate) agent: AgentDto<'a>,
+    pub(crate) timestamp: IsoTime,
+}
+
+/// `agent:updated`.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub(crate) struct AgentUpdated {
+    pub(crate) agent_id: IdText,
+    #[cfg_attr(test, ts(type = "AgentStatus"))]
+    pub(crate) status: &'static str,
+    pub(crate) timestamp: IsoTime,
+}
+
+/// `agent:deleted`.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub(crate) struct AgentDeleted {
+    pub(crate) agent_id: IdText,
+    pub(crate) timestamp: IsoTime,
+}
+
+/// `subscribed`.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub(crate) struct Subscribed {
+    pub(crate) agent_id: IdText,
+    /// The newest event.
+    pub(crate) head: u64,
+    #[cfg_attr(test, ts(type = "AgentStatus"))]
+    pub(crate) status: &'static str,
+}
+
+/// `unsubscribed`.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub(crate) struct Unsubscribed {
+    pub(crate) agent_id: IdText,
+}
+
+/// `permission`: what came of an answer that this connection has given.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct PermissionFrame {
+    pub(crate) agent_id: IdText,
+    #[serde(flatten)]
+    pub(crate) state: PermissionStateDto,
+}
+
+/// `heartbeat`: for each agent that is followed, the number up to which its events have been sent.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub(crate) struct Heads {
+    #[serde(serialize_with = "heads")]
+    #[cfg_attr(test, ts(type = "Record<Id, number>"))]
+    pub(crate) heads: BTreeMap<AgentId, u64>,
+}
+
+fn heads<S: serde::Serializer>(heads: &BTreeMap<AgentId, u64>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(heads.iter().map(|(agent, head)| (IdText::from(*agent), head)))
+}
+
+/// `error`: a problem with what the client has asked for, or with a subscription.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
+pub(crate) struct ErrorFrame<'a> {
+    #[cfg_attr(test, ts(type = "ProblemCode"))]
+    pub(crate) code: &'static str,
+    pub(crate) message: &'a str,
+    pub(crate) retryable: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) agent_id: Option<IdText>,
+    /// The question to which the connection has given an answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) request_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) head: Option<u64>,
+}

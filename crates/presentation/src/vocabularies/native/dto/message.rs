@@ -1,0 +1,182 @@
+//! One event of a journal, as clients see it.
+
+mod said;
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+use tokenrail_domain::{AgentId, Event, event_id};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use self::said::{Said, first_sequence, said};
+use crate::json::{AgentErrorDto, IdText, IsoTime, Json};
+
+/// One event of a journal.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = AgentMessage)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "AgentMessage", optional_fields))]
+pub(crate) struct AgentMessageDto<'a> {
+    /// Unique per row; of a complete message, its `messageId`.
+    #[schema(value_type = String, format = "uuid")]
+    id: IdText,
+    #[schema(value_type = String, format = "uuid")]
+    agent_id: IdText,
+    /// 1, 2, 3 … without a hole.
+    sequence_number: u64,
+    /// Of a complete message: the number of its first delta, where it had one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    first_sequence: Option<u64>,
+    /// `assistant`, `user`, `system`, `error`, `tool` or `response`.
+    #[serde(rename = "type")]
+    #[cfg_attr(
+        test,
+        ts(type = "\"assistant\" | \"user\" | \"system\" | \"error\" | \"tool\" | \"response\"")
+    )]
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    #[cfg_attr(test, ts(optional, type = "\"assistant\" | \"user\" | \"system\" | \"tool\""))]
+    role: Option<&'static str>,
+    #[schema(value_type = serde_json::Value)]
+    content: ContentDto<'a>,
+    /// The lines as printed, joined by `\n`; only where asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    raw: Option<Cow<'a, str>>,
+    metadata: MetadataDto<'a>,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: IsoTime,
+}
+
+/// What an event says: text, blocks, or JSON as the agent gave it.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "Content"))]
+pub(crate) enum ContentDto<'a> {
+    Text(Cow<'a, str>),
+    Block(BlockDto<'a>),
+    Blocks(Vec<BlockDto<'a>>),
+    Given(Json<'a>),
+}
+
+/// One block of a message that is more than text.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "ContentBlock"))]
+pub(crate) enum BlockDto<'a> {
+    Text {
+        text: &'a str,
+    },
+    Reasoning {
+        text: &'a str,
+    },
+    ToolUse {
+        id: &'a str,
+        name: &'a str,
+        input: Json<'a>,
+    },
+    #[serde(untagged)]
+    Other(Json<'a>),
+}
+
+/// What else there is to know of an event; each field only where it applies.
+#[derive(Debug, Default, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = AgentMessageMetadata)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "AgentMessageMetadata", optional_fields))]
+pub(crate) struct MetadataDto<'a> {
+    pub(crate) event_type: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, format = "uuid", required = false)]
+    message_id: Option<IdText>,
+    /// The place of the block in its message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    part: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    #[cfg_attr(test, ts(optional, type = "MessageOutcome | TurnOutcome"))]
+    outcome: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    tool_call_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    tool_name: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    parent_tool_call_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    is_error: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    stop_reason: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Object, required = false)]
+    usage: Option<Json<'a>>,
+    /// A notice's data, as the agent gave it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Object, required = false)]
+    data: Option<Json<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    error: Option<AgentErrorDto<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    turn: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    duration_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    num_turns: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    cost_usd: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    message_count: Option<u32>,
+    /// In the record of a turn: the message on which this one hangs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, format = "uuid", required = false)]
+    parent_id: Option<IdText>,
+    /// Who began the turn, where it was not a user.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    origin: Option<&'a str>,
+}
+
+impl<'a> AgentMessageDto<'a> {
+    /// The event of that agent; with its raw lines where `raw`.
+    pub(crate) fn new(agent: AgentId, event: &'a Event, raw: bool) -> Self {
+        let Event { sequence, at, turn, body, raw: lines } = event;
+        let Said { kind, role, content, metadata } = said(agent, *turn, body);
+        Self {
+            id: IdText(event_id(agent, event)),
+            agent_id: agent.into(),
+            sequence_number: sequence.0,
+            first_sequence: first_sequence(body),
+            kind,
+            role,
+            content,
+            raw: lines.as_ref().filter(|_| raw).map(|lines| String::from_utf8_lossy(lines)),
+            metadata,
+            created_at: IsoTime(*at),
+        }
+    }
+
+    /// The same, with the message on which it hangs.
+    pub(crate) fn with_parent(mut self, parent: Option<Uuid>) -> Self {
+        self.metadata.parent_id = parent.map(IdText);
+        self
+    }
+
+    /// The word for what it is; the event's name in an event stream.
+    pub(crate) fn event_type(&self) -> &'a str {
+        self.metadata.event_type
+    }
+}

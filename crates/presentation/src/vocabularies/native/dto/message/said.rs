@@ -1,0 +1,187 @@
+//! What the body of an event becomes.
+
+use std::borrow::Cow;
+
+use tokenrail_domain::{
+    AgentError, AgentId, CompleteMessage, ContentBlock, EventBody, MessageOrdinal, Notice, Part, ToolCall,
+    ToolResult, TurnNumber, TurnResult, Usage, message_id,
+};
+
+use super::{BlockDto, ContentDto, MetadataDto};
+use crate::json::{AgentErrorDto, IdText, Json};
+
+/// What an event's body becomes.
+pub(super) struct Said<'a> {
+    pub(super) kind: &'static str,
+    pub(super) role: Option<&'static str>,
+    pub(super) content: ContentDto<'a>,
+    pub(super) metadata: MetadataDto<'a>,
+}
+
+pub(super) fn first_sequence(body: &EventBody) -> Option<u64> {
+    match body {
+        EventBody::Message(message) => message.first_sequence.map(|first| first.0),
+        _ => None,
+    }
+}
+
+pub(super) fn said(agent: AgentId, turn: TurnNumber, body: &EventBody) -> Said<'_> {
+    let id = |message: MessageOrdinal| Some(IdText(message_id(agent, turn, message)));
+    let delta = |event_type, message, part: Part, text| Said {
+        kind: "assistant",
+        role: Some("assistant"),
+        content: ContentDto::Text(Cow::Borrowed(text)),
+        metadata: MetadataDto { message_id: id(message), part: Some(part.0), ..MetadataDto::of(event_type) },
+    };
+    match body {
+        EventBody::UserMessage { content } => Said {
+            kind: "user",
+            role: Some("user"),
+            content: ContentDto::Text(Cow::Borrowed(content)),
+            metadata: MetadataDto { turn: Some(turn.0), ..MetadataDto::of("user_message") },
+        },
+        EventBody::TextDelta { message, part, text } => delta("content_delta", *message, *part, text),
+        EventBody::ReasoningDelta { message, part, text } => delta("thinking_delta", *message, *part, text),
+        EventBody::ToolInputDelta { message, part, call, tool, fragment } => {
+            let mut said = delta("tool_input_delta", *message, *part, fragment);
+            said.metadata.tool_call_id = Some(call);
+            said.metadata.tool_name = tool.as_deref();
+            said
+        }
+        EventBody::Message(message) => complete(id(message.message), message),
+        EventBody::ToolCall(call) => tool_call(call),
+        EventBody::ToolResult(result) => tool_result(result),
+        EventBody::Usage(usage) => used(usage),
+        EventBody::Notice(notice) => {
+            let Notice { subtype, data } = &**notice;
+            if Notice::is_about_a_question(subtype) {
+                let content = ContentDto::Given(Json(data));
+                return Said { content, ..system(MetadataDto::of(subtype)) };
+            }
+            system(MetadataDto { data: Some(Json(data)), ..MetadataDto::of(subtype) })
+        }
+        EventBody::Abandoned { message } => {
+            system(MetadataDto { message_id: id(*message), ..MetadataDto::of("abandoned") })
+        }
+        EventBody::Error(error) => failure(error),
+        EventBody::TurnResult(result) => turn_result(turn, result),
+    }
+}
+
+fn complete(id: Option<IdText>, message: &CompleteMessage) -> Said<'_> {
+    let CompleteMessage { message: _, blocks, first_sequence: _, outcome, parent_call } = message;
+    let content = match &blocks[..] {
+        [ContentBlock::Text(text)] => ContentDto::Text(Cow::Borrowed(text)),
+        blocks if blocks.iter().all(|block| block.as_text().is_some()) => {
+            ContentDto::Text(Cow::Owned(message.text()))
+        }
+        blocks => ContentDto::Blocks(blocks.iter().map(BlockDto::from).collect()),
+    };
+    Said {
+        kind: "assistant",
+        role: Some("assistant"),
+        content,
+        metadata: MetadataDto {
+            message_id: id,
+            outcome: Some(outcome.as_str()),
+            parent_tool_call_id: parent_call.as_deref(),
+            ..MetadataDto::of("message")
+        },
+    }
+}
+
+fn tool_call(made: &ToolCall) -> Said<'_> {
+    let ToolCall { call, tool, input, parent_call } = made;
+    Said {
+        kind: "tool",
+        role: Some("tool"),
+        content: ContentDto::Block(BlockDto::ToolUse { id: call, name: tool, input: Json(input) }),
+        metadata: MetadataDto {
+            tool_call_id: Some(call),
+            tool_name: Some(tool),
+            parent_tool_call_id: parent_call.as_deref(),
+            ..MetadataDto::of("tool_use")
+        },
+    }
+}
+
+fn tool_result(result: &ToolResult) -> Said<'_> {
+    let ToolResult { call, content, is_error, parent_call } = result;
+    Said {
+        kind: "user",
+        role: Some("user"),
+        content: ContentDto::Given(Json(content)),
+        metadata: MetadataDto {
+            tool_call_id: Some(call),
+            is_error: Some(*is_error),
+            parent_tool_call_id: parent_call.as_deref(),
+            ..MetadataDto::of("tool_result")
+        },
+    }
+}
+
+fn used(usage: &Usage) -> Said<'_> {
+    let Usage { stop_reason, usage } = usage;
+    system(MetadataDto {
+        stop_reason: stop_reason.as_deref(),
+        usage: Some(Json(usage)),
+        ..MetadataDto::of("message_delta")
+    })
+}
+
+fn system(metadata: MetadataDto<'_>) -> Said<'_> {
+    Said { kind: "system", role: Some("system"), content: ContentDto::Text(Cow::Borrowed("")), metadata }
+}
+
+fn failure(error: &AgentError) -> Said<'_> {
+    Said {
+        kind: "error",
+        role: None,
+        content: ContentDto::Text(Cow::Borrowed(&error.text)),
+        metadata: MetadataDto {
+            error: Some(AgentErrorDto { message: None, ..AgentErrorDto::from(error) }),
+            ..MetadataDto::of("error")
+        },
+    }
+}
+
+fn turn_result(turn: TurnNumber, result: &TurnResult) -> Said<'_> {
+    let TurnResult { outcome, text, duration_ms, num_turns, cost_usd, usage, message_count, error, origin } =
+        result;
+    Said {
+        kind: "response",
+        role: None,
+        content: ContentDto::Text(Cow::Borrowed(text)),
+        metadata: MetadataDto {
+            outcome: Some(outcome.as_str()),
+            usage: usage.as_ref().map(Json),
+            error: error.as_ref().map(AgentErrorDto::from),
+            turn: Some(turn.0),
+            duration_ms: Some(*duration_ms),
+            num_turns: *num_turns,
+            cost_usd: *cost_usd,
+            message_count: Some(*message_count),
+            origin: origin.as_deref(),
+            ..MetadataDto::of("result")
+        },
+    }
+}
+
+impl<'a> MetadataDto<'a> {
+    fn of(event_type: &'a str) -> Self {
+        Self { event_type, ..Self::default() }
+    }
+}
+
+impl<'a> From<&'a ContentBlock> for BlockDto<'a> {
+    fn from(block: &'a ContentBlock) -> Self {
+        match block {
+            ContentBlock::Text(text) => Self::Text { text },
+            ContentBlock::Reasoning(text) => Self::Reasoning { text },
+            ContentBlock::ToolUse { call, tool, input } => {
+                Self::ToolUse { id: call, name: tool, input: Json(input) }
+            }
+            ContentBlock::Other(block) => Self::Other(Json(block)),
+        }
+    }
+}

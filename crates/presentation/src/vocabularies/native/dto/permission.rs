@@ -1,0 +1,74 @@
+//! Answers to an agent's questions, over REST and WebSocket.
+
+use serde::Serialize;
+use tokenrail_application::{AnswerOutcome, PermissionAnswer};
+use utoipa::ToSchema;
+
+use crate::error::Problem;
+use crate::json::fields::Fields;
+
+/// The body of an answer to a question of an agent: one of the two.
+#[derive(ToSchema)]
+#[schema(as = PermissionAnswer, rename_all = "camelCase")]
+#[expect(dead_code, reason = "it describes the body in the OpenAPI document; the reading is done by hand")]
+#[cfg_attr(
+    test,
+    derive(ts_rs::TS),
+    ts(rename = "PermissionAnswer", rename_all = "camelCase", optional_fields)
+)]
+pub(crate) struct PermissionBody {
+    /// One of the options of the question.
+    #[schema(min_length = 1, nullable = false)]
+    option_id: Option<String>,
+    /// None of them is chosen.
+    #[schema(nullable = false)]
+    cancelled: Option<bool>,
+}
+
+/// What came of an answer.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = PermissionState)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "PermissionState", optional_fields))]
+pub(crate) struct PermissionStateDto {
+    pub(crate) request_id: String,
+    /// `pending` where the agent has not taken the answer yet: its events will tell.
+    #[cfg_attr(test, ts(type = "\"selected\" | \"cancelled\" | \"pending\""))]
+    state: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    option_id: Option<String>,
+}
+
+impl PermissionStateDto {
+    pub(crate) fn new(answer: PermissionAnswer, outcome: AnswerOutcome) -> Self {
+        let PermissionAnswer { question, option } = answer;
+        let state = match (outcome, &option) {
+            (AnswerOutcome::HandedOn, _) => "pending",
+            (AnswerOutcome::Settled, Some(_)) => "selected",
+            (AnswerOutcome::Settled, None) => "cancelled",
+        };
+        Self { request_id: question, state, option_id: option }
+    }
+}
+
+/// Reads an answer to this question.
+pub(crate) fn permission(question: String, body: &[u8], depth: usize) -> Result<PermissionAnswer, Problem> {
+    let mut fields = Fields::read(body, depth)?;
+    let option = chosen(&mut fields);
+    fields.finish()?;
+    Ok(PermissionAnswer { question, option })
+}
+
+/// Which option is chosen; none where none is.
+pub(super) fn chosen(fields: &mut Fields) -> Option<String> {
+    let option = fields.text("optionId", |_| None);
+    let cancelled = fields.flag("cancelled").unwrap_or(false);
+    if fields.are_good() && option.is_some() == cancelled {
+        fields.refuse(
+            "optionId",
+            "must be one of the options of the permission request; to choose none, send \"cancelled\": true",
+        );
+    }
+    option
+}

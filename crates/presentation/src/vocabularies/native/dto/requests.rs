@@ -1,0 +1,177 @@
+//! What clients send: read field by field, so that each answer names every field that is wrong.
+
+use tokenrail_application::Launch;
+use tokenrail_domain::{SessionId, SessionIdError};
+use utoipa::ToSchema;
+
+use crate::error::Problem;
+use crate::json::fields::Fields;
+use crate::query;
+
+/// What a name may be long, in characters.
+const NAME_CHARS: usize = 200;
+/// What a model may be long, in characters.
+const WORD_CHARS: usize = 128;
+
+/// How many times as fast as it was a replay may be.
+const SPEED_MAX: f64 = 1000.0;
+
+/// The file of an exported agent.
+#[derive(ToSchema)]
+#[schema(as = Archive)]
+#[expect(
+    dead_code,
+    reason = "it describes the body in the OpenAPI document; the reading is done piece by piece"
+)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "Archive"))]
+pub(crate) struct ImportBody {
+    /// The version of the file's form: 1.
+    #[schema(minimum = 1, maximum = 1)]
+    #[cfg_attr(test, ts(type = "1"))]
+    tokenrail: u8,
+    #[schema(value_type = Object)]
+    #[cfg_attr(test, ts(type = "Json"))]
+    agent: (),
+    #[schema(value_type = Vec<Object>)]
+    #[cfg_attr(test, ts(type = "Json[]"))]
+    turns: (),
+    #[schema(value_type = Vec<Object>)]
+    #[cfg_attr(test, ts(type = "Json[]"))]
+    events: (),
+}
+
+/// The body of a launch.
+#[derive(ToSchema)]
+#[schema(as = Launch, rename_all = "camelCase")]
+#[expect(dead_code, reason = "it describes the body in the OpenAPI document; the reading is done by hand")]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "Launch", rename_all = "camelCase", optional_fields))]
+pub(crate) struct LaunchBody {
+    /// The agent type; without it the configured default.
+    #[schema(rename = "type", nullable = false)]
+    #[cfg_attr(test, ts(rename = "type"))]
+    kind: Option<String>,
+    #[schema(min_length = 1, pattern = r"\S")]
+    prompt: String,
+    #[schema(pattern = "^[A-Za-z0-9._:/][A-Za-z0-9._:/-]{0,127}$", nullable = false)]
+    model: Option<String>,
+    /// The folder to work in; inside one of the configured roots.
+    #[schema(min_length = 1, nullable = false)]
+    cwd: Option<String>,
+    /// A session of the agent program to resume.
+    #[schema(max_length = 128, pattern = r"^[!-$&-,0-\[\]-~](\.?[!-$&-\-0-\[\]-~])*\.?$", nullable = false)]
+    session_id: Option<String>,
+    #[schema(max_length = 200, nullable = false)]
+    name: Option<String>,
+    #[schema(value_type = Object, required = false)]
+    #[cfg_attr(test, ts(optional, type = "Record<string, unknown>"))]
+    metadata: Option<()>,
+    #[schema(value_type = Object, required = false)]
+    #[cfg_attr(test, ts(optional, type = "Record<string, unknown>"))]
+    options: Option<()>,
+    /// Cancel the agent when its last follower leaves.
+    #[schema(nullable = false)]
+    cancel_on_disconnect: Option<bool>,
+}
+
+/// The body of a message to an agent.
+#[derive(ToSchema)]
+#[schema(as = Message)]
+#[expect(dead_code, reason = "it describes the body in the OpenAPI document; the reading is done by hand")]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "NewMessage"))]
+pub(crate) struct SendBody {
+    #[schema(min_length = 1, pattern = r"\S")]
+    content: String,
+}
+
+/// The body of a replay; it may be left out.
+#[derive(ToSchema)]
+#[schema(as = ReplayRequest)]
+#[expect(dead_code, reason = "it describes the body in the OpenAPI document; the reading is done by hand")]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "ReplayRequest", optional_fields))]
+pub(crate) struct ReplayBody {
+    /// 1 is as it was, 2 twice as fast; 0 is as fast as it goes.
+    #[schema(minimum = 0, maximum = 1000, nullable = false)]
+    speed: Option<f64>,
+}
+
+/// The body of a request for a ticket; it may be left out.
+#[derive(ToSchema)]
+#[schema(as = TicketRequest)]
+#[expect(dead_code, reason = "it describes the body in the OpenAPI document; the reading is done by hand")]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "TicketRequest", optional_fields))]
+pub(crate) struct TicketBody {
+    /// The only path that the ticket opens: `/ws`, or an agent's events.
+    #[schema(
+        nullable = false,
+        pattern = "^(/ws|/api/agents/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/events)$"
+    )]
+    path: Option<String>,
+}
+
+/// Reads a launch.
+pub(crate) fn launch(body: &[u8], depth: usize) -> Result<Launch, Problem> {
+    let mut fields = Fields::read(body, depth)?;
+    let launch = Launch {
+        kind: fields.text("type", |_| None),
+        prompt: fields.required_text("prompt", not_blank),
+        model: fields.text("model", is_model),
+        cwd: fields.text("cwd", is_path),
+        session: fields
+            .text("sessionId", |session| SessionId::new(session).err().map(|_| SessionIdError::RULE))
+            .and_then(|session| SessionId::new(&session).ok()),
+        name: fields.text("name", is_name),
+        chat: None,
+        metadata: fields.object("metadata"),
+        options: fields.object("options"),
+        cancel_on_disconnect: fields.flag("cancelOnDisconnect").unwrap_or(false),
+        idempotency: None,
+    };
+    fields.finish()?;
+    Ok(launch)
+}
+
+/// Reads a message to an agent.
+pub(crate) fn send(body: &[u8], depth: usize) -> Result<String, Problem> {
+    let mut fields = Fields::read(body, depth)?;
+    let content = fields.required_text("content", not_blank);
+    fields.finish()?;
+    Ok(content)
+}
+
+/// Reads how fast a replay is to be; 1 where it does not say.
+pub(crate) fn replay_speed(body: &[u8], depth: usize) -> Result<f64, Problem> {
+    let mut fields = Fields::read(body, depth)?;
+    let speed = fields.real("speed", |speed| {
+        (!(0.0..=SPEED_MAX).contains(&speed)).then_some("must be a number from 0 to 1000")
+    });
+    fields.finish()?;
+    Ok(speed.unwrap_or(1.0))
+}
+
+/// Reads a request for a ticket.
+pub(crate) fn ticket_path(body: &[u8], depth: usize) -> Result<Option<String>, Problem> {
+    let mut fields = Fields::read(body, depth)?;
+    let path = fields.text("path", |path| {
+        (!query::is_ticket_path(path)).then_some("a ticket opens /ws, /api/chat and an agent's events only")
+    });
+    fields.finish()?;
+    Ok(path)
+}
+
+fn not_blank(text: &str) -> Option<&'static str> {
+    text.trim().is_empty().then_some("must not be blank")
+}
+
+fn is_model(model: &str) -> Option<&'static str> {
+    let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | ':' | '/' | '-');
+    let good = !model.is_empty() && model.len() <= WORD_CHARS && !model.starts_with('-');
+    (!(good && model.chars().all(legal))).then_some("must match ^[A-Za-z0-9._:/][A-Za-z0-9._:/-]{0,127}$")
+}
+
+fn is_path(path: &str) -> Option<&'static str> {
+    (path.is_empty() || path.chars().any(char::is_control)).then_some("must be a path")
+}
+
+fn is_name(name: &str) -> Option<&'static str> {
+    (NAME_CHARS < name.chars().count()).then_some("must be at most 200 characters long")
+}

@@ -1,0 +1,78 @@
+//! The WebSocket dialects as one fold: which one it is, a client says.
+
+use tokenrail_application::RenderingKey;
+use tokenrail_domain::{AgentId, Assembler, Event};
+
+use super::agent::AgentFold;
+use super::frame::Native;
+use super::message::MessageFold;
+use super::stream::StreamFold;
+use super::{Detail, Dialect};
+use crate::fold::{Begins, Fold, Frames};
+
+/// One follower's state of a dialect.
+#[derive(Debug)]
+pub(crate) enum DialectFold {
+    Agent(AgentFold),
+    Message(MessageFold),
+    Stream(StreamFold),
+}
+
+impl DialectFold {
+    /// The fold of a dialect. `detail` is for the dialect `agent` alone.
+    pub(crate) fn new(dialect: Dialect, agent: AgentId, detail: Detail) -> Self {
+        match dialect {
+            Dialect::Agent => Self::Agent(AgentFold::new(agent, detail)),
+            Dialect::Message => Self::Message(MessageFold::new(agent)),
+            Dialect::Stream => Self::Stream(StreamFold::new(agent)),
+        }
+    }
+
+    /// Whether a follower that begins in the middle of a message is told what it has said so far.
+    pub(crate) fn tells_what_was_said(&self) -> bool {
+        matches!(self, Self::Message(_))
+    }
+
+    /// Gives what the open messages have said up to the event `last`.
+    pub(crate) fn so_far<T: Frames<Native>>(&self, open: &Assembler, last: &Event, out: &mut T) {
+        if let Self::Message(fold) = self {
+            fold.so_far(open, last, out);
+        }
+    }
+}
+
+impl Fold for DialectFold {
+    type Vocabulary = Native;
+
+    fn begins(&self) -> Begins {
+        match self {
+            Self::Agent(fold) => fold.begins(),
+            Self::Message(fold) => fold.begins(),
+            Self::Stream(fold) => fold.begins(),
+        }
+    }
+
+    fn shared(&self, form: u8) -> Option<RenderingKey> {
+        match self {
+            Self::Agent(fold) => fold.shared(form),
+            Self::Message(fold) => fold.shared(form),
+            Self::Stream(fold) => fold.shared(form),
+        }
+    }
+
+    fn event<T: Frames<Native>>(&mut self, event: &Event, out: &mut T) {
+        match self {
+            Self::Agent(fold) => fold.event(event, out),
+            Self::Message(fold) => fold.event(event, out),
+            Self::Stream(fold) => fold.event(event, out),
+        }
+    }
+
+    fn deltas<T: Frames<Native>>(&mut self, run: &[Event], out: &mut T) {
+        match self {
+            Self::Agent(fold) => fold.deltas(run, out),
+            Self::Message(fold) => fold.deltas(run, out),
+            Self::Stream(fold) => fold.deltas(run, out),
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! The frames of the WebSocket dialects, and how they are written.
+
+use bytes::Bytes;
+use serde::Serialize;
+use tokenrail_domain::{AgentId, MessageOrdinal, Timestamp, TurnNumber, message_id};
+
+use super::dto::{Envelope, MessageChunk, StreamText};
+use crate::fold::{Frames, Vocabulary};
+use crate::frames::FrameWriter;
+use crate::json::IdText;
+
+/// The words of the WebSocket dialects.
+#[derive(Debug)]
+pub(crate) enum Native {}
+
+impl Vocabulary for Native {
+    type Frame<'f> = NativeFrame<'f>;
+}
+
+/// A frame of a WebSocket dialect.
+pub(crate) enum NativeFrame<'f> {
+    /// Text that a transport may join to the text before it.
+    Text(Said<'f>),
+    Whole {
+        /// When the event was that has caused it.
+        at: Timestamp,
+        /// The conversation, in the dialects that name it.
+        session: Option<IdText>,
+        kind: &'static str,
+        payload: &'f dyn Payload,
+    },
+}
+
+/// What a frame carries.
+pub(crate) trait Payload {
+    fn write(&self, at: Timestamp, session: Option<IdText>, kind: &'static str, out: &mut FrameWriter);
+}
+
+impl<P: Serialize> Payload for P {
+    fn write(&self, at: Timestamp, session: Option<IdText>, kind: &'static str, out: &mut FrameWriter) {
+        write(out, at, session, kind, self);
+    }
+}
+
+/// Gives a frame of a dialect that names the conversation.
+pub(super) fn tell<P: Serialize>(
+    out: &mut impl Frames<Native>,
+    at: Timestamp,
+    agent: IdText,
+    kind: &'static str,
+    payload: P,
+) {
+    out.frame(NativeFrame::Whole { at, session: Some(agent), kind, payload: &payload });
+}
+
+fn write<P: Serialize>(
+    out: &mut FrameWriter,
+    at: Timestamp,
+    session_id: Option<IdText>,
+    kind: &'static str,
+    payload: &P,
+) {
+    out.json(&Envelope { kind, payload, timestamp: at.0, session_id });
+}
+
+/// Text of a message.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Said<'a> {
+    pub(crate) agent: AgentId,
+    pub(crate) turn: TurnNumber,
+    pub(crate) message: MessageOrdinal,
+    pub(crate) sequence: u64,
+    pub(crate) at: Timestamp,
+    pub(crate) text: &'a str,
+    pub(crate) frame: TextFrame,
+}
+
+/// The kind of frame that carries text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TextFrame {
+    /// `message.chunk`
+    Chunk,
+    /// `agent:stream`
+    Stream,
+}
+
+/// What goes out to a listener who lets text be collected.
+#[derive(Debug)]
+pub(crate) enum Piece {
+    Frames(Bytes),
+    Text(TextPiece),
+}
+
+/// Text of one message that may be joined to more.
+#[derive(Debug)]
+pub(crate) struct TextPiece {
+    agent: AgentId,
+    turn: TurnNumber,
+    message: MessageOrdinal,
+    sequence: u64,
+    at: Timestamp,
+    pub(crate) text: String,
+    frame: TextFrame,
+}
+
+impl Frames<Native> for FrameWriter {
+    fn frame(&mut self, frame: NativeFrame<'_>) {
+        match frame {
+            NativeFrame::Text(said) => said.tell(false, self),
+            NativeFrame::Whole { at, session, kind, payload } => payload.write(at, session, kind, self),
+        }
+    }
+}
+
+impl Frames<Native> for Vec<Piece> {
+    fn frame(&mut self, frame: NativeFrame<'_>) {
+        self.push(match frame {
+            NativeFrame::Text(said) => Piece::Text(said.into()),
+            whole @ NativeFrame::Whole { .. } => {
+                let mut out = FrameWriter::default();
+                out.frame(whole);
+                Piece::Frames(out.into_bytes())
+            }
+        });
+    }
+}
+
+impl Said<'_> {
+    /// Gives its frame; `more` where the text of the event goes on in the next one.
+    fn tell(&self, more: bool, out: &mut FrameWriter) {
+        let Self { agent, turn, message, sequence, at, text, frame } = *self;
+        let (agent_id, message_id) = (agent.into(), IdText(message_id(agent, turn, message)));
+        match frame {
+            TextFrame::Chunk => {
+                let payload = MessageChunk { agent_id, sequence, message_id, content: text.into() };
+                write(out, at, Some(agent_id), "message.chunk", &payload);
+            }
+            TextFrame::Stream => {
+                let payload = StreamText { agent_id, sequence, message_id, text, more };
+                write(out, at, Some(agent_id), "agent:stream", &payload);
+            }
+        }
+    }
+}
+
+impl From<Said<'_>> for TextPiece {
+    fn from(said: Said<'_>) -> Self {
+        let Said { agent, turn, message, sequence, at, text, frame } = said;
+        Self { agent, turn, message, sequence, at, text: text.to_owned(), frame }
+    }
+}
+
+impl TextPiece {
+    /// Joins what the same message says next; gives it back where it is another message.
+    pub(crate) fn join(&mut self, next: Self) -> Option<Self> {
+        let same = (self.agent, self.turn, self.message) == (next.agent, next.turn, next.message);
+        if !same {
+            return Some(next);
+        }
+        self.text.push_str(&next.text);
+        (self.sequence, self.at) = (next.sequence, next.at);
+        None
+    }
+
+    /// Splits off the beginning, as a frame of its own.
+    pub(crate) fn split(&mut self, bytes: usize) -> Bytes {
+        let rest = self.text.split_off(bytes);
+        let begin = std::mem::replace(&mut self.text, rest);
+        let mut out = FrameWriter::default();
+        self.said(&begin).tell(true, &mut out);
+        out.into_bytes()
+    }
+
+    pub(crate) fn into_frame(self) -> Bytes {
+        let mut out = FrameWriter::default();
+        self.tell(&mut out);
+        out.into_bytes()
+    }
+
+    pub(super) fn tell(&self, out: &mut FrameWriter) {
+        self.said(&self.text).tell(false, out);
+    }
+
+    fn said<'a>(&self, text: &'a str) -> Said<'a> {
+        let Self { agent, turn, message, sequence, at, frame, .. } = *self;
+        Said { agent, turn, message, sequence, at, text, frame }
+    }
+}

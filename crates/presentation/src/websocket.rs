@@ -1,0 +1,73 @@
+//! What every WebSocket of this server shares: the handshake, the messages of the client, and how a connection ends.
+
+mod close;
+mod messages;
+
+use actix_http::ws::HandshakeError;
+use actix_web::body::{BodyStream, MessageBody as _};
+use actix_web::http::Version;
+use actix_web::http::header::{self, HeaderValue};
+use actix_web::{HttpRequest, HttpResponse, web};
+use bytes::Bytes;
+use futures_util::stream::{Stream, StreamExt as _};
+
+use crate::api::{Api, StreamPlace};
+use crate::error::{Code, Problem};
+use crate::guard::{SUBPROTOCOL, offered};
+use crate::peer::peer;
+use crate::waits::in_turns;
+pub(crate) use close::{because_of, close_code, close_reply};
+pub(crate) use messages::{Broken, Message, Messages};
+
+/// The upgrade of a request to a WebSocket.
+pub(crate) struct Handshake {
+    pub(crate) response: HttpResponse,
+    pub(crate) messages: Messages,
+    pub(crate) place: StreamPlace,
+}
+
+/// Upgrades a request to a WebSocket. A message of the client has at most `bytes_max` bytes.
+pub(crate) fn handshake(
+    api: &Api,
+    request: &HttpRequest,
+    payload: web::Payload,
+    bytes_max: usize,
+) -> Result<Handshake, Problem> {
+    // HTTP/1.0 cannot become anything else (RFC 9110, section 7.8).
+    if request.version() < Version::HTTP_11 {
+        return Err(handshake_problem(HandshakeError::NoConnectionUpgrade));
+    }
+    let place = api.open_stream(peer(request.peer_addr()))?;
+    let mut response = actix_http::ws::handshake(request.head()).map_err(handshake_problem)?;
+    if offered(request.headers()).any(|protocol| protocol == SUBPROTOCOL) {
+        let protocol = HeaderValue::from_static(SUBPROTOCOL);
+        response.insert_header((header::SEC_WEBSOCKET_PROTOCOL, protocol));
+    }
+    let messages = Messages::new(api.clone(), payload.into_inner(), bytes_max);
+    Ok(Handshake { response: response.finish().map_into_boxed_body().into(), messages, place })
+}
+
+/// The response with these frames as its body.
+pub(crate) fn telling(
+    api: &Api,
+    response: HttpResponse,
+    frames: impl Stream<Item = Bytes> + 'static,
+) -> HttpResponse {
+    let frames = in_turns(frames, api.config().stream_turn_bytes);
+    let frames = Box::pin(frames.map(Ok::<_, actix_web::Error>));
+    response.map_body(|_, _| BodyStream::new(frames).boxed())
+}
+
+fn handshake_problem(error: HandshakeError) -> Problem {
+    match error {
+        HandshakeError::NoWebsocketUpgrade
+        | HandshakeError::NoConnectionUpgrade
+        | HandshakeError::NoVersionHeader
+        | HandshakeError::UnsupportedVersion => {
+            Problem::new(Code::UpgradeRequired, "connect with a WebSocket client, version 13")
+        }
+        HandshakeError::GetMethodRequired | HandshakeError::BadWebsocketKey => {
+            Problem::new(Code::BadRequest, "the handshake is invalid")
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! Which conversation speaks which protocol.
+
+use super::acp::AcpConversation;
+use super::claude::ClaudeConversation;
+use super::codex::CodexConversation;
+use super::conversation::Conversation;
+use crate::run_folder::{Opening, Protocol};
+
+pub(super) fn conversation_in(protocol: Protocol, opening: Opening) -> Box<dyn Conversation> {
+    match protocol {
+        Protocol::Acp => Box::new(AcpConversation::new(opening)),
+        Protocol::Claude => Box::new(ClaudeConversation::new(opening.prompt)),
+        Protocol::CodexAppServer => Box::new(CodexConversation::new(opening)),
+    }
+}

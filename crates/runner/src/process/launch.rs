@@ -1,0 +1,107 @@
+//! Starts the supervisor of a run.
+
+use std::io;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use tokio::process::Command;
+use tokio::sync::{Semaphore, oneshot};
+use tokio::time::timeout;
+use tokio_util::task::TaskTracker;
+
+use super::SupervisorProgram;
+use super::run::blocking;
+use super::watch::FolderWatch;
+use crate::run_folder::{ExitRecord, RunFolder, SupervisorRecord};
+
+/// How many supervisors start at the same time, of all agent types; others wait. Loading a program takes processor time.
+/// Without this bound, requests took seconds while 1,000 agents were launched.
+static STARTING: Semaphore = Semaphore::const_new(4);
+
+/// What came of the start of a program.
+enum Start {
+    /// A supervisor has said who it is. None: it has said that the run has ended.
+    Introduced(Option<SupervisorRecord>),
+    /// The program has ended and said nothing.
+    Ended(ExitStatus),
+}
+
+/// Starts a supervisor, and waits until it has said who it is.
+pub(super) async fn launch(
+    program: &SupervisorProgram,
+    folder: &RunFolder,
+    watch: &FolderWatch,
+    patience: Duration,
+    supervisors: &TaskTracker,
+) -> io::Result<Option<SupervisorRecord>> {
+    let _place = STARTING.acquire().await.map_err(io::Error::other)?;
+    let launched = async {
+        if let Some(small) = program.small_command(folder.path()) {
+            match start(small, folder, watch, supervisors).await {
+                Ok(Start::Introduced(known)) => return Ok(known),
+                Ok(Start::Ended(status)) if !program.has_refused(status) => return Err(ended(status)),
+                Err(error) if !program.is_unusable(&error) => return Err(error),
+                // It has done nothing.
+                Ok(Start::Ended(_)) | Err(_) => {}
+            }
+        }
+        match start(program.own_command(folder.path()), folder, watch, supervisors).await? {
+            Start::Introduced(known) => Ok(known),
+            Start::Ended(status) => Err(ended(status)),
+        }
+    };
+    timeout(patience, launched).await?
+}
+
+fn ended(status: ExitStatus) -> io::Error {
+    io::Error::other(format!("the supervisor exited: {status}"))
+}
+
+async fn start(
+    command: Command,
+    folder: &RunFolder,
+    watch: &FolderWatch,
+    supervisors: &TaskTracker,
+) -> io::Result<Start> {
+    let mut ended = spawn(command, supervisors).await?;
+    loop {
+        if let Some(known) = introduced(folder).await? {
+            return Ok(Start::Introduced(known));
+        }
+        tokio::select! {
+            () = watch.changed() => {}
+            status = &mut ended => {
+                let status = status.map_err(io::Error::other)?;
+                // It may have done its work in the meantime.
+                return Ok(introduced(folder).await?.map_or(Start::Ended(status), Start::Introduced));
+            }
+        }
+    }
+}
+
+/// Gives how it has ended, if that is before it has said who it is.
+async fn spawn(mut command: Command, supervisors: &TaskTracker) -> io::Result<oneshot::Receiver<ExitStatus>> {
+    command.env_clear().current_dir("/").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    // Whoever starts a program waits until it has begun, and followers would wait with it.
+    let mut child = blocking(move || command.spawn()).await?;
+    let (ended, seen) = oneshot::channel();
+    supervisors.spawn(async move {
+        if let Ok(status) = child.wait().await {
+            // Nobody listens any more once the supervisor has said that it runs.
+            let _ = ended.send(status);
+        }
+    });
+    Ok(seen)
+}
+
+/// Whether the supervisor has said who it is. The inner none: it has said that the run has ended.
+pub(super) async fn introduced(folder: &RunFolder) -> io::Result<Option<Option<SupervisorRecord>>> {
+    let folder = folder.clone();
+    blocking(move || {
+        if let Some(supervisor) = folder.read(RunFolder::SUPERVISOR)? {
+            return Ok(Some(Some(supervisor)));
+        }
+        Ok(folder.read::<ExitRecord>(RunFolder::EXIT)?.map(|_| None))
+    })
+    .await
+}

@@ -1,0 +1,232 @@
+//! The program that supervises runs: a small one beside the server's own, or the server's own, which can do it too.
+//!
+//! Each process has a copy of all that the loader changes in its program. For each running agent there is a supervisor,
+//! so there is a program that can do nothing else. It reads and writes the same files as the server, and these may change
+//! with each version: so it must be made of the very same sources. It is asked for them when a server starts; and it is
+//! told at each start which they must be, and ends where it is made of others, for an upgrade may have put another one
+//! in its place meanwhile.
+
+use std::io::{self, ErrorKind, Read as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{ChildStdout, ExitStatus, Stdio};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::retry_on_intr;
+use rustix::process::geteuid;
+use tokio::process::Command;
+
+use crate::run_folder::{BUILD, REFUSED, SUPERVISOR};
+
+/// The bit of a file's mode by which everybody may write it.
+const WRITTEN_BY_OTHERS: u32 = 0o002;
+
+/// Far more than it says of itself.
+const VERSION_BYTES: usize = 256;
+
+/// The program that supervises runs.
+#[derive(Debug, Clone)]
+pub struct SupervisorProgram(Arc<Programs>);
+
+#[derive(Debug)]
+struct Programs {
+    /// The server's own.
+    own: PathBuf,
+    small: PathBuf,
+    own_because: OnceLock<OwnBecause>,
+}
+
+/// Why the server's own program supervises.
+#[derive(Debug, thiserror::Error)]
+pub enum OwnBecause {
+    #[error("the server was configured to do so")]
+    Told,
+    #[error("{} does not exist", .0.display())]
+    Missing(PathBuf),
+    #[error("{} is from a different build: it is {said:?}, and the server is {BUILD}", program.display())]
+    OtherBuild { program: PathBuf, said: String },
+    /// There has been an upgrade since the server has started.
+    #[error("{} was replaced by a different build", .0.display())]
+    Replaced(PathBuf),
+    /// Whoever can write it could run programs as the user of the server.
+    #[error(
+        "{} is not trusted: it must be owned by root, the server's user or the owner of the server's \
+         program, and must not be writable by anyone else",
+        .0.display()
+    )]
+    Untrusted(PathBuf),
+    #[error("{} does not work: {error}", program.display())]
+    Unusable { program: PathBuf, error: io::Error },
+}
+
+impl SupervisorProgram {
+    /// That program and no other.
+    pub fn own(program: PathBuf) -> Self {
+        Self(Arc::new(Programs { small: PathBuf::new(), own: program, own_because: OwnBecause::Told.into() }))
+    }
+
+    /// The small one beside that program, if it is there and of the same build. It has so much time to say so. It blocks.
+    pub fn beside(own: PathBuf, patience: Duration) -> Self {
+        let small = own.with_file_name(SUPERVISOR);
+        let asked = check(&small, &own).and_then(|()| ask(&small, patience));
+        let own_because = asked.map_or_else(OnceLock::from, |()| OnceLock::new());
+        match own_because.get() {
+            None => {}
+            // So it is where one file was copied, or built.
+            Some(because @ OwnBecause::Missing(_)) => {
+                tracing::info!(%because, "the server's own program supervises runs, which uses more memory");
+            }
+            Some(because) => warn(because),
+        }
+        Self(Arc::new(Programs { own, small, own_because }))
+    }
+
+    /// Why runs are supervised by the server's own program; none where they are by the small one.
+    pub fn own_because(&self) -> Option<&OwnBecause> {
+        self.0.own_because.get()
+    }
+
+    /// The program that supervises now.
+    pub fn path(&self) -> &Path {
+        if self.own_because().is_none() { &self.0.small } else { self.own_path() }
+    }
+
+    pub(super) fn own_path(&self) -> &Path {
+        &self.0.own
+    }
+
+    /// Starts the small program for a run, where there is one.
+    pub(super) fn small_command(&self, run_folder: &Path) -> Option<Command> {
+        if self.own_because().is_some() {
+            return None;
+        }
+        let mut command = Command::new(&self.0.small);
+        command.arg("supervise").arg(run_folder).args(["--for", BUILD]);
+        Some(command)
+    }
+
+    /// Starts the server's own program for a run.
+    pub(super) fn own_command(&self, run_folder: &Path) -> Command {
+        let mut command = Command::new(&self.0.own);
+        command.arg("supervise").arg(run_folder);
+        command
+    }
+
+    /// Says whether the small program has refused a run. It is not used any more then.
+    pub(super) fn has_refused(&self, status: ExitStatus) -> bool {
+        let refused = status.code() == Some(REFUSED.into());
+        if refused {
+            self.use_own(OwnBecause::Replaced(self.0.small.clone()));
+        }
+        refused
+    }
+
+    /// Says whether it is for the file that the small program cannot be started: then it is not used any more.
+    pub(super) fn is_unusable(&self, error: &io::Error) -> bool {
+        use ErrorKind::{ExecutableFileBusy, NotFound, PermissionDenied};
+        let no_program = rustix::io::Errno::NOEXEC.raw_os_error();
+        let unusable = matches!(error.kind(), ExecutableFileBusy | NotFound | PermissionDenied)
+            || error.raw_os_error() == Some(no_program);
+        if unusable {
+            let error = error.kind().into();
+            self.use_own(OwnBecause::Unusable { program: self.0.small.clone(), error });
+        }
+        unusable
+    }
+
+    fn use_own(&self, because: OwnBecause) {
+        if self.0.own_because.set(because).is_ok()
+            && let Some(because) = self.own_because()
+        {
+            warn(because);
+        }
+    }
+}
+
+fn warn(because: &OwnBecause) {
+    tracing::warn!(%because, "the server's own program supervises runs, which uses more memory");
+}
+
+/// Whether a program may be run at all: in a folder that everybody can write to, anybody could have put it there.
+fn check(program: &Path, own: &Path) -> Result<(), OwnBecause> {
+    let unusable = |error: io::Error| match error.kind() {
+        ErrorKind::NotFound => OwnBecause::Missing(program.to_owned()),
+        _ => OwnBecause::Unusable { program: program.to_owned(), error },
+    };
+    let found = program.symlink_metadata().map_err(unusable)?;
+    let owner_of_own = own.metadata().map(|own| own.uid()).ok();
+    let owners = [Some(0), Some(geteuid().as_raw()), owner_of_own];
+    let is_trusted =
+        found.is_file() && owners.contains(&Some(found.uid())) && found.mode() & WRITTEN_BY_OTHERS == 0;
+    if is_trusted { Ok(()) } else { Err(OwnBecause::Untrusted(program.to_owned())) }
+}
+
+/// Asks a program whether it supervises for this build.
+fn ask(program: &Path, patience: Duration) -> Result<(), OwnBecause> {
+    match version(program, patience) {
+        Ok(said) if said.trim_end() == format!("{SUPERVISOR} {BUILD}") => Ok(()),
+        Ok(said) => {
+            let said = said.lines().next().unwrap_or_default().to_owned();
+            Err(OwnBecause::OtherBuild { program: program.to_owned(), said })
+        }
+        Err(_) if !program.exists() => Err(OwnBecause::Missing(program.to_owned())),
+        Err(error) => Err(OwnBecause::Unusable { program: program.to_owned(), error }),
+    }
+}
+
+/// What it says of itself: one line, in one piece.
+fn version(program: &Path, patience: Duration) -> io::Result<String> {
+    let mut child = std::process::Command::new(program)
+        .arg("--version")
+        .env_clear()
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()?;
+    let said =
+        child.stdout.take().map_or_else(|| Err(ErrorKind::BrokenPipe.into()), |from| read(from, patience));
+    // Whatever else it wanted to do. It may have ended.
+    let _ = child.kill();
+    child.wait()?;
+    said
+}
+
+fn read(mut from: ChildStdout, patience: Duration) -> io::Result<String> {
+    let patience = Timespec::try_from(patience).map_err(io::Error::other)?;
+    if retry_on_intr(|| poll(&mut [PollFd::new(&from, PollFlags::IN)], Some(&patience)))? == 0 {
+        return Err(ErrorKind::TimedOut.into());
+    }
+    let mut said = [0; VERSION_BYTES];
+    let read = from.read(&mut said)?;
+    Ok(String::from_utf8_lossy(&said[..read]).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use super::*;
+
+    #[test]
+    fn a_program_that_others_could_have_put_there_is_not_run() {
+        let place = tempfile::tempdir().unwrap();
+        let (own, small) = (place.path().join("tokenrail"), place.path().join(SUPERVISOR));
+        fs::write(&own, "").unwrap();
+        assert!(matches!(check(&small, &own), Err(OwnBecause::Missing(_))));
+        fs::write(&small, "").unwrap();
+        fs::set_permissions(&small, Permissions::from_mode(0o775)).unwrap();
+        check(&small, &own).unwrap();
+        fs::set_permissions(&small, Permissions::from_mode(0o757)).unwrap();
+        assert!(matches!(check(&small, &own), Err(OwnBecause::Untrusted(_))));
+        fs::remove_file(&small).unwrap();
+        symlink("/bin/true", &small).unwrap();
+        assert!(
+            matches!(check(&small, &own), Err(OwnBecause::Untrusted(_))),
+            "it could be another file soon"
+        );
+    }
+}

@@ -1,0 +1,40 @@
+//! The places where the simulation plants a bug in the watcher: see `cargo xtask planted-bugs`.
+//!
+//! With `--cfg planted_bugs`, which no product build has, there is also a door to the watcher. In every other build each
+//! function here does nothing, or returns its argument.
+
+use std::collections::HashSet;
+
+/// All runs that print within one pass are woken: none of them is forgotten.
+#[inline]
+pub(super) fn forget_others(changed: &mut HashSet<i32>) {
+    #[cfg(planted_bugs)]
+    if tokenrail_ports::planted::is_planted(tokenrail_ports::planted::Bug::OneOfAPassIsWoken) {
+        changed.clear();
+    }
+    let _ = changed;
+}
+
+/// Work for another thread, in which the same bug is active.
+#[inline]
+pub(super) fn passed_on(work: impl FnOnce()) -> impl FnOnce() {
+    #[cfg(planted_bugs)]
+    let work = tokenrail_ports::planted::passed_on(work);
+    work
+}
+
+#[cfg(planted_bugs)]
+impl super::RunWatcher {
+    /// Watches a folder as a run does. Gives its spool, and what waits until something has changed there.
+    ///
+    /// # Errors
+    /// If the folder cannot be watched.
+    pub fn watch_spool(
+        &self,
+        folder: &std::path::Path,
+    ) -> std::io::Result<(std::path::PathBuf, impl AsyncFn() + use<>)> {
+        let watch = self.watch(folder)?;
+        let spool = folder.join(crate::run_folder::RunFolder::SPOOL);
+        Ok((spool, async move || watch.changed().await))
+    }
+}

@@ -1,0 +1,33 @@
+//! The run folder: what the server, a supervisor, the exec stage and a conversation know in common.
+//!
+//! These are processes of their own, and files in the run folder are all that they say to each other. So this module is
+//! the ground floor of the others: [`process`](crate::process), [`supervisor`](crate::supervisor) and
+//! [`converse`](crate::converse) use it, and it uses none of them.
+//!
+//! | module | what it is |
+//! | --- | --- |
+//! | [`folder`] | the folder of one run, and its files |
+//! | [`records`] | what the JSON files say: the order, the supervisor, the end |
+//! | [`opening`], [`told`] | what a conversation is told: at its start, and later |
+//! | [`runs`] | all run folders of a data folder |
+//! | [`proc`], [`begun`] | the process table |
+//! | [`programs`] | the programs that work for a run |
+
+mod begun;
+mod folder;
+mod opening;
+mod proc;
+mod programs;
+mod records;
+mod runs;
+mod told;
+
+pub(crate) use begun::{Begun, begun_since};
+pub(crate) use folder::{LOOK, MARKER, RunFolder};
+pub(crate) use opening::{ConverseLimits, Opening};
+pub use opening::{Protocol, Unanswered};
+pub(crate) use proc::{Process, is_argument, kill_marked, own_descendants, own_family};
+pub(crate) use programs::{BUILD, REFUSED, SUPERVISOR, THIS_PROGRAM};
+pub(crate) use records::{ExecFailure, ExecOrder, ExitRecord, OverLimit, RunLimit, SupervisorRecord, Unkept};
+pub(crate) use runs::{RunName, all_runs, run_of};
+pub(crate) use told::{ANSWER_BYTES, Answer, FurtherTurn, Told};

@@ -1,0 +1,11 @@
+//! The programs that work for a run: their names, and of which sources they are made.
+
+/// The sources that this program is made of.
+pub(crate) const BUILD: &str = concat!(env!("CARGO_PKG_VERSION"), "+", env!("TOKENRAIL_SOURCES"));
+/// The name of the program that can only supervise.
+pub(crate) const SUPERVISOR: &str = "tokenrail-supervisor";
+/// Its exit code if it belongs to another server: `EX_USAGE` of sysexits.h.
+pub(crate) const REFUSED: u8 = 64;
+
+/// This very program, even if an upgrade has put another one in its place.
+pub(crate) const THIS_PROGRAM: &str = "/proc/self/exe";

@@ -1,0 +1,79 @@
+//! The run folders of a data folder: one for each run, named by its agent and the turn that began it.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use tokenrail_domain::{AgentId, TurnNumber};
+
+use super::folder::RunFolder;
+use super::told::FurtherTurn;
+
+/// What the name of a folder among the run folders says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RunName {
+    pub(crate) agent: AgentId,
+    pub(crate) turn: TurnNumber,
+    /// Only what was kept of a run is left.
+    pub(crate) kept: bool,
+}
+
+impl RunName {
+    fn parse(name: &str) -> Option<Self> {
+        let (run, kept) = name.strip_suffix(RunFolder::KEPT).map_or((name, false), |run| (run, true));
+        // The agent's id has hyphens itself.
+        let (agent, turn) = run.rsplit_once('-')?;
+        Some(Self { agent: agent.parse().ok()?, turn: TurnNumber(turn.parse().ok()?), kept })
+    }
+}
+
+/// The folders of an agent's runs, without what was kept of earlier ones. It blocks.
+pub(crate) fn folders_of(runs: &Path, agent: AgentId) -> io::Result<Vec<RunFolder>> {
+    let all = all_runs(runs)?.into_iter();
+    Ok(all.filter(|(_, run)| run.agent == agent && !run.kept).map(|(folder, _)| folder).collect())
+}
+
+/// All run folders in `runs`, also what was kept of earlier runs. It blocks.
+pub(crate) fn all_runs(runs: &Path) -> io::Result<Vec<(RunFolder, RunName)>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(runs)? {
+        let entry = entry?;
+        if let Some(run) = entry.file_name().to_str().and_then(RunName::parse) {
+            found.push((RunFolder::at(&entry.path()), run));
+        }
+    }
+    Ok(found)
+}
+
+/// The run that goes on with a turn which has none of its own. It blocks.
+pub(crate) fn run_of(
+    runs: &Path,
+    agent: AgentId,
+    turn: TurnNumber,
+) -> io::Result<Option<(RunFolder, FurtherTurn)>> {
+    for folder in folders_of(runs, agent)? {
+        let further: Option<FurtherTurn> = folder.read(RunFolder::FURTHER)?;
+        if let Some(further) = further.filter(|further| further.turn == u64::from(turn.0)) {
+            return Ok(Some((folder, further)));
+        }
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_names_of_runs_are_read() {
+        let agent = "0199aa00-0000-7000-8000-000000000001";
+        let run = |kept| RunName { agent: agent.parse().unwrap(), turn: TurnNumber(12), kept };
+        assert_eq!(RunName::parse(&format!("{agent}-12")), Some(run(false)));
+        assert_eq!(RunName::parse(&format!("{agent}-12.kept")), Some(run(true)));
+        for name in
+            [agent.to_owned(), format!("{agent}-"), format!("{agent}-x"), "notes-1".into(), "-1".into()]
+        {
+            assert_eq!(RunName::parse(&name), None, "{name}");
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! The agent types that exist without any configuration, and the defaults of the keys that a block omits.
+
+use std::collections::BTreeMap;
+
+use tokenrail_parser::{Format, JsonlMapping};
+use tokenrail_runner::{ModelApi, Protocol, Unanswered};
+
+use super::http::HttpConfig;
+use super::{AgentConfig, ConverseConfig, ProcessConfig, ReplayConfig, RunnerConfig, Transcript};
+
+/// The types that exist without any configuration.
+pub(in crate::config) fn built_in() -> BTreeMap<String, AgentConfig> {
+    let replay = ReplayConfig { transcript: Transcript::BuiltIn, speed: 1.0 };
+    let api = |api| RunnerConfig::Http(HttpConfig::official(api));
+    let types = [
+        ("anthropic-api", "anthropic", api(ModelApi::Anthropic)),
+        ("claude-code", "claude", RunnerConfig::Process(process("claude"))),
+        ("claude-two-way", "claude-two-way", RunnerConfig::Process(process("claude-two-way"))),
+        ("codex", "codex", RunnerConfig::Process(process("codex"))),
+        ("codex-app-server", "codex-app-server", RunnerConfig::Process(process("codex-app-server"))),
+        ("demo", "claude", RunnerConfig::Replay(replay)),
+        ("gemini", "gemini", RunnerConfig::Process(process("gemini"))),
+        ("gemini-acp", "acp", RunnerConfig::Process(gemini_acp())),
+        ("openai-chat", "openai-chat", api(ModelApi::OpenAiChat)),
+        ("openai-responses", "openai-responses", api(ModelApi::OpenAiResponses)),
+        ("opencode", "opencode", RunnerConfig::Process(process("opencode"))),
+        ("opencode-acp", "acp", RunnerConfig::Process(opencode_acp())),
+    ];
+    let types = types.into_iter().filter_map(|(name, format, runner)| {
+        let (jsonl, cwd_roots) = (JsonlMapping::default(), Vec::new());
+        Some((name.to_owned(), AgentConfig { format: Format::named(format)?, jsonl, runner, cwd_roots }))
+    });
+    types.collect()
+}
+
+/// The defaults for a program of that format. For a format of any program, only what fits all programs.
+pub(super) fn process(format: &str) -> ProcessConfig {
+    let any = ProcessConfig {
+        program: format.to_owned(),
+        args: Vec::new(),
+        resume_args: Vec::new(),
+        model_args: words(&["--model", "{model}"]),
+        env: BTreeMap::new(),
+        pass_env: words(&["HOME", "PATH"]),
+        interrupt: true,
+        converse: None,
+    };
+    match format {
+        "claude" => ProcessConfig {
+            args: words(&["-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages"]),
+            resume_args: words(&["--resume", "{session}"]),
+            pass_env: words(&["ANTHROPIC_API_KEY", "HOME", "PATH"]),
+            ..any
+        },
+        "claude-two-way" => ProcessConfig {
+            program: "claude".to_owned(),
+            args: words(&[
+                "-p",
+                "--input-format",
+                "stream-json",
+                "--output-format",
+                "stream-json",
+                "--verbose",
+                "--include-partial-messages",
+                "--permission-prompt-tool",
+                "stdio",
+            ]),
+            converse: Some(converse(Protocol::Claude)),
+            ..process("claude")
+        },
+        "codex" => ProcessConfig {
+            args: words(&["exec", "--json", "--skip-git-repo-check", "--sandbox", "workspace-write"]),
+            // A subcommand: it must follow all options of `exec`.
+            resume_args: words(&["resume", "{session}"]),
+            pass_env: words(&["CODEX_HOME", "HOME", "OPENAI_API_KEY", "PATH"]),
+            ..any
+        },
+        "codex-app-server" => ProcessConfig {
+            program: "codex".to_owned(),
+            args: words(&[
+                "app-server",
+                "-c",
+                "approval_policy=\"on-request\"",
+                "-c",
+                "sandbox_mode=\"workspace-write\"",
+            ]),
+            // Messages carry both.
+            resume_args: Vec::new(),
+            model_args: Vec::new(),
+            converse: Some(converse(Protocol::CodexAppServer)),
+            ..process("codex")
+        },
+        "gemini" => ProcessConfig {
+            args: words(&["--output-format", "stream-json"]),
+            resume_args: words(&["--resume", "{session}"]),
+            // Otherwise the process is a launcher that ignores signals.
+            env: BTreeMap::from([("GEMINI_CLI_NO_RELAUNCH".to_owned(), "true".to_owned())]),
+            pass_env: words(&["GEMINI_API_KEY", "HOME", "PATH"]),
+            ..any
+        },
+        "opencode" => ProcessConfig {
+            args: words(&["run", "--format", "json", "--thinking"]),
+            resume_args: words(&["--session", "{session}"]),
+            pass_env: words(&["ANTHROPIC_API_KEY", "HOME", "OPENAI_API_KEY", "PATH"]),
+            // It may continue after a SIGINT.
+            interrupt: false,
+            ..any
+        },
+        "acp" => by_acp(any),
+        // An unknown program.
+        _ => ProcessConfig { model_args: Vec::new(), interrupt: false, ..any },
+    }
+}
+
+/// The defaults for an interactive program: a permission request without an answer is rejected.
+fn converse(protocol: Protocol) -> ConverseConfig {
+    ConverseConfig {
+        protocol,
+        permission_timeout_s: 600,
+        permission_default: Unanswered::Reject,
+        files: true,
+        rest_s: if protocol.can_rest() { 60 } else { 0 },
+    }
+}
+
+/// The same program with the Agent Client Protocol: messages carry the session and the model.
+fn by_acp(program: ProcessConfig) -> ProcessConfig {
+    ProcessConfig {
+        args: Vec::new(),
+        resume_args: Vec::new(),
+        model_args: Vec::new(),
+        interrupt: true,
+        converse: Some(converse(Protocol::Acp)),
+        ..program
+    }
+}
+
+fn gemini_acp() -> ProcessConfig {
+    ProcessConfig {
+        args: words(&["--acp"]),
+        // If the client serves files, Gemini CLI treats a missing file as unreadable and creates no new files.
+        converse: Some(ConverseConfig { files: false, ..converse(Protocol::Acp) }),
+        ..by_acp(process("gemini"))
+    }
+}
+
+fn opencode_acp() -> ProcessConfig {
+    ProcessConfig { args: words(&["acp"]), ..by_acp(process("opencode")) }
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}

@@ -1,0 +1,76 @@
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use tokenrail_presentation::ServerLimits;
+use tokenrail_runner::ProxyLimits;
+
+use super::*;
+use crate::compose;
+
+/// The default of each limit, by its key.
+fn defaults() -> BTreeMap<String, u64> {
+    let lines = LimitsConfig::default().to_toml();
+    let keys = lines.lines().filter_map(|line| line.split_once(" = "));
+    keys.map(|(key, value)| (key.to_owned(), value.parse().unwrap())).collect()
+}
+
+/// The reference of the configuration, wherever in `docs` it is.
+fn reference(folder: &Path) -> Option<String> {
+    fs::read_dir(folder).unwrap().find_map(|entry| {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            return reference(&path);
+        }
+        let is_it = path.file_name()?.eq_ignore_ascii_case("configuration.md");
+        is_it.then(|| fs::read_to_string(path).unwrap())
+    })
+}
+
+/// A number as the reference writes it: `64`, `16 MiB`, `0 (no limit)`.
+fn number(text: &str) -> u64 {
+    let text = text.split_once(" (").map_or(text, |(number, _)| number);
+    let (number, shift) = match text.split_once(' ') {
+        None => (text, 0),
+        Some((number, "KiB")) => (number, 10),
+        Some((number, "MiB")) => (number, 20),
+        Some((number, "GiB")) => (number, 30),
+        Some((_, unit)) => panic!("unknown unit: {unit}"),
+    };
+    number.parse::<u64>().unwrap() << shift
+}
+
+#[test]
+fn the_reference_states_the_default_of_each_limit() {
+    let text = reference(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs")).unwrap();
+    let (_, section) = text.split_once("\n## `[limits]`\n").unwrap();
+    let section = section.split("\n## ").next().unwrap();
+    let rows = section.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` | "));
+    let stated: BTreeMap<String, u64> =
+        rows.map(|(key, rest)| (key.to_owned(), number(rest.split_once(" | ").unwrap().0))).collect();
+    assert_eq!(stated, defaults());
+}
+
+/// A limit that two crates keep has the same default in both: otherwise one of them would be false.
+#[test]
+fn the_configuration_without_a_file_is_the_default_of_each_crate() {
+    let limits = LimitsConfig::default();
+    assert_eq!(compose::limits(&limits), Limits::default());
+
+    let process = ProcessLimits { exit_grace_ms: limits.result_grace_s * 1000, ..ProcessLimits::default() };
+    assert_eq!(compose::process_limits(&limits), process);
+
+    let (model, proxy) = (ModelLimits::default(), ProxyLimits::default());
+    let http = (limits.connect_timeout_s * 1000, limits.idle_timeout_s * 1000, limits.line_bytes);
+    assert_eq!((model.connect_timeout_ms, model.idle_timeout_ms, model.event_bytes), http);
+    assert_eq!((proxy.connect_timeout_ms, proxy.idle_timeout_ms, proxy.event_bytes), http);
+
+    let presentation = PresentationConfig::new(0);
+    assert_eq!(
+        (presentation.list_agents, presentation.list_bytes, presentation.imports),
+        (limits.list_agents, limits.list_bytes, limits.imports)
+    );
+    let server = ServerLimits::default();
+    assert_eq!((server.connections, server.sockets), (limits.connections, SocketLimits::default()));
+    assert_eq!(server.flush_timeout, Duration::from_secs(limits.send_timeout_s));
+}

@@ -1,0 +1,66 @@
+//! The real watcher of run folders: whether each of many runs that print at the same time is woken.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+use std::sync::Barrier;
+use std::thread;
+use std::time::Duration;
+
+use tempfile::TempDir;
+use tokenrail_runner::{RunWatcher, WatchLimits};
+use tokio::runtime::Builder;
+use tokio::time::timeout;
+
+use crate::dice::Dice;
+use crate::join::join_all;
+
+/// Who has not read everything after this has not been woken. Nobody who is woken waits for it.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Some runs print at the same time, and each waits for the end of its output.
+pub(crate) fn each_run_is_woken(seed: u64) -> Option<String> {
+    let dice = &mut Dice::of(seed, "waking");
+    let (runs, writes) = (dice.between(2, 8), dice.between(1, 20));
+    let rest = Duration::from_micros(dice.pick(&[0, 250, 5000]));
+    let place = TempDir::new().unwrap();
+    let watcher = RunWatcher::new(WatchLimits { rest, ..WatchLimits::default() }).unwrap();
+    let runtime = Builder::new_current_thread().enable_time().build().unwrap();
+    let watched: Vec<_> = (0..runs)
+        .map(|number| {
+            let folder = place.path().join(number.to_string());
+            fs::create_dir(&folder).unwrap();
+            watcher.watch_spool(&folder).unwrap()
+        })
+        .collect();
+    assert_eq!(watcher.polls_because(), None, "this is about inotify");
+    let (start, mut missed) = (Barrier::new(watched.len()), vec![false; watched.len()]);
+    thread::scope(|scope| {
+        for (spool, _) in &watched {
+            File::create(spool).unwrap();
+            let start = &start;
+            scope.spawn(move || {
+                start.wait();
+                print(spool, writes);
+            });
+        }
+        let waits = watched.iter().zip(&mut missed).map(|((spool, changed), missed)| async move {
+            let read_all = async {
+                while fs::metadata(spool).unwrap().len() < writes {
+                    changed().await;
+                }
+            };
+            *missed = timeout(PATIENCE, read_all).await.is_err();
+        });
+        runtime.block_on(async { join_all(waits.collect()).await });
+    });
+    let missed = missed.into_iter().filter(|missed| *missed).count();
+    (missed != 0).then(|| format!("G16: {missed} of {runs} runs that print at the same time are not woken"))
+}
+
+fn print(spool: &Path, writes: u64) {
+    let mut spool = OpenOptions::new().append(true).open(spool).unwrap();
+    for _ in 0..writes {
+        spool.write_all(b"x").unwrap();
+    }
+}
