@@ -12,6 +12,11 @@ use tokenrail_domain::{
 use crate::text::SurrogateJoiner;
 use crate::voice::Voice;
 
+mod part;
+
+use part::OpenPart;
+pub(crate) use part::Piece;
+
 /// One message that arrives in pieces: what was emitted of it, and which of its blocks also arrived whole.
 ///
 /// The agent's whole blocks are authoritative. The pieces only show the text early. When a whole block arrives, the
@@ -32,31 +37,6 @@ pub(crate) struct OpenMessage {
     unrepeated: BTreeSet<(Piece, u32, u32)>,
     /// A whole block differed from its pieces.
     diverged: bool,
-}
-
-/// The kind of a part.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Piece {
-    Text,
-    Reasoning,
-    ToolInput,
-    /// A part that is not shown in pieces.
-    Other,
-}
-
-#[derive(Debug)]
-struct OpenPart {
-    piece: Piece,
-    /// The agent's number of the block.
-    block: u32,
-    /// The text, or the fragments of tool input, so far.
-    said: String,
-    /// Whether any event has shown the part.
-    shown: bool,
-    repeated: bool,
-    joiner: SurrogateJoiner,
-    /// The block as it began or as it was repeated. For text and reasoning, only if it differs from the pieces.
-    whole: Option<ContentBlock>,
 }
 
 impl OpenMessage {
@@ -321,15 +301,7 @@ impl OpenMessage {
     fn part(&mut self, number: u32, block: u32, piece: Piece) -> &mut OpenPart {
         self.parts.entry(number).or_insert_with(|| {
             self.unrepeated.insert((piece, block, number));
-            OpenPart {
-                piece,
-                block,
-                said: String::new(),
-                shown: false,
-                repeated: false,
-                joiner: SurrogateJoiner::default(),
-                whole: (piece == Piece::ToolInput).then(nameless_call),
-            }
+            OpenPart::new(piece, block)
         })
     }
 
@@ -347,54 +319,5 @@ impl OpenMessage {
         self.unrepeated
             .range((piece, 0, 0)..=(piece, u32::MAX, u32::MAX))
             .filter_map(|(.., number)| Some((*number, self.parts.get(number)?)))
-    }
-}
-
-impl Piece {
-    fn of(block: &ContentBlock) -> Self {
-        match block {
-            ContentBlock::Text(_) => Self::Text,
-            ContentBlock::Reasoning(_) => Self::Reasoning,
-            ContentBlock::ToolUse { .. } => Self::ToolInput,
-            ContentBlock::Other(_) => Self::Other,
-        }
-    }
-}
-
-/// A tool call of which only the input is known.
-fn nameless_call() -> ContentBlock {
-    ContentBlock::ToolUse { call: String::new(), tool: String::new(), input: JsonText::new_unchecked("{}") }
-}
-
-impl OpenPart {
-    /// The part as a block of a complete message. `None` if the part is empty.
-    fn block(&self) -> Option<ContentBlock> {
-        match &self.whole {
-            Some(ContentBlock::ToolUse { call, tool, .. }) if self.shown && !self.repeated => {
-                Some(ContentBlock::ToolUse {
-                    call: call.clone(),
-                    tool: tool.clone(),
-                    input: JsonText::string(&self.said),
-                })
-            }
-            Some(whole) => Some(whole.clone()),
-            None if self.said.is_empty() => None,
-            None if self.piece == Piece::Reasoning => Some(ContentBlock::Reasoning(self.said.clone())),
-            None => Some(ContentBlock::Text(self.said.clone())),
-        }
-    }
-
-    fn tool(&self) -> (&str, &str) {
-        match &self.whole {
-            Some(ContentBlock::ToolUse { call, tool, .. }) => (call, tool),
-            _ => ("", ""),
-        }
-    }
-
-    fn is_call_of(&self, block: &ContentBlock) -> bool {
-        match block {
-            ContentBlock::ToolUse { call, .. } => self.tool().0 == call,
-            _ => false,
-        }
     }
 }
