@@ -7,10 +7,11 @@ use tokenrail_ports::{IAgentRepository, StoreError};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use crate::batch::Batch;
 use crate::core::Core;
 use crate::planted;
 use crate::stretches::StoredEvents;
-use crate::tails::{Batch, Bell, Tail};
+use crate::tails::{Bell, Tail};
 
 /// A reader of one journal: it holds a cursor, and nothing waits for it.
 pub struct Follower {

@@ -18,9 +18,11 @@
 mod agent_task;
 mod announce;
 mod audience;
+mod batch;
 mod compactor;
 mod core;
 mod error;
+mod fetched;
 mod fetches;
 mod follow;
 mod full_since;
@@ -45,6 +47,7 @@ mod waiting;
 #[cfg(test)]
 mod tests;
 
+pub use batch::Batch;
 pub use error::Refusal;
 pub use follow::{Follower, Next, Page, StreamEnd};
 pub use limits::Limits;
@@ -53,7 +56,6 @@ pub use outside::{AgentType, MakeParser, Outside};
 pub use renderings::{Rendering, RenderingKey};
 pub use service::AgentService;
 pub use stats::Stats;
-pub use tails::Batch;
 pub use use_cases::{
     Accepted, AnswerOutcome, CommandKey, ConversationTurn, Finding, Import, ImportError, Imported, Launch,
     LaunchOutcome, MessageStatus, Reparsed, TypeInfo,

@@ -1,20 +1,24 @@
 //! Events that are no longer in memory: fetched in stretches that all readers share, for a single reader one ahead.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokenrail_domain::{AgentId, Event, Sequence};
 use tokenrail_ports::{IJournal, PageLimit, StoreError};
 use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 
+use crate::batch::Batch;
 use crate::core::Core;
-use crate::tails::{Batch, Tail};
+use crate::limits::Limits;
+use crate::tails::Tail;
 
 /// What one reader fetches of a journal's history.
 pub(crate) struct StoredEvents {
     stretches: Stretches,
     /// The stretch after this number has been asked for ahead.
     ahead: Sequence,
+    limits: Limits,
     tracker: TaskTracker,
     runtime: Handle,
 }
@@ -36,6 +40,7 @@ impl StoredEvents {
         Self {
             stretches: Stretches { agent, journal, limit, tail },
             ahead: Sequence::START,
+            limits: core.limits,
             tracker: core.tracker.clone(),
             runtime: core.runtime.clone(),
         }
@@ -47,7 +52,7 @@ impl StoredEvents {
         wanted: Sequence,
         head: Sequence,
     ) -> Result<Arc<Batch>, StoreError> {
-        let batch = match self.stretches.tail.fetched_with(wanted) {
+        let batch = match self.stretches.tail.fetched.batch_with(wanted) {
             Some(batch) => batch,
             None => self.fetch(wanted).await?,
         };
@@ -74,14 +79,21 @@ impl StoredEvents {
             if let Some(batch) = tail.in_memory(wanted) {
                 return Ok(batch);
             }
-            let stretches = self.stretches.clone();
+            let (stretches, wait) = (self.stretches.clone(), self.wait_for_others());
             let fetch = async move {
                 let _fetching = fetching;
+                stretches.tail.fetched.room(wait).await;
                 stretches.fetch(wanted).await
             };
             let fetched = self.tracker.spawn_on(fetch, &self.runtime).await;
             return fetched.map_err(|error| StoreError::Unavailable(Box::new(error)))?;
         }
+    }
+
+    /// How long a fetch waits, at most, for other readers of the stretch that it pushes out.
+    fn wait_for_others(&self) -> Duration {
+        let Limits { follower_wait, follower_wait_from, .. } = self.limits;
+        if self.stretches.tail.followers() < follower_wait_from { Duration::ZERO } else { follower_wait }
     }
 
     /// Has the next stretch fetched while this one is being sent.
@@ -91,7 +103,7 @@ impl StoredEvents {
         // Of many readers one fetches while others send; and ahead of the first, what the last still reads would be
         // pushed out.
         let alone = tail.followers() == 1;
-        if next <= self.ahead || head <= next || !alone || !tail.has_room_ahead(wanted) {
+        if next <= self.ahead || head <= next || !alone || !tail.fetched.has_room_ahead(wanted) {
             return;
         }
         let wanted = next.next();
@@ -129,11 +141,11 @@ impl Stretches {
         let reached = events.last().is_some_and(|last| wanted <= last.sequence);
         // Where large events end a stretch early, the rest of it is fetched from the cursor on.
         let events = if reached { events } else { self.read(wanted.before()).await? };
-        self.tail.keep_fetched(&events);
+        self.tail.fetched.keep(&events);
         Batch::split(&events)
             .find(|batch| wanted <= batch.last())
             .map(Arc::new)
-            .map(|batch| self.tail.fetched_with(wanted).unwrap_or(batch))
+            .map(|batch| self.tail.fetched.batch_with(wanted).unwrap_or(batch))
             // Purged while it was followed.
             .ok_or(StoreError::UnknownAgent(self.agent))
     }

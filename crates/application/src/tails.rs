@@ -1,73 +1,16 @@
 //! The end of each journal that somebody writes or reads: a doorbell, and the newest events in memory.
 
 use std::collections::{HashMap, VecDeque};
-use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use bytes::Bytes;
 use tokenrail_domain::{AgentId, Event, Sequence};
 use tokio::sync::{Notify, watch};
 
 use crate::audience::Audience;
+use crate::batch::Batch;
+use crate::fetched::Fetched;
 use crate::fetches::Fetches;
-use crate::renderings::{Rendering, RenderingKey, Renderings};
-
-/// Events of one batch in memory. A reader that stalls holds the rendering of one, so it is not larger, however many
-/// events were committed at once.
-const BATCH_EVENTS: usize = 512;
-
-/// Consecutive events that are committed, shared by all their readers.
-#[derive(Debug)]
-pub struct Batch {
-    /// All that were committed with them.
-    committed: Arc<[Event]>,
-    /// Which of those are of this batch.
-    range: Range<usize>,
-    bytes: usize,
-    renderings: Renderings,
-}
-
-impl Batch {
-    /// Takes events that were committed at once, as batches of a size that can be held for slow readers.
-    pub(crate) fn split(events: &Arc<[Event]>) -> impl Iterator<Item = Self> {
-        let begins = (0..events.len()).step_by(BATCH_EVENTS);
-        begins.map(|begin| Self::part(Arc::clone(events), begin..events.len().min(begin + BATCH_EVENTS)))
-    }
-
-    fn part(committed: Arc<[Event]>, range: Range<usize>) -> Self {
-        let bytes = committed[range.clone()].iter().map(weight).sum();
-        Self { committed, range, bytes, renderings: Renderings::default() }
-    }
-
-    pub fn events(&self) -> &[Event] {
-        &self.committed[self.range.clone()]
-    }
-
-    pub fn first(&self) -> Sequence {
-        self.events().first().map_or(Sequence::START, |event| event.sequence)
-    }
-
-    pub fn last(&self) -> Sequence {
-        self.events().last().map_or(Sequence::START, |event| event.sequence)
-    }
-
-    /// The batch as `key` has it, where some reader has asked for it already.
-    pub fn rendered(&self, key: RenderingKey) -> Option<&Rendering> {
-        self.renderings.get(key)
-    }
-
-    /// The batch as `key` has it: rendered by the first reader that asks, for all of them.
-    pub fn rendering(&self, key: RenderingKey, render: impl FnOnce(&[Event]) -> Rendering) -> &Rendering {
-        self.renderings.get_or_init(key, || render(self.events()))
-    }
-}
-
-/// About what an event takes in memory, its renderings included.
-fn weight(event: &Event) -> usize {
-    // Two renderings of the text with its names around it, and the raw line.
-    size_of::<Event>() + 600 + 3 * event.body.text_bytes() + event.raw.as_ref().map_or(0, Bytes::len)
-}
 
 /// What a reader must know to decide whether to read, to wait or to go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -85,8 +28,7 @@ pub(crate) struct Bell {
 pub(crate) struct Tail {
     bell: watch::Sender<Bell>,
     ring: Mutex<Ring>,
-    /// Older events that readers have fetched from the store, for the others that are about there.
-    history: Mutex<VecDeque<Arc<Batch>>>,
+    pub(crate) fetched: Fetched,
     pub(crate) fetches: Arc<Fetches>,
     followers: AtomicUsize,
     pub(crate) audience: Audience,
@@ -107,13 +49,13 @@ struct Ring {
 
 impl Ring {
     fn push(&mut self, batch: Batch) {
-        self.bytes += batch.bytes;
+        self.bytes += batch.bytes();
         self.batches.push_back(Arc::new(batch));
     }
 
     /// Drops the oldest batch; gives how many bytes it had.
     fn drop_oldest(&mut self) -> Option<usize> {
-        let bytes = self.batches.pop_front()?.bytes;
+        let bytes = self.batches.pop_front()?.bytes();
         self.bytes -= bytes;
         Some(bytes)
     }
@@ -145,7 +87,7 @@ impl Tail {
         {
             let mut ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
             for batch in Batch::split(events) {
-                self.budget.used.fetch_add(batch.bytes, Ordering::Relaxed);
+                self.budget.used.fetch_add(batch.bytes(), Ordering::Relaxed);
                 ring.push(batch);
             }
             while self.budget.per_tail < ring.bytes
@@ -207,35 +149,9 @@ impl Tail {
         self.ring.lock().unwrap_or_else(PoisonError::into_inner).batch_with(sequence)
     }
 
-    /// The batch among those that readers have fetched that holds `sequence`.
-    pub(crate) fn fetched_with(&self, sequence: Sequence) -> Option<Arc<Batch>> {
-        let history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
-        let holds = |batch: &&Arc<Batch>| batch.first() <= sequence && sequence <= batch.last();
-        history.iter().find(holds).cloned()
-    }
-
     /// The batch that holds `sequence`, if it need not be fetched.
     pub(crate) fn in_memory(&self, sequence: Sequence) -> Option<Arc<Batch>> {
-        self.batch_with(sequence).or_else(|| self.fetched_with(sequence))
-    }
-
-    /// Whether as much as was fetched from `sequence` on may be fetched once more without pushing that out.
-    pub(crate) fn has_room_ahead(&self, sequence: Sequence) -> bool {
-        let history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
-        let unread: usize =
-            history.iter().filter(|batch| sequence <= batch.last()).map(|batch| batch.bytes).sum();
-        2 * unread <= self.budget.per_tail
-    }
-
-    /// Keeps what a reader has fetched, for the others; the oldest go when it is more than a tail may hold.
-    pub(crate) fn keep_fetched(&self, events: &Arc<[Event]>) {
-        let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
-        history.extend(Batch::split(events).map(Arc::new));
-        let mut total: usize = history.iter().map(|batch| batch.bytes).sum();
-        while self.budget.per_tail < total {
-            let Some(oldest) = history.pop_front() else { break };
-            total -= oldest.bytes;
-        }
+        self.batch_with(sequence).or_else(|| self.fetched.batch_with(sequence))
     }
 
     pub(crate) fn follower_came(&self) {
@@ -255,7 +171,7 @@ impl Tail {
     /// Drops the events in memory: whoever wants them reads the store.
     pub(crate) fn forget(&self) {
         let mut ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
-        self.history.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.fetched.clear();
         let held = std::mem::take(&mut *ring);
         self.budget.used.fetch_sub(held.bytes, Ordering::Relaxed);
     }
@@ -290,7 +206,7 @@ impl Tails {
         let tail = Arc::new(Tail {
             bell: watch::Sender::new(Bell::default()),
             ring: Mutex::default(),
-            history: Mutex::default(),
+            fetched: Fetched::new(self.budget.per_tail),
             fetches: Arc::default(),
             followers: AtomicUsize::new(0),
             audience: Audience::new(),
