@@ -7,8 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokenrail_domain::{AgentId, TurnNumber};
 use tokenrail_ports::{
-    Adoption, IAgentRun, IAgentRunner, OutputLine, PermissionAnswer, Probe, RunEnd, RunOutput, RunnerError,
-    TurnOrder,
+    Adoption, IAgentRun, IAgentRunner, IRuns, OutputLine, PermissionAnswer, Probe, RunEnd, RunOutput,
+    RunnerError, TurnOrder,
 };
 use tokenrail_runner::{FramerLimits, LineFramer};
 
@@ -106,7 +106,13 @@ impl IAgentRunner for SimRunner {
     async fn probe(&self) -> Probe {
         Probe::default()
     }
+}
 
+/// The runs of the simulated agents.
+pub(crate) struct SimRuns(pub(crate) Arc<World>);
+
+#[async_trait]
+impl IRuns for SimRuns {
     async fn sweep(&self, keep: &BTreeSet<(AgentId, TurnNumber)>) -> Result<u32, RunnerError> {
         self.0.step("sweep").await;
         Ok(self.0.end_processes(|key| !keep.contains(key)))
@@ -115,6 +121,11 @@ impl IAgentRunner for SimRunner {
     async fn forget(&self, agent: AgentId) -> Result<(), RunnerError> {
         self.0.step("forget").await;
         self.0.end_processes(|(of, _)| *of == agent);
+        Ok(())
+    }
+
+    async fn end(&self, agent: AgentId, turn: TurnNumber) -> Result<(), RunnerError> {
+        self.0.end_processes(|key| *key == (agent, turn));
         Ok(())
     }
 }

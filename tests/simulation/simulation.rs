@@ -20,7 +20,7 @@ use crate::faults::Faults;
 use crate::join::join_all;
 use crate::planted_outside;
 use crate::reader::{Agents, Reader};
-use crate::runner::SimRunner;
+use crate::runner::{SimRunner, SimRuns};
 use crate::store::SimStore;
 use crate::world::World;
 
@@ -168,6 +168,7 @@ fn outside(world: &Arc<World>) -> Outside {
         archive: Arc::new(MemoryStore::new(0)),
         clock: world.clone(),
         random: world.clone(),
+        runs: Arc::new(SimRuns(Arc::clone(world))),
         types: BTreeMap::from([("claude".to_owned(), kind)]),
         default_type: Some("claude".to_owned()),
     }

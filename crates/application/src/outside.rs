@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tokenrail_ports::{
-    Abilities, IAgentRepository, IAgentRunner, IArchive, IClock, IJournal, IMessageParser, IRandom,
+    Abilities, IAgentRepository, IAgentRunner, IArchive, IClock, IJournal, IMessageParser, IRandom, IRuns,
     IWorkspace,
 };
 
@@ -18,6 +18,7 @@ pub struct Outside {
     pub archive: Arc<dyn IArchive>,
     pub clock: Arc<dyn IClock>,
     pub random: Arc<dyn IRandom>,
+    pub runs: Arc<dyn IRuns>,
     /// The agent types that can be launched, by name.
     pub types: BTreeMap<String, AgentType>,
     /// The type of a launch that names none.

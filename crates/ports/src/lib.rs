@@ -3,6 +3,7 @@
 //! | seam | what is behind it |
 //! | --- | --- |
 //! | [`IAgentRunner`], [`IAgentRun`] | a way to run an agent: a supervised process, an HTTP proxy, a recording |
+//! | [`IRuns`] | what is left of runs in the data folder, whichever runner started them |
 //! | [`IMessageParser`] | one agent's own output format |
 //! | [`IJournal`], [`IAgentRepository`], [`IArchive`] | the store |
 //! | [`IWorkspace`] | the folders in which agents may work |
@@ -11,8 +12,8 @@
 //! What a store must decide the same way as any other, an append above all, is in [`rules`].
 //!
 //! `I` marks a seam of the hexagon: a trait that an adapter implements and that `server/src/compose.rs` chooses.
-//! No other trait is named so. The promises of the store are checked by a contract suite in `testing`
-//! (feature `testing`), which the fake there and the real adapter both pass. The other ports have fakes or mocks.
+//! No other trait is named so. Contract suites in `testing` (feature `testing`) check the promises of the store and of the
+//! runner. The fakes there pass them, and so do the real adapters. The other ports have fakes or mocks.
 
 mod append;
 mod archive;
@@ -23,6 +24,7 @@ mod parser;
 pub mod planted;
 pub mod rules;
 mod runner;
+mod runs;
 mod store;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
@@ -38,6 +40,7 @@ pub use runner::{
     Adoption, ExitStatus, IAgentRun, IAgentRunner, Line, OutputLine, PastTurn, PermissionAnswer, Probe,
     RunEnd, RunOutput, RunnerError, SpoolRoom, TurnOrder, is_disk_full,
 };
+pub use runs::IRuns;
 pub use store::{
     AgentFilter, Created, Enqueued, IAgentRepository, IJournal, ListBounds, ListPage, MessagePage, PageLimit,
     STOP_REASON_EVENTS, StoreError, TurnFilter, TurnRange,

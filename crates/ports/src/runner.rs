@@ -1,6 +1,5 @@
 //! A way to run an agent.
 
-use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::PathBuf;
 
@@ -10,57 +9,35 @@ use tokenrail_domain::{AgentError, AgentId, ErrorClass, JsonText, SessionId, Tur
 
 /// Runs one kind of agent, one turn at a time.
 ///
-/// Promise: the agent's output reaches [`IAgentRun::next`] complete, in order and byte for byte, however slowly
-/// it is asked for; the agent never waits for whoever reads it.
+/// Promise: the agent's output reaches [`IAgentRun::next`] complete, in order and byte for byte, however slowly it is
+/// read. The agent never waits for its reader.
 #[cfg_attr(any(test, feature = "testing"), mockall::automock)]
 #[async_trait]
 pub trait IAgentRunner: Send + Sync {
-    /// Starts the agent on one prompt: in a process of its own, or in one that waits since an earlier turn of the agent.
+    /// Starts the agent on one prompt: in a new process, or in the one that is idle since an earlier turn of the agent.
     async fn start(&self, order: &TurnOrder) -> Result<Box<dyn IAgentRun>, RunnerError>;
 
-    /// Takes over a turn that an earlier life of this server started. Its output comes again from the first
-    /// byte; `committed` of its bytes are in the journal already and need no waiting for.
+    /// Takes over a turn that was started before the server was restarted. Its output comes again from the first byte.
+    /// The journal has `committed` bytes of it already, which need no waiting for.
     async fn adopt(&self, order: &TurnOrder, committed: u64) -> Result<Adoption, RunnerError>;
 
-    /// Whether agents of this kind could be started now, and what would be run.
+    /// Whether agents of this kind can be started now, and which program would be run.
     async fn probe(&self) -> Probe;
 
-    /// Whether the agent knows of earlier turns only what it is told with each order.
+    /// Whether the agent knows earlier turns only from [`TurnOrder::history`].
     fn wants_history(&self) -> bool {
         false
     }
 
-    /// Ends and removes all runs that an earlier life of this server has left, but for those in `keep`, which are to
-    /// be adopted; gives how many there were. Called before anything is started or adopted. Runners of several
-    /// kinds may share the place where runs are kept, so `keep` names those of all kinds.
-    async fn sweep(&self, keep: &BTreeSet<(AgentId, TurnNumber)>) -> Result<u32, RunnerError> {
-        // A runner that keeps nothing has nothing to end.
-        let _ = keep;
-        Ok(0)
-    }
-
-    /// Ends a run that cannot be adopted, since nobody knows any more of which kind it is. What it has printed is
-    /// kept until its agent is forgotten. Where there is no such run, nothing happens.
-    async fn end(&self, agent: AgentId, turn: TurnNumber) -> Result<(), RunnerError> {
-        let _ = (agent, turn);
-        Ok(())
-    }
-
-    /// Ends a process of an agent that waits for its next turn ([`RunEnd::rests`]), where there is one, and waits for its
-    /// end. What runs a turn is not touched.
+    /// Ends the idle process of an agent, if it has one ([`RunEnd::rests`]), and waits for its end. A process that runs
+    /// a turn is not touched.
     async fn dismiss(&self, agent: AgentId) {
         // Agents of most kinds end with their turn.
         let _ = agent;
     }
 
-    /// The same for all agents: nobody will begin a turn any more.
+    /// The same for all agents: no further turn begins.
     async fn dismiss_all(&self) {}
-
-    /// Ends and removes whatever there still is of an agent's runs, also what was kept of those that have ended.
-    async fn forget(&self, agent: AgentId) -> Result<(), RunnerError> {
-        let _ = agent;
-        Ok(())
-    }
 }
 
 /// One turn of an agent, running.

@@ -7,6 +7,8 @@
 //! | [`ProxyRunner`] | behind an HTTP service | a stream of server-sent events |
 //! | [`ReplayRunner`] | a recording | the recording, with its timing |
 //!
+//! [`RunFolders`] is what is left of all runs of processes, whichever runner started them.
+//!
 //! A process agent is run by two more processes, a supervisor and the stage that becomes the agent: [`supervisor_command`]
 //! is what either does. Both are of a program of their own beside the server's ([`supervisor_main`]), or of the server's
 //! ([`SupervisorProgram`] says which). Where the agent must be spoken with, [`converse`] is a third, between supervisor
@@ -23,6 +25,7 @@ mod process;
 mod proxy;
 mod replay;
 mod run_folder;
+mod run_folders;
 mod sse;
 mod supervisor;
 mod workspace;
@@ -37,6 +40,7 @@ pub use process::{
 pub use proxy::{ProxyConfig, ProxyLimits, ProxyRunner};
 pub use replay::{ReplayRunner, Transcript};
 pub use run_folder::{Protocol, Unanswered};
+pub use run_folders::RunFolders;
 pub use sse::{SseDecoder, SseEvent, SseOverflow};
 pub use supervisor::{exec_for, supervisor_command, supervisor_main};
 pub use workspace::Workspaces;

@@ -16,13 +16,12 @@ mod order;
 mod report;
 mod retry_after;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::env;
 use std::path::PathBuf;
 
 use async_trait::async_trait;
 use serde_json::{Map, Value};
-use tokenrail_domain::{AgentId, TurnNumber};
 use tokenrail_ports::{Adoption, IAgentRun, IAgentRunner, Probe, RunnerError, TurnOrder};
 
 pub use self::ask::ask_model;
@@ -220,17 +219,5 @@ impl IAgentRunner for ModelRunner {
 
     fn wants_history(&self) -> bool {
         true
-    }
-
-    async fn sweep(&self, keep: &BTreeSet<(AgentId, TurnNumber)>) -> Result<u32, RunnerError> {
-        self.process.sweep(keep).await
-    }
-
-    async fn end(&self, agent: AgentId, turn: TurnNumber) -> Result<(), RunnerError> {
-        self.process.end(agent, turn).await
-    }
-
-    async fn forget(&self, agent: AgentId) -> Result<(), RunnerError> {
-        self.process.forget(agent).await
     }
 }

@@ -8,7 +8,6 @@ mod config;
 mod end;
 mod further_turn;
 mod launch;
-mod leftovers;
 mod program;
 mod resting;
 mod run;

@@ -12,8 +12,10 @@
 //! | [`runs`] | all run folders of a data folder |
 //! | [`proc`], [`begun`] | the process table |
 //! | [`programs`] | the programs that work for a run |
+//! | [`blocking`] | file work on the threads that may block |
 
 mod begun;
+mod blocking;
 mod folder;
 mod opening;
 mod proc;
@@ -23,6 +25,7 @@ mod runs;
 mod told;
 
 pub(crate) use begun::{Begun, begun_since};
+pub(crate) use blocking::blocking;
 pub(crate) use folder::{LOOK, MARKER, RunFolder};
 pub(crate) use opening::{ConverseLimits, Opening};
 pub use opening::{Protocol, Unanswered};

@@ -11,8 +11,8 @@ use tokenrail_persistence::{SqliteStore, StoreConfig, Synchronous as CommitWaits
 use tokenrail_ports::{Abilities, IAgentRunner, RunnerError};
 use tokenrail_runner::{
     ConverseConfig, ModelConfig, ModelLimits, ModelProcess, ModelRunner, ProcessConfig, ProcessLimits,
-    ProcessRunner, ProxyConfig, ProxyLimits, ProxyRunner, ReplayRunner, RunWatcher, SupervisorProgram,
-    Transcript, WatchLimits, Workspaces,
+    ProcessRunner, ProxyConfig, ProxyLimits, ProxyRunner, ReplayRunner, RunFolders, RunWatcher,
+    SupervisorProgram, Transcript, WatchLimits, Workspaces,
 };
 
 use crate::clock::{SystemClock, SystemRandom};
@@ -57,6 +57,7 @@ pub(crate) fn outside(config: &Config, store: &SqliteStore) -> Result<Outside, C
         agents: store,
         clock: Arc::new(SystemClock),
         random: Arc::new(SystemRandom),
+        runs: Arc::new(RunFolders::new(runs_folder(config), in_ms(config.limits.kill_grace_s))),
         types,
         default_type: config.default_agent.clone(),
     })
@@ -149,7 +150,7 @@ fn process_runner(
         process;
     let process = ProcessConfig {
         supervisor: means.supervisor.clone(),
-        runs: config.data_dir.join("runs"),
+        runs: runs_folder(config),
         program: program.clone(),
         args: args.clone(),
         resume_args: resume_args.clone(),
@@ -167,6 +168,11 @@ fn process_runner(
         limits: process_limits(&config.limits),
     };
     ProcessRunner::new(process, means.watcher.clone())
+}
+
+/// Where the run folders of all process agents are.
+fn runs_folder(config: &Config) -> PathBuf {
+    config.data_dir.join("runs")
 }
 
 /// This program itself. In tests of this crate it is the test program.
@@ -217,7 +223,7 @@ fn model_runner(
     let process = ModelProcess {
         program: this_program()?,
         supervisor: means.supervisor.clone(),
-        runs: config.data_dir.join("runs"),
+        runs: runs_folder(config),
         limits: process_limits(&config.limits),
     };
     let model =

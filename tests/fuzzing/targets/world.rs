@@ -18,8 +18,8 @@ use futures_util::future::LocalBoxFuture;
 use tokenrail_application::{AgentService, AgentType, Launch, Limits, Outside};
 use tokenrail_domain::{AgentId, Event, Sequence, Timestamp};
 use tokenrail_parser::ClaudeParser;
-use tokenrail_ports::testing::MemoryStore;
 use tokenrail_ports::testing::samples::WHOLE;
+use tokenrail_ports::testing::{MemoryStore, PretendRuns};
 use tokenrail_ports::{
     Abilities, Adoption, CwdNotAllowed, FolderError, IAgentRun, IAgentRunner, IClock, IJournal as _, IRandom,
     IWorkspace, Probe, RunEnd, RunOutput, RunnerError, TurnOrder,
@@ -132,6 +132,7 @@ pub(crate) fn api() -> (Api, AgentService, Arc<MemoryStore>) {
         archive: store.clone(),
         clock: Arc::new(StoppedClock),
         random: Arc::new(Counting::default()),
+        runs: Arc::new(PretendRuns),
         types: BTreeMap::from([("printer".to_owned(), printer)]),
         default_type: Some("printer".to_owned()),
     };

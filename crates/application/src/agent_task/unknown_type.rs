@@ -10,9 +10,8 @@ use crate::recorder::Recorder;
 use crate::verdict::{Stop, verdict};
 
 impl AgentTask {
-    /// Leaves the agent as it is: it runs on, and what it says waits in its spool until a server knows again how to
-    /// read it. A name that is misspelt in the configuration must not cost what an agent has said. Only who cancels
-    /// the turn ends it.
+    /// Leaves the agent as it is. It keeps running, and its output waits in the spool until the server is started with
+    /// the type again. A misspelt name in the configuration must not cost an agent's output. Only a cancel ends the turn.
     pub(super) async fn leave_alone(
         &self,
         recorder: Recorder,
@@ -41,13 +40,10 @@ impl AgentTask {
         self.end(recorder, verdict(None, Some(stop), &end, &self.core.limits)).await
     }
 
-    /// Nobody knows which runner it was: each is asked.
     async fn end_run(&self, agent: &Agent, turn: &Turn) {
-        for (name, kind) in &self.core.outside.types {
-            if let Err(error) = kind.runner.end(agent.id, turn.run).await {
-                let error = &error as &dyn std::error::Error;
-                tracing::error!(agent = %agent.id, kind = name, error, "cannot terminate the processes of a run");
-            }
+        if let Err(error) = self.core.outside.runs.end(agent.id, turn.run).await {
+            let error = &error as &dyn std::error::Error;
+            tracing::error!(agent = %agent.id, error, "cannot terminate the processes of a run");
         }
     }
 }

@@ -74,6 +74,7 @@ pub(super) fn outside(
         archive: store.clone(),
         clock,
         random: Arc::new(CountingRandom::default()),
+        runs: runner.clone(),
         types: BTreeMap::from([("scripted".to_owned(), kind)]),
         default_type: Some("scripted".to_owned()),
     }

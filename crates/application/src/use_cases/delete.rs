@@ -71,11 +71,9 @@ impl AgentService {
     /// Removes all that there is of an agent. Its rows go last: as long as they are there, its next life knows what
     /// is still to be removed.
     async fn finish_purge(&self, id: AgentId) -> Result<(), StoreError> {
-        for (name, kind) in &self.core.outside.types {
-            if let Err(error) = kind.runner.forget(id).await {
-                let error = &error as &dyn std::error::Error;
-                tracing::error!(agent = %id, kind = name, error, "cannot remove the files of a run");
-            }
+        if let Err(error) = self.core.outside.runs.forget(id).await {
+            let error = &error as &dyn std::error::Error;
+            tracing::error!(agent = %id, error, "cannot remove the files of a run");
         }
         self.remove_folders(id).await;
         self.core.outside.agents.purge(id, self.core.now()).await?;

@@ -1,4 +1,4 @@
-//! Takes up what was left when the server ended.
+//! Continues what was under way when the server ended.
 
 use std::collections::BTreeSet;
 
@@ -8,14 +8,13 @@ use crate::error::Refusal;
 use crate::service::AgentService;
 
 impl AgentService {
-    /// Takes up what an earlier life of the server left: running turns are adopted or closed, waiting ones run, what
-    /// was being stopped or purged is finished, and runs that belong to no turn are ended. Gives the number of agents
-    /// taken up.
+    /// Continues what was under way when the server ended. It adopts or closes running turns, runs queued ones, finishes
+    /// cancels and purges, and ends runs that belong to no turn. Returns the number of agents with open turns.
     ///
     /// # Errors
     /// [`Refusal::Store`].
     pub async fn recover(&self) -> Result<usize, Refusal> {
-        // What is looked at here is short.
+        // Only short fields are read here.
         let field_bytes = self.core.limits.list_field_bytes;
         let agents = self.core.outside.agents.with_open_turns(field_bytes).await?;
         let agents: Vec<Agent> = agents.into_iter().map(|listed| listed.agent).collect();
@@ -32,24 +31,21 @@ impl AgentService {
         Ok(agents.len())
     }
 
-    /// Ends the runs of earlier lives that nobody will take up: their agents or turns are gone. Those whose types are
-    /// not in the configuration stay: they may be there again at the next start.
+    /// Ends the runs whose agents or turns are gone. A run whose agent type is not in the configuration goes on: the type
+    /// may be back at the next start.
     async fn sweep(&self, agents: &[Agent]) -> Result<(), Refusal> {
-        let types = &self.core.outside.types;
         let mut keep = BTreeSet::new();
         for agent in agents {
             let turns = self.core.outside.agents.open_turns(agent.id).await?;
             let running = turns.iter().filter(|turn| turn.state == TurnState::Running);
             keep.extend(running.map(|turn| (agent.id, turn.run)));
         }
-        for (name, kind) in types {
-            match kind.runner.sweep(&keep).await {
-                Ok(0) => {}
-                Ok(swept) => tracing::warn!(kind = name, swept, "terminated runs that belong to no turn"),
-                Err(error) => {
-                    let error = &error as &dyn std::error::Error;
-                    tracing::error!(kind = name, error, "cannot terminate runs that belong to no turn");
-                }
+        match self.core.outside.runs.sweep(&keep).await {
+            Ok(0) => {}
+            Ok(swept) => tracing::warn!(swept, "terminated runs that belong to no turn"),
+            Err(error) => {
+                let error = &error as &dyn std::error::Error;
+                tracing::error!(error, "cannot terminate runs that belong to no turn");
             }
         }
         Ok(())

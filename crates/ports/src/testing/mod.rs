@@ -2,10 +2,11 @@
 
 pub mod contract;
 mod memory_store;
+pub mod runner_contract;
 pub mod samples;
 mod scripted_runner;
 mod stopped_clock;
 
 pub use memory_store::{AppendFault, MemoryStore};
-pub use scripted_runner::{ScriptedRunner, Step};
+pub use scripted_runner::{PretendRuns, ScriptedRunner, Step};
 pub use stopped_clock::{CountingRandom, NotedWorkspace, PretendWorkspace, StoppedClock};

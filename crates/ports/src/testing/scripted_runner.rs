@@ -1,6 +1,6 @@
 //! A runner that plays a script: what an agent prints, where it waits, and how it ends.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
@@ -9,7 +9,7 @@ use tokenrail_domain::{AgentId, TurnNumber};
 use tokio::sync::Notify;
 
 use crate::{
-    Adoption, ExitStatus, IAgentRun, IAgentRunner, Line, OutputLine, PermissionAnswer, Probe, RunEnd,
+    Adoption, ExitStatus, IAgentRun, IAgentRunner, IRuns, Line, OutputLine, PermissionAnswer, Probe, RunEnd,
     RunOutput, RunnerError, TurnOrder,
 };
 
@@ -43,16 +43,21 @@ impl Step {
     }
 }
 
-/// Plays one script for each turn, in the order in which they were given. It hesitates: each output comes only
-/// after other tasks have had their chance.
+/// A run by its agent and turn.
+type RunKey = (AgentId, TurnNumber);
+
+/// Plays one script for each turn, in the order in which they were given. It hesitates: each output comes only after
+/// other tasks have had their chance. It is [`IRuns`] too, for the runs that it has started.
 #[derive(Debug, Default)]
 pub struct ScriptedRunner {
     scripts: Mutex<VecDeque<Vec<Step>>>,
     adoptions: Mutex<VecDeque<Option<Vec<Step>>>>,
+    /// The runs that are left, and their scripts.
+    left: Arc<Mutex<BTreeMap<RunKey, Vec<Step>>>>,
     orders: Mutex<Vec<TurnOrder>>,
     cancels: Arc<Mutex<u32>>,
     deaf_to: Arc<Mutex<u32>>,
-    swept: Mutex<Vec<BTreeSet<(AgentId, TurnNumber)>>>,
+    swept: Mutex<Vec<BTreeSet<RunKey>>>,
     forgotten: Mutex<Vec<AgentId>>,
     dismissed: Mutex<Vec<AgentId>>,
     discards: Arc<Mutex<u32>>,
@@ -65,7 +70,7 @@ impl ScriptedRunner {
         Self { scripts: Mutex::new(scripts.into_iter().collect()), ..Self::default() }
     }
 
-    /// What the next adoption finds: a run from its first byte, or nothing.
+    /// What the next adoption finds, instead of what is left: a run from its first byte, or nothing.
     pub fn adopt_next(&self, script: Option<Vec<Step>>) {
         lock(&self.adoptions).push_back(script);
     }
@@ -86,7 +91,7 @@ impl ScriptedRunner {
     }
 
     /// The runs that each sweep was told to keep.
-    pub fn swept(&self) -> Vec<BTreeSet<(AgentId, TurnNumber)>> {
+    pub fn swept(&self) -> Vec<BTreeSet<RunKey>> {
         lock(&self.swept).clone()
     }
 
@@ -110,11 +115,23 @@ impl ScriptedRunner {
         *lock(&self.discards)
     }
 
-    fn run(&self, script: Vec<Step>) -> Box<dyn IAgentRun> {
+    fn remove(&self, is_chosen: impl Fn(&RunKey) -> bool) -> u32 {
+        let mut left = lock(&self.left);
+        let before = left.len();
+        left.retain(|key, _| !is_chosen(key));
+        (before - left.len()) as u32
+    }
+
+    fn run(&self, order: &TurnOrder, script: Vec<Step>) -> Box<dyn IAgentRun> {
+        lock(&self.orders).push(order.clone());
+        let (key, left) = ((order.agent, order.turn), Arc::clone(&self.left));
+        lock(&left).insert(key, script.clone());
         let cancels = Arc::clone(&self.cancels);
         let (deaf_to, discards) = (Arc::clone(&self.deaf_to), Arc::clone(&self.discards));
         let (answers, answered) = (Arc::clone(&self.answers), Notify::new());
         Box::new(ScriptedRun {
+            key,
+            left,
             steps: script.into(),
             offset: 0,
             cancelled: false,
@@ -132,42 +149,54 @@ impl ScriptedRunner {
 impl IAgentRunner for ScriptedRunner {
     async fn start(&self, order: &TurnOrder) -> Result<Box<dyn IAgentRun>, RunnerError> {
         tokio::task::yield_now().await;
-        lock(&self.orders).push(order.clone());
-        match lock(&self.scripts).pop_front() {
-            Some(script) => Ok(self.run(script)),
+        let script = lock(&self.scripts).pop_front();
+        match script {
+            Some(script) => Ok(self.run(order, script)),
             None => Err(RunnerError::ProgramMissing { program: "scripted".to_owned() }),
         }
     }
 
     async fn adopt(&self, order: &TurnOrder, _committed: u64) -> Result<Adoption, RunnerError> {
         tokio::task::yield_now().await;
-        lock(&self.orders).push(order.clone());
-        match lock(&self.adoptions).pop_front().flatten() {
-            Some(script) => Ok(Adoption::Run(self.run(script))),
-            None => Ok(Adoption::Gone),
-        }
+        let planned = lock(&self.adoptions).pop_front();
+        let left = || lock(&self.left).get(&(order.agent, order.turn)).cloned();
+        Ok(match planned.unwrap_or_else(left) {
+            Some(script) => Adoption::Run(self.run(order, script)),
+            None => Adoption::Gone,
+        })
     }
 
     async fn probe(&self) -> Probe {
         Probe { program: Some("scripted".to_owned()), ..Probe::default() }
     }
 
-    async fn sweep(&self, keep: &BTreeSet<(AgentId, TurnNumber)>) -> Result<u32, RunnerError> {
-        lock(&self.swept).push(keep.clone());
-        Ok(0)
-    }
-
     async fn dismiss(&self, agent: AgentId) {
         lock(&self.dismissed).push(agent);
+    }
+}
+
+#[async_trait]
+impl IRuns for ScriptedRunner {
+    async fn sweep(&self, keep: &BTreeSet<RunKey>) -> Result<u32, RunnerError> {
+        lock(&self.swept).push(keep.clone());
+        Ok(self.remove(|key| !keep.contains(key)))
+    }
+
+    async fn end(&self, agent: AgentId, turn: TurnNumber) -> Result<(), RunnerError> {
+        self.remove(|key| *key == (agent, turn));
+        Ok(())
     }
 
     async fn forget(&self, agent: AgentId) -> Result<(), RunnerError> {
         lock(&self.forgotten).push(agent);
+        self.remove(|(of, _)| *of == agent);
         Ok(())
     }
 }
 
 struct ScriptedRun {
+    key: RunKey,
+    left: Arc<Mutex<BTreeMap<RunKey, Vec<Step>>>>,
     steps: VecDeque<Step>,
     offset: u64,
     cancelled: bool,
@@ -263,10 +292,30 @@ impl IAgentRun for ScriptedRun {
     }
 
     async fn discard(&mut self) {
+        lock(&self.left).remove(&self.key);
         *lock(&self.discards) += 1;
     }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A data folder without runs.
+#[derive(Debug)]
+pub struct PretendRuns;
+
+#[async_trait]
+impl IRuns for PretendRuns {
+    async fn sweep(&self, _keep: &BTreeSet<RunKey>) -> Result<u32, RunnerError> {
+        Ok(0)
+    }
+
+    async fn end(&self, _agent: AgentId, _turn: TurnNumber) -> Result<(), RunnerError> {
+        Ok(())
+    }
+
+    async fn forget(&self, _agent: AgentId) -> Result<(), RunnerError> {
+        Ok(())
+    }
 }

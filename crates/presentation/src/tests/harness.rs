@@ -17,7 +17,7 @@ use tokenrail_application::{AgentService, AgentType, Limits, Outside};
 use tokenrail_domain::{
     AgentId, EventBody, JsonText, MessageOrdinal, MessageOutcome, Notice, Part, Said, Timestamp, TurnClose,
 };
-use tokenrail_ports::testing::{MemoryStore, StoppedClock};
+use tokenrail_ports::testing::{MemoryStore, PretendRuns, StoppedClock};
 use tokenrail_ports::{
     Abilities, Activity, Adoption, CwdNotAllowed, FolderError, IAgentRun, IAgentRunner, IMessageParser,
     IRandom, IWorkspace, Line, OutputLine, PermissionAnswer, Probe, RunEnd, RunOutput, RunnerError,
@@ -106,6 +106,7 @@ impl Harness {
             archive: store.clone(),
             clock: clock.clone(),
             random: Arc::new(Counting(AtomicU8::new(0))),
+            runs: Arc::new(PretendRuns),
             types: BTreeMap::from([("script".to_owned(), script)]),
             default_type,
         };

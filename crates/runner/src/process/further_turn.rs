@@ -11,8 +11,8 @@ use tokenrail_domain::TurnNumber;
 use tokenrail_ports::{IAgentRun, OwnLine, RunOutput, RunnerError};
 use tokio::time::{sleep, timeout};
 
-use super::run::{ProcessRun, blocking, is_line, is_unread};
-use crate::run_folder::{FurtherTurn, RunFolder, Told};
+use super::run::{ProcessRun, is_line, is_unread};
+use crate::run_folder::{FurtherTurn, RunFolder, Told, blocking};
 
 /// How long whoever was told of a further turn may take to take it up. The answer is one line.
 const ASK_PATIENCE: Duration = Duration::from_secs(5);

@@ -10,9 +10,8 @@ use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
 use super::SupervisorProgram;
-use super::run::blocking;
 use super::watch::FolderWatch;
-use crate::run_folder::{ExitRecord, RunFolder, SupervisorRecord};
+use crate::run_folder::{ExitRecord, RunFolder, SupervisorRecord, blocking};
 
 /// How many supervisors start at the same time, of all agent types; others wait. Loading a program takes processor time.
 /// Without this bound, requests took seconds while 1,000 agents were launched.

@@ -13,7 +13,6 @@ use tokenrail_ports::{
     SpoolRoom,
 };
 use tokio::net::unix::pipe;
-use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep_until};
 
 use self::spool::{Fresh, FreshRead};
@@ -22,7 +21,7 @@ use super::ProcessLimits;
 use super::end::{left_over, run_end, with_unsaved};
 use super::watch::{FolderWatch, RunWatcher};
 use crate::LineFramer;
-use crate::run_folder::{Answer, ExitRecord, RunFolder, SupervisorRecord, Told, kill_marked};
+use crate::run_folder::{Answer, ExitRecord, RunFolder, SupervisorRecord, Told, blocking, kill_marked};
 
 /// One turn of a process agent: reads the spool as it grows.
 pub(super) struct ProcessRun {
@@ -335,11 +334,4 @@ async fn due(at: Option<Instant>) {
 /// Whether the line says just that.
 pub(super) fn is_line(line: &OutputLine, text: &[u8]) -> bool {
     matches!(&line.line, Line::Whole(whole) if **whole == *text)
-}
-
-/// Runs file work where it may block.
-pub(super) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> io::Result<T> + Send + 'static,
-) -> io::Result<T> {
-    spawn_blocking(work).await.map_err(io::Error::other)?
 }

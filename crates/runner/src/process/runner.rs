@@ -1,6 +1,5 @@
 //! Starts process agents, and takes over those of an earlier server.
 
-use std::collections::BTreeSet;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
@@ -9,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use tokenrail_domain::{AgentId, SessionId, TurnNumber};
+use tokenrail_domain::{AgentId, SessionId};
 use tokenrail_ports::{Adoption, IAgentRun, IAgentRunner, Probe, RunnerError, TurnOrder};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
@@ -17,11 +16,12 @@ use tokio_util::task::TaskTracker;
 
 use super::launch::{introduced, launch};
 use super::resting::{Home, RestableRun, Resting};
-use super::run::{ProcessRun, blocking};
+use super::run::ProcessRun;
 use super::watch::{FolderWatch, RunWatcher};
-use super::{ProcessConfig, ProcessLimits, leftovers, program};
+use super::{ProcessConfig, ProcessLimits, program};
 use crate::run_folder::{
-    ConverseLimits, ExecOrder, FurtherTurn, MARKER, Opening, RunFolder, SupervisorRecord, is_argument, run_of,
+    ConverseLimits, ExecOrder, FurtherTurn, MARKER, Opening, RunFolder, SupervisorRecord, blocking,
+    is_argument, run_of,
 };
 
 /// A timer can count so far.
@@ -185,32 +185,12 @@ impl IAgentRunner for ProcessRunner {
         probe
     }
 
-    async fn sweep(&self, keep: &BTreeSet<(AgentId, TurnNumber)>) -> Result<u32, RunnerError> {
-        let (config, keep) = (Arc::clone(&self.config), keep.clone());
-        let sweep = move || leftovers::sweep(&config.runs, &keep, config.limits.kill_grace_ms);
-        Ok(blocking(sweep).await?)
-    }
-
-    async fn end(&self, agent: AgentId, turn: TurnNumber) -> Result<(), RunnerError> {
-        let config = Arc::clone(&self.config);
-        let end = move || leftovers::end_one(&config.runs, agent, turn, config.limits.kill_grace_ms);
-        Ok(blocking(end).await?)
-    }
-
     async fn dismiss(&self, agent: AgentId) {
         self.resting.dismiss(agent).await;
     }
 
     async fn dismiss_all(&self) {
         self.resting.dismiss_all().await;
-    }
-
-    async fn forget(&self, agent: AgentId) -> Result<(), RunnerError> {
-        self.resting.dismiss(agent).await;
-        let config = Arc::clone(&self.config);
-        let forget = move || leftovers::forget(&config.runs, agent, config.limits.kill_grace_ms);
-        blocking(forget).await?;
-        Ok(())
     }
 }
 

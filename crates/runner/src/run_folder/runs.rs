@@ -36,7 +36,11 @@ pub(crate) fn folders_of(runs: &Path, agent: AgentId) -> io::Result<Vec<RunFolde
 /// All run folders in `runs`, also what was kept of earlier runs. It blocks.
 pub(crate) fn all_runs(runs: &Path) -> io::Result<Vec<(RunFolder, RunName)>> {
     let mut found = Vec::new();
-    for entry in fs::read_dir(runs)? {
+    let entries = match fs::read_dir(runs) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(found),
+        entries => entries?,
+    };
+    for entry in entries {
         let entry = entry?;
         if let Some(run) = entry.file_name().to_str().and_then(RunName::parse) {
             found.push((RunFolder::at(&entry.path()), run));

@@ -1,6 +1,7 @@
 //! Process agents with real processes: shell scripts as agents, and the supervisor of `examples/supervise.rs`.
 
 mod adoption;
+mod contract;
 mod ends;
 mod launch;
 mod leftovers;

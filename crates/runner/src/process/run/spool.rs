@@ -9,9 +9,9 @@ use bytes::Bytes;
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
 use tokenrail_ports::{RunEnd, RunnerError, SpoolRoom};
 
-use super::{News, ProcessRun, Supervisor, blocking};
+use super::{News, ProcessRun, Supervisor};
 use crate::process::end::{emptied, empty_spool};
-use crate::run_folder::{ExitRecord, RunFolder};
+use crate::run_folder::{ExitRecord, RunFolder, blocking};
 
 /// What is read without another thread: a few lines, which is most of what agents print between two looks.
 const FRESH_BYTES: usize = 8 << 10;

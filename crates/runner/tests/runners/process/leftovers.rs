@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use tokenrail_domain::{AgentId, Timestamp, TurnNumber};
-use tokenrail_ports::{IAgentRunner, RunOutput};
+use tokenrail_ports::{IRuns as _, RunOutput};
 
 use super::support::{Bench, first, next, rest};
 
@@ -17,15 +17,15 @@ async fn a_run_that_nobody_takes_up_is_ended_with_all_that_it_has_started() {
     assert_eq!(first(&mut run).await, ["one"]);
     drop(run);
     fs::create_dir(bench.config.runs.join("notes-1")).unwrap();
-    let runner = bench.runner();
+    let runs = bench.runs();
     let keep = BTreeSet::from([(bench.order.agent, bench.order.turn)]);
-    assert_eq!(runner.sweep(&keep).await.unwrap(), 0);
+    assert_eq!(runs.sweep(&keep).await.unwrap(), 0);
     assert!(!bench.processes().is_empty(), "it is to be taken up");
 
-    assert_eq!(runner.sweep(&BTreeSet::from([(bench.order.agent, TurnNumber(2))])).await.unwrap(), 1);
+    assert_eq!(runs.sweep(&BTreeSet::from([(bench.order.agent, TurnNumber(2))])).await.unwrap(), 1);
     assert!(!bench.run_folder().exists());
     bench.assert_nothing_left().await;
-    assert_eq!(runner.sweep(&BTreeSet::new()).await.unwrap(), 0);
+    assert_eq!(runs.sweep(&BTreeSet::new()).await.unwrap(), 0);
     assert!(bench.config.runs.join("notes-1").exists(), "what is no run stays");
 }
 
@@ -37,11 +37,11 @@ async fn a_spool_that_was_kept_stays_until_its_agent_is_forgotten() {
     rest(&mut run).await;
     run.discard().await;
     let kept = bench.run_folder().with_extension("kept");
-    let runner = bench.runner();
-    runner.sweep(&BTreeSet::new()).await.unwrap();
-    runner.forget(AgentId::new(Timestamp(1), [1; 10])).await.unwrap();
+    let runs = bench.runs();
+    runs.sweep(&BTreeSet::new()).await.unwrap();
+    runs.forget(AgentId::new(Timestamp(1), [1; 10])).await.unwrap();
     assert!(kept.join("stdout").exists());
-    runner.forget(bench.order.agent).await.unwrap();
+    runs.forget(bench.order.agent).await.unwrap();
     assert!(!kept.exists());
 }
 
@@ -50,7 +50,7 @@ async fn an_agent_that_is_forgotten_while_it_runs_is_ended() {
     let bench = Bench::new(HANGS);
     let mut run = bench.start().await;
     assert_eq!(first(&mut run).await, ["one"]);
-    bench.runner().forget(bench.order.agent).await.unwrap();
+    bench.runs().forget(bench.order.agent).await.unwrap();
     bench.assert_nothing_left().await;
     assert!(!bench.run_folder().exists());
     rest(&mut run).await;

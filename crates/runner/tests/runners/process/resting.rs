@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tokenrail_domain::TurnNumber;
-use tokenrail_ports::{Adoption, ExitStatus, IAgentRun, IAgentRunner};
+use tokenrail_ports::{Adoption, ExitStatus, IAgentRun, IAgentRunner, IRuns as _};
 use tokenrail_runner::{ConverseConfig, ProcessLimits, Protocol, Unanswered};
 
 use super::support::{Bench, rest, texts, until};
@@ -335,8 +335,7 @@ async fn a_process_that_rests_is_swept_unless_its_next_turn_runs() {
     let folder = rests_alone(&bench).await;
     write_further(&folder);
     let agent = bench.order.agent;
-    let sweep =
-        async |keep: TurnNumber| bench.runner().sweep(&BTreeSet::from([(agent, keep)])).await.unwrap();
+    let sweep = async |keep: TurnNumber| bench.runs().sweep(&BTreeSet::from([(agent, keep)])).await.unwrap();
     assert_eq!(sweep(TurnNumber(2)).await, 0);
     assert_eq!(sweep(TurnNumber(3)).await, 1);
     bench.assert_nothing_left().await;
@@ -351,7 +350,7 @@ async fn a_turn_in_the_process_of_another_is_ended_like_any() {
     let folder = rests_alone(&bench).await;
     write_further(&folder);
     second(&mut bench);
-    bench.runner().end(bench.order.agent, bench.order.turn).await.unwrap();
+    bench.runs().end(bench.order.agent, bench.order.turn).await.unwrap();
     bench.assert_nothing_left().await;
     assert!(!folder.exists() && folder.with_extension("kept").join("stdout").exists());
 }

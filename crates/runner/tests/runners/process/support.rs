@@ -13,7 +13,7 @@ use tokenrail_ports::{
     Adoption, IAgentRun, IAgentRunner, Line, OutputLine, RunEnd, RunOutput, RunnerError, TurnOrder,
 };
 use tokenrail_runner::{
-    ProcessConfig, ProcessLimits, ProcessRunner, RunWatcher, SupervisorProgram, WatchLimits,
+    ProcessConfig, ProcessLimits, ProcessRunner, RunFolders, RunWatcher, SupervisorProgram, WatchLimits,
 };
 
 /// No wait in these tests is longer: one that is has failed.
@@ -74,6 +74,10 @@ impl Bench {
 
     pub(crate) fn runner(&self) -> ProcessRunner {
         ProcessRunner::new(self.config.clone(), RunWatcher::new(WatchLimits::default()).unwrap()).unwrap()
+    }
+
+    pub(crate) fn runs(&self) -> RunFolders {
+        RunFolders::new(self.config.runs.clone(), self.config.limits.kill_grace_ms)
     }
 
     pub(crate) async fn start(&self) -> Box<dyn IAgentRun> {

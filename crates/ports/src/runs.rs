@@ -1,0 +1,28 @@
+//! What is left of runs in a data folder.
+
+use std::collections::BTreeSet;
+
+use async_trait::async_trait;
+use tokenrail_domain::{AgentId, TurnNumber};
+
+use crate::RunnerError;
+
+/// All runs of a data folder, whichever runner started them. It needs no runner: the type of an agent may be gone from
+/// the configuration while its runs are still there.
+///
+/// Promise: after an end or a removal, no process of the run is left, and [`IAgentRunner::adopt`] finds nothing.
+///
+/// [`IAgentRunner::adopt`]: crate::IAgentRunner::adopt
+#[async_trait]
+pub trait IRuns: Send + Sync {
+    /// Ends and removes all runs except those in `keep`, which will be adopted. Returns how many were removed. Must be
+    /// called before anything is started or adopted.
+    async fn sweep(&self, keep: &BTreeSet<(AgentId, TurnNumber)>) -> Result<u32, RunnerError>;
+
+    /// Ends a run that cannot be adopted, because its agent type is unknown. Its output is kept until the agent is
+    /// forgotten. If there is no such run, nothing happens.
+    async fn end(&self, agent: AgentId, turn: TurnNumber) -> Result<(), RunnerError>;
+
+    /// Ends and removes all runs of an agent, and what was kept of ended ones.
+    async fn forget(&self, agent: AgentId) -> Result<(), RunnerError>;
+}
