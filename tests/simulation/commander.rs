@@ -254,7 +254,7 @@ fn is_final(refusal: &Refusal) -> bool {
         | Refusal::QuestionSettled(_)
         | Refusal::OptionUnknown { .. }
         | Refusal::KeyReused => true,
-        Refusal::AtCapacity | Refusal::ShuttingDown => false,
+        Refusal::AtCapacity | Refusal::TooManyLaunches { .. } | Refusal::ShuttingDown => false,
         Refusal::Store(error) => !error.is_transient(),
     }
 }

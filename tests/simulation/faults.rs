@@ -231,6 +231,7 @@ fn wide_limits() -> Limits {
     Limits {
         idle_timeout: Duration::from_mins(3),
         turn_timeout: Duration::from_mins(12),
+        launches_per_minute: u32::MAX,
         ..Limits::default()
     }
 }

@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::error::Refusal;
 use crate::full_since::FullSince;
 use crate::limits::Limits;
 use crate::news::{News, NewsDesk};
@@ -21,6 +22,7 @@ use crate::planted;
 use crate::questions::Answering;
 use crate::stats::Counters;
 use crate::tails::{Tail, Tails};
+use crate::token_bucket::TokenBucket;
 use crate::waiting::{Waiting, WaitingRoom};
 
 /// What the use cases and the tasks share.
@@ -42,6 +44,8 @@ pub(crate) struct Core {
     pub(crate) places: Arc<Semaphore>,
     /// Histories that may be taken in at the same time.
     pub(crate) imports: Arc<Semaphore>,
+    /// Launches that may come now.
+    launches: Mutex<TokenBucket>,
     /// Agents that wait for a place.
     pub(crate) waiting: WaitingRoom,
     /// Rung when a turn has ended: its batches can be packed.
@@ -151,6 +155,7 @@ impl Core {
             runtime,
             places: Arc::new(Semaphore::new(limits.running_agents.min(Semaphore::MAX_PERMITS))),
             imports: Arc::new(Semaphore::new(limits.imports)),
+            launches: Mutex::new(TokenBucket::full(limits.launches_per_minute)),
             waiting: WaitingRoom::default(),
             compaction: Notify::new(),
             retired: Notify::new(),
@@ -220,6 +225,15 @@ impl Core {
         }
         tail.set_active(false);
         self.retired.notify_one();
+    }
+
+    /// Counts a launch.
+    ///
+    /// # Errors
+    /// [`Refusal::TooManyLaunches`].
+    pub(crate) fn count_launch(&self) -> Result<(), Refusal> {
+        let mut launches = self.launches.lock().unwrap_or_else(PoisonError::into_inner);
+        launches.take().map_err(|wait| Refusal::TooManyLaunches { wait })
     }
 
     pub(crate) fn active_agents(&self) -> usize {

@@ -1,5 +1,7 @@
 //! Why a use case was refused.
 
+use std::time::Duration;
+
 use tokenrail_domain::{AgentId, Sequence};
 use tokenrail_ports::{CwdNotAllowed, FolderError, StoreError, is_disk_full};
 
@@ -25,6 +27,8 @@ pub enum Refusal {
     Active,
     #[error("the agent's turn queue is full")]
     QueueFull,
+    #[error("too many launches in a minute")]
+    TooManyLaunches { wait: Duration },
     #[error("the server is at capacity: too many launches are queued")]
     AtCapacity,
     #[error("the idempotency key was already used with a different request")]

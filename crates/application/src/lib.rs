@@ -40,6 +40,7 @@ mod stats;
 mod stretches;
 mod tails;
 mod timers;
+mod token_bucket;
 mod use_cases;
 mod verdict;
 mod waiting;
@@ -56,6 +57,7 @@ pub use outside::{AgentType, MakeParser, Outside};
 pub use renderings::{Rendering, RenderingKey};
 pub use service::AgentService;
 pub use stats::Stats;
+pub use token_bucket::TokenBucket;
 pub use use_cases::{
     Accepted, AnswerOutcome, CommandKey, ConversationTurn, Finding, Import, ImportError, Imported, Launch,
     LaunchOutcome, MessageStatus, Reparsed, TypeInfo,

@@ -9,6 +9,8 @@ use tokenrail_ports::{ListBounds, PageLimit};
 pub struct Limits {
     /// Agents that run at the same time; more wait.
     pub running_agents: usize,
+    /// Launches per minute; as many may come at once.
+    pub launches_per_minute: u32,
     /// Launches that may wait for a place.
     pub queued_launches: usize,
     /// Turns of one agent that may wait.
@@ -83,6 +85,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             running_agents: 64,
+            launches_per_minute: 120,
             queued_launches: 256,
             queued_turns: 16,
             stream_timeout: Duration::from_mins(1),

@@ -131,11 +131,17 @@ impl AgentService {
         }
     }
 
-    /// Lets one more agent in: it waits for a place until its task does.
-    pub(crate) fn admit(&self) -> Result<Waiting, Refusal> {
+    /// Admits one more agent, without a turn.
+    pub(crate) fn admit_idle(&self) -> Result<(), Refusal> {
         if self.core.closing.is_cancelled() || self.core.draining.is_cancelled() {
             return Err(Refusal::ShuttingDown);
         }
+        self.core.count_launch()
+    }
+
+    /// Admits one more agent. It waits for a place until its task does.
+    pub(crate) fn admit(&self) -> Result<Waiting, Refusal> {
+        self.admit_idle()?;
         let free = self.core.places.available_permits();
         self.core.waiting.enter_unless(free + self.core.limits.queued_launches).ok_or(Refusal::AtCapacity)
     }

@@ -10,7 +10,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::config::PresentationConfig;
 use crate::error::{Code, Problem};
 use crate::hex::hex;
-use crate::limiter::{PeerBuckets, TokenBucket};
+use crate::limiter::PeerBuckets;
 use crate::metrics::Metrics;
 use crate::peer::{PeerStream, PeerStreams};
 use crate::tickets::{Openings, Seal, Tickets};
@@ -27,7 +27,6 @@ struct Shared {
     config: PresentationConfig,
     random: RandomSource,
     tickets: Tickets,
-    launches: TokenBucket,
     failed_logins: PeerBuckets,
     peer_streams: PeerStreams,
     streams: Arc<Semaphore>,
@@ -70,7 +69,6 @@ impl Api {
         let openings = Openings::new(config.openings_file.clone(), config.openings, service.now());
         Self(Arc::new(Shared {
             tickets: Tickets::new(seal, openings, config.tickets, config.ticket_age, config.ticket_resume),
-            launches: TokenBucket::new(config.launches_per_minute),
             failed_logins: PeerBuckets::new(config.failed_logins_per_minute, config.peers),
             peer_streams: PeerStreams::new(config.streams_per_peer),
             streams: Arc::new(Semaphore::new(config.connections.min(Semaphore::MAX_PERMITS))),
@@ -108,14 +106,6 @@ impl Api {
     /// An id for a request: unique, also over restarts.
     pub(crate) fn request_id(&self) -> String {
         format!("{}-{}", self.0.life, self.0.requests.fetch_add(1, Ordering::Relaxed))
-    }
-
-    /// Counts a launch.
-    ///
-    /// # Errors
-    /// [`Problem`] where there were too many.
-    pub(crate) fn admit_launch(&self) -> Result<(), Problem> {
-        self.0.launches.take().map_err(|wait| Problem::rate_limited("too many launches in a minute", wait))
     }
 
     /// Counts a failed login, and says what to answer. A good token passes however many have failed before: others

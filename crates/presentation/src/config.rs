@@ -43,8 +43,6 @@ pub struct PresentationConfig {
     pub chat_bytes: usize,
     /// Bytes of large requests of chats, all together, that are being received.
     pub chats_bytes: usize,
-    /// Launches per minute; as many may come at once.
-    pub launches_per_minute: u32,
     /// `WebSockets` and event streams that are open at the same time.
     pub connections: usize,
     /// The same, of one peer; the loopback address has no limit of its own.
@@ -123,7 +121,6 @@ impl PresentationConfig {
             request_bytes: 1 << 20,
             chat_bytes: 32 << 20,
             chats_bytes: 256 << 20,
-            launches_per_minute: 120,
             connections: 4096,
             streams_per_peer: 256,
             failed_logins_per_minute: 10,

@@ -217,6 +217,7 @@ impl From<Refusal> for Problem {
             Refusal::ReadOnly => Self::new(Code::AgentReadOnly, detail),
             Refusal::Active => Self::new(Code::AgentActive, detail),
             Refusal::QueueFull => Self::new(Code::QueueFull, detail),
+            Refusal::TooManyLaunches { wait } => Self::rate_limited(&detail, wait),
             Refusal::AtCapacity => Self::new(Code::CapacityExhausted, detail),
             Refusal::KeyReused => Self::new(Code::IdempotencyMismatch, detail),
             Refusal::QuestionUnknown(_) => Self::new(Code::NotFound, detail),

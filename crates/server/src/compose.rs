@@ -254,6 +254,7 @@ pub(crate) fn limits(limits: &LimitsConfig) -> Limits {
     Limits {
         full_disk_wait: Duration::from_secs(limits.full_disk_wait_s),
         running_agents: limits.running_agents,
+        launches_per_minute: limits.launches_per_minute,
         queued_launches: limits.queued_launches,
         queued_turns: limits.queued_turns,
         stream_timeout: Duration::from_secs(limits.stream_timeout_s),

@@ -186,7 +186,6 @@ fn presentation_config(config: &Config, address: SocketAddr, token: Option<Strin
     presentation.request_bytes = limits.request_bytes;
     presentation.chat_bytes = limits.chat_bytes;
     presentation.chats_bytes = limits.chats_bytes;
-    presentation.launches_per_minute = limits.launches_per_minute;
     presentation.connections = limits.connections;
     presentation.stream_turn_bytes = limits.stream_turn_bytes;
     presentation.subscriptions_per_connection = limits.subscriptions_per_connection;

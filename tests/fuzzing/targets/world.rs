@@ -136,8 +136,9 @@ pub(crate) fn api() -> (Api, AgentService, Arc<MemoryStore>) {
         types: BTreeMap::from([("printer".to_owned(), printer)]),
         default_type: Some("printer".to_owned()),
     };
-    let service = AgentService::new(outside, Limits::default(), Handle::current());
-    let config = PresentationConfig { launches_per_minute: u32::MAX, ..PresentationConfig::new(7117) };
+    let limits = Limits { launches_per_minute: u32::MAX, ..Limits::default() };
+    let service = AgentService::new(outside, limits, Handle::current());
+    let config = PresentationConfig::new(7117);
     let secrets = Counting::default();
     let random = Arc::new(move || {
         let mut secret = [0; 32];

@@ -57,15 +57,6 @@ impl AgentService {
         Ok(ConversationTurn { agent: outcome.agent.id, turn: TurnNumber::FIRST })
     }
 
-    /// The conversation that was begun with this key, as [`AgentService::begin`] would find it.
-    ///
-    /// # Errors
-    /// [`Refusal::KeyReused`], [`Refusal::Store`].
-    pub async fn begun(&self, key: &CommandKey) -> Result<Option<ConversationTurn>, Refusal> {
-        let outcome = self.launched(&without_chat(key), KeyLife::WhileNewest).await?;
-        Ok(outcome.map(|outcome| ConversationTurn { agent: outcome.agent.id, turn: TurnNumber::FIRST }))
-    }
-
     /// Says something to an agent: its next turn. With a key, as [`AgentService::converse`] says it.
     ///
     /// # Errors

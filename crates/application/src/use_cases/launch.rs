@@ -95,15 +95,7 @@ impl AgentService {
         Ok(LaunchOutcome { agent, again: false })
     }
 
-    /// The outcome of an earlier launch with this key, whether or not the server could launch another agent now. `None`
-    /// if the key is not known.
-    ///
-    /// # Errors
-    /// [`Refusal::KeyReused`], [`Refusal::Store`].
-    pub async fn launched_before(&self, key: &CommandKey) -> Result<Option<LaunchOutcome>, Refusal> {
-        self.launched(key, KeyLife::UntilForgotten).await
-    }
-
+    /// The outcome of an earlier launch with this key. `None` if the key is not known.
     pub(super) async fn launched(
         &self,
         key: &CommandKey,

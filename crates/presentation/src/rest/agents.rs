@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse, web};
-use tokenrail_application::{AgentFilter, Launch, LaunchOutcome, ListPage};
+use tokenrail_application::{AgentFilter, LaunchOutcome, ListPage};
 use tokenrail_domain::{AgentStatus, ListedAgent};
 
 use crate::api::Api;
@@ -33,26 +33,13 @@ pub(crate) async fn launch(
     let body = query::body(&request, payload, api.config()).await?;
     let mut launch = dto::launch(&body, api.config().json_depth)?;
     launch.idempotency = query::idempotency(request.headers(), &body)?;
-    let LaunchOutcome { agent, again } = if let Some(outcome) = launched_before(&api, &launch).await? {
-        outcome
-    } else {
-        api.admit_launch()?;
-        api.service().launch(launch).await?
-    };
+    let LaunchOutcome { agent, again } = api.service().launch(launch).await?;
     let mut response = HttpResponse::Created();
     response.insert_header((header::LOCATION, format!("/api/agents/{}", agent.id)));
     if again {
         response.insert_header(("Idempotent-Replayed", "true"));
     }
     Ok(response.json(AgentDto::from(&agent)))
-}
-
-/// What the same launch came to before: a launch that only comes again costs nothing.
-async fn launched_before(api: &Api, launch: &Launch) -> Result<Option<LaunchOutcome>, Problem> {
-    match &launch.idempotency {
-        Some(key) => Ok(api.service().launched_before(key).await?),
-        None => Ok(None),
-    }
 }
 
 /// List agents, newest first

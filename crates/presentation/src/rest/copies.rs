@@ -64,7 +64,6 @@ pub(crate) async fn replay(
         Some(body) => dto::replay_speed(&body, api.config().json_depth)?,
         None => 1.0,
     };
-    api.admit_launch()?;
     let agent = api.service().replay(id, speed).await?;
     Ok(HttpResponse::Created()
         .insert_header((header::LOCATION, format!("/api/agents/{}", agent.id)))

@@ -95,7 +95,7 @@ limits! { defaults:
     /// Launches that may wait; then 503 `capacity_exhausted`.
     queued_launches: usize = defaults.application.queued_launches,
     /// Launches per minute; then 429 `rate_limited`.
-    launches_per_minute: u32 = defaults.presentation.launches_per_minute,
+    launches_per_minute: u32 = defaults.application.launches_per_minute,
     /// Turns of one agent that may wait.
     queued_turns: u32 = defaults.application.queued_turns,
     /// Bytes of one line of output; a longer one stays in the spool and is reported.

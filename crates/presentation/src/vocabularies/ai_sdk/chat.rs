@@ -53,9 +53,6 @@ pub(crate) async fn say(api: &Api, request: ChatRequest, version: SdkVersion) ->
 }
 
 async fn converse(api: &Api, chat: String, saying: Saying) -> Result<(AgentId, TurnNumber), Problem> {
-    if api.service().by_chat(chat.clone()).await?.is_none() {
-        api.admit_launch()?;
-    }
     let idempotency = key(&saying);
     let launch = Launch { prompt: saying.prompt, idempotency, ..Launch::default() };
     let said = api.service().converse(chat, launch).await?;
@@ -65,17 +62,8 @@ async fn converse(api: &Api, chat: String, saying: Saying) -> Result<(AgentId, T
 /// Begins a conversation whose client has no id for it: the answer names the agent with which it goes on.
 async fn begin(api: &Api, saying: Saying) -> Result<(AgentId, TurnNumber), Problem> {
     let idempotency = key(&saying);
-    let begun = match &idempotency {
-        Some(key) => api.service().begun(key).await?,
-        None => None,
-    };
-    let said = if let Some(said) = begun {
-        said
-    } else {
-        api.admit_launch()?;
-        let launch = Launch { prompt: saying.prompt, idempotency, ..Launch::default() };
-        api.service().begin(launch).await?
-    };
+    let launch = Launch { prompt: saying.prompt, idempotency, ..Launch::default() };
+    let said = api.service().begin(launch).await?;
     Ok((said.agent, said.turn))
 }
 

@@ -120,7 +120,6 @@ pub(crate) async fn create(api: web::Data<Api>, request: HttpRequest, payload: w
     let made = async {
         let body = body(&api, &request, payload).await?;
         let (launch, model) = created(body.as_deref(), api.config().json_depth)?;
-        api.admit_launch()?;
         let launch = with_model(&api, launch, model.as_deref()).await;
         let agent = api.service().create(launch).await?;
         Ok(HttpResponse::Ok().json(LettaAgentDto::from(&agent)))

@@ -53,7 +53,6 @@ pub(crate) async fn begin(api: web::Data<Api>, request: HttpRequest) -> HttpResp
         };
         let mut agent = known(&api, agent).await?;
         if 0 < agent.turn.0 || 0 < agent.queued {
-            api.admit_launch()?;
             let launch =
                 Launch { kind: Some(agent.kind), model: agent.model, name: agent.name, ..Launch::default() };
             agent = api.service().create(launch).await?;
