@@ -2,7 +2,7 @@
 //!
 //! Read in this order:
 //!
-//! 1. [`routes`]: the API on one screen, and [`app`], the same with its guard;
+//! 1. `endpoints`: the native API on one screen; [`routes`]: all routes, and [`app`], the same with the guard;
 //! 2. `listen`, `socket`, `guard`: what carries the routes, and what runs before each of them; `tickets`, `peer`,
 //!    `limiter`: what the guard counts and remembers;
 //! 3. `fold`: what makes a vocabulary; `vocabularies`: the folds, wire names and routes of each kind of client, in one
@@ -15,6 +15,7 @@
 mod api;
 mod blocks;
 mod config;
+mod endpoints;
 mod error;
 mod export;
 mod fold;
