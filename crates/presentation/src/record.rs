@@ -11,7 +11,8 @@ use crate::api::Api;
 use crate::json::{ItemList, JsonList, ListFold};
 use crate::lineage::Lineage;
 use crate::vocabularies::FOREIGN;
-use crate::vocabularies::native::dto::{AgentMessageDto, RawLineDto, TurnRecordDto};
+use crate::vocabularies::native::dto::message::AgentMessageDto;
+use crate::vocabularies::native::dto::turn::{RawLineDto, TurnRecordDto};
 
 /// The lists of a record.
 #[derive(Debug, Clone, Copy)]

@@ -12,7 +12,8 @@ use crate::error::Problem;
 use crate::json::AgentRefDto;
 use crate::query::{self, Query};
 use crate::vocabularies::native::dto;
-use crate::vocabularies::native::dto::{AgentDto, AgentStatusDto, LaunchBody};
+use crate::vocabularies::native::dto::agent::{AgentDto, AgentStatusDto};
+use crate::vocabularies::native::dto::requests::LaunchBody;
 
 /// Agents of one page, where the client does not say how many.
 const PAGE: usize = 100;
@@ -31,7 +32,7 @@ pub(crate) async fn launch(
     payload: web::Payload,
 ) -> Result<HttpResponse, Problem> {
     let body = query::body(&request, payload, api.config()).await?;
-    let mut launch = dto::launch(&body, api.config().json_depth)?;
+    let mut launch = dto::requests::launch(&body, api.config().json_depth)?;
     launch.idempotency = query::idempotency(request.headers(), &body)?;
     let LaunchOutcome { agent, again } = api.service().launch(launch).await?;
     let mut response = HttpResponse::Created();

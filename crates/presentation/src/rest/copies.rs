@@ -9,7 +9,8 @@ use crate::export::Export;
 use crate::import;
 use crate::query;
 use crate::vocabularies::native::dto;
-use crate::vocabularies::native::dto::{AgentDto, ImportBody, ReplayBody};
+use crate::vocabularies::native::dto::agent::AgentDto;
+use crate::vocabularies::native::dto::requests::{ImportBody, ReplayBody};
 
 /// Export an agent as one file
 ///
@@ -61,7 +62,7 @@ pub(crate) async fn replay(
 ) -> Result<HttpResponse, Problem> {
     let id = query::agent_id(&id)?;
     let speed = match query::optional_body(&request, payload, api.config()).await? {
-        Some(body) => dto::replay_speed(&body, api.config().json_depth)?,
+        Some(body) => dto::requests::replay_speed(&body, api.config().json_depth)?,
         None => 1.0,
     };
     let agent = api.service().replay(id, speed).await?;

@@ -12,7 +12,9 @@ use crate::json::JsonList;
 use crate::query::{self, Form, Query};
 use crate::sse;
 use crate::vocabularies::native::dto;
-use crate::vocabularies::native::dto::{AcceptedDto, PageItemDto, SendBody};
+use crate::vocabularies::native::dto::agent::AcceptedDto;
+use crate::vocabularies::native::dto::deltas::PageItemDto;
+use crate::vocabularies::native::dto::requests::SendBody;
 use crate::vocabularies::native::{Detail, Dialect, EventFold};
 
 /// Read an agent's messages
@@ -102,7 +104,7 @@ pub(crate) async fn send(
 ) -> Result<HttpResponse, Problem> {
     let id = query::agent_id(&id)?;
     let body = query::body(&request, payload, api.config()).await?;
-    let content = dto::send(&body, api.config().json_depth)?;
+    let content = dto::requests::send(&body, api.config().json_depth)?;
     let key = query::idempotency(request.headers(), &body)?;
     let accepted = api.service().send(id, content, key).await?;
     Ok(HttpResponse::Accepted().json(AcceptedDto::from(accepted)))

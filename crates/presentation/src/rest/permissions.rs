@@ -7,7 +7,7 @@ use crate::api::Api;
 use crate::error::Problem;
 use crate::query;
 use crate::vocabularies::native::dto;
-use crate::vocabularies::native::dto::{PermissionBody, PermissionStateDto};
+use crate::vocabularies::native::dto::permission::{PermissionBody, PermissionStateDto};
 
 /// Answer a permission request
 ///
@@ -26,7 +26,7 @@ pub(crate) async fn permission(
     let (id, question) = path.into_inner();
     let id = query::agent_id(&id)?;
     let body = query::body(&request, payload, api.config()).await?;
-    let answer = dto::permission(question, &body, api.config().json_depth)?;
+    let answer = dto::permission::permission(question, &body, api.config().json_depth)?;
     let outcome = api.service().answer(id, answer.clone()).await?;
     let mut response = match outcome {
         AnswerOutcome::Settled => HttpResponse::Ok(),

@@ -9,7 +9,8 @@ use crate::error::{Code, Problem};
 use crate::json::IsoTime;
 use crate::query;
 use crate::vocabularies::native::dto;
-use crate::vocabularies::native::dto::{AgentTypeDto, ServiceStatusDto, TicketBody, TicketDto};
+use crate::vocabularies::native::dto::agent::{AgentTypeDto, ServiceStatusDto, TicketDto};
+use crate::vocabularies::native::dto::requests::TicketBody;
 
 /// List the configured agent types and whether they can start
 #[utoipa::path(get, path = "/api/agent-types", tag = "service", responses((status = 200, body = [AgentTypeDto])))]
@@ -29,7 +30,7 @@ pub(crate) async fn ticket(
 ) -> Result<HttpResponse, Problem> {
     let config = api.config();
     let path = match query::optional_body(&request, payload, config).await? {
-        Some(body) => dto::ticket_path(&body, config.json_depth)?,
+        Some(body) => dto::requests::ticket_path(&body, config.json_depth)?,
         None => None,
     };
     let now = api.service().now();

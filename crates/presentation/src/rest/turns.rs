@@ -10,7 +10,7 @@ use crate::error::{Code, Problem};
 use crate::query::{self, Query};
 use crate::record::TurnRecord;
 use crate::vocabularies::native::dto;
-use crate::vocabularies::native::dto::{TurnDto, TurnRecordSchema};
+use crate::vocabularies::native::dto::turn::{TurnDto, TurnRecordSchema};
 
 /// Turns of one page, where the client does not say how many.
 const PAGE: usize = 100;
@@ -38,7 +38,7 @@ pub(crate) async fn turns(
     let ListPage { items: turns, more } = api.service().list_turns(id, range, true).await?;
     let mut response = HttpResponse::Ok();
     if let Some(last) = turns.last().filter(|_| more) {
-        response.insert_header((header::LINK, dto::next_turns(id, &last.turn, limit)));
+        response.insert_header((header::LINK, dto::turn::next_turns(id, &last.turn, limit)));
     }
     Ok(response.json(turns.iter().map(TurnDto::from).collect::<Vec<_>>()))
 }

@@ -10,7 +10,7 @@ use tokenrail_domain::AgentId;
 
 use crate::api::Api;
 use crate::error::Problem;
-use crate::vocabularies::native::dto::PermissionStateDto;
+use crate::vocabularies::native::dto::permission::PermissionStateDto;
 
 /// Answers on their way to agents. They go on while the connection does other things.
 #[derive(Default)]

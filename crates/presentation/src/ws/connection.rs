@@ -13,9 +13,11 @@ use crate::api::{Api, StreamPlace};
 use crate::error::{Code, FieldProblem, Problem};
 use crate::frames;
 use crate::json::IsoTime;
-use crate::vocabularies::native::dto::{
-    AgentCreated, AgentDeleted, AgentDto, AgentUpdated, ClientFrame, Envelope, ErrorFrame, Heads,
-    PermissionFrame, Subscribe, Subscribed, Unsubscribed, client_frame,
+use crate::vocabularies::native::dto::agent::AgentDto;
+use crate::vocabularies::native::dto::client::{ClientFrame, Subscribe, client_frame};
+use crate::vocabularies::native::dto::frames::{
+    AgentCreated, AgentDeleted, AgentUpdated, Envelope, ErrorFrame, Heads, PermissionFrame, Subscribed,
+    Unsubscribed,
 };
 use crate::waits::{deadline, every};
 use crate::websocket::{Broken, Message, Messages};

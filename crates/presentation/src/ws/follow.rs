@@ -6,7 +6,7 @@ use tokenrail_domain::{Agent, AgentId, Sequence};
 use crate::api::Api;
 use crate::error::Problem;
 use crate::fold::{Begins, Fold as _};
-use crate::vocabularies::native::dto::Subscribe;
+use crate::vocabularies::native::dto::client::Subscribe;
 use crate::vocabularies::native::{Detail, Dialect, DialectFold, Teller, Telling};
 use crate::ws::wishes::Wishes;
 

@@ -7,7 +7,8 @@ use uuid::Uuid;
 use crate::api::Api;
 use crate::error::Problem;
 use crate::json::IdText;
-use crate::vocabularies::native::dto::{AskedStatus, MessageStatusFrame, unknown_message};
+use crate::vocabularies::native::dto::client::{AskedStatus, unknown_message};
+use crate::vocabularies::native::dto::message_frames::MessageStatusFrame;
 
 /// A message as it stands.
 pub(crate) struct Answer {

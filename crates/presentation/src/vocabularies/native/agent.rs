@@ -5,9 +5,9 @@ use tokenrail_application::RenderingKey;
 use tokenrail_domain::{AgentError, AgentId, Event, EventBody};
 
 use super::Detail;
-use super::dto::{
-    AgentMessageDto, DeltasDto, ResultDto, StreamComplete, StreamError, StreamMessage, StreamStatus,
-};
+use super::dto::deltas::DeltasDto;
+use super::dto::frames::{ResultDto, StreamComplete, StreamError, StreamMessage, StreamStatus};
+use super::dto::message::AgentMessageDto;
 use super::frame::{Native, NativeFrame};
 use crate::fold::{Begins, Fold, Frames};
 use crate::json::{AgentErrorDto, IsoTime};

@@ -4,7 +4,8 @@ use tokenrail_application::RenderingKey;
 use tokenrail_domain::{AgentId, Event, Sequence};
 
 use super::Detail;
-use super::dto::{AgentMessageDto, DeltasDto, PageItemDto};
+use super::dto::deltas::{DeltasDto, PageItemDto};
+use super::dto::message::AgentMessageDto;
 use crate::blocks::BlockWriter;
 use crate::fold::{Begins, Fold, Frames, Vocabulary};
 use crate::json::JsonList;

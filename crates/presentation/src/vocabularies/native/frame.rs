@@ -4,7 +4,9 @@ use bytes::Bytes;
 use serde::Serialize;
 use tokenrail_domain::{AgentId, MessageOrdinal, Timestamp, TurnNumber, message_id};
 
-use super::dto::{Envelope, MessageChunk, StreamText};
+use super::dto::frames::Envelope;
+use super::dto::message_frames::MessageChunk;
+use super::dto::stream_frames::StreamText;
 use crate::fold::{Frames, Vocabulary};
 use crate::frames::FrameWriter;
 use crate::json::IdText;

@@ -10,7 +10,7 @@ use super::frame::{Native, NativeFrame, Said, TextFrame, tell};
 use super::spoken::{Spoken, Step};
 use crate::fold::{Begins, Fold, Frames};
 use crate::json::{IdText, IsoTime};
-use crate::vocabularies::native::dto::{MessageEnd, MessageNew, MessageStart};
+use crate::vocabularies::native::dto::message_frames::{MessageEnd, MessageNew, MessageStart};
 
 /// The word for the outcome of a message that the agent threw away.
 const ABANDONED: &str = "abandoned";

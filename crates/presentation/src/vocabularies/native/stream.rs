@@ -10,9 +10,10 @@ use super::frame::{Native, NativeFrame, Said, TextFrame, tell};
 use super::spoken::{Spoken, Step};
 use crate::fold::{Begins, Fold, Frames};
 use crate::json::{AgentErrorDto, IdText, Json};
-use crate::vocabularies::native::dto::{
-    ResultDto, StopDto, StreamAbandoned, StreamCancelled, StreamFault, StreamResult, StreamToolResult,
-    StreamToolUse, ToolResultDto, ToolUseDto,
+use crate::vocabularies::native::dto::frames::ResultDto;
+use crate::vocabularies::native::dto::stream_frames::{
+    StopDto, StreamAbandoned, StreamCancelled, StreamFault, StreamResult, StreamToolResult, StreamToolUse,
+    ToolResultDto, ToolUseDto,
 };
 
 /// What a listener must know of the turn so far.

@@ -85,6 +85,52 @@ export type IsoTime = string;
  */
 export type Json = unknown;
 
+/** What went wrong with an agent. */
+export type AgentError = {
+  /**
+   * `rate_limit`, `overloaded`, `authentication`, `invalid_request`, `network`, `timeout`, `process`, `protocol`
+   * or `unknown`.
+   */
+  class: ErrorClass;
+  /** Tokenrail's own code, where the error is not the agent's. */
+  code?: string;
+  /** The sentence; of an error event it is the content. */
+  message?: string;
+  /** Seconds. */
+  retryAfter?: number;
+  /** Whether the same prompt may succeed later. */
+  recoverable: boolean;
+};
+
+/** The agent that a command was taken for. */
+export type AgentRef = {
+  agentId: Id;
+};
+
+/** A problem as `application/problem+json`. */
+export type Problem = {
+  /** `/problems/<code>`. */
+  type: string;
+  title: string;
+  status: number;
+  detail: string;
+  code: ProblemCode;
+  requestId: string;
+  /** Whether the same request may succeed later. */
+  retryable: boolean;
+  errors?: Array<FieldProblem>;
+  head?: number;
+};
+
+/** What is wrong with one part of a request. */
+export type FieldProblem = {
+  /** Into the body: a JSON pointer. */
+  pointer?: string;
+  /** A query parameter or a header. */
+  parameter?: string;
+  detail: string;
+};
+
 /** One conversation with one agent program. */
 export type Agent = {
   id: Id;
@@ -135,32 +181,10 @@ export type Agent = {
   truncated?: Array<string>;
 };
 
-/** What went wrong with an agent. */
-export type AgentError = {
-  /**
-   * `rate_limit`, `overloaded`, `authentication`, `invalid_request`, `network`, `timeout`, `process`, `protocol`
-   * or `unknown`.
-   */
-  class: ErrorClass;
-  /** Tokenrail's own code, where the error is not the agent's. */
-  code?: string;
-  /** The sentence; of an error event it is the content. */
-  message?: string;
-  /** Seconds. */
-  retryAfter?: number;
-  /** Whether the same prompt may succeed later. */
-  recoverable: boolean;
-};
-
 /** An agent and the state that it is in. */
 export type AgentState = {
   agentId: Id;
   status: AgentStatus;
-};
-
-/** The agent that a command was taken for. */
-export type AgentRef = {
-  agentId: Id;
 };
 
 /** A message that became a turn. */
@@ -252,6 +276,12 @@ export type AgentMessageMetadata = {
   origin?: string;
 };
 
+/** What an event says: text, blocks, or JSON as the agent gave it. */
+export type Content = string | ContentBlock | Array<ContentBlock> | Json;
+
+/** One block of a message that is more than text. */
+export type ContentBlock = { "type": "text", text: string, } | { "type": "reasoning", text: string, } | { "type": "tool_use", id: string, name: string, input: Json, } | Json;
+
 /** Consecutive deltas of one part of one message, where deltas are packed: `to - from + 1` texts. */
 export type AgentDeltas = {
   agentId: Id;
@@ -274,12 +304,6 @@ export type AgentDeltas = {
   /** What each delta says, one after the other. */
   texts: string[];
 };
-
-/** What an event says: text, blocks, or JSON as the agent gave it. */
-export type Content = string | ContentBlock | Array<ContentBlock> | Json;
-
-/** One block of a message that is more than text. */
-export type ContentBlock = { "type": "text", text: string, } | { "type": "reasoning", text: string, } | { "type": "tool_use", id: string, name: string, input: Json, } | Json;
 
 /** One prompt and all that followed. */
 export type Turn = {
@@ -332,14 +356,6 @@ export type TurnRecord = {
   truncated?: Array<string>;
 };
 
-/** What came of an answer. */
-export type PermissionState = {
-  requestId: string;
-  /** `pending` where the agent has not taken the answer yet: its events will tell. */
-  state: "selected" | "cancelled" | "pending";
-  optionId?: string;
-};
-
 /** What the agent gave at the end of its turn. */
 export type AgentResult = {
   agentType: string;
@@ -355,28 +371,20 @@ export type AgentResult = {
   origin?: string;
 };
 
-/** A problem as `application/problem+json`. */
-export type Problem = {
-  /** `/problems/<code>`. */
-  type: string;
-  title: string;
-  status: number;
-  detail: string;
-  code: ProblemCode;
+/** What came of an answer. */
+export type PermissionState = {
   requestId: string;
-  /** Whether the same request may succeed later. */
-  retryable: boolean;
-  errors?: Array<FieldProblem>;
-  head?: number;
+  /** `pending` where the agent has not taken the answer yet: its events will tell. */
+  state: "selected" | "cancelled" | "pending";
+  optionId?: string;
 };
 
-/** What is wrong with one part of a request. */
-export type FieldProblem = {
-  /** Into the body: a JSON pointer. */
-  pointer?: string;
-  /** A query parameter or a header. */
-  parameter?: string;
-  detail: string;
+/** The body of an answer to a question of an agent: one of the two. */
+export type PermissionAnswer = {
+  /** One of the options of the question. */
+  optionId?: string;
+  /** None of them is chosen. */
+  cancelled?: boolean;
 };
 
 /** The body of a launch. */
@@ -405,14 +413,6 @@ export type NewMessage = {
 export type ReplayRequest = {
   /** 1 is as it was, 2 twice as fast; 0 is as fast as it goes. */
   speed?: number;
-};
-
-/** The body of an answer to a question of an agent: one of the two. */
-export type PermissionAnswer = {
-  /** One of the options of the question. */
-  optionId?: string;
-  /** None of them is chosen. */
-  cancelled?: boolean;
 };
 
 /** The body of a request for a ticket; it may be left out. */

@@ -1,5 +1,7 @@
 //! Agents, their types, and the short answers.
 
+#[cfg(test)]
+use super::typescript::Declarations;
 use serde::Serialize;
 use tokenrail_application::{Abilities, Accepted, Probe, TypeInfo};
 use tokenrail_domain::{Agent, AgentId, AgentStatus, Copied, ListedAgent, LongField};
@@ -302,4 +304,15 @@ pub(crate) struct TicketDto<'a> {
 #[schema(as = ServiceStatus)]
 pub(crate) struct ServiceStatusDto {
     pub(crate) status: &'static str,
+}
+
+/// The types that the client library knows.
+#[cfg(test)]
+pub(super) fn declare(out: &mut Declarations) {
+    out.of::<AgentDto<'_>>();
+    out.of::<AgentStatusDto>();
+    out.of::<AcceptedDto>();
+    out.of::<AbilitiesDto>();
+    out.of::<AgentTypeDto<'_>>();
+    out.of::<TicketDto<'_>>();
 }

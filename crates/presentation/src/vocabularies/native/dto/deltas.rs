@@ -1,11 +1,13 @@
 //! Packed deltas: consecutive deltas of one part of a message in one frame.
 
+#[cfg(test)]
+use super::typescript::Declarations;
 use serde::{Serialize, Serializer};
 use tokenrail_domain::{AgentId, Event, EventBody, message_id};
 use utoipa::ToSchema;
 
 use crate::json::{IdText, IsoTime};
-use crate::vocabularies::native::dto::AgentMessageDto;
+use crate::vocabularies::native::dto::message::AgentMessageDto;
 
 /// Consecutive deltas of one part of one message, where deltas are packed: `to - from + 1` texts.
 #[derive(Debug, Serialize, ToSchema)]
@@ -110,4 +112,10 @@ impl Serialize for Elapsed<'_> {
         let pairs = before.zip(self.0);
         serializer.collect_seq(pairs.map(|(before, event)| event.at.0.saturating_sub(before.at.0)))
     }
+}
+
+/// The types that the client library knows.
+#[cfg(test)]
+pub(super) fn declare(out: &mut Declarations) {
+    out.of::<DeltasDto<'_>>();
 }

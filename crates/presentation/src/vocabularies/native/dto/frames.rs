@@ -1,12 +1,16 @@
 //! What is sent over a WebSocket.
 
+#[cfg(test)]
+use super::typescript::Declarations;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 use tokenrail_domain::{AgentId, TurnNumber, TurnResult};
 
 use crate::json::{AgentErrorDto, IdText, IsoTime, Json};
-use crate::vocabularies::native::dto::{AgentDto, AgentMessageDto, PermissionStateDto};
+use crate::vocabularies::native::dto::agent::AgentDto;
+use crate::vocabularies::native::dto::message::AgentMessageDto;
+use crate::vocabularies::native::dto::permission::PermissionStateDto;
 
 /// What every frame is in.
 #[derive(Debug, Serialize)]
@@ -213,4 +217,21 @@ pub(crate) struct ErrorFrame<'a> {
     pub(crate) request_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) head: Option<u64>,
+}
+
+/// The types that the client library knows.
+#[cfg(test)]
+pub(super) fn declare(out: &mut Declarations) {
+    out.of::<StreamMessage<'_>>();
+    out.of::<StreamStatus>();
+    out.of::<StreamError<'_>>();
+    out.of::<StreamComplete<'_>>();
+    out.of::<ResultDto<'_>>();
+    out.of::<AgentCreated<'_>>();
+    out.of::<AgentUpdated>();
+    out.of::<AgentDeleted>();
+    out.of::<Subscribed>();
+    out.of::<Unsubscribed>();
+    out.of::<Heads>();
+    out.of::<ErrorFrame<'_>>();
 }

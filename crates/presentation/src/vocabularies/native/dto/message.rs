@@ -2,6 +2,8 @@
 
 mod said;
 
+#[cfg(test)]
+use super::typescript::Declarations;
 use std::borrow::Cow;
 
 use serde::Serialize;
@@ -179,4 +181,13 @@ impl<'a> AgentMessageDto<'a> {
     pub(crate) fn event_type(&self) -> &'a str {
         self.metadata.event_type
     }
+}
+
+/// The types that the client library knows.
+#[cfg(test)]
+pub(super) fn declare(out: &mut Declarations) {
+    out.of::<AgentMessageDto<'_>>();
+    out.of::<MetadataDto<'_>>();
+    out.of::<ContentDto<'_>>();
+    out.of::<BlockDto<'_>>();
 }

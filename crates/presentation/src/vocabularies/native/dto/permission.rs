@@ -1,5 +1,7 @@
 //! Answers to an agent's questions, over REST and WebSocket.
 
+#[cfg(test)]
+use super::typescript::Declarations;
 use serde::Serialize;
 use tokenrail_application::{AnswerOutcome, PermissionAnswer};
 use utoipa::ToSchema;
@@ -71,4 +73,11 @@ pub(super) fn chosen(fields: &mut Fields) -> Option<String> {
         );
     }
     option
+}
+
+/// The types that the client library knows.
+#[cfg(test)]
+pub(super) fn declare(out: &mut Declarations) {
+    out.of::<PermissionStateDto>();
+    out.of::<PermissionBody>();
 }

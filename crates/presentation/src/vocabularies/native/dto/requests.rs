@@ -1,5 +1,7 @@
 //! What clients send: read field by field, so that each answer names every field that is wrong.
 
+#[cfg(test)]
+use super::typescript::Declarations;
 use tokenrail_application::Launch;
 use tokenrail_domain::{SessionId, SessionIdError};
 use utoipa::ToSchema;
@@ -174,4 +176,14 @@ fn is_path(path: &str) -> Option<&'static str> {
 
 fn is_name(name: &str) -> Option<&'static str> {
     (NAME_CHARS < name.chars().count()).then_some("must be at most 200 characters long")
+}
+
+/// The types that the client library knows.
+#[cfg(test)]
+pub(super) fn declare(out: &mut Declarations) {
+    out.of::<LaunchBody>();
+    out.of::<SendBody>();
+    out.of::<ReplayBody>();
+    out.of::<TicketBody>();
+    out.of::<ImportBody>();
 }

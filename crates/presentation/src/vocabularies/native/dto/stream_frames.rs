@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::json::{IdText, Json};
-use crate::vocabularies::native::dto::ResultDto;
+use crate::vocabularies::native::dto::frames::ResultDto;
 
 /// `agent:stream`: more text.
 #[derive(Debug, Serialize)]

@@ -1,5 +1,7 @@
 //! Turns, and the record of one.
 
+#[cfg(test)]
+use super::typescript::Declarations;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 use tokenrail_domain::{Agent, AgentId, ListedTurn, Turn, TurnResult, TurnState};
@@ -228,6 +230,14 @@ impl Serialize for RawLineDto<'_> {
             None => serializer.serialize_str(text),
         }
     }
+}
+
+/// The types that the client library knows.
+#[cfg(test)]
+pub(super) fn declare(out: &mut Declarations) {
+    out.of::<TurnDto<'_>>();
+    out.of::<TurnRecordSchema>();
+    out.of::<AgentResultDto<'_>>();
 }
 
 #[cfg(test)]

@@ -7,10 +7,7 @@ use std::{env, fs};
 use tokenrail_domain::{AgentStatus, ErrorClass, MessageOutcome, TurnOutcome};
 use ts_rs::{Config, TS};
 
-use super::agent::AbilitiesDto;
-use super::message::{BlockDto, ContentDto};
-use super::turn::AgentResultDto;
-use super::*;
+use super::{agent, deltas, frames, message, permission, requests, turn};
 use crate::error::{Code, FieldProblem, ProblemDto};
 use crate::json::{AgentErrorDto, AgentRefDto, IdText, IsoTime, Json};
 
@@ -22,14 +19,15 @@ const WRITE: &str = "TOKENRAIL_WRITE_TYPES";
 const HEAD: &str = "// Generated from the server's types; do not edit. To regenerate:\n\
      // TOKENRAIL_WRITE_TYPES=1 cargo test --workspace --lib typescript\n";
 
-struct Declarations {
+/// The declarations so far.
+pub(super) struct Declarations {
     config: Config,
     text: String,
 }
 
 impl Declarations {
     /// One type, with what its Rust type says about it.
-    fn of<T: TS>(&mut self) {
+    pub(super) fn of<T: TS>(&mut self) {
         let docs = short_comments(&T::docs().unwrap_or_default());
         let declared = laid_out(&T::decl(&self.config));
         // Writing to a string cannot fail.
@@ -102,9 +100,14 @@ fn declarations() -> String {
     out.of::<IdText>();
     out.of::<IsoTime>();
     out.of::<Json<'_>>();
-    answers(&mut out);
-    requests(&mut out);
-    frames(&mut out);
+    shared(&mut out);
+    agent::declare(&mut out);
+    message::declare(&mut out);
+    deltas::declare(&mut out);
+    turn::declare(&mut out);
+    permission::declare(&mut out);
+    requests::declare(&mut out);
+    frames::declare(&mut out);
     out.text
 }
 
@@ -120,50 +123,12 @@ fn words(out: &mut Declarations) {
     out.words("ProblemCode", "Why a request was refused.", Code::ALL.iter().map(|code| code.as_str()));
 }
 
-fn answers(out: &mut Declarations) {
-    out.of::<AgentDto<'_>>();
+/// What other vocabularies share with this one.
+fn shared(out: &mut Declarations) {
     out.of::<AgentErrorDto<'_>>();
-    out.of::<AgentStatusDto>();
     out.of::<AgentRefDto>();
-    out.of::<AcceptedDto>();
-    out.of::<AbilitiesDto>();
-    out.of::<AgentTypeDto<'_>>();
-    out.of::<TicketDto<'_>>();
-    out.of::<AgentMessageDto<'_>>();
-    out.of::<MetadataDto<'_>>();
-    out.of::<DeltasDto<'_>>();
-    out.of::<ContentDto<'_>>();
-    out.of::<BlockDto<'_>>();
-    out.of::<TurnDto<'_>>();
-    out.of::<TurnRecordSchema>();
-    out.of::<PermissionStateDto>();
-    out.of::<AgentResultDto<'_>>();
     out.of::<ProblemDto<'_>>();
     out.of::<FieldProblem>();
-}
-
-fn requests(out: &mut Declarations) {
-    out.of::<LaunchBody>();
-    out.of::<SendBody>();
-    out.of::<ReplayBody>();
-    out.of::<PermissionBody>();
-    out.of::<TicketBody>();
-    out.of::<ImportBody>();
-}
-
-fn frames(out: &mut Declarations) {
-    out.of::<StreamMessage<'_>>();
-    out.of::<StreamStatus>();
-    out.of::<StreamError<'_>>();
-    out.of::<StreamComplete<'_>>();
-    out.of::<ResultDto<'_>>();
-    out.of::<AgentCreated<'_>>();
-    out.of::<AgentUpdated>();
-    out.of::<AgentDeleted>();
-    out.of::<Subscribed>();
-    out.of::<Unsubscribed>();
-    out.of::<Heads>();
-    out.of::<ErrorFrame<'_>>();
 }
 
 #[test]

@@ -7,7 +7,8 @@ use tokenrail_domain::{
     ToolResult, TurnNumber, TurnResult, Usage, message_id,
 };
 
-use super::{BlockDto, ContentDto, MetadataDto};
+use super::MetadataDto;
+use super::{BlockDto, ContentDto};
 use crate::json::{AgentErrorDto, IdText, Json};
 
 /// What an event's body becomes.
