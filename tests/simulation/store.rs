@@ -236,7 +236,7 @@ impl IAgentRepository for SimStore {
         agent: AgentId,
         turn: TurnNumber,
         reason: StopReason,
-    ) -> Result<(), StoreError> {
+    ) -> Result<Option<StopReason>, StoreError> {
         self.write("stop turn", self.0.disk.stop_turn(agent, turn, reason)).await
     }
 

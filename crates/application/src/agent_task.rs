@@ -1,5 +1,6 @@
 //! One task for each agent that has something to run: it takes the agent's turns one by one.
 
+mod abandoned;
 mod panicked;
 mod past_turns;
 mod replay;
@@ -54,41 +55,6 @@ impl AgentTask {
             biased;
             () = self.run_turns() => {}
             () = self.watch_followers(), if self.cancel_on_disconnect => {}
-        }
-    }
-
-    async fn watch_followers(&self) {
-        loop {
-            self.tail.abandoned.notified().await;
-            tokio::time::sleep(self.core.limits.disconnect_grace).await;
-            self.cancel_abandoned().await;
-        }
-    }
-
-    /// Cancels what runs and what waits, unless somebody follows it again. Nobody else would try again.
-    async fn cancel_abandoned(&self) {
-        let mut pause = self.core.limits.retry_pause;
-        while self.tail.followers() == 0 {
-            let queue = self.control.queue.lock().await;
-            let cancelled = self.core.outside.agents.cancel(self.agent, self.core.now()).await;
-            self.control.cancel();
-            self.control.poke();
-            drop(queue);
-            let Err(error) = cancelled else { return self.dismiss().await };
-            tracing::warn!(agent = %self.agent, error = &error as &dyn std::error::Error, "cannot process queued turns; they remain queued");
-            match self.core.pause(pause).await {
-                Some(longer) if error.is_transient() => pause = longer,
-                _ => return,
-            }
-        }
-    }
-
-    /// Ends a process that waits for the agent's next turn.
-    async fn dismiss(&self) {
-        if let Ok(Some(agent)) = self.agent_row().await
-            && let Some(kind) = self.agent_type(&agent)
-        {
-            kind.runner.dismiss(self.agent).await;
         }
     }
 
@@ -248,6 +214,14 @@ impl AgentTask {
         match recorder.take_end(verdict, self.core.now()) {
             Some(append) => save_and_announce(&self.core, &self.tail, append).await,
             None => Ok(()),
+        }
+    }
+
+    /// Ends a run without reading it, if it cannot be adopted.
+    async fn end_run(&self, turn: &Turn) {
+        if let Err(error) = self.core.outside.runs.end(self.agent, turn.run).await {
+            let error = &error as &dyn std::error::Error;
+            tracing::error!(agent = %self.agent, error, "cannot terminate the processes of a run");
         }
     }
 

@@ -277,10 +277,15 @@ impl Pump {
             return None;
         }
         let taken = self.recorder.take(step);
+        self.note_taken();
+        taken
+    }
+
+    /// Notes what is told once everything that was taken is saved.
+    fn note_taken(&mut self) {
         self.saved.next_mark = Some(self.recorder.mark());
         self.answers.settled.extend(self.recorder.questions().take_settled());
         planted::too_early(Bug::ToldBeforeSaved, || self.tell_settled());
-        taken
     }
 
     fn begin_save(&self, append: Append) -> InFlight {

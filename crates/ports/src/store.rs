@@ -129,9 +129,14 @@ pub trait IAgentRepository: Send + Sync {
     /// how many were noted now.
     async fn cancel(&self, agent: AgentId, at: Timestamp) -> Result<u32, StoreError>;
 
-    /// Notes why an open turn is being stopped. The first reason stays; of a turn that has ended none is noted.
-    async fn stop_turn(&self, agent: AgentId, turn: TurnNumber, reason: StopReason)
-    -> Result<(), StoreError>;
+    /// Saves why an open turn is being stopped. The first reason stays. Returns the reason that is saved now; `None` if the
+    /// turn has ended or does not exist.
+    async fn stop_turn(
+        &self,
+        agent: AgentId,
+        turn: TurnNumber,
+        reason: StopReason,
+    ) -> Result<Option<StopReason>, StoreError>;
 
     /// Marks the agent as deleted, at the first call, and cancels its open turns; with `purge` it is also marked to
     /// be purged. Gives false where it is unknown or purged.

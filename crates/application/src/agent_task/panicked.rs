@@ -73,6 +73,7 @@ impl AgentTask {
         let Some(kind) = self.agent_type(&agent) else { return Ok(()) };
         let Ok(Adoption::Run(mut run)) = kind.runner.adopt(&order(&agent, turn), turn.spool_offset).await
         else {
+            self.end_run(turn).await;
             return Ok(());
         };
         if let Err(error) = run.cancel().await {

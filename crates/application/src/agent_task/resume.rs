@@ -42,9 +42,14 @@ impl AgentTask {
         let end = match kind.runner.adopt(&order(&agent, &turn), turn.spool_offset).await {
             Ok(Adoption::Run(run)) => return self.pump(recorder, run, turn, heard, ran_ms).await,
             Ok(Adoption::Gone) => RunEnd { status: ExitStatus::Gone, ..RunEnd::default() },
-            Err(error) => RunEnd { error: Some(error.to_agent_error()), ..RunEnd::default() },
+            Err(error) => {
+                // Nobody would read what it still says, and the agent's next turn needs the session.
+                self.end_run(&turn).await;
+                RunEnd { error: Some(error.to_agent_error()), ..RunEnd::default() }
+            }
         };
-        let stop = if heard.cancel.is_cancelled() { Some(Stop::Cancelled) } else { turn.stop.map(Stop::of) };
+        let cancelled = heard.cancel.is_cancelled().then_some(Stop::Cancelled);
+        let stop = turn.stop.map(Stop::of).or(cancelled);
         self.end(recorder, verdict(None, stop, &end, &self.core.limits)).await
     }
 

@@ -34,16 +34,9 @@ impl AgentTask {
                 () = self.core.closing.cancelled() => return Err(SaveError::Closing),
             }
         }
-        self.end_run(agent, turn).await;
+        self.end_run(turn).await;
         let end = RunEnd { status: ExitStatus::Gone, ..RunEnd::default() };
         let stop = turn.stop.map_or(Stop::Cancelled, Stop::of);
         self.end(recorder, verdict(None, Some(stop), &end, &self.core.limits)).await
-    }
-
-    async fn end_run(&self, agent: &Agent, turn: &Turn) {
-        if let Err(error) = self.core.outside.runs.end(agent.id, turn.run).await {
-            let error = &error as &dyn std::error::Error;
-            tracing::error!(agent = %agent.id, error, "cannot terminate the processes of a run");
-        }
     }
 }

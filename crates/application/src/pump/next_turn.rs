@@ -44,7 +44,7 @@ impl Pump {
             recorded = after;
         }
         if let Some(appends) = Append::chain(appends) {
-            self.saved.next_mark = Some(self.recorder.mark());
+            self.note_taken();
             let saving = self.begin_save(appends);
             self.wait_until_saved(saving).await?;
         }

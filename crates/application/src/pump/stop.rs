@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use tokenrail_domain::StopReason;
 use tokenrail_ports::{RunEnd, RunOutput};
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -39,19 +40,26 @@ impl Pump {
     }
 
     /// Stops the run. The reason is saved first: if the server crashes now, the next one finishes the stop, and comes to
-    /// the same verdict.
+    /// the same verdict. If another reason was saved before, that one counts.
     pub(super) async fn stop(&mut self, stop: Stop) {
         self.stopping.why = Some(stop);
         if let Some(reason) = stop.reason() {
-            let turn = self.recorder.turn();
-            let noted = self.core.outside.agents.stop_turn(self.agent, turn, reason);
-            // A store that does not answer must not keep an agent from being stopped.
-            let noted = timeout(self.core.limits.retry_pause_max, noted).await;
-            if !matches!(noted, Ok(Ok(()))) {
-                tracing::warn!(agent = %self.agent, ?noted, "cannot save why the agent is being stopped");
-            }
+            let first = self.save_reason(reason).await;
+            self.stopping.why = Some(first.filter(|first| *first != reason).map_or(stop, Stop::of));
         }
         self.ask_to_stop().await;
+    }
+
+    /// Saves why the turn is being stopped, and returns the reason that was saved first.
+    async fn save_reason(&mut self, reason: StopReason) -> Option<StopReason> {
+        let saved = self.core.outside.agents.stop_turn(self.agent, self.recorder.turn(), reason);
+        // A store that does not answer must not keep an agent from being stopped.
+        let saved = timeout(self.core.limits.retry_pause_max, saved).await;
+        if let Ok(Ok(first)) = saved {
+            return first;
+        }
+        tracing::warn!(agent = %self.agent, ?saved, "cannot save why the agent is being stopped");
+        None
     }
 
     /// What goes beyond a limit is left out, and the run stopped.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokenrail_domain::{AgentId, AgentStatus, EventBody, Timestamp};
+use tokenrail_domain::{AgentId, AgentStatus, EventBody, Timestamp, TurnNumber};
 use tokenrail_ports::testing::{ScriptedRunner, Step};
 use tokenrail_ports::{ExitStatus, IAgentRepository, RunEnd};
 
@@ -72,6 +72,29 @@ async fn a_timer_that_has_run_out_is_the_reason_in_the_next_life_too() {
         let events = words(&next.watch(id).await);
         assert_eq!(events.last().unwrap(), "result failed stream_timeout", "{adopted:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_reason_that_was_saved_first_is_that_of_the_verdict() {
+    let h = harness(ScriptedRunner::new([vec![lines(&["say half"]), Step::Hang]]));
+    let id = h.launch("hi").await;
+    h.wait_for(id, |event| event.body.is_delta()).await;
+    // Saved, and not told yet when the timer runs out.
+    h.store.cancel(id, Timestamp(5)).await.unwrap();
+    assert_eq!(words(&h.watch(id).await).last().unwrap(), "result cancelled -");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_cannot_be_adopted_is_ended_with_its_turn() {
+    let (h, id) = deaf().await;
+    h.service.shutdown(false, Duration::from_mins(1)).await;
+    h.store.take_appends(None);
+    let runner = ScriptedRunner::new([]);
+    runner.fail_adoptions(1);
+    let next = harness_with(Arc::clone(&h.store), Arc::new(runner), tiny_limits());
+    next.service.recover().await.unwrap();
+    assert_eq!(words(&next.watch(id).await).last().unwrap(), "result failed spawn_failed");
+    assert_eq!(next.runner.ended(), [(id, TurnNumber::FIRST)]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -182,5 +205,5 @@ async fn only_runs_that_will_be_taken_up_outlive_the_start() {
     h.service.send(runs, "waits".into(), None).await.unwrap();
     let next = next_life(&h, None).await;
     let kept: Vec<_> = next.runner.swept().into_iter().flatten().collect();
-    assert_eq!(kept, [(runs, tokenrail_domain::TurnNumber::FIRST)]);
+    assert_eq!(kept, [(runs, TurnNumber::FIRST)]);
 }

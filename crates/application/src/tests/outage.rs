@@ -139,6 +139,20 @@ async fn what_waits_behind_a_turn_is_cancelled_with_it_when_the_last_follower_ha
     assert_eq!(told, ["user hi", "result cancelled -", "user waits", "result cancelled -"]);
 }
 
+#[tokio::test(start_paused = true)]
+async fn an_agent_without_followers_runs_on_until_its_cancel_is_saved() {
+    let h = harness(ScriptedRunner::new([vec![Step::Hang]]));
+    let launch = Launch { prompt: "hi".into(), cancel_on_disconnect: true, ..Launch::default() };
+    let id = h.service.launch(launch).await.unwrap().agent.id;
+    h.wait_for(id, |_| true).await;
+    h.store.refuse_cancels(u32::MAX);
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    assert_eq!(h.runner.cancels(), 0);
+    h.store.refuse_cancels(0);
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    assert_eq!(words(&h.store.saved(id)).last().unwrap(), "result cancelled -");
+}
+
 /// What an agent does before and after the disk is full, and what its journal says in the end.
 async fn on_a_full_disk(before: &[&'static str], after: &[&'static str]) -> Vec<String> {
     let gate = Arc::new(tokio::sync::Notify::new());

@@ -47,6 +47,20 @@ async fn an_answer_is_handed_on_and_told_when_it_is_in_the_journal() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_answer_is_told_when_the_agent_begins_a_turn_of_its_own_with_it() {
+    let script = vec![
+        Step::line("ask 1-1 yes no"),
+        Step::UntilAnswered,
+        Step::Lines(["settle 1-1 yes", "close done", "next"].map(str::to_owned).to_vec()),
+        Step::Hang,
+    ];
+    let h = harness(ScriptedRunner::new([script]));
+    let id = h.launch("go").await;
+    h.wait_for(id, |event| is(&event.body, Notice::PERMISSION_REQUEST)).await;
+    assert_eq!(h.service.answer(id, answer("1-1", Some("yes"))).await.unwrap(), AnswerOutcome::Settled);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_answer_that_came_too_late_is_told_so() {
     // Somebody else has said no, or the time was over.
     let (h, id) = asking("settle 1-1 no").await;

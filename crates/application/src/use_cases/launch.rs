@@ -88,9 +88,9 @@ impl AgentService {
             Ok(Created::KeyReused) => return Err(Refusal::KeyReused),
             Err(error) => return Err(self.refused(&agent, error)),
         }
-        // Its own task waits for a place from here on.
-        drop(waiting);
         self.ensure_task(&agent);
+        // Now its own task waits for a place.
+        drop(waiting);
         self.core.tell_created(&agent, now);
         Ok(LaunchOutcome { agent, again: false })
     }

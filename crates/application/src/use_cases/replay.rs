@@ -52,8 +52,8 @@ impl AgentService {
                 return Err(StoreError::Conflict { head: Sequence::START }.into());
             }
         }
-        drop(waiting);
         self.ensure_task(&agent);
+        drop(waiting);
         self.core.tell_created(&agent, now);
         Ok(agent)
     }

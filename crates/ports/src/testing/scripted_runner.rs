@@ -57,7 +57,9 @@ pub struct ScriptedRunner {
     orders: Mutex<Vec<TurnOrder>>,
     cancels: Arc<Mutex<u32>>,
     deaf_to: Arc<Mutex<u32>>,
+    failing_adoptions: Mutex<u32>,
     swept: Mutex<Vec<BTreeSet<RunKey>>>,
+    ended: Mutex<Vec<RunKey>>,
     forgotten: Mutex<Vec<AgentId>>,
     dismissed: Mutex<Vec<AgentId>>,
     discards: Arc<Mutex<u32>>,
@@ -73,6 +75,11 @@ impl ScriptedRunner {
     /// What the next adoption finds, instead of what is left: a run from its first byte, or nothing.
     pub fn adopt_next(&self, script: Option<Vec<Step>>) {
         lock(&self.adoptions).push_back(script);
+    }
+
+    /// Makes that many adoptions fail.
+    pub fn fail_adoptions(&self, times: u32) {
+        *lock(&self.failing_adoptions) = times;
     }
 
     /// What was ordered so far.
@@ -93,6 +100,11 @@ impl ScriptedRunner {
     /// The runs that each sweep was told to keep.
     pub fn swept(&self) -> Vec<BTreeSet<RunKey>> {
         lock(&self.swept).clone()
+    }
+
+    /// The runs that were ended without being adopted.
+    pub fn ended(&self) -> Vec<RunKey> {
+        lock(&self.ended).clone()
     }
 
     /// The agents of which nothing was to be kept.
@@ -158,6 +170,9 @@ impl IAgentRunner for ScriptedRunner {
 
     async fn adopt(&self, order: &TurnOrder, _committed: u64) -> Result<Adoption, RunnerError> {
         tokio::task::yield_now().await;
+        if take_one(&self.failing_adoptions) {
+            return Err(std::io::Error::other("told to fail").into());
+        }
         let planned = lock(&self.adoptions).pop_front();
         let left = || lock(&self.left).get(&(order.agent, order.turn)).cloned();
         Ok(match planned.unwrap_or_else(left) {
@@ -183,6 +198,7 @@ impl IRuns for ScriptedRunner {
     }
 
     async fn end(&self, agent: AgentId, turn: TurnNumber) -> Result<(), RunnerError> {
+        lock(&self.ended).push((agent, turn));
         self.remove(|key| *key == (agent, turn));
         Ok(())
     }
@@ -271,12 +287,9 @@ impl IAgentRun for ScriptedRun {
     }
 
     async fn cancel(&mut self) -> Result<(), RunnerError> {
-        let mut deaf_to = lock(&self.deaf_to);
-        if let Some(left) = deaf_to.checked_sub(1) {
-            *deaf_to = left;
+        if take_one(&self.deaf_to) {
             return Err(std::io::Error::other("told to fail").into());
         }
-        drop(deaf_to);
         if !self.cancelled {
             self.cancelled = true;
             *lock(&self.cancels) += 1;
@@ -295,6 +308,14 @@ impl IAgentRun for ScriptedRun {
         lock(&self.left).remove(&self.key);
         *lock(&self.discards) += 1;
     }
+}
+
+/// Whether one was left.
+fn take_one(left: &Mutex<u32>) -> bool {
+    let mut left = lock(left);
+    let one_less = left.checked_sub(1);
+    *left = one_less.unwrap_or(0);
+    one_less.is_some()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

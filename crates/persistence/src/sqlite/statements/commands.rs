@@ -50,8 +50,9 @@ const CANCEL: &str = "
 
 const STOP_TURN: &str = "
     UPDATE turns
-    SET stop = :reason
-    WHERE agent = :agent AND number = :number AND state <> 'ended' AND stop IS NULL";
+    SET stop = coalesce(stop, :reason)
+    WHERE agent = :agent AND number = :number AND state <> 'ended'
+    RETURNING stop";
 
 const MARK_DELETED: &str = "UPDATE agents SET deleted_at = :at WHERE key = :agent AND deleted_at IS NULL";
 
@@ -173,20 +174,22 @@ pub(crate) struct StopTurnCommand {
 }
 
 impl WriteCommand for StopTurnCommand {
-    type Answer = ();
+    type Answer = Option<StopReason>;
 
     fn bytes(&self) -> usize {
         0
     }
 
-    fn run(&self, db: &Connection) -> Result<(), WriteFailure> {
+    fn run(&self, db: &Connection) -> Result<Option<StopReason>, WriteFailure> {
         let agent = agent_key(db, self.agent).map_err(WriteFailure::Refused)?;
-        db.prepare_cached(STOP_TURN)?.execute(named_params! {
+        let mut stop = db.prepare_cached(STOP_TURN)?;
+        let values = named_params! {
             ":agent": agent,
             ":number": self.turn.0,
             ":reason": self.reason.as_str(),
-        })?;
-        Ok(())
+        };
+        let saved: Option<String> = stop.query_row(values, |row| row.get(0)).optional()?;
+        Ok(saved.as_deref().and_then(StopReason::from_name))
     }
 }
 

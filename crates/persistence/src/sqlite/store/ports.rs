@@ -160,7 +160,7 @@ impl IAgentRepository for SqliteStore {
         agent: AgentId,
         turn: TurnNumber,
         reason: StopReason,
-    ) -> Result<(), StoreError> {
+    ) -> Result<Option<StopReason>, StoreError> {
         self.write(StopTurnCommand { agent, turn, reason }).await
     }
 

@@ -104,13 +104,14 @@ fn stops(turns: &[Turn]) -> Vec<(u32, Option<StopReason>)> {
 pub async fn the_first_reason_to_stop_a_turn_stays<S: IJournal + IAgentRepository>(store: &S) {
     for (n, reason) in (1..).zip(StopReason::ALL) {
         let (agent, mut scribe) = running(store, n).await;
-        store.stop_turn(agent.id, TurnNumber::FIRST, reason).await.unwrap();
-        store.stop_turn(agent.id, TurnNumber::FIRST, StopReason::Cancelled).await.unwrap();
+        let stop = async |reason| store.stop_turn(agent.id, TurnNumber::FIRST, reason).await.unwrap();
+        assert_eq!(stop(reason).await, Some(reason));
+        assert_eq!(stop(StopReason::Cancelled).await, Some(reason));
         store.cancel(agent.id, Timestamp(10)).await.unwrap();
         saved(store, scribe.say(vec![notice("late")])).await;
         assert_eq!(stops(&store.open_turns(agent.id).await.unwrap()), [(1, Some(reason))]);
         saved(store, scribe.end(TurnOutcome::Failed)).await;
-        store.stop_turn(agent.id, TurnNumber::FIRST, reason).await.unwrap();
+        assert_eq!(stop(reason).await, None, "it has ended");
         assert_eq!(store.open_turns(agent.id).await.unwrap(), []);
     }
 }

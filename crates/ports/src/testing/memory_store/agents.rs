@@ -148,7 +148,7 @@ impl IAgentRepository for MemoryStore {
         agent: AgentId,
         turn: TurnNumber,
         reason: StopReason,
-    ) -> Result<(), StoreError> {
+    ) -> Result<Option<StopReason>, StoreError> {
         self.answered(
             self.act(|state| state.shelf_mut(agent).map(|shelf| shelf.stop_turn(turn, reason))).await,
         )

@@ -221,12 +221,11 @@ impl Shelf {
         noted
     }
 
-    pub(super) fn stop_turn(&mut self, number: TurnNumber, reason: StopReason) {
+    pub(super) fn stop_turn(&mut self, number: TurnNumber, reason: StopReason) -> Option<StopReason> {
         let open = |turn: &&mut Turn| !matches!(turn.state, TurnState::Ended(_));
-        if let Some(turn) = self.turns.get_mut(&number).filter(open) {
-            turn.stop.get_or_insert(reason);
-        }
+        let first = *self.turns.get_mut(&number).filter(open)?.stop.get_or_insert(reason);
         self.agent.queued = self.count_queued();
+        Some(first)
     }
 
     fn count_queued(&self) -> u32 {

@@ -1,0 +1,48 @@
+//! An agent that is cancelled when its last follower has left (`cancelOnDisconnect`).
+
+use tokenrail_ports::StoreError;
+
+use super::AgentTask;
+
+impl AgentTask {
+    pub(super) async fn watch_followers(&self) {
+        loop {
+            self.tail.abandoned.notified().await;
+            tokio::time::sleep(self.core.limits.disconnect_grace).await;
+            self.cancel_abandoned().await;
+        }
+    }
+
+    /// Cancels what runs and what waits, unless somebody follows it again. It retries, because no client will.
+    async fn cancel_abandoned(&self) {
+        let mut pause = self.core.limits.retry_pause;
+        while self.tail.followers() == 0 {
+            let queue = self.control.queue.lock().await;
+            let cancelled = self.core.outside.agents.cancel(self.agent, self.core.now()).await;
+            // After an unknown outcome, too, it may be saved. Otherwise nothing is stopped yet.
+            if matches!(cancelled, Ok(_) | Err(StoreError::OutcomeUnknown(_))) {
+                self.control.cancel();
+                self.control.poke();
+            }
+            drop(queue);
+            let Err(error) = cancelled else { return self.dismiss().await };
+            tracing::warn!(
+                agent = %self.agent, error = &error as &dyn std::error::Error,
+                "cannot save that an agent without followers is cancelled"
+            );
+            match self.core.pause(pause).await {
+                Some(longer) if error.is_transient() => pause = longer,
+                _ => return,
+            }
+        }
+    }
+
+    /// Ends a process that waits for the agent's next turn.
+    async fn dismiss(&self) {
+        if let Ok(Some(agent)) = self.agent_row().await
+            && let Some(kind) = self.agent_type(&agent)
+        {
+            kind.runner.dismiss(self.agent).await;
+        }
+    }
+}
