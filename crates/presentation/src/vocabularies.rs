@@ -23,7 +23,7 @@ pub(crate) struct Foreign {
 /// Whose words the streams of Letta's routes carry too.
 const GUEST: letta::Guest = letta::Guest { name: "kelpie", blocks: kelpie::blocks };
 
-/// One line for each vocabulary.
+/// One line for each vocabulary with routes of its own, besides the native one.
 pub(crate) const FOREIGN: &[Foreign] = &[
     Foreign { routes: ai_sdk::routes, document: ai_sdk::document, record: Some(ai_sdk::RECORD) },
     Foreign { routes: |config| letta::routes(config, GUEST), document: letta::document, record: None },

@@ -48,7 +48,7 @@ struct Global {
     /// Data folder: the database, the access token and the output of running agents
     #[arg(long, global = true, env = "TOKENRAIL_DATA_DIR", value_name = "FOLDER")]
     data_dir: Option<PathBuf>,
-    /// Address that the server listens on [default: 127.0.0.1:7117], or that a client connects to [default: the server of the data folder]
+    /// For `serve` and `demo`: address to listen on [default: 127.0.0.1:7117]. For other commands: address of the server to connect to [default: the server that runs on the data folder]
     #[arg(long, global = true, env = "TOKENRAIL_LISTEN", value_name = "ADDRESS")]
     listen: Option<String>,
     /// Disable authentication; allowed on a loopback address only
@@ -61,7 +61,7 @@ struct Global {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run the server until Ctrl-C; running agents keep running, and the next start resumes them
+    /// Run the server until Ctrl-C; running agents keep running, and the next start reconnects to them
     Serve(serve::ServeArgs),
     /// Run the server and show the demo agent: a recorded session, no account needed
     Demo(demo::DemoArgs),
@@ -71,7 +71,7 @@ enum Command {
     Tail(follow::TailArgs),
     /// List agents, newest first
     Ls(list::LsArgs),
-    /// Cancel the current work of an agent
+    /// Cancel the running turn and all waiting turns of an agent
     Cancel {
         /// The agent's id
         id: String,

@@ -11,7 +11,7 @@ use crate::config::Config;
 
 #[derive(Debug, Args)]
 pub(crate) struct LsArgs {
-    /// Show only agents with this status, or a list of them: `running,failed`
+    /// Show only agents with this status, or with one of several: `running,failed`
     #[arg(long, value_name = "STATUS")]
     status: Option<String>,
     /// Maximum number of agents to show
@@ -60,35 +60,35 @@ fn row(agent: &Value) -> String {
     )
 }
 
-/// An answer to a question of an agent.
+/// An answer to a permission request of an agent.
 #[derive(Debug, clap::Args)]
 pub(crate) struct AnswerArgs {
     /// The agent's id
     id: String,
     /// The id of the permission request, such as 1-1
-    question: String,
+    request: String,
     /// The id of the option to choose; if omitted, the request is dismissed without a choice
     option: Option<String>,
 }
 
 pub(crate) async fn answer(config: &Config, args: AnswerArgs, screen: &mut Screen) -> Result<Exit, Failure> {
-    let AnswerArgs { id, question, option } = args;
+    let AnswerArgs { id, request, option } = args;
     let client = Client::reach(config).await?;
     let body = match &option {
         Some(option) => json!({ "optionId": option }),
         None => json!({ "cancelled": true }),
     };
-    let answer = client.post(&["api", "agents", &id, "permissions", &question], &body).await?;
+    let answer = client.post(&["api", "agents", &id, "permissions", &request], &body).await?;
     let chosen = option.as_deref().unwrap_or("no option");
     if screen.json {
         screen.line(Style::Plain, &answer.to_string());
     } else if answer.get("state").and_then(Value::as_str) == Some("pending") {
         screen.line(
             Style::Plain,
-            &format!("answered {question} with {chosen}; the agent has not accepted the answer yet"),
+            &format!("answered {request} with {chosen}; the agent has not accepted the answer yet"),
         );
     } else {
-        screen.line(Style::Plain, &format!("answered {question}: {chosen}"));
+        screen.line(Style::Plain, &format!("answered {request}: {chosen}"));
     }
     Ok(Exit::Completed)
 }

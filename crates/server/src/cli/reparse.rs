@@ -31,7 +31,7 @@ pub(crate) struct ReparseArgs {
     /// Save the changes; without this flag they are only shown
     #[arg(long)]
     apply: bool,
-    /// Maximum number of changes to show for each agent; all are counted
+    /// Maximum number of changes to show for each agent; further changes are only counted
     #[arg(long, default_value_t = 20, value_name = "N")]
     limit: u64,
 }

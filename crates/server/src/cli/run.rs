@@ -20,10 +20,10 @@ const PROMPT_BYTES: u64 = 1 << 20;
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// The agent type [default: the configured one]
+    /// The agent type [default: `server.default_agent`]
     #[arg(long = "type", value_name = "TYPE")]
     kind: Option<String>,
-    /// The model, by the agent program's name for it
+    /// The model, as the agent program names it
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
     /// The working directory; must be inside one of the type's `cwd_roots`

@@ -16,7 +16,7 @@ use crate::token::{self, TokenError};
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
-    /// Cancel running agents when the server stops, instead of letting them run on
+    /// Cancel running agents when the server stops, instead of leaving them running
     #[arg(long)]
     stop_agents: bool,
     /// Format of log lines, which go to standard error
