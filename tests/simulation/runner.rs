@@ -250,7 +250,7 @@ impl IAgentRun for SimRun {
         Ok(())
     }
 
-    async fn discard(&mut self) {
+    async fn leave(&mut self) {
         self.world.step("discard").await;
     }
 }

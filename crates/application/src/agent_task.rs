@@ -20,7 +20,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use self::resume::SoFar;
 use crate::announce::save_and_announce;
-use crate::core::{Control, Core, Heard, SaveError};
+use crate::core::{Control, Core, SaveError, TurnInbox};
 use crate::outside::AgentType;
 use crate::pump::{Pump, PumpStart};
 use crate::recorder::{Recorder, RecorderStart, session_invalid};
@@ -230,7 +230,7 @@ impl AgentTask {
         recorder: Recorder,
         run: Box<dyn IAgentRun>,
         turn: Turn,
-        heard: Heard,
+        heard: TurnInbox,
         ran_ms: u64,
     ) -> Result<(), SaveError> {
         let (core, control, tail) =

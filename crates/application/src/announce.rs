@@ -7,17 +7,17 @@ use crate::core::{Core, SaveError};
 use crate::stats::Counters;
 use crate::tails::Tail;
 
-/// Saves, and tells what was saved.
+/// Saves an append, and announces it.
 ///
 /// # Errors
-/// As [`Core::save`].
+/// See [`Core::save`].
 pub(crate) async fn save_and_announce(core: &Core, tail: &Tail, append: Append) -> Result<(), SaveError> {
     announce(core, tail, &core.save(append).await?);
     Ok(())
 }
 
-/// Tells what has just been saved. Nothing else announces events, and nothing else may: what is given here comes
-/// from [`Core::save`].
+/// Announces what has just been saved. Nothing else announces events. `saved` comes from [`Core::save`] or
+/// [`Core::save_unless_full`].
 pub(crate) fn announce(core: &Core, tail: &Tail, saved: &Append) {
     for part in saved.parts() {
         announce_part(core, tail, part);

@@ -86,7 +86,7 @@ struct Current {
 }
 
 /// What the task of a turn listens to.
-pub(crate) struct Heard {
+pub(crate) struct TurnInbox {
     pub(crate) cancel: CancellationToken,
     pub(crate) answers: mpsc::Receiver<Answering>,
 }
@@ -94,11 +94,11 @@ pub(crate) struct Heard {
 impl Control {
     /// Begins a turn, new or taken up: from here on it hears of a cancel. One that came before stands in the store,
     /// so whoever begins a turn looks there afterwards.
-    pub(crate) fn begin(&self) -> Heard {
+    pub(crate) fn begin(&self) -> TurnInbox {
         let cancel = CancellationToken::new();
         let (answers, heard) = mpsc::channel(ANSWERS);
         *self.current() = Some(Current { cancel: cancel.clone(), answers });
-        Heard { cancel, answers: heard }
+        TurnInbox { cancel, answers: heard }
     }
 
     pub(crate) fn end(&self) {
@@ -261,18 +261,22 @@ impl Core {
         self.news.tell(News::Updated { agent, status, at });
     }
 
-    /// Saves, and tries again for as long as it takes: output that cannot be saved waits in the spool.
+    /// Saves an append, and retries for as long as it takes. Output that cannot be saved waits in the spool.
     ///
     /// # Errors
-    /// [`SaveError::Closing`] where the server goes down meanwhile; the append may have been saved or not, and the
-    /// next life of the server finds out. [`SaveError::Refused`] where trying again is no use.
+    /// [`SaveError::Closing`] if the server shuts down meanwhile: the append may be saved, and the next start finds out.
+    /// [`SaveError::Refused`] if a retry is of no use.
     pub(crate) async fn save(&self, append: Append) -> Result<Append, SaveError> {
-        self.save_noting(append, &FullSince::default()).await
+        self.save_unless_full(append, &FullSince::default()).await
     }
 
-    /// The same, and notes since when the disk has no room for it. Where that is waited for only so long, it is refused as
-    /// [`StoreError::Full`] then: nothing of it was saved.
-    pub(crate) async fn save_noting(&self, append: Append, full: &FullSince) -> Result<Append, SaveError> {
+    /// Like [`Core::save`], and records in `full` how long the disk has been full. After the limit of `full`, returns
+    /// [`StoreError::Full`]: then nothing was saved.
+    pub(crate) async fn save_unless_full(
+        &self,
+        append: Append,
+        full: &FullSince,
+    ) -> Result<Append, SaveError> {
         let mut pause = self.limits.retry_pause;
         loop {
             let error = match self.outside.journal.append(append.clone()).await {

@@ -9,10 +9,10 @@
 //! 5. `tails`: the doorbell of each journal, and its newest events;
 //! 6. [`Follower`]: a reader's cursor, the one delivery loop; `stretches`: what it reads that is not in memory.
 //!
-//! Save first, announce second: what `announce` takes comes from `core::Core::save`, which gives back what the
-//! journal has just taken.
+//! Save first, announce second: `announce` takes what `core::Core::save` returns, which is what the journal has just
+//! saved.
 //!
-//! Nothing here draws a chance: each `select!` is `biased`, so that a simulation with the same seed goes the same way
+//! Nothing here is random: each `select!` is `biased`, so that a simulation with the same seed goes the same way
 //! (`tests/simulation`).
 
 mod agent_task;

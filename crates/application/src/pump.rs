@@ -2,7 +2,7 @@
 
 mod answers;
 mod full_disk;
-mod next_turn;
+mod own_turns;
 mod stop;
 mod waits;
 
@@ -20,7 +20,7 @@ use self::full_disk::FullDisk;
 use self::stop::{Stopping, due};
 use self::waits::{Waits, expiry};
 use crate::announce::announce;
-use crate::core::{Control, Core, Heard, SaveError};
+use crate::core::{Control, Core, SaveError, TurnInbox};
 use crate::planted::{self, Bug};
 use crate::recorder::{Mark, Recorded, Recorder};
 use crate::tails::Tail;
@@ -65,7 +65,7 @@ pub(crate) struct PumpStart {
     pub(crate) recorder: Recorder,
     pub(crate) run: Box<dyn IAgentRun>,
     pub(crate) turn: Turn,
-    pub(crate) heard: Heard,
+    pub(crate) heard: TurnInbox,
     /// How long the turn had run before the server was restarted.
     pub(crate) ran_ms: u64,
 }
@@ -75,7 +75,7 @@ type InFlight = Pin<Box<dyn Future<Output = Result<Append, SaveError>> + Send>>;
 impl Pump {
     pub(crate) fn new(start: PumpStart) -> Self {
         let PumpStart { core, control, tail, recorder, run, turn, heard, ran_ms } = start;
-        let Heard { cancel, answers } = heard;
+        let TurnInbox { cancel, answers } = heard;
         let now = Instant::now();
         let ran = std::time::Duration::from_millis(ran_ms).min(core.limits.turn_timeout);
         Self {
@@ -110,7 +110,7 @@ impl Pump {
             self.abort().await;
             if let StoreError::UnknownAgent(_) = error {
                 // Purged meanwhile: nobody will ask for what is left of the run.
-                self.run.discard().await;
+                self.run.leave().await;
             }
         }
         carried
@@ -179,8 +179,8 @@ impl Pump {
             if self.stopping.flooded {
                 break;
             }
-            if self.recorder.line(&line, now) == Recorded::NextTurn {
-                self.next_turns(line.end_offset, in_flight, now).await?;
+            if self.recorder.line(&line, now) == Recorded::OwnTurn {
+                self.begin_own_turns(line.end_offset, in_flight, now).await?;
             }
             self.check_bounds(line.end_offset, now).await;
         }
@@ -210,7 +210,7 @@ impl Pump {
 
     /// The agent has ended: the rest is saved, with the result as the last event.
     async fn finish(&mut self, end: RunEnd, in_flight: Option<InFlight>) -> Result<(), SaveError> {
-        let must_go = end.rests && self.is_stopped();
+        let must_go = end.rests && self.is_stopping();
         self.ended = (!must_go).then(|| end.clone());
         // Readers see what was said before a process that rests is waited for.
         self.flush(in_flight).await?;
@@ -291,7 +291,7 @@ impl Pump {
     fn begin_save(&self, append: Append) -> InFlight {
         planted::too_early(Bug::AnnounceBeforeCommit, || announce(&self.core, &self.tail, &append));
         let (core, full_since) = (Arc::clone(&self.core), Arc::clone(&self.full_disk.since));
-        Box::pin(async move { core.save_noting(append, &full_since).await })
+        Box::pin(async move { core.save_unless_full(append, &full_since).await })
     }
 
     fn saved(&mut self, append: &Append) {

@@ -55,9 +55,9 @@ struct RestOfLine {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Recorded {
     Line,
-    /// The agent has begun a turn by itself. The caller ends the current turn, then calls
-    /// [`Recorder::begin_next_turn`]. Nothing of the line is lost.
-    NextTurn,
+    /// The agent has begun a turn by itself. The caller calls [`Recorder::take_end`] and then
+    /// [`Recorder::take_own_turn`]. Nothing of the line is lost.
+    OwnTurn,
 }
 
 impl Recorder {
@@ -99,7 +99,7 @@ impl Recorder {
         }
         let recorded = self.hear(&mut said, is_new, line.end_offset, now);
         self.said = said;
-        if recorded == Recorded::NextTurn && self.pending.take_back(length) {
+        if recorded == Recorded::OwnTurn && self.pending.take_back(length) {
             self.rest.raw.clear();
             self.rest.raw.extend_from_slice(raw);
         }
@@ -112,7 +112,7 @@ impl Recorder {
         let mut said = mem::take(&mut self.said);
         self.parser.end(status, &mut said);
         // No turn begins in a process that has ended.
-        said.retain(|said| *said != Said::NextTurn);
+        said.retain(|said| *said != Said::OwnTurn);
         self.hear(&mut said, true, self.offsets.read, now);
         self.said = said;
     }
@@ -124,11 +124,11 @@ impl Recorder {
         while let Some(said) = heard.next() {
             match said {
                 Said::Close(close) => self.turn.close = Some(*close),
-                Said::NextTurn if is_new => {
+                Said::OwnTurn if is_new => {
                     self.rest.said.extend(heard);
-                    return Recorded::NextTurn;
+                    return Recorded::OwnTurn;
                 }
-                Said::NextTurn => self.turn.close = None,
+                Said::OwnTurn => self.turn.close = None,
                 // Even if it is not new: a question stays open when the server restarts.
                 Said::Asked { question, options } if is_new || planted::questions_are_read_again() => {
                     self.questions.ask(question, options);

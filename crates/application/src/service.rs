@@ -90,7 +90,8 @@ impl AgentService {
         }
     }
 
-    /// A turn that could not be saved, or perhaps could: in that case somebody must look for it.
+    /// Turns a store error into a refusal. If the outcome is unknown, starts the agent's task, because the turn may be
+    /// saved.
     pub(crate) fn refused(&self, agent: &Agent, error: StoreError) -> Refusal {
         if let StoreError::OutcomeUnknown(_) = error {
             self.ensure_known_runs(agent);

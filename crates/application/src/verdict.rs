@@ -24,7 +24,7 @@ pub(crate) enum Stop {
 }
 
 impl Stop {
-    /// A stop that an earlier life of the server has begun.
+    /// The stop for a stored reason.
     pub(crate) fn of(reason: StopReason) -> Self {
         match reason {
             StopReason::Cancelled => Self::Cancelled,
@@ -37,7 +37,7 @@ impl Stop {
         }
     }
 
-    /// What is kept of it; none where the turn ends in this life or not at all.
+    /// The reason to store with the turn. `None` if a later server must judge for itself.
     pub(crate) fn reason(self) -> Option<StopReason> {
         Some(match self {
             Self::Cancelled => StopReason::Cancelled,

@@ -20,7 +20,7 @@ pub enum Said {
     Settled { question: String, option: Option<String> },
     /// After a [`Said::Close`], the agent started another turn without a prompt from Tokenrail. Message ordinals start
     /// again at 0.
-    NextTurn,
+    OwnTurn,
 }
 
 /// The agent's own report of the end of its turn.

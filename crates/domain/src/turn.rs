@@ -7,8 +7,8 @@ use crate::{AgentId, Sequence, Timestamp, TurnNumber};
 pub struct Turn {
     pub agent: AgentId,
     pub number: TurnNumber,
-    /// The turn that started the process in which this turn runs. It is this turn itself, unless the agent started this
-    /// turn on its own after the result of an earlier one. Stored with the turn.
+    /// The turn for which the runner was asked for this output: this turn itself, unless the agent began this turn by
+    /// itself. The process may be older, because it may have been idle since an earlier turn. Stored with the turn.
     pub run: TurnNumber,
     pub prompt: String,
     pub state: TurnState,

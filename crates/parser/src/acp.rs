@@ -48,7 +48,7 @@ use self::tools::{Call, From};
 use crate::conversation::Conversation;
 use crate::fields::{self, Raw};
 use crate::line::{self, notice};
-use crate::open_message::{OpenMessage, Piece};
+use crate::open_message::{OpenMessage, PartKind};
 use crate::own_lines::{self, OwnLines};
 
 /// Parses the output of one process of an agent that implements the Agent Client Protocol. Create a new parser for each
@@ -67,7 +67,7 @@ pub struct AcpParser {
     refused: Option<AgentError>,
     open: Option<OpenMessage>,
     /// The kind of the open message, and its id.
-    open_as: Option<(Piece, Option<String>)>,
+    open_as: Option<(PartKind, Option<String>)>,
     calls: BTreeMap<String, Call>,
     /// The call whose input is still arriving in pieces.
     growing: Option<String>,
@@ -158,8 +158,8 @@ impl AcpParser {
             "user_message_chunk" => {}
             // These would start a turn without a prompt, which would never end.
             _ if is_history && self.conversation.is_closed() => said.push(notice(&kind, data())),
-            "agent_message_chunk" => self.chunk(Piece::Text, &update, said),
-            "agent_thought_chunk" => self.chunk(Piece::Reasoning, &update, said),
+            "agent_message_chunk" => self.chunk(PartKind::Text, &update, said),
+            "agent_thought_chunk" => self.chunk(PartKind::Reasoning, &update, said),
             "tool_call" => self.tool(From::Begin, params.update, said),
             "tool_call_update" => self.tool(From::Update, params.update, said),
             "plan" => said.push(notice("todo_list", data())),
@@ -169,7 +169,7 @@ impl AcpParser {
     }
 
     /// Handles a piece of a message.
-    fn chunk(&mut self, piece: Piece, update: &Update<'_>, said: &mut Vec<Said>) {
+    fn chunk(&mut self, piece: PartKind, update: &Update<'_>, said: &mut Vec<Said>) {
         let message = fields::text(update.message).map(Into::into);
         let is_same = self.open_as.as_ref().is_some_and(|(open, id)| *open == piece && *id == message);
         if !is_same {

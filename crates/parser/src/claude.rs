@@ -20,7 +20,7 @@
 //! | `user` with `tool_result` | a tool result each |
 //! | `user` with anything else | notice `interrupt_note`, `subagent_prompt`, `synthetic_prompt`, `user_echo` |
 //! | `user` with `isReplay` | nothing: the server has recorded the user's message |
-//! | `system/init` | notice; after a `result`, [`Said::NextTurn`] before it |
+//! | `system/init` | notice; after a `result`, [`Said::OwnTurn`] before it |
 //! | `system/thinking_tokens` | nothing: it arrives with every token |
 //! | `system/api_retry` | notice; an open message is abandoned |
 //! | other `system` | notice with its subtype |
@@ -199,7 +199,7 @@ impl ClaudeParser {
             self.stream = Stream::default();
             self.interrupted = false;
             self.told = None;
-            said.push(Said::NextTurn);
+            said.push(Said::OwnTurn);
         }
     }
 

@@ -6,7 +6,7 @@
 //! | `exec` | `app-server` | what is emitted |
 //! | --- | --- | --- |
 //! | `thread.started` | a result with a `thread`, `thread/started` | [`Said::Session`] |
-//! | `turn.started` | `turn/started` | nothing; after a turn's end [`Said::NextTurn`] |
+//! | `turn.started` | `turn/started` | nothing; after a turn's end [`Said::OwnTurn`] |
 //! | | `item/…/delta` and the like | a delta of text or reasoning |
 //! | `item.completed` of a message, of reasoning | `item/completed` | a complete message; the end of its deltas |
 //! | `item.started` of a command, a patch, a tool | `item/started` | a tool call |

@@ -52,7 +52,7 @@ impl Conversation {
             self.next_message = 0;
             self.told = None;
             self.last_text.clear();
-            said.push(Said::NextTurn);
+            said.push(Said::OwnTurn);
         }
     }
 

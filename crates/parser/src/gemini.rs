@@ -30,7 +30,7 @@ use crate::conversation::Conversation;
 use crate::errors;
 use crate::fields::{self, Raw};
 use crate::line::{self, notice};
-use crate::open_message::{OpenMessage, Piece};
+use crate::open_message::{OpenMessage, PartKind};
 
 /// Parses the output of one process of Gemini CLI. Create a new parser for each process.
 ///
@@ -118,7 +118,7 @@ impl GeminiParser {
         match (fields::text(line.role).as_deref(), line.content) {
             (Some("assistant"), Some(content)) if fields::is_true(line.delta) => {
                 let open = self.open.get_or_insert_with(|| OpenMessage::new(None));
-                open.say(0, Piece::Text, content.get(), &mut self.conversation.voice(said));
+                open.say(0, PartKind::Text, content.get(), &mut self.conversation.voice(said));
             }
             (Some("assistant"), content) => {
                 self.conversation.end(&mut self.open, said);

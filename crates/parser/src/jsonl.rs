@@ -34,7 +34,7 @@ use crate::conversation::Conversation;
 use crate::errors;
 use crate::fields::{self, Raw};
 use crate::line::{self, notice};
-use crate::open_message::{OpenMessage, Piece};
+use crate::open_message::{OpenMessage, PartKind};
 
 /// The part of reasoning in a message: before the text.
 const REASONING_PART: u32 = 0;
@@ -71,8 +71,8 @@ impl IMessageParser for JsonlParser {
         let mapping = &self.mapping;
         self.conversation.session(as_text(line.at(&mapping.session)), said);
         match mapping.kind_of(&line) {
-            Kind::Delta => self.delta(TEXT_PART, Piece::Text, &line, said),
-            Kind::Reasoning => self.delta(REASONING_PART, Piece::Reasoning, &line, said),
+            Kind::Delta => self.delta(TEXT_PART, PartKind::Text, &line, said),
+            Kind::Reasoning => self.delta(REASONING_PART, PartKind::Reasoning, &line, said),
             Kind::Message => self.message(&line, said),
             Kind::ToolCall => self.tool_call(&line, said),
             Kind::ToolResult => self.tool_result(&line, said),
@@ -104,7 +104,7 @@ impl IMessageParser for JsonlParser {
 }
 
 impl JsonlParser {
-    fn delta(&mut self, part: u32, piece: Piece, line: &Fields<'_>, said: &mut Vec<Said>) {
+    fn delta(&mut self, part: u32, piece: PartKind, line: &Fields<'_>, said: &mut Vec<Said>) {
         let Some(text) = line.at(&self.mapping.text) else { return };
         let open = self.open.get_or_insert_with(|| OpenMessage::new(None));
         open.say(part, piece, text.get(), &mut self.conversation.voice(said));

@@ -15,7 +15,7 @@ use crate::voice::Voice;
 mod part;
 
 use part::OpenPart;
-pub(crate) use part::Piece;
+pub(crate) use part::PartKind;
 
 /// One message that arrives in pieces: what was emitted of it, and which of its blocks also arrived whole.
 ///
@@ -34,7 +34,7 @@ pub(crate) struct OpenMessage {
     /// The latest part of each block that continued after a later block of the same kind had emitted a piece.
     moved: BTreeMap<u32, u32>,
     /// The parts that no whole block has repeated yet: by kind, block and number.
-    unrepeated: BTreeSet<(Piece, u32, u32)>,
+    unrepeated: BTreeSet<(PartKind, u32, u32)>,
     /// A whole block differed from its pieces.
     diverged: bool,
 }
@@ -72,14 +72,14 @@ impl OpenMessage {
         if self.parts.contains_key(&index) {
             return;
         }
-        let part = self.part(index, index, Piece::of(&block));
+        let part = self.part(index, index, PartKind::of(&block));
         if matches!(block, ContentBlock::ToolUse { .. } | ContentBlock::Other(_)) {
             part.whole = Some(block);
         }
     }
 
     /// A piece of a block arrives. `raw` is a JSON string.
-    pub(crate) fn say(&mut self, index: u32, piece: Piece, raw: &str, voice: &mut Voice<'_>) {
+    pub(crate) fn say(&mut self, index: u32, piece: PartKind, raw: &str, voice: &mut Voice<'_>) {
         let number = self.speaking(index, piece);
         let part = self.part(number, index, piece);
         // A repeated block is complete, and a piece of another kind is invalid.
@@ -88,7 +88,7 @@ impl OpenMessage {
         }
         let Some(text) = part.joiner.push(raw) else { return };
         // The first piece of a tool's input is always empty. It is emitted, because it names the tool.
-        if !text.is_empty() || (piece == Piece::ToolInput && !part.shown) {
+        if !text.is_empty() || (piece == PartKind::ToolInput && !part.shown) {
             let text = text.into_owned();
             self.show(number, text, voice);
         }
@@ -96,12 +96,12 @@ impl OpenMessage {
 
     /// The part that a piece of a block belongs to. It is a new part if a later part of the same kind has emitted a
     /// piece. The parts of a kind are thus emitted one after the other, even if the message is cut.
-    fn speaking(&mut self, index: u32, piece: Piece) -> u32 {
+    fn speaking(&mut self, index: u32, piece: PartKind) -> u32 {
         let number = self.number(index);
         let is_of_other_kind =
             self.parts.get(&number).is_some_and(|part| part.piece != piece || part.repeated);
         let Some(later) =
-            self.followed_by(number, piece).filter(|_| piece != Piece::ToolInput && !is_of_other_kind)
+            self.followed_by(number, piece).filter(|_| piece != PartKind::ToolInput && !is_of_other_kind)
         else {
             return number;
         };
@@ -119,7 +119,7 @@ impl OpenMessage {
     }
 
     /// The last part of the same kind after this one that has emitted a piece.
-    fn followed_by(&self, number: u32, piece: Piece) -> Option<u32> {
+    fn followed_by(&self, number: u32, piece: PartKind) -> Option<u32> {
         let later = self.parts.range((Bound::Excluded(number), Bound::Unbounded));
         later.rev().find(|(_, part)| part.piece == piece && part.shown).map(|(later, _)| *later)
     }
@@ -158,7 +158,7 @@ impl OpenMessage {
     }
 
     fn repeat_numbered(&mut self, number: u32, block: ContentBlock, voice: &mut Voice<'_>) {
-        let piece = Piece::of(&block);
+        let piece = PartKind::of(&block);
         let part = self.part(number, number, piece);
         if part.repeated || part.piece != piece {
             return;
@@ -224,13 +224,13 @@ impl OpenMessage {
         let whole =
             ToolCall { call: call.clone(), tool: tool.clone(), input: input.clone(), parent_call: None };
         part.repeated = true;
-        self.unrepeated.remove(&(Piece::ToolInput, index, index));
+        self.unrepeated.remove(&(PartKind::ToolInput, index, index));
         Some(whole)
     }
 
     /// Whether a late block repeats a part. Each part is repeated once.
     pub(crate) fn has_said(&mut self, block: &ContentBlock) -> bool {
-        let piece = Piece::of(block);
+        let piece = PartKind::of(block);
         let found = self.unrepeated_parts(piece).find(|(_, part)| part.block().as_ref() == Some(block));
         let by_call = || self.unrepeated_parts(piece).find(|(_, part)| part.is_call_of(block));
         let Some(index) = found.or_else(by_call).map(|(index, _)| index) else { return false };
@@ -287,9 +287,9 @@ impl OpenMessage {
         part.said.push_str(&text);
         let (part_number, piece) = (Part(number), part.piece);
         voice.event(match piece {
-            Piece::Text | Piece::Other => EventBody::TextDelta { message, part: part_number, text },
-            Piece::Reasoning => EventBody::ReasoningDelta { message, part: part_number, text },
-            Piece::ToolInput => {
+            PartKind::Text | PartKind::Other => EventBody::TextDelta { message, part: part_number, text },
+            PartKind::Reasoning => EventBody::ReasoningDelta { message, part: part_number, text },
+            PartKind::ToolInput => {
                 let (call, tool) = part.tool();
                 let tool = first.then(|| tool.to_owned());
                 let call = call.to_owned();
@@ -298,7 +298,7 @@ impl OpenMessage {
         });
     }
 
-    fn part(&mut self, number: u32, block: u32, piece: Piece) -> &mut OpenPart {
+    fn part(&mut self, number: u32, block: u32, piece: PartKind) -> &mut OpenPart {
         self.parts.entry(number).or_insert_with(|| {
             self.unrepeated.insert((piece, block, number));
             OpenPart::new(piece, block)
@@ -308,14 +308,14 @@ impl OpenMessage {
     /// The part that a whole block repeats. Blocks are repeated in order, without their index. A block that did not
     /// arrive in pieces gets a new part.
     fn repeated_part(&self, block: &ContentBlock) -> u32 {
-        let piece = Piece::of(block);
+        let piece = PartKind::of(block);
         let same_call = self.unrepeated_parts(piece).find(|(_, part)| part.is_call_of(block));
-        let first = || self.unrepeated_parts(piece).next().filter(|_| piece != Piece::ToolInput);
+        let first = || self.unrepeated_parts(piece).next().filter(|_| piece != PartKind::ToolInput);
         let next = || self.parts.last_key_value().map_or(0, |(last, _)| last.saturating_add(1));
         same_call.or_else(first).map_or_else(next, |(index, _)| index)
     }
 
-    fn unrepeated_parts(&self, piece: Piece) -> impl Iterator<Item = (u32, &OpenPart)> {
+    fn unrepeated_parts(&self, piece: PartKind) -> impl Iterator<Item = (u32, &OpenPart)> {
         self.unrepeated
             .range((piece, 0, 0)..=(piece, u32::MAX, u32::MAX))
             .filter_map(|(.., number)| Some((*number, self.parts.get(number)?)))

@@ -71,9 +71,9 @@ pub trait IAgentRun: Send {
         Ok(SpoolRoom::None)
     }
 
-    /// Removes what the run has kept on disk; where its process rests, that is kept for the agent's next turn. Called when
-    /// all its output is in the journal.
-    async fn discard(&mut self);
+    /// Leaves the run when all its output is in the journal. What it kept on disk is removed. If its process is idle
+    /// ([`RunEnd::rests`]), the process and its files stay for the agent's next turn.
+    async fn leave(&mut self);
 }
 
 /// The room that the output of a run takes on the disk.

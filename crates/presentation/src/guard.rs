@@ -1,11 +1,11 @@
 //! What stands before every route: the request's id, who may come, and the headers of every answer.
 
 mod auth;
+mod bodies;
 mod cors;
 mod head;
 mod leaving;
 mod origin;
-mod rest;
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -27,8 +27,8 @@ use crate::tickets::Denied;
 pub(crate) use auth::{SUBPROTOCOL, offered};
 
 use auth::{Asking, Pass};
+use bodies::{Answering, Incoming, Outgoing};
 use cors::Cors;
-use rest::{Answering, Incoming, Outgoing};
 
 /// Headers that every answer has, unless its handler has set them.
 const HEADERS: [(HeaderName, HeaderValue); 6] = [

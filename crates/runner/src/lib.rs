@@ -20,18 +20,19 @@ compile_error!("agents are supervised by means of Linux: child subreapers, pidfd
 
 mod converse;
 mod framer;
+mod leftover_runs;
 mod model;
 mod process;
 mod proxy;
 mod replay;
 mod run_folder;
-mod run_folders;
 mod sse;
 mod supervisor;
 mod workspace;
 
 pub use converse::converse;
 pub use framer::{FramerLimits, LineFramer};
+pub use leftover_runs::RunFolders;
 pub use model::{ModelApi, ModelConfig, ModelLimits, ModelProcess, ModelRunner, ask_model};
 pub use process::{
     ConverseConfig, OwnBecause, PollsBecause, ProcessConfig, ProcessLimits, ProcessRunner, RunWatcher,
@@ -40,7 +41,6 @@ pub use process::{
 pub use proxy::{ProxyConfig, ProxyLimits, ProxyRunner};
 pub use replay::{ReplayRunner, Transcript};
 pub use run_folder::{Protocol, Unanswered};
-pub use run_folders::RunFolders;
 pub use sse::{SseDecoder, SseEvent, SseOverflow};
 pub use supervisor::{exec_for, supervisor_command, supervisor_main};
 pub use workspace::Workspaces;

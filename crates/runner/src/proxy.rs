@@ -215,5 +215,5 @@ impl IAgentRun for ProxyRun {
         Ok(())
     }
 
-    async fn discard(&mut self) {}
+    async fn leave(&mut self) {}
 }

@@ -128,7 +128,7 @@ impl IAgentRun for ReplayRun {
         Ok(())
     }
 
-    async fn discard(&mut self) {}
+    async fn leave(&mut self) {}
 }
 
 #[cfg(test)]

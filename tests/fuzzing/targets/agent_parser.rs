@@ -99,6 +99,6 @@ fn size(said: &Said) -> usize {
         Said::Close(close) => close.text.len(),
         Said::Asked { question, options } => question.len() + options.iter().map(String::len).sum::<usize>(),
         Said::Settled { question, option } => question.len() + option.as_ref().map_or(0, String::len),
-        Said::NextTurn => 1,
+        Said::OwnTurn => 1,
     }
 }

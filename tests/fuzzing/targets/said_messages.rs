@@ -73,7 +73,7 @@ pub(crate) fn check(said: &[Said]) {
                 assembler.record(sequence, &EventBody::Message(Box::new(whole)));
             }
             Said::Close(_) => (assembler, open) = <_>::default(),
-            Said::NextTurn => (assembler, open, known, over) = <_>::default(),
+            Said::OwnTurn => (assembler, open, known, over) = <_>::default(),
             Said::Asked { .. } | Said::Settled { .. } => {}
             Said::Session(session) => assert!(!session.is_empty()),
         }

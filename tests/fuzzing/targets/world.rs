@@ -237,7 +237,7 @@ impl IAgentRun for Printing {
         Ok(())
     }
 
-    async fn discard(&mut self) {}
+    async fn leave(&mut self) {}
 }
 
 struct Anywhere;

@@ -4,7 +4,7 @@ use tokenrail_domain::{Assembler, Event, EventBody, Sequence, Timestamp, Turn};
 use tokenrail_ports::{Adoption, ExitStatus, RunEnd};
 
 use super::{AgentTask, order};
-use crate::core::{Heard, SaveError};
+use crate::core::{SaveError, TurnInbox};
 use crate::verdict::{Stop, verdict};
 
 /// What the journal has of a turn.
@@ -29,7 +29,7 @@ impl AgentTask {
         taken_up
     }
 
-    async fn take_up(&self, heard: Heard) -> Result<(), SaveError> {
+    async fn take_up(&self, heard: TurnInbox) -> Result<(), SaveError> {
         // Read only now: a cancel that came before the token was made stands in the store.
         let Some(turn) = self.first_open_turn().await? else { return Ok(()) };
         let Some(agent) = self.agent_row().await? else { return Ok(()) };

@@ -23,7 +23,7 @@ impl AgentTask {
             tracing::error!(
                 agent = %agent.id,
                 kind = agent.kind,
-                run = %format_args!("{}-{}", agent.id, turn.run),
+                turn = %turn.number,
                 "the type of a running agent is no longer configured: the agent keeps running, and its \
                  output is read once the type is configured again and the server is restarted"
             );

@@ -85,7 +85,7 @@ impl Pump {
         }
     }
 
-    pub(super) fn is_stopped(&self) -> bool {
+    pub(super) fn is_stopping(&self) -> bool {
         self.stopping.why.is_some() || self.cancel.is_cancelled()
     }
 
@@ -103,18 +103,19 @@ impl Pump {
         }
     }
 
-    /// Leaves a run whose end is saved. A cancel that comes now either finds what rests, or is found here.
+    /// Leaves a run whose end is saved. The queue lock decides about a cancel at this moment: a cancel before it ends the
+    /// process here, and a later cancel finds the idle process at the runner.
     pub(super) async fn leave(&mut self, end: &RunEnd) {
         if end.rests {
             let control = Arc::clone(&self.control);
             let queue = control.queue.lock().await;
-            if !self.is_stopped() {
-                return self.run.discard().await;
+            if !self.is_stopping() {
+                return self.run.leave().await;
             }
             drop(queue);
             self.until_gone().await;
         }
-        self.run.discard().await;
+        self.run.leave().await;
     }
 
     async fn ask_until_told(&mut self) {

@@ -45,7 +45,7 @@ impl Recorder {
         end_offset: u64,
         now: Timestamp,
     ) -> (Option<Append>, Recorded) {
-        let recorded = self.begin_next_turn(turn.number, end_offset, now);
+        let recorded = self.begin_own_turn(turn.number, end_offset, now);
         if self.pending_events() == 0 {
             // An event takes the number of the turn. Without one, another turn could take it.
             self.notice("turn_began", "{}", now);
@@ -55,7 +55,7 @@ impl Recorder {
 
     /// Begins the next turn, after the end of one. Records what the line that began it says, up to the beginning of yet
     /// another turn.
-    pub(crate) fn begin_next_turn(&mut self, turn: TurnNumber, end_offset: u64, now: Timestamp) -> Recorded {
+    pub(crate) fn begin_own_turn(&mut self, turn: TurnNumber, end_offset: u64, now: Timestamp) -> Recorded {
         self.turn.number = turn;
         self.turn.started_at = now;
         self.turn.message_count = 0;

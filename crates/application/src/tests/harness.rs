@@ -214,15 +214,15 @@ impl IMessageParser for WordParser {
                 }),
                 ..TurnClose::default()
             }))),
-            "bare" => said.push(Said::NextTurn),
+            "bare" => said.push(Said::OwnTurn),
             "twice" => {
                 for _ in 0..2 {
-                    said.push(Said::NextTurn);
+                    said.push(Said::OwnTurn);
                     said.push(Said::Close(Box::new(TurnClose { text: rest.into(), ..TurnClose::default() })));
                 }
             }
             "next" => {
-                said.push(Said::NextTurn);
+                said.push(Said::OwnTurn);
                 said.push(Said::Event(EventBody::Notice(Box::new(Notice {
                     subtype: "init".to_owned(),
                     data: JsonText::new_unchecked("{}"),

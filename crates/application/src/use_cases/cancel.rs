@@ -6,7 +6,7 @@ use tokenrail_ports::StoreError;
 use crate::error::Refusal;
 use crate::service::AgentService;
 
-/// What was saved about the end of turns, and so what their task is told.
+/// Which turns a stop was saved for. It decides whether the task is only woken, or the running turn is cancelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Noted {
     Nothing,

@@ -51,7 +51,7 @@ impl AgentService {
         if let Some(key) = &key
             && let Some(Recalled { turn, queued, .. }) = self.recall(scope.clone(), key, life).await?
         {
-            // As in `known`.
+            // The first attempt may have been answered with an unknown outcome. Then no task runs the turn yet.
             self.ensure_task(&self.get(id).await?);
             return Ok(Accepted { turn, queued });
         }

@@ -4,7 +4,7 @@ use serde_json::value::RawValue;
 use tokenrail_domain::{ContentBlock, MessageOutcome};
 
 use super::lines::{self, Delta, Raw};
-use crate::open_message::{OpenMessage, Piece};
+use crate::open_message::{OpenMessage, PartKind};
 use crate::voice::Voice;
 
 /// The stream of the main thread. At most one message is open at a time.
@@ -31,9 +31,9 @@ impl Stream {
 
     pub(super) fn delta(&mut self, index: u32, delta: &Delta<'_>, voice: &mut Voice<'_>) {
         let (piece, raw) = match lines::text(delta.kind).as_deref() {
-            Some("text_delta") => (Piece::Text, delta.text),
-            Some("thinking_delta") => (Piece::Reasoning, delta.thinking),
-            Some("input_json_delta") => (Piece::ToolInput, delta.partial_json),
+            Some("text_delta") => (PartKind::Text, delta.text),
+            Some("thinking_delta") => (PartKind::Reasoning, delta.thinking),
+            Some("input_json_delta") => (PartKind::ToolInput, delta.partial_json),
             // Signatures, citations and unknown types have nothing to display.
             _ => return,
         };

@@ -7,7 +7,7 @@ use super::lines::{Entity, Failure, Head, Params, TokenUsage};
 use super::{CodexParser, Phase, errors};
 use crate::fields::{self, Raw};
 use crate::line::notice;
-use crate::open_message::{OpenMessage, Piece};
+use crate::open_message::{OpenMessage, PartKind};
 
 /// The first part number of the reasoning itself. Its parts follow the parts of its summary.
 const CONTENT_PARTS_FROM: u32 = 1 << 16;
@@ -55,14 +55,14 @@ impl CodexParser {
             }
             "item/started" => self.item(Phase::Started, params.item, said),
             "item/completed" => self.item(Phase::Completed, params.item, said),
-            "item/agentMessage/delta" => self.delta(params, 0, Piece::Text, said),
+            "item/agentMessage/delta" => self.delta(params, 0, PartKind::Text, said),
             "item/reasoning/summaryTextDelta" => {
                 let part = fields::number(params.summary_index).unwrap_or(0);
-                self.delta(params, part, Piece::Reasoning, said);
+                self.delta(params, part, PartKind::Reasoning, said);
             }
             "item/reasoning/textDelta" => {
                 let part: u32 = fields::number(params.content_index).unwrap_or(0);
-                self.delta(params, part.saturating_add(CONTENT_PARTS_FROM), Piece::Reasoning, said);
+                self.delta(params, part.saturating_add(CONTENT_PARTS_FROM), PartKind::Reasoning, said);
             }
             "thread/tokenUsage/updated" => self.token_usage(params.token_usage, said),
             "error" => {
@@ -92,7 +92,7 @@ impl CodexParser {
         !session.is_empty() && fields::text(thread).is_some_and(|thread| thread != session)
     }
 
-    fn delta(&mut self, params: &Params<'_>, part: u32, piece: Piece, said: &mut Vec<Said>) {
+    fn delta(&mut self, params: &Params<'_>, part: u32, piece: PartKind, said: &mut Vec<Said>) {
         let (Some(id), Some(delta)) = (fields::text(params.item_id), params.delta) else { return };
         let open = self.open.entry(id.into_owned()).or_insert_with(|| OpenMessage::new(None));
         open.say(part, piece, delta.get(), &mut self.conversation.voice(said));

@@ -10,12 +10,12 @@ use crate::conversation::Conversation;
 use crate::errors::agent_error;
 use crate::fields::{self, Raw};
 use crate::line::notice;
-use crate::open_message::{OpenMessage, Piece};
+use crate::open_message::{OpenMessage, PartKind};
 
 /// The position of a part in an answer, in the API's own numbers. Parts are shown in the order in which they begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
-    pub(super) piece: Piece,
+    pub(super) piece: PartKind,
     pub(super) outer: u32,
     pub(super) inner: u32,
 }
@@ -37,7 +37,7 @@ pub(super) struct Answer {
 }
 
 impl Place {
-    pub(super) fn new(piece: Piece, outer: Raw<'_>, inner: Raw<'_>) -> Self {
+    pub(super) fn new(piece: PartKind, outer: Raw<'_>, inner: Raw<'_>) -> Self {
         let number = |raw| fields::number(raw).unwrap_or(0);
         Self { piece, outer: number(outer), inner: number(inner) }
     }
@@ -68,7 +68,7 @@ impl Answer {
     /// A piece of a part arrives. `raw` is a JSON string.
     pub(super) fn say(&mut self, place: Place, raw: Raw<'_>, said: &mut Vec<Said>) {
         // An empty piece begins no part: many streams begin with an empty piece of a part that never arrives.
-        let Some(raw) = raw.filter(|raw| place.piece == Piece::ToolInput || raw.get() != "\"\"") else {
+        let Some(raw) = raw.filter(|raw| place.piece == PartKind::ToolInput || raw.get() != "\"\"") else {
             return;
         };
         let part = self.part(place);
@@ -138,11 +138,11 @@ impl Answer {
 
     /// The number of tool calls so far.
     pub(super) fn calls(&self) -> u32 {
-        self.places.keys().filter(|place| place.piece == Piece::ToolInput).count() as u32
+        self.places.keys().filter(|place| place.piece == PartKind::ToolInput).count() as u32
     }
 
     fn complete_calls(&mut self, said: &mut Vec<Said>) {
-        let calls = self.places.keys().copied().filter(|place| place.piece == Piece::ToolInput);
+        let calls = self.places.keys().copied().filter(|place| place.piece == PartKind::ToolInput);
         for place in calls.collect::<Vec<_>>() {
             self.complete_call(place, said);
         }

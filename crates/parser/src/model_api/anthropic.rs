@@ -20,7 +20,7 @@ use super::answer::{Answer, Place};
 use super::{Api, failure};
 use crate::fields::{self, Raw};
 use crate::line::{self, notice};
-use crate::open_message::Piece;
+use crate::open_message::PartKind;
 
 /// The blocks are numbered and arrive one after the other.
 #[derive(Debug)]
@@ -101,10 +101,10 @@ impl Api for Anthropic {
             }
             Some("content_block_delta") => delta(event.index, event.delta, answer, said),
             Some("content_block_stop") => {
-                for piece in [Piece::Text, Piece::Reasoning] {
+                for piece in [PartKind::Text, PartKind::Reasoning] {
                     answer.stop(place(piece, event.index), said);
                 }
-                answer.complete_call(place(Piece::ToolInput, event.index), said);
+                answer.complete_call(place(PartKind::ToolInput, event.index), said);
             }
             Some("message_delta") => {
                 answer.cost(event.usage);
@@ -119,7 +119,7 @@ impl Api for Anthropic {
     }
 }
 
-fn place(piece: Piece, index: Raw<'_>) -> Place {
+fn place(piece: PartKind, index: Raw<'_>) -> Place {
     Place::new(piece, index, None)
 }
 
@@ -127,19 +127,19 @@ fn start(index: Raw<'_>, raw: &RawValue, answer: &mut Answer, said: &mut Vec<Sai
     let block: Block<'_> = fields::read(Some(raw));
     match fields::text(block.kind).as_deref() {
         // Both are empty in this API, but some servers send their first piece here.
-        Some("text") => answer.say(place(Piece::Text, index), block.text, said),
-        Some("thinking") => answer.say(place(Piece::Reasoning, index), block.thinking, said),
+        Some("text") => answer.say(place(PartKind::Text, index), block.text, said),
+        Some("thinking") => answer.say(place(PartKind::Reasoning, index), block.thinking, said),
         Some("tool_use" | "server_tool_use" | "mcp_tool_use") => {
             let call = ContentBlock::ToolUse {
                 call: fields::text(block.id).unwrap_or_default().into_owned(),
                 tool: fields::text(block.name).unwrap_or_default().into_owned(),
                 input: fields::tool_input(block.input.filter(|input| input.get() != "\"\"")),
             };
-            answer.start(place(Piece::ToolInput, index), call);
+            answer.start(place(PartKind::ToolInput, index), call);
         }
         _ => {
             let other = ContentBlock::Other(JsonText::new_unchecked(raw.get()));
-            answer.start(place(Piece::Other, index), other);
+            answer.start(place(PartKind::Other, index), other);
         }
     }
 }
@@ -147,9 +147,9 @@ fn start(index: Raw<'_>, raw: &RawValue, answer: &mut Answer, said: &mut Vec<Sai
 fn delta(index: Raw<'_>, delta: Raw<'_>, answer: &mut Answer, said: &mut Vec<Said>) {
     let delta: Delta<'_> = fields::read(delta);
     let (piece, raw) = match fields::text(delta.kind).as_deref() {
-        Some("text_delta") => (Piece::Text, delta.text),
-        Some("thinking_delta") => (Piece::Reasoning, delta.thinking),
-        Some("input_json_delta") => (Piece::ToolInput, delta.partial_json),
+        Some("text_delta") => (PartKind::Text, delta.text),
+        Some("thinking_delta") => (PartKind::Reasoning, delta.thinking),
+        Some("input_json_delta") => (PartKind::ToolInput, delta.partial_json),
         // Signatures, citations and unknown types have nothing to display.
         _ => return,
     };

@@ -27,7 +27,7 @@ use super::answer::{Answer, Place};
 use super::{Api, failure};
 use crate::fields::{self, Raw};
 use crate::line::{self, notice};
-use crate::open_message::Piece;
+use crate::open_message::PartKind;
 
 /// The finish reasons of whole answers, in lower case: those of the API, and those of other servers that implement it.
 const WHOLE: [&str; 13] = [
@@ -152,9 +152,9 @@ impl OpenAiChat {
     fn choice(&mut self, choice: &Choice<'_>, answer: &mut Answer, said: &mut Vec<Said>) {
         let delta: Delta<'_> = fields::read(choice.delta.or(choice.message));
         let place = |piece, inner| Place { piece, outer: 0, inner };
-        answer.say(place(Piece::Reasoning, 0), delta.reasoning_content.or(delta.reasoning), said);
-        answer.say(place(Piece::Text, 0), delta.content, said);
-        answer.say(place(Piece::Text, 1), delta.refusal, said);
+        answer.say(place(PartKind::Reasoning, 0), delta.reasoning_content.or(delta.reasoning), said);
+        answer.say(place(PartKind::Text, 0), delta.content, said);
+        answer.say(place(PartKind::Text, 1), delta.refusal, said);
         for raw in fields::elements(delta.tool_calls) {
             let call: Call<'_> = fields::read(Some(raw));
             self.call(&call, call.function.or(call.custom), answer, said);
@@ -185,7 +185,7 @@ impl OpenAiChat {
             None => self.last_call,
         });
         self.last_call = index;
-        let place = Place { piece: Piece::ToolInput, outer: 0, inner: index };
+        let place = Place { piece: PartKind::ToolInput, outer: 0, inner: index };
         let tool = fields::text(function.name);
         if id.is_some() || tool.is_some() {
             let call = ContentBlock::ToolUse {

@@ -26,7 +26,7 @@ use super::{Api, failure};
 use crate::errors::agent_error;
 use crate::fields::{self, Raw};
 use crate::line::{self, notice};
-use crate::open_message::Piece;
+use crate::open_message::PartKind;
 
 /// Parts have a position in an item, and items have a position in the answer.
 #[derive(Debug, Default)]
@@ -196,12 +196,14 @@ fn place<'a>(kind: &str, event: &Event<'a>) -> Option<(Place, Option<Raw<'a>>)> 
     };
     let at = |piece, inner| Place::new(piece, event.output_index, inner);
     let (place, whole) = match of {
-        "response.output_text" => (at(Piece::Text, event.content_index), event.text),
-        "response.refusal" => (at(Piece::Text, event.content_index), event.refusal),
-        "response.reasoning_text" => (at(Piece::Reasoning, event.content_index), event.text),
-        "response.reasoning_summary_text" => (summary(at(Piece::Reasoning, event.summary_index)), event.text),
-        "response.function_call_arguments" => (at(Piece::ToolInput, None), event.arguments),
-        "response.custom_tool_call_input" => (at(Piece::ToolInput, None), event.input),
+        "response.output_text" => (at(PartKind::Text, event.content_index), event.text),
+        "response.refusal" => (at(PartKind::Text, event.content_index), event.refusal),
+        "response.reasoning_text" => (at(PartKind::Reasoning, event.content_index), event.text),
+        "response.reasoning_summary_text" => {
+            (summary(at(PartKind::Reasoning, event.summary_index)), event.text)
+        }
+        "response.function_call_arguments" => (at(PartKind::ToolInput, None), event.arguments),
+        "response.custom_tool_call_input" => (at(PartKind::ToolInput, None), event.input),
         _ => return None,
     };
     Some((place, is_done.then_some(whole)))
@@ -215,13 +217,13 @@ fn summary(place: Place) -> Place {
 fn repeat(place: Place, whole: Raw<'_>, answer: &mut Answer, said: &mut Vec<Said>) {
     let text = || fields::text(whole).map(Cow::into_owned);
     match place.piece {
-        Piece::ToolInput => answer.repeat_input(place, whole, said),
-        Piece::Reasoning => {
+        PartKind::ToolInput => answer.repeat_input(place, whole, said),
+        PartKind::Reasoning => {
             if let Some(text) = text() {
                 answer.repeat(place, ContentBlock::Reasoning(text), said);
             }
         }
-        Piece::Text | Piece::Other => {
+        PartKind::Text | PartKind::Other => {
             if let Some(text) = text() {
                 answer.repeat(place, ContentBlock::Text(text), said);
             }
@@ -248,7 +250,7 @@ fn is_call(kind: Option<&str>) -> bool {
 fn item_added(output_index: Raw<'_>, raw: Raw<'_>, answer: &mut Answer) {
     let item: Item<'_> = fields::read(raw);
     if is_call(fields::text(item.kind).as_deref()) {
-        answer.start(Place::new(Piece::ToolInput, output_index, None), call(&item));
+        answer.start(Place::new(PartKind::ToolInput, output_index, None), call(&item));
     }
 }
 
@@ -259,7 +261,7 @@ fn item_done(output_index: Raw<'_>, raw: Raw<'_>, answer: &mut Answer, said: &mu
     let at = |piece, inner: usize| Place { inner: inner as u32, ..Place::new(piece, output_index, None) };
     match (kind.as_deref(), raw) {
         (kind, _) if is_call(kind) => {
-            let place = at(Piece::ToolInput, 0);
+            let place = at(PartKind::ToolInput, 0);
             answer.start(place, call(&item));
             answer.repeat_input(place, item.arguments.or(item.input), said);
             answer.complete_call(place, said);
@@ -267,24 +269,24 @@ fn item_done(output_index: Raw<'_>, raw: Raw<'_>, answer: &mut Answer, said: &mu
         (Some("message"), _) => {
             for (index, part) in fields::elements(item.content).into_iter().enumerate() {
                 let part: Content<'_> = fields::read(Some(part));
-                repeat(at(Piece::Text, index), part.text.or(part.refusal), answer, said);
+                repeat(at(PartKind::Text, index), part.text.or(part.refusal), answer, said);
             }
         }
         (Some("reasoning"), _) => {
             for (index, part) in fields::elements(item.summary).into_iter().enumerate() {
                 let part: Content<'_> = fields::read(Some(part));
-                repeat(summary(at(Piece::Reasoning, index)), part.text, answer, said);
+                repeat(summary(at(PartKind::Reasoning, index)), part.text, answer, said);
             }
             for (index, part) in fields::elements(item.content).into_iter().enumerate() {
                 let part: Content<'_> = fields::read(Some(part));
                 if fields::text(part.kind).as_deref() == Some("reasoning_text") {
-                    repeat(at(Piece::Reasoning, index), part.text, answer, said);
+                    repeat(at(PartKind::Reasoning, index), part.text, answer, said);
                 }
             }
         }
         // A tool that the API runs itself: the item is kept unchanged.
         (_, Some(raw)) => {
-            answer.start(at(Piece::Other, 0), ContentBlock::Other(JsonText::new_unchecked(raw.get())));
+            answer.start(at(PartKind::Other, 0), ContentBlock::Other(JsonText::new_unchecked(raw.get())));
         }
         (_, None) => {}
     }

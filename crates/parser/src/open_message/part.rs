@@ -6,7 +6,7 @@ use crate::text::SurrogateJoiner;
 
 /// The kind of a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Piece {
+pub(crate) enum PartKind {
     Text,
     Reasoning,
     ToolInput,
@@ -17,7 +17,7 @@ pub(crate) enum Piece {
 /// What has arrived of one part.
 #[derive(Debug)]
 pub(super) struct OpenPart {
-    pub(super) piece: Piece,
+    pub(super) piece: PartKind,
     /// The agent's number of the block.
     pub(super) block: u32,
     /// The text, or the fragments of tool input, so far.
@@ -30,7 +30,7 @@ pub(super) struct OpenPart {
     pub(super) whole: Option<ContentBlock>,
 }
 
-impl Piece {
+impl PartKind {
     pub(super) fn of(block: &ContentBlock) -> Self {
         match block {
             ContentBlock::Text(_) => Self::Text,
@@ -43,7 +43,7 @@ impl Piece {
 
 impl OpenPart {
     /// A part of which nothing has arrived.
-    pub(super) fn new(piece: Piece, block: u32) -> Self {
+    pub(super) fn new(piece: PartKind, block: u32) -> Self {
         Self {
             piece,
             block,
@@ -51,7 +51,7 @@ impl OpenPart {
             shown: false,
             repeated: false,
             joiner: SurrogateJoiner::default(),
-            whole: (piece == Piece::ToolInput).then(nameless_call),
+            whole: (piece == PartKind::ToolInput).then(nameless_call),
         }
     }
 
@@ -67,7 +67,7 @@ impl OpenPart {
             }
             Some(whole) => Some(whole.clone()),
             None if self.said.is_empty() => None,
-            None if self.piece == Piece::Reasoning => Some(ContentBlock::Reasoning(self.said.clone())),
+            None if self.piece == PartKind::Reasoning => Some(ContentBlock::Reasoning(self.said.clone())),
             None => Some(ContentBlock::Text(self.said.clone())),
         }
     }

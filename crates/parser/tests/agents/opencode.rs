@@ -39,7 +39,7 @@ fn the_turn_ends_with_the_step_that_asks_for_no_tools() {
 fn what_comes_after_the_end_is_another_turn() {
     let lines = [text("One"), step("stop"), part("step_start", "{}"), text("Two"), step("stop")];
     let said = Opencode.parse(lines.iter().map(String::as_bytes));
-    let turns = said.iter().filter(|said| matches!(said, tokenrail_domain::Said::NextTurn)).count();
+    let turns = said.iter().filter(|said| matches!(said, tokenrail_domain::Said::OwnTurn)).count();
     assert_eq!(turns, 1);
 }
 

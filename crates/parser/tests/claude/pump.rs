@@ -50,7 +50,7 @@ pub(crate) fn pump(said: &[Said]) -> Seen {
                 assembler = Assembler::default();
                 continue;
             }
-            Said::NextTurn => {
+            Said::OwnTurn => {
                 seen.open.extend(leftovers(&assembler, &texts));
                 assembler = Assembler::default();
                 (known, over, texts) = (0, BTreeSet::new(), BTreeMap::new());

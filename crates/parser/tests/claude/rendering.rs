@@ -57,7 +57,7 @@ impl Rendering {
             Said::Settled { question, option } => {
                 format!("settled {question}: {}", option.as_deref().unwrap_or("by none"))
             }
-            Said::NextTurn => "next turn".to_owned(),
+            Said::OwnTurn => "next turn".to_owned(),
         }
     }
 

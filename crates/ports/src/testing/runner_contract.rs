@@ -117,7 +117,7 @@ pub async fn a_discarded_run_cannot_be_adopted(fresh: impl Fn(&[Act]) -> Stage) 
     let stage = fresh(&[Act::Prints(&["one"]), Act::Exits(0)]);
     let mut run = stage.runner.start(&stage.order).await.unwrap();
     rest(&mut *run).await;
-    run.discard().await;
+    run.leave().await;
     assert!(adopted(&stage).await.is_none());
 }
 

@@ -304,7 +304,7 @@ impl IAgentRun for ScriptedRun {
         Ok(())
     }
 
-    async fn discard(&mut self) {
+    async fn leave(&mut self) {
         lock(&self.left).remove(&self.key);
         *lock(&self.discards) += 1;
     }

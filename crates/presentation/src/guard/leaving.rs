@@ -11,7 +11,7 @@ use actix_web::{HttpResponse, http};
 use bytes::Bytes;
 use tokenrail_domain::Timestamp;
 
-use super::rest::{Answering, Incoming, Outgoing};
+use super::bodies::{Answering, Incoming, Outgoing};
 use crate::socket::{Framing, Streaming, Watch};
 
 /// How an answer goes on without the dispatcher of HTTP; none where it does not. An event stream that answers a POST

@@ -248,7 +248,7 @@ impl IAgentRun for ScriptRun {
         Ok(())
     }
 
-    async fn discard(&mut self) {}
+    async fn leave(&mut self) {}
 }
 
 struct ScriptParser;

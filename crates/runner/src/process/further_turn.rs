@@ -48,8 +48,8 @@ impl ProcessRun {
         }
     }
 
-    /// The run of a further turn of which an earlier server has told the process, or was about to. Who was not asked by
-    /// that is not asked any more.
+    /// The run of a further turn that was handed to the process, or nearly, before the server was restarted. `None` if
+    /// the process was never asked; it is ended then, and the turn is not retried.
     pub(super) async fn when_asked(mut self, further: &FurtherTurn) -> Result<Option<Self>, RunnerError> {
         let asked = match timeout(ASK_PATIENCE, self.until_asked(further.turn)).await {
             Ok(asked) => asked,

@@ -122,7 +122,7 @@ impl IAgentRun for RestableRun {
         self.run.give_back(waited).await
     }
 
-    async fn discard(&mut self) {
+    async fn leave(&mut self) {
         if let Err(error) = self.leave().await {
             self.run.warn_of_folder(&error);
         }

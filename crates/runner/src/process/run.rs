@@ -41,7 +41,7 @@ pub(super) struct ProcessRun {
     emptied: Option<ExitRecord>,
     framer: LineFramer,
     watch: FolderWatch,
-    supervisor: Supervisor,
+    supervisor: KnownSupervisor,
     /// How the run has ended; there may be more in the spool.
     end: Option<RunEnd>,
     next_look: NextLook,
@@ -72,7 +72,7 @@ enum NextLook {
     WhenTold,
 }
 
-enum Supervisor {
+enum KnownSupervisor {
     /// The descriptor is a pidfd and no pipe: only its readiness is asked for, and that is the same for both.
     Alive(SupervisorRecord, pipe::Receiver),
     Gone,
@@ -98,9 +98,9 @@ impl ProcessRun {
         let pidfd = supervisor.as_ref().map(SupervisorRecord::open).transpose()?.flatten();
         let supervisor = match (supervisor, pidfd) {
             (Some(record), Some(fd)) => {
-                Supervisor::Alive(record, pipe::Receiver::from_owned_fd_unchecked(fd)?)
+                KnownSupervisor::Alive(record, pipe::Receiver::from_owned_fd_unchecked(fd)?)
             }
-            _ => Supervisor::Gone,
+            _ => KnownSupervisor::Gone,
         };
         let spool = folder.spool_to_read()?;
         Ok(Self {
@@ -148,8 +148,8 @@ impl ProcessRun {
         let folder = self.folder.clone();
         let watch = blocking(move || watcher.watch(folder.path())).await?;
         let supervisor = match &self.supervisor {
-            Supervisor::Alive(record, _) => Some(record.clone()),
-            Supervisor::Gone => None,
+            KnownSupervisor::Alive(record, _) => Some(record.clone()),
+            KnownSupervisor::Gone => None,
         };
         let again = Self::open(self.folder.clone(), self.limits, watch, supervisor)?;
         Ok(Self { keep_spool: self.keep_spool, ..again })
@@ -199,7 +199,7 @@ impl ProcessRun {
 
     /// Waits until there may be news.
     async fn changed(&mut self) -> io::Result<()> {
-        let Supervisor::Alive(record, pidfd) = &self.supervisor else {
+        let KnownSupervisor::Alive(record, pidfd) = &self.supervisor else {
             self.end = Some(self.lost().await?);
             return Ok(());
         };
@@ -214,7 +214,7 @@ impl ProcessRun {
             gone = pidfd.readable() => {
                 gone?;
                 if record.open()?.is_none() {
-                    self.supervisor = Supervisor::Gone;
+                    self.supervisor = KnownSupervisor::Gone;
                 } else {
                     // A false alarm, which the runtime allows itself: it is told so, or it would not wait again.
                     let _ = pidfd.try_io(|| Err::<(), _>(ErrorKind::WouldBlock.into()));
@@ -252,11 +252,11 @@ impl IAgentRun for ProcessRun {
             if self.rests_at().is_some() {
                 return Ok(RunOutput::Ended(RunEnd { rests: true, ..RunEnd::default() }));
             }
-            let alive = matches!(self.supervisor, Supervisor::Alive(..));
+            let alive = matches!(self.supervisor, KnownSupervisor::Alive(..));
             if self.next_look == NextLook::WhenTold && alive && self.end.is_none() {
                 self.changed().await?;
             }
-            // Only now: whoever stops waiting and asks again has been told nothing yet.
+            // Not earlier: if this future is dropped during the wait, the next call must wait again.
             self.next_look = NextLook::Now;
             match (self.look().await?, &self.end) {
                 (News::Output(Fresh { output, to_end }), _) => {
@@ -300,7 +300,7 @@ impl IAgentRun for ProcessRun {
             // Nobody listens: the supervisor is gone, and `next` ends what it has left behind.
             Err(error) if is_unread(&error) => {
                 self.cancelled = true;
-                self.supervisor = Supervisor::Gone;
+                self.supervisor = KnownSupervisor::Gone;
             }
             Err(error) => return Err(error.into()),
         }
@@ -316,7 +316,7 @@ impl IAgentRun for ProcessRun {
         self.empty_spool(waited).await
     }
 
-    async fn discard(&mut self) {
+    async fn leave(&mut self) {
         if let Err(error) = self.remove().await {
             self.warn_of_folder(&error);
         }

@@ -79,7 +79,7 @@ impl OutputCopier {
         let changed = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         let shared = Arc::new(Shared { order: AtomicU8::new(Order::Copy as u8), changed });
         let (told, state) = watch::channel(State::Copying);
-        let copy = Copy {
+        let copy = Copier {
             pipe,
             spool,
             patience,
@@ -137,7 +137,7 @@ impl Shared {
 }
 
 /// The work of the thread.
-struct Copy<W> {
+struct Copier<W> {
     pipe: PipeReader,
     spool: W,
     patience: Duration,
@@ -150,7 +150,7 @@ struct Copy<W> {
     full_since: Option<Instant>,
 }
 
-impl<W: Write> Copy<W> {
+impl<W: Write> Copier<W> {
     fn run(mut self) {
         let unkept = self.copy().err().map(|error| {
             let waits = ioctl_fionread(&self.pipe).unwrap_or(0);

@@ -139,7 +139,7 @@ impl Rereading {
         }
         self.lines += 1;
         let line = OutputLine { line: Line::Whole(line), end_offset: self.lines };
-        self.waits = self.recorder.line(&line, stored.at) == Recorded::NextTurn;
+        self.waits = self.recorder.line(&line, stored.at) == Recorded::OwnTurn;
         self.begin_expected(stored);
         Ok(())
     }
@@ -149,8 +149,8 @@ impl Rereading {
         if self.waits
             && let Some(number) = self.expected.take()
         {
-            let recorded = self.recorder.begin_next_turn(number, self.lines, stored.at);
-            self.waits = recorded == Recorded::NextTurn;
+            let recorded = self.recorder.begin_own_turn(number, self.lines, stored.at);
+            self.waits = recorded == Recorded::OwnTurn;
             self.collect();
         }
     }

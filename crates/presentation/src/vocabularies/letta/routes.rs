@@ -2,8 +2,8 @@
 
 use actix_web::{Resource, Route, web};
 
-use super::blocks::Guest;
 use super::handlers as letta;
+use super::run_stream::Guest;
 use crate::error::Problem;
 use crate::resource::{get_or_head, serving_or};
 

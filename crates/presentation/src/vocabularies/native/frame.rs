@@ -22,7 +22,7 @@ impl Vocabulary for Native {
 /// A frame of a WebSocket dialect.
 pub(crate) enum NativeFrame<'f> {
     /// Text that a transport may join to the text before it.
-    Text(Said<'f>),
+    Text(SpokenText<'f>),
     Whole {
         /// When the event was that has caused it.
         at: Timestamp,
@@ -67,7 +67,7 @@ fn write<P: Serialize>(
 
 /// Text of a message.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Said<'a> {
+pub(crate) struct SpokenText<'a> {
     pub(crate) agent: AgentId,
     pub(crate) turn: TurnNumber,
     pub(crate) message: MessageOrdinal,
@@ -127,7 +127,7 @@ impl Frames<Native> for Vec<Piece> {
     }
 }
 
-impl Said<'_> {
+impl SpokenText<'_> {
     /// Gives its frame; `more` where the text of the event goes on in the next one.
     fn tell(&self, more: bool, out: &mut FrameWriter) {
         let Self { agent, turn, message, sequence, at, text, frame } = *self;
@@ -145,9 +145,9 @@ impl Said<'_> {
     }
 }
 
-impl From<Said<'_>> for TextPiece {
-    fn from(said: Said<'_>) -> Self {
-        let Said { agent, turn, message, sequence, at, text, frame } = said;
+impl From<SpokenText<'_>> for TextPiece {
+    fn from(said: SpokenText<'_>) -> Self {
+        let SpokenText { agent, turn, message, sequence, at, text, frame } = said;
         Self { agent, turn, message, sequence, at, text: text.to_owned(), frame }
     }
 }
@@ -183,8 +183,8 @@ impl TextPiece {
         self.said(&self.text).tell(false, out);
     }
 
-    fn said<'a>(&self, text: &'a str) -> Said<'a> {
+    fn said<'a>(&self, text: &'a str) -> SpokenText<'a> {
         let Self { agent, turn, message, sequence, at, frame, .. } = *self;
-        Said { agent, turn, message, sequence, at, text, frame }
+        SpokenText { agent, turn, message, sequence, at, text, frame }
     }
 }

@@ -6,7 +6,7 @@ use tokenrail_domain::{
     TurnNumber, event_id, message_id,
 };
 
-use super::frame::{Native, NativeFrame, Said, TextFrame, tell};
+use super::frame::{Native, NativeFrame, SpokenText, TextFrame, tell};
 use super::spoken::{Spoken, Step};
 use crate::fold::{Begins, Fold, Frames};
 use crate::json::{IdText, IsoTime};
@@ -113,7 +113,7 @@ impl MessageFold {
             return;
         }
         let Place { sequence, at, turn, message } = place;
-        out.frame(NativeFrame::Text(Said {
+        out.frame(NativeFrame::Text(SpokenText {
             agent: self.agent,
             turn,
             message,

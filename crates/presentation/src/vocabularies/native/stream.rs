@@ -6,7 +6,7 @@ use tokenrail_domain::{
     message_id,
 };
 
-use super::frame::{Native, NativeFrame, Said, TextFrame, tell};
+use super::frame::{Native, NativeFrame, SpokenText, TextFrame, tell};
 use super::spoken::{Spoken, Step};
 use crate::fold::{Begins, Fold, Frames};
 use crate::json::{AgentErrorDto, IdText, Json};
@@ -36,7 +36,7 @@ impl StreamFold {
         if !text.is_empty() {
             let (sequence, at) = (event.sequence.0, event.at);
             let (agent, turn, frame) = (self.agent, event.turn, TextFrame::Stream);
-            out.frame(NativeFrame::Text(Said { agent, turn, message, sequence, at, text, frame }));
+            out.frame(NativeFrame::Text(SpokenText { agent, turn, message, sequence, at, text, frame }));
         }
     }
 

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
 use tokenrail_ports::{RunEnd, RunnerError, SpoolRoom};
 
-use super::{News, ProcessRun, Supervisor};
+use super::{KnownSupervisor, News, ProcessRun};
 use crate::process::end::{emptied, empty_spool};
 use crate::run_folder::{ExitRecord, RunFolder, blocking};
 
@@ -142,7 +142,7 @@ impl ProcessRun {
         let exit = match (exit, &self.supervisor) {
             (Some(exit), _) if exit.emptied_at.is_some() => return Ok(Some(exit)),
             (Some(exit), _) => exit,
-            (None, Supervisor::Alive(record, _)) if record.open()?.is_some() => return Ok(None),
+            (None, KnownSupervisor::Alive(record, _)) if record.open()?.is_some() => return Ok(None),
             (None, _) if !waited => return Ok(None),
             (None, _) => {
                 // Nobody is left to write it down.

@@ -21,7 +21,7 @@ async fn a_running_agent_is_taken_over_from_its_first_byte() {
     let (lines, end) = rest(&mut adopted).await;
     assert_eq!(texts(&lines), ["two"]);
     assert_eq!(end.status, ExitStatus::Code(7));
-    adopted.discard().await;
+    adopted.leave().await;
     assert!(bench.adopt().await.is_none());
     bench.assert_nothing_left().await;
 }

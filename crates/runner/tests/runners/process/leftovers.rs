@@ -35,7 +35,7 @@ async fn a_spool_that_was_kept_stays_until_its_agent_is_forgotten() {
     bench.config.limits.line_bytes = 1000;
     let mut run = bench.start().await;
     rest(&mut run).await;
-    run.discard().await;
+    run.leave().await;
     let kept = bench.run_folder().with_extension("kept");
     let runs = bench.runs();
     runs.sweep(&BTreeSet::new()).await.unwrap();

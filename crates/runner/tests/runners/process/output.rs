@@ -72,7 +72,7 @@ async fn a_line_that_is_too_long_is_skipped_and_stays_in_the_spool() {
         OutputLine { line: Line::Whole("b".into()), end_offset: 100_005 },
     ];
     assert_eq!(lines, expected);
-    run.discard().await;
+    run.leave().await;
     assert!(!bench.run_folder().exists());
     let kept = bench.run_folder().with_extension("kept").join("stdout");
     assert_eq!(fs::metadata(kept).unwrap().len(), 100_005);
@@ -85,7 +85,7 @@ async fn a_line_without_an_end_is_given_as_cut_and_the_folder_goes() {
     let (lines, end) = rest(&mut run).await;
     assert_eq!(lines.last().unwrap().line, Line::Cut(b"b\xc3".as_slice().into()));
     assert_eq!(end.status, ExitStatus::Code(3));
-    run.discard().await;
+    run.leave().await;
     assert_eq!(fs::read_dir(&bench.config.runs).unwrap().count(), 0);
 }
 

@@ -96,13 +96,13 @@ async fn a_turn_follows_in_the_process_of_the_one_before() {
     let runner = bench.runner();
     let mut run = runner.start(&bench.order).await.unwrap();
     assert_eq!(said(&mut run).await, FIRST);
-    run.discard().await;
+    run.leave().await;
     second(&mut bench);
     let mut run = runner.start(&bench.order).await.unwrap();
     let (lines, _) = rest(&mut run).await;
     assert_eq!(texts(&lines), SECOND);
     assert_eq!(lines[0].end_offset, SECOND[0].len() as u64 + 1, "counted from where the turn begins");
-    run.discard().await;
+    run.leave().await;
     let asked = asked(&bench);
     assert_eq!((asked.len(), asked[0].0), (2, asked[1].0));
     runner.dismiss(bench.order.agent).await;
@@ -116,7 +116,7 @@ async fn a_turn_that_wants_something_else_gets_a_process_of_its_own() {
     let runner = bench.runner();
     let mut run = runner.start(&bench.order).await.unwrap();
     said(&mut run).await;
-    run.discard().await;
+    run.leave().await;
     second(&mut bench);
     bench.order.model = Some("opus".to_owned());
     let mut run = runner.start(&bench.order).await.unwrap();
@@ -162,7 +162,7 @@ async fn a_process_of_an_earlier_server_ends_with_its_turn() {
     let runner = bench.runner();
     let Adoption::Run(mut run) = runner.adopt(&bench.order, 0).await.unwrap() else { panic!("it is there") };
     assert_eq!(said(&mut run).await, SECOND);
-    run.discard().await;
+    run.leave().await;
     bench.order.turn = TurnNumber(3);
     let mut run = runner.start(&bench.order).await.unwrap();
     assert_eq!(said(&mut run).await, FIRST);
@@ -179,7 +179,7 @@ async fn a_process_that_is_cancelled_while_it_rests_goes_on_to_its_end() {
     run.cancel().await.unwrap();
     let (lines, end) = rest(&mut run).await;
     assert_eq!((texts(&lines).len(), end.rests), (0, false));
-    run.discard().await;
+    run.leave().await;
     bench.assert_nothing_left().await;
     assert!(!bench.run_folder().exists());
 }
@@ -196,7 +196,7 @@ async fn a_program_that_does_not_end_when_it_has_waited_long_enough_is_ended() {
         let mut run = runner.start(&bench.order).await.unwrap();
         assert!(rest(&mut run).await.1.rests);
         if keeps {
-            run.discard().await;
+            run.leave().await;
         }
         bench.assert_nothing_left().await;
         until("its folder has gone", || !keeps || !bench.run_folder().exists()).await;
@@ -221,7 +221,7 @@ async fn what_is_said_between_two_turns_is_of_neither() {
         let runner = bench.runner();
         let mut run = runner.start(&bench.order).await.unwrap();
         assert_eq!(said(&mut run).await, FIRST);
-        run.discard().await;
+        run.leave().await;
         until("it has spoken", || bench.work("said").exists()).await;
         second(&mut bench);
         bench.script("read -r line; echo other");
@@ -256,7 +256,7 @@ async fn a_program_that_talks_on_while_it_rests_does_not_fill_the_disk() {
     let runner = bench.runner();
     let mut run = runner.start(&bench.order).await.unwrap();
     rest(&mut run).await;
-    run.discard().await;
+    run.leave().await;
     until("its folder has gone", || !bench.run_folder().exists()).await;
     bench.assert_nothing_left().await;
 }
@@ -272,7 +272,7 @@ async fn within_a_line_nobody_is_asked() {
     let runner = bench.runner();
     let mut run = runner.start(&bench.order).await.unwrap();
     assert_eq!(said(&mut run).await, FIRST[1..]);
-    run.discard().await;
+    run.leave().await;
     until("it is within a line", || bench.work("begun").exists()).await;
     second(&mut bench);
     let go = async {
@@ -293,7 +293,7 @@ async fn what_an_earlier_turn_has_complained_of_is_not_told_again() {
     let runner = bench.runner();
     let mut run = runner.start(&bench.order).await.unwrap();
     said(&mut run).await;
-    run.discard().await;
+    run.leave().await;
     second(&mut bench);
     let (_, end) = rest(&mut runner.start(&bench.order).await.unwrap()).await;
     assert_eq!((end.status, end.stderr.as_str()), (ExitStatus::Code(3), "new\n"));
@@ -362,7 +362,7 @@ async fn whoever_does_not_hear_is_ended_and_another_one_asked() {
     let runner = bench.runner();
     let mut run = runner.start(&bench.order).await.unwrap();
     said(&mut run).await;
-    run.discard().await;
+    run.leave().await;
     let speaks = |command: &str| command.contains(" claude ");
     let (speaker, _) = bench.processes().into_iter().find(|(_, command)| speaks(command)).unwrap();
     kill_process(Pid::from_raw(speaker).unwrap(), Signal::STOP).unwrap();

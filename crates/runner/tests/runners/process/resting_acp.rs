@@ -66,7 +66,7 @@ async fn a_turn_follows_in_the_process_and_the_session_of_the_one_before() {
     let runner = bench.runner();
     let mut run = runner.start(&bench.order).await.unwrap();
     said(&mut run).await;
-    run.discard().await;
+    run.leave().await;
     let session = asked(&bench)[0].1.clone();
     further(&mut bench, 2, &session);
     let mut run = runner.start(&bench.order).await.unwrap();
@@ -78,7 +78,7 @@ async fn a_turn_follows_in_the_process_and_the_session_of_the_one_before() {
         RESTS,
     ];
     assert_eq!(said(&mut run).await, second);
-    run.discard().await;
+    run.leave().await;
     let asked = asked(&bench);
     assert_eq!((asked.len(), &asked[0]), (2, &asked[1]));
     runner.dismiss(bench.order.agent).await;
@@ -91,7 +91,7 @@ async fn a_session_that_has_gone_with_its_process_is_told_to_be_lost() {
     let runner = bench.runner();
     let mut run = runner.start(&bench.order).await.unwrap();
     said(&mut run).await;
-    run.discard().await;
+    run.leave().await;
     let session = asked(&bench)[0].1.clone();
     runner.dismiss(bench.order.agent).await;
     further(&mut bench, 2, &session);

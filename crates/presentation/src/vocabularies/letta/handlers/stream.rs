@@ -20,8 +20,8 @@ use crate::peer::peer;
 use crate::query::Query;
 use crate::query::refused_name;
 use crate::turn_events::{TurnEvents, TurnNext};
-use crate::vocabularies::letta::blocks::{Guest, RunStreamFold, Voices};
 use crate::vocabularies::letta::dto::Ping;
+use crate::vocabularies::letta::run_stream::{Guest, RunStreamFold, Voices};
 use crate::waits::every;
 
 /// A comment: the stream is open, or still is.

@@ -15,7 +15,7 @@ impl Pump {
     /// The agent has closed its turn and begun one by itself; a line can do that several times. All that the line
     /// says is saved in one transaction: there is no moment at which the run belongs to no turn, or at which a line
     /// counts as read of which something is missing.
-    pub(super) async fn next_turns(
+    pub(super) async fn begin_own_turns(
         &mut self,
         end_offset: u64,
         in_flight: &mut Option<InFlight>,
@@ -33,8 +33,8 @@ impl Pump {
         }
         let mut number = free_number(&self.core, self.agent, self.recorder.turn()).await?;
         let mut appends = Vec::new();
-        let mut recorded = Recorded::NextTurn;
-        while recorded == Recorded::NextTurn {
+        let mut recorded = Recorded::OwnTurn;
+        while recorded == Recorded::OwnTurn {
             let verdict = self.verdict_of_turn();
             appends.extend(self.recorder.take_end(verdict, now));
             let turn = self.own_turn(number, now);
