@@ -195,7 +195,7 @@ async fn another_servers_token_is_told_to_be_another() {
         (output.status.code(), String::from_utf8(output.stderr).unwrap())
     };
     let (code, said) = command(&["token"]);
-    assert!(code == Some(1) && said.contains("no server has run on"), "{said}");
+    assert!(code == Some(1) && said.contains("no server has used the data folder"), "{said}");
     let file = elsewhere.path().join("token");
     for token in [None, Some("0".repeat(64))] {
         if let Some(token) = token {

@@ -237,7 +237,7 @@ async fn doctor_and_the_list_of_types_say_what_is_there_and_what_is_missing() {
     let output = command.env_remove(KEY_VARIABLE).env("ANTHROPIC_API_KEY", KEY).output().unwrap();
     let said = String::from_utf8(output.stdout).unwrap();
     let missing = format!(
-        "the environment variable {KEY_VARIABLE}, which holds the API key for {}, is not set",
+        "the environment variable {KEY_VARIABLE} is not set; set it to the API key for {} and restart the server",
         model.url()
     );
     assert!(said.contains(&missing), "{said}");

@@ -52,7 +52,10 @@ async fn the_server_of_another_folder_is_neither_used_nor_taken_for_ones_own() {
     }
     assert_eq!(other.get("/api/agents").await, serde_json::json!([]), "nothing was launched there");
     let (code, _, said) = run(&data, &config, &["ls"]);
-    assert!(code == 3 && said.contains(&format!("no server is running on {}", data.display())), "{said}");
+    assert!(
+        code == 3 && said.contains(&format!("no server is using the data folder {}", data.display())),
+        "{said}"
+    );
     let (_, shown, _) = run(&data, &config, &["doctor"]);
     assert!(shown.contains("server: not running"), "{shown}");
     let (code, shown, _) = run(&data, &config, &["doctor", "--listen", &other.authority()]);

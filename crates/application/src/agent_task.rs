@@ -297,7 +297,9 @@ fn order(agent: &Agent, turn: &Turn) -> TurnOrder {
 }
 
 fn type_missing(kind: &str) -> AgentError {
-    let text = format!("the agent type {kind:?} is no longer configured");
+    let text = format!(
+        "the agent type {kind:?} is no longer configured; add it to the configuration, restart the server and send the message again"
+    );
     AgentError::new(ErrorClass::Process, Some("runner_unknown"), text).recoverable()
 }
 

@@ -13,25 +13,27 @@ pub enum Refusal {
     /// With the names of those that are configured.
     #[error("unknown agent type {name:?}; configured types: {known}")]
     UnknownType { name: String, known: String },
-    #[error("no agent type was given, and no default type is configured")]
+    #[error(
+        "no agent type was given, and no default type is configured; pass a type, or set server.default_agent"
+    )]
     TypeMissing,
     #[error(transparent)]
     CwdNotAllowed(#[from] CwdNotAllowed),
-    #[error("the cursor is ahead of the latest event, {head}")]
+    #[error("the cursor is ahead of the latest event ({head}); start again from 0")]
     CursorAhead { head: Sequence },
     #[error("the agent has been deleted")]
     Deleted,
     #[error("the agent is a read-only copy")]
     ReadOnly,
-    #[error("the agent has no finished turn yet")]
+    #[error("the agent has no finished turn yet; try again after its first turn has ended")]
     Active,
-    #[error("the agent's turn queue is full")]
+    #[error("the agent's turn queue is full; wait until a turn ends, or raise limits.queued_turns")]
     QueueFull,
-    #[error("too many launches in a minute")]
+    #[error("too many launches in a minute; wait, or raise limits.launches_per_minute")]
     TooManyLaunches { wait: Duration },
-    #[error("the server is at capacity: too many launches are queued")]
+    #[error("the server is at capacity; try again later")]
     AtCapacity,
-    #[error("the idempotency key was already used with a different request")]
+    #[error("the idempotency key was already used with a different request; use a new key")]
     KeyReused,
     #[error("the agent has no permission request {0}")]
     QuestionUnknown(String),

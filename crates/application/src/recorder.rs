@@ -257,7 +257,7 @@ pub(crate) struct RecorderStart {
 /// The id itself is not shown: it stands in the raw line, and may be of any length.
 pub(crate) fn session_invalid(what: &str) -> EventBody {
     let rule = SessionIdError::RULE;
-    let text = format!("{what} an invalid id, so no later turn can resume the session: a session id {rule}");
+    let text = format!("{what} an invalid id, so later turns cannot resume the session; a session id {rule}");
     EventBody::Error(Box::new(AgentError::new(ErrorClass::Protocol, Some("session_invalid"), text)))
 }
 

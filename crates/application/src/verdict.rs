@@ -145,7 +145,8 @@ pub(crate) fn verdict(
             Verdict { outcome: TurnOutcome::Failed, error: Some(error.clone()), say: false }
         }
         (Some(_), None) => {
-            let text = "the agent was interrupted by something other than a cancel request".to_owned();
+            let text =
+                "the turn was interrupted, but not by a cancel request; send the message again".to_owned();
             Verdict::failed(process_error("interrupted_outside", text, true))
         }
         (Some(close), Some(_)) => match stopped.or_else(|| close.error.clone()) {

@@ -220,13 +220,15 @@ pub enum RunnerError {
     ProgramMissing { program: String },
     #[error("the program {program:?} cannot be executed; check its permissions")]
     NotExecutable { program: String },
-    #[error("the folder {cwd:?} cannot be used as the working directory")]
+    #[error(
+        "the folder {cwd:?} cannot be used as the working directory; check that it exists and that the server's user can enter it"
+    )]
     CwdUnusable { cwd: PathBuf },
     #[error("no model is set; pass one at launch, or set model in the configuration")]
     ModelMissing,
-    #[error("the environment variable {variable}, which holds the API key, is not set")]
+    #[error("the environment variable {variable} is not set; set it to the API key and restart the server")]
     KeyMissing { variable: String },
-    #[error("cannot reach the upstream")]
+    #[error("cannot reach the proxied service; check that it is running and that url is right")]
     Unreachable(#[source] Box<dyn std::error::Error + Send + Sync>),
     #[error("the run folder cannot be used")]
     Io(#[from] std::io::Error),

@@ -297,18 +297,18 @@ pub enum StoreError {
     #[error("no such agent: {0}")]
     UnknownAgent(AgentId),
     /// Two writers, or a bug: whoever gets it must stop writing.
-    #[error("the events do not follow the latest one, {head}")]
+    #[error("the events do not continue after the latest one ({head})")]
     Conflict { head: Sequence },
-    #[error("the store is busy")]
+    #[error("the database is busy")]
     Busy,
     #[error("the disk is full")]
     Full,
     /// It may have been saved or not: append it again to find out.
-    #[error("unknown whether the write was saved")]
+    #[error("it is unknown whether the write was saved")]
     OutcomeUnknown(#[source] Box<dyn std::error::Error + Send + Sync>),
-    #[error("the store is corrupt: {0}")]
+    #[error("the database is corrupt: {0}")]
     Corrupt(String),
-    #[error("the store is unavailable")]
+    #[error("the database is unavailable")]
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 

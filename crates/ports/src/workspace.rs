@@ -36,5 +36,5 @@ pub enum FolderError {
 
 /// The folder cannot be worked in.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the working directory is not inside an allowed root")]
+#[error("the working directory does not exist, or is not inside the cwd_roots of the agent type")]
 pub struct CwdNotAllowed;

@@ -113,7 +113,10 @@ impl Api {
     pub(crate) fn failed_login(&self, peer: IpAddr) -> Problem {
         match self.0.failed_logins.take(peer) {
             Ok(()) => Problem::unauthenticated(),
-            Err(wait) => Problem::rate_limited("too many failed logins in a minute", wait),
+            Err(wait) => Problem::rate_limited(
+                "too many failed logins in a minute; wait, or raise limits.failed_logins_per_minute",
+                wait,
+            ),
         }
     }
 
@@ -124,9 +127,10 @@ impl Api {
     pub(crate) fn open_stream(&self, peer: IpAddr) -> Result<StreamPlace, Problem> {
         let full = |detail| Problem::new(Code::CapacityExhausted, detail);
         let permit = Arc::clone(&self.0.streams).try_acquire_owned();
-        let permit = permit.map_err(|_| full("too many open streams"))?;
+        let permit = permit
+            .map_err(|_| full("too many open event streams and WebSockets; raise limits.connections"))?;
         let of_peer = self.0.peer_streams.open(peer);
-        let of_peer = of_peer.ok_or_else(|| full("this client address has too many open streams"))?;
+        let of_peer = of_peer.ok_or_else(|| full("this client address has too many open event streams and WebSockets; raise limits.streams_per_peer"))?;
         Ok(StreamPlace { _permit: permit, _of_peer: of_peer })
     }
 
@@ -137,7 +141,12 @@ impl Api {
     pub(crate) fn chat_room(&self, bytes: usize) -> Result<ChatRoom, Problem> {
         let kib = u32::try_from(bytes.div_ceil(KIB)).unwrap_or(u32::MAX);
         let permit = Arc::clone(&self.0.chats).try_acquire_many_owned(kib);
-        let full = |_| Problem::new(Code::CapacityExhausted, "too many large chats are being received");
+        let full = |_| {
+            Problem::new(
+                Code::CapacityExhausted,
+                "too many large chat requests are being received; try again later, or raise limits.chats_bytes",
+            )
+        };
         Ok(ChatRoom(permit.map_err(full)?))
     }
 
@@ -147,7 +156,12 @@ impl Api {
     /// [`Problem`] where there is none.
     pub(crate) fn import_place(&self) -> Result<OwnedSemaphorePermit, Problem> {
         let permit = Arc::clone(&self.0.imports).try_acquire_owned();
-        permit.map_err(|_| Problem::new(Code::CapacityExhausted, "too many files are being imported"))
+        permit.map_err(|_| {
+            Problem::new(
+                Code::CapacityExhausted,
+                "too many files are being imported; try again later, or raise limits.imports",
+            )
+        })
     }
 
     /// How many streams are open.

@@ -18,7 +18,7 @@ const DONE: &[u8] = b"data: [DONE]\n\n";
 pub(crate) struct EventBlock {
     #[schema(nullable = false)]
     event: Option<String>,
-    /// The cursor, where the stream has one.
+    /// The cursor, if the stream has one.
     #[schema(nullable = false)]
     id: Option<String>,
     /// JSON, or `[DONE]`.
@@ -58,7 +58,10 @@ impl BlockWriter {
         let data = out.len();
         if let Err(error) = serde_json::to_writer(&mut *out, value) {
             // No type of ours refuses to be written.
-            tracing::error!(error = &error as &dyn std::error::Error, "a block cannot be written");
+            tracing::error!(
+                error = &error as &dyn std::error::Error,
+                "cannot serialize a block of an event stream"
+            );
             out.truncate(begin);
             return;
         }

@@ -35,11 +35,11 @@ pub(crate) struct Problem {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub(crate) struct FieldProblem {
-    /// Into the body: a JSON pointer.
+    /// A JSON pointer into the body.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub(crate) pointer: Option<String>,
-    /// A query parameter or a header.
+    /// The name of a query parameter or header.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub(crate) parameter: Option<&'static str>,
@@ -84,7 +84,7 @@ impl Problem {
     }
 
     pub(crate) fn fields(errors: Vec<FieldProblem>) -> Self {
-        Self { errors, ..Self::new(Code::ValidationFailed, "see errors") }
+        Self { errors, ..Self::new(Code::ValidationFailed, "one or more fields are invalid; see errors") }
     }
 
     /// A query parameter or header that is not valid.
@@ -117,7 +117,10 @@ impl Problem {
     }
 
     pub(crate) fn method_not_allowed(allow: &'static str) -> Self {
-        let problem = Self::new(Code::MethodNotAllowed, format!("allowed: {allow}"));
+        let problem = Self::new(
+            Code::MethodNotAllowed,
+            format!("the path does not support this method; it supports: {allow}"),
+        );
         Self { allow: Some(allow), ..problem }
     }
 

@@ -102,7 +102,7 @@ impl AppMetrics {
         }
         let gauges = [
             ("active_agents", "Running and queued agents", &self.active_agents),
-            ("followers", "Readers of journals", &self.followers),
+            ("followers", "Followers of agents", &self.followers),
             ("tail_bytes", "Bytes of recent events in memory", &self.tail_bytes),
             ("tasks", "Tasks that have not ended, except those of connections", &self.tasks),
         ];

@@ -69,7 +69,8 @@ pub(crate) async fn open(
 
 fn last_event_id(headers: &HeaderMap) -> Result<Option<Sequence>, Problem> {
     let Some(value) = headers.get("last-event-id") else { return Ok(None) };
-    let malformed = |_| Problem::new(Code::CursorMalformed, "Last-Event-ID must be a cursor");
+    let malformed =
+        |_| Problem::new(Code::CursorMalformed, "Last-Event-ID must be a whole number, 0 or greater");
     let text = value.to_str().map_err(malformed)?;
     Ok(Some(Sequence(query::cursor(text)?)))
 }

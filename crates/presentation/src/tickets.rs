@@ -139,7 +139,7 @@ impl Tickets {
             Ok(Ok(Ok(()))) => {}
             Ok(Ok(Err(error))) => tracing::warn!(%error, "a ticket will not be valid after a restart"),
             Ok(Err(error)) => tracing::error!(%error, "a ticket will not be valid after a restart"),
-            Err(_) => tracing::warn!("the disk is slow to save a ticket"),
+            Err(_) => tracing::warn!("saving a ticket takes too long; it may not be valid after a restart"),
         }
     }
 

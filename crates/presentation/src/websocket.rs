@@ -66,8 +66,9 @@ fn handshake_problem(error: HandshakeError) -> Problem {
         | HandshakeError::UnsupportedVersion => {
             Problem::new(Code::UpgradeRequired, "connect with a WebSocket client, version 13")
         }
-        HandshakeError::GetMethodRequired | HandshakeError::BadWebsocketKey => {
-            Problem::new(Code::BadRequest, "the handshake is invalid")
-        }
+        HandshakeError::GetMethodRequired | HandshakeError::BadWebsocketKey => Problem::new(
+            Code::BadRequest,
+            "the WebSocket handshake is invalid: it must be a GET with a valid Sec-WebSocket-Key",
+        ),
     }
 }

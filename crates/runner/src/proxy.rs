@@ -149,7 +149,7 @@ impl ProxyRun {
             Ok(Err(error)) => Err(answer::dropped(&answer::with_causes(&error))),
             Err(_) => {
                 let seconds = self.idle.as_secs();
-                let text = format!("the upstream sent nothing for {seconds} seconds");
+                let text = format!("the upstream sent nothing for {seconds} seconds (limits.idle_timeout_s)");
                 Err(answer::error(ErrorClass::Timeout, "upstream_idle", text))
             }
         }

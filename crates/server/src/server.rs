@@ -48,7 +48,7 @@ pub enum StartError {
     Listen { address: SocketAddr, source: io::Error },
     #[error(transparent)]
     Compose(#[from] ComposeError),
-    #[error("cannot recover the previous server's agents")]
+    #[error("cannot resume the agents of the previous server run")]
     Recover(#[source] Refusal),
     #[error("cannot get random bytes from the kernel")]
     Random(#[source] io::Error),
@@ -124,7 +124,7 @@ impl Server {
         };
         let patience = Duration::from_secs(self.config.limits.shutdown_timeout_s);
         if !matches!(tokio::time::timeout(patience, ended).await, Ok(Ok(()))) {
-            tracing::warn!(agent = %id, "it has not stopped yet");
+            tracing::warn!(agent = %id, "the agent did not stop within limits.shutdown_timeout_s");
         }
     }
 

@@ -10,14 +10,16 @@ use tokenrail_ports::StoreError;
 /// Why the store could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    #[error("the data folder {folder:?} is in use by another server")]
+    #[error(
+        "the data folder {folder:?} is in use by another server; stop it, or choose another folder with --data-dir"
+    )]
     Locked { folder: PathBuf },
     /// If a new folder is to be created.
     #[error("the folder {folder:?} is not empty; choose an empty folder or one that does not exist yet")]
     NotEmpty { folder: PathBuf },
     #[error(
         "the database was written by a newer version: its schema is {found}, but this program supports \
-         schemas up to {known}"
+         schemas up to {known}; install the newer version"
     )]
     NewerSchema { found: i64, known: i64 },
     /// Only if nothing may be changed: a start migrates the schema.
@@ -26,7 +28,7 @@ pub enum OpenError {
          server applies them"
     )]
     OlderSchema { missing: usize },
-    #[error("{path:?} is another program's database")]
+    #[error("{path:?} is another program's database; choose another folder with --data-dir")]
     Foreign { path: PathBuf },
     #[error("SQLite {found} has known bugs that lose data; version 3.51.3 or later is required")]
     SqliteTooOld { found: &'static str },

@@ -42,9 +42,9 @@ codes! {
     MalformedJson "malformed_json" BAD_REQUEST false "The body is not JSON"
         "The body is not UTF-8 or not JSON, is nested more than 64 levels deep, or contains a field twice.";
     CursorMalformed "cursor_malformed" BAD_REQUEST false "The cursor is not a number"
-        "`since` or `Last-Event-ID` is not a whole number, 0 or greater.";
+        "`since` or `Last-Event-ID` must be a whole number, 0 or greater.";
     Unauthenticated "unauthenticated" UNAUTHORIZED false "A valid token is required"
-        "The token is missing or wrong, or the ticket is used, expired or for another path. The response does not say which. With `WWW-Authenticate`.";
+        "The token is missing or wrong, or the ticket was already used, has expired or belongs to another path. The response does not say which. It has the header `WWW-Authenticate`.";
     OriginNotAllowed "origin_not_allowed" FORBIDDEN false "The origin is not allowed"
         "`Origin` is not allowed, or differs from the origin that requested the ticket; or `Sec-Fetch-Site` shows that the request comes from another site.";
     NotFound "not_found" NOT_FOUND false "Not found"
@@ -54,7 +54,7 @@ codes! {
     NotAcceptable "not_acceptable" NOT_ACCEPTABLE false "No acceptable content type"
         "`Accept` contains neither `application/json` nor `text/event-stream`. Only `/events` checks it.";
     RequestTimeout "request_timeout" REQUEST_TIMEOUT true "The request took too long"
-        "The body did not arrive within `limits.body_timeout_s` (for a chat: that long for each `limits.request_bytes`), or an imported file stalled or did not arrive within `limits.import_timeout_s`.";
+        "The body did not arrive within `limits.body_timeout_s` (a chat request has this time for each `limits.request_bytes` of its body), or an imported file stalled or did not arrive within `limits.import_timeout_s`.";
     CursorAhead "cursor_ahead" CONFLICT false "The cursor is ahead of the latest event"
         "`since` is greater than the latest sequence number, which is in `head`.";
     AgentDeleted "agent_deleted" CONFLICT false "The agent has been deleted"
@@ -64,11 +64,11 @@ codes! {
     AgentActive "agent_active" CONFLICT true "The agent has no finished turn"
         "An agent can be exported or replayed only after its first turn has ended.";
     AlreadyResolved "already_resolved" CONFLICT false "The permission request is no longer open"
-        "Another answer came first, the request timed out, or its turn has ended. The event `permission_resolved` says which.";
+        "Another answer came first, the request timed out or was withdrawn, or its turn has ended. If the request was settled, the event `permission_resolved` says how.";
     QueueFull "queue_full" CONFLICT true "The turn queue is full"
         "The agent already has `limits.queued_turns` queued turns.";
     PayloadTooLarge "payload_too_large" PAYLOAD_TOO_LARGE false "The body is too large"
-        "The body is larger than `limits.request_bytes`, a chat request is larger than `limits.chat_bytes`, or an imported file is larger than `limits.import_bytes`. On a WebSocket: close code 4509.";
+        "The body is larger than `limits.request_bytes`, a chat request is larger than `limits.chat_bytes`, or an imported file is larger than `limits.import_bytes`. A WebSocket is closed with code 4509.";
     UnsupportedMediaType "unsupported_media_type" UNSUPPORTED_MEDIA_TYPE false "The content type is not supported"
         "The body must be `application/json`.";
     NewsLagged "news_lagged" CONFLICT true "Lifecycle events were missed"
@@ -76,7 +76,7 @@ codes! {
     ContentEncoding "content_encoding_refused" UNSUPPORTED_MEDIA_TYPE false "Encoded bodies are not supported"
         "A request must not have `Content-Encoding`.";
     HostNotAllowed "host_not_allowed" MISDIRECTED_REQUEST false "The host is not allowed"
-        "`Host` is missing, is not an allowed host and port, or differs from the request target.";
+        "`Host` is missing, is not an allowed host and port, or differs from the host in the request target.";
     ValidationFailed "validation_failed" UNPROCESSABLE_ENTITY false "The request is not valid"
         "One or more fields are invalid. `errors` lists them.";
     CwdNotAllowed "cwd_not_allowed" UNPROCESSABLE_ENTITY false "The working directory is not allowed"
@@ -84,25 +84,25 @@ codes! {
     RunnerUnknown "runner_unknown" UNPROCESSABLE_ENTITY false "The agent type is not configured"
         "The agent type does not exist. See `GET /api/agent-types`.";
     DialectUnknown "dialect_unknown" UNPROCESSABLE_ENTITY false "Unknown dialect"
-        "`detail` lists the supported dialects. Over HTTP, `/events` and `/messages` support only `agent`.";
+        "The dialect does not exist or is not supported here; `detail` lists the supported ones. Over HTTP, `/events` and `/messages` support only `agent`.";
     IdempotencyMismatch "idempotency_mismatch" UNPROCESSABLE_ENTITY false "The idempotency key was used for another request"
         "The same `Idempotency-Key` was already used with a different body.";
     UpgradeRequired "upgrade_required" UPGRADE_REQUIRED false "A WebSocket is required"
         "`/ws` and `GET /api/chat` accept only WebSocket connections, version 13.";
     RateLimited "rate_limited" TOO_MANY_REQUESTS true "Too many requests"
-        "More launches than `limits.launches_per_minute`, or more failed logins from one client address than `limits.failed_logins_per_minute`. With `Retry-After`.";
+        "There were more launches in a minute than `limits.launches_per_minute`, or more failed logins from one client address than `limits.failed_logins_per_minute`. `Retry-After` says how long to wait.";
     HeadersTooLarge "headers_too_large" REQUEST_HEADER_FIELDS_TOO_LARGE false "The request header is too large"
         "The request header is larger than `limits.header_bytes` or has more than `limits.headers` fields.";
-    StoreFailed "store_failed" INTERNAL_SERVER_ERROR false "The store failed"
-        "The store is unavailable or corrupt. The cause is in the server log.";
+    StoreFailed "store_failed" INTERNAL_SERVER_ERROR false "The database failed"
+        "The database is unavailable or corrupt. The cause is in the server log.";
     CapacityExhausted "capacity_exhausted" SERVICE_UNAVAILABLE true "The server is at capacity"
-        "Too many queued launches, imports, large chats, unused tickets or open streams (in total, or from one client address); too many followed agents or requests on one WebSocket; or an answer to a permission request cannot be delivered yet. With `Retry-After`.";
+        "There are too many queued launches, imports, large chats, unused tickets or open streams (in total, or from one client address); too many followed agents or requests on one WebSocket; or an answer to a permission request cannot be delivered yet. `Retry-After` says how long to wait.";
     ShuttingDown "shutting_down" SERVICE_UNAVAILABLE true "The server is shutting down"
-        "Reconnect with the cursor. With `Retry-After`. On a WebSocket: close code 4401.";
-    StoreBusy "store_busy" SERVICE_UNAVAILABLE true "The store is busy"
-        "The store cannot accept the request now. With `Retry-After`.";
-    OutcomeUnknown "outcome_unknown" SERVICE_UNAVAILABLE true "Unknown whether the request was saved"
-        "Retry with the same `Idempotency-Key`. With `Retry-After`.";
+        "The server is stopping. Wait for `Retry-After`, then reconnect with the cursor. A WebSocket is closed with code 4401.";
+    StoreBusy "store_busy" SERVICE_UNAVAILABLE true "The database is busy"
+        "The database cannot accept the request now. `Retry-After` says how long to wait.";
+    OutcomeUnknown "outcome_unknown" SERVICE_UNAVAILABLE true "It is unknown whether the request was saved"
+        "The server does not know whether it saved the request. Wait for `Retry-After`, then retry with the same `Idempotency-Key`.";
     StorageFull "storage_full" INSUFFICIENT_STORAGE true "The disk is full"
         "The server's disk is full.";
 }

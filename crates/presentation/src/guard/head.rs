@@ -14,5 +14,8 @@ pub(crate) fn check_size(config: &PresentationConfig, request: &ServiceRequest) 
         return Ok(());
     }
     let (headers, bytes) = (config.headers, config.header_bytes);
-    Err(Problem::new(Code::HeadersTooLarge, format!("at most {headers} headers and {bytes} bytes")))
+    Err(Problem::new(
+        Code::HeadersTooLarge,
+        format!("the request may have at most {headers} headers, and its header at most {bytes} bytes"),
+    ))
 }

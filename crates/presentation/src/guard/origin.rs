@@ -46,7 +46,7 @@ pub(crate) fn check_origin(config: &PresentationConfig, headers: &HeaderMap) -> 
         return Ok(());
     }
     Err(refused(
-        "a cross-site request without Origin; use fetch with mode \"cors\", from an origin in server.allowed_origins"
+        "a cross-site request must have Origin; use fetch with mode \"cors\", from an origin in server.allowed_origins"
             .to_owned(),
     ))
 }
@@ -60,7 +60,7 @@ fn refusal(origin: &HeaderValue) -> String {
         Ok(origin) if is_plain(origin) => {
             format!("the origin {origin:?} is not allowed: add it to server.allowed_origins")
         }
-        _ => "the Origin is not in server.allowed_origins".to_owned(),
+        _ => "the Origin is not allowed: add it to server.allowed_origins".to_owned(),
     }
 }
 

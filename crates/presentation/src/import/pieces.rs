@@ -109,7 +109,8 @@ impl<'de, F: FnMut(Piece) -> bool> Visitor<'de> for File<'_, '_, F> {
         for expected in FIELDS {
             sink.place.replace(String::new());
             if map.next_key::<String>()?.as_deref() != Some(expected) {
-                let order = "the file must contain tokenrail, agent, turns and events, in this order";
+                let order =
+                    "the file must have the fields `tokenrail`, `agent`, `turns` and `events`, in this order";
                 return Err(A::Error::custom(format_args!("{order}; {expected} is missing or misplaced")));
             }
             sink.place.replace(format!("/{expected}"));

@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use super::IdText;
 
-/// What went wrong with an agent.
+/// The error of an agent.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = AgentError)]
@@ -16,11 +16,11 @@ pub(crate) struct AgentErrorDto<'a> {
     /// or `unknown`.
     #[cfg_attr(test, ts(type = "ErrorClass"))]
     pub(crate) class: &'static str,
-    /// Tokenrail's own code, where the error is not the agent's.
+    /// Tokenrail's own error code; absent if the agent reported the error.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub(crate) code: Option<&'a str>,
-    /// The sentence; of an error event it is the content.
+    /// The error message; in an error event, it is also the `content`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub(crate) message: Option<&'a str>,
@@ -45,7 +45,7 @@ impl<'a> From<&'a AgentError> for AgentErrorDto<'a> {
     }
 }
 
-/// The agent that a command was taken for.
+/// The agent that accepted a command.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = AgentRef)]

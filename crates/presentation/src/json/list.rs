@@ -21,7 +21,7 @@ impl JsonList {
         }
         if let Err(error) = serde_json::to_writer(&mut self.out, value) {
             // No type of ours refuses to be written.
-            tracing::error!(error = &error as &dyn std::error::Error, "an item cannot be written");
+            tracing::error!(error = &error as &dyn std::error::Error, "cannot serialize an item of a list");
             self.out.truncate(begin);
             return;
         }

@@ -65,8 +65,8 @@ impl Serialize for IsoTime {
     }
 }
 
-/// Foreign JSON, embedded as it came; what common readers of JSON cannot read, as a string that holds it: one such
-/// value must not keep a client from all that stands around it.
+/// JSON from an agent or a client, unchanged. JSON that common parsers cannot read is a string that contains it, so
+/// that a client can still read the values around it.
 #[derive(Debug, Clone, Copy)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(type = "unknown"))]
 pub(crate) struct Json<'a>(pub(crate) &'a JsonText);

@@ -41,7 +41,9 @@ pub(crate) async fn ticket(
             let dto = TicketDto { ticket: &ticket, expires_at: IsoTime(expires) };
             Ok(HttpResponse::Created().json(dto))
         }
-        None => Err(Problem::new(Code::CapacityExhausted, "too many unused tickets")),
+        None => {
+            Err(Problem::new(Code::CapacityExhausted, "too many unused tickets; try again in 30 seconds"))
+        }
     }
 }
 

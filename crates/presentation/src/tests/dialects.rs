@@ -163,9 +163,19 @@ async fn a_frame_that_only_the_server_sends_is_answered_with_what_to_do() {
     let unknown = "0195bd2f-0a00-7000-8000-000000000000";
     let cases = [
         ("message.new", json!({}), "validation_failed", "POST /api/agents/{agentId}/messages"),
-        ("message.start", json!({}), "validation_failed", "orphan"),
-        ("message.chunk", json!({"messageId": unknown, "content": {}}), "validation_failed", "orphan"),
-        ("message.end", json!({"messageId": unknown}), "validation_failed", "orphan"),
+        ("message.start", json!({}), "validation_failed", "POST /api/agents/{agentId}/messages"),
+        (
+            "message.chunk",
+            json!({"messageId": unknown, "content": {}}),
+            "validation_failed",
+            "POST /api/agents/{agentId}/messages",
+        ),
+        (
+            "message.end",
+            json!({"messageId": unknown}),
+            "validation_failed",
+            "POST /api/agents/{agentId}/messages",
+        ),
         ("agent:cancel", json!({}), "validation_failed", "POST /api/agents/{agentId}/cancel"),
         ("message.update", json!({}), "validation_failed", "message.status"),
         ("message.status", json!({}), "validation_failed", "/messageId: is missing"),

@@ -134,7 +134,7 @@ async fn a_cursor_beyond_the_newest_event_of_a_run_is_refused() {
         harness.post(&format!("/v1/runs/{run}/stream"), &body).await
     };
     let refused = |answer: &Answer, head: u64| {
-        let detail = format!("the cursor is ahead of the latest event, {head}");
+        let detail = format!("the cursor is ahead of the latest event ({head}); start again from 0");
         assert_eq!((answer.status.as_u16(), answer.json()), (409, json!({ "detail": detail })));
         assert_eq!(answer.header("x-should-retry"), "false", "a 409 is tried again otherwise");
     };

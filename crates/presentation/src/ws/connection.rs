@@ -153,7 +153,9 @@ impl Connection {
                 self.text(&text).await;
                 self.messages.clear();
             }
-            Ok(Message::Binary(_)) => self.close_with(close_code::NOT_TEXT, "send text"),
+            Ok(Message::Binary(_)) => {
+                self.close_with(close_code::NOT_TEXT, "binary messages are not supported; send text")
+            }
             Ok(Message::Ping(payload)) => self.out.control(frames::pong(&payload)),
             Ok(Message::Pong) => {}
             Ok(Message::Close(reason)) => self.close(close_reply(reason)),
@@ -194,7 +196,7 @@ impl Connection {
         if full && !self.subscriptions.contains(wish.agent) {
             return Err(Problem::new(
                 Code::CapacityExhausted,
-                "this connection already follows the maximum number of agents",
+                "this connection already follows limits.subscriptions_per_connection agents; unsubscribe from one, or open another connection",
             ));
         }
         let Followed { agent, head, follower, teller } = follow(&self.api, &wish, &self.wishes).await?;
@@ -206,7 +208,10 @@ impl Connection {
 
     fn answer(&mut self, agent: AgentId, answer: PermissionAnswer) {
         if self.api.config().subscriptions_per_connection <= self.answers.len() {
-            let problem = Problem::new(Code::CapacityExhausted, "too many answers are in progress");
+            let problem = Problem::new(
+                Code::CapacityExhausted,
+                "too many permission answers are in progress on this connection; wait for one of them",
+            );
             return self.problem(&problem, Some(agent));
         }
         self.answers.send(&self.api, agent, answer);

@@ -281,7 +281,7 @@ fn decide(request_id: &str, response: Decision<'_>, out: &mut Outbox) {
 fn suggested(suggestions: Option<&RawValue>) -> Option<String> {
     let suggestions: Vec<Suggestion<'_>> = serde_json::from_str(suggestions?.get()).ok()?;
     let words = suggestions.iter().map(Suggestion::words).collect::<Option<Vec<_>>>()?;
-    (!words.is_empty()).then(|| format!("Allow, and from now on {}", words.join(", ")))
+    (!words.is_empty()).then(|| format!("Allow, and from now on allow {}", words.join(", ")))
 }
 
 /// A change of what is allowed.

@@ -132,7 +132,7 @@ impl CodexConversation {
             "thread/start" | "thread/resume" => {
                 self.thread = id(result.thread);
                 if self.thread.is_empty() {
-                    let text = format!("the agent answered {method} without a thread");
+                    let text = format!("the agent's response to {method} contains no thread id");
                     return out.fail(ErrorClass::Protocol, "answer_invalid", text);
                 }
                 let input = [Input { text: &self.opening.prompt }];

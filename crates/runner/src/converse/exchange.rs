@@ -265,7 +265,8 @@ impl Exchange {
             }
         }
         if self.limits.unread_bytes < self.program.tell(&to_program) {
-            let text = "the agent does not read its input".to_owned();
+            let text =
+                "the agent does not read its input, and more than limits.unread_bytes is waiting".to_owned();
             self.spool.own(&OwnLine::Error(OwnFailure::new(ErrorClass::Process, "input_unread", text)))?;
             self.close_input()?;
         }

@@ -71,7 +71,7 @@ fn not_kept(Unkept { bytes, cause }: Unkept) -> AgentError {
 }
 
 pub(super) fn left_over(left: u32) -> Option<AgentError> {
-    let text = || format!("{left} processes of the run could not be terminated");
+    let text = || format!("processes of the run that could not be terminated: {left}");
     (0 < left).then(|| process_error("processes_left", text()))
 }
 
@@ -140,7 +140,9 @@ mod tests {
         let error = run_end(serde_json::from_str(&kept).unwrap(), String::new()).error.unwrap();
         assert_eq!(error.code.as_deref(), Some("processes_capped"));
         assert!(!error.recoverable, "the same prompt ends in the same way");
-        for part in ["17", "limits.agent_processes (10)", "1 processes of the run could not be terminated"] {
+        for part in
+            ["17", "limits.agent_processes (10)", "processes of the run that could not be terminated: 1"]
+        {
             assert!(error.text.contains(part), "{}", error.text);
         }
     }

@@ -18,8 +18,12 @@ pub(super) async fn refusal(response: &mut Response, limits: &ProxyLimits) -> Op
     if status.is_success() {
         let media_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let is_stream = media_type.is_some_and(|value| value.trim_start().starts_with("text/event-stream"));
-        let text =
-            || format!("the upstream answered with {} instead of events", media_type.unwrap_or("nothing"));
+        let text = || {
+            format!(
+                "the upstream answered with {} instead of events",
+                media_type.unwrap_or("a body without a content type")
+            )
+        };
         return (!is_stream).then(|| error(ErrorClass::Protocol, "upstream_protocol", text()));
     }
     let retry_after = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());

@@ -55,9 +55,9 @@ pub fn exec_for(parent: i32, run_folder: &Path, program: &[OsString]) -> ExitCod
         set_parent_process_death_signal(Some(Signal::KILL))?;
         // If it has died before the line above, nobody will send the signal.
         if getppid().map(rustix::process::Pid::as_raw_pid) != Some(parent) {
-            return Err(io::Error::other("there is no process to talk to"));
+            return Err(io::Error::other("the helper process that started this one has ended"));
         }
-        let missing = || io::Error::new(io::ErrorKind::InvalidInput, "there is no program to talk to");
+        let missing = || io::Error::new(io::ErrorKind::InvalidInput, "no program was given");
         let name = program.first().ok_or_else(missing)?;
         become_program(name.clone(), program.to_vec(), std::env::vars_os().collect())
     };
@@ -78,9 +78,12 @@ fn prepare(folder: &RunFolder) -> io::Result<ExecOrder> {
         return Err(io::Error::other("the supervisor died"));
     }
     setsid()?;
-    let order: ExecOrder = folder
-        .read(RunFolder::ORDER)?
-        .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "the run folder contains no order"))?;
+    let order: ExecOrder = folder.read(RunFolder::ORDER)?.ok_or_else(|| {
+        io::Error::new(
+            io::ErrorKind::NotFound,
+            "the file that says what to run is missing from the run folder",
+        )
+    })?;
     folder.forget_order()?;
     // A core file would put the agent's keys on the disk.
     setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?;
@@ -152,7 +155,7 @@ fn become_program(
 }
 
 fn nobody_speaks() -> io::Error {
-    io::Error::other("the order does not name the process that talks to the agent")
+    io::Error::other("the run folder does not say which helper process talks to the agent")
 }
 
 fn command_line(program: OsString, args: Vec<String>) -> Vec<OsString> {
@@ -173,5 +176,5 @@ fn enter(cwd: &Path) -> io::Result<()> {
     if std::env::current_dir()? == cwd {
         return Ok(());
     }
-    Err(io::Error::other("the working directory was replaced by another one"))
+    Err(io::Error::other("the working directory changed between its check and the start"))
 }

@@ -60,7 +60,9 @@ fn tell(folder: &RunFolder, exit: &ExitRecord, patience: Duration) -> io::Result
 }
 
 fn order(folder: &RunFolder) -> io::Result<ExecOrder> {
-    let missing = || io::Error::new(ErrorKind::NotFound, "the run folder contains no order");
+    let missing = || {
+        io::Error::new(ErrorKind::NotFound, "the file that says what to run is missing from the run folder")
+    };
     folder.read(RunFolder::ORDER)?.ok_or_else(missing)
 }
 

@@ -30,7 +30,7 @@ pub(crate) async fn backup(config: &Config, args: BackupArgs, screen: &mut Scree
     };
     for fault in &diagnosis.faults {
         screen.remark(&format!(
-            "the original is corrupt, and so is the copy: {}: {}",
+            "the original is corrupt, and so is the copy: broken rule \"{}\": {}",
             fault.rule, fault.detail
         ));
     }

@@ -64,7 +64,7 @@ impl Client {
         let Some(address) = config.named.or_else(running) else {
             let folder = config.data_dir.display();
             let hint = format!(
-                "no server is running on {folder}; start one with: tokenrail serve (or pass the address of \
+                "no server is using the data folder {folder}; start one with: tokenrail serve (or pass the address of \
                  a running server with --listen)"
             );
             return Err(Failure::new(Exit::Unreachable, hint));

@@ -56,8 +56,8 @@ fn show(finding: &Finding, screen: &mut Screen) {
     if screen.json {
         let verdict = match verdict {
             Verdict::Good => "ok",
-            Verdict::Remark => "remark",
-            Verdict::Bad => "problem",
+            Verdict::Remark => "warning",
+            Verdict::Bad => "error",
         };
         let line = serde_json::json!({ "check": name, "verdict": verdict, "text": text });
         screen.line(Style::Plain, &line.to_string());
@@ -117,10 +117,11 @@ async fn database(config: &Config) -> Finding {
     let folder = config.data_dir.clone();
     match tokio::task::spawn_blocking(move || tokenrail_persistence::doctor(&folder)).await {
         Ok(Ok(report)) if report.faults.is_empty() => {
-            finding(name, Verdict::Good, format!("{} agents, {} events", report.agents, report.events))
+            finding(name, Verdict::Good, format!("agents: {}, events: {}", report.agents, report.events))
         }
         Ok(Ok(report)) => {
-            let faults = report.faults.iter().map(|fault| format!("{}: {}", fault.rule, fault.detail));
+            let faults =
+                report.faults.iter().map(|fault| format!("broken rule \"{}\": {}", fault.rule, fault.detail));
             finding(name, Verdict::Bad, faults.collect::<Vec<_>>().join("; "))
         }
         Ok(Err(OpenError::Io { source, .. })) if source.kind() == std::io::ErrorKind::NotFound => {
@@ -188,7 +189,7 @@ fn abilities(abilities: Abilities) -> String {
     format!(
         "supports: {}",
         if words.is_empty() {
-            "no deltas, resume, interrupt or permissions".to_owned()
+            "none of deltas, resume, interrupt and permissions".to_owned()
         } else {
             words.join(", ")
         }

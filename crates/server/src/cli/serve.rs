@@ -99,7 +99,7 @@ pub(crate) fn token(config: &Config, screen: &mut Screen) -> Result<Exit, Failur
             let folder = config.data_dir.display();
             Failure::new(
                 Exit::Failed,
-                format!("no server has run on {folder} yet; the first start creates the token"),
+                format!("no server has used the data folder {folder} yet; the first start creates the token"),
             )
         }
         error => error.into(),
@@ -111,7 +111,9 @@ pub(crate) fn token(config: &Config, screen: &mut Screen) -> Result<Exit, Failur
 /// Agents run as who runs the server.
 pub(crate) fn warn_of_root(screen: &mut Screen) {
     if rustix::process::geteuid().is_root() {
-        screen.remark("warning: running as root, and so will the agents; use a dedicated account instead");
+        screen.remark(
+            "warning: running as root, so agents will run as root too; use a dedicated account instead",
+        );
     }
 }
 

@@ -259,12 +259,12 @@ fn wrong(name: &str, value: u64) -> Option<String> {
         return Some(format!("limits.{name}: 0 is too small; it must be at least 1"));
     }
     let (most, why) = match name {
-        "agent_nice" => (NICEST, ", the lowest priority"),
-        "flood_rest" => (MOST_RESTS, ", which nearly stops bulk writes"),
-        _ if name.ends_with("_s") => (LONGEST_S, ", or ten years"),
-        _ if name.ends_with("_ms") => (LONGEST_PAUSE_MS, ", or one minute"),
-        _ if name.ends_with("_us") => (LONGEST_PAUSE_MS * 1000, ", or one minute"),
-        _ if name.ends_with("_hours") => (LONGEST_HOURS, ", or ten years"),
+        "agent_nice" => (NICEST, " (the lowest priority)"),
+        "flood_rest" => (MOST_RESTS, " (at that value, a flooding agent almost stops)"),
+        _ if name.ends_with("_s") => (LONGEST_S, " (ten years)"),
+        _ if name.ends_with("_ms") => (LONGEST_PAUSE_MS, " (one minute)"),
+        _ if name.ends_with("_us") => (LONGEST_PAUSE_MS * 1000, " (one minute)"),
+        _ if name.ends_with("_hours") => (LONGEST_HOURS, " (ten years)"),
         _ => (MOST, ""),
     };
     (most < value).then(|| format!("limits.{name}: {value} is too large; it must be at most {most}{why}"))

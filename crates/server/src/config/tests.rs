@@ -122,7 +122,7 @@ fn a_wrong_value_is_told_with_its_line_too() {
         ),
         (
             "[limits]\nturn_timeout_s = 9223372036854775807\n",
-            "toml:2: limits.turn_timeout_s: 9223372036854775807 is too large; it must be at most 315360000, or ten years",
+            "toml:2: limits.turn_timeout_s: 9223372036854775807 is too large; it must be at most 315360000 (ten years)",
         ),
         (
             "[limits]\n\nidempotency_hours = 87601\n",

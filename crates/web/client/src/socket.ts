@@ -252,7 +252,7 @@ function silent(): TokenrailError {
 }
 
 function closedFor(code: number): TokenrailError {
-  return new TokenrailError("protocol", `the server closed the connection permanently (${code})`);
+  return new TokenrailError("protocol", `the server closed the connection and will not accept it again (close code ${code})`);
 }
 
 function noWebSocket(): TokenrailError {

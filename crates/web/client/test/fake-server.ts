@@ -159,7 +159,7 @@ export class FakeSocket implements WebSocketLike {
     const hosted = this.#server.agents.get(agentId);
     if (!hosted) return this.tell([{ type: "error", payload: { code: "not_found", message: "no such agent", retryable: false, agentId }, timestamp: 0 }]);
     if (!this.followed.has(agentId) && this.followed.size >= this.#server.agentsPerSocket) {
-      const message = "this connection already follows the maximum number of agents";
+      const message = "this connection already follows limits.subscriptions_per_connection agents; unsubscribe from one, or open another connection";
       return this.tell([{ type: "error", payload: { code: "capacity_exhausted", message, retryable: true, agentId }, timestamp: 0 }]);
     }
     this.followed.add(agentId);

@@ -80,13 +80,13 @@ test("the scrubber tells where it is and moves there", () => {
   const playing = { moment: 100, playing: false, speed: 1, seek: vi.fn(), setPlaying: vi.fn(), setSpeed: vi.fn() };
   const onAgain = vi.fn();
   render(<ReplayBar recording={recording} playing={playing} onAgain={onAgain} onClose={() => undefined} />);
-  const slider = screen.getByRole("slider", { name: "Moment" });
+  const slider = screen.getByRole("slider", { name: "Position" });
   expect(slider.getAttribute("aria-valuetext")).toBe("0.1 s of 0.2 s");
   expect(screen.getByTestId("replay-time").textContent).toContain("2 of 3 events");
   fireEvent.change(slider, { target: { value: "200" } });
   expect(playing.seek).toHaveBeenCalledWith(200);
   fireEvent.click(screen.getByRole("button", { name: "Play" }));
   expect(playing.setPlaying).toHaveBeenCalledWith(true);
-  fireEvent.click(screen.getByRole("button", { name: "As a new agent" }));
+  fireEvent.click(screen.getByRole("button", { name: "Replay as a new agent" }));
   expect(onAgain).toHaveBeenCalledWith(1);
 });

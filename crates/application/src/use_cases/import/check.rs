@@ -49,7 +49,7 @@ impl Check {
             );
         }
         if last < first || !self.numbers.insert(turn.number) {
-            return invalid("the turn number is a duplicate, or the turn ends before it begins");
+            return invalid("the turn number occurs twice, or lastSequence is less than firstSequence");
         }
         self.runs.insert(turn.run);
         if TURNS_MAX <= self.spans.len() {
@@ -108,7 +108,7 @@ impl Check {
         match &event.body {
             EventBody::Message(complete) => {
                 if complete.first_sequence != self.open.remove(&complete.message) {
-                    return Err("the message does not name its first delta");
+                    return Err("firstSequence is missing or does not match the message's first delta");
                 }
             }
             EventBody::Abandoned { message } => {

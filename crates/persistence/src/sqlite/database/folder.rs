@@ -54,7 +54,7 @@ impl Folder {
         let is_empty = std::fs::metadata(&path).is_ok_and(|file| file.len() == 0);
         if is_empty && self.was_used()? {
             let problem =
-                "the file is empty although it had data; if you delete it, a new database is created"
+                "the file is empty, but it contained data before; restore a backup, or delete the file to start with an empty database"
                     .to_owned();
             return Err(OpenError::Corrupt { path, problem });
         }

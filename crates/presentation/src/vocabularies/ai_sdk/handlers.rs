@@ -59,7 +59,7 @@ pub(crate) async fn chat_say(
 ///
 /// With the id of a chat: streams the running turn from its first chunk, or returns 204 if no turn is running. With
 /// the id of a response: streams that response, even if it has ended. With `startIndex`: streams from that chunk;
-/// if no turn is running, of the latest turn.
+/// if no turn is running, streams the latest turn from there.
 #[utoipa::path(get, path = "/api/chat/{id}/stream", tag = "ai-sdk",
     params(("id" = String, Path, description = "The id of the chat or of the answer"),
         ("startIndex" = Option<i64>, Query, description = "A negative number counts chunks from the end"),

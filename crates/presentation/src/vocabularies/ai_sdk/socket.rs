@@ -149,7 +149,9 @@ impl Connection {
                 self.text(text).await;
                 self.messages.clear();
             }
-            Ok(Message::Binary(_)) => self.close(close_code::NOT_TEXT, "send text"),
+            Ok(Message::Binary(_)) => {
+                self.close(close_code::NOT_TEXT, "binary messages are not supported; send text")
+            }
             Ok(Message::Ping(payload)) => self.out.push_back(frames::pong(&payload)),
             Ok(Message::Pong) => {}
             Ok(Message::Close(_)) => self.close(close_code::NORMAL, ""),
@@ -222,7 +224,7 @@ impl Connection {
         if self.api.config().subscriptions_per_connection <= self.requests.len() {
             return Err(Problem::new(
                 Code::CapacityExhausted,
-                "this connection has too many requests in progress",
+                "this connection already has limits.subscriptions_per_connection requests in progress; wait for one, or open another connection",
             ));
         }
         Ok(())

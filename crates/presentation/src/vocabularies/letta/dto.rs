@@ -27,13 +27,13 @@ pub(crate) struct LettaMessage {
     pub(crate) otid: Option<String>,
     pub(crate) run_id: String,
     pub(crate) step_id: Option<String>,
-    /// The cursor with which a client comes again.
+    /// The cursor to resume from.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub(crate) seq_id: Option<u64>,
 }
 
-/// What a message says.
+/// The content of a message.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(tag = "message_type", rename_all = "snake_case")]
 pub(crate) enum LettaSaid {
@@ -53,13 +53,13 @@ pub(crate) enum LettaSaid {
     ApprovalRequest {
         tool_call: LettaToolCall,
         tool_calls: LettaToolCalls,
-        /// Not Letta's: where the answer goes, `/api/agents/{id}/permissions/{request_id}`.
+        /// An extension of Tokenrail: send the answer to `/api/agents/{id}/permissions/{request_id}`.
         request_id: String,
     },
     #[serde(rename = "approval_response_message")]
     ApprovalResponse {
         approve: bool,
-        /// The id of the message that has asked.
+        /// The id of the approval request's message.
         approval_request_id: String,
         /// Who has answered.
         reason: String,
@@ -77,7 +77,7 @@ pub(crate) struct LettaApproval {
     pub(crate) reason: String,
 }
 
-/// A tool call, or a piece of one: what a piece does not say is absent.
+/// A tool call, or a piece of one. Fields that a piece does not contain are absent.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub(crate) struct LettaToolCall {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -89,7 +89,7 @@ pub(crate) struct LettaToolCall {
     pub(crate) tool_call_id: String,
 }
 
-/// The same call again, in the newer of the two fields: a piece stands alone, a whole call in a list.
+/// The same call in the newer field `tool_calls`: an object for a piece, a list for a whole call.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(untagged)]
 pub(crate) enum LettaToolCalls {
@@ -97,7 +97,7 @@ pub(crate) enum LettaToolCalls {
     Whole([LettaToolCall; 1]),
 }
 
-/// What a tool call gave.
+/// The result of a tool call.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(as = LettaToolReturn)]
 #[expect(clippy::struct_field_names, reason = "the names are those of the protocol")]
@@ -151,7 +151,7 @@ impl StopReasonDto {
     }
 }
 
-/// What a run has cost in tokens.
+/// The token usage of a run.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(as = LettaUsage)]
 pub(crate) struct UsageStatistics {
@@ -259,7 +259,7 @@ impl<'a> Ping<'a> {
     }
 }
 
-/// The answer to a message that was not to be streamed.
+/// The response to a message that is not streamed.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub(crate) struct LettaResponse {
     pub(crate) messages: Vec<LettaMessage>,

@@ -31,8 +31,8 @@ impl Login {
         let offered =
             if self.names.is_empty() { "no login method".to_owned() } else { self.names.join(", ") };
         format!(
-            "the agent requires a login ({reason}); it offers: {offered}. Log in once with the agent's own \
-             program, as the user and with the HOME that it has here, or pass its API key with pass_env"
+            "the agent requires a login ({reason}). Its login methods: {offered}. Log in once with the agent's own \
+             program, as the server's user and with the same HOME, or pass an API key to it with pass_env"
         )
     }
 }

@@ -52,7 +52,7 @@ impl AcpConversation {
         let known = self.opening.session.clone();
         self.session = text(answer.session_id).or(known).unwrap_or_default();
         if self.session.is_empty() {
-            let text = format!("the agent answered {method} without a session");
+            let text = format!("the agent's response to {method} contains no session id");
             return out.fail(ErrorClass::Protocol, "answer_invalid", text);
         }
         let session_id = &self.session;
@@ -65,7 +65,9 @@ impl AcpConversation {
                 self.rpc.request("session/set_model", SetModel { session_id, model_id }, out);
             }
             (Some(model), None) => {
-                let text = format!("the model {model:?} was requested, but the agent has no model option");
+                let text = format!(
+                    "the model {model:?} was requested, but the agent does not let clients choose a model; launch it without a model"
+                );
                 out.fail(ErrorClass::InvalidRequest, "model_unsupported", text);
             }
             (None, _) => match answer.mode().filter(|_| method == "session/load") {

@@ -24,7 +24,7 @@ export type MessageOutcome =
   | "cancelled"
   | "interrupted";
 
-/** The kind of error, by what can be done about it. */
+/** The class of an error, which says what can be done about it. */
 export type ErrorClass =
   | "rate_limit"
   | "overloaded"
@@ -80,21 +80,21 @@ export type Id = string;
 export type IsoTime = string;
 
 /**
- * Foreign JSON, embedded as it came; what common readers of JSON cannot read, as a string that holds it: one such
- * value must not keep a client from all that stands around it.
+ * JSON from an agent or a client, unchanged. JSON that common parsers cannot read is a string that contains it, so
+ * that a client can still read the values around it.
  */
 export type Json = unknown;
 
-/** What went wrong with an agent. */
+/** The error of an agent. */
 export type AgentError = {
   /**
    * `rate_limit`, `overloaded`, `authentication`, `invalid_request`, `network`, `timeout`, `process`, `protocol`
    * or `unknown`.
    */
   class: ErrorClass;
-  /** Tokenrail's own code, where the error is not the agent's. */
+  /** Tokenrail's own error code; absent if the agent reported the error. */
   code?: string;
-  /** The sentence; of an error event it is the content. */
+  /** The error message; in an error event, it is also the `content`. */
   message?: string;
   /** Seconds. */
   retryAfter?: number;
@@ -102,7 +102,7 @@ export type AgentError = {
   recoverable: boolean;
 };
 
-/** The agent that a command was taken for. */
+/** The agent that accepted a command. */
 export type AgentRef = {
   agentId: Id;
 };
@@ -124,9 +124,9 @@ export type Problem = {
 
 /** What is wrong with one part of a request. */
 export type FieldProblem = {
-  /** Into the body: a JSON pointer. */
+  /** A JSON pointer into the body. */
   pointer?: string;
-  /** A query parameter or a header. */
+  /** The name of a query parameter or header. */
   parameter?: string;
   detail: string;
 };
@@ -151,7 +151,7 @@ export type Agent = {
   sessionId?: string;
   /** The newest turn that has started. */
   turn: number;
-  /** How many turns wait. */
+  /** How many turns are queued. */
   queued: number;
   /** The number of the newest event. */
   head: number;
@@ -165,23 +165,23 @@ export type Agent = {
   usage?: Json;
   /** US dollars. */
   costUsd?: number;
-  /** The client's own notes, as they came with the launch. */
+  /** The metadata of the launch, as the client sent it. */
   metadata?: Json;
   /** The options of the launch. */
   options?: Json;
   cancelOnDisconnect: boolean;
-  /** `true` where its history is a copy: nobody can talk with it. */
+  /** `true` if the agent is imported or a replay: it accepts no messages. */
   readOnly?: boolean;
   /** The agent whose history it replays. */
   replayOf?: Id;
   /**
-   * In a list: the fields that are longer than the server shows there. Of `name`, `prompt`, `model`, `cwd` and
-   * `error` (its `message`) the beginning is there, the others are left out; `GET /api/agents/{id}` has all of them.
+   * In a list: the fields that are longer than `limits.list_field_bytes`. `name`, `prompt`, `model`, `cwd` and the
+   * `message` of `error` are cut; other fields are left out. `GET /api/agents/{id}` returns all of them.
    */
   truncated?: Array<string>;
 };
 
-/** An agent and the state that it is in. */
+/** An agent and its status. */
 export type AgentState = {
   agentId: Id;
   status: AgentStatus;
@@ -190,37 +190,37 @@ export type AgentState = {
 /** A message that became a turn. */
 export type Accepted = {
   turn: number;
-  /** How many turns wait, this one included. */
+  /** How many turns are queued, including this one. */
   queued: number;
 };
 
-/** What agents of a type can do, beyond what all can. */
+/** What agents of a type can do in addition to what all agents can do. */
 export type Abilities = {
-  /** They speak in pieces, and not in whole messages. */
+  /** They stream their text in pieces. */
   deltas: boolean;
-  /** A later turn knows of the earlier ones. */
+  /** They remember earlier turns. */
   resume: boolean;
   /** When cancelled, they end their turn by themselves, with a result. */
   interrupt: boolean;
-  /** They ask before they do what they may not do without being allowed, and wait for the answer. */
+  /** They ask for permission before they do something that is not allowed yet, and wait for the answer. */
   permissions: boolean;
 };
 
-/** One configured agent type, as it stands. */
+/** A configured agent type and its current state. */
 export type AgentType = {
   type: string;
   runner: string;
   format: string;
   can: Abilities;
-  /** It is launched where a launch names no type. */
+  /** Whether a launch that names no type uses this one. */
   default: boolean;
-  /** Whether it could be started now. */
+  /** Whether an agent of this type can be started now. */
   available: boolean;
   program?: string;
   version?: string;
-  /** What is missing. */
+  /** Why the type is not available. */
   problem?: string;
-  /** Variables that would hold a key for it, and that are not set in the server's environment: it needs a login of its own. */
+  /** Variables that can hold an API key for this type, if none of them is set: the program then needs a login of its own. */
   unsetKeys?: Array<string>;
 };
 
@@ -232,28 +232,28 @@ export type Ticket = {
 
 /** One event of a journal. */
 export type AgentMessage = {
-  /** Unique per row; of a complete message, its `messageId`. */
+  /** Unique. The id of a complete message is its `messageId`. */
   id: Id;
   agentId: Id;
-  /** 1, 2, 3 … without a hole. */
+  /** The number of the event in the journal: 1, 2, 3 … without holes. */
   sequenceNumber: number;
-  /** Of a complete message: the number of its first delta, where it had one. */
+  /** For a complete message: the number of its first delta, if it had one. */
   firstSequence?: number;
   /** `assistant`, `user`, `system`, `error`, `tool` or `response`. */
   type: "assistant" | "user" | "system" | "error" | "tool" | "response";
   role?: "assistant" | "user" | "system" | "tool";
   content: Content;
-  /** The lines as printed, joined by `\n`; only where asked for. */
+  /** The lines that the agent printed, joined by `\n`; only with `raw=true`. */
   raw?: string;
   metadata: AgentMessageMetadata;
   createdAt: IsoTime;
 };
 
-/** What else there is to know of an event; each field only where it applies. */
+/** Further properties of an event. A field that does not apply is absent. */
 export type AgentMessageMetadata = {
   eventType: string;
   messageId?: Id;
-  /** The place of the block in its message. */
+  /** The index of the block in its message. */
   part?: number;
   outcome?: MessageOutcome | TurnOutcome;
   toolCallId?: string;
@@ -270,28 +270,28 @@ export type AgentMessageMetadata = {
   numTurns?: number;
   costUsd?: number;
   messageCount?: number;
-  /** In the record of a turn: the message on which this one hangs. */
+  /** In the record of a turn: the id of the parent message. */
   parentId?: Id;
-  /** Who began the turn, where it was not a user. */
+  /** Who started the turn, if it was not a user. */
   origin?: string;
 };
 
 /** What an event says: text, blocks, or JSON as the agent gave it. */
 export type Content = string | ContentBlock | Array<ContentBlock> | Json;
 
-/** One block of a message that is more than text. */
+/** One block of a message that does not consist of text only. */
 export type ContentBlock = { "type": "text", text: string, } | { "type": "reasoning", text: string, } | { "type": "tool_use", id: string, name: string, input: Json, } | Json;
 
-/** Consecutive deltas of one part of one message, where deltas are packed: `to - from + 1` texts. */
+/** With `packed=true`: consecutive deltas of one part of one message, as `to - from + 1` texts. */
 export type AgentDeltas = {
   agentId: Id;
   messageId: Id;
-  /** The place of the block in its message. */
+  /** The index of the block in its message. */
   part: number;
   /** `content_delta`, `thinking_delta` or `tool_input_delta`. */
   eventType: "content_delta" | "thinking_delta" | "tool_input_delta";
   toolCallId?: string;
-  /** Of the first delta, where that has it. */
+  /** The tool name, if the first delta has one. */
   toolName?: string;
   /** The number of the first delta. */
   from: number;
@@ -299,17 +299,17 @@ export type AgentDeltas = {
   to: number;
   /** The time of the first delta. */
   createdAt: IsoTime;
-  /** For each delta, the milliseconds since the one before it, 0 for the first; absent where all have the same time. */
+  /** For each delta, the milliseconds since the one before it, 0 for the first; absent if all have the same time. */
   elapsedMs?: number[];
   /** What each delta says, one after the other. */
   texts: string[];
 };
 
-/** One prompt and all that followed. */
+/** One prompt and everything up to the agent's result. */
 export type Turn = {
   agentId: Id;
   number: number;
-  /** The turn that started the process in which this one ran: itself, unless the agent began it by itself. */
+  /** The turn that started the process of this turn: this turn itself, unless the agent started this turn by itself. */
   run: number;
   /** `queued`, `running`, or its outcome. */
   status: "queued" | "running" | TurnOutcome;
@@ -322,24 +322,24 @@ export type Turn = {
   firstSequence?: number;
   /** The number of its result, once it has ended. */
   lastSequence?: number;
-  /** In a list: `["prompt"]` where only its beginning is there; `GET /api/agents/{id}/turns/{n}` has all of it. */
+  /** In a list: `["prompt"]` if the prompt is cut; `GET /api/agents/{id}/turns/{n}` returns all of it. */
   truncated?: Array<string>;
 };
 
-/** The record of a turn, for the OpenAPI document; it is written piece by piece. */
+/** The record of a turn. */
 export type TurnRecord = {
   sessionId?: string;
   agentType: string;
   agentResult?: AgentResult;
-  /** Whatever is no delta, each with its `metadata.parentId`. */
+  /** All events that are not deltas, each with its `metadata.parentId`. */
   messages: AgentMessage[];
-  /** The lines as printed: JSON as it is, other text as a string, bytes that are no UTF-8 as `{"hex": …}`. */
+  /** The lines as printed: JSON as it is, other text as a string, bytes that are not UTF-8 as `{"hex": …}`. */
   rawAgentMessages: Json[];
   /** The turn as the AI SDK's UI message chunks. */
   aiSDKChunks: Json[];
   agentId: Id;
   number: number;
-  /** The turn that started the process in which this one ran: itself, unless the agent began it by itself. */
+  /** The turn that started the process of this turn: this turn itself, unless the agent started this turn by itself. */
   run: number;
   /** `queued`, `running`, or its outcome. */
   status: "queued" | "running" | TurnOutcome;
@@ -352,11 +352,11 @@ export type TurnRecord = {
   firstSequence?: number;
   /** The number of its result, once it has ended. */
   lastSequence?: number;
-  /** In a list: `["prompt"]` where only its beginning is there; `GET /api/agents/{id}/turns/{n}` has all of it. */
+  /** In a list: `["prompt"]` if the prompt is cut; `GET /api/agents/{id}/turns/{n}` returns all of it. */
   truncated?: Array<string>;
 };
 
-/** What the agent gave at the end of its turn. */
+/** The result of the turn. */
 export type AgentResult = {
   agentType: string;
   turn: number;
@@ -371,19 +371,19 @@ export type AgentResult = {
   origin?: string;
 };
 
-/** What came of an answer. */
+/** The state of a permission request after an answer. */
 export type PermissionState = {
   requestId: string;
-  /** `pending` where the agent has not taken the answer yet: its events will tell. */
+  /** `pending` if the agent has not accepted the answer yet; its events will show the outcome. */
   state: "selected" | "cancelled" | "pending";
   optionId?: string;
 };
 
-/** The body of an answer to a question of an agent: one of the two. */
+/** The answer to a permission request: exactly one of the two fields. */
 export type PermissionAnswer = {
-  /** One of the options of the question. */
+  /** The id of one of the request's options. */
   optionId?: string;
-  /** None of them is chosen. */
+  /** `true`: choose none of the options. */
   cancelled?: boolean;
 };
 
@@ -393,7 +393,7 @@ export type Launch = {
   type?: string;
   prompt: string;
   model?: string;
-  /** The folder to work in; inside one of the configured roots. */
+  /** The working directory; must be inside one of the type's `cwd_roots`. */
   cwd?: string;
   /** A session of the agent program to resume. */
   sessionId?: string;
@@ -411,19 +411,19 @@ export type NewMessage = {
 
 /** The body of a replay; it may be left out. */
 export type ReplayRequest = {
-  /** 1 is as it was, 2 twice as fast; 0 is as fast as it goes. */
+  /** 1 is the original speed, 2 is twice as fast, 0 is as fast as possible. */
   speed?: number;
 };
 
 /** The body of a request for a ticket; it may be left out. */
 export type TicketRequest = {
-  /** The only path that the ticket opens: `/ws`, or an agent's events. */
+  /** The only path for which the ticket is valid: `/ws`, `/api/chat` or an agent's `/events`. */
   path?: string;
 };
 
 /** The file of an exported agent. */
 export type Archive = {
-  /** The version of the file's form: 1. */
+  /** The version of the file format: 1. */
   tokenrail: 1;
   agent: Json;
   turns: Json[];
@@ -450,7 +450,7 @@ export type StreamStatus = {
 export type StreamError = {
   agentId: Id;
   sequence: number;
-  /** The sentence. */
+  /** The error message. */
   error: string;
   class: ErrorClass;
   code?: string;
@@ -520,13 +520,13 @@ export type Heads = {
   heads: Record<Id, number>;
 };
 
-/** `error`: a problem with what the client has asked for, or with a subscription. */
+/** `error`: a problem with a frame of the client or with a subscription. */
 export type ErrorFrame = {
   code: ProblemCode;
   message: string;
   retryable: boolean;
   agentId?: Id;
-  /** The question to which the connection has given an answer. */
+  /** The id of the permission request that this connection answered. */
   requestId?: string;
   head?: number;
 };

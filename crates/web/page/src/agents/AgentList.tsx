@@ -114,7 +114,7 @@ const AgentItem = memo(function AgentItem({ agent, age, current, onOpen }: ItemP
           <StatusBadge status={agent.status} />
           <span>{agent.type}</span>
           <span className="agent-counts">
-            {compact(agent.head)} ev · {age}
+            {compact(agent.head)} events · {age}
           </span>
         </span>
       </a>

@@ -24,8 +24,8 @@ export function Home({ types: { types, error, retry }, empty, onLaunched }: Prop
       <div className="home-inner">
         <h2 className="home-title">{empty ? "No agents yet" : "New agent"}</h2>
         <p className="lead">
-          Every token is saved before it is shown. Close the tab or restart the server: the conversation continues where
-          it was.
+          Every token is saved before it is shown. If you close the tab or restart the server, the conversation continues where
+          it left off.
         </p>
         {error && <Trouble error={error} what="cannot load the agent types" onRetry={retry} />}
         {hasDemo && <Demo onLaunched={onLaunched} />}

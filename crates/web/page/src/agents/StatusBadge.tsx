@@ -1,7 +1,7 @@
 import type { AgentStatus } from "@tokenrail/client";
 
 const words: Record<AgentStatus, string> = {
-  initializing: "waiting",
+  initializing: "initializing",
   running: "running",
   completed: "completed",
   failed: "failed",

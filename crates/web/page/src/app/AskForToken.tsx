@@ -20,7 +20,7 @@ export function AskForToken({ wrong, onToken }: Props) {
       <form className="card" onSubmit={submit} data-testid="ask-for-token">
         <h1>{wrong ? "Wrong token" : "Enter the access token"}</h1>
         <p>
-          When the server starts, it prints the address of this page, including the token. Open that address, or paste it here.{" "}
+          When the server starts in a terminal, it prints the address of this page, including the token. Open that address, or paste it here.{" "}
           <code>tokenrail token</code> prints the token.
         </p>
         <label className="field">

@@ -23,7 +23,7 @@ export function useShortcut(key: string, action: () => void, active = true): voi
 
 const keys = [
   ["N", "New agent"],
-  ["/", "Search in the conversation"],
+  ["/", "Search the conversation"],
   ["J, K", "Next or previous message"],
   ["R", "Raw JSON of the message"],
   ["C", "Write a message"],

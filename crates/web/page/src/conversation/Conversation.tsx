@@ -161,7 +161,7 @@ function Replayed({ agent, onOpen, onClose }: { agent: Agent; onOpen: PaneProps[
     <ReplayBar recording={recording} playing={playing} onAgain={again} onClose={onClose} />
   ) : (
     <p className="replay" role="status">
-      Reading {loaded || "the"} events…
+      Reading events{loaded ? `: ${loaded} so far` : ""}…
     </p>
   );
   return <Pane agent={agent} items={items} head={last} error={error ?? refusal} onOpen={onOpen} replay={bar} />;

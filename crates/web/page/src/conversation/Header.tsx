@@ -60,7 +60,7 @@ export function Header(props: Props) {
           )}
           {!active && <Action icon="download" name="Export" hint="Export as a file" onClick={attempt(exported)} />}
           <Toggle icon="text" name="Plain text" on={props.plain} set={props.onPlain} />
-          <Toggle icon="terminal" name="System messages" on={props.notices} set={props.onNotices} />
+          <Toggle icon="terminal" name="Notices" on={props.notices} set={props.onNotices} />
           <Remove agent={agent} onRemoved={() => props.onOpen(null)} attempt={attempt} />
         </div>
       </div>
@@ -146,7 +146,7 @@ function Facts({ agent, items, head }: Pick<Props, "agent" | "items" | "head">) 
         <time dateTime={agent.createdAt}>{shortDateOf(agent.createdAt)}</time>
       </Fact>
       {took !== undefined && (
-        <Fact name={active ? "Running for" : "Took"} title="The time of this turn">
+        <Fact name={active ? "Running for" : "Took"} title="Duration of this turn">
           {duration(took)}
         </Fact>
       )}

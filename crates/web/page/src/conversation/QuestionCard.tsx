@@ -27,7 +27,7 @@ export function QuestionCard({ row }: { readonly row: QuestionRow }) {
   };
   const open = question.state === "open";
   return (
-    <section className="question" data-state={question.state} data-testid="question-card" aria-label="Question">
+    <section className="question" data-state={question.state} data-testid="question-card" aria-label="Permission request">
       <h3>
         <Icon name={open ? "alert" : isAllowed(question) ? "check" : "cross"} />
         <span>
@@ -87,7 +87,7 @@ function settledBy(question: QuestionMessage): string {
   const option = chosenOption(question)?.name ?? question.optionId;
   switch (question.by) {
     case "timeout":
-      return `Timed out without an answer${option ? `: ${option}` : ""}.`;
+      return `Timed out without an answer${option ? `; the default was chosen: ${option}` : ""}.`;
     case "cancel":
       return "The turn was cancelled.";
     case "agent":

@@ -141,7 +141,7 @@ function labelOf(row: Row): string {
     case "result":
       return "End of turn";
     case "question":
-      return "Question";
+      return "Permission request";
     case "notice":
       return "Notice";
   }

@@ -27,8 +27,8 @@ export function SearchBar({ words, at, places, onWords, onMove, onClose }: Props
       <input
         ref={input}
         type="search"
-        aria-label="Search in the conversation"
-        placeholder="Search in the conversation"
+        aria-label="Search the conversation"
+        placeholder="Search the conversation"
         data-testid="search"
         value={words}
         onChange={(event) => onWords(event.target.value)}

@@ -32,7 +32,7 @@ export function ReplayBar({ recording, playing, onAgain, onClose }: Props) {
         <Icon name={playing.playing ? "pause" : "play"} />
       </button>
       <div className="replay-track">
-        <RateChart rates={rates} label={`Tokens per second, at most about ${Math.round(Math.max(0, ...rates))}`} />
+        <RateChart rates={rates} label={`Tokens per second, peak about ${Math.round(Math.max(0, ...rates))}`} />
         <input
           type="range"
           min={0}
@@ -40,7 +40,7 @@ export function ReplayBar({ recording, playing, onAgain, onClose }: Props) {
           step={Math.min(stepMs, Math.max(1, timeline.length / 100))}
           value={moment}
           data-testid="scrubber"
-          aria-label="Moment"
+          aria-label="Position"
           aria-valuetext={`${duration(moment)} of ${duration(timeline.length)}`}
           onChange={(event) => playing.seek(Number(event.target.value))}
         />
@@ -70,7 +70,7 @@ export function ReplayBar({ recording, playing, onAgain, onClose }: Props) {
         title="Replay on the server as a new agent at this speed, for all clients"
         onClick={() => onAgain(playing.speed)}
       >
-        <Icon name="plus" /> As a new agent
+        <Icon name="plus" /> Replay as a new agent
       </button>
       <button
         type="button"

@@ -46,21 +46,21 @@ pub(crate) struct RefusedFrame {
     pub(crate) problem: Problem,
 }
 
-/// The body of a request for an answer, as the AI SDK sends it. Other names are ignored.
+/// A request for a response, as the AI SDK sends it. Other fields are ignored.
 #[derive(ToSchema)]
 #[schema(as = ChatRequest)]
 #[expect(dead_code, reason = "it describes the body in the OpenAPI document; the reading is done by hand")]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ChatBody {
-    /// The client's id of the conversation; made up where it is left out.
+    /// The client's id of the conversation; if omitted, the server creates one.
     #[schema(min_length = 1, max_length = 255, nullable = false)]
     id: Option<String>,
-    /// The conversation so far, as UI messages; what counts is the newest one of the user.
+    /// The conversation so far, as UI messages. Only the newest user message is used.
     #[schema(value_type = Vec<Object>)]
     messages: (),
     #[schema(pattern = "^(submit|regenerate)-message$", nullable = false)]
     trigger: Option<String>,
-    /// The message whose answer is asked for again.
+    /// The message whose response is to be regenerated.
     #[schema(nullable = false)]
     message_id: Option<String>,
 }

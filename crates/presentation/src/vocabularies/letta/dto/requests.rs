@@ -88,12 +88,12 @@ struct ContentPart {
     text: Option<String>,
 }
 
-/// A message: in `messages`, in `input`, or as `role` and `content`. Other names are ignored.
+/// A message: in `messages`, in `input`, or as `role` and `content`. Other fields are ignored.
 #[derive(ToSchema)]
 #[schema(as = LettaMessageRequest)]
 #[expect(dead_code, reason = "it describes the body in the OpenAPI document; the reading is done by hand")]
 pub(crate) struct LettaMessageBody {
-    /// Each is `{role, content, otid?}`, of `user` or `system`; or there is one, `{type: "approval", approvals:
+    /// Items `{role, content, otid?}` with the role `user` or `system`; or a single item `{type: "approval", approvals:
     /// [{tool_call_id, approve}]}`.
     #[schema(value_type = Option<Vec<Object>>)]
     messages: (),
@@ -106,9 +106,9 @@ pub(crate) struct LettaMessageBody {
     content: (),
     /// The agent, where the path does not name it.
     agent_id: Option<String>,
-    /// Whether the answer is a stream.
+    /// Whether to stream the response.
     streaming: Option<bool>,
-    /// Pieces as they come, instead of whole items.
+    /// Whether to stream pieces instead of whole items.
     stream_tokens: Option<bool>,
     include_pings: Option<bool>,
     cancel_on_disconnect: Option<bool>,
@@ -119,7 +119,7 @@ pub(crate) struct LettaMessageBody {
 #[schema(as = LettaStreamRequest)]
 #[expect(dead_code, reason = "it describes the body in the OpenAPI document; the reading is done by hand")]
 pub(crate) struct LettaResumeBody {
-    /// Of a conversation: which run; its newest, where it is left out.
+    /// For a conversation: the run to resume. Default: the newest run.
     run_id: Option<String>,
     agent_id: Option<String>,
     /// The last `seq_id` that the client has.
@@ -129,7 +129,7 @@ pub(crate) struct LettaResumeBody {
     include_pings: Option<bool>,
 }
 
-/// Which runs are to be cancelled; all that are open, where none is named.
+/// The runs to cancel. Default: all open runs.
 #[derive(ToSchema)]
 #[schema(as = LettaCancelRequest)]
 #[expect(dead_code, reason = "it describes the body in the OpenAPI document; the reading is done by hand")]
@@ -138,7 +138,7 @@ pub(crate) struct LettaCancelBody {
     agent_id: Option<String>,
 }
 
-/// An agent that is to be made. Other names are ignored.
+/// An agent to create. Other fields are ignored.
 #[derive(ToSchema)]
 #[schema(as = LettaAgentRequest)]
 #[expect(dead_code, reason = "it describes the body in the OpenAPI document; the reading is done by hand")]

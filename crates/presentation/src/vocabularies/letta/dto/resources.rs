@@ -12,7 +12,7 @@ const VERSION: &str = "0.16.8";
 /// Tokens that are shown where nobody knows how many a model takes.
 const CONTEXT_WINDOW: u32 = 200_000;
 
-/// A list that has nothing in it here.
+/// A list that is always empty.
 #[derive(Debug, Clone, Copy, Serialize, ToSchema)]
 #[schema(as = LettaNothing, value_type = Vec<Object>)]
 struct Nothing([(); 0]);
@@ -116,7 +116,7 @@ impl<'a> From<&'a Agent> for LettaAgentDto<'a> {
     }
 }
 
-/// A conversation: an agent again, since each has one.
+/// A conversation. Each agent is one conversation.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = LettaConversation)]
 pub(crate) struct ConversationDto<'a> {
@@ -148,7 +148,7 @@ impl<'a> From<&'a Agent> for ConversationDto<'a> {
 /// What the status of a run can be.
 pub(crate) const RUN_STATUSES: [&str; 5] = ["created", "running", "completed", "failed", "cancelled"];
 
-/// A run: a turn.
+/// A run, which is a turn of an agent.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = LettaRun)]
 pub(crate) struct RunDto {
@@ -188,7 +188,7 @@ impl RunDto {
     }
 }
 
-/// A model: an agent type, since what a client chooses by it is what answers.
+/// A model. Letta clients choose the agent type as the model.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = LettaModel)]
 pub(crate) struct ModelDto<'a> {

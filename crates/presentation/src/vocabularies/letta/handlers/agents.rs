@@ -93,7 +93,7 @@ pub(crate) async fn agent(api: web::Data<Api>, id: web::Path<String>) -> HttpRes
     answer(shown(&api, &id).await)
 }
 
-/// Accept an update of an agent without effect
+/// Accept an update of an agent and ignore it
 ///
 /// The agent program keeps its own prompt and tools, so nothing changes. The response is the unchanged agent.
 #[utoipa::path(patch, path = "/v1/agents/{id}", tag = "letta", request_body = Option<LettaAgentBody>,

@@ -20,7 +20,10 @@ pub(super) async fn approved(
     let (question, asked) = meant.ok_or_else(nothing_asked)?;
     let option = question.option(approval.approve).map(str::to_owned);
     if approval.approve && option.is_none() {
-        return Err(Problem::field("messages", "the permission request has no option that allows it"));
+        return Err(Problem::field(
+            "messages",
+            "the permission request has no option that allows the tool call",
+        ));
     }
     let answer = PermissionAnswer { question: question.request_id, option };
     api.service().answer(agent, answer).await?;

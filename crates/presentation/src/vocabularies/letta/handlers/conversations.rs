@@ -74,7 +74,7 @@ pub(crate) async fn conversation(
     answer(shown(&api, &id, &request).await)
 }
 
-/// Accept an update of a conversation without effect
+/// Accept an update of a conversation and ignore it
 ///
 /// Nothing changes. The response is the unchanged conversation.
 #[utoipa::path(patch, path = "/v1/conversations/{id}", tag = "letta",

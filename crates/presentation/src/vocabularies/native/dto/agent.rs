@@ -45,7 +45,7 @@ pub(crate) struct AgentDto<'a> {
     session_id: Option<&'a str>,
     /// The newest turn that has started.
     turn: u32,
-    /// How many turns wait.
+    /// How many turns are queued.
     queued: u32,
     /// The number of the newest event.
     head: u64,
@@ -71,7 +71,7 @@ pub(crate) struct AgentDto<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     cost_usd: Option<f64>,
-    /// The client's own notes, as they came with the launch.
+    /// The metadata of the launch, as the client sent it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Object, required = false)]
     metadata: Option<Json<'a>>,
@@ -80,7 +80,7 @@ pub(crate) struct AgentDto<'a> {
     #[schema(value_type = Object, required = false)]
     options: Option<Json<'a>>,
     cancel_on_disconnect: bool,
-    /// `true` where its history is a copy: nobody can talk with it.
+    /// `true` if the agent is imported or a replay: it accepts no messages.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     read_only: Option<bool>,
@@ -88,8 +88,8 @@ pub(crate) struct AgentDto<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = String, format = "uuid", required = false)]
     replay_of: Option<IdText>,
-    /// In a list: the fields that are longer than the server shows there. Of `name`, `prompt`, `model`, `cwd` and
-    /// `error` (its `message`) the beginning is there, the others are left out; `GET /api/agents/{id}` has all of them.
+    /// In a list: the fields that are longer than `limits.list_field_bytes`. `name`, `prompt`, `model`, `cwd` and the
+    /// `message` of `error` are cut; other fields are left out. `GET /api/agents/{id}` returns all of them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     #[cfg_attr(test, ts(as = "Option<Vec<String>>", optional))]
@@ -182,7 +182,7 @@ impl<'a> From<&'a Agent> for AgentDto<'a> {
     }
 }
 
-/// An agent and the state that it is in.
+/// An agent and its status.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = AgentState)]
@@ -207,7 +207,7 @@ impl AgentStatusDto {
 #[cfg_attr(test, derive(ts_rs::TS), ts(rename = "Accepted"))]
 pub(crate) struct AcceptedDto {
     turn: u32,
-    /// How many turns wait, this one included.
+    /// How many turns are queued, including this one.
     queued: u32,
 }
 
@@ -218,7 +218,7 @@ impl From<Accepted> for AcceptedDto {
     }
 }
 
-/// One configured agent type, as it stands.
+/// A configured agent type and its current state.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = AgentType)]
@@ -229,9 +229,9 @@ pub(crate) struct AgentTypeDto<'a> {
     runner: &'a str,
     format: &'a str,
     can: AbilitiesDto,
-    /// It is launched where a launch names no type.
+    /// Whether a launch that names no type uses this one.
     default: bool,
-    /// Whether it could be started now.
+    /// Whether an agent of this type can be started now.
     available: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -239,31 +239,31 @@ pub(crate) struct AgentTypeDto<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     version: Option<&'a str>,
-    /// What is missing.
+    /// Why the type is not available.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     problem: Option<&'a str>,
-    /// Variables that would hold a key for it, and that are not set in the server's environment: it needs a login of its own.
+    /// Variables that can hold an API key for this type, if none of them is set: the program then needs a login of its own.
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     #[schema(required = false)]
     #[cfg_attr(test, ts(as = "Option<Vec<String>>", optional))]
     unset_keys: &'a [String],
 }
 
-/// What agents of a type can do, beyond what all can.
+/// What agents of a type can do in addition to what all agents can do.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Abilities)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(rename = "Abilities"))]
 #[expect(clippy::struct_excessive_bools, reason = "each of them is there or not, whatever the others are")]
 pub(crate) struct AbilitiesDto {
-    /// They speak in pieces, and not in whole messages.
+    /// They stream their text in pieces.
     deltas: bool,
-    /// A later turn knows of the earlier ones.
+    /// They remember earlier turns.
     resume: bool,
     /// When cancelled, they end their turn by themselves, with a result.
     interrupt: bool,
-    /// They ask before they do what they may not do without being allowed, and wait for the answer.
+    /// They ask for permission before they do something that is not allowed yet, and wait for the answer.
     permissions: bool,
 }
 
@@ -298,7 +298,7 @@ pub(crate) struct TicketDto<'a> {
     pub(crate) expires_at: IsoTime,
 }
 
-/// How the server is.
+/// The status of the server.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = ServiceStatus)]

@@ -33,7 +33,7 @@ impl<'de> Deserialize<'de> for Given {
         let value = Box::<RawValue>::deserialize(deserializer)?;
         // An export writes it as a string, which is something else.
         if let Some(stumble) = stumble(value.get()) {
-            return Err(serde::de::Error::custom(format_args!("the field contains a value that {stumble}")));
+            return Err(serde::de::Error::custom(format_args!("the field's value {stumble}")));
         }
         Ok(Self(JsonText::new_unchecked(value.get())))
     }

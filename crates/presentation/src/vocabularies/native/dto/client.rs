@@ -90,7 +90,7 @@ fn advice(kind: &str) -> &'static str {
             "only the server sends this frame; to send a message, use POST /api/agents/{agentId}/messages"
         }
         "message.start" | "message.chunk" | "message.end" => {
-            "only the server sends this frame; an orphan start, chunk or end is ignored"
+            "only the server sends this frame; to send a message, use POST /api/agents/{agentId}/messages"
         }
         "agent:send" | "agent:message" => "to send a message, use POST /api/agents/{agentId}/messages",
         "agent:cancel" | "agent:cancelled" => "to cancel, use POST /api/agents/{agentId}/cancel",

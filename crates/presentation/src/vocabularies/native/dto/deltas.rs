@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use crate::json::{IdText, IsoTime};
 use crate::vocabularies::native::dto::message::AgentMessageDto;
 
-/// Consecutive deltas of one part of one message, where deltas are packed: `to - from + 1` texts.
+/// With `packed=true`: consecutive deltas of one part of one message, as `to - from + 1` texts.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = AgentDeltas)]
@@ -19,7 +19,7 @@ pub(crate) struct DeltasDto<'a> {
     agent_id: IdText,
     #[schema(value_type = String, format = "uuid")]
     message_id: IdText,
-    /// The place of the block in its message.
+    /// The index of the block in its message.
     part: u32,
     /// `content_delta`, `thinking_delta` or `tool_input_delta`.
     #[cfg_attr(test, ts(type = "\"content_delta\" | \"thinking_delta\" | \"tool_input_delta\""))]
@@ -27,7 +27,7 @@ pub(crate) struct DeltasDto<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     tool_call_id: Option<&'a str>,
-    /// Of the first delta, where that has it.
+    /// The tool name, if the first delta has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     tool_name: Option<&'a str>,
@@ -38,7 +38,7 @@ pub(crate) struct DeltasDto<'a> {
     /// The time of the first delta.
     #[schema(value_type = String, format = DateTime)]
     created_at: IsoTime,
-    /// For each delta, the milliseconds since the one before it, 0 for the first; absent where all have the same time.
+    /// For each delta, the milliseconds since the one before it, 0 for the first; absent if all have the same time.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Vec<i64>, required = false)]
     #[cfg_attr(test, ts(optional, type = "number[]"))]

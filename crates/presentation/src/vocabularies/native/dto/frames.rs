@@ -55,7 +55,7 @@ pub(crate) struct StreamStatus {
 pub(crate) struct StreamError<'a> {
     pub(crate) agent_id: IdText,
     pub(crate) sequence: u64,
-    /// The sentence.
+    /// The error message.
     pub(crate) error: &'a str,
     #[cfg_attr(test, ts(type = "ErrorClass"))]
     pub(crate) class: &'static str,
@@ -179,7 +179,7 @@ pub(crate) struct Unsubscribed {
     pub(crate) agent_id: IdText,
 }
 
-/// `permission`: what came of an answer that this connection has given.
+/// `permission`: the state of a permission request that this connection answered.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PermissionFrame {
@@ -201,7 +201,7 @@ fn heads<S: serde::Serializer>(heads: &BTreeMap<AgentId, u64>, serializer: S) ->
     serializer.collect_map(heads.iter().map(|(agent, head)| (IdText::from(*agent), head)))
 }
 
-/// `error`: a problem with what the client has asked for, or with a subscription.
+/// `error`: a problem with a frame of the client or with a subscription.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
@@ -212,7 +212,7 @@ pub(crate) struct ErrorFrame<'a> {
     pub(crate) retryable: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) agent_id: Option<IdText>,
-    /// The question to which the connection has given an answer.
+    /// The id of the permission request that this connection answered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) request_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -20,14 +20,14 @@ use crate::json::{AgentErrorDto, IdText, IsoTime, Json};
 #[schema(as = AgentMessage)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(rename = "AgentMessage", optional_fields))]
 pub(crate) struct AgentMessageDto<'a> {
-    /// Unique per row; of a complete message, its `messageId`.
+    /// Unique. The id of a complete message is its `messageId`.
     #[schema(value_type = String, format = "uuid")]
     id: IdText,
     #[schema(value_type = String, format = "uuid")]
     agent_id: IdText,
-    /// 1, 2, 3 … without a hole.
+    /// The number of the event in the journal: 1, 2, 3 … without holes.
     sequence_number: u64,
-    /// Of a complete message: the number of its first delta, where it had one.
+    /// For a complete message: the number of its first delta, if it had one.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     first_sequence: Option<u64>,
@@ -44,7 +44,7 @@ pub(crate) struct AgentMessageDto<'a> {
     role: Option<&'static str>,
     #[schema(value_type = serde_json::Value)]
     content: ContentDto<'a>,
-    /// The lines as printed, joined by `\n`; only where asked for.
+    /// The lines that the agent printed, joined by `\n`; only with `raw=true`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     raw: Option<Cow<'a, str>>,
@@ -64,7 +64,7 @@ pub(crate) enum ContentDto<'a> {
     Given(Json<'a>),
 }
 
-/// One block of a message that is more than text.
+/// One block of a message that does not consist of text only.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[cfg_attr(test, derive(ts_rs::TS), ts(rename = "ContentBlock"))]
@@ -84,7 +84,7 @@ pub(crate) enum BlockDto<'a> {
     Other(Json<'a>),
 }
 
-/// What else there is to know of an event; each field only where it applies.
+/// Further properties of an event. A field that does not apply is absent.
 #[derive(Debug, Default, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = AgentMessageMetadata)]
@@ -94,7 +94,7 @@ pub(crate) struct MetadataDto<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = String, format = "uuid", required = false)]
     message_id: Option<IdText>,
-    /// The place of the block in its message.
+    /// The index of the block in its message.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     part: Option<u32>,
@@ -142,11 +142,11 @@ pub(crate) struct MetadataDto<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     message_count: Option<u32>,
-    /// In the record of a turn: the message on which this one hangs.
+    /// In the record of a turn: the id of the parent message.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = String, format = "uuid", required = false)]
     parent_id: Option<IdText>,
-    /// Who began the turn, where it was not a user.
+    /// Who started the turn, if it was not a user.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     origin: Option<&'a str>,

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use crate::error::Problem;
 use crate::json::fields::Fields;
 
-/// The body of an answer to a question of an agent: one of the two.
+/// The answer to a permission request: exactly one of the two fields.
 #[derive(ToSchema)]
 #[schema(as = PermissionAnswer, rename_all = "camelCase")]
 #[expect(dead_code, reason = "it describes the body in the OpenAPI document; the reading is done by hand")]
@@ -19,22 +19,22 @@ use crate::json::fields::Fields;
     ts(rename = "PermissionAnswer", rename_all = "camelCase", optional_fields)
 )]
 pub(crate) struct PermissionBody {
-    /// One of the options of the question.
+    /// The id of one of the request's options.
     #[schema(min_length = 1, nullable = false)]
     option_id: Option<String>,
-    /// None of them is chosen.
+    /// `true`: choose none of the options.
     #[schema(nullable = false)]
     cancelled: Option<bool>,
 }
 
-/// What came of an answer.
+/// The state of a permission request after an answer.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = PermissionState)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(rename = "PermissionState", optional_fields))]
 pub(crate) struct PermissionStateDto {
     pub(crate) request_id: String,
-    /// `pending` where the agent has not taken the answer yet: its events will tell.
+    /// `pending` if the agent has not accepted the answer yet; its events will show the outcome.
     #[cfg_attr(test, ts(type = "\"selected\" | \"cancelled\" | \"pending\""))]
     state: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]

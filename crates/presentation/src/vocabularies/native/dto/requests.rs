@@ -27,7 +27,7 @@ const SPEED_MAX: f64 = 1000.0;
 )]
 #[cfg_attr(test, derive(ts_rs::TS), ts(rename = "Archive"))]
 pub(crate) struct ImportBody {
-    /// The version of the file's form: 1.
+    /// The version of the file format: 1.
     #[schema(minimum = 1, maximum = 1)]
     #[cfg_attr(test, ts(type = "1"))]
     tokenrail: u8,
@@ -56,7 +56,7 @@ pub(crate) struct LaunchBody {
     prompt: String,
     #[schema(pattern = "^[A-Za-z0-9._:/][A-Za-z0-9._:/-]{0,127}$", nullable = false)]
     model: Option<String>,
-    /// The folder to work in; inside one of the configured roots.
+    /// The working directory; must be inside one of the type's `cwd_roots`.
     #[schema(min_length = 1, nullable = false)]
     cwd: Option<String>,
     /// A session of the agent program to resume.
@@ -91,7 +91,7 @@ pub(crate) struct SendBody {
 #[expect(dead_code, reason = "it describes the body in the OpenAPI document; the reading is done by hand")]
 #[cfg_attr(test, derive(ts_rs::TS), ts(rename = "ReplayRequest", optional_fields))]
 pub(crate) struct ReplayBody {
-    /// 1 is as it was, 2 twice as fast; 0 is as fast as it goes.
+    /// 1 is the original speed, 2 is twice as fast, 0 is as fast as possible.
     #[schema(minimum = 0, maximum = 1000, nullable = false)]
     speed: Option<f64>,
 }
@@ -102,7 +102,7 @@ pub(crate) struct ReplayBody {
 #[expect(dead_code, reason = "it describes the body in the OpenAPI document; the reading is done by hand")]
 #[cfg_attr(test, derive(ts_rs::TS), ts(rename = "TicketRequest", optional_fields))]
 pub(crate) struct TicketBody {
-    /// The only path that the ticket opens: `/ws`, or an agent's events.
+    /// The only path for which the ticket is valid: `/ws`, `/api/chat` or an agent's `/events`.
     #[schema(
         nullable = false,
         pattern = "^(/ws|/api/agents/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/events)$"
@@ -154,7 +154,8 @@ pub(crate) fn replay_speed(body: &[u8], depth: usize) -> Result<f64, Problem> {
 pub(crate) fn ticket_path(body: &[u8], depth: usize) -> Result<Option<String>, Problem> {
     let mut fields = Fields::read(body, depth)?;
     let path = fields.text("path", |path| {
-        (!query::is_ticket_path(path)).then_some("a ticket opens /ws, /api/chat and an agent's events only")
+        (!query::is_ticket_path(path))
+            .then_some("must be /ws, /api/chat, or /api/agents/ followed by an agent's id and /events")
     });
     fields.finish()?;
     Ok(path)

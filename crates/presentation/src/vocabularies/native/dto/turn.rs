@@ -12,7 +12,7 @@ use crate::json::fields::nesting;
 use crate::json::{AgentErrorDto, IdText, IsoTime, Json};
 use crate::vocabularies::native::dto::agent::PROMPT;
 
-/// One prompt and all that followed.
+/// One prompt and everything up to the agent's result.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Turn)]
@@ -21,7 +21,7 @@ pub(crate) struct TurnDto<'a> {
     #[schema(value_type = String, format = "uuid")]
     agent_id: IdText,
     number: u32,
-    /// The turn that started the process in which this one ran: itself, unless the agent began it by itself.
+    /// The turn that started the process of this turn: this turn itself, unless the agent started this turn by itself.
     run: u32,
     /// `queued`, `running`, or its outcome.
     #[cfg_attr(test, ts(type = "\"queued\" | \"running\" | TurnOutcome"))]
@@ -43,7 +43,7 @@ pub(crate) struct TurnDto<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     last_sequence: Option<u64>,
-    /// In a list: `["prompt"]` where only its beginning is there; `GET /api/agents/{id}/turns/{n}` has all of it.
+    /// In a list: `["prompt"]` if the prompt is cut; `GET /api/agents/{id}/turns/{n}` returns all of it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     #[cfg_attr(test, ts(as = "Option<Vec<String>>", optional))]
@@ -112,7 +112,7 @@ impl<'a> TurnRecordDto<'a> {
     }
 }
 
-/// The record of a turn, for the OpenAPI document; it is written piece by piece.
+/// The record of a turn.
 #[derive(ToSchema)]
 #[schema(as = TurnRecord, rename_all = "camelCase")]
 #[expect(dead_code, reason = "it describes an answer in the OpenAPI document; the writing is done by hand")]
@@ -126,11 +126,11 @@ pub(crate) struct TurnRecordSchema {
     #[schema(value_type = Object, required = false)]
     #[cfg_attr(test, ts(optional, as = "Option<AgentResultDto>"))]
     agent_result: (),
-    /// Whatever is no delta, each with its `metadata.parentId`.
+    /// All events that are not deltas, each with its `metadata.parentId`.
     #[schema(value_type = Vec<Object>)]
     #[cfg_attr(test, ts(type = "AgentMessage[]"))]
     messages: (),
-    /// The lines as printed: JSON as it is, other text as a string, bytes that are no UTF-8 as `{"hex": …}`.
+    /// The lines as printed: JSON as it is, other text as a string, bytes that are not UTF-8 as `{"hex": …}`.
     #[schema(value_type = Vec<serde_json::Value>)]
     #[cfg_attr(test, ts(type = "Json[]"))]
     raw_agent_messages: (),
@@ -140,7 +140,7 @@ pub(crate) struct TurnRecordSchema {
     ai_sdk_chunks: (),
 }
 
-/// What the agent gave at the end of its turn.
+/// The result of the turn.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(test, derive(ts_rs::TS), ts(rename = "AgentResult", optional_fields))]

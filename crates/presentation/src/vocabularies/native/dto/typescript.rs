@@ -117,7 +117,7 @@ fn words(out: &mut Declarations) {
     out.words("MessageOutcome", "How a message ended.", MessageOutcome::ALL.map(MessageOutcome::as_str));
     out.words(
         "ErrorClass",
-        "The kind of error, by what can be done about it.",
+        "The class of an error, which says what can be done about it.",
         ErrorClass::ALL.map(ErrorClass::as_str),
     );
     out.words("ProblemCode", "Why a request was refused.", Code::ALL.iter().map(|code| code.as_str()));
