@@ -1,6 +1,6 @@
-//! Many agents that print a trickle each, every one with followers of its own: how late a token is at the follower, and
-//! what it costs the server. The agents are processes; they print what one load generator sends them, which so paces
-//! all of them.
+//! Many agents that print slowly, each with its own followers: the delay of a token at the follower, and its cost for
+//! the server. The agents are processes that print what one load generator sends them, so the generator sets their
+//! pace.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,28 +25,28 @@ use crate::{Failure, Plan, nats};
 
 pub(crate) const AGENTS: [u64; 4] = [10, 100, 300, 1000];
 const RATES: [u64; 2] = [10, 20];
-/// How long agents print before it counts, and then.
+/// How long agents print before the measurement, and during it.
 const WARM_MS: u64 = 1000;
 const MEASURED_MS: u64 = 5000;
-/// What has not come by then, after the last token, has not arrived.
+/// A token that has not arrived this long after the last one counts as lost.
 const GRACE: Duration = Duration::from_secs(10);
-/// Until all agents have connected.
+/// How long to wait until all agents have connected.
 const LAUNCH_PATIENCE: Duration = Duration::from_mins(3);
-/// How many launches are asked for at the same time.
+/// Launches at the same time.
 const LAUNCHES_AT_ONCE: usize = 8;
-/// How often an agent is asked for while others are launched.
+/// The interval between two reads of an agent during the launches.
 const ASK_EVERY: Duration = Duration::from_millis(10);
 
-/// Room for all of them, and agents at the priority of the server, as those of the peers.
+/// Limits for all agents and connections. The agents run at the priority of the server, as those of the peers do.
 const LIMITS: &str = "[limits]\nagent_nice = 0\nlaunches_per_minute = 100000\nrunning_agents = 4000\n\
     queued_launches = 4000\nconnections = 20000\n";
 
-/// What is asked of a server.
+/// One measurement of a server.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Load {
     pub(crate) agents: u64,
     pub(crate) per_second: u64,
-    /// Of each agent.
+    /// For each agent.
     pub(crate) followers: u64,
     pub(crate) phase: Phase,
     warm_ms: u64,
@@ -68,18 +68,18 @@ impl Load {
         Pace { agents: self.agents as usize, per_second: self.per_second, phase: self.phase, tokens }
     }
 
-    /// Of one agent.
+    /// The tokens of one agent.
     fn tokens_in(&self, ms: u64) -> u64 {
         (self.per_second * ms / 1000).max(1)
     }
 
-    /// When everything should have arrived, from now on.
+    /// The time by which everything should have arrived, counted from now.
     pub(crate) fn late(&self) -> tokio::time::Instant {
         tokio::time::Instant::now() + Duration::from_millis(self.warm_ms + self.measured_ms) + GRACE
     }
 }
 
-/// How it went.
+/// The result of a measurement.
 pub(crate) struct Outcome {
     launched: Option<Launched>,
     sent: u64,
@@ -90,10 +90,10 @@ pub(crate) struct Outcome {
     load: String,
 }
 
-/// What a launch of all was like.
+/// The launch of all agents.
 struct Launched {
     seconds: f64,
-    /// How long the answers about an agent took meanwhile.
+    /// How long reads of an agent took meanwhile.
     answers: Option<Delays>,
 }
 
@@ -155,7 +155,7 @@ pub(crate) async fn measure(plan: &Plan, report: &mut Report) -> Result<(), Fail
     Ok(())
 }
 
-/// What is asked of the same agents, one after the other.
+/// The loads that are run with the same agents, one after the other.
 fn groups(plan: &Plan) -> Vec<Vec<Load>> {
     let scale = plan.scale;
     let (warm_ms, measured_ms) = (scale.of(WARM_MS), scale.of(MEASURED_MS));
@@ -177,12 +177,12 @@ fn groups(plan: &Plan) -> Vec<Vec<Load>> {
         group
     };
     let mut groups: Vec<Vec<Load>> = counts.into_iter().map(group).collect();
-    // The pace of a fast model, before an audience.
+    // The pace of a fast model, with many followers.
     groups.push(vec![load(1, 500, scale.of(100), Phase::Together)]);
     groups
 }
 
-/// Ends with the first one that fails.
+/// Runs the loads until one fails or some of its tokens are missing.
 async fn all_of(who: Who, loads: &[Load], cores: Option<&Cores>) -> Vec<Result<Outcome, Failure>> {
     let mut outcomes = Vec::new();
     let mut crowd = None;
@@ -199,7 +199,7 @@ async fn all_of(who: Who, loads: &[Load], cores: Option<&Cores>) -> Vec<Result<O
         let (failed, late) = (outcome.is_err(), outcome.as_ref().is_ok_and(|it| it.arrived < it.sent));
         outcomes.push(outcome);
         if late && outcomes.len() < loads.len() {
-            // What comes late would be taken for what is printed next.
+            // Late tokens would be counted for the next load.
             outcomes.push(Err("not measured: not all had arrived of what was printed before".into()));
         }
         if failed || late {
@@ -209,9 +209,9 @@ async fn all_of(who: Who, loads: &[Load], cores: Option<&Cores>) -> Vec<Result<O
     outcomes
 }
 
-/// Agents that run, and what their followers have seen of them so far.
+/// Running agents, and what their followers have read so far.
 struct Crowd {
-    // First, so that agents end by themselves before the server goes.
+    // This field is dropped first, so that the agents end by themselves before the server does.
     streams: Vec<TcpStream>,
     ids: Vec<String>,
     cursors: Vec<u64>,
@@ -253,8 +253,8 @@ impl Crowd {
     }
 }
 
-/// Has all agents print, and waits until all has arrived, or too much time has passed. `read_to` gets how far each
-/// follower has come.
+/// Makes all agents print, and waits until everything has arrived or time is up. `read_to` gets the cursor of each
+/// follower.
 pub(crate) async fn run(
     load: &Load,
     pid: u32,
@@ -273,7 +273,7 @@ pub(crate) async fn run(
         arrived += seen.deltas;
         delays_us.extend(seen.delays_us.into_iter().skip(warm));
     }
-    // An event costs what it costs for all of its followers.
+    // The cost of an event includes the delivery to all of its followers.
     let events = arrived as f64 / load.followers as f64;
     let cpu_us = (processor_seconds(pid)? - before) * 1e6 / events.max(1.0);
     let (threads, busy) = (threads(pid)?, crate::machine::load()?);
@@ -285,8 +285,8 @@ pub(crate) async fn run(
     Ok((Outcome { launched: None, sent, arrived, delays, cpu_us, threads, load: busy }, streams))
 }
 
-/// Launches so many agents and waits until each of them prints what is sent to it: their ids, in the order of the
-/// sockets by which they are told what to print.
+/// Launches `count` agents and waits until each one is connected. Returns their ids, and their sockets in the same
+/// order.
 async fn launch(server: &Server, count: usize) -> Result<(Vec<String>, Vec<TcpStream>, Launched), Failure> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;
@@ -341,7 +341,7 @@ async fn launch_one(place: Place, index: usize, script: String) -> Result<(usize
     Ok((index, agent["agentId"].as_str().ok_or("an agent without an id")?.to_owned()))
 }
 
-/// An agent says who it is.
+/// Reads the line in which an agent names its index.
 async fn named(stream: TcpStream) -> Result<(usize, TcpStream), Failure> {
     stream.set_nodelay(true)?;
     let (mut reader, mut line) = (BufReader::new(stream), String::new());
@@ -349,7 +349,7 @@ async fn named(stream: TcpStream) -> Result<(usize, TcpStream), Failure> {
     Ok((line.trim().parse()?, reader.into_inner()))
 }
 
-/// Asks for an agent again and again; gives how long the answers took, in microseconds.
+/// Reads an agent again and again. Returns how long the answers took, in microseconds.
 async fn ask(place: Place, id: String, enough: Arc<AtomicBool>) -> Result<Vec<u32>, Failure> {
     let (path, mut answers) = (format!("/api/agents/{id}"), Vec::new());
     while !enough.load(Ordering::Relaxed) {
@@ -411,7 +411,7 @@ impl Outcome {
     }
 }
 
-/// Where a peer's tokens have not all arrived, its figures are of those that have.
+/// If not all tokens of a peer arrived, its figures cover those that did.
 fn ratio(ours: &Outcome, other: &Outcome, load: &Load, who: Who) -> Vec<String> {
     let text = |ours: f64, other: f64| {
         let ratio = ours / other;

@@ -1,12 +1,12 @@
-//! Who runs on which core: the load generator on one, the server and its agents on another. So neither takes the
-//! other's time, and every server has as much as the next one.
+//! Pins the load generator to one core, and the server and its agents to another. So neither takes time from the other,
+//! and every server gets the same share.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::Failure;
 
-/// The cores of a measurement. Dropped, this process may use all of its cores again.
+/// The cores of a measurement. When it is dropped, this process may use all of its cores again.
 pub(crate) struct Cores {
     all: String,
     generator: usize,
@@ -14,7 +14,7 @@ pub(crate) struct Cores {
 }
 
 impl Cores {
-    /// Moves this process to a core of its own. `None` where there is but one.
+    /// Moves this process to a core of its own. `None` if there is only one.
     pub(crate) fn divide() -> Result<Option<Self>, Failure> {
         let status = std::fs::read_to_string("/proc/self/status")?;
         let all = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap_or_default();
@@ -37,7 +37,7 @@ impl Cores {
         }
     }
 
-    /// The command that runs a program on the core of servers.
+    /// The command that runs a program on the core for servers.
     pub(crate) fn command(cores: Option<&Self>, program: &Path) -> Command {
         let Some(Self { server, .. }) = cores else { return Command::new(program) };
         let mut command = Command::new("taskset");
@@ -48,12 +48,12 @@ impl Cores {
 
 impl Drop for Cores {
     fn drop(&mut self) {
-        // Where that fails the rows to come are measured on one core; they say how many there are.
+        // If that fails, the following rows are measured on one core. They state how many cores there are.
         let _ = move_this_process(&self.all);
     }
 }
 
-/// With all of its threads.
+/// Moves all threads of this process.
 fn move_this_process(list: &str) -> Result<(), Failure> {
     let mut taskset = Command::new("taskset");
     taskset.args(["--all-tasks", "--cpu-list", "--pid", list, &std::process::id().to_string()]);

@@ -22,7 +22,7 @@ pub(crate) struct EventStream {
 }
 
 impl EventStream {
-    /// Asks for the agent's events from the first on; returns when the server has begun to answer.
+    /// Requests the agent's events from the first one on. Returns when the server has begun to answer.
     pub(crate) async fn follow(place: &Place, agent: &str, form: Form) -> Result<Self, Failure> {
         let mut stream = TcpStream::connect(place.address).await?;
         let path = format!("/api/agents/{agent}/events?since=0{}", form.query('&'));
@@ -38,7 +38,7 @@ impl EventStream {
         &mut self.body.seen
     }
 
-    /// Reads until then.
+    /// Reads until the condition is met.
     pub(crate) async fn read_until(mut self, until: Until) -> Result<Seen, Failure> {
         while !until.is_met(&self.body.seen) {
             self.read().await?;
@@ -69,7 +69,7 @@ impl EventStream {
     }
 }
 
-/// Follows an agent that has ended, from its newest event on; gives the stream when it has said that it is open.
+/// Follows an ended agent after its newest event. Returns the stream after the server has said that it is open.
 pub(crate) async fn follow(place: &Place, agent: &str, since: u64) -> Result<TcpStream, Failure> {
     let mut stream = TcpStream::connect(place.address).await?;
     let path = format!("/api/agents/{agent}/events?keep=true&since={since}");
@@ -87,14 +87,14 @@ pub(crate) async fn follow(place: &Place, agent: &str, since: u64) -> Result<Tcp
 struct Body {
     seen: Seen,
     text: BytesMut,
-    /// How far the text was searched for the end of a block.
+    /// How much of the text was already searched for the end of a block.
     searched: usize,
-    /// What is left of a chunk.
+    /// The remaining length of a chunk.
     chunk: usize,
 }
 
 impl Body {
-    /// Takes the text out of the chunks of HTTP.
+    /// Extracts the text from the chunks of HTTP.
     fn chunks(&mut self, wire: &mut BytesMut) -> Result<(), Failure> {
         while !wire.is_empty() {
             if 0 < self.chunk {
@@ -103,7 +103,7 @@ impl Body {
                 self.chunk -= count;
                 continue;
             }
-            // The line end of the chunk before belongs to the line that tells the length of the next one.
+            // The line break after a chunk comes before the line with the length of the next one.
             let from = if wire.starts_with(b"\r\n") { 2 } else { 0 };
             let Some(line) = memmem::find(&wire[from..], b"\r\n") else { return Ok(()) };
             let length = std::str::from_utf8(&wire[from..from + line])?;

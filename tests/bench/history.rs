@@ -1,4 +1,4 @@
-//! How fast a client that comes late has everything.
+//! How fast a client that connects late has read everything.
 
 use serde_json::json;
 
@@ -10,7 +10,7 @@ use crate::server::{Durability, Server};
 use crate::websocket::{Form, Until, Way, WebSocket};
 use crate::{Failure, Scale};
 
-/// Of so many readings one after the other, the one in the middle counts.
+/// The number of repetitions. The median counts.
 const READINGS: usize = 5;
 
 pub(crate) async fn measure(scale: Scale, report: &mut Report) -> Result<(), Failure> {
@@ -19,7 +19,7 @@ pub(crate) async fn measure(scale: Scale, report: &mut Report) -> Result<(), Fai
     let server = Server::start(Durability::Full)?;
     let deltas = scale.of(100_000);
     let gate = server.file("gate-of-history");
-    // It waits before its last delta, so that its turn is not packed yet.
+    // The agent waits before its last delta, so that the server cannot pack its turn yet.
     let script = json!({ "deltas": deltas, "gate": gate, "gate_after": deltas - 1 });
     let id = server.launch(&script).await?;
     let mut head = server.wait_for_head(&id, deltas).await?;

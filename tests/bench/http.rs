@@ -1,4 +1,4 @@
-//! Requests over a connection of their own each.
+//! HTTP requests, each over its own connection.
 
 use std::net::SocketAddr;
 
@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 
 use crate::Failure;
 
-/// Where a server is, and what it asks for.
+/// The address of a server, and its token.
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
     pub(crate) address: SocketAddr,
@@ -24,7 +24,7 @@ impl Place {
         Ok(serde_json::from_str(&self.call("POST", path, &body.to_string()).await?)?)
     }
 
-    /// A number out of what the server tells about itself.
+    /// A number from the metrics of the server.
     pub(crate) async fn metric(&self, name: &str) -> Result<f64, Failure> {
         let text = self.call("GET", "/metrics", "").await?;
         let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok());

@@ -1,4 +1,4 @@
-//! From the moment before the agent prints a line to the moment after a follower has read it, at 500 lines a second.
+//! The delay from before the agent prints a line until after a follower has read it, at 500 lines per second.
 
 use serde_json::json;
 
@@ -8,7 +8,7 @@ use crate::server::{Durability, Server};
 use crate::{Failure, Scale};
 
 const PACE_US: u64 = 2000;
-/// Ten seconds of them.
+/// Ten seconds of deltas.
 const DELTAS: u64 = 5000;
 
 pub(crate) async fn measure(scale: Scale, report: &mut Report) -> Result<(), Failure> {
@@ -28,12 +28,12 @@ pub(crate) async fn measure(scale: Scale, report: &mut Report) -> Result<(), Fai
     Ok(())
 }
 
-/// How late every delta was for every follower, in microseconds.
+/// The delay of every delta at every follower, in microseconds.
 pub(crate) struct Delays {
     sorted_us: Vec<u32>,
 }
 
-/// Has an agent say its deltas to so many followers.
+/// Makes an agent print its deltas to `followers` followers.
 pub(crate) async fn delays_of(server: &Server, scale: Scale, followers: u64) -> Result<Delays, Failure> {
     let deltas = scale.of(DELTAS);
     let script = json!({ "deltas": deltas, "pace_us": PACE_US, "stamp": true });
@@ -46,18 +46,18 @@ pub(crate) async fn delays_of(server: &Server, scale: Scale, followers: u64) -> 
 }
 
 impl Delays {
-    /// `None` of nothing.
+    /// `None` if there are no delays.
     pub(crate) fn of(mut sorted_us: Vec<u32>) -> Option<Self> {
         sorted_us.sort_unstable();
         (!sorted_us.is_empty()).then_some(Self { sorted_us })
     }
 
-    /// The delay that this share of all is not above, in microseconds.
+    /// The quantile for `share`, in microseconds.
     pub(crate) fn at(&self, share: f64) -> f64 {
         f64::from(self.sorted_us[((self.sorted_us.len() - 1) as f64 * share) as usize])
     }
 
-    /// Median, 99th and 99.9th percentile, and the longest, in milliseconds.
+    /// The median, the 99th and 99.9th percentiles, and the maximum, in milliseconds.
     pub(crate) fn row(&self) -> [String; 4] {
         [0.5, 0.99, 0.999, 1.0].map(|share| format!("{:.2}", self.at(share) / 1000.0))
     }

@@ -1,4 +1,4 @@
-//! What `/proc` tells: of the machine, and of one process.
+//! What `/proc` says about the machine and about one process.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,19 +11,19 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::Failure;
 
-/// Microseconds of the clock that every process of this machine shares and nobody sets.
+/// Microseconds of the monotonic clock, which all processes of this machine share.
 pub(crate) fn now_us() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000 + now.tv_nsec as u64 / 1000
 }
 
-/// Lets this process, and the servers that it starts, have as many open files as they may.
+/// Raises the limit of open files to its maximum, for this process and the servers that it starts.
 pub(crate) fn allow_many_descriptors() -> Result<(), Failure> {
     let limit = getrlimit(Resource::Nofile);
     Ok(setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum })?)
 }
 
-/// On what, of what and when was measured.
+/// Describes the machine, the program and the time of the measurement.
 pub(crate) fn describe(server: &Path) -> Result<String, Failure> {
     let cpus = fs::read_to_string("/proc/cpuinfo")?;
     let model = cpus.lines().find_map(|line| line.strip_prefix("model name")?.split(": ").nth(1));
@@ -48,10 +48,10 @@ pub(crate) fn describe(server: &Path) -> Result<String, Failure> {
     ))
 }
 
-/// The unit of times in `/proc`: Linux shows hundredths of a second to everybody.
+/// The unit of times in `/proc`: Linux always reports hundredths of a second.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// What a process holds of the memory.
+/// The resident memory of a process.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Resident {
     pub(crate) now_kib: u64,
@@ -66,14 +66,14 @@ impl Resident {
     }
 }
 
-/// What a process takes of the memory in KiB: of what it shares with others, its part. Who is not the superuser may not
-/// ask that of every process.
+/// The memory of a process in KiB, with its proportional share of shared pages (PSS). Reading it for the processes of
+/// other users requires root.
 pub(crate) fn share_kib(pid: u32) -> Result<u64, Failure> {
     let sizes = fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))?;
     field(&sizes, "Pss:").ok_or_else(|| "the kernel does not tell how much memory is shared".into())
 }
 
-/// The processes that a process has started and that have not ended.
+/// The child processes of a process that have not ended.
 pub(crate) fn children(pid: u32) -> Result<Vec<u32>, Failure> {
     let mut found = Vec::new();
     for task in fs::read_dir(format!("/proc/{pid}/task"))? {
@@ -83,10 +83,10 @@ pub(crate) fn children(pid: u32) -> Result<Vec<u32>, Failure> {
     Ok(found)
 }
 
-/// Seconds that all threads of a process have run, also those that have ended.
+/// The processor seconds of all threads of a process, including threads that have ended.
 pub(crate) fn processor_seconds(pid: u32) -> Result<f64, Failure> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
-    // What is before may hold anything: it is the program's name in parentheses.
+    // The part before is the program name in parentheses, which may contain anything.
     let (_, fields) = stat.rsplit_once(')').ok_or("a process without a state")?;
     let ticks: Vec<f64> =
         fields.split_whitespace().skip(11).take(2).filter_map(|ticks| ticks.parse().ok()).collect();
@@ -97,7 +97,7 @@ pub(crate) fn threads(pid: u32) -> Result<usize, Failure> {
     Ok(fs::read_dir(format!("/proc/{pid}/task"))?.count())
 }
 
-/// How many processes wanted to run, on an average of the last minute.
+/// The average number of processes that wanted to run in the last minute.
 pub(crate) fn load() -> Result<String, Failure> {
     let load = fs::read_to_string("/proc/loadavg")?;
     Ok(load.split_whitespace().next().unwrap_or_default().to_owned())
@@ -107,7 +107,7 @@ fn field(text: &str, name: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(name)?.split_whitespace().next()?.parse().ok())
 }
 
-/// How long the threads of a process have run, by their names.
+/// The processor time of the threads of a process, by thread name.
 #[derive(Debug, Default)]
 pub(crate) struct CpuTime(BTreeMap<String, Duration>);
 
@@ -128,7 +128,7 @@ impl CpuTime {
         Ok(Self(times))
     }
 
-    /// What was added since then.
+    /// The time that was added since `before`.
     pub(crate) fn since(mut self, before: &Self) -> Self {
         for (name, time) in &mut self.0 {
             *time = time.saturating_sub(before.0.get(name).copied().unwrap_or_default());
@@ -140,7 +140,7 @@ impl CpuTime {
         self.0.values().sum()
     }
 
-    /// The threads that ran longest, in microseconds for each event.
+    /// The threads that ran longest, in microseconds per event.
     pub(crate) fn per_event(&self, events: u64) -> String {
         let mut threads: Vec<_> = self.0.iter().collect();
         threads.sort_by_key(|(_, time)| std::cmp::Reverse(**time));

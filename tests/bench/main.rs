@@ -1,19 +1,19 @@
 //! The measurements of Tokenrail: `cargo xtask bench`, or `bench [--quick] [--only NAME] [--peers]`.
 //!
-//! A real server on a loopback address, the scripted agent, and clients that do as little as possible: they read
-//! frames and check that the numbers follow each other, so that a lost or doubled event fails the run.
+//! A real server on a loopback address, the scripted agent, and clients that do as little as possible: they read frames
+//! and check that the sequence numbers are consecutive, so a lost or doubled event fails the run.
 //!
-//! * [`raw`]: what the store takes, without anything around it
-//! * [`rate`]: from the agent's output to all followers, as fast as it goes
-//! * [`agents`]: many agents with a trickle each, and what that costs; with peers beside it
-//! * [`packed`]: a flood of short tokens, each in a frame and packed
+//! * [`raw`]: the throughput of the store alone
+//! * [`rate`]: from the agent's output to all followers, as fast as possible
+//! * [`agents`]: many agents that print slowly, and what they cost; optionally compared with other servers
+//! * [`packed`]: a flood of short tokens, each in its own frame, and packed
 //! * [`latency`]: from the agent's output to all followers, at the pace of a fast model
-//! * [`neighbours`]: the same beside an agent that takes all it can get
-//! * [`history`]: how fast a client that comes late has caught up
-//! * [`memory`]: what a connection takes, and what a flood leaves
-//! * [`peers`], [`nats`]: the servers of others, for `--peers`
-//! * [`server`], [`http`], [`websocket`], [`event_stream`], [`seen`], [`pacer`], [`cores`], [`machine`], [`report`]: what
-//!   they are made of
+//! * [`neighbours`]: the same beside an agent that takes all resources it can get
+//! * [`history`]: how fast a client that connects late catches up
+//! * [`memory`]: the memory of a connection, and what remains after a flood
+//! * [`peers`], [`nats`]: other servers, for `--peers`
+//! * [`server`], [`http`], [`websocket`], [`event_stream`], [`seen`], [`pacer`], [`cores`], [`machine`], [`report`]:
+//!   the building blocks
 #![expect(clippy::print_stdout, reason = "a measurement for the terminal")]
 #![expect(clippy::print_stderr, reason = "and it complains there")]
 
@@ -44,23 +44,23 @@ use std::time::Duration;
 use report::Report;
 use tokio::runtime::{Builder, Runtime};
 
-/// What went wrong: a sentence for the terminal.
+/// What went wrong, as a sentence for the terminal.
 pub(crate) type Failure = Box<dyn Error + Send + Sync>;
 
-/// The longest that one measurement may take: it only keeps a hang from being waited for forever.
+/// The time limit of one measurement. It only ends a run that hangs.
 const PATIENCE: Duration = Duration::from_mins(5);
-/// Of those that take several servers many times.
+/// The time limit of measurements that run several servers many times.
 const PATIENCE_WITH_PEERS: Duration = Duration::from_mins(40);
 
 const NAMES: [&str; 8] = ["raw", "rate", "agents", "packed", "latency", "neighbours", "history", "memory"];
 
 const HELP: &str = include_str!("help.txt");
 
-/// What is to be measured.
+/// The command line.
 #[derive(Debug, Default)]
 struct Options {
     help: bool,
-    /// A tenth of everything: to see that it works, not how fast.
+    /// A tenth of everything: a check that it works, not how fast.
     quick: bool,
     only: Option<String>,
     peers: bool,
@@ -111,18 +111,18 @@ fn numbers(list: &str) -> Result<Vec<u64>, Failure> {
     numbers.collect::<Option<_>>().ok_or_else(|| format!("--agents {list}: numbers, as in 10,100").into())
 }
 
-/// How the measurements are done.
+/// How to measure.
 pub(crate) struct Plan {
     pub(crate) scale: Scale,
-    /// Whether other servers are measured, too.
+    /// Whether other servers are measured too.
     pub(crate) peers: bool,
-    /// How many agents there are at once, instead of all that are published.
+    /// How many agents run at once, instead of all published numbers.
     pub(crate) agents: Option<Vec<u64>>,
-    /// Which agents take too much, instead of all.
+    /// Which of the harmful agents to run, instead of all.
     pub(crate) beside: Option<Vec<String>>,
 }
 
-/// How much of everything.
+/// The factor by which all amounts are reduced.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Scale {
     divisor: u64,
@@ -165,7 +165,7 @@ fn run() -> Result<(), Failure> {
     report.verdict()
 }
 
-/// Where the load generator has a core of its own, it is one thread.
+/// If the load generator has its own core, it uses one thread.
 fn runtime(name: &str) -> Result<Runtime, Failure> {
     let mut builder = if matches!(name, "agents" | "packed") {
         Builder::new_current_thread()

@@ -1,4 +1,4 @@
-//! What a connection takes, and what a flood leaves.
+//! The memory of a connection, and what remains after a flood.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use crate::websocket::WebSocket;
 use crate::{Failure, Scale};
 
 const CONNECTIONS: u64 = 2000;
-/// Agents that say nothing more.
+/// Agents that print nothing more.
 const IDLE_AGENTS: u64 = 20;
 const DELTAS: u64 = 200_000;
-/// Until what was put off has been done.
+/// How long to wait until deferred work is done.
 const SETTLING: Duration = Duration::from_secs(5);
 
 pub(crate) async fn measure(scale: Scale) -> Result<(), Failure> {
@@ -43,7 +43,7 @@ async fn idle(connections: u64) -> Result<(), Failure> {
     .await
 }
 
-/// What each connection takes of the server's memory, without the kernel's buffers.
+/// The memory that each connection takes in the server, without the kernel's buffers.
 async fn idle_of(
     table: &Table,
     what: &str,
@@ -53,7 +53,7 @@ async fn idle_of(
     let server = Server::start(Durability::Full)?;
     let id = server.launch(&json!({ "deltas": 10 })).await?;
     let head = server.wait_for_end(&id).await?;
-    // What is made at the first connection is not of each.
+    // What the server allocates once, at the first connection, must not count for each.
     connect(&server.place, &id, head).await?;
     let before = Resident::of(server.pid())?.now_kib;
     for _ in 0..connections {
@@ -65,7 +65,7 @@ async fn idle_of(
     Ok(())
 }
 
-/// What a supervisor takes while its agent says nothing.
+/// The memory of a supervisor while its agent prints nothing.
 async fn supervisors(agents: u64) -> Result<(), Failure> {
     let columns = ["", "agents", "KiB each (PSS)"];
     let table = Table::begin("memory: supervisors of agents that say nothing", &columns);

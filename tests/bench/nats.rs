@@ -1,5 +1,5 @@
-//! NATS `JetStream` beside Tokenrail: a stream with file storage, and a push consumer for each follower, over the text
-//! protocol of NATS. It starts no agents: what they would print is published by the load generator.
+//! NATS `JetStream` for comparison: a stream with file storage, and a push consumer for each follower, over the text
+//! protocol of NATS. It starts no agents: the load generator publishes what they would print.
 
 use std::io::BufRead as _;
 use std::process::{Child, Stdio};
@@ -26,7 +26,7 @@ use crate::websocket::Until;
 const READ_BYTES: usize = 64 << 10;
 const TEXT: &[u8] = br#""text":""#;
 const CONNECT: &[u8] = b"CONNECT {\"verbose\":false,\"pedantic\":false}\r\n";
-/// Where the server answers to requests of ours, and where a follower gets its messages.
+/// The subjects on which the server answers requests, and on which a follower gets its messages.
 const ANSWERS: &str = "_INBOX.bench";
 const DELIVERIES: &str = "_INBOX.follower";
 
@@ -62,7 +62,7 @@ pub(crate) async fn measure(load: &Load, cores: Option<&Cores>) -> Result<Outcom
     Ok(outcome)
 }
 
-/// What an agent would print, as a message.
+/// The line that an agent would print, as a message.
 fn publish(agent: usize, said_us: u64, out: &mut Vec<u8>) {
     let mut line = Vec::with_capacity(512);
     claude_line(agent, said_us, &mut line);
@@ -75,11 +75,11 @@ fn publish(agent: usize, said_us: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// A server that runs. Dropped, it ends.
+/// A running server. It ends when it is dropped.
 struct Server {
     process: Child,
     address: String,
-    /// Removed at the end.
+    /// The folder is removed at the end.
     _folder: TempDir,
 }
 
@@ -100,7 +100,7 @@ impl Server {
                 address.trim().clone_into(&mut server.address);
             }
             if line.contains("Server is ready") {
-                // Somebody has to read on, or the server could not write.
+                // Keep reading its output, or the server could not write.
                 std::thread::spawn(move || lines.for_each(drop));
                 return Ok(server);
             }
@@ -111,7 +111,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It has ended, or nothing more can be done about it.
+        // Either it has ended, or nothing more can be done.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
@@ -138,7 +138,7 @@ impl Client {
         Ok(self.stream.write_all(bytes).await?)
     }
 
-    /// Asks the interface of `JetStream`.
+    /// Sends a request to the `JetStream` API.
     async fn ask(&mut self, what: &str, body: &Value) -> Result<(), Failure> {
         let body = body.to_string();
         let request = format!("SUB {ANSWERS}.{what} 1\r\nUNSUB 1 1\r\n");
@@ -177,7 +177,7 @@ impl Client {
         Ok(())
     }
 
-    /// Takes in the next operation, if all of it is there.
+    /// Handles the next operation, if it is complete.
     fn operation(&mut self) -> Result<bool, Failure> {
         let Some(end) = memmem::find(&self.buffer, b"\r\n") else { return Ok(false) };
         let line = std::str::from_utf8(&self.buffer[..end])?;
@@ -210,10 +210,10 @@ impl Client {
     }
 }
 
-/// The line before a message: its subject, the subscription, where to acknowledge it, its length.
+/// The line before a message: its subject, the subscription, where to acknowledge it, and its length.
 #[derive(Debug, PartialEq, Eq)]
 struct Head {
-    /// The number of the message for this consumer; an answer to a request has none.
+    /// The number of the message for this consumer. An answer to a request has none.
     sequence: Option<u64>,
     length: usize,
 }

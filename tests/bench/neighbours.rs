@@ -1,5 +1,5 @@
-//! How late the deltas of one agent are while another one takes all that it can get: as [`crate::latency`], with the other
-//! agents launched one after the other, each as soon as the one before it has ended.
+//! The delay of one agent's deltas while another agent takes all resources it can get. As [`crate::latency`], with
+//! harmful agents that are launched one after the other, each when the one before it has ended.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,18 +14,18 @@ use crate::report::{Report, Table};
 use crate::server::{Durability, Server};
 use crate::{Failure, Plan};
 
-/// With the second one two cores have little left to give, neighbours or not.
+/// The second one keeps two cores almost busy, even without neighbours.
 const FOLLOWERS: [u64; 2] = [10, 100];
 const LIMITS: &str =
     "[limits]\nagent_memory_bytes = 134217728\nspool_bytes = 67108864\nlaunches_per_minute = 100000\n";
-/// More than either.
+/// More than either limit.
 const TOO_MUCH_MIB: u64 = 512;
-/// One that no limit has ended by then is cancelled.
+/// An agent that no limit has ended after this time is cancelled.
 const CANCELLED_AFTER: Duration = Duration::from_secs(1);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 const NOBODY: &str = "nobody";
-/// Whom nobody would have beside him.
+/// The harmful agents.
 pub(crate) const HARMFUL: [&str; 7] = [
     "a fork bomb",
     "chains of processes",
@@ -48,7 +48,7 @@ fn script(harmful: &str) -> Value {
     }
 }
 
-/// Those of whose names a word is in this list.
+/// The harmful agents whose name contains a word of this list.
 pub(crate) fn named(list: &str) -> Result<Vec<String>, Failure> {
     let words: Vec<&str> = list.split(',').collect();
     let is_named = |name: &str, word: &str| name.split(' ').any(|part| part == word);
@@ -83,7 +83,7 @@ pub(crate) async fn measure(plan: &Plan, report: &mut Report) -> Result<(), Fail
     Ok(())
 }
 
-/// Agents that take too much, one after the other.
+/// Harmful agents, one after the other.
 struct Troublemakers {
     enough: Arc<AtomicBool>,
     launching: JoinSet<Result<u64, Failure>>,
@@ -97,7 +97,7 @@ impl Troublemakers {
         Self { enough, launching }
     }
 
-    /// How many there were; none is left.
+    /// Waits until none is left. Returns how many there were.
     async fn end(mut self) -> Result<u64, Failure> {
         self.enough.store(true, Ordering::Relaxed);
         self.launching.join_next().await.ok_or("nobody launched")??

@@ -1,4 +1,4 @@
-//! One generator for many agents: it says when each of them prints a token, and writes the time of that into the token.
+//! One load generator for many agents: it decides when each of them prints a token, and writes the time into the token.
 
 use std::io::{ErrorKind, Write as _};
 use std::time::Duration;
@@ -9,25 +9,25 @@ use tokio::time::MissedTickBehavior;
 use crate::Failure;
 use crate::machine::now_us;
 
-/// How often is looked whose token is due.
+/// The interval between two checks for due tokens.
 const TICK: Duration = Duration::from_millis(1);
-/// More than this is written to no agent that does not read.
+/// If an agent leaves more than this unread, the measurement fails.
 const UNREAD_BYTES_MAX: usize = 16 << 20;
 
 /// When agents print.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// All at the same moments: the hardest case.
+    /// All at the same moment: the hardest case.
     Together,
-    /// Each at moments of its own, evenly spread.
+    /// At different moments, evenly spread.
     Spread,
 }
 
-/// How much is printed, and when.
+/// How much the agents print, and when.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pace {
     pub(crate) agents: usize,
-    /// Tokens in a second, of each agent.
+    /// Tokens per second of each agent.
     pub(crate) per_second: u64,
     pub(crate) phase: Phase,
     /// How many tokens each agent prints.
@@ -35,7 +35,7 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// How long after the beginning an agent prints a token, in microseconds. The first token is number 0.
+    /// When an agent prints a token, in microseconds after the beginning. The first token is number 0.
     fn due_us(&self, agent: usize, token: u64) -> u64 {
         let interval_us = 1_000_000 / self.per_second;
         let offset_us = match self.phase {
@@ -46,10 +46,10 @@ impl Pace {
     }
 }
 
-/// What an agent prints for a token.
+/// Writes what an agent prints for a token.
 pub(crate) type Write = fn(agent: usize, said_us: u64, out: &mut Vec<u8>);
 
-/// A token as Claude Code prints it, whose text is a time.
+/// A token as Claude Code prints it. Its text is the time.
 pub(crate) fn claude_line(_agent: usize, said_us: u64, out: &mut Vec<u8>) {
     const BEFORE: &[u8] =
         b"{\"type\":\"stream_event\",\"event\":{\"type\":\"content_block_delta\",\"index\":0,\
@@ -70,7 +70,7 @@ pub(crate) fn push_number(number: u64, out: &mut Vec<u8>) {
 struct Sink {
     stream: TcpStream,
     token: u64,
-    /// What the agent has not taken yet.
+    /// What the agent has not read yet.
     unread: Vec<u8>,
 }
 
@@ -87,8 +87,8 @@ impl Sink {
     }
 }
 
-/// Has the agents print all their tokens from that moment on; returns when the last one was written, with the sockets,
-/// which end the agents when they are dropped.
+/// Makes the agents print all their tokens from `begin_us` on. Returns the sockets after the last token was written.
+/// When they are dropped, the agents end.
 pub(crate) async fn print_all(
     streams: Vec<TcpStream>,
     pace: Pace,
@@ -105,7 +105,8 @@ pub(crate) async fn print_all(
         left = false;
         let now_us = now_us();
         for (agent, sink) in sinks.iter_mut().enumerate() {
-            // The time is the one at which the token was due, so that a late generator does not look like a quick server.
+            // The token contains the time when it was due, so that a late generator does not make the server look
+            // faster.
             while sink.token < pace.tokens {
                 let due_us = begin_us + pace.due_us(agent, sink.token);
                 if now_us < due_us {

@@ -1,5 +1,5 @@
-//! One agent that floods with short tokens, and its followers: what a token takes on the wire and how many come through,
-//! each in a frame of its own and packed.
+//! One agent that floods its followers with short tokens: bytes per token on the wire and tokens per second, each in
+//! its own frame and packed.
 
 use serde_json::json;
 
@@ -11,10 +11,10 @@ use crate::server::{Durability, Setup};
 use crate::websocket::{Form, Way};
 use crate::{Failure, Plan};
 
-/// How many follow, and how many tokens the agent says to them, single and packed: enough for a second or two.
+/// The number of followers, and how many tokens the agent prints, single and packed: enough for a second or two.
 const FLOODS: [(u64, [u64; 2]); 3] =
     [(1, [100_000, 100_000]), (100, [50_000, 200_000]), (1000, [20_000, 100_000])];
-/// Of four characters, as most tokens of a model are.
+/// A token of four characters, as most tokens of a model.
 const WORD: &str = "wolf";
 
 pub(crate) async fn measure(plan: &Plan, report: &mut Report) -> Result<(), Failure> {
@@ -57,7 +57,7 @@ pub(crate) async fn measure(plan: &Plan, report: &mut Report) -> Result<(), Fail
                 }
             }
         }
-        // The one that inserts each token by itself takes minutes for this.
+        // The peer that inserts each token alone would take minutes for this, so it is left out.
         if Who::all(plan.peers).contains(&Who::NodeRead) {
             let audience = Audience { followers, way: Way::WebSocket, form: Form::Single, thorough: true };
             let name = format!("{followers}, {}, {}", Way::WebSocket.as_str(), Who::NodeRead.as_str());
@@ -69,7 +69,7 @@ pub(crate) async fn measure(plan: &Plan, report: &mut Report) -> Result<(), Fail
     Ok(())
 }
 
-/// Of so many floods the one in the middle counts.
+/// The number of floods. The median counts.
 const REPEATS: usize = 3;
 
 struct Measured {

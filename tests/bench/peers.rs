@@ -1,5 +1,5 @@
-//! The servers beside which this one is measured. What they need is put in place by `cargo xtask bench --peers`, which
-//! tells where it is by two variables.
+//! The servers that this one is compared with. `cargo xtask bench --peers` installs what they need, and passes its
+//! location in two variables.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -8,20 +8,20 @@ use crate::Failure;
 use crate::cores::Cores;
 use crate::server::{self, Server, Setup};
 
-/// The folder with the server for Node, and with the packages that it needs.
+/// The folder with the Node server and its packages.
 const NODE_FOLDER: &str = "TOKENRAIL_BENCH_NODE";
 /// The program `nats-server`.
 const NATS: &str = "TOKENRAIL_BENCH_NATS";
 
-/// Who is measured.
+/// The servers to measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Who {
     Tokenrail,
-    /// Node, which inserts each token by itself.
+    /// A Node server that inserts each token alone.
     NodeEach,
-    /// Node, with one transaction for what one read has brought.
+    /// A Node server that inserts what one read returned in one transaction.
     NodeRead,
-    /// A broker: it starts no agents, so the load generator publishes what they would print.
+    /// A broker. It starts no agents, so the load generator publishes what they would print.
     Nats,
 }
 
@@ -35,7 +35,7 @@ impl Who {
         }
     }
 
-    /// Those that can be measured here.
+    /// The servers that can be measured here.
     pub(crate) fn all(peers: bool) -> Vec<Self> {
         let mut all = vec![Self::Tokenrail];
         if peers {
@@ -45,7 +45,7 @@ impl Who {
         all
     }
 
-    /// What cannot be measured here, and what would have to be installed.
+    /// The servers that cannot be measured here, and what must be installed for them.
     pub(crate) fn missing() -> Vec<&'static str> {
         let node = "Node is not measured: it needs node, npm, a C++ compiler, make and python3 \
                     (apt-get install nodejs npm g++ make python3), and cargo xtask bench --peers";

@@ -1,4 +1,4 @@
-//! From the agent's output to all followers, as fast as it goes.
+//! From the agent's output to all followers, as fast as possible.
 
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -14,15 +14,15 @@ use crate::server::{self, Durability, Server};
 use crate::websocket::{Form, Until, Way, WebSocket};
 use crate::{Failure, Scale};
 
-/// How many follow, and how many deltas the agent says to them.
+/// The number of followers, and how many deltas the agent prints.
 const FLOODS: [(u64, u64); 3] = [(1, 400_000), (100, 50_000), (1000, 20_000)];
 
-/// Of so many floods the one in the middle counts.
+/// The number of floods. The median counts.
 const REPEATS: usize = 3;
 
 const COMMITS: &str = "tokenrail_batches_saved_total";
-/// A line of more than a mebibyte that displays nothing by itself, as the last ones of these are, goes with a notice of
-/// its own.
+/// A line that is longer than a mebibyte and displays nothing by itself adds a notice. The last lines of these agents
+/// are such lines.
 const NOTICES_MAX: u64 = 2;
 
 pub(crate) async fn measure(scale: Scale, report: &mut Report) -> Result<(), Failure> {
@@ -45,7 +45,7 @@ pub(crate) async fn measure(scale: Scale, report: &mut Report) -> Result<(), Fai
     for durability in Durability::ALL {
         let server = Server::start(durability)?;
         let others = server.other_events().await?;
-        // The largest number last: what it leaves behind disturbs nobody.
+        // The largest number of followers comes last, so that its leftovers disturb no other flood.
         for (followers, deltas) in FLOODS {
             let script = json!({ "deltas": scale.of(deltas) });
             let name = format!("{}, {followers}", durability.as_str());
@@ -70,14 +70,14 @@ pub(crate) async fn measure(scale: Scale, report: &mut Report) -> Result<(), Fai
     Ok(())
 }
 
-/// What one flood was like.
+/// The result of one flood.
 pub(crate) struct Flood {
     pub(crate) events: u64,
     seconds: f64,
     bytes: u64,
     commits: f64,
     cpu: CpuTime,
-    /// As a thorough follower has counted them.
+    /// As counted by a thorough follower.
     deltas: u64,
     delta_bytes: u64,
 }
@@ -105,8 +105,8 @@ impl Flood {
     }
 }
 
-/// Lets the agent go when everybody follows it, and waits until everybody has everything. `least` is how many events
-/// it says at least.
+/// Starts the output when every follower is connected, and waits until each has everything. `least` is the smallest
+/// number of events that the agent prints.
 pub(crate) async fn flood(
     server: &Server,
     script: Value,
@@ -122,7 +122,7 @@ pub(crate) async fn flood(
     Ok(Flood { commits, ..flood })
 }
 
-/// As [`flood`], of any server, and without a look at its commits.
+/// As [`flood`], for any server, without its commits.
 pub(crate) async fn flood_for(server: &Server, script: Value, audience: Audience) -> Result<Flood, Failure> {
     let cpu_before = CpuTime::of(server.pid())?;
     let Followed { opened_us, head, seen } = follow_as(server, script, audience, 0).await?;
@@ -135,13 +135,13 @@ pub(crate) async fn flood_for(server: &Server, script: Value, audience: Audience
     Ok(Flood { events: head, seconds, bytes, commits: 0.0, cpu, deltas, delta_bytes })
 }
 
-/// Who follows an agent, and how.
+/// The followers of an agent, and how they follow it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Audience {
     pub(crate) followers: u64,
     pub(crate) way: Way,
     pub(crate) form: Form,
-    /// Whether the first of them takes every frame apart.
+    /// Whether the first of them parses every frame.
     pub(crate) thorough: bool,
 }
 
@@ -151,17 +151,17 @@ impl Audience {
     }
 }
 
-/// What followers have seen of one agent.
+/// What the followers of one agent have read.
 pub(crate) struct Followed {
-    /// When the agent was let go.
+    /// When the output started.
     opened_us: u64,
-    /// How many events it has said.
+    /// How many events the agent's journal has.
     head: u64,
     pub(crate) seen: Vec<Seen>,
 }
 
-/// Launches an agent, lets it go when everybody follows it, and reads to the end of its turn. With room for so many
-/// `delays` for each follower, how late every delta was is seen too.
+/// Launches an agent, starts its output when every follower is connected, and reads to the end of its turn. With room
+/// for `delays` for each follower, the delay of each delta is recorded too.
 pub(crate) async fn follow(
     server: &Server,
     script: Value,
@@ -181,7 +181,8 @@ async fn follow_as(
     script["gate"] = json!(gate);
     let id = server.launch(&script).await?;
     if server.saves_what_comes_before_deltas() {
-        // Its prompt, and what it prints at its start; one that prints in large pieces has not printed yet.
+        // The prompt, and the first line of the agent. An agent that prints in large pieces has not printed anything
+        // yet.
         let waits_to_print = script["mode"] == "flood";
         server.wait_for_head(&id, if waits_to_print { 1 } else { 2 }).await?;
     }
@@ -215,7 +216,7 @@ async fn follow_as(
     }
 }
 
-/// How fast the agent prints when nobody reads.
+/// How fast the agent prints if nobody reads.
 fn agent_alone(scale: Scale) -> Result<(), Failure> {
     let table = Table::begin("the scripted agent alone, into a file", &["writes", "lines/s"]);
     let deltas = scale.of(400_000);

@@ -1,4 +1,4 @@
-//! What the store takes: batches of one agent, one after the other, each waited for. The events are made before.
+//! The throughput of the store: batches of one agent, one after the other, each awaited. The events are made before.
 
 use std::time::Instant;
 
@@ -14,7 +14,7 @@ use crate::report::{Report, Table, grouped};
 use crate::server::{self, Durability};
 use crate::{Failure, Scale};
 
-/// A batch as it often comes in a flood, and the largest one that the server makes.
+/// The usual size of a batch in a flood, and the largest batch that the server makes.
 const BATCHES: [u64; 2] = [512, 4096];
 
 const LAUNCHED: Timestamp = Timestamp(1_795_299_000_000);
@@ -38,7 +38,7 @@ pub(crate) async fn measure(scale: Scale, report: &mut Report) -> Result<(), Fai
     Ok(())
 }
 
-/// Seconds, and bytes of lines.
+/// Returns the seconds, and the bytes of the lines.
 async fn one(durability: Durability, batch: u64, count: u64) -> Result<(f64, usize), Failure> {
     let folder = server::folder()?;
     let synchronous = match durability {
@@ -72,7 +72,7 @@ fn append(agent: AgentId, events: Vec<Event>, step: TurnStep) -> Append {
     Append { agent, events: events.into(), step, spool_offset, session: None, open_from, then: None }
 }
 
-/// Deltas as Claude Code prints them, cut out of one buffer.
+/// Deltas as Claude Code prints them, all slices of one buffer.
 fn deltas(first: u64, count: u64) -> Vec<Event> {
     let mut all = BytesMut::new();
     let mut events = Vec::new();

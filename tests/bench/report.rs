@@ -1,21 +1,21 @@
-//! What was measured, as tables, and what was aimed at.
+//! Tables of the measurements, and the goals.
 
 use std::collections::BTreeMap;
 
 use crate::Failure;
 
-/// Says on standard error what is measured just now, so that a long row can be told from one that hangs.
+/// Writes to standard error what is being measured, so that a slow row can be told from one that hangs.
 pub(crate) fn progress(what: &str) {
     eprintln!("  ... {what}");
 }
 
-/// Lines of one table, printed as they come.
+/// The rows of one table, printed as they come.
 pub(crate) struct Table {
     widths: Vec<usize>,
 }
 
 impl Table {
-    /// Prints the title and the head.
+    /// Prints the title and the header.
     pub(crate) fn begin(title: &str, columns: &[&str]) -> Self {
         println!("\n{title}");
         let least = |index| if index == 0 { 24 } else { 10 };
@@ -37,7 +37,7 @@ impl Table {
     }
 }
 
-/// A number as people read it.
+/// A number with separators.
 pub(crate) fn grouped(number: f64) -> String {
     let digits = format!("{number:.0}");
     let mut out = String::new();
@@ -50,14 +50,14 @@ pub(crate) fn grouped(number: f64) -> String {
     out
 }
 
-/// Prints a row of the aims: its name, the aim, what was measured, how that is written, whether it is met.
+/// Prints a row of the goals: its name, the goal, the measured value, its format, and whether it is met.
 type Show<'a> = dyn Fn(&str, &str, Option<f64>, fn(f64) -> String, fn(f64) -> bool) + 'a;
 
-/// The figures that the aims are about.
+/// The figures that the goals refer to.
 #[derive(Default)]
 pub(crate) struct Report {
     figures: BTreeMap<String, f64>,
-    /// What makes the run a failure, though it went on.
+    /// Errors that did not stop the run, but make it fail.
     faults: Vec<String>,
 }
 
@@ -70,7 +70,7 @@ impl Report {
         self.faults.push(fault);
     }
 
-    /// An error of all that went wrong, a line each.
+    /// An error with all faults, one per line.
     pub(crate) fn verdict(&self) -> Result<(), Failure> {
         if self.faults.is_empty() { Ok(()) } else { Err(self.faults.join("\n").into()) }
     }
@@ -79,7 +79,7 @@ impl Report {
         Some(self.figures.get(part)? / self.figures.get(whole)?)
     }
 
-    /// Prints which aims are met, of those that were measured.
+    /// Prints the goals that were measured, and whether they are met.
     pub(crate) fn print_aims(&self) {
         let table = Table::begin(
             "aims",

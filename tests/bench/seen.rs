@@ -1,8 +1,8 @@
-//! What a follower has seen, and how it is read out of frames: of Tokenrail, one event a frame or packed, and of the
+//! What a follower has read, and how it is parsed from frames: those of Tokenrail, single and packed, and those of the
 //! peers, which frame an event as Tokenrail does.
 //!
-//! Of most frames only the head is read, so that the reader costs as little as possible. A thorough reader takes packed
-//! frames apart, too, and counts their texts.
+//! Of most frames only the beginning is parsed, so that the reader costs as little as possible. A thorough reader also
+//! parses packed frames and counts their texts.
 
 use memchr::memmem;
 use serde::Deserialize;
@@ -26,14 +26,14 @@ const BLOCK_DATA: &[u8] = b"\ndata: ";
 const PACKED_BLOCK: &[u8] = b"\nevent: deltas\n";
 const RESULT_BLOCK: &[u8] = b"\nevent: result\n";
 
-/// What a follower has seen.
+/// What a follower has read.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
-    /// The number of the newest event; all before it were seen, each once.
+    /// The number of the newest event. All events before it came exactly once.
     pub(crate) last: u64,
     pub(crate) bytes: u64,
-    /// How many deltas were seen, and the bytes of the frames that they came in, with the headers of the frames. Those
-    /// that came singly are counted only by who looks closer.
+    /// The number of deltas, and the bytes of their frames including the frame headers. Single deltas are counted only
+    /// by a reader that looks closer.
     pub(crate) deltas: u64,
     pub(crate) delta_bytes: u64,
     pub(crate) turn_ended: bool,
@@ -41,14 +41,13 @@ pub(crate) struct Seen {
     /// When the first event and the newest bytes came.
     pub(crate) first_us: Option<u64>,
     pub(crate) newest_us: u64,
-    /// For each delta whose text is a time: how long ago that was when it was read, in microseconds. Filled only where
-    /// there is room.
+    /// For each delta whose text is a time: its age when it was read, in microseconds. Filled only if there is room.
     pub(crate) delays_us: Vec<u32>,
-    /// Whether packed frames are taken apart.
+    /// Whether packed frames are parsed.
     pub(crate) thorough: bool,
 }
 
-/// A packed frame, as far as a thorough reader looks at it.
+/// The fields of a packed frame that a thorough reader parses.
 #[derive(Deserialize)]
 struct Packed<'a> {
     from: u64,
@@ -64,7 +63,7 @@ struct PackedFrame<'a> {
 }
 
 impl Seen {
-    /// The payload of a text frame has come, or the beginning of it; all of the frame has `length` bytes.
+    /// Handles the payload of a text frame, or the beginning of it. The whole frame has `length` bytes.
     pub(crate) fn frame(&mut self, payload: &[u8], length: usize) -> Result<(), Failure> {
         if let Some(rest) = payload.strip_prefix(MESSAGE) {
             let rest = rest.get(UUID..).and_then(|rest| rest.strip_prefix(SEQUENCE));
@@ -88,7 +87,7 @@ impl Seen {
         Ok(())
     }
 
-    /// A block of an event stream has come.
+    /// Handles a block of an event stream.
     pub(crate) fn block(&mut self, block: &[u8]) -> Result<(), Failure> {
         let Some(id) = block.strip_prefix(BLOCK_ID) else { return Ok(()) };
         let head = &block[..block.len().min(80)];
@@ -112,7 +111,7 @@ impl Seen {
         Ok(())
     }
 
-    /// The next event has come.
+    /// Counts the next event.
     pub(crate) fn event(&mut self, sequence: u64) -> Result<(), Failure> {
         if sequence != self.last + 1 {
             return Err(format!("lost or doubled: {sequence} came after {}", self.last).into());
@@ -122,7 +121,7 @@ impl Seen {
         Ok(())
     }
 
-    /// The next deltas have come, packed.
+    /// Counts the next deltas of a packed frame.
     fn events(&mut self, from: u64, to: u64, bytes: usize) -> Result<(), Failure> {
         if to < from {
             return Err(format!("a packed frame from {from} to {to}").into());
@@ -158,7 +157,7 @@ impl Seen {
         }
     }
 
-    /// A delta has come that was said at this time.
+    /// Records a delta that was printed at this time.
     pub(crate) fn delay(&mut self, said_us: u64) {
         if self.delays_us.capacity() != 0 {
             self.delays_us.push(self.newest_us.saturating_sub(said_us) as u32);
@@ -175,7 +174,7 @@ fn range(frame: &[u8]) -> Result<(u64, u64), Failure> {
     Ok((number(rest), number(to)))
 }
 
-/// The number with which the bytes begin.
+/// The number at the beginning of the bytes.
 pub(crate) fn number(bytes: &[u8]) -> u64 {
     let digits = bytes.iter().take_while(|byte| byte.is_ascii_digit());
     digits.fold(0, |number, digit| number * 10 + u64::from(digit - b'0'))

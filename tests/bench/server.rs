@@ -1,4 +1,4 @@
-//! A real server, in a folder of its own on the disk of the build.
+//! A real server, in its own folder on the disk of the build.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::Failure;
 use crate::cores::Cores;
 use crate::http::Place;
 
-/// A folder in memory, on most machines with Linux.
+/// A folder in memory on most Linux machines.
 pub(crate) const MEMORY: &str = "/dev/shm";
 
 const REST_MAX: Duration = Duration::from_secs(10);
@@ -36,16 +36,16 @@ impl Durability {
     }
 }
 
-/// A server that runs. Dropped, it ends, and all that it has started with it.
+/// A running server. When it is dropped, it ends, and so does everything that it started.
 pub(crate) struct Server {
     folder: TempDir,
     process: Child,
-    /// What it prints; where nobody could read it, the server could not print.
+    /// Its output. If it were closed, the server could not print.
     _stdout: BufReader<ChildStdout>,
     pub(crate) place: Place,
 }
 
-/// The server program: what `TOKENRAIL_BENCH_SERVER` says, or the one beside this program.
+/// The server program: `TOKENRAIL_BENCH_SERVER`, or the one beside this program.
 pub(crate) fn program() -> Result<PathBuf, Failure> {
     match std::env::var_os("TOKENRAIL_BENCH_SERVER") {
         Some(path) => Ok(path.into()),
@@ -63,19 +63,19 @@ fn beside(name: &str) -> Result<PathBuf, Failure> {
     if path.exists() { Ok(path) } else { Err(format!("{} is not built", path.display()).into()) }
 }
 
-/// A folder that is removed at the end. Not in `/tmp`, which may be memory.
+/// A folder that is removed at the end. It is not in `/tmp`, which may be in memory.
 pub(crate) fn folder() -> Result<TempDir, Failure> {
     let program = std::env::current_exe()?;
     Ok(tempfile::tempdir_in(program.parent().unwrap_or(Path::new(".")))?)
 }
 
-/// How a server is started.
+/// How to start a server.
 #[derive(Clone, Copy)]
 pub(crate) struct Setup<'a> {
     pub(crate) durability: Durability,
-    /// More of a configuration.
+    /// Additional configuration.
     pub(crate) more: &'a str,
-    /// Where its data are in memory, the disk has no part in the figures.
+    /// If the data are in memory, the disk does not influence the figures.
     pub(crate) in_memory: bool,
     pub(crate) cores: Option<&'a Cores>,
 }
@@ -94,7 +94,7 @@ impl Server {
         Self::start_with(durability, "")
     }
 
-    /// With more of a configuration.
+    /// Starts a server with additional configuration.
     pub(crate) fn start_with(durability: Durability, more: &str) -> Result<Self, Failure> {
         Self::set_up(&Setup { durability, more, in_memory: false, cores: None })
     }
@@ -117,7 +117,7 @@ impl Server {
         Self::run(folder, command)
     }
 
-    /// Starts a program that says where it serves, as this one and its peers do.
+    /// Starts a program that prints its address, as this server and its peers do.
     pub(crate) fn run(folder: TempDir, mut command: Command) -> Result<Self, Failure> {
         command.current_dir(folder.path());
         let mut process = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
@@ -126,7 +126,7 @@ impl Server {
         stdout.read_line(&mut line)?;
         let address = line.trim().strip_prefix("serving on http://").and_then(|address| address.parse().ok());
         let token = std::fs::read_to_string(folder.path().join("data/token")).unwrap_or_default();
-        // Until it is in here, nobody would end the process.
+        // From here on, `Drop` ends the process if something fails.
         let place = Place { address: ([127, 0, 0, 1], 0).into(), token: token.trim().to_owned() };
         let mut server = Self { folder, process, _stdout: stdout, place };
         server.place.address = address.ok_or_else(|| format!("the server said {line:?}"))?;
@@ -142,19 +142,19 @@ impl Server {
         self.folder.path().join(name)
     }
 
-    /// Whether the prompt and an agent's first lines are events: with a peer the deltas are the first ones.
+    /// Whether the prompt and the agent's first lines are saved as events. A peer saves only deltas.
     pub(crate) fn saves_what_comes_before_deltas(&self) -> bool {
         !self.place.token.is_empty()
     }
 
-    /// Launches the scripted agent; gives its id.
+    /// Launches the scripted agent. Returns its id.
     pub(crate) async fn launch(&self, script: &Value) -> Result<String, Failure> {
         let order = json!({ "type": "fake", "prompt": script.to_string() });
         let agent = self.place.post("/api/agents", &order).await?;
         Ok(agent["agentId"].as_str().ok_or("an agent without an id")?.to_owned())
     }
 
-    /// Waits until the agent has said so many events; gives the newest one's number.
+    /// Waits until the agent has at least `head` events. Returns the number of the newest one.
     pub(crate) async fn wait_for_head(&self, id: &str, head: u64) -> Result<u64, Failure> {
         loop {
             let agent = self.place.get(&format!("/api/agents/{id}")).await?;
@@ -165,7 +165,7 @@ impl Server {
         }
     }
 
-    /// Waits until the agent has ended; gives the newest event's number.
+    /// Waits until the agent has ended. Returns the number of its newest event.
     pub(crate) async fn wait_for_end(&self, id: &str) -> Result<u64, Failure> {
         loop {
             let agent = self.place.get(&format!("/api/agents/{id}")).await?;
@@ -177,8 +177,8 @@ impl Server {
         }
     }
 
-    /// Waits until nothing is done any more for what was said before, or a little while: the flood that comes next would
-    /// have to share the processor with that.
+    /// Waits until the server has finished the background work for earlier output, or up to [`REST_MAX`]. Otherwise
+    /// this work would share the processor with the next flood.
     pub(crate) async fn rest(&self) -> Result<(), Failure> {
         if !self.saves_what_comes_before_deltas() {
             return Ok(());
@@ -189,7 +189,7 @@ impl Server {
         }
     }
 
-    /// Waits until no batch is left that can be packed tighter.
+    /// Waits until no batch is left that can be compacted.
     pub(crate) async fn wait_for_compaction(&self) -> Result<(), Failure> {
         let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY;
         let database = rusqlite::Connection::open_with_flags(self.file("data/tokenrail.db"), flags)?;
@@ -200,7 +200,7 @@ impl Server {
         Ok(())
     }
 
-    /// How many events an agent says besides its deltas.
+    /// How many events an agent has besides its deltas.
     pub(crate) async fn other_events(&self) -> Result<u64, Failure> {
         let id = self.launch(&json!({ "deltas": 10 })).await?;
         Ok(self.wait_for_end(&id).await? - 10)
@@ -212,17 +212,17 @@ impl Drop for Server {
         if let Some(pid) = Pid::from_raw(self.process.id() as i32)
             && kill_process(pid, Signal::TERM).is_ok()
         {
-            // It has ended, or nothing more can be done about it.
+            // Either it has ended, or nothing more can be done.
             let _ = self.process.wait();
         }
-        // Where a measurement has failed, an agent may still wait for its gate.
+        // If a measurement failed, an agent may still wait for its gate.
         for pid in processes_of(self.folder.path()) {
             let _ = kill_process(pid, Signal::KILL);
         }
     }
 }
 
-/// The processes that name the folder in their command line or environment.
+/// The processes whose command line or environment names the folder.
 fn processes_of(folder: &Path) -> Vec<Pid> {
     let needle = folder.to_string_lossy();
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();

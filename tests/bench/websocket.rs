@@ -1,4 +1,4 @@
-//! A follower that costs as little as possible: it reads the headers of frames, and of each event its number.
+//! A follower that costs as little as possible: it parses the headers of frames, and the number of each event.
 
 use bytes::{Buf as _, BytesMut};
 use memchr::memmem;
@@ -11,9 +11,9 @@ use crate::http::Place;
 use crate::machine::now_us;
 use crate::seen::Seen;
 
-/// How much is read at once.
+/// How much to read at once.
 const READ_BYTES: usize = 64 << 10;
-/// How much of a frame is looked at: all of a delta's, and the numbers of a packed one.
+/// How much of a frame is parsed: all of a single delta, and the numbers of a packed frame.
 const LOOK_BYTES: usize = 768;
 
 /// When to stop reading.
@@ -22,7 +22,7 @@ pub(crate) enum Until {
     /// A turn has ended.
     TurnEnd,
     Event(u64),
-    /// So many deltas have come.
+    /// This many deltas have come.
     Deltas(u64),
 }
 
@@ -36,12 +36,12 @@ impl Until {
     }
 }
 
-/// How deltas come.
+/// How deltas are framed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// Each in a frame of its own.
+    /// Each in its own frame.
     Single,
-    /// Those of one message that follow each other, in one frame.
+    /// Consecutive deltas of one message in one frame.
     Packed,
 }
 
@@ -53,7 +53,7 @@ impl Form {
         }
     }
 
-    /// The parameter that asks for it, after what stands before it in the query.
+    /// The query parameter for this form. `before` is the character that joins it to the query.
     pub(crate) fn query(self, before: char) -> String {
         match self {
             Self::Single => String::new(),
@@ -62,7 +62,7 @@ impl Form {
     }
 }
 
-/// By which way a follower hears an agent.
+/// How a follower is connected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
     WebSocket,
@@ -84,19 +84,19 @@ impl Way {
 pub(crate) struct WebSocket {
     stream: TcpStream,
     buffer: BytesMut,
-    /// How much is left of a frame that was looked at already.
+    /// The remaining length of a frame whose beginning was already parsed.
     skip: usize,
     ping: bool,
     pub(crate) seen: Seen,
 }
 
 impl WebSocket {
-    /// Connects and subscribes to the agent's events after `since`; returns when the server has said so.
+    /// Connects and subscribes to the agent's events after `since`. Returns when the server has confirmed it.
     pub(crate) async fn follow(place: &Place, agent: &str, since: u64) -> Result<Self, Failure> {
         Self::open(place, agent, since, Form::Single).await
     }
 
-    /// As [`Self::follow`], with deltas in the form that is asked for.
+    /// As [`Self::follow`], with deltas in this form.
     pub(crate) async fn open(place: &Place, agent: &str, since: u64, form: Form) -> Result<Self, Failure> {
         let mut stream = TcpStream::connect(place.address).await?;
         stream.set_nodelay(true)?;
@@ -119,7 +119,7 @@ impl WebSocket {
         Ok(socket)
     }
 
-    /// Reads until then.
+    /// Reads until the condition is met.
     pub(crate) async fn read_until(mut self, until: Until) -> Result<Seen, Failure> {
         while !until.is_met(&self.seen) {
             self.read().await?;
@@ -127,7 +127,7 @@ impl WebSocket {
         Ok(self.seen)
     }
 
-    /// As [`Self::read_until`], but gives what has come by then when that takes too long.
+    /// As [`Self::read_until`], but returns what has come if the time is up.
     pub(crate) async fn read_until_late(mut self, until: Until, late: Instant) -> Result<Seen, Failure> {
         while !until.is_met(&self.seen) {
             match timeout_at(late, self.read()).await {
@@ -154,7 +154,7 @@ impl WebSocket {
     }
 
     async fn send(&mut self, kind: u8, payload: &[u8]) -> Result<(), Failure> {
-        // A mask of zeros leaves the payload as it is.
+        // A mask of zeros leaves the payload unchanged.
         let length = u8::try_from(payload.len()).ok().filter(|length| *length < 126);
         let mut frame = vec![kind, 0x80 | length.ok_or("too long")?, 0, 0, 0, 0];
         frame.extend_from_slice(payload);
@@ -182,7 +182,7 @@ impl WebSocket {
         Ok(())
     }
 
-    /// Takes in what has come.
+    /// Handles what has come.
     fn frames(&mut self) -> Result<(), Failure> {
         loop {
             let skipped = self.skip.min(self.buffer.len());
@@ -204,7 +204,7 @@ impl WebSocket {
     }
 }
 
-/// The first byte, the length of the header and that of the payload.
+/// The first byte, and the lengths of the header and the payload.
 fn header(bytes: &[u8]) -> Option<(u8, usize, usize)> {
     let kind = *bytes.first()?;
     match *bytes.get(1)? {

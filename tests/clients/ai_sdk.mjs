@@ -23,7 +23,7 @@ function open(id, transport = http(), onData = () => {}) {
   const chat = new Chat({ id, transport, onData, onError: (error) => errors.push(error) });
   return Object.assign(chat, { errors });
 }
-// The first releases put the id of a chat into an address as it is.
+// The first releases put the id of a chat into an address without encoding it.
 const encodesIds = !process.cwd().endsWith("-oldest");
 const newId = (name) => (encodesIds ? `${name} ${story}/${chats++}` : `${story}-${chats++}`);
 const script = (script) => JSON.stringify(script);
@@ -175,7 +175,7 @@ const stories = {
     const second = open(id);
     const resumed = second.resumeStream();
     await until(() => isAnswering(second) && text(answer(second)) === numbers(9), "the same nine words");
-    // To go away is not to stop the agent.
+    // A disconnect does not stop the agent.
     await first.stop();
     await sent;
     writeFileSync(gate, "");
@@ -266,7 +266,7 @@ const stories = {
     const { WorkflowChatTransport } = await import("@ai-sdk/workflow/client");
     const gate = join(folder, "gate");
     const asked = [];
-    // A connection that breaks after so many bytes, at any place in a chunk.
+    // A connection that breaks after this many bytes, at any position in a chunk.
     const fragile = async (url, options) => {
       asked.push(String(url));
       const response = await fetch(url, { ...options, headers: { ...options?.headers, ...headers } });
@@ -307,7 +307,7 @@ const stories = {
     const tail = new WorkflowChatTransport({ api, fetch: fragile, initialStartIndex: -12 });
     assert.equal((await drain(await tail.reconnectToStream({ chatId: run }))).at(-1).type, "finish");
 
-    // The conversation goes on although the client names no chat.
+    // The conversation continues although the client does not name a chat.
     const second = [...said(prompt, "w1"), await fold(chunks), ...said(script({ deltas: 2 }), "w2")];
     const more = await fold(await drain(await transport.sendMessages({ ...options, chatId: "unused", messages: second })));
     assert.equal(more.metadata.agentId, chunks[0].messageMetadata.agentId);

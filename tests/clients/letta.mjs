@@ -110,14 +110,14 @@ const stories = {
     await assert.rejects(client.agents.messages.create(agent.id, { messages: [] }), (error) => error.status === 422);
   },
 
-  // A client that loses patience, or its connection, says what it has said again: to the agent that is one message.
+  // After a timeout or a lost connection, a client repeats its message. The agent must get it only once.
   async retry() {
     const agent = await made("fake");
     const gate = file("gate");
     const hasty = new Letta({ baseURL: base, apiKey: token, timeout: 300, maxRetries: 2 });
     const script = JSON.stringify({ deltas: 6, gate, gate_after: 3 });
     const answer = hasty.agents.messages.create(agent.id, { input: script });
-    // Longer than its patience: but it has heard that the answer has begun.
+    // Longer than the client's timeout, but the client has already seen the beginning of the response.
     await sleep(600);
     let tries = 0;
     const lossy = new Letta({
@@ -162,7 +162,7 @@ const stories = {
       assert.equal(answered.approvals[0].tool_call_id, asked.tool_call.tool_call_id);
     }
 
-    // In Letta's own words: the answer to an approval is the rest of the run.
+    // In Letta's protocol, the response to an approval is the rest of the run.
     for (const [approve, words] of [[true, "It was allowed."], [false, "It was refused."]]) {
       const agent = await made("asking");
       const decided = (tool_call_id) => ({ messages: [{ type: "approval", approvals: [{ type: "approval", tool_call_id, approve }] }] });
@@ -213,7 +213,7 @@ const stories = {
       for await (const message of await begin(agent, script, { background: true, stream_tokens })) {
         first.push(message);
         run = message.run_id;
-        // Gone in mid turn: leaving the loop closes the connection.
+        // A disconnect in the middle of the turn: leaving the loop closes the connection.
         if (first.length === (stream_tokens ? 7 : 1)) break;
       }
       assert.equal((await client.runs.retrieve(run)).status, "running", "nobody listens, and it runs on");

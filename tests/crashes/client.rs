@@ -1,4 +1,4 @@
-//! A client that lives longer than its server: it asks again until it is answered, with the same key.
+//! A client that outlives its server: it repeats a request, with the same key, until it gets an answer.
 
 use std::fs::OpenOptions;
 use std::path::Path;
@@ -14,9 +14,9 @@ use crate::follower::{Follower, Place, Way};
 use crate::harness::TestServer;
 use crate::judge::Asked;
 
-/// Far more than any outage of these tests.
+/// Far longer than any outage of these tests.
 const PATIENCE: Duration = Duration::from_mins(2);
-/// An agent with more events than these has begun: its prompt, and what it says of itself.
+/// An agent with more events than these has begun: the prompt, and the agent's first notice.
 const SPOKEN: u64 = 2;
 
 #[derive(Clone)]
@@ -29,7 +29,7 @@ impl Client {
         Self { place: Place::of(server) }
     }
 
-    /// The answer, whenever it comes. An answer that says "again" is none.
+    /// The final answer. An answer that asks for a retry does not count.
     pub(crate) async fn ask(
         &self,
         method: Method,
@@ -76,8 +76,8 @@ impl Client {
         assert_eq!(status, StatusCode::ACCEPTED, "{text}");
     }
 
-    /// Cancels an agent that cannot end by itself, once it has begun to speak; gives how its turn has to end then. A
-    /// server that was killed before the agent had begun has interrupted the turn: there is nothing left to cancel.
+    /// Cancels an agent that cannot end by itself, after its first output. Returns how its turn must end then. If the
+    /// server was killed before the agent had begun, the turn was interrupted, and nothing is left to cancel.
     pub(crate) async fn cancel_in_time(&self, id: &str) -> Asked {
         let started = tokio::time::Instant::now();
         loop {
@@ -98,7 +98,7 @@ impl Client {
         Asked::CancelledInTime
     }
 
-    /// Stops the agent and forgets it. That it is unknown is the answer to a request whose answer was lost.
+    /// Stops and purges the agent. If the first answer was lost, the answer to the retry is that the agent is unknown.
     pub(crate) async fn purge(&self, id: &str) {
         let path = format!("/api/agents/{id}?purge=true");
         let (status, text) = self.ask(Method::DELETE, &path, None, "").await;
@@ -120,7 +120,7 @@ impl Client {
         }
     }
 
-    /// A reader that goes on through every outage, until it has seen the end of so many turns.
+    /// A reader that continues through every outage until it has seen the end of `turns` turns.
     pub(crate) fn follow(&self, id: &str, way: Way, turns: usize, history: &Path) -> JoinHandle<Follower> {
         let file = OpenOptions::new().create(true).append(true).open(history).expect("a file");
         let mut follower = Follower::new(self.place.clone(), id);
@@ -136,7 +136,7 @@ impl Client {
     }
 }
 
-/// What a reader has seen, when it has seen it all.
+/// What a reader has seen after it has reached its end.
 pub(crate) async fn finished(reader: JoinHandle<Follower>) -> Follower {
     tokio::time::timeout(PATIENCE, reader).await.expect("a reader comes to its end").expect("without a fault")
 }

@@ -1,5 +1,5 @@
-//! Clients that ask for everything and take nothing. They have room for as little as the kernel allows, so that what
-//! they do not take soon lies with the server.
+//! Clients that request everything and read nothing. Their kernel buffers are as small as possible, so unread data soon
+//! waits in the server.
 
 use std::collections::BTreeMap;
 
@@ -55,14 +55,13 @@ impl Deaf {
         Self { place: place.clone(), port, stream }
     }
 
-    /// How many bytes the server has sent to each, or wants to, that it has not taken; none where the server has cut
-    /// it off.
+    /// How many bytes each client has not read yet; `None` if the server has disconnected it.
     pub(crate) fn owed_bytes(all: &[Self]) -> Vec<Option<u64>> {
         let table = all.first().map(|one| owed_bytes(&one.place)).unwrap_or_default();
         all.iter().map(|one| table.get(&one.port).copied()).collect()
     }
 
-    /// The events that it can still get after the server has cut it off. It has to be: that is waited for.
+    /// The events that it can still read after the server has disconnected it. Waits for the disconnect.
     pub(crate) async fn what_it_still_gets(self) -> Vec<Value> {
         let started = Instant::now();
         while owed_bytes(&self.place).contains_key(&self.port) {
@@ -76,14 +75,14 @@ impl Deaf {
     }
 }
 
-/// What each client of the server is owed, by its port, as the kernel lists it.
+/// The unread bytes of each client of the server, by its port, as the kernel lists them.
 fn owed_bytes(place: &Place) -> BTreeMap<u16, u64> {
     let port: u16 = place.authority.rsplit(':').next().and_then(|port| port.parse().ok()).expect("a port");
     let local = format!("0100007F:{port:04X}");
     let table = std::fs::read_to_string("/proc/net/tcp").expect("a table");
     let words = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
     let hex = |text: &str| u64::from_str_radix(text, 16).expect("a number");
-    // Established, seen from the server.
+    // Established connections, seen from the server.
     let ours = words.filter(|words| words[1] == local && words[3] == "01");
     ours.map(|words| {
         let peer = u16::try_from(hex(words[2].rsplit(':').next().expect("a port"))).expect("a port");
@@ -117,7 +116,7 @@ async fn of_event_stream(mut socket: TcpStream) -> Vec<Value> {
     events.filter(|event| event["sequenceNumber"].is_u64()).collect()
 }
 
-/// The body of an answer in chunks, as far as they are whole.
+/// The body of a chunked response, as far as its chunks are complete.
 fn whole_chunks(answer: &[u8]) -> Vec<u8> {
     let end = |bytes: &[u8], mark: &[u8]| memchr::memmem::find(bytes, mark).map(|at| at + mark.len());
     let Some(head) = end(answer, b"\r\n\r\n") else { return Vec::new() };

@@ -1,4 +1,4 @@
-//! What a server holds, and that it holds no more when everybody has gone.
+//! The resources of a server. They must be released after all clients have disconnected.
 
 use std::fs;
 use std::time::Duration;
@@ -11,22 +11,22 @@ use crate::client::{Client, finished};
 use crate::follower::Way;
 use crate::harness::TestServer;
 
-/// How long what was held may take to be given back. Threads for blocking work end 10 s after they were last used.
+/// How long the release may take. Threads for blocking work end 10 s after they were last used.
 const PATIENCE: Duration = Duration::from_mins(1);
-/// What the allocator may keep of the first time: its pools, and the buffers of what is held for those who come next.
+/// What the allocator may keep after the first time: its pools, and the buffers for the next connections.
 const FIRST_MORE_KIB: u64 = 24 << 10;
-/// What it may keep of the second time, for which the first has made room. A thousand connections hold less
-/// when they are idle, but each that is lost holds a descriptor, a task and a stream too.
+/// What it may keep after later times, for which the first has made room. A thousand idle connections hold less, but
+/// each leaked one holds a descriptor, a task and a stream too.
 const AGAIN_MORE_KIB: u64 = 8 << 10;
-/// How often the same is done at most. What is lost is lost each time; what the allocator keeps it keeps once, though not
-/// always the first time: where what is freed last lies depends on who has come last.
+/// The maximum number of repetitions. A leak grows each time. The allocator grows once, though not always at the first
+/// time: this depends on the order of the last frees.
 const TIMES: u32 = 5;
-/// Descriptors that come and go by themselves: of the database's readers, and of the request that looks.
+/// Descriptors that come and go: those of the database's readers, and of the request that reads the metrics.
 const DESCRIPTORS_MORE: u64 = 8;
 const THREADS_MORE: u64 = 4;
 const TASKS_MORE: u64 = 2;
 
-/// What one process holds, and what it says that it holds.
+/// The resources of one process, and those that it reports.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Footprint {
     pub(crate) memory_kib: u64,
@@ -54,7 +54,7 @@ impl Footprint {
         }
     }
 
-    /// That of a server which has done everything once and does nothing now.
+    /// The footprint of an idle server that has done everything once.
     pub(crate) async fn of_rest(server: &TestServer) -> Self {
         let client = Client::of(server);
         for way in [Way::Sse, Way::WebSocket] {
@@ -80,8 +80,9 @@ impl Footprint {
             && self.tasks <= before.tasks + TASKS_MORE
     }
 
-    /// Has the same happen again and again, from this on: after the first time the server holds little more than before,
-    /// after another it holds what it held after the one before it. Where it holds more each time, that is a leak.
+    /// Repeats the same load, starting from `self`. After the first time, the server may hold a little more than
+    /// before. After one of the next times, it must hold no more than before that time. If it holds more each time, it
+    /// leaks.
     pub(crate) async fn comes_back_again_and_again(
         &self,
         server: &TestServer,
@@ -94,7 +95,7 @@ impl Footprint {
             let last = left[left.len() - 1];
             match last.after(server, AGAIN_MORE_KIB).await {
                 Ok(_) => return,
-                // Nothing but memory may be more once.
+                // Only memory may grow at times.
                 Err(now) => assert!(
                     now.is_no_more_than(&last, u64::MAX >> 1),
                     "{now:?} is left; before it was {last:?}"
@@ -106,12 +107,12 @@ impl Footprint {
         panic!("each time more is left, in KiB: {left:?}");
     }
 
-    /// Waits until the server holds no more than this again, but for what is paid once. Gives what that is.
+    /// Waits until the server holds no more than `self`, except for what is allocated once. Returns what it holds.
     pub(crate) async fn comes_back(&self, server: &TestServer) -> Self {
         self.comes_back_within(server, FIRST_MORE_KIB).await
     }
 
-    /// Waits until the server holds no more than it held when the same had happened once.
+    /// Waits until the server holds no more than after the first time.
     pub(crate) async fn comes_back_again(&self, server: &TestServer) {
         self.comes_back_within(server, AGAIN_MORE_KIB).await;
     }
@@ -123,7 +124,7 @@ impl Footprint {
         }
     }
 
-    /// What the server holds as soon as that is no more than this; where it never is, what it holds in the end.
+    /// Returns the footprint as soon as it is no more than `self`, or as an error if it stays larger.
     async fn after(&self, server: &TestServer, memory_more_kib: u64) -> Result<Self, Self> {
         let started = Instant::now();
         let highest = Self::of(server).await;
@@ -148,12 +149,12 @@ pub(crate) fn memory_kib(server: &TestServer) -> u64 {
     status(server, "VmRSS:")
 }
 
-/// The most memory that it has had since [`forget_the_peak`].
+/// The highest memory use since [`forget_the_peak`].
 pub(crate) fn peak_kib(server: &TestServer) -> u64 {
     status(server, "VmHWM:")
 }
 
-/// From here on the peak is the highest since now.
+/// Resets the peak.
 pub(crate) fn forget_the_peak(server: &TestServer) {
     fs::write(format!("/proc/{}/clear_refs", server.pid()), "5").expect("one's own process");
 }

@@ -9,13 +9,13 @@ use serde_json::value::RawValue;
 use crate::follower::Follower;
 use crate::harness::{TestServer, assert_dense, processes_of, text_of};
 
-/// The same examination as `tokenrail doctor`.
+/// The same checks as `tokenrail doctor`.
 pub(crate) fn database_is_sound(data_dir: &Path, when: &str) {
     let diagnosis = tokenrail_persistence::doctor(data_dir).expect("it can be examined");
     assert_eq!(diagnosis.faults, [], "{when}");
 }
 
-/// What the reader has seen and has written down are the events that are there, to the last byte.
+/// The reader has seen and recorded exactly the events that are saved, byte for byte.
 pub(crate) fn saw_what_is_there(follower: &Follower, history: &Path, there: &[Box<RawValue>]) {
     let written = std::fs::read_to_string(history).expect("a history");
     let there: Vec<&str> = there.iter().map(|event| event.get()).collect();
@@ -33,20 +33,20 @@ pub(crate) fn parsed(events: &[Box<RawValue>]) -> Vec<Value> {
     events
 }
 
-/// What clients have asked for, and so how each turn has to end.
+/// What clients requested, and so how each turn must end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asked {
-    /// All of it, of a server that nobody disturbs.
+    /// The whole turn, with a server that runs throughout.
     Whole,
-    /// All of it, of a server that is killed: a turn whose agent had not begun then is not begun a second time.
+    /// The whole turn, with a server that is killed. If the agent had not begun by then, the turn is not run again.
     WholeOverKills,
     /// A cancel that was accepted while the agent could not end by itself.
     CancelledInTime,
-    /// A cancel that may have come too late: the agent ends by itself as well.
+    /// A cancel that may have come too late, because the agent ends by itself as well.
     CancelledInARace,
 }
 
-/// Each turn has ended as it had to, with the text that was asked for; what was cancelled has said the beginning of it.
+/// Each turn ended as it must, with the requested text. A cancelled turn has the beginning of it.
 pub(crate) fn said_what_was_asked(events: &[Box<RawValue>], texts: &[String], asked: Asked) {
     let events = parsed(events);
     let is_result = |event: &Value| event["metadata"]["eventType"] == "result";
@@ -70,7 +70,7 @@ pub(crate) fn said_what_was_asked(events: &[Box<RawValue>], texts: &[String], as
     }
 }
 
-/// No process of the server's agents is left, at the latest after a moment.
+/// No process of the server's agents is left after a short wait.
 pub(crate) fn no_process_is_left(server: &TestServer, own: usize) {
     let started = Instant::now();
     loop {
@@ -83,7 +83,7 @@ pub(crate) fn no_process_is_left(server: &TestServer, own: usize) {
     }
 }
 
-/// Whatever the server had to say, no thread of it has panicked.
+/// The log of the server contains no panic.
 pub(crate) fn nothing_panicked(log: &Path) {
     let said = std::fs::read_to_string(log).unwrap_or_default();
     assert!(!said.contains("panicked"), "{said}");

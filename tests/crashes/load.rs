@@ -1,5 +1,5 @@
-//! Many readers, many agents, storms and slow clients. What is judged is that everybody sees everything, and that the
-//! server holds no more afterwards than before; how long it takes is printed, and measured by the bench.
+//! Many readers, many agents, reconnect storms and slow clients. Every reader must see everything, and afterwards the
+//! server must hold no more than before. The tests print how long it takes; the benchmark measures it.
 
 use std::time::Duration;
 
@@ -18,7 +18,8 @@ use crate::judge;
 
 /// How long the agents speak.
 const SECONDS: u64 = 8;
-/// With a small buffer, so that what one follower is sent is several times what the kernel holds for who does not read.
+/// The buffer is small, so that one follower is sent several times what the kernel buffers for a client that never
+/// reads.
 const LIMITS: &str = "[limits]
 launches_per_minute = 100000
 running_agents = 100
@@ -27,39 +28,39 @@ send_buffer_bytes = 16384
 ";
 
 const FOLLOWERS: usize = 1000;
-/// Of them, those that never read.
+/// The followers that never read.
 const STALLED: usize = 100;
 const RATE: u64 = 20;
-/// What the kernel holds for one at most: it counts its own bookkeeping in, and doubles what was asked for.
+/// The most that the kernel buffers for one client: it doubles the requested size, and counts its own bookkeeping.
 const OWED_BYTES_MAX: u64 = 2 * (16 << 10);
 
 const AGENTS: usize = 100;
 const AGENT_RATE: u64 = 16;
 
 const STORM: usize = 1000;
-/// How many events each of the storm has missed.
+/// How many events each client of the storm has missed.
 const MISSED: usize = 500;
 
-/// What the server may take more than before, at its highest: with followers, with agents, in a storm.
+/// The most additional memory of the server: with followers, with agents, and in a storm.
 const FOLLOWERS_KIB_MAX: u64 = 48 << 10;
 const AGENTS_KIB_MAX: u64 = 64 << 10;
-/// Whoever catches up has a piece of 64 KiB in the web server's buffer, which doubles where it grows.
+/// For each client that catches up, the web server has a buffer with a piece of 64 KiB, which grows by doubling.
 const STORM_KIB_MAX: u64 = 160 << 10;
 
-/// A server, once the limit on open files allows the clients of these tests.
+/// A server, after the limit of open files was raised for the clients of these tests.
 fn start() -> TestServer {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).unwrap();
     TestServer::start_with(&(fake_config() + LIMITS))
 }
 
-/// What the scripted agent says with `count` deltas of `bytes` each.
+/// The text of a scripted agent with `count` deltas of `bytes` each.
 pub(crate) fn long_numbers(count: u64, bytes: usize) -> String {
     let digits = |number: u64| format!("{number:0>width$}", width = bytes - 1);
     (0..count).flat_map(|number| [digits(number), " ".to_owned()]).collect()
 }
 
-/// What memory has grown at its highest, since the peak was forgotten.
+/// Checks the peak of the memory since it was reset.
 fn check_growth(server: &TestServer, before: &Footprint, most_kib: u64, what: &str) {
     let grown = peak_kib(server).saturating_sub(before.memory_kib);
     println!("{what}: at its highest {grown} KiB more than {}", before.memory_kib);
@@ -107,7 +108,7 @@ async fn fan_out(server: &TestServer, before: &Footprint) {
     }
 }
 
-/// Waits until the kernel has no room left for any of them; it never holds more for one than it may.
+/// Waits until the kernel buffers of all of them are full. They must never exceed their limit.
 async fn all_stall(deaf: &[Deaf]) {
     let started = tokio::time::Instant::now();
     let mut stalled = 0;
@@ -115,7 +116,7 @@ async fn all_stall(deaf: &[Deaf]) {
         let owed = Deaf::owed_bytes(deaf);
         let most = owed.iter().flatten().max().copied().unwrap_or_default();
         assert!(most <= OWED_BYTES_MAX, "{most} bytes lie in the kernel for one");
-        // Cut is who has stalled for long enough.
+        // A client that has stalled for long enough is already disconnected.
         stalled = owed.iter().filter(|owed| owed.is_none_or(|bytes| OWED_BYTES_MAX / 4 < bytes)).count();
         assert!(started.elapsed() < PATIENCE, "only {stalled} have stalled: {owed:?}");
         tokio::time::sleep(Duration::from_millis(20)).await;
@@ -197,7 +198,7 @@ async fn storm(server: &TestServer, before: &Footprint, time: u32) {
     tokio::time::timeout(Duration::from_secs(30), client.events(&id)).await.expect("it still answers");
 }
 
-/// A server that has no time: it is stopped, so that what is seen does not depend on how fast it is.
+/// The server is stopped by a signal, so that the result does not depend on its speed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_that_connect_while_the_server_has_no_time_are_all_answered() {
     let server = start();

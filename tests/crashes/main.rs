@@ -1,4 +1,5 @@
-//! What takes minutes: real crashes, agents that torture, load. The same servers and readers as in the user stories.
+//! Tests that take minutes: real crashes, agents that torture the server, load. They share servers and readers with the
+//! user stories.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test ends where its own tools fail")]
 #![expect(clippy::print_stdout, reason = "what was measured is worth a line")]
 

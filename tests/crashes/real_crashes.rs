@@ -1,4 +1,5 @@
-//! The real server is killed, its disk fails, its files are damaged: it says so or goes on, and is never wrong.
+//! The real server is killed, its disk fails, its files are damaged: it reports that or continues, and never returns
+//! anything wrong.
 
 mod corruption;
 mod kill_loop;

@@ -1,6 +1,6 @@
-//! Everything at once, over and over, with light faults, for `TOKENRAIL_TEST_SOAK_S` seconds: readers that vanish or
-//! never read, cancels, purges, a database that is locked by somebody else. What is judged is what the short tests
-//! judge, and that nothing grows with time.
+//! Everything at once, repeatedly, with light faults, for `TOKENRAIL_TEST_SOAK_S` seconds: readers that vanish or never
+//! read, cancels, purges, and a database that another process locks. The checks are those of the short tests, and that
+//! nothing grows with time.
 
 use std::fs;
 use std::time::Duration;
@@ -18,10 +18,10 @@ use crate::harness::{TestServer, fake_config, numbers};
 use crate::judge;
 use crate::load::long_numbers;
 
-/// How long it goes on, in seconds, where the variable says nothing.
+/// The duration in seconds, unless the variable is set.
 const SECONDS: u64 = 12;
-/// What a client that never reads holds is held for `send_timeout_s`. So memory rises for that long, and is compared only
-/// afterwards.
+/// The server keeps the data of a client that never reads for `send_timeout_s`. So memory rises for that long, and is
+/// compared only afterwards.
 const RISE: Duration = Duration::from_secs(6);
 const LIMITS: &str = "[limits]
 launches_per_minute = 1000000
@@ -29,17 +29,17 @@ send_timeout_s = 5
 wal_bytes = 4194304
 tails_bytes = 16777216
 ";
-/// What the log may have: the limit, and what comes while it is cut.
+/// The size of the log: its limit, and what is written while it is checkpointed.
 const WAL_BYTES_MAX: u64 = 4 * (4 << 20);
 const AGENTS: usize = 9;
 const DELTAS: u64 = 200;
-/// Each delta of the agent that somebody is deaf to.
+/// The size of each delta of the agent with a client that never reads.
 const DELTA_BYTES: usize = 2048;
-/// One round in so many has a locked database.
+/// One of this many rounds has a locked database.
 const LOCKED_EVERY: usize = 4;
-/// What memory may grow from one half of the time to the next, in KiB.
+/// How much memory may grow from one half of the time to the next, in KiB.
 const SLOPE_KIB_MAX: u64 = 16 << 10;
-/// How many halves in a row may grow by more. The allocator may take a pool more at any time, but a leak goes on.
+/// How many halves in a row may grow by more. The allocator may take another pool at any time, but a leak continues.
 const TIMES: u32 = 4;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -48,7 +48,7 @@ async fn nothing_grows_with_time() {
         std::env::var("TOKENRAIL_TEST_SOAK_S").map_or(SECONDS, |text| text.parse().expect("a number"));
     let mut server = TestServer::start_with(&(fake_config() + LIMITS));
     let before = Footprint::of_rest(&server).await;
-    // What is paid once is paid in the first round.
+    // One-time allocations happen in the first round.
     let mut deaf = vec![round(&server, 0).await];
     let before = before.comes_back(&server).await;
     rounds_for(RISE, &server, &mut deaf).await;
@@ -65,7 +65,7 @@ async fn nothing_grows_with_time() {
         assert!(times < TIMES, "it grows each time, at last from {first:?} to {second:?}");
         first = second;
     }
-    // Those who have taken nothing are still there, but no longer connected: none of their streams is open.
+    // The clients that never read still exist, but the server has closed their connections.
     before.comes_back_again(&server).await;
     let rounds = deaf.len();
     for deaf in deaf {
@@ -93,8 +93,8 @@ async fn rounds_for(time: Duration, server: &TestServer, deaf: &mut Vec<Deaf>) -
     memory
 }
 
-/// Some agents speak to readers of every kind; of three, one is cancelled, and two of three are forgotten at the
-/// end. Gives a client that never reads.
+/// Some agents speak to readers of every kind. One of three is cancelled, and two of three are purged at the end.
+/// Returns a client that never reads.
 async fn round(server: &TestServer, number: usize) -> Deaf {
     let client = Client::of(server);
     let mut agents = Vec::new();
@@ -103,11 +103,11 @@ async fn round(server: &TestServer, number: usize) -> Deaf {
         let key = format!("{number}-{index}");
         let mut script = json!({ "deltas": DELTAS, "pace_us": 3000 });
         if index == 0 {
-            // More than the kernel holds for who does not read.
+            // More than the kernel buffers for a client that never reads.
             script["delta_bytes"] = json!(DELTA_BYTES);
         }
         if is_cancelled(index) {
-            // It comes to no end by itself: what ends it is the cancel.
+            // It cannot end by itself: only the cancel ends it.
             (script["gate"], script["gate_after"]) = (json!(never), json!(DELTAS / 2));
         }
         let id = client.launch(&script, &key).await;
@@ -145,7 +145,7 @@ fn is_cancelled(index: usize) -> bool {
     index % 3 == 2
 }
 
-/// Somebody else writes to the database, and takes their time.
+/// Another process writes to the database and holds its lock for a while.
 async fn lock_for_a_while(server: &TestServer) {
     let database = Connection::open(server.data_dir().join("tokenrail.db")).unwrap();
     database.busy_timeout(Duration::from_secs(5)).unwrap();

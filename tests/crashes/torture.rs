@@ -1,5 +1,5 @@
 //! Agents that torture their server, one mode each: the turn ends with a reason, no process is left, and the server's
-//! memory stays where it was.
+//! memory does not grow.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use crate::footprint::{forget_the_peak, memory_kib, peak_kib};
 use crate::harness::{TestServer, fake_config, numbers, processes_of_agent, text_of};
 use crate::judge;
 
-/// How much the server's memory may grow in any mode, at its highest.
+/// How much the server's memory may grow in any mode, at its peak.
 const GROWTH_KIB_MAX: u64 = 32 << 10;
 
 const QUICK: &str = "[limits]\nresult_grace_s = 1\ncancel_grace_s = 1\nkill_grace_s = 2\nidle_timeout_s = 6\n\
     stream_timeout_s = 3\n";
 
-/// What came of an agent.
+/// The result of an agent.
 struct Tortured {
     agent: Value,
     events: Vec<Value>,
@@ -27,7 +27,7 @@ impl Tortured {
         self.agent["status"].as_str().unwrap()
     }
 
-    /// Why the turn has failed.
+    /// Why the turn failed.
     fn reason(&self) -> &str {
         self.agent["error"]["message"].as_str().unwrap()
     }
@@ -37,12 +37,12 @@ impl Tortured {
     }
 }
 
-/// Lets the agent do what it does until it ends by itself or by a timer.
+/// Runs the agent until it ends by itself or by a timer.
 async fn endure(script: Value) -> Tortured {
     endure_and(script, async |_, _| ()).await
 }
 
-/// As [`endure`], with something that is done to it meanwhile.
+/// As [`endure`], with an action meanwhile.
 async fn endure_and(script: Value, meanwhile: impl AsyncFnOnce(&TestServer, &str)) -> Tortured {
     endure_with(QUICK, script, meanwhile).await
 }
@@ -63,7 +63,7 @@ async fn endure_prompt(
     meanwhile: impl AsyncFnOnce(&TestServer, &str),
 ) -> Tortured {
     let mut server = TestServer::start_with(&(fake_config() + limits));
-    // What the first agent of a life costs is no growth: threads, statements, code that is read for the first time.
+    // The costs of the server's first agent do not count as growth: threads, statements, code that is loaded.
     let first = server.launch(&json!({ "deltas": 2000 })).await;
     server.wait_for_status(&first, "completed").await;
     server.events(&first).await;
@@ -102,7 +102,7 @@ async fn endure_prompt(
     Tortured { agent, events }
 }
 
-/// The supervisor writes down that all others are gone, and then goes too.
+/// The supervisor first records that all other processes are gone, and then exits too.
 async fn no_process_is_left(id: &str) {
     let started = tokio::time::Instant::now();
     loop {
@@ -233,7 +233,7 @@ async fn it_takes_much_memory_for_itself() {
     assert_eq!(end.status(), "cancelled");
 }
 
-/// Lets the agent loose in the middle of another one's answer, of which nothing may be lost.
+/// Runs the agent in the middle of another agent's answer, which must stay complete.
 async fn endure_beside_another(limits: &str, mut script: Value) -> Tortured {
     let folder = tempfile::tempdir().unwrap();
     let gate = folder.path().join("gate");

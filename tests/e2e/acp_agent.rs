@@ -1,4 +1,4 @@
-//! Agents of the Agent Client Protocol as they should not be: scripts, each line of which is known.
+//! ACP agents that misbehave: scripts whose every line is known.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::harness::{TestServer, no_process_is_left, text_of};
 
-/// What every script begins with: it can print an answer of JSON-RPC, or words of the agent.
+/// The beginning of every script: functions that print a JSON-RPC response, or some text of the agent.
 const BEGIN: &str = r#"#!/bin/sh
 answer() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$1" "$2"; }
 say() { printf '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"%s"}}}}\n' "$1"; }
@@ -22,7 +22,7 @@ struct Script {
 }
 
 impl Script {
-    /// A server with an agent that does this.
+    /// A server with an agent that runs this script.
     fn start(script: &str, more: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let program = folder.path().join("agent");
@@ -35,7 +35,7 @@ impl Script {
         Self { server: TestServer::start_with(&config), _folder: folder }
     }
 
-    /// The agent after its turn, and what it has said.
+    /// The agent after its turn, and its text.
     async fn turn(&self) -> (Value, String) {
         let id = self.server.launch_as("scripted", "Go").await;
         let ended = |agent: &Value| agent["endedAt"].is_string() && agent["status"] != "running";
@@ -45,7 +45,7 @@ impl Script {
     }
 }
 
-/// Asks for files and says the answers, without what would end a JSON string.
+/// A script that requests files and prints the responses, without characters that would end a JSON string.
 fn asks_for_files(outside: &Path) -> String {
     let link = format!("ln -s {} link", outside.parent().unwrap().display());
     let steps = [

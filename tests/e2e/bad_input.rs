@@ -20,7 +20,7 @@ async fn check(server: &TestServer, request: reqwest::RequestBuilder, status: u1
     assert_eq!((found.as_u16(), problem["code"].as_str()), (status, Some(code)), "{problem}");
     assert_eq!(kind, "application/problem+json");
     assert!(problem["requestId"].is_string() && problem["retryable"].is_boolean(), "{problem}");
-    // Whatever was sent: the server lives on.
+    // The server must survive any request.
     assert_eq!(server.request(Method::GET, "/healthz").send().await.unwrap().status(), StatusCode::OK);
 }
 
@@ -171,7 +171,7 @@ async fn a_second_server_on_the_folder_is_refused_and_disturbs_nothing() {
 
 #[tokio::test]
 async fn a_folder_that_cannot_be_written_stops_the_start() {
-    // Root may write everywhere, but not where a file stands in the way.
+    // Root may write everywhere, but cannot create a folder if a file with its name exists.
     let server = TestServer::start();
     let in_the_way = server.folder.path().join("file");
     std::fs::write(&in_the_way, "").unwrap();
@@ -195,8 +195,8 @@ async fn a_folder_to_which_others_can_write_stops_the_start() {
     assert!(!folder.path().join("token").exists(), "nothing secret was put there");
 }
 
-/// Agents run as the user who runs the server. The kernel lets such a process read another one's environment and
-/// memory, unless that one has forbidden it.
+/// Agents run as the same user as the server. The kernel lets such a process read the environment and memory of another
+/// one, unless that process has forbidden it.
 #[tokio::test]
 async fn no_process_of_the_same_user_reads_the_servers_environment() {
     const NOBODY: u32 = 65534;
@@ -224,7 +224,7 @@ async fn no_process_of_the_same_user_reads_the_servers_environment() {
         as_nobody("/bin/cat".as_ref()).arg(file).stdout(Stdio::null()).status().unwrap().success()
     };
     assert!(!reads(server.0.id()));
-    // The sleeping process shows that it is not for another reason. It may be about to become `sleep` still.
+    // The sleeping process shows that reading is possible otherwise. It may not have become `sleep` yet.
     let started = tokio::time::Instant::now();
     while !reads(ordinary.0.id()) {
         assert!(started.elapsed() < crate::harness::PATIENCE, "nobody can be read");
@@ -232,7 +232,7 @@ async fn no_process_of_the_same_user_reads_the_servers_environment() {
     }
 }
 
-/// A process that does not outlive its test.
+/// A process that ends with its test.
 struct Killed(std::process::Child);
 
 impl Drop for Killed {

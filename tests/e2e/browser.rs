@@ -1,6 +1,6 @@
-//! The page in a real browser, on a real server. `tests/clients/page` has the browser's driver, for which
-//! `TOKENRAIL_TEST_CHROMIUM` is the browser and `TOKENRAIL_TEST_CLIENTS` the folder of what drives it; `cargo xtask test`
-//! sets both.
+//! The page in a real browser, with a real server. `tests/clients/page` contains the driver. `TOKENRAIL_TEST_CHROMIUM`
+//! is the path of the browser, and `TOKENRAIL_TEST_CLIENTS` is the folder with the driver's packages;
+//! `cargo xtask test` sets both.
 
 mod accessible;
 mod asking;
@@ -21,12 +21,12 @@ use serde_json::Value;
 use crate::harness::{TestServer, fake_config};
 use tab::{Browser, Look, Row, Tab};
 
-/// The recorded session that the first page offers, so many times as fast.
+/// The recorded session that the start page offers, replayed faster by this factor.
 fn demo_config(speed: u32) -> String {
     format!("{}\n[agents.demo]\nrunner = \"replay\"\nspeed = {speed}\n", fake_config())
 }
 
-/// The address that a server prints: with the token where browsers tell it to nobody.
+/// The address that a server prints. The token is in the fragment, which browsers do not send.
 fn address(server: &TestServer, path: &str) -> String {
     format!("http://{}{path}#token={}", server.authority(), server.token())
 }
@@ -45,14 +45,14 @@ async fn agent_in(tab: &Tab) -> String {
     path.as_str().unwrap().rsplit('/').next().unwrap().to_owned()
 }
 
-/// An expression: the tab shows the end of so many turns. The newest rows are always in the document.
+/// An expression: the tab shows the ends of at least this many turns. The newest rows are always in the document.
 fn ended(turns: usize) -> String {
     format!(
         "document.querySelectorAll('#events [data-testid=result]').length >= {turns} && !document.querySelector('.head [data-status=running], .head [data-status=initializing]')"
     )
 }
 
-/// An expression: this text is the last that the agent has said.
+/// An expression: this is the agent's last text.
 fn says(text: &str) -> String {
     let text = serde_json::to_string(text.trim_end()).unwrap();
     format!(
@@ -60,7 +60,7 @@ fn says(text: &str) -> String {
     )
 }
 
-/// What the page has to show of an agent, by its stored events: the rows from the first to the last.
+/// The rows that the page must show for these events, from the first to the last.
 fn rows_of(events: &[Value]) -> Vec<Row> {
     let mut rows = Vec::new();
     for event in events {
@@ -97,9 +97,9 @@ fn row_of(block: &Value, events: &[Value]) -> Option<Row> {
     }
 }
 
-/// Checks that a tab shows what is stored, whole and once, as it was written.
+/// Checks that a tab shows what is stored, completely and once, as written.
 async fn assert_as_stored(tab: &Tab, server: &TestServer, id: &str) {
-    // The newest messages are shown before those from before are here.
+    // The page shows the newest messages before it has loaded the earlier ones.
     tab.until("document.querySelector('.earlier') === null").await;
     tab.click("[data-testid=toggle-text]").await;
     let shown = tab.rows().await;

@@ -1,4 +1,4 @@
-//! A cancel leaves no process, whatever the agent thinks of it.
+//! A cancel leaves no process, however the agent reacts.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use serde_json::json;
 use crate::harness::{TestServer, fake_config, no_process_is_left, outline, processes_of_agent};
 
 const QUICK: &str = "[limits]\ncancel_grace_s = 1\nkill_grace_s = 2\n";
-/// What a machine that is busy with other things may need beyond the two graces. An agent that is deaf takes all of the
-/// first and next to nothing of the second: so there is more than this in hand, and twice the time is too much.
+/// What a busy machine may need beyond the two grace periods. An agent that ignores signals takes the whole first one
+/// and almost nothing of the second. So the real slack is larger than this, but a second full round would exceed it.
 const SLACK: Duration = Duration::from_secs(3);
 const CANCEL_GRACE: Duration = Duration::from_secs(8);
 const KILL_GRACE: Duration = Duration::from_secs(2);

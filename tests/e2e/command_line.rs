@@ -1,4 +1,4 @@
-//! The command line, as a person and as a script use it.
+//! The command line, as users and scripts use it.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Output, Stdio};
@@ -66,13 +66,13 @@ async fn without_a_server_run_has_one_of_its_own_and_the_others_say_so() {
     let (shown, said) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
     assert_eq!(done.status.code(), Some(0), "{said}");
     assert!(shown.contains("0 1 2 "), "{shown}");
-    // Where an address is named, there and nowhere else.
+    // If an address is given, the command uses only that server.
     let (code, _, said) = run(&server, &run_fake);
     assert_eq!(code, 3, "{said}");
     let (code, _, said) = run(&server, &["ls"]);
     assert_eq!(code, 3);
     assert!(said.contains("tokenrail serve"), "{said}");
-    // What an earlier server had left running has nothing to do with that run.
+    // The private run did not affect the agents of the earlier server.
     server.start_again();
     assert_eq!(server.get(&format!("/api/agents/{other}")).await["status"], "running");
     std::fs::write(&gate, "").unwrap();
@@ -222,7 +222,7 @@ fn every_command_says_what_it_is_for_and_refuses_what_it_does_not_know() {
         let (code, shown, _) = command(&[name, "--help"]);
         assert_eq!(code, Some(0), "{name}");
         assert!(shown.contains("Usage: tokenrail ") && !shown.contains('\x1b'), "{shown}");
-        // Each option and argument has a line that explains it, its own or the next one.
+        // Each option and argument has an explanation in its own line or in the next one.
         for (line, next) in shown.lines().zip(shown.lines().skip(1)) {
             let option = line.trim_start();
             if option.starts_with("--") || option.starts_with('-') || option.starts_with('<') {

@@ -1,4 +1,4 @@
-//! What is kept of an agent: the record of a turn, a file, the same once more, and its lines read again.
+//! Copies of an agent's history: the record of a turn, a file, an import, and a reparse.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Output;
@@ -20,7 +20,7 @@ async fn ended(server: &TestServer, script: Value) -> String {
     id
 }
 
-/// What a copy has in common with its original.
+/// The parts in which a copy equals its original.
 fn told(events: &[Value]) -> Vec<Value> {
     let parts =
         |event: &Value| json!([event["sequenceNumber"], event["type"], event["content"], event["raw"]]);
@@ -78,7 +78,7 @@ async fn an_agent_moves_to_another_server_as_a_file() {
     assert_eq!(told(&raw_events(&other, copy).await), told(&raw_events(&server, &id).await));
     let (code, exported, _) = run(&other, &["export", copy]);
     assert_eq!(code, 0);
-    // The folder it worked in is named after it, too.
+    // The path of its working folder contains the id too.
     let expected = std::fs::read_to_string(&file).unwrap().replacen(&id, copy, 1);
     assert!(exported == expected, "the same file but for the id");
     let (status, refused) =
@@ -128,7 +128,7 @@ async fn stored_lines_are_read_again_without_a_server() {
     assert_eq!(code, 1);
     assert!(said.contains("in use"), "a server runs: {said}");
     let events = server.events(&id).await;
-    // As if an older version had read one delta in another way.
+    // As if an older version had parsed one delta differently.
     let file = server.folder.path().join("old.json");
     let (_, exported, _) = run(&server, &["export", &id]);
     let old = exported.replacen("\"text\":\"7 \"", "\"text\":\"sieben \"", 1);

@@ -1,4 +1,4 @@
-//! What is kept, and in how many bytes.
+//! What the database keeps, and in how many bytes.
 
 use serde_json::json;
 

@@ -1,4 +1,5 @@
-//! Clients that speak the dialects `message` and `stream`: whole, in mid message, after a reconnect and a crash.
+//! Clients with the dialects `message` and `stream`: whole turns, joins in the middle of a message, reconnects and a
+//! crash.
 
 use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
@@ -8,12 +9,12 @@ use tokio_tungstenite::tungstenite::Message;
 use crate::follower::{Place, Socket, connect_to};
 use crate::harness::{PATIENCE, TestServer, fake_config, numbers};
 
-/// One connection that speaks one dialect.
+/// A connection with one dialect.
 struct Listener {
     socket: Socket,
-    /// Frames of a batch that were not looked at yet.
+    /// Frames of a batch that have not been returned yet.
     unread: Vec<Value>,
-    /// How many messages the socket has given.
+    /// How many messages came from the socket.
     messages: usize,
 }
 
@@ -34,7 +35,7 @@ impl Listener {
         assert_eq!(subscribed["type"], "subscribed", "{subscribed}");
     }
 
-    /// The next frame that is about one agent; no error.
+    /// The next frame about an agent. It must not be an error.
     async fn frame(&mut self) -> Value {
         let frame = timeout(PATIENCE, self.next()).await.expect("something comes");
         assert_ne!(frame["type"], "error", "{frame}");
@@ -61,7 +62,7 @@ impl Listener {
         }
     }
 
-    /// The frames up to the first of that type.
+    /// The frames up to the first one of that type.
     async fn until(&mut self, kind: &str) -> Vec<Value> {
         let mut frames = Vec::new();
         loop {
@@ -72,7 +73,7 @@ impl Listener {
         }
     }
 
-    /// The message as it stands.
+    /// The current state of the message.
     async fn status(&mut self, message: &Value) -> Value {
         self.say("message.status", json!({ "messageId": message })).await;
         self.until("message.status").await.pop().expect("an answer")["payload"].take()
@@ -83,7 +84,7 @@ fn sequence(frame: &Value) -> u64 {
     frame["payload"]["sequence"].as_u64().expect("a number")
 }
 
-/// What the chunks say, or the text of a stream.
+/// The text of the chunks, or of a stream.
 fn said(frames: &[Value]) -> String {
     let texts = frames.iter().filter_map(|frame| match frame["type"].as_str() {
         Some("message.chunk") => frame["payload"]["content"]["text"].as_str(),
@@ -99,7 +100,7 @@ fn kinds(frames: &[Value]) -> Vec<&str> {
     kinds
 }
 
-/// A server, and an agent that has said 7 of 20 words and waits for its gate.
+/// A server with an agent that has printed 7 of 20 words and waits for its gate.
 async fn in_mid_message(config: &str) -> (TestServer, String, std::path::PathBuf) {
     let server = TestServer::start_with(config);
     let gate = server.folder.path().join("gate");
@@ -155,7 +156,7 @@ async fn a_page_that_is_reloaded_shows_the_same_message_before_and_after_its_end
     let message = joined[0]["payload"]["messageId"].clone();
     let status = listener.status(&message).await;
     assert_eq!((&status["state"], &status["content"]["text"]), (&json!("streaming"), &json!(numbers(7))));
-    // Whoever asks can go on from there.
+    // A client can resume from the returned state.
     let mut resumed = Listener::connect(&server, "dialect=message").await;
     resumed.subscribe(&id, status["sequence"].as_u64()).await;
 

@@ -1,5 +1,5 @@
-//! The documents keep their word: each block of code in `README.md` and below `docs/` is read or run here, or says in
-//! front of it why not. `docs/CONTRIBUTING.md` describes the marks.
+//! The documents are tested: each code block in `README.md` and below `docs/` is parsed or run here, or has a mark that
+//! says why not. `docs/CONTRIBUTING.md` describes the marks.
 
 mod blocks;
 mod checks;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use blocks::Page;
 use session::Outcome;
 
-/// Runs the pages whose path contains this text, and no others.
+/// Runs only the pages whose path contains this text.
 const ONLY: &str = "TOKENRAIL_TEST_PAGE";
 
 fn root() -> PathBuf {
@@ -56,7 +56,7 @@ fn the_commands_of_every_page_work() {
     let pages: Vec<Page> = pages().into_iter().filter(|page| page.name.contains(&only)).collect();
     let queue = std::sync::Mutex::new(pages.iter().filter(|page| page.has_commands()));
     let failures = std::sync::Mutex::new(Vec::new());
-    // Sessions mostly wait for agents.
+    // Run several sessions at the same time, because they mostly wait for agents.
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
@@ -75,7 +75,7 @@ fn the_commands_of_every_page_work() {
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
 }
 
-/// What is wrong with a page of this text.
+/// The faults of a page with this text.
 fn faults_of(text: &str) -> Vec<String> {
     checks::faults(&Page::read("docs/page.md", text), &root())
 }
@@ -160,7 +160,7 @@ fn the_command_reference_is_what_the_program_says() {
 #[tokio::test]
 async fn every_metric_has_its_line_in_the_reference() {
     let server = crate::harness::TestServer::start();
-    // A counter with labels is there from its first count on.
+    // A counter with labels appears only after its first count.
     server.get("/api/agents").await;
     let answer = server.request(reqwest::Method::GET, "/metrics").send().await.unwrap().text().await.unwrap();
     let types = answer.lines().filter_map(|line| line.strip_prefix("# TYPE "));

@@ -1,4 +1,4 @@
-//! A reader gets each token once and in order, by every way of reading, at any time.
+//! A reader gets each token once and in order, with every way of reading, at any time.
 
 use futures_util::{SinkExt as _, StreamExt as _};
 use reqwest::{Method, StatusCode};

@@ -1,5 +1,5 @@
-//! Readers of one agent, by each way of reading. Each keeps the client's contract: it holds `last`, applies
-//! `last + 1`, drops what it has, and calls a hole a failure.
+//! Readers of one agent, for each way of reading. Each keeps the client's contract: it stores `last`, applies
+//! `last + 1`, ignores events that it already has, and treats a gap as a failure.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -15,7 +15,7 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
 use crate::harness::TestServer;
 
-/// Where to read: what is needed of a server, so that readers can outlive it.
+/// The server's address and token. It does not borrow the server, so readers can outlive it.
 #[derive(Clone)]
 pub(crate) struct Place {
     pub(crate) http: reqwest::Client,
@@ -37,17 +37,18 @@ pub(crate) enum Way {
     WebSocket,
 }
 
-/// What one reader has seen: each event as it was written, so that what is compared is bytes.
+/// The events that one reader has seen. They are kept as written, so that tests compare bytes.
 pub(crate) struct Follower {
     place: Place,
     id: String,
     pub(crate) seen: Vec<Box<RawValue>>,
     results: usize,
-    /// Where each event is written down before it counts as seen, one a line, to be held against the server.
+    /// The file to which each event is written, one per line, before it counts as seen. Tests compare it with the
+    /// server.
     pub(crate) history: Option<File>,
 }
 
-/// As much of an event as the client's contract needs.
+/// The fields of an event that the client's contract needs.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Head<'a> {
@@ -62,7 +63,7 @@ struct Metadata<'a> {
     event_type: &'a str,
 }
 
-/// As much of a frame as is needed.
+/// The fields of a frame that the reader needs.
 #[derive(Deserialize)]
 struct Frame<'a> {
     r#type: &'a str,
@@ -81,22 +82,22 @@ impl Follower {
         Self { place, id: id.to_owned(), seen: Vec::new(), results: 0, history: None }
     }
 
-    /// What was seen, as JSON.
+    /// The events that it has seen, as JSON.
     pub(crate) fn events(&self) -> Vec<Value> {
         self.seen.iter().map(|event| serde_json::from_str(event.get()).expect("JSON")).collect()
     }
 
-    /// What was seen, byte for byte.
+    /// The events that it has seen, byte for byte.
     pub(crate) fn bytes(&self) -> Vec<&str> {
         self.seen.iter().map(|event| event.get()).collect()
     }
 
-    /// The turns whose end has been seen.
+    /// The number of turns whose end it has seen.
     pub(crate) fn results(&self) -> usize {
         self.results
     }
 
-    /// Applies one event; after a hole nothing can be applied.
+    /// Applies one event. After a gap, no event can be applied.
     fn apply(&mut self, event: &RawValue) {
         let head: Head = serde_json::from_str(event.get()).expect("an event");
         if head.sequence_number == self.seen.len() + 1 {
@@ -111,7 +112,7 @@ impl Follower {
         }
     }
 
-    /// Reads by `way` until a turn's end has been seen, or `most` more events. Gives false where the connection
+    /// Reads with `way` until the end of a turn, or until `most` more events have come. Returns false if the connection
     /// ended before that.
     pub(crate) async fn read(&mut self, way: Way, most: usize) -> bool {
         let until = self.seen.len() + most;
@@ -122,8 +123,8 @@ impl Follower {
         }
     }
 
-    /// The same, and goes on where it was cut: each time it must have got further. A client that the machine gives no
-    /// time looks like one that has stopped reading.
+    /// The same, and reconnects after each disconnect, but each connection must make progress. If the machine is busy,
+    /// a client may look as if it had stopped reading.
     pub(crate) async fn read_however_often_it_is_cut(&mut self, way: Way, most: usize) {
         let until = self.seen.len().saturating_add(most);
         loop {
@@ -146,7 +147,7 @@ impl Follower {
             let url = format!("http://{}/api/agents/{}/events?since={last}", self.place.authority, self.id);
             let request = self.place.http.get(url).bearer_auth(&self.place.token);
             let Ok(answer) = request.send().await else { return false };
-            // The server has not heard the question in time: whoever has no time to ask asks again.
+            // The client was too slow to send its request, so it sends it again.
             if answer.status() == reqwest::StatusCode::REQUEST_TIMEOUT {
                 continue;
             }
@@ -171,7 +172,7 @@ impl Follower {
         let (mut bytes, mut text) = (Vec::new(), String::new());
         while !self.done(until, results) {
             let Some(Ok(chunk)) = body.next().await else { return false };
-            // A chunk may end inside a character; what is whole is read.
+            // A chunk may end inside a character. Only whole characters are read.
             bytes.extend_from_slice(&chunk);
             let whole = bytes.utf8_chunks().next().map_or(0, |chunk| chunk.valid().len());
             text.push_str(std::str::from_utf8(&bytes[..whole]).expect("UTF-8"));
@@ -218,7 +219,7 @@ impl Follower {
 
 pub(crate) type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
-/// Opens a WebSocket with the token in the subprotocol; none where the server is away.
+/// Opens a WebSocket with the token in the subprotocol; `None` if no server responds.
 pub(crate) async fn connect(place: &Place) -> Option<Socket> {
     connect_to(place, "/ws").await
 }

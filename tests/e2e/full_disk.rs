@@ -1,4 +1,4 @@
-//! A disk that is full, or may not be written: what that costs is told, and nothing that was said is lost.
+//! A disk that is full or read-only: the server reports what is affected, and no saved output is lost.
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -31,8 +31,8 @@ async fn a_full_disk_delays_and_loses_nothing_with_a_small_disk() {
     fill(&ballast);
     std::fs::write(&gate, "").unwrap();
     until(async || 0 < write_retries(&server).await).await;
-    // The agent's output does not fit either, and is not waited for any longer than that. Its supervisor still has room
-    // to write down how it ended.
+    // The agent's output does not fit either, so the agent is ended after the configured wait. Its supervisor still has
+    // room to record how it ended.
     until(async || processes_of_agent(&id).is_empty()).await;
     assert_eq!(server.get(&format!("/api/agents/{id}")).await["status"], "running", "reading goes on");
     let (status, problem) = server.post("/api/agents", &json!({ "type": "fake", "prompt": "{}" })).await;
@@ -71,14 +71,15 @@ async fn an_agent_whose_output_fills_the_disk_is_ended_and_gives_its_room_back_w
     assert_dense(&events);
     let text = text_of(&events);
     assert!(numbers(1_000_000).starts_with(&text) && !text.is_empty());
-    // Nobody had to make room for the next one.
+    // The next agent runs although no room was made by hand.
     let next = server.launch(&json!({ "deltas": 3 })).await;
     server.wait_for_status(&next, "completed").await;
     drop(server);
     drop(mount);
 }
 
-/// Its output fits into the spool, and not into the journal, which begins with one message that is longer than the room.
+/// The output fits into the spool, but not into the journal, because it begins with a message longer than the free
+/// space.
 #[tokio::test]
 async fn a_turn_whose_output_fits_the_spool_and_not_the_journal_ends_with_a_small_disk() {
     let mount = Mounted::tmpfs("size=24m");
@@ -108,7 +109,7 @@ pass_env = ["PATH"]
     drop(mount);
 }
 
-/// Its own files fill the disk, and nobody makes room: only what is kept for the ends of turns is left.
+/// The agent's own files fill the disk, and no room is made. Only the reserve for the ends of turns is left.
 #[tokio::test]
 async fn the_turn_of_an_agent_that_fills_the_disk_with_its_own_files_ends_with_a_small_disk() {
     let mount = Mounted::tmpfs("size=24m");
@@ -138,7 +139,7 @@ async fn the_turn_of_an_agent_that_fills_the_disk_with_its_own_files_ends_with_a
     assert_dense(&events);
     let said = |said: &str| events.iter().any(|event| event["content"] == said);
     assert!(said("line 1") && said("\nline 2"), "{events:?}");
-    // The disk is as full as before, and a start still has its room.
+    // The disk is as full as before, and a start still has its reserve.
     server.kill_9();
     server.start_again();
     assert_eq!(server.get(&format!("/api/agents/{id}")).await["status"], "failed");
@@ -158,7 +159,7 @@ async fn a_purge_is_done_on_a_full_disk_with_a_small_disk() {
     server.wait_for_status(&id, "completed").await;
     until(async || server.data_dir().join("reserve").metadata().is_ok_and(|file| 0 < file.len())).await;
     let ballast = mount.0.path().join("ballast");
-    // What was written to the log is taken over meanwhile, which may give room back or take some.
+    // Meanwhile the log is checkpointed, which may free space or use some.
     until(async || {
         fill(&ballast);
         ready(&server).await == StatusCode::INSUFFICIENT_STORAGE
@@ -190,12 +191,12 @@ async fn a_server_that_starts_on_a_full_disk_serves_what_there_is_with_a_small_d
             server.kill_9();
         } else {
             server.stop();
-            // As another program leaves it that has looked into the database.
+            // Another program that has read the database removes this file when it closes.
             std::fs::remove_file(server.data_dir().join("tokenrail.db-shm")).unwrap();
         }
         fill(&ballast);
         server.start_again();
-        // A start uses up room that was kept for it, and something of that may be left.
+        // A start uses some of the reserve. Fill what is left of it.
         let more = mount.0.path().join("more");
         fill(&more);
         assert_eq!(server.events(&done).await, before);
@@ -223,7 +224,7 @@ async fn without_room_for_new_files_nothing_is_launched_and_a_turn_says_why_with
     let server = server_on(&mount, "");
     let id = server.launch(&json!({ "deltas": 3 })).await;
     server.wait_for_status(&id, "completed").await;
-    // What the run has kept is removed after its end, and would give room back.
+    // The server removes the files of a run after its end, which would free space.
     let runs = server.data_dir().join("runs");
     let started = tokio::time::Instant::now();
     while std::fs::read_dir(&runs).unwrap().next().is_some() {
@@ -248,14 +249,14 @@ async fn without_room_for_new_files_nothing_is_launched_and_a_turn_says_why_with
     drop(mount);
 }
 
-/// The error says that it is the disk, and that it makes sense to try again.
+/// The error names the disk, and says that a retry may succeed.
 fn assert_full(error: &Value) {
     assert_eq!((&error["class"], &error["code"]), (&json!("process"), &json!("storage_full")), "{error}");
     assert_eq!(error["recoverable"], true, "{error}");
     assert!(error["message"].as_str().unwrap().contains("No space left on device"), "{error}");
 }
 
-/// A server whose data is on this disk.
+/// A server whose data folder is on this disk.
 fn server_on(mount: &Mounted, agents: &str) -> TestServer {
     let config = format!("{}{agents}[limits]\nfull_disk_wait_s = 1\n", fake_config());
     let mut server = TestServer::start_with(&config);
@@ -283,7 +284,7 @@ async fn until(holds: impl AsyncFn() -> bool) {
     }
 }
 
-/// Writes until nothing more goes in.
+/// Writes until the disk is full.
 fn fill(path: &std::path::Path) {
     use std::io::Write as _;
     let mut file = std::fs::File::create(path).unwrap();
@@ -292,7 +293,7 @@ fn fill(path: &std::path::Path) {
     }
 }
 
-/// A small file system of its own.
+/// A small file system.
 struct Mounted(tempfile::TempDir);
 
 impl Mounted {

@@ -1,4 +1,4 @@
-//! A real server, as a user would run it: the binary, its own data folder, a port of the loopback address.
+//! A real server, as a user would run it: the binary, its own data folder, and a loopback port.
 
 use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
@@ -11,28 +11,27 @@ use reqwest::{Client, Method, RequestBuilder, StatusCode};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// How long anything may take before a test gives up on it. Far more than it ever takes: it only keeps a hang from
-/// being waited for forever.
+/// How long a test waits for anything. This is far longer than anything takes: it only ends a test that hangs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A server that runs, or has been killed and can be started again on the same folder and port.
+/// A server that runs, or was killed and can be restarted with the same folder and port.
 pub(crate) struct TestServer {
     pub(crate) folder: TempDir,
     pub(crate) http: Client,
     port: u16,
     data_dir: PathBuf,
-    /// From the next start on.
+    /// The configuration for the next start.
     pub(crate) config: String,
     pub(crate) process: Option<Child>,
     token: String,
 }
 
-/// The `tokenrail` program: built beside this test, or the one that a measurement names.
+/// The `tokenrail` program: built with this test, or the one that a measurement names.
 pub(crate) fn program() -> PathBuf {
     std::env::var_os("TOKENRAIL_TEST_PROGRAM").map_or_else(|| sibling("tokenrail"), PathBuf::from)
 }
 
-/// The scripted agent, built beside this test.
+/// The scripted agent, built with this test.
 pub(crate) fn fake_agent() -> PathBuf {
     PathBuf::from(env!("CARGO_BIN_EXE_fake-agent"))
 }
@@ -50,17 +49,17 @@ pub(crate) fn fake_config() -> String {
 }
 
 impl TestServer {
-    /// Starts a server whose default is the scripted agent.
+    /// Starts a server whose default agent is the scripted one.
     pub(crate) fn start() -> Self {
         Self::start_with(&fake_config())
     }
 
-    /// Starts a server with a configuration of its own.
+    /// Starts a server with its own configuration.
     pub(crate) fn start_with(config: &str) -> Self {
         static CRYPTO: Once = Once::new();
         CRYPTO.call_once(|| rustls::crypto::ring::default_provider().install_default().expect("the first"));
         let folder = tempfile::tempdir().expect("a folder");
-        // Without a pool: a connection of an earlier life of the server is no use.
+        // Without a pool, because a connection to a server before a restart is useless.
         let http = Client::builder().no_proxy().pool_max_idle_per_host(0).build().expect("a client");
         let (config, token, data_dir) = (config.to_owned(), String::new(), folder.path().join("data"));
         let mut server = Self { folder, http, port: free_port(), data_dir, config, process: None, token };
@@ -68,13 +67,13 @@ impl TestServer {
         server
     }
 
-    /// Starts the server on its folder and port, and waits until it serves.
+    /// Starts the server with its folder and port, and waits until it responds.
     pub(crate) fn start_again(&mut self) {
         let command = self.command(&["serve", "--log", "warn"]);
         self.start_by(command).expect("it serves");
     }
 
-    /// Starts the server by a command of the caller's. The error is its last line before it served.
+    /// Starts the server with another command. The error is its last line of output.
     pub(crate) fn start_by(&mut self, mut command: Command) -> Result<(), String> {
         assert!(self.process.is_none(), "it runs already");
         let mut process = command.stdout(Stdio::piped()).spawn().expect("starts");
@@ -101,7 +100,7 @@ impl TestServer {
         command
     }
 
-    /// Kills the server as a power button would: no goodbye.
+    /// Kills the server without a graceful stop.
     pub(crate) fn kill_9(&mut self) {
         let mut process = self.process.take().expect("it runs");
         process.kill().expect("a kill");
@@ -116,7 +115,7 @@ impl TestServer {
         process.wait().expect("an end")
     }
 
-    /// Waits for the end of a server that has been told to stop.
+    /// Waits for the end of a server that was told to stop.
     pub(crate) fn wait(&mut self) -> std::process::ExitStatus {
         self.process.take().expect("it runs").wait().expect("an end")
     }
@@ -129,7 +128,7 @@ impl TestServer {
         self.data_dir.clone()
     }
 
-    /// Keeps its data elsewhere from the next start on.
+    /// Moves its data elsewhere from the next start on.
     pub(crate) fn move_data_to(&mut self, folder: &Path) {
         self.data_dir = folder.join("data");
     }
@@ -168,7 +167,7 @@ impl TestServer {
         agent["agentId"].as_str().expect("an id").to_owned()
     }
 
-    /// Every event of the agent, by pages.
+    /// Every event of the agent, page by page.
     pub(crate) async fn events(&self, id: &str) -> Vec<Value> {
         let mut events: Vec<Value> = Vec::new();
         loop {
@@ -183,17 +182,17 @@ impl TestServer {
         }
     }
 
-    /// Waits until the agent is in this state.
+    /// Waits until the agent has this status.
     pub(crate) async fn wait_for_status(&self, id: &str, status: &str) {
         self.wait_until(id, |agent| agent["status"] == status).await;
     }
 
-    /// Waits until this holds for the agent.
+    /// Waits until the condition holds for the agent.
     pub(crate) async fn wait_until(&self, id: &str, holds: impl Fn(&Value) -> bool) -> Value {
         self.wait_within(PATIENCE, id, holds).await
     }
 
-    /// The same of a program that takes its time.
+    /// The same for a program that is slow.
     pub(crate) async fn wait_within(
         &self,
         patience: Duration,
@@ -211,7 +210,7 @@ impl TestServer {
         }
     }
 
-    /// The database, to look at what a user of SQL sees.
+    /// The database, to check what an SQL user sees.
     pub(crate) fn database(&self) -> rusqlite::Connection {
         let file = self.data_dir().join("tokenrail.db");
         rusqlite::Connection::open_with_flags(file, rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY)
@@ -222,7 +221,7 @@ impl TestServer {
 impl Drop for TestServer {
     fn drop(&mut self) {
         if let Some(mut process) = self.process.take() {
-            // A test that failed leaves nothing behind either.
+            // A test that fails must leave no server behind either.
             let _ = process.kill();
             let _ = process.wait();
         }
@@ -232,7 +231,7 @@ impl Drop for TestServer {
     }
 }
 
-/// A port that nobody listens on now.
+/// A port that is free at this moment.
 pub(crate) fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     listener.local_addr().expect("its number").port()
@@ -255,7 +254,7 @@ pub(crate) fn processes_of(folder: &Path) -> Vec<rustix::process::Pid> {
     .collect()
 }
 
-/// The processes of one agent: they carry its mark, whatever session or parent they have.
+/// The processes of one agent. Each has the agent's mark, whatever its session or parent is.
 pub(crate) fn processes_of_agent(id: &str) -> Vec<String> {
     let entries = std::fs::read_dir("/proc").expect("/proc").flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
@@ -271,8 +270,8 @@ pub(crate) fn processes_of_agent(id: &str) -> Vec<String> {
     .collect()
 }
 
-/// Checks that no process of an agent is left. Its supervisor tells the end of a run just before its own, which is
-/// waited for.
+/// Checks that no process of an agent is left. The supervisor reports the end of a run just before it exits, so this
+/// waits for its exit.
 pub(crate) async fn no_process_is_left(id: &str) {
     let supervises = |pid: &String| {
         let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
@@ -297,12 +296,12 @@ pub(crate) fn assert_dense(events: &[Value]) {
     }
 }
 
-/// What the scripted agent says with `count` deltas.
+/// The text of a scripted agent with `count` deltas.
 pub(crate) fn numbers(count: u64) -> String {
     (0..count).flat_map(|number| [number.to_string(), " ".to_owned()]).collect()
 }
 
-/// The text of the complete messages, one after the other.
+/// The text of the complete messages, in order.
 pub(crate) fn text_of(events: &[Value]) -> String {
     let messages = events.iter().filter(|event| event["metadata"]["eventType"] == "message");
     messages.map(|event| text_of_content(&event["content"])).collect()
@@ -319,7 +318,7 @@ fn text_of_content(content: &Value) -> String {
     }
 }
 
-/// The event types, runs of the same counted once.
+/// The event types, with consecutive equal ones counted once.
 pub(crate) fn outline(events: &[Value]) -> Vec<String> {
     let mut outline: Vec<String> = Vec::new();
     for event in events {

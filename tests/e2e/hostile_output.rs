@@ -1,4 +1,4 @@
-//! Output that is JSON and yet cannot be read everywhere: it hides nothing, and keeps nobody from the rest.
+//! Output that is valid JSON, but not readable for every parser: it hides nothing, and all other output stays readable.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{TestServer, program};
 
-/// What the tool's input holds; each can be read as JSON, but not by every reader.
+/// The inputs of the tool calls. Each is valid JSON, but some parsers refuse it.
 fn inputs() -> Vec<String> {
     let deep = format!("{}{}", "[".repeat(300), "]".repeat(300));
     vec![
@@ -17,7 +17,7 @@ fn inputs() -> Vec<String> {
     ]
 }
 
-/// What such an agent prints.
+/// The output of such an agent.
 fn lines() -> String {
     let call = |(number, input): (usize, String)| {
         format!(
@@ -44,7 +44,7 @@ async fn every_tool_call_is_seen_and_every_agent_is_listed() {
     }
     assert_eq!(output.status.code(), Some(0), "{output:?}");
 
-    // Read by this test with a reader that takes none of it.
+    // This test reads the answers with a parser that refuses such values.
     let agents = server.get("/api/agents").await;
     let id = agents[0]["id"].as_str().unwrap();
     assert_eq!(agents[0]["usage"], r#"{"output_tokens":1e999}"#);
@@ -60,7 +60,7 @@ async fn every_tool_call_is_seen_and_every_agent_is_listed() {
     assert!(String::from_utf8_lossy(&output.stdout).contains(id));
 }
 
-/// A server of another age, whose second event and whose agent this program cannot read.
+/// A server of another version, whose second event and whose agent this program cannot read.
 fn answer(mut connection: TcpStream) -> std::io::Result<()> {
     let mut request = String::new();
     let mut reader = BufReader::new(connection.try_clone()?);

@@ -1,4 +1,4 @@
-//! A repository that brings settings of its own: what the recommended arguments are good for.
+//! A repository with its own settings: what the recommended arguments protect from.
 mod real_claude {
     use std::path::Path;
 
@@ -9,7 +9,7 @@ mod real_claude {
     use crate::harness::{PATIENCE, TestServer};
     use crate::model_server::{ModelServer, Reply, claude};
 
-    /// As docs/reference/configuration.md recommends.
+    /// The arguments that docs/reference/configuration.md recommends.
     const HARDENED: [&str; 3] = ["--setting-sources", "user", "--strict-mcp-config"];
 
     fn start(model: &ModelServer, root: &Path, more_args: &[&str]) -> TestServer {
@@ -28,8 +28,8 @@ mod real_claude {
         TestServer::start_with(&config)
     }
 
-    /// The trap: a repository whose settings run a program at the start of a session, whose MCP server is one too, and
-    /// which leads to a model of its own.
+    /// The trap: a repository whose settings run a program at the start of a session, start another one as an MCP
+    /// server, and name another model endpoint.
     fn hostile(root: &Path, elsewhere: &TcpListener) -> std::path::PathBuf {
         let repository = root.join("repository");
         std::fs::create_dir_all(repository.join(".claude")).unwrap();
@@ -48,7 +48,7 @@ mod real_claude {
         repository
     }
 
-    /// What of the trap has sprung.
+    /// The parts of the trap that have worked.
     #[derive(Debug, Default, PartialEq, Eq)]
     struct Sprung {
         hook: bool,
@@ -62,7 +62,7 @@ mod real_claude {
         assert_eq!(sprung(&[]).await, Sprung { hook: true, server: true, called: true }, "it is a trap");
     }
 
-    /// Has the real program work in the trap, with these arguments more.
+    /// Runs the real program in the trap, with these additional arguments.
     async fn sprung(args: &[&str]) -> Sprung {
         let root = tempfile::tempdir().unwrap();
         let root = root.path().canonicalize().unwrap();
@@ -80,7 +80,7 @@ mod real_claude {
             server: repository.join("served").exists(),
             called: elsewhere.accept().is_ok(),
         };
-        // Whoever talks to the other model waits for it, and has to be cancelled; who does not comes to an end.
+        // A program that calls the other model waits for it, and is cancelled. Any other program ends by itself.
         let mut sprung = Sprung::default();
         let started = tokio::time::Instant::now();
         loop {

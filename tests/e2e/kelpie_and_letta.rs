@@ -1,4 +1,4 @@
-//! The stream of seed 004, as its own document tries it, and what becomes of an agent whose client goes.
+//! Kelpie's stream, as its document describes it, and what happens to an agent whose client disconnects.
 
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ fn start() -> TestServer {
     ))
 }
 
-/// Makes an agent; gives its id with the prefix, and without.
+/// Creates an agent. Returns its id with and without the prefix.
 async fn made(server: &TestServer) -> (String, String) {
     let (status, agent) = server.post("/v1/agents", &json!({ "name": "stream-test" })).await;
     assert_eq!((status.as_u16(), &agent["name"]), (200, &json!("stream-test")), "{agent}");
@@ -32,7 +32,7 @@ async fn say(server: &TestServer, id: &str, query: &str, script: &Value) -> Resp
     answer
 }
 
-/// Reads until this has been said.
+/// Reads until the answer contains this text.
 async fn read_until(answer: &mut Response, wanted: &str) {
     let mut seen = String::new();
     while !seen.contains(wanted) {
@@ -111,7 +111,7 @@ async fn an_agent_runs_on_when_its_client_goes_and_did_not_ask() {
     assert_eq!(history[1]["content"], numbers(6));
 }
 
-/// A run that waits for its gate in the middle: its id, and the gate.
+/// A run that waits for its gate in the middle. Returns its id and the gate.
 async fn gated(server: &TestServer, bare: &str, number: u32) -> (String, std::path::PathBuf) {
     let gate = server.folder.path().join(format!("gate-{number}"));
     let script = json!({ "deltas": 6, "gate": gate, "gate_after": 3 });
@@ -135,7 +135,7 @@ async fn who_cancels_one_run_cancels_no_other() {
     let (two, _) = gated(&server, &bare, 2).await;
     let (three, _) = gated(&server, &bare, 3).await;
     let (four, last_gate) = gated(&server, &bare, 4).await;
-    // Those that wait, by each of the ways that there are.
+    // Cancels queued runs, with each of the available endpoints.
     let named = json!({ "run_ids": [two] });
     let (_, cancelled) = server.post(&format!("/v1/agents/{id}/messages/cancel"), &named).await;
     assert_eq!(cancelled, json!({ two: "cancelled" }));
@@ -143,7 +143,7 @@ async fn who_cancels_one_run_cancels_no_other() {
     assert_eq!(status.as_u16(), 200);
     std::fs::write(first_gate, "").unwrap();
     server.wait_until(&bare, |agent| agent["turn"] == 4 && agent["status"] == "running").await;
-    // One that has ended.
+    // Stops a run that has already ended.
     let (status, _) = server.post(&format!("/api/chat/{one}/stop"), &json!({})).await;
     assert_eq!(status.as_u16(), 202);
     std::fs::write(last_gate, "").unwrap();

@@ -1,7 +1,7 @@
-//! Lines of more than five megabytes, from every kind of agent: what is stored is what was said, to the last byte.
+//! Lines of more than five megabytes, from every kind of agent: the stored text is exactly the printed text.
 //!
-//! The pieces in which a line is read are powers of two, and what the text repeats has 21 bytes: so its emoji are cut
-//! behind every one of their bytes. Those of model APIs are in `model_api`.
+//! Lines are read in pieces whose lengths are powers of two, and the repeated text has 21 bytes. So its emoji are cut
+//! at every possible position. Model APIs have such a test in `model_api`.
 
 use std::fmt::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
@@ -16,14 +16,14 @@ pub(crate) fn long_text() -> String {
     "0123456789abcdeé🙂".repeat(5 << 16)
 }
 
-/// An agent that says one long text.
+/// An agent that prints one long text.
 struct Talker {
     kind: &'static str,
     settings: &'static str,
-    /// Shell commands that answer whoever begins a turn, before the lines.
+    /// Shell commands that answer the requests before a turn.
     opening: &'static str,
     lines: fn(&str) -> Vec<Value>,
-    /// It says the text in a delta too.
+    /// It also prints the text as a delta.
     in_pieces: bool,
 }
 
@@ -147,7 +147,7 @@ fn claude(text: &str) -> Vec<Value> {
 }
 
 impl Talker {
-    /// Makes the program, and gives the block of its type.
+    /// Creates the program. Returns the configuration block of its type.
     fn block(&self, folder: &Path, text: &str) -> String {
         let file = |name: &str| folder.join(format!("{}.{name}", self.kind));
         let lines = (self.lines)(text);
@@ -157,7 +157,7 @@ impl Talker {
         });
         std::fs::write(file("lines"), lines).unwrap();
         let program = file("program");
-        // What is spoken with ends when it is told nothing more.
+        // An interactive program ends when its input ends.
         let script =
             format!("#!/bin/sh\n{}\ncat '{}'\ncat >/dev/null\n", self.opening, file("lines").display());
         std::fs::write(&program, script).unwrap();
@@ -178,7 +178,7 @@ async fn a_line_of_more_than_five_megabytes_is_kept_to_the_last_byte() {
         let agent = server.wait_until(&id, ended).await;
         assert_eq!(agent["status"], "completed", "{}: {agent}", talker.kind);
         let events = server.events(&id).await;
-        // Such texts are not to be printed.
+        // Do not print such long texts.
         assert!(text_of(&events) == text, "{}: the message is another", talker.kind);
         assert_eq!(deltas(&events).is_empty(), !talker.in_pieces, "{}", talker.kind);
         assert!(!talker.in_pieces || deltas(&events) == text, "{}: the deltas are others", talker.kind);

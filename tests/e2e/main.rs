@@ -1,4 +1,4 @@
-//! Tokenrail seen from outside, one file per user story: the real binary, real files, real processes.
+//! Tokenrail from the outside, one file per user story: the real binary, real files, real processes.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test ends where its own tools fail")]
 
 mod acp_agent;

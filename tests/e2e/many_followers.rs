@@ -1,4 +1,5 @@
-//! Twenty readers, by every way, that join, cut and resume at random, while an agent says 20,000 words.
+//! Twenty readers, with every way of reading, that join, disconnect and resume at random while an agent prints 20,000
+//! words.
 
 use serde_json::json;
 
@@ -10,7 +11,7 @@ use crate::harness::{TestServer, numbers, text_of};
 const DELTAS: u64 = 20_000;
 const FOLLOWERS: u64 = 20;
 
-/// A small generator of numbers: the same seed makes the same readers.
+/// A small random generator: the same seed creates the same readers.
 struct Chance(u64);
 
 impl Chance {
@@ -31,7 +32,7 @@ async fn twenty_readers_that_cut_and_resume_at_random_see_the_same() {
             let mut follower = Follower::new(place, &id);
             while follower.results() == 0 {
                 let way = [Way::Rest, Way::Sse, Way::WebSocket][chance.below(3) as usize];
-                // The stretch that is read before the connection is cut: sometimes a word, sometimes thousands.
+                // How much is read before the connection is cut: sometimes a word, sometimes thousands.
                 let scale = 1 << chance.below(14);
                 let most = 1 + chance.below(scale);
                 assert!(follower.read(way, most as usize).await, "the server is there all the time");

@@ -1,4 +1,4 @@
-//! Agents that do what agents should not: the turn ends with a reason, and nothing that was said is lost.
+//! Agents that misbehave: the turn ends with a reason, and nothing that was printed is lost.
 
 use serde_json::{Value, json};
 

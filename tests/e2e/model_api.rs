@@ -1,7 +1,7 @@
-//! Models behind an HTTP API: the real program asks a scripted one on 127.0.0.1.
+//! Models with an HTTP API: the real program calls a scripted one on 127.0.0.1.
 //!
-//! * here: what everybody sees of an answer that goes well, in each of the three APIs
-//! * [`failures`]: answers that do not, as the APIs tell them; [`upstream`]: what no API should send
+//! * here: responses that succeed, in each of the three APIs
+//! * [`failures`]: responses that fail, as the APIs report it; [`upstream`]: what no API should send
 //! * [`survival`]: cancels, silence, and a server that is killed in the middle
 
 mod failures;
@@ -15,14 +15,14 @@ use serde_json::{Value, json};
 use crate::harness::{TestServer, no_process_is_left, outline, text_of};
 use crate::model_server::{ModelServer, Reply};
 
-/// The key that must stand nowhere.
+/// The key. It must not appear anywhere.
 const KEY: &str = "sk-canary-5b1e93d7-must-stand-nowhere";
 const KEY_VARIABLE: &str = "MODEL_TEST_KEY";
 
 /// The three APIs, by the name of their format.
 const APIS: [&str; 3] = ["anthropic", "openai-chat", "openai-responses"];
 
-/// Everything that must come through as it is: emoji of many parts, other scripts, what JSON and lines trip over.
+/// Text that must arrive unchanged: composed emoji, other scripts, and characters that are special in JSON or lines.
 const PIECES: [&str; 7] =
     ["Hel", "lo \u{0}", "👩‍👩‍👧‍👦", "世界 héé", "\u{2028}\r\n\n", "\"\\ </script>", " \u{feff}end"];
 
@@ -42,7 +42,7 @@ fn server_for(url: &str, more: &str) -> TestServer {
     server
 }
 
-/// Starts the server with the key in its environment; its log goes into the file `log`.
+/// Starts the server with the key in its environment. Its log is the file `log`.
 fn start_with_key(server: &mut TestServer) {
     let mut command = server.command(&["serve", "--log", "debug"]);
     let log = File::options().create(true).append(true).open(server.folder.path().join("log")).unwrap();
@@ -63,7 +63,7 @@ async fn turn(server: &TestServer, api: &str, prompt: &str) -> (Value, Vec<Value
     ended(server, &id).await
 }
 
-/// Says one more thing to an agent, and waits for the end of that turn.
+/// Sends another message to an agent, and waits for the end of that turn.
 async fn next_turn(server: &TestServer, id: &str, prompt: &str) -> (Value, Vec<Value>) {
     let (status, answer) =
         server.post(&format!("/api/agents/{id}/messages"), &json!({ "content": prompt })).await;
@@ -149,7 +149,7 @@ async fn the_next_turn_brings_what_was_said_before() {
             "user: Which word?",
         ];
         assert_eq!(said_before(&model, 3).await, said, "{api}");
-        // The history is in the journal, and the journal outlives the server.
+        // The history is in the journal, so a restart does not lose it.
         server.stop();
         start_with_key(&mut server);
         let (agent, events) = next_turn(&server, &id, "Sure?").await;

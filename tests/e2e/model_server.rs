@@ -1,14 +1,15 @@
-//! A model that says what a test wants: the Messages API of Anthropic, the Responses and the Chat Completions API of
-//! `OpenAI` and the Gemini API on 127.0.0.1, far enough for the real programs, and without an account.
+//! A scripted model: the Messages API of Anthropic, the Responses and the Chat Completions API of `OpenAI`, and the
+//! Gemini API on 127.0.0.1. They are complete enough for the real programs, and need no account.
 //!
-//! * [`script`]: what the model replies ([`Reply`]), and [`Gate`], which holds a reply until the test lets it go on
-//! * [`wire`]: replies as server-sent events and as JSON; [`responses`], [`chat`], [`generate`]: in the words of the other APIs
-//! * [`request`]: what the program asked
-//! * [`claude`]: how the real program is started so that it talks to this server, and to nobody else
+//! * [`script`]: what the model replies ([`Reply`]), and [`Gate`], which holds a reply until the test releases it
+//! * [`wire`]: replies as server-sent events and as JSON; [`responses`], [`chat`], [`generate`]: in the formats of the
+//!   other APIs
+//! * [`request`]: the requests of the program
+//! * [`claude`]: how to start the real program so that it only talks to this server
 //!
-//! Each request of the conversation takes the next reply of the script, whether it is a first try or a retry, with
-//! a stream or without. Requests beside it (titles, probes: they offer no tools) get a plain answer and take none,
-//! unless the server was started for clients that never offer tools.
+//! Each request of the conversation takes the next reply of the script, whether it is a first try or a retry, streamed
+//! or not. Other requests (for titles, or probes) offer no tools. They get a plain answer and take no reply, unless the
+//! server was started for clients that never offer tools.
 #![expect(clippy::expect_used, reason = "a test ends where its own tools fail")]
 
 mod chat;
@@ -36,26 +37,26 @@ use tokio::sync::watch;
 pub(crate) use request::Request;
 pub(crate) use script::{Gate, Reply};
 
-/// One request carries the whole conversation, with every tool's description.
+/// One request contains the whole conversation, and the description of every tool.
 const REQUEST_BYTES_MAX: usize = 64 << 20;
 
-/// A running server; it stops when this is dropped.
+/// A running server. It stops when it is dropped.
 pub(crate) struct ModelServer {
     url: String,
     seen: Data<Seen>,
     stop: actix_web::dev::ServerHandle,
 }
 
-/// What is left to say, and what was asked.
+/// The remaining replies, and the requests so far.
 struct Seen {
     script: Mutex<VecDeque<Reply>>,
     requests: watch::Sender<Vec<Request>>,
-    /// Requests without tools belong to the conversation as well.
+    /// Requests without tools belong to the conversation too.
     without_tools: bool,
 }
 
 impl ModelServer {
-    /// Listens on a free port, with a thread and a runtime of its own: a test may be of any kind.
+    /// Listens on a free port, with its own thread and runtime, so that any kind of test can use it.
     pub(crate) fn start(script: impl IntoIterator<Item = Reply>) -> Self {
         Self::start_for(script, false)
     }
@@ -83,7 +84,7 @@ impl ModelServer {
         Self { url: format!("http://{address}"), seen, stop }
     }
 
-    /// What goes into `ANTHROPIC_BASE_URL` and its like.
+    /// The value for `ANTHROPIC_BASE_URL` and similar variables.
     pub(crate) fn url(&self) -> &str {
         &self.url
     }
@@ -93,7 +94,7 @@ impl ModelServer {
         self.seen.requests.borrow().clone()
     }
 
-    /// Waits until the conversation has had so many requests, and returns the last of them.
+    /// Waits until the conversation has this many requests, and returns the last of them.
     pub(crate) async fn request(&self, number: usize) -> Request {
         let mut requests = self.seen.requests.subscribe();
         let found = requests.wait_for(|requests| number <= requests.len()).await;
@@ -103,7 +104,7 @@ impl ModelServer {
 
 impl Drop for ModelServer {
     fn drop(&mut self) {
-        // The order is given by the call. To wait for it would need a runtime, and nobody needs the port again.
+        // The call itself sends the stop. Waiting for the end would need a runtime, and the port is not used again.
         drop(self.stop.stop(false));
     }
 }
@@ -150,8 +151,8 @@ async fn answer_of_gemini(call: web::Path<String>, body: web::Json<Value>, seen:
 }
 
 impl Seen {
-    /// The next reply of the script, and the number of the request; a plain answer where it is none of the
-    /// conversation.
+    /// The next reply of the script, and the number of the request. A request outside the conversation gets a plain
+    /// answer.
     fn reply_to(&self, request: &Request) -> (Reply, usize) {
         if !(self.without_tools || request.offers_tools()) {
             return (Reply::text(["Beside the conversation"]), 0);
@@ -162,7 +163,7 @@ impl Seen {
             requests.push(request.clone());
             number = requests.len();
         });
-        // A status that no client tries again, so that a script that is too short is seen at once.
+        // No client retries this status, so a script that is too short is noticed at once.
         let too_short = || Reply::error(400, "invalid_request_error", "the script of the test has ended");
         (reply.unwrap_or_else(too_short), number)
     }

@@ -1,4 +1,4 @@
-//! Programs of the user's own: they know nothing of agents, and print lines.
+//! The user's own programs: they know nothing about agents, and print lines.
 
 use std::process::Command;
 
@@ -18,7 +18,7 @@ fn start() -> TestServer {
     ))
 }
 
-/// The lines, and then this exit code.
+/// Prints these lines, and exits with this code.
 fn printing(say: &[&str], code: u8) -> Value {
     json!({ "mode": "print", "say": say, "code": code })
 }
@@ -31,7 +31,7 @@ async fn ended(server: &TestServer, kind: &str, script: &Value) -> (Value, Vec<V
     (agent, server.events(&id).await)
 }
 
-/// Reads the journals again with the parsers of today: what it finds, and its exit code.
+/// Reparses the journals with the current parsers. Returns the exit code and the output.
 fn reparse(server: &mut TestServer) -> (Option<i32>, String) {
     server.stop();
     let mut command: Command = server.command(&["reparse", "--all"]);
@@ -111,7 +111,7 @@ async fn lines_are_read_by_the_mapping_of_the_configuration() {
         r#"{"event":{"name":"step"}}"#,
         r#"{"event":{"name":"done"},"result":"Hällo 🙂"}"#,
     ];
-    // With results, an exit code is no failure.
+    // If there is a result, the exit code does not make the turn fail.
     let (agent, events) = ended(&server, "lines", &printing(&lines, 7)).await;
     assert_eq!((&agent["status"], &agent["sessionId"]), (&json!("completed"), &json!("c-1")), "{agent}");
     assert_eq!(text_of(&events), "Hällo 🙂");
@@ -142,7 +142,7 @@ async fn a_program_that_opens_its_output_anew_loses_nothing() {
         "[agents.shell]\nformat = \"text\"\nprogram = \"sh\"\npass_env = [\"PATH\"]\nargs = [\"-c\", \"{script}\"]\n"
     ));
     let id = server.launch_as("shell", "begin").await;
-    // What was read by then could not be lost any more.
+    // Output that was read by then could not be lost any more.
     server.wait_until(&id, |agent| agent["head"] == 2).await;
     std::fs::write(server.data_dir().join("work").join(&id).join("go"), "").unwrap();
     server.wait_for_status(&id, "completed").await;

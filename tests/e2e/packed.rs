@@ -1,4 +1,4 @@
-//! Packed deltas are the same events, by every way of reading, from any cursor, live and later.
+//! Packed deltas are the same events, with every way of reading, from any cursor, live and later.
 
 use futures_util::{SinkExt as _, StreamExt as _};
 use reqwest::Method;
@@ -8,7 +8,7 @@ use tokio_tungstenite::tungstenite::Message;
 use crate::follower::{Place, Way, connect_to};
 use crate::harness::TestServer;
 
-/// What a reader gets after `since`, as it comes, up to the end of the turn.
+/// What a reader receives after `since`, unchanged, up to the end of the turn.
 async fn read(server: &TestServer, id: &str, way: Way, since: u64) -> Vec<Value> {
     match way {
         Way::Rest => page(server, id, since).await,
@@ -63,7 +63,7 @@ async fn socket(server: &TestServer, id: &str, since: u64) -> Vec<Value> {
     }
 }
 
-/// The events of what was read, without their ids.
+/// The events of the frames or blocks, without their ids.
 fn unpacked(items: &[Value]) -> Vec<Value> {
     items.iter().flat_map(events).collect()
 }
@@ -93,7 +93,7 @@ fn events(item: &Value) -> Vec<Value> {
 async fn every_way_of_reading_packed_deltas_gives_the_same_events_live_and_from_within_a_frame() {
     let server = TestServer::start();
     let id = server.launch(&json!({ "mode": "stream", "deltas": 600 })).await;
-    // Two follow it live, whatever is packed then.
+    // Two readers follow the turn live.
     let (over_socket, over_stream) =
         tokio::join!(read(&server, &id, Way::WebSocket, 0), read(&server, &id, Way::Sse, 0));
     server.wait_for_status(&id, "completed").await;

@@ -1,4 +1,4 @@
-//! What was answered, or has begun, is done: also when the server is killed in the middle of it.
+//! What the server has confirmed or begun is completed, even if the server is killed in the middle of it.
 
 use std::fs;
 use std::io::Write as _;
@@ -11,7 +11,7 @@ use tokio::runtime::Handle;
 
 use crate::harness::{PATIENCE, TestServer, fake_config, no_process_is_left, outline, processes_of_agent};
 
-/// Long enough for a kill to come in between.
+/// Long enough for a kill in between.
 const SLOW: &str = "[limits]\ncancel_grace_s = 4\nkill_grace_s = 2\n";
 
 async fn until_gone(id: &str) {
@@ -22,14 +22,14 @@ async fn until_gone(id: &str) {
     }
 }
 
-/// The events after the message that was being said.
+/// The events after the current message.
 fn ends(events: &[Value]) -> Vec<(String, Value)> {
     let named = events.iter().map(|event| (event["metadata"]["eventType"].as_str().unwrap(), event));
     let ends = named.filter(|(name, _)| ["user_message", "result"].contains(name)).skip(1);
     ends.map(|(name, event)| (name.to_owned(), event["metadata"]["outcome"].clone())).collect()
 }
 
-/// Writes to a FIFO whose reader may have ended already, also so long ago that the server has removed the run.
+/// Writes to a FIFO. Its reader may have ended already, and the server may have removed the run.
 fn tell(fifo: &Path, command: &str) {
     use std::os::unix::fs::OpenOptionsExt as _;
     let nonblock = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
@@ -42,7 +42,7 @@ fn tell(fifo: &Path, command: &str) {
     }
 }
 
-/// A cancel is answered, and the server killed at once; it starts again when the agent has ended, or before.
+/// Kills the server right after it has confirmed a cancel. It starts again before or after the agent has ended.
 async fn cancel_and_die(mode: &str, wait_for_end: bool) {
     let mut server = TestServer::start_with(&(fake_config() + SLOW));
     let id = server.launch(&json!({ "mode": mode, "deltas": 5 })).await;
@@ -52,7 +52,7 @@ async fn cancel_and_die(mode: &str, wait_for_end: bool) {
     assert_eq!(status, 202);
     server.kill_9();
     if wait_for_end {
-        // What the server tells the supervisor; it may have died before or after that.
+        // Send what the server tells the supervisor, because it may have died before it could.
         let control = server.data_dir().join(format!("runs/{id}-1/control"));
         tell(&control, "cancel 4000 2000\n");
         until_gone(&id).await;
@@ -77,7 +77,7 @@ async fn a_cancel_that_was_answered_holds_where_the_agent_still_runs() {
     cancel_and_die("ignore_term", false).await;
 }
 
-/// Begins a delete, and kills the server when it is saved and the agent still runs.
+/// Begins a delete, and kills the server after the delete is saved, while the agent still runs.
 async fn delete_and_die(server: &mut TestServer, id: &str, query: &str) {
     let path = format!("/api/agents/{id}");
     let delete = server.request(Method::DELETE, &format!("{path}{query}")).send();

@@ -16,7 +16,7 @@ fn recorded(name: &str) -> Vec<u8> {
     std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Answers one request with `body` and closes the connection; gives what was asked.
+/// Answers one request with `body` and closes the connection. Returns the request.
 async fn serve_once(listener: TcpListener, body: Vec<u8>) -> String {
     let (mut socket, _) = listener.accept().await.unwrap();
     let mut asked = Vec::new();

@@ -1,5 +1,5 @@
-//! An agent asks whether it may do something: told, answered in time and too late, and by nobody. The agent is a script
-//! that speaks the two-way protocol of Claude Code.
+//! Permission requests: shown, answered in time, too late, or never. The agent is a script that speaks the two-way
+//! protocol of Claude Code.
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{TestServer, no_process_is_left, processes_of_agent, text_of};
 
-/// Asks once, and says how it was answered.
+/// Sends one permission request, and prints how it was answered.
 const AGENT: &str = r#"#!/bin/sh
 read -r prompt
 echo '{"type":"system","subtype":"init","session_id":"s-1"}'
@@ -23,12 +23,12 @@ echo '{"type":"assistant","message":{"id":"m","role":"assistant","content":[{"ty
 echo '{"type":"result","subtype":"success","is_error":false,"result":""}'
 "#;
 
-/// A server with an agent that asks; `more` is more of its block.
+/// A server with an agent that sends a permission request. `more` is added to its configuration block.
 pub(crate) fn server(more: &str) -> TestServer {
     server_with(AGENT, more)
 }
 
-/// A server with an agent that asks whether it may run this.
+/// A server with an agent that requests permission for this input.
 pub(crate) fn server_asking_for(input: &Value) -> TestServer {
     server_with(&AGENT.replace(r#"{"command":"rm -r build"}"#, &input.to_string()), "")
 }
@@ -43,7 +43,7 @@ fn server_with(agent: &str, more: &str) -> TestServer {
     TestServer::start_with(&(block + more))
 }
 
-/// An agent that has asked; gives its id.
+/// An agent that has sent a permission request. Returns its id.
 pub(crate) async fn asking(server: &TestServer) -> String {
     let id = server.launch_as("asking", "Clean up").await;
     server.wait_until(&id, |agent| 3 <= agent["head"].as_u64().unwrap()).await;
@@ -121,7 +121,7 @@ async fn a_question_that_nobody_answers_ends_as_configured() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_question_outlives_the_server_and_silence_is_no_hang() {
-    // It may wait longer than an agent may be silent.
+    // A request may stay open for longer than an agent may be silent.
     let limits = "[limits]\nidle_timeout_s = 3\nstream_timeout_s = 3\n";
     let mut server = server(&format!("permission_timeout_s = 8\npermission_default = \"allow\"\n{limits}"));
     let id = asking(&server).await;

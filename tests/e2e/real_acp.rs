@@ -1,5 +1,4 @@
-//! Real agents of the Agent Client Protocol that are nothing but that: `claude-agent-acp`. Those that have other formats
-//! too are where those are.
+//! A real agent that only supports ACP: `claude-agent-acp`. Agents with other formats are tested together with those.
 
 use serde_json::{Value, json};
 
@@ -9,7 +8,7 @@ use crate::real_questions::questions;
 
 const CLAUDE_AGENT_ACP: Agent = Agent {
     kind: "claude-agent-acp",
-    // Each turn in a process of its own, so that none is left after one.
+    // Each turn has its own process, so that none is left after a turn.
     settings: "runner = \"acp\"\nrest_s = 0",
     program: || {
         vec![
@@ -30,7 +29,7 @@ const CLAUDE_AGENT_ACP: Agent = Agent {
             set("DISABLE_AUTOUPDATER", "1"),
             set("DISABLE_ERROR_REPORTING", "1"),
             set("DISABLE_TELEMETRY", "1"),
-            // Without it, it does not run for the user that containers have.
+            // Without it, the program refuses to run as the root user of a container.
             set("IS_SANDBOX", "1"),
         ]
     },
@@ -47,7 +46,7 @@ fn shell(command: &str) -> (&'static str, Value) {
 stories!(CLAUDE_AGENT_ACP);
 questions!(CLAUDE_AGENT_ACP, shell);
 
-/// As it is run where nothing is said of it.
+/// The default configuration.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn goes_on_in_the_process_that_waits() {
     const RESTING: Agent = Agent { settings: "runner = \"acp\"", ..CLAUDE_AGENT_ACP };

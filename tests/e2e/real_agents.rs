@@ -1,7 +1,7 @@
-//! What every agent must do under the real server, whoever has made it: the stories. The programs are real ones, each
-//! at a known version, and a scripted model is behind them; `cargo xtask test` fetches them.
+//! What every agent must do with the real server, whatever its vendor: the stories. The programs are real ones with
+//! known versions, and use a scripted model; `cargo xtask test` fetches them.
 //!
-//! Each program runs with the arguments that its type has without any configuration, in a home of its own.
+//! Each program runs with the default arguments of its type, in its own home folder.
 
 use std::fmt::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
@@ -14,7 +14,7 @@ use crate::harness::{TestServer, no_process_is_left, processes_of_agent, text_of
 use crate::model_server::{Gate, ModelServer, Reply};
 use crate::real_clients::clients;
 
-/// How long a program may take over something: some take most of a minute of processor time to start.
+/// How long a program may take for one step. Some need most of a minute of processor time to start.
 pub(crate) const SLOW: Duration = Duration::from_mins(5);
 
 const HARD_TEXT: [&str; 5] =
@@ -22,27 +22,27 @@ const HARD_TEXT: [&str; 5] =
 
 /// One agent program.
 pub(crate) struct Agent {
-    /// Its type.
+    /// Its agent type.
     pub(crate) kind: &'static str,
-    /// What its block says of how it is run; nothing where the type is the format and that says it all.
+    /// The lines of its configuration block. Empty if the type alone is enough.
     pub(crate) settings: &'static str,
-    /// What is run.
+    /// The command.
     pub(crate) program: fn() -> Vec<PathBuf>,
-    /// The files of its home that make it talk to the model at this address, and to nobody else.
+    /// The files in its home that make it talk only to the model at this address.
     pub(crate) files: fn(url: &str) -> Vec<(&'static str, String)>,
-    /// Its environment, beside home and path.
+    /// Its environment, besides home and path.
     pub(crate) environment: fn(url: &str) -> Vec<(&'static str, String)>,
-    /// A call of its shell: the tool's name, and the input.
+    /// A call of its shell tool: the tool's name and the input.
     pub(crate) shell: fn(command: &str) -> (&'static str, Value),
-    /// It says each piece at once, and not whole messages.
+    /// It prints deltas, and not only whole messages.
     pub(crate) in_pieces: bool,
-    /// It tells what its tools have given.
+    /// It prints the results of its tools.
     pub(crate) tells_results: bool,
-    /// It is not what is started: that is a script, which starts it and waits for it, as launchers of npm do.
+    /// The started program is only a script that starts the agent and waits for it, as launchers of npm do.
     pub(crate) launched: bool,
 }
 
-/// The first of these files of a fetched package that is there.
+/// The first of these files that exists in a fetched package.
 pub(crate) fn fetched(folder: &str, candidates: &[&str]) -> PathBuf {
     let folder = clients().join(folder).join("node_modules");
     let mut files = candidates.iter().map(|candidate| folder.join(candidate));
@@ -73,7 +73,8 @@ impl Agent {
         (TestServer::start_with(&config), home)
     }
 
-    /// One program, whatever has to be run for it: the configuration names one, and the arguments are the type's own.
+    /// A script that runs the command: the configuration names one program, and the arguments must stay those of the
+    /// type.
     fn start_script(&self, home: &Path) -> PathBuf {
         let words: Vec<String> =
             (self.program)().iter().map(|word| format!("{:?}", word.display())).collect();
@@ -90,7 +91,7 @@ impl Agent {
         self.resumes_its_session_after(|_| {}).await;
     }
 
-    /// The same, with something done to its home between the turns.
+    /// The same, with a change in its home between the turns.
     pub(crate) async fn resumes_its_session_after(&self, meanwhile: impl FnOnce(&Path)) {
         let model = ModelServer::start([Reply::text(HARD_TEXT), Reply::text(["Second."])]);
         let (server, home) = self.start(&model);
@@ -114,7 +115,7 @@ impl Agent {
         assert_eq!(text_of(&server.events(&id).await), HARD_TEXT.concat() + "Second.");
     }
 
-    /// With a process that waits between its turns.
+    /// With a process that idles between its turns.
     pub(crate) async fn goes_on_in_the_process_that_waits(&self) {
         let model = ModelServer::start([Reply::text(["First."]), Reply::text(["Second."])]);
         let (server, _home) = self.start(&model);

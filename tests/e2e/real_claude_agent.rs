@@ -1,5 +1,5 @@
-//! The real `claude` program under the real server, with a scripted model behind it. Every test here needs the
-//! program; `cargo xtask test` fetches it.
+//! The real `claude` program with the real server and a scripted model. Every test here needs the program;
+//! `cargo xtask test` fetches it.
 mod real_claude {
     use serde_json::{Value, json};
 

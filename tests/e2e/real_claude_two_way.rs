@@ -1,4 +1,4 @@
-//! The real `claude` program in its two-way mode, which is spoken with.
+//! The real `claude` program in its interactive two-way mode.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::real_questions::{is_told_what_the_user_has_chosen, questions};
 
 pub(crate) const TWO_WAY: Agent = Agent {
     kind: "claude-two-way",
-    // Each turn in a process of its own, so that none is left after one.
+    // Each turn has its own process, so that none is left after a turn.
     settings: "format = \"claude-two-way\"\nrest_s = 0",
     program: || vec![claude::program()],
     files: |_| {
@@ -59,7 +59,7 @@ async fn send(server: &TestServer, id: &str, content: &str) {
     server.post(&format!("/api/agents/{id}/messages"), &json!({ "content": content })).await;
 }
 
-/// As it is run where nothing is configured: its process waits for more.
+/// The default configuration: the process idles after a turn.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn takes_further_messages_without_a_new_process() {
     const RESTING: Agent = Agent { settings: "", ..TWO_WAY };
@@ -92,7 +92,7 @@ async fn takes_further_messages_without_a_new_process() {
     let done = |agent: &Value| agent["turn"] == 3 && agent["endedAt"].is_string();
     assert_eq!(server.wait_within(SLOW, &id, done).await["status"], "completed");
     assert_eq!(text_of(&server.events(&id).await), "First.Second.".to_owned() + &words.concat());
-    // Of a process that an earlier server has started, none waits.
+    // After a restart, no process of the earlier server idles.
     while !processes_of_agent(&id).is_empty() {
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }

@@ -1,6 +1,6 @@
-//! Clients of other people's making, each at a known version, against the real server. A test starts the server, and
-//! a driver in `tests/clients` plays the user; it ends with code 0 where everything was as it should be.
-//! `cargo xtask test` fetches the clients.
+//! Third-party clients with known versions, with the real server. A test starts the server, and a driver in
+//! `tests/clients` acts as the user. It exits with code 0 if everything was correct. `cargo xtask test` fetches the
+//! clients.
 
 mod ai_sdk;
 mod letta;
@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 
 use crate::harness::TestServer;
 
-/// How long a driver may take. Far more than it ever takes.
+/// How long a driver may take: far longer than it ever takes.
 const DRIVER_LIMIT: Duration = Duration::from_secs(90);
 
-/// A driver that runs; it ends with this at the latest.
+/// A running driver. It ends when it is dropped, if not before.
 pub(crate) struct Driver {
     process: Child,
     log: PathBuf,
@@ -24,7 +24,7 @@ pub(crate) struct Driver {
 impl Driver {
     /// Starts a driver with one of the clients. It gets the server's address and token, its folder, and `args`.
     pub(crate) fn start(client: &str, script: &str, server: &TestServer, args: &[&str]) -> Self {
-        // From standard input, a script finds the packages of the folder in which it is run.
+        // A script from standard input finds the packages of its working folder.
         let mut node = Command::new(node(&clients()));
         node.args(["--input-type=module", "-"]);
         Self::run(node, client, script, server, args)
@@ -54,7 +54,7 @@ impl Driver {
         Self { process, log }
     }
 
-    /// Waits for the driver's end, which must be a good one.
+    /// Waits for the end of the driver, which must succeed.
     pub(crate) async fn finish(mut self) {
         let started = Instant::now();
         let status = loop {
@@ -74,27 +74,27 @@ impl Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        // One that has ended already cannot be ended again.
+        // A process that has already ended cannot be killed.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 }
 
-/// Where the clients are.
+/// The folder of the clients.
 pub(crate) fn clients() -> PathBuf {
     std::env::var_os("TOKENRAIL_TEST_CLIENTS").map(PathBuf::from).expect(
         "TOKENRAIL_TEST_CLIENTS is the folder of the clients; `cargo xtask test` fetches them and sets this",
     )
 }
 
-/// The Node that was fetched: there is a package for each kind of machine, and npm picks the one that fits.
+/// The fetched Node. There is a package for each kind of machine, and npm picks the right one.
 pub(crate) fn node(clients: &Path) -> PathBuf {
     let packages = clients.join("node/node_modules").read_dir().expect("a Node").flatten();
     let mut programs = packages.map(|entry| entry.path().join("bin/node"));
     programs.find(|program| program.exists()).expect("a Node that runs on this machine")
 }
 
-/// Waits until a driver or an agent has made this file.
+/// Waits until a driver or an agent has created this file.
 pub(crate) async fn made(file: &Path) {
     let started = Instant::now();
     while !file.exists() {

@@ -7,7 +7,7 @@ use crate::real_agents::{Agent, fetched, stories};
 pub(crate) const CODEX: Agent = Agent {
     kind: "codex",
     settings: "",
-    // The native program: the launcher beside it needs Node, and does nothing but start it.
+    // The native program. The launcher next to it needs Node, and only starts it.
     program: || {
         let of = |cpu: &str, triple: &str| format!("@openai/codex-linux-{cpu}/vendor/{triple}/bin/codex");
         let programs = [of("x64", "x86_64-unknown-linux-musl"), of("arm64", "aarch64-unknown-linux-musl")];
@@ -45,7 +45,7 @@ mod launcher {
     stories!(LAUNCHER, launched);
 }
 
-/// `app-server`, which is spoken with.
+/// `app-server`, an interactive mode.
 mod app_server {
     use serde_json::{Value, json};
 
@@ -55,7 +55,7 @@ mod app_server {
 
     const APP_SERVER: Agent = Agent { kind: "codex-app-server", in_pieces: true, ..CODEX };
 
-    /// A command that goes beyond what it may do by itself.
+    /// A command that needs permission.
     fn forbidden(command: &str) -> (&'static str, Value) {
         let input = json!({
             "cmd": command, "sandbox_permissions": "require_escalated", "justification": "May I?"

@@ -1,6 +1,6 @@
-//! `codex-acp`, which speaks the Agent Client Protocol and has `codex app-server` behind it.
+//! `codex-acp`, which speaks the Agent Client Protocol and runs `codex app-server`.
 //!
-//! Of a model that it does not know it warns, as a message: what it says is never only what the model has said.
+//! If it does not know a model, it prints a warning as a message. So its output is never only what the model has said.
 
 use serde_json::{Value, json};
 
@@ -13,14 +13,14 @@ use crate::real_questions::questions;
 
 const CODEX_ACP: Agent = Agent {
     kind: "codex-acp",
-    // Each turn in a process of its own, so that none is left after one.
+    // Each turn has its own process, so that none is left after a turn.
     settings: "runner = \"acp\"\nrest_s = 0",
     program: || {
         vec![node(&clients()), fetched("codex-acp", &["@agentclientprotocol/codex-acp/dist/index.js"])]
     },
     environment: |url| {
         let mut all = (CODEX.environment)(url);
-        // As it is otherwise, a model decides what is asked.
+        // By default, a model decides what needs permission.
         all.push(("INITIAL_AGENT_MODE", "workspace-write".to_owned()));
         all
     },
@@ -28,7 +28,7 @@ const CODEX_ACP: Agent = Agent {
     ..CODEX
 };
 
-/// A command that goes beyond what it may do by itself.
+/// A command that needs permission.
 fn forbidden(command: &str) -> (&'static str, Value) {
     let input =
         json!({ "cmd": command, "sandbox_permissions": "require_escalated", "justification": "May I?" });
@@ -43,7 +43,7 @@ questions! { CODEX_ACP, forbidden,
     is_allowed_to_do_it
 }
 
-/// It shows a terminal for each command, and tells what that shows beside the protocol.
+/// It shows a terminal for each command, and sends its contents outside the standard protocol.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn shows_what_its_commands_print_and_goes_on_in_the_process_that_waits() {
     const RESTING: Agent = Agent { settings: "runner = \"acp\"", ..CODEX_ACP };

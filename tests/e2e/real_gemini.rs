@@ -28,7 +28,7 @@ pub(crate) const GEMINI: Agent = Agent {
 
 stories!(GEMINI);
 
-/// As it is without a word of the configuration: a launcher that starts itself again.
+/// The default configuration: a launcher that restarts itself.
 mod launcher {
     use super::GEMINI;
     use crate::real_agents::{Agent, stories};
@@ -45,7 +45,7 @@ mod launcher {
     stories!(LAUNCHER, launched);
 }
 
-/// Its settings, in which it may use that tool without asking.
+/// Its settings, which allow this tool without asking.
 fn settings(allowed: &str) -> Vec<(&'static str, String)> {
     let settings = json!({
         "general": { "enableAutoUpdate": false, "enableAutoUpdateNotification": false },
@@ -57,7 +57,7 @@ fn settings(allowed: &str) -> Vec<(&'static str, String)> {
     vec![(".gemini/settings.json", settings.to_string())]
 }
 
-/// `--acp`, which is spoken with.
+/// `--acp`, an interactive mode.
 mod acp {
     use std::path::Path;
 
@@ -71,7 +71,7 @@ mod acp {
 
     const GEMINI_ACP: Agent = Agent {
         kind: "gemini-acp",
-        // Each turn in a process of its own, so that none is left after one.
+        // Each turn has its own process, so that none is left after a turn.
         settings: "runner = \"acp\"\nargs = [\"--acp\"]\nfiles = false\nrest_s = 0",
         files: |_| settings("none"),
         tells_results: false,
@@ -96,7 +96,7 @@ mod acp {
         is_cancelled_while_it_waits_for_an_answer
     }
 
-    /// As it is run where nothing is said of it.
+    /// The default configuration.
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn goes_on_in_the_process_that_waits() {
         const RESTING: Agent =
@@ -104,7 +104,7 @@ mod acp {
         RESTING.goes_on_in_the_process_that_waits().await;
     }
 
-    /// It does not load a session that has no answer in it.
+    /// It does not load a session without an answer.
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn begins_anew_after_its_first_turn_was_cancelled_and_says_so() {
         let replies = [Reply::text(["One ", "two "]).then_silence(), Reply::text(["Second."])];
@@ -128,8 +128,8 @@ mod acp {
         );
     }
 
-    /// It writes over its own record of a session that it loads within the minute in which it has begun it: the record
-    /// has the minute in its name. So its first turn is made to be an old one.
+    /// If it loads a session within the minute in which the session began, it overwrites its own record of it, because
+    /// the file name contains that minute. So the test makes the first turn look old.
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn loads_its_session_and_says_what_the_model_said_byte_for_byte() {
         GEMINI_ACP.resumes_its_session_after(make_sessions_old).await;

@@ -48,7 +48,7 @@ mod launcher {
     stories!(LAUNCHER, launched);
 }
 
-/// `opencode acp`, which is spoken with.
+/// `opencode acp`, an interactive mode.
 mod acp {
     use serde_json::{Value, json};
 
@@ -58,7 +58,7 @@ mod acp {
 
     const OPENCODE_ACP: Agent = Agent {
         kind: "opencode-acp",
-        // Each turn in a process of its own, so that none is left after one.
+        // Each turn has its own process, so that none is left after a turn.
         settings: "runner = \"acp\"\nargs = [\"acp\"]\nrest_s = 0",
         files: |url| {
             config(url, &json!({ "bash": { "*": "ask", "echo *": "allow" }, "external_directory": "allow" }))
@@ -79,7 +79,7 @@ mod acp {
         is_cancelled_while_it_waits_for_an_answer
     }
 
-    /// As it is run where nothing is said of it.
+    /// The default configuration.
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn goes_on_in_the_process_that_waits() {
         const RESTING: Agent = Agent { settings: "runner = \"acp\"\nargs = [\"acp\"]", ..OPENCODE_ACP };

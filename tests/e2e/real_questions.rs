@@ -1,4 +1,4 @@
-//! What every agent that asks must do under the real server: its questions, told and answered.
+//! What every agent that sends permission requests must do with the real server: how they are shown and answered.
 
 use serde_json::{Value, json};
 
@@ -6,16 +6,16 @@ use crate::harness::{TestServer, no_process_is_left};
 use crate::model_server::{ModelServer, Reply};
 use crate::real_agents::{Agent, SLOW, ended};
 
-/// A tool call that the agent may not make without being allowed.
+/// A tool call that needs permission.
 pub(crate) type Forbidden = fn(command: &str) -> (&'static str, Value);
 
-/// An agent that waits to be allowed to make a file.
+/// An agent that waits for permission to create a file.
 struct Asking {
     server: TestServer,
     _home: tempfile::TempDir,
     model: ModelServer,
     id: String,
-    /// The file that it wants to make.
+    /// The file that it wants to create.
     wanted: std::path::PathBuf,
     question: Value,
 }
@@ -43,7 +43,7 @@ impl Asking {
         format!("/api/agents/{}/permissions/{request}", self.id)
     }
 
-    /// How the question was settled.
+    /// How the permission request was settled.
     async fn resolved(&self) -> Value {
         let events = self.server.events(&self.id).await;
         let resolved = |event: &&Value| event["metadata"]["eventType"] == "permission_resolved";
@@ -53,7 +53,7 @@ impl Asking {
     }
 }
 
-/// Waits for the agent's question.
+/// Waits for the agent's permission request.
 async fn question(server: &TestServer, id: &str) -> Value {
     let asked = async {
         loop {
@@ -92,7 +92,7 @@ pub(crate) async fn is_allowed_to_do_it(agent: &Agent, forbidden: Forbidden) {
     assert!(asking.wanted.exists(), "it has done what it was allowed to");
 }
 
-/// The agent lets the user choose between these.
+/// The agent lets the user choose between these options.
 pub(crate) async fn is_told_what_the_user_has_chosen(agent: &Agent, choice: Forbidden, words: &str) {
     let asking = Asking::start(agent, choice).await;
     let options = asking.question["options"].as_array().unwrap();
@@ -109,7 +109,7 @@ pub(crate) async fn is_told_what_the_user_has_chosen(agent: &Agent, choice: Forb
 
 pub(crate) async fn is_refused_and_goes_on_without_it(agent: &Agent, forbidden: Forbidden) {
     let asking = refused(agent, forbidden).await;
-    // Some ask it for one thing more when the turn has ended.
+    // Some agents send another request after the turn has ended.
     assert!(2 <= asking.model.requests().len(), "the model was told");
 }
 
@@ -157,7 +157,7 @@ pub(crate) async fn is_cancelled_while_it_waits_for_an_answer(agent: &Agent, for
     assert_eq!((status.as_u16(), &problem["code"]), (409, &json!("already_resolved")), "{problem}");
 }
 
-/// The stories of one agent that asks, a test each.
+/// The stories of one agent with permission requests, one test each.
 macro_rules! questions {
     ($agent:ident, $forbidden:ident) => {
         $crate::real_questions::questions! { $agent, $forbidden,

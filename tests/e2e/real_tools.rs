@@ -1,6 +1,6 @@
-//! What must become of the processes of a real agent while one of its tools runs: the stories. Some agents give their
-//! tools sessions of their own, and some are a launcher that starts the program proper: whoever ends one process only
-//! leaves the others.
+//! What must happen to the processes of a real agent while one of its tools runs: the stories. Some agents start their
+//! tools in their own sessions, and some are a launcher that starts the real program. So ending one process is not
+//! enough.
 
 use std::time::Duration;
 
@@ -11,22 +11,22 @@ use crate::harness::{TestServer, no_process_is_left, processes_of_agent};
 use crate::model_server::{ModelServer, Reply};
 use crate::real_agents::{Agent, SLOW, ended};
 
-/// An agent whose tool runs, and would run for a long time.
+/// An agent whose tool is running, and would run for a long time.
 struct Busy {
     server: TestServer,
     _home: tempfile::TempDir,
     _model: ModelServer,
     id: String,
-    /// How long the tool sleeps: no other process of this machine has this number.
+    /// How long the tool sleeps. The number is unique on this machine, so it identifies the tool's processes.
     number: String,
 }
 
 impl Busy {
     async fn start(agent: &Agent) -> Self {
-        // The command needs the number before there is a model that says it, so it is another server's port.
+        // The number is needed before the model is started, so it is taken from the port of another server.
         let unique = ModelServer::start([]);
         let number = format!("300.{}", unique.url().rsplit(':').next().unwrap());
-        // Some refuse to run `sleep` where they know it.
+        // Some agents refuse to run a plain `sleep`.
         let (tool, input) = (agent.shell)(&format!("env sleep {number}"));
         let call = Reply::tool_call(tool, input).saying(["I wait."]);
         let model = ModelServer::start([call, Reply::text(["Still waiting."]).then_silence()]);
@@ -60,7 +60,7 @@ impl Busy {
         assert_eq!(status, 200, "{answer}");
     }
 
-    /// The commands of the processes that name the number, whoever's they are: the tool, and the shells around it.
+    /// The commands of all processes that contain the number: the tool and the shells around it.
     fn processes(&self) -> Vec<String> {
         let commands = std::fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| {
             let command = std::fs::read(entry.path().join("cmdline")).ok()?;
@@ -96,7 +96,7 @@ impl Agent {
         busy.cancel().await;
     }
 
-    /// As it goes when the system is out of memory: what was started is killed, and not what it has started.
+    /// As if the system were out of memory: the first process is killed, but not its children.
     pub(crate) async fn loses_its_launcher_and_leaves_no_process(&self) {
         let busy = Busy::start(self).await;
         kill_process(launcher(&busy.id), Signal::KILL).unwrap();
@@ -104,7 +104,7 @@ impl Agent {
     }
 }
 
-/// The first process of an agent that is none of the server's.
+/// The first process of an agent, without the server's own processes.
 fn launcher(id: &str) -> Pid {
     let read = |pid: &str, file: &str| {
         let text = std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! A program that is spoken with takes further messages without a new process: between two turns it waits for a while.
-//! The agent is a script that speaks the two-way protocol of Claude Code.
+//! An interactive program takes further messages without a new process: between two turns it idles for a while. The
+//! agent is a script that speaks the two-way protocol of Claude Code.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{TestServer, no_process_is_left, processes_of_agent, text_of};
 
-/// Says its process id, how it was started, and what it was asked; does what the first word of that says.
+/// Prints its process id, its arguments and the prompt. The first word of the prompt says what it does.
 const AGENT: &str = r#"#!/bin/sh
 [ "$1" = --version ] && exit
 say() { printf '{"type":"assistant","message":{"id":"m%s","role":"assistant","content":[{"type":"text","text":"%s"}]}}\n' "$n" "$1"; }
@@ -53,7 +53,7 @@ pub(crate) async fn send(server: &TestServer, id: &str, content: &str) {
     assert!(status.is_success(), "{told}");
 }
 
-/// Waits until the agent has ended its turns; gives what it has said in each, and its outcome.
+/// Waits until the agent has ended its turns. Returns the text and the outcome of each turn.
 pub(crate) async fn turns(server: &TestServer, id: &str, count: usize) -> Vec<(String, String)> {
     loop {
         let events = server.events(id).await;
@@ -72,7 +72,7 @@ fn outcome(event: &Value) -> Option<String> {
     result.then(|| event["metadata"]["outcome"].as_str().unwrap_or_default().to_owned())
 }
 
-/// The process id that the agent says first, and the rest.
+/// The process id at the beginning of the text, and the rest.
 fn pid(said: &str) -> (&str, &str) {
     said.split_once(' ').expect("a process id")
 }
@@ -104,7 +104,7 @@ async fn further_messages_go_to_the_same_process() {
     send(&server, &id, "two").await;
     assert_eq!(turns(&server, &id, 2).await[1], (format!("{first} [] two."), "completed".to_owned()));
     send(&server, &id, "gated three").await;
-    // These wait for their turns.
+    // These messages are queued.
     send(&server, &id, "four").await;
     send(&server, &id, "five 🪶").await;
     std::fs::write(gate(&server, &id), "").unwrap();
@@ -183,7 +183,7 @@ async fn a_turn_in_a_process_that_goes_on_outlives_the_server() {
     server.start_again();
     let said = turns(&server, &id, 2).await;
     assert_eq!(said[1], (format!("{first} [] gated two.It is open."), "completed".to_owned()));
-    // It may have been started in another way than it would be now.
+    // After a restart, the process ends with its turn, because the server cannot know how it was started.
     until_none_is_left(&id).await;
     send(&server, &id, "three").await;
     assert_ne!(pid(&turns(&server, &id, 3).await[2].0).0, first);
@@ -254,8 +254,8 @@ async fn of_too_many_that_wait_the_oldest_ends() {
     }
 }
 
-/// The server is killed at other moments each time: before the process is told of the message, or after, or when it has
-/// answered.
+/// The server is killed at a different time in each round: before the process gets the message, after that, or after it
+/// has answered.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_message_is_given_twice_whenever_the_server_is_killed() {
     let mut server = server("");
@@ -273,7 +273,7 @@ async fn no_message_is_given_twice_whenever_the_server_is_killed() {
             "interrupted" => assert_eq!((asked.as_str(), said.as_str()), ("one\n", "")),
             _ => panic!("after {delay_ms} ms: {outcome}, {asked:?}, {:?}", server.events(&id).await.last()),
         }
-        // What was begun in this life of the server waits for more.
+        // A turn that was started after the last restart leaves an idle process.
         server.post(&format!("/api/agents/{id}/cancel"), &json!({})).await;
         until_none_is_left(&id).await;
         outcomes.push(outcome);

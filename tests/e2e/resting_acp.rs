@@ -1,5 +1,5 @@
-//! An agent of the Agent Client Protocol keeps its conversation in its process, which waits between two turns: without
-//! that, one that cannot load a session would have one turn only. Where the conversation is lost, the user is told.
+//! An ACP agent keeps its conversation in its process, which idles between two turns. Otherwise an agent that cannot
+//! load a session would have only one turn. If the conversation is lost, the user is told.
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use crate::harness::{TestServer, no_process_is_left};
 use crate::resting::{gate, send, turns, until_none_is_left};
 
-/// Says its process id, how often its session was asked, and what; does what the first word of that says. Its first
-/// argument says what it can do with a session that there was before.
+/// Prints its process id, the number of prompts in its session, and the prompt. The first word of the prompt says what
+/// it does. Its first argument says what it can do with an earlier session.
 const AGENT: &str = r#"#!/bin/sh
 [ "$1" = --version ] && exit
 answer() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
@@ -50,7 +50,7 @@ fn server(can: &str, more: &str) -> TestServer {
     TestServer::start_with(&(block + more))
 }
 
-/// Process id, how often the session was asked, what.
+/// The process id, the number of prompts in the session, and the prompt.
 fn parts(said: &str) -> (&str, &str, &str) {
     let (pid, rest) = said.split_once(' ').expect("a process id");
     let (count, asked) = rest.split_once(' ').expect("a count");
@@ -65,7 +65,7 @@ async fn one_turn(server: &TestServer) -> (String, String) {
     (id, pid.to_owned())
 }
 
-/// Waits for a piece of a message, which may go on.
+/// Waits for a piece of a message, which may continue.
 async fn until_said(server: &TestServer, id: &str, words: &str) {
     let is_piece = |event: &Value| {
         event["metadata"]["eventType"] == "content_delta"
@@ -76,7 +76,7 @@ async fn until_said(server: &TestServer, id: &str, words: &str) {
     }
 }
 
-/// What the user is told of a session that is lost, and in which turn.
+/// The turns with a lost session, and what the user is told.
 async fn lost(server: &TestServer, id: &str) -> Vec<(u64, Value)> {
     let events = server.events(id).await;
     let lost = events.iter().filter(|event| event["metadata"]["eventType"] == "session_lost");
@@ -84,7 +84,7 @@ async fn lost(server: &TestServer, id: &str) -> Vec<(u64, Value)> {
         .collect()
 }
 
-/// The second turn has begun anew, and the user is told.
+/// The second turn has a new session, and the user is told.
 async fn begins_anew(server: &TestServer, id: &str, first: &str) {
     let said = turns(server, id, 2).await;
     let (pid, count, asked) = parts(&said[1].0);
@@ -173,7 +173,7 @@ async fn a_turn_in_a_process_that_goes_on_outlives_the_server() {
     server.start_again();
     let said = turns(&server, &id, 2).await;
     assert_eq!(said[1], (format!("{first} 2 gated two.It is open."), "completed".to_owned()));
-    // It may have been started in another way than it would be now.
+    // After a restart, the process ends with its turn, because the server cannot know how it was started.
     until_none_is_left(&id).await;
     send(&server, &id, "three").await;
     assert_eq!(parts(&turns(&server, &id, 3).await[2].0).1, "101");

@@ -1,4 +1,4 @@
-//! A client that stops reading costs itself, and nobody else.
+//! A client that stops reading affects only itself.
 
 use std::time::Duration;
 
@@ -14,26 +14,26 @@ use tokio_tungstenite::tungstenite::Message;
 use crate::follower::{Follower, Place, Socket, Way, connect};
 use crate::harness::{TestServer, fake_config, numbers, text_of};
 
-/// How long something may take that has no reason to take long: the machine may have other work.
+/// The time limit for steps that should be quick. The machine may be busy.
 const LONG: Duration = Duration::from_mins(5);
 const DELTAS: u64 = 100_000;
-/// So many of each kind take nothing: `WebSockets`, event streams, downloads of a page.
+/// This many clients of each kind read nothing: WebSockets, event streams, downloads of a page.
 const STALLED: usize = 10;
-/// Those who read beside them.
+/// The clients that do read.
 const READERS: [Way; 5] = [Way::WebSocket, Way::Sse, Way::Rest, Way::WebSocket, Way::Sse];
-/// What one of the stalled may cost: the stretch of history at which it has stopped (4096 events, as they are written
-/// for it). It has not read about 40 MB.
+/// The memory that a stalled client may take: the stretch of history at which it has stopped (4096 events, as written
+/// to it). Its unread data is about 40 MB.
 const STALLED_BYTES: u64 = 3 << 20;
-/// What a client that takes nothing has room for: as little as the kernel allows.
+/// The receive buffer of a client that reads nothing: as small as the kernel allows.
 const RECEIVE_BUFFER_BYTES: u32 = 4096;
 
-/// Nobody is cut in this test, however slow the machine is: so what the stalled clients hold, they hold to the end, and
-/// whoever reads gets everything beside them.
+/// The server disconnects no client in this test, however slow the machine is. So it holds the stalled clients' data to
+/// the end, and the other readers must still get everything.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clients_that_stop_reading_disturb_nobody() {
     let server = TestServer::start_with(&(fake_config() + "[limits]\nsend_timeout_s = 3600\n"));
     let place = Place::of(&server);
-    // The same stream twice, so that what a flood costs anyhow is paid before the stalled clients come.
+    // Stream the same output twice, so that the normal cost of a flood is paid before the stalled clients connect.
     let (old, _) = stream(&server, &place, None).await;
     let before = resident_bytes(server.pid());
     let (_, stalled) = stream(&server, &place, Some(&old)).await;
@@ -79,7 +79,7 @@ async fn clients_that_stop_reading_are_cut_and_miss_nothing_when_they_resume() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_that_stops_reading_does_not_keep_the_server_from_stopping() {
-    // Nothing but the stop itself ends a connection.
+    // Only the stop itself ends a connection.
     let limits = "[limits]\nsend_timeout_s = 3600\nshutdown_timeout_s = 3600\n";
     let server = TestServer::start_with(&(fake_config() + limits));
     let place = Place::of(&server);
@@ -101,13 +101,13 @@ async fn a_client_that_stops_reading_does_not_keep_the_server_from_stopping() {
     drop(stalled);
 }
 
-/// Whether a process has ended, though nobody may have asked yet how.
+/// Whether a process has ended, even if its status has not been read yet.
 fn has_ended(pid: u32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     !status.lines().any(|line| line.starts_with("State:") && !line.contains('Z'))
 }
 
-/// Clients that have asked for everything, and take nothing.
+/// Clients that have requested everything, and read nothing.
 #[derive(Default)]
 struct Stalled {
     followers: Vec<(Socket, TcpStream)>,
@@ -115,7 +115,7 @@ struct Stalled {
 }
 
 impl Stalled {
-    /// `id` is what is being streamed, `old` what can be downloaded already.
+    /// `id` is being streamed, and `old` can already be downloaded.
     async fn open(place: &Place, id: &str, old: &str) -> Self {
         let mut stalled = Self::default();
         for _ in 0..STALLED {
@@ -141,8 +141,8 @@ async fn ask(place: &Place, path: &str, accept: &str) -> TcpStream {
     stream
 }
 
-/// Streams to readers that read, and gives what was streamed; beside those that do not, where there is an older agent
-/// for them to download.
+/// Streams to readers that read, and returns the agent's id. If there is an older agent to download, stalled clients
+/// connect too.
 async fn stream(server: &TestServer, place: &Place, old: Option<&str>) -> (String, Stalled) {
     let gate = server.folder.path().join(format!("gate-{}", old.is_some()));
     let id = server.launch(&json!({ "deltas": DELTAS, "gate": gate, "gate_after": 10 })).await;
@@ -154,7 +154,7 @@ async fn stream(server: &TestServer, place: &Place, old: Option<&str>) -> (Strin
     std::fs::write(&gate, "").unwrap();
     let readers = READERS.map(|way| {
         let mut reader = Follower::new(place.clone(), &id);
-        // Each by itself: one that has much to read would keep another from asking.
+        // Each reader has its own task: one with much to read must not delay the requests of another.
         Handle::current().spawn(async move {
             assert!(reader.read(way, usize::MAX >> 1).await, "{way:?}: who reads is not disturbed");
             reader
@@ -172,7 +172,7 @@ fn connections(place: &Place) -> usize {
     let local = format!("0100007F:{port:04X}");
     let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
     let words = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
-    // Established; or ended by the client, and not yet by the server.
+    // Established, or ended by the client but not yet by the server.
     words.filter(|words| words[1] == local && matches!(words[3], "01" | "08")).count()
 }
 

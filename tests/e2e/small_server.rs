@@ -1,4 +1,4 @@
-//! What the server takes for those who only wait, and for many agents; and how a connection becomes a stream.
+//! The resources of waiting followers and of many agents, and how a connection becomes a stream.
 
 use std::fs;
 use std::time::Duration;
@@ -11,18 +11,17 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::harness::{PATIENCE, TestServer, fake_config};
 
-/// Followers of each kind that wait, and those before them: what is made once is not of each.
+/// Followers of each kind that are measured, and those before them, which take the one-time allocations.
 const IDLE: u64 = 1000;
 const BEFORE: u64 = 50;
-/// What one may take. Measured: 6 KiB and 3 KiB; in the hands of the dispatcher 22 and 12 KiB.
+/// The limit for one follower. Measured: 6 KiB and 3 KiB. While HTTP's dispatcher kept the connection: 22 and 12 KiB.
 const IDLE_BYTES: u64 = 8 << 10;
 
 const AGENTS: usize = 60;
-/// Threads of a server, however many agents it runs.
+/// The maximum number of threads of a server, however many agents it runs.
 const THREADS: usize = 40;
 
-/// Who follows an agent that says nothing takes a socket and a few KiB: the dispatcher of HTTP, its buffers and the
-/// request are free again.
+/// A follower of a silent agent takes a socket and a few KiB: HTTP's dispatcher, its buffers and the request are freed.
 #[tokio::test]
 async fn who_only_waits_takes_a_few_kib() {
     let server = TestServer::start();
@@ -31,7 +30,7 @@ async fn who_only_waits_takes_a_few_kib() {
     let events =
         format!("GET /api/agents/{id}/events?keep=true&since=3 HTTP/1.1\r\nAccept: text/event-stream\r\n");
     let subscribe = json!({ "type": "subscribe", "payload": { "agentId": id, "since": 3 } }).to_string();
-    // All of them stay: what one kind has given back, the other would take.
+    // All of them stay connected. Otherwise one kind would reuse the memory that the other has freed.
     let mut waiting = Vec::new();
     for (head, said, heard) in [(&*events, "", "result"), (UPGRADE, &*subscribe, "agent:complete")] {
         let mut before = 0;
@@ -49,13 +48,13 @@ async fn who_only_waits_takes_a_few_kib() {
     }
 }
 
-/// What comes in one packet with the request for a WebSocket is not lost between HTTP and what follows it.
+/// Frames in the same packet as the request for a WebSocket are not lost when the connection is handed over.
 #[tokio::test]
 async fn what_is_said_together_with_the_handshake_is_heard() {
     let server = TestServer::start();
     let ping = json!({ "type": "ping", "payload": {} }).to_string();
     let mut said = masked(&ping);
-    // More than the dispatcher takes at once.
+    // More than the dispatcher reads at once.
     for _ in 0..40 {
         said.extend(masked(&format!("{ping}{}", " ".repeat(1000))));
     }
@@ -66,8 +65,8 @@ async fn what_is_said_together_with_the_handshake_is_heard() {
     }
 }
 
-/// An event stream is the last answer of its connection, and says so. A request behind it is not dealt with: nobody
-/// would hear what came of it.
+/// An event stream is the last response of its connection, and says so. A request after it is not handled, because its
+/// client could not get a response.
 #[tokio::test]
 async fn behind_an_event_stream_no_request_is_dealt_with() {
     let server = TestServer::start();
@@ -81,7 +80,7 @@ async fn behind_an_event_stream_no_request_is_dealt_with() {
         server.token(),
         body.len()
     );
-    // The dispatcher reads a request without a body ahead.
+    // The dispatcher would read ahead a request without a body.
     let delete = format!(
         "DELETE /api/agents/{id} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\n\r\n",
         server.authority(),
@@ -99,7 +98,7 @@ async fn behind_an_event_stream_no_request_is_dealt_with() {
     }
 }
 
-/// Who goes is noticed when they go, not when something is written to them.
+/// The server notices a disconnect immediately, and not only when it writes to the client.
 #[tokio::test]
 async fn who_goes_is_noticed_at_once() {
     let server = TestServer::start();
@@ -120,7 +119,7 @@ async fn who_goes_is_noticed_at_once() {
     }
 }
 
-/// The number of threads is bounded, and many agents have no more of them than a few.
+/// The number of threads is limited: many agents need only a few more.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn threads_do_not_grow_with_agents() {
     let limits = "[limits]\nlaunches_per_minute = 10000\nrunning_agents = 100\n";
@@ -148,14 +147,14 @@ async fn threads_do_not_grow_with_agents() {
 const UPGRADE: &str = "GET /ws HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
                        Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
 
-/// A client that says what it is told, byte for byte.
+/// A client that sends exactly the given bytes.
 struct Raw {
     socket: TcpStream,
     heard: Vec<u8>,
 }
 
 impl Raw {
-    /// Sends a request, and what comes behind it in the same packet.
+    /// Sends a request, and `behind` in the same packet.
     async fn ask(server: &TestServer, head: &str, behind: &[u8]) -> Self {
         let mut socket = TcpStream::connect(server.authority()).await.expect("a connection");
         let (host, token) = (server.authority(), server.token());
@@ -164,7 +163,7 @@ impl Raw {
         Self { socket, heard: Vec::new() }
     }
 
-    /// Waits until this has come, and forgets all up to there.
+    /// Waits until this text has come, and discards everything up to its end.
     async fn hear(&mut self, what: &str) {
         loop {
             let found = self.heard.windows(what.len()).position(|bytes| bytes == what.as_bytes());
@@ -185,7 +184,7 @@ impl Raw {
     }
 }
 
-/// A text frame of a client, masked with zeros; nothing for nothing.
+/// A text frame of a client, masked with zeros. Nothing if the text is empty.
 fn masked(text: &str) -> Vec<u8> {
     if text.is_empty() {
         return Vec::new();

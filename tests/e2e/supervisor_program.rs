@@ -1,5 +1,5 @@
-//! Agents are supervised by a small program beside the server's, if it is there and of the same build, and by the
-//! server's own otherwise. Nobody notices, but for the memory that it takes.
+//! A small program next to the server's supervises agents, if it exists and is of the same build. Otherwise the
+//! server's own program does. The only visible difference is memory.
 
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -14,7 +14,7 @@ use crate::harness::{TestServer, no_process_is_left, numbers, program, text_of};
 
 const SMALL: &str = "tokenrail-supervisor";
 
-/// A folder with the server's program, and perhaps the small one.
+/// A folder with the server's program, and optionally the small one.
 struct Installed(TempDir);
 
 impl Installed {
@@ -38,8 +38,8 @@ impl Installed {
         self.0.path().join("tokenrail")
     }
 
-    /// Puts another program in the place of the small one, as an upgrade does: it says who it is, ends with 64 as that of
-    /// another build would, and leaves a file where it was asked for more.
+    /// Replaces the small program, as an upgrade does. The new program prints its version. Otherwise it exits with 64,
+    /// as a program of another build does, and records that it was called. Returns the file with these records.
     fn upgrade(&self) -> PathBuf {
         let (new, used) = (self.0.path().join("new"), self.0.path().join("used"));
         let says = format!("[ \"$1\" = --version ] && echo {SMALL} 0.0.1+of-another-build && exit 0");
@@ -49,7 +49,7 @@ impl Installed {
         used
     }
 
-    /// The same command of this program.
+    /// The same command with the program of this folder.
     fn command(&self, server: &TestServer, args: &[&str]) -> Command {
         let usual = server.command(args);
         let mut command = Command::new(self.own());
@@ -57,7 +57,7 @@ impl Installed {
         command
     }
 
-    /// Starts the server; its log is in the file `log` of its folder.
+    /// Starts the server. Its log is the file `log` in its folder.
     fn serve(&self, server: &mut TestServer) {
         let mut command = self.command(server, &["serve", "--log", "info"]);
         command.stderr(File::create(log(server)).unwrap());
@@ -89,7 +89,7 @@ fn supervisor_of(server: &TestServer, id: &str) -> PathBuf {
     PathBuf::from(exe.to_str().unwrap().trim_end_matches(" (deleted)"))
 }
 
-/// Launches an agent that goes on when the file is there.
+/// Launches an agent that continues when the file exists.
 async fn launch(server: &TestServer, gate: &Path) -> String {
     let id = server.launch(&json!({ "deltas": 30, "gate": gate, "gate_after": 10 })).await;
     server.wait_until(&id, |agent| 10 < agent["head"].as_u64().unwrap()).await;
@@ -168,7 +168,7 @@ async fn an_upgrade_under_a_running_server_breaks_no_run() {
     assert_eq!(fs::read_to_string(used).unwrap().lines().count(), 1, "it is tried once");
     let said = fs::read_to_string(log(&server)).unwrap();
     assert_eq!(said.matches("different build").count(), 1, "{said}");
-    // The next server takes up runs of both.
+    // The next server adopts the runs of both programs.
     server.kill_9();
     installed.serve(&mut server);
     fs::write(&gate, "").unwrap();
@@ -213,7 +213,7 @@ fn the_small_program_refuses_what_is_not_for_its_build() {
     assert!(ended.success() && run.path().join("exit.json").exists(), "and does the rest");
 }
 
-/// A server whose small program hangs starts all the same.
+/// A server whose small program hangs starts nevertheless.
 #[tokio::test]
 async fn a_small_program_that_says_nothing_is_not_waited_for() {
     let (installed, mut server) = (Installed::alone(), stopped());

@@ -1,4 +1,4 @@
-//! The server is killed in the middle of everything, and nobody loses or doubles a token.
+//! The server is killed in the middle of everything, and no reader loses a token or gets one twice.
 
 use std::path::Path;
 use std::process::Command;
@@ -21,7 +21,7 @@ async fn an_agent_outlives_its_server_again_and_again() {
     let mut server = TestServer::start();
     let deltas = 60_000;
     let hurry = server.folder.path().join("hurry");
-    // So slow that it is still at it after the last kill, however long they take.
+    // Slow enough that the agent still runs after the last kill, however long the kills take.
     let script = json!({ "mode": "stream", "deltas": deltas, "pace_us": 2000, "hurry": hurry });
     let id = server.launch(&script).await;
     let place = Place::of(&server);
@@ -41,7 +41,7 @@ async fn an_agent_outlives_its_server_again_and_again() {
         .collect();
     let mut before = 0;
     for kill in 0..KILLS {
-        // Each life must have seen something new, so that each kill hits a stream that moves.
+        // Wait for new events after each restart, so that each kill hits an active stream.
         let agent = server.wait_until(&id, |agent| before + 20 < agent["head"].as_u64().unwrap()).await;
         before = agent["head"].as_u64().unwrap();
         server.kill_9();
@@ -86,7 +86,8 @@ async fn without_server_and_supervisor_the_turn_is_interrupted_and_numbers_go_on
     assert_eq!(agent["status"], "interrupted");
     no_process_is_left(&id).await;
     let events = server.events(&id).await;
-    // The agent dies with its supervisor; where the new server was quicker, it has ended it, and says so.
+    // The agent dies with its supervisor. If the new server was faster, it has ended the agent, and the journal says
+    // so.
     let (reaped, said): (Vec<_>, Vec<_>) =
         events.iter().cloned().partition(|event| event["metadata"]["eventType"] == "reaped");
     assert!(reaped.len() <= 1);
@@ -113,7 +114,7 @@ async fn a_result_that_nobody_was_there_to_read_still_counts() {
     server.wait_until(&id, |agent| agent["status"] == "running" && 2 < agent["head"].as_u64().unwrap()).await;
     server.kill_9();
     std::fs::write(&gate, "").unwrap();
-    // A supervisor that is killed takes with it what it has not copied yet.
+    // A supervisor that is killed loses the output that it has not copied yet.
     wait_for_text(&server.data_dir().join(format!("runs/{id}-1/stdout")), "\"result\"").await;
     kill_process(supervisor_of(&server, &id), Signal::KILL).unwrap();
     server.start_again();
@@ -206,7 +207,8 @@ async fn where_only_the_supervisor_dies_nobody_says_that_the_server_did() {
     assert!(message.contains("supervisor") && !message.contains("the server"), "{message}");
 }
 
-/// A script that takes a lock and becomes the server: the lock says whether the server lives.
+/// A script that takes a lock and then becomes the server: the lock shows whether any process still has what the server
+/// inherited.
 #[tokio::test]
 async fn what_the_server_has_inherited_ends_with_it_and_reaches_no_agent() {
     let mut server = TestServer::start();

@@ -1,4 +1,4 @@
-//! One prompt after the other, queued and resumed.
+//! Several prompts, queued and resumed.
 
 use reqwest::Method;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Which server a command talks to: the one that was named, else the one of the data folder, and no other.
+//! Which server a command uses: the named one, otherwise the one of the data folder, and no other.
 
 use std::io::ErrorKind;
 use std::net::TcpListener;
@@ -7,7 +7,7 @@ use std::process::Command;
 
 use crate::harness::{TestServer, fake_config, program};
 
-/// A command with a folder and a configuration of its own; nothing else names a server.
+/// A command with its own folder and configuration. Nothing else names a server.
 fn run(folder: &Path, config: &Path, args: &[&str]) -> (i32, String, String) {
     let mut command = Command::new(program());
     command.args(args).arg("--data-dir").arg(folder).arg("--config").arg(config);
@@ -45,7 +45,7 @@ async fn the_server_of_another_folder_is_neither_used_nor_taken_for_ones_own() {
     let config = config(folder.path(), &other.authority());
     let data = folder.path().join("data");
     for _ in 0..2 {
-        // The second time there is a token, which must not be told.
+        // In the second round there is a token, which must not be sent to the other server.
         let (code, shown, said) = run(&data, &config, &["run", "--type", "fake", r#"{"deltas":3}"#]);
         assert_eq!(code, 0, "{said}");
         assert!(shown.contains("0 1 2 ") && said.contains("starting a private one for this run"), "{said}");

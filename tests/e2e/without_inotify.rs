@@ -1,6 +1,6 @@
-//! A server whose user has no inotify instance left serves all the same: it looks for output instead of being told.
+//! A server works even if its user has no inotify instance left: it then polls for output.
 //!
-//! Every other story can be run so too: `TOKENRAIL_TEST_WITHOUT_INOTIFY=true cargo xtask test --only <name>`.
+//! Every other story can run this way too: `TOKENRAIL_TEST_WITHOUT_INOTIFY=true cargo xtask test --only <name>`.
 
 use std::process::{Command, Stdio};
 
@@ -8,10 +8,10 @@ use serde_json::json;
 
 use crate::harness::{TestServer, fake_config, no_process_is_left, numbers, text_of};
 
-/// A user namespace has counters of its own: who runs in this one gets no instance.
+/// A user namespace has its own counters. A process in this namespace gets no inotify instance.
 const NO_INSTANCE: &str = "echo 0 > /proc/sys/user/max_inotify_instances && exec \"$@\"";
 
-/// The same command, where inotify is not to be had. Where the system refuses namespaces, the program is told so.
+/// The same command without inotify. If the system does not allow namespaces, the program itself is told to do without.
 fn without_inotify(mut command: Command) -> Command {
     let mut inside = Command::new("unshare");
     inside.args(["--user", "--map-root-user", "sh", "-c", NO_INSTANCE, "sh"]);

@@ -7,23 +7,23 @@ use serde_json::{Value, json};
 
 const MODEL: &str = "claude-opus-5-5";
 
-/// What delta `index` says: its number, with zeros before it up to this many bytes.
+/// The text of delta `index`: its number, with leading zeros up to this many bytes.
 pub(crate) fn delta_text(index: u64, bytes: usize) -> String {
     format!("{index:0>width$} ", width = bytes.saturating_sub(1))
 }
 
-/// What a delta with a time says: microseconds of the clock that every process of this machine shares.
+/// The text of a delta with a time: microseconds of the monotonic clock, which all processes of this machine share.
 pub(crate) fn time_text() -> String {
     let now = clock_gettime(ClockId::Monotonic);
     format!("{} ", now.tv_sec * 1_000_000 + now.tv_nsec / 1000)
 }
 
-/// Prints lines, each with an id of its own.
+/// Prints lines, each with its own id.
 pub(crate) struct Printer {
     out: BufWriter<StdoutLock<'static>>,
     unbuffered: bool,
     session: String,
-    /// How many ids there were so far.
+    /// The number of ids so far.
     ids: u64,
     messages: u32,
     pub(crate) bytes: usize,
@@ -66,7 +66,7 @@ impl Printer {
     }
 
     pub(crate) fn text_delta(&mut self, text: &str) -> io::Result<()> {
-        // As text and not as a value: a flood consists of these lines.
+        // Written as text and not as a value, because a flood consists of these lines.
         let line = format!(
             "{{\"type\":\"stream_event\",\"event\":{{\"type\":\"content_block_delta\",\"index\":0,\
              \"delta\":{{\"type\":\"text_delta\",\"text\":{}}}}},\"session_id\":{},\"parent_tool_use_id\":null,\
@@ -79,7 +79,7 @@ impl Printer {
         self.raw(line.as_bytes())
     }
 
-    /// Ends the text block, and with it the message.
+    /// Ends the text block and its message.
     pub(crate) fn text_end(&mut self, text: &str, output_tokens: u64) -> io::Result<()> {
         self.assistant(&json!({"type": "text", "text": text}))?;
         self.message_end("end_turn", output_tokens)
@@ -113,13 +113,13 @@ impl Printer {
         self.line(result)
     }
 
-    /// The first half of the result, as it looks when the output was cut off.
+    /// The first half of the result, as if the output was cut off.
     pub(crate) fn half_result(&mut self, text: &str, output_tokens: u64) -> io::Result<()> {
         let line = self.with_ids(self.result_line(text, output_tokens));
         self.raw(&line.as_bytes()[..line.len() / 2])
     }
 
-    /// Bytes as they are.
+    /// Prints bytes unchanged.
     pub(crate) fn raw(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.out.write_all(bytes)?;
         self.bytes += bytes.len();
@@ -139,7 +139,7 @@ impl Printer {
         })
     }
 
-    /// Ends the message without saying its text once more.
+    /// Ends the message without repeating its text.
     pub(crate) fn message_end(&mut self, stop_reason: &str, output_tokens: u64) -> io::Result<()> {
         self.event(&json!({"type": "content_block_stop", "index": 0}))?;
         self.event(&json!({
@@ -180,7 +180,7 @@ impl Printer {
         format!("msg_fake{:04}", self.messages)
     }
 
-    /// An id that looks random, and is the same in each run.
+    /// An id that looks random, but is the same in each run.
     fn next_id(&mut self) -> String {
         self.ids += 1;
         let hex = format!("{:016x}{:016x}", scatter(self.ids), scatter(!self.ids));

@@ -1,12 +1,12 @@
-//! A scripted stand-in for an agent program: it prints what Claude Code 2.1.330 prints with
-//! `--output-format stream-json --include-partial-messages`, or misbehaves as it is told.
+//! A scripted replacement for an agent program: it prints what Claude Code 2.1.330 prints with
+//! `--output-format stream-json --include-partial-messages`, or misbehaves as requested.
 //!
-//! The first line of the prompt, which comes on standard input, is the script: one JSON object, see
-//! [`script::Script`]. A prompt that begins otherwise gives a short answer. The output depends on the script and on
-//! `--resume ID` alone.
+//! The first line of the prompt, which is read from standard input, is the script: one JSON object, see
+//! [`script::Script`]. Any other prompt results in a short answer. The output depends only on the script and on
+//! `--resume ID`.
 //!
-//! The text of a message with `n` deltas is `"0 1 2 … n-1 "`: delta `i` says `"<i> "` ([`lines::delta_text`]), with zeros
-//! before it where deltas are to be long.
+//! The text of a message with `n` deltas is `"0 1 2 … n-1 "`: delta `i` says `"<i> "` ([`lines::delta_text`]), with
+//! leading zeros if deltas must be longer.
 
 mod lines;
 mod modes;
@@ -26,7 +26,7 @@ fn main() -> ExitCode {
     match run(&arguments) {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
-            // Where standard error is closed too, the exit code has to do.
+            // If standard error is closed too, only the exit code remains.
             let _ = writeln!(io::stderr(), "fake-agent: {error}");
             ExitCode::from(70)
         }

@@ -1,4 +1,4 @@
-//! What the agent does in each mode.
+//! The modes of the agent.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -17,13 +17,13 @@ use crate::processes;
 use crate::script::{Mode, Script};
 
 const MIB: usize = 1 << 20;
-/// How many deltas of `flood` are one message.
+/// How many deltas of `flood` form one message.
 const MESSAGE_DELTAS: u64 = 10_000;
 /// How much `relay` reads at once.
 const RELAY_BYTES: usize = 64 << 10;
-/// How many files `descriptors` opens, if it may.
+/// How many files `descriptors` opens, if the limit allows it.
 const DESCRIPTORS: usize = 50_000;
-/// With fewer nothing is tried.
+/// With fewer files, the mode would test nothing.
 const DESCRIPTORS_LEAST: usize = 200;
 
 fn fill_disk(mib: usize) -> io::Result<()> {
@@ -34,7 +34,7 @@ fn fill_disk(mib: usize) -> io::Result<()> {
     fs::remove_file("hog")
 }
 
-/// Plays the script; gives the exit code.
+/// Plays the script. Returns the exit code.
 pub(crate) fn play(script: &Script, out: &mut Printer) -> io::Result<u8> {
     let code = print(script, out)?;
     out.flush()?;
@@ -58,7 +58,7 @@ pub(crate) fn play(script: &Script, out: &mut Printer) -> io::Result<u8> {
         Mode::StopItself => kill_process(getpid(), Signal::STOP)?,
         Mode::CloseStdout => return Err(become_mute()),
         Mode::Memory => {
-            // Each page is written to, or it would not be there.
+            // Each page is written, because otherwise the kernel would not allocate it.
             std::hint::black_box(vec![1_u8; script.mib * MIB]);
             hang();
         }
@@ -114,13 +114,13 @@ fn print(script: &Script, out: &mut Printer) -> io::Result<u8> {
     Ok(0)
 }
 
-/// Says the message, delta by delta; gives its text.
+/// Prints the message, delta by delta. Returns its text.
 fn deltas(script: &Script, out: &mut Printer) -> io::Result<String> {
     out.message_start()?;
     out.text_start()?;
     let mut text = String::new();
     if script.mode == Mode::HalfUtf8 {
-        // What would be U+1F600 with more bytes.
+        // The beginning of U+1F600, without its last bytes.
         let mut line = b"{\"type\":\"stream_event\",\"event\":{\"type\":\"content_block_delta\",\"index\":0,\
             \"delta\":{\"type\":\"text_delta\",\"text\":\""
             .to_vec();
@@ -135,14 +135,15 @@ fn deltas(script: &Script, out: &mut Printer) -> io::Result<String> {
             wait_for(script.gate.as_deref());
             (started, paced_from) = (Instant::now(), index);
         }
-        // By the clock and not by the delta before, or a slow machine would change the pace.
+        // Each delta is paced by the clock and not by the delta before it, so that a slow machine does not change the
+        // pace.
         let due = Duration::from_micros(script.pace_us.saturating_mul(index - paced_from));
         if !script.hurry.as_deref().is_some_and(Path::exists) {
             thread::sleep(due.saturating_sub(started.elapsed()));
         }
         let of_mebibytes = script.mode == Mode::Flood && 0 < script.mib;
         if of_mebibytes && 0 < index && index % MESSAGE_DELTAS == 0 {
-            // Nobody says all of it in one message.
+            // A real agent would not print all of it in one message.
             out.text_end(&text, MESSAGE_DELTAS)?;
             out.message_start()?;
             out.text_start()?;
@@ -159,7 +160,7 @@ fn deltas(script: &Script, out: &mut Printer) -> io::Result<String> {
     Ok(text)
 }
 
-/// Prints the message that comes from somebody else, who makes its deltas.
+/// Prints the message whose deltas come from the relay.
 fn relay(script: &Script, out: &mut Printer) -> io::Result<()> {
     let address = script.relay.ok_or_else(|| io::Error::other("no relay is named"))?;
     let mut lines = TcpStream::connect(address)?;
@@ -177,7 +178,7 @@ fn relay(script: &Script, out: &mut Printer) -> io::Result<()> {
     out.result("", 1)
 }
 
-/// Prints lines that are nobody's format.
+/// Prints lines of no known format.
 fn lines(script: &Script, out: &mut Printer) -> io::Result<()> {
     for (index, line) in (0..).zip(&script.say) {
         if index == script.gate_after {
@@ -205,7 +206,7 @@ fn fill(out: &mut Printer, mib: usize) -> io::Result<()> {
     (0..mib).try_for_each(|_| out.raw(&block))
 }
 
-/// Lines of JSON that are no event of any kind, and lines that are no JSON.
+/// JSON lines that are not events of any kind, and lines that are not JSON.
 fn tiny_lines(mib: usize, out: &mut Printer) -> io::Result<()> {
     let block = "{}\n\n7\nx\n".repeat(MIB / 9);
     (0..mib).try_for_each(|_| out.raw(block.as_bytes()))
@@ -245,7 +246,7 @@ fn env_dump(script: &Script, out: &mut Printer) -> io::Result<()> {
     out.result(&text, 1)
 }
 
-/// How it goes to read a little of a file.
+/// The result of reading the beginning of a file.
 fn peek(path: &Path) -> String {
     let read = fs::File::open(path).and_then(|mut file| file.read(&mut [0; 16]));
     match read {
@@ -254,7 +255,7 @@ fn peek(path: &Path) -> String {
     }
 }
 
-/// The open descriptors and what they are; not the one that reads the list.
+/// The open descriptors and what they refer to, without the one that reads the list.
 fn descriptors() -> io::Result<BTreeMap<String, String>> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir("/proc/self/fd")? {
@@ -271,12 +272,12 @@ fn descriptors() -> io::Result<BTreeMap<String, String>> {
 
 fn crash(signal: Option<i32>) -> io::Result<()> {
     let Some(signal) = signal.and_then(Signal::from_named_raw) else { return Ok(()) };
-    // Twice, for the runtime catches the first SIGSEGV to see whether it is a stack overflow.
+    // Twice, because the runtime catches the first SIGSEGV to check whether it is a stack overflow.
     kill_process(getpid(), signal)?;
     Ok(kill_process(getpid(), signal)?)
 }
 
-/// Opens files until there are no more to be had, and keeps them open.
+/// Opens files until the limit is reached, and keeps them open.
 fn hoard_descriptors() -> io::Result<()> {
     let open = std::iter::from_fn(|| fs::File::open("/dev/null").ok());
     let open: Vec<_> = open.take(DESCRIPTORS).collect();

@@ -1,4 +1,4 @@
-//! Processes that the agent starts, and what they do.
+//! Processes that the agent starts.
 
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -10,20 +10,20 @@ use rustix::process::setsid;
 use crate::modes::hang;
 use crate::script::{HANDED_ON, Script};
 
-/// Tells a process of this program that it is the grandchild that nobody can stop politely.
+/// Starts a process as the grandchild that ignores polite signals.
 pub(crate) const ESCAPEE: &str = "--escapee";
-/// Tells a process of this program that it is one that only begins the next one; how many come after it follows.
+/// Starts a process that only starts the next one. The number of further processes follows.
 pub(crate) const HOPPER: &str = "--hopper";
-/// Tells a process of this program that it is a part of a fork bomb; how many generations come after it follows.
+/// Starts a process of a fork bomb. The number of further generations follows.
 pub(crate) const BOMB: &str = "--bomb";
 
-/// How many chains of processes `hoppers` begins, and how long each may get.
+/// How many chains of processes `hoppers` starts, and their maximum length.
 const CHAINS: usize = 3;
 const HOPS: usize = 20_000;
 /// How many children `many_processes` has.
 const PROCESSES: usize = 200;
-/// With the first one there are 2047 processes at most, and none of them lives longer than this: where nobody ends
-/// them, they do no harm.
+/// Together with the first one, there are at most 2047 processes, and each lives no longer than [`BOMB_LIFE`]. So they
+/// do no harm if nothing ends them.
 const GENERATIONS: usize = 10;
 const BOMB_LIFE: Duration = Duration::from_mins(1);
 
@@ -39,18 +39,18 @@ pub(crate) fn begin_bomb() -> io::Result<()> {
     start(BOMB, GENERATIONS)
 }
 
-/// Starts a process that nobody waits for.
+/// Starts a process without waiting for it.
 pub(crate) fn escape() -> io::Result<()> {
     Command::new(env::current_exe()?).arg(ESCAPEE).spawn().map(drop)
 }
 
-/// The grandchild: in a session of its own, holding what it has inherited.
+/// The grandchild: in its own session, holding what it inherited.
 pub(crate) fn escapee() -> io::Result<()> {
     setsid()?;
     hang()
 }
 
-/// A process of a chain: it begins the next one, and ends.
+/// A process of a chain: it starts the next one and ends.
 pub(crate) fn hopper(more: &str) -> io::Result<()> {
     match more.parse::<usize>() {
         Ok(more) if 0 < more => hop(more - 1),
@@ -58,12 +58,12 @@ pub(crate) fn hopper(more: &str) -> io::Result<()> {
     }
 }
 
-/// Begins the next process of a chain: whoever looks for one that was there finds another.
+/// Starts the next process of a chain, so that the processes of a listing have already been replaced.
 fn hop(more: usize) -> io::Result<()> {
     start(HOPPER, more)
 }
 
-/// A part of a fork bomb: begins two more of its kind, as long as there may be more, and lives on.
+/// A process of a fork bomb: it starts two more of its kind, unless it is of the last generation, and lives on.
 pub(crate) fn bomb(more: &str) -> io::Result<()> {
     if let Ok(more @ 1..) = more.parse::<usize>() {
         (0..2).try_for_each(|_| start(BOMB, more - 1))?;
@@ -78,7 +78,7 @@ fn start(kind: &str, more: usize) -> io::Result<()> {
     next.spawn().map(drop)
 }
 
-/// Starts this program again, deaf to polite signals: a shell sets that up, and it outlives the `exec`.
+/// Starts this program again, ignoring polite signals: a shell sets that up, and it survives `exec`.
 pub(crate) fn start_again_deaf(script: &Script, arguments: &[String]) -> io::Result<()> {
     Err(Command::new("/bin/sh")
         .args(["-c", "trap '' TERM INT HUP; exec \"$0\" \"$@\""])

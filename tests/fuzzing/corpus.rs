@@ -1,4 +1,4 @@
-//! The inputs that are kept: `tests/fuzz/corpus`, a folder for each target.
+//! The saved inputs: `tests/fuzz/corpus`, with a folder for each target.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -8,7 +8,7 @@ fn folder(target: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target)
 }
 
-/// The inputs of a target with their names, in order of name.
+/// The inputs of a target with their names, ordered by name.
 pub(crate) fn of(target: &str) -> Vec<(String, Vec<u8>)> {
     let mut inputs: Vec<_> = fs::read_dir(folder(target))
         .unwrap()
@@ -21,12 +21,12 @@ pub(crate) fn of(target: &str) -> Vec<(String, Vec<u8>)> {
     inputs
 }
 
-/// Keeps an input that failed; gives its name.
+/// Saves an input that failed. Returns its name.
 pub(crate) fn keep(target: &str, input: &[u8]) -> String {
     let mut hasher = DefaultHasher::new();
     input.hash(&mut hasher);
     let name = format!("failed-{:016x}", hasher.finish());
-    // Where the folder cannot be written, the failure is told all the same.
+    // If the folder cannot be written, the failure is reported nevertheless.
     let _ = fs::write(folder(target).join(&name), input);
     name
 }

@@ -1,6 +1,6 @@
-//! Inputs that nobody would send, made of those that somebody might.
+//! Invalid inputs, made from valid ones.
 
-/// Longer inputs find nothing that shorter ones do not, and take their time.
+/// Longer inputs find nothing more than shorter ones, and are slower.
 const INPUT_BYTES_MAX: usize = 4096;
 
 /// Changes inputs at random. The same seed makes the same changes.
@@ -11,7 +11,7 @@ impl Mutator {
         Self(seed | 1)
     }
 
-    /// Xorshift: good enough to choose, and as fast as the targets are.
+    /// Xorshift: random enough for choices, and as fast as the targets.
     fn next(&mut self) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -74,7 +74,7 @@ impl Mutator {
         }
     }
 
-    /// Says a line again, leaves one out, or swaps two.
+    /// Repeats a line, removes one, or swaps two.
     fn lines(&mut self, out: &mut Vec<u8>) {
         let mut lines: Vec<&[u8]> = out.split_inclusive(|byte| *byte == b'\n').collect();
         if lines.is_empty() {

@@ -8,7 +8,7 @@ use crate::corpus;
 use crate::mutation::Mutator;
 use crate::targets::{self, TARGETS, Target};
 
-/// After so many failures a target has shown enough.
+/// A target stops after this many failures.
 const FAILURES_MAX: usize = 5;
 
 #[test]
@@ -26,7 +26,7 @@ fn every_input_of_the_corpus_passes() {
     assert!(failed.is_empty(), "{failed:?}");
 }
 
-/// Gives a target mutations of its corpus.
+/// Runs a target with mutations of its corpus.
 fn fuzz(name: &str, inputs: u64) {
     let target = TARGETS.iter().find(|target| target.name == name).unwrap();
     let number = |variable: &str| std::env::var(variable).ok().map(|text| text.parse::<u64>().unwrap());
@@ -53,7 +53,7 @@ fn fails(target: &Target, input: &[u8]) -> bool {
     catch_unwind(AssertUnwindSafe(|| targets::run(target.name, input))).is_err()
 }
 
-/// Leaves out of an input what it fails without.
+/// Removes the parts of an input that the failure does not need.
 fn smaller(target: &Target, input: &[u8]) -> Vec<u8> {
     let mut small = input.to_vec();
     let mut piece = small.len() / 2;

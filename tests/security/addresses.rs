@@ -1,4 +1,4 @@
-//! S01, S02: where a server listens, and how it does not start.
+//! S01, S02: which addresses a server listens on, and when it refuses to start.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt as _;
@@ -8,7 +8,7 @@ use crate::harness::{TestServer, program};
 use crate::raw;
 use crate::started::Started;
 
-/// The addresses that a process listens on, as `/proc/net/tcp` and `tcp6` write them: hexadecimal, and the port.
+/// The addresses that a process listens on, as `/proc/net/tcp` and `tcp6` write them: in hexadecimal, with the port.
 fn listening(pid: u32) -> BTreeSet<String> {
     let links = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
     let targets = links.filter_map(|link| std::fs::read_link(link.unwrap().path()).ok());
@@ -20,7 +20,7 @@ fn listening(pid: u32) -> BTreeSet<String> {
         for line in std::fs::read_to_string(format!("/proc/net/{table}")).unwrap_or_default().lines().skip(1)
         {
             let fields: Vec<&str> = line.split_whitespace().collect();
-            // 0A is "listen"; a socket for datagrams only ever is open.
+            // 0A means "listen". A datagram socket has no such state, so it counts if it is open.
             if sockets.contains(fields[9]) && (fields[3] == "0A" || table.starts_with("udp")) {
                 found.insert(format!("{table} {}", fields[1]));
             }
@@ -52,7 +52,7 @@ fn s01_it_is_the_loopback_address_that_is_the_default() {
     assert!(said.contains("cannot listen on 127.0.0.1:7117"), "{said}");
 }
 
-/// Expects that the server does not start, with this exit code and this word.
+/// Expects that the server refuses to start, with this exit code and this word.
 fn refused(words: &[&str], env: &[(&str, &str)], code: i32, word: &str) {
     let folder = tempfile::tempdir().unwrap();
     let output = run(folder.path(), words, env);
@@ -115,7 +115,7 @@ async fn s02_a_server_that_others_can_reach_still_asks_who_they_are() {
     let mut server = TestServer::start();
     server.kill_9();
     let port = server.authority().rsplit(':').next().unwrap().to_owned();
-    // The last flag of a kind would be refused as a double: the address comes by its variable.
+    // A second flag of the same kind would be refused, so the address is passed in its variable.
     let file = server.folder.path().join("tokenrail.toml");
     let mut process = Command::new(program())
         .args(["serve", "--config"])
@@ -152,7 +152,7 @@ async fn s02_a_server_that_others_can_reach_still_asks_who_they_are() {
     check_warned_of_root(&said);
 }
 
-/// Who runs it as root is told so, and nobody else.
+/// The server warns if, and only if, it runs as root.
 fn check_warned_of_root(said: &str) {
     assert_eq!(said.contains("running as root"), rustix::process::geteuid().is_root(), "{said}");
 }

@@ -1,4 +1,4 @@
-//! What is known against what the project is built of (S31). The facts are in `advisories.toml`.
+//! Known advisories for the dependencies of the project (S31). The data is in `advisories.toml`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,19 +18,19 @@ struct Known {
     npm: Vec<Npm>,
 }
 
-/// An advisory of `RustSec`: a version that is in none of these ranges is affected.
+/// A `RustSec` advisory. A version outside all of these ranges is affected.
 #[derive(Deserialize)]
 struct Rust {
     id: String,
     #[serde(rename = "crate")]
     name: String,
-    /// `vulnerability`, or what else it informs of.
+    /// `vulnerability`, or another kind of information.
     kind: String,
     patched: Vec<VersionReq>,
     unaffected: Vec<VersionReq>,
 }
 
-/// An advisory about a package of npm: ranges with `||` between them, of which each is affected.
+/// An advisory for an npm package: ranges separated by `||`, each of which is affected.
 #[derive(Deserialize)]
 struct Npm {
     id: String,
@@ -79,7 +79,7 @@ fn s31_no_package_of_the_page_that_is_locked_has_a_known_weakness() {
         .as_object()
         .unwrap()
         .iter()
-        // The project's own are links to their folders, and the folders.
+        // Skip the project's own packages: their folders, and the links to them.
         .filter(|(path, package)| path.contains("node_modules/") && package["link"] != true)
         .map(|(path, package)| {
             let name = path.rsplit("node_modules/").next().unwrap().to_owned();

@@ -1,4 +1,4 @@
-//! S10, S12, S22, S23: what is sent to the server.
+//! S10, S12, S22, S23: the bodies of requests.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::harness::{TestServer, fake_config, text_of};
 use crate::raw::{self, Answer, HANDSHAKE};
 
-/// More than the server may grow by for what one client sends.
+/// The server may not grow by more than this because of one client's requests.
 const MEMORY_BYTES: u64 = 64 << 20;
 
 async fn post(server: &TestServer, path: &str, lines: &[&str], body: &[u8]) -> Answer {

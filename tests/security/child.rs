@@ -1,11 +1,11 @@
-//! S11, S15: what the agent's program is given, and what it can see.
+//! S11, S15: what the server passes to the agent's program, and what the program can see.
 
 use serde_json::{Value, json};
 
 use crate::harness::{TestServer, fake_agent, fake_config, text_of};
 use crate::started::Started;
 
-/// A type `echo` whose script is fixed: any prompt at all can be given to it.
+/// A type `echo` with a fixed script, so that a test can use any prompt.
 fn echo_config(script: &Value) -> String {
     let script = toml_text(&script.to_string());
     format!(
@@ -14,7 +14,7 @@ fn echo_config(script: &Value) -> String {
     )
 }
 
-/// A JSON string of printable ASCII is a TOML one too.
+/// A JSON string of printable ASCII is also a TOML string.
 fn toml_text(text: &str) -> String {
     Value::from(text).to_string()
 }
@@ -100,7 +100,7 @@ async fn s15_an_agent_sees_what_it_was_given_and_nothing_of_the_server() {
 
 #[tokio::test]
 async fn s15_a_server_without_root_hides_its_memory_from_its_agents() {
-    // Root may read everything, so this server runs as somebody else, on copies that everybody may read.
+    // Root may read everything, so this server runs as another user, with copies that everybody may read.
     let folder = tempfile::Builder::new().prefix("tokenrail-").permissions(mode(0o755)).tempdir().unwrap();
     let agent = folder.path().join("fake-agent");
     std::fs::copy(fake_agent(), &agent).unwrap();
@@ -207,7 +207,7 @@ async fn s15_what_a_server_keeps_is_for_its_user_alone() {
             if metadata.is_dir() {
                 folders.push(path);
             } else {
-                // Where the server listens is no secret, and nobody else comes into the folder.
+                // The address of the server is not secret, and no other user can enter the folder.
                 if path.ends_with("address") {
                     continue;
                 }

@@ -1,4 +1,4 @@
-//! What only a flag for tests opens.
+//! An endpoint that only a flag for tests enables.
 
 use crate::harness::TestServer;
 use crate::raw::{self, HANDSHAKE};

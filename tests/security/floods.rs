@@ -18,12 +18,12 @@ use crate::socket::{Said, Socket};
 const MEMORY_BYTES: u64 = 64 << 20;
 /// How many agents one connection may follow (`limits.subscriptions_per_connection`).
 const SUBSCRIPTIONS: usize = 128;
-/// How many more subscriptions are asked for afterwards.
+/// Further subscriptions after that.
 const MESSAGES: usize = 10_000;
 /// How much is sent of a frame that announces a terabyte.
 const FLOOD_BYTES: usize = 256 << 20;
 static FLOOD_CHUNK: [u8; 1 << 20] = [b'x'; 1 << 20];
-/// Idle connections; each costs this test a descriptor too.
+/// Idle connections. Each also takes a descriptor of this test.
 const IDLE: usize = 2000;
 
 #[tokio::test]
@@ -39,7 +39,7 @@ async fn s26_messages_that_are_too_large_end_the_connection() {
     assert_eq!(socket.end().await, Some(1003));
 }
 
-/// Shakes hands.
+/// Performs the handshake.
 async fn connected(server: &TestServer, path: &str) -> TcpStream {
     let mut socket = TcpStream::connect(server.authority()).await.unwrap();
     socket.write_all(raw::request(server, "GET", path, &HANDSHAKE).as_bytes()).await.unwrap();
@@ -51,12 +51,12 @@ async fn connected(server: &TestServer, path: &str) -> TcpStream {
     socket
 }
 
-/// Sends bytes, and gives the close code that comes back; none where it is closed without one.
+/// Sends bytes, and returns the close code; `None` if the server closes without a code.
 async fn closed_after(server: &TestServer, bytes: &[u8]) -> Option<u16> {
     let mut socket = connected(server, "/ws").await;
     let _ = socket.write_all(bytes).await;
     let said = raw::until_closed(&mut socket, PATIENCE).await.expect("it is closed");
-    // The close frame is the last one: its head is 0x88 and its length, and then comes the code.
+    // The close frame is the last one: 0x88, its length, and then the code.
     let at = said.windows(2).rposition(|pair| pair[0] == 0x88 && usize::from(pair[1]) < 126)?;
     said.get(at + 2..at + 4).map(|code| u16::from_be_bytes([code[0], code[1]]))
 }
@@ -110,7 +110,7 @@ async fn s26_frames_against_the_protocol_end_the_connection() {
     server.launch(&json!({})).await;
 }
 
-/// A terabyte is announced, and as much of it sent as the server takes.
+/// The client announces a terabyte, and sends as much of it as the server reads.
 #[tokio::test]
 async fn s26_a_frame_that_announces_too_much_fills_no_memory() {
     let server = TestServer::start();
@@ -145,7 +145,7 @@ async fn s26_a_frame_that_announces_too_much_fills_no_memory() {
     assert!(grown < MEMORY_BYTES, "{grown} bytes");
 }
 
-/// As many real agents as one connection may follow, and one more: none of them has a process.
+/// One agent more than a connection may follow. None of them has a running process.
 async fn many_agents(server: &TestServer) -> Vec<String> {
     let mut ids = Vec::new();
     for _ in 0..=SUBSCRIPTIONS {
@@ -174,7 +174,7 @@ async fn s26_as_many_subscriptions_as_there_may_be_and_ten_thousand_more_cost_li
 
     for number in 0..MESSAGES {
         let unknown = format!("01900000-0000-7000-8000-{number:012x}");
-        // In turn: one that it follows, all of which is sent again; the one too many; and one that there is not.
+        // In turn: an agent that the connection follows, which is sent again; the one too many; and an unknown one.
         let agent = match number % 4 {
             0 | 1 => &ids[number % SUBSCRIPTIONS],
             2 => &ids[SUBSCRIPTIONS],
@@ -220,7 +220,7 @@ async fn s27_idle_connections_keep_nobody_out_and_are_closed() {
     }
 }
 
-/// As many connections as there may be, each answered without a token, and none of them done.
+/// The maximum number of connections. Each is answered because it has no token, and keeps sending its body.
 #[tokio::test]
 async fn s27_bodies_that_never_end_keep_nobody_out() {
     let server = TestServer::start_with(&(fake_config() + "[limits]\nconnections = 16\n"));
@@ -257,7 +257,7 @@ async fn s27_bodies_that_never_end_keep_nobody_out() {
     tokio::time::timeout(PATIENCE, dripping.join_all()).await.expect("each is closed");
 }
 
-/// The first request is answered, and of the next one a byte comes now and then.
+/// The server answers the first request. The head of the next one comes byte by byte.
 #[tokio::test]
 async fn s27_the_head_of_a_later_request_that_never_ends_is_cut_off() {
     let server = TestServer::start();
@@ -279,7 +279,7 @@ async fn s27_a_client_that_sends_byte_for_byte_is_cut_off() {
     let mut socket = TcpStream::connect(server.authority()).await.unwrap();
     let head = raw::request(&server, "GET", "/api/agents", &["X-Slow: 1"]);
     let started = tokio::time::Instant::now();
-    // One byte in a tenth of a second would take longer than the server waits: each comes, and it is still too slow.
+    // One byte every tenth of a second takes longer than the limit for the whole head.
     for byte in head.bytes() {
         if socket.write_all(&[byte]).await.is_err() {
             break;

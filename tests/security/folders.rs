@@ -1,4 +1,4 @@
-//! S14: an agent works inside the configured folders, or not at all.
+//! S14: an agent works inside the configured folders, or is not started.
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use crate::harness::{TestServer, fake_agent, text_of};
 
-/// How many launches go into a folder that is changed into a link all the time. Each starts four processes, so this is
-/// what a test has time for; `TOKENRAIL_TEST_LAUNCHES` says otherwise.
+/// The number of launches in a folder that is constantly replaced by a link. Each launch starts four processes, so this
+/// number fits into the time of a test. `TOKENRAIL_TEST_LAUNCHES` overrides it.
 const LAUNCHES: usize = 1000;
 
 struct Folders {
@@ -164,7 +164,8 @@ async fn s14_a_folder_that_becomes_a_link_during_the_launch_is_never_entered() {
         if agent["status"] == "completed" {
             let seen: Value = serde_json::from_str(&text_of(&folders.server.events(&id).await)).unwrap();
             let cwd = Path::new(seen["cwd"].as_str().unwrap());
-            // Its name may be the spare one by the time at which it asks; it is the folder inside the root in any case.
+            // The folder may already have its spare name when the agent reads it. In any case it is the folder inside
+            // the root.
             assert!(cwd.starts_with(folders.at("root")), "it works in {}", cwd.display());
             entered += 1;
         } else {
@@ -184,7 +185,7 @@ async fn s14_a_folder_that_becomes_a_link_during_the_launch_is_never_entered() {
     assert!(0 < entered && 0 < refused, "{entered} entered the folder, {refused} met the link");
 }
 
-/// Puts the link in the place of the folder for a moment.
+/// Replaces the folder with the link for a moment.
 fn swap(folder: &Path, spare: &Path, link: &Path) {
     std::fs::rename(folder, spare).unwrap();
     std::fs::rename(link, folder).unwrap();

@@ -1,4 +1,4 @@
-//! S24, S25: heads and bodies that are too large, too slow, or that two servers would read differently.
+//! S24, S25: heads and bodies that are too large, too slow, or that two servers would interpret differently.
 
 use futures_util::future::join_all;
 use serde_json::json;
@@ -15,7 +15,7 @@ async fn agents(server: &TestServer) -> usize {
     server.get("/api/agents").await.as_array().unwrap().len()
 }
 
-/// Sends a launch with these header lines and this body, and expects it to be refused; gives status and code.
+/// Sends a launch with these header lines and this body, and expects a refusal. Returns the status and the code.
 async fn refused(server: &TestServer, what: &str, lines: &[&str], body: &[u8]) -> (u16, String) {
     let lines: Vec<&str> = [JSON].iter().chain(lines).copied().collect();
     let mut bytes = request(server, "POST", "/api/agents", &lines).into_bytes();
@@ -183,7 +183,7 @@ async fn s25_a_request_behind_a_refused_one_is_not_read_as_another() {
     let id = server.launch(&json!({ "deltas": 1 })).await;
     server.wait_for_status(&id, "completed").await;
     let inner = request(&server, "DELETE", &format!("/api/agents/{id}"), &[]);
-    // Refused for its media type before its body was read: the body must not become the next request.
+    // The request is refused for its media type before its body is read. The body must not become the next request.
     let length = format!("Content-Length: {}", inner.len());
     let outer = request(&server, "POST", "/api/agents", &["Content-Type: text/plain", &length]);
     let mut socket = TcpStream::connect(server.authority()).await.unwrap();

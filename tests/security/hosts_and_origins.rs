@@ -1,10 +1,10 @@
-//! S04, S07: which name a request is for, and which page it comes from.
+//! S04, S07: which host a request names, and which page sends it.
 
 use crate::harness::{TestServer, fake_config};
 use crate::raw::{self, HANDSHAKE};
 use crate::routes;
 
-/// A request to read the agents, with these header lines in place of `Host`.
+/// A request for the list of agents, with these header lines instead of `Host`.
 async fn get(server: &TestServer, target: &str, version: &str, lines: &[String]) -> (u16, String) {
     let lines: String = lines.iter().flat_map(|line| [line.as_str(), "\r\n"]).collect();
     let text = format!("GET {target} HTTP/{version}\r\n{lines}{}\r\n\r\n", raw::bearer(server));
@@ -112,7 +112,7 @@ async fn s04_the_host_is_looked_at_before_everything_else() {
         asked.push((method.to_owned(), "/api/agents".to_owned()));
     }
     for (method, path) in asked {
-        // Without a token too: who has the wrong name is not even told that one is needed.
+        // This applies without a token too: a request with the wrong host does not even learn that a token is needed.
         let text = format!("{method} {path} HTTP/1.1\r\nHost: evil.test\r\n\r\n");
         let answer = raw::send(&server, text).await.unwrap();
         assert_eq!((answer.status, answer.code().as_str()), (421, "host_not_allowed"), "{method} {path}");
@@ -170,7 +170,7 @@ async fn s07_pages_of_other_origins_are_refused_with_the_right_token_too() {
     }
 }
 
-/// A page that may come, on a server that lists nobody else.
+/// The only allowed origin of these servers.
 const LISTED: &str = "https://app.example";
 
 fn listing_server() -> TestServer {

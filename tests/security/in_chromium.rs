@@ -15,7 +15,7 @@ use corpus::{SCRIPTS, SECRET};
 use devtools::{Browser, Page};
 use dressed::dressed;
 
-/// A server that asks for no token: so all that stands between it and a page is what is tried here.
+/// A server without a token, so that only the tested protections are between it and a page.
 fn open_server() -> Started {
     Started::start(&fake_config(), &[], &["--insecure-no-auth"])
 }
@@ -30,7 +30,8 @@ async fn s05_a_name_that_leads_here_reads_and_does_nothing() {
     let browser = Browser::start();
     for (name, expected) in [("evil.test", 421), ("127.0.0.1", 200)] {
         let mut page = browser.page().await;
-        // As if the page had come before the name led here: then no policy of ours would bind it.
+        // As if the page had been loaded before the name led to this server. Then none of the server's policies would
+        // apply.
         page.call("Page.setBypassCSP", &json!({ "enabled": true })).await;
         page.open(&format!("http://{name}:{port}/")).await;
         assert_eq!(page.document_status(), expected, "{name}");
@@ -44,11 +45,11 @@ async fn s05_a_name_that_leads_here_reads_and_does_nothing() {
         assert_eq!(got["socket"] == "open", good, "{name}: {got}");
         assert_eq!(got.to_string().contains(SECRET), good, "{name}: {got}");
     }
-    // The one that was launched here, and the one of the page that may.
+    // The agent that this test launched, and the one of the allowed page.
     assert_eq!(server.get("/api/agents").await.as_array().unwrap().len(), 2);
 }
 
-/// What a page tries that the browser takes for one of the server's own.
+/// The requests of a page that the browser considers same-origin.
 const REBOUND: &str = r#"(async () => {
   const got = {};
   const answer = await fetch("/api/agents");
@@ -96,7 +97,7 @@ async fn s06_a_page_of_another_origin_reads_and_does_nothing() {
     assert!(metrics.contains("status=\"403\""), "the requests did come: {metrics}");
 }
 
-/// What a page tries that is not the server's own: each ends as `refused`, or says what it has got.
+/// The requests of a cross-site page. The result of each is `refused`, or what the page has read.
 const CROSS_SITE: &str = r#"(async () => {
   const base = "http://TARGET", got = {};
   const attempt = async (name, act) => { try { got[name] = await act(); } catch { got[name] = "refused"; } };
@@ -144,14 +145,14 @@ const CROSS_SITE: &str = r#"(async () => {
   return got;
 })()"#;
 
-/// The attacker's site: one page, as often as it is asked for.
+/// The attacker's site: one page, for any number of requests.
 async fn serve_pages(listener: TcpListener) {
     const PAGE: &str = "<!doctype html><title>free prizes</title><body></body>";
     loop {
         let (mut socket, _) = listener.accept().await.unwrap();
         Handle::current().spawn(async move {
             let mut chunk = [0; 4096];
-            // One request for each connection, whose head fits into this.
+            // One request per connection. Its head fits into this buffer.
             if socket.read(&mut chunk).await.is_ok() {
                 let length = PAGE.len();
                 let answer = format!(
@@ -169,7 +170,7 @@ async fn s20_what_agents_say_is_text_on_the_page_and_nothing_else() {
     let browser = Browser::start();
     let scripts = dressed();
     assert!(300 <= scripts.len(), "{}", scripts.len());
-    // As many at once as a reader unfolds at once.
+    // As many as the page displays without being asked for more.
     for scripts in scripts.chunks(SCRIPTS.len()) {
         let whole: Vec<String> = scripts.iter().map(|script| format!("{script}\n")).collect();
         let split: Vec<String> = whole.iter().flat_map(|script| script.chars()).map(String::from).collect();
@@ -179,7 +180,7 @@ async fn s20_what_agents_say_is_text_on_the_page_and_nothing_else() {
     }
 }
 
-/// Has an agent say it, and a page show it: live first, and then once more from the history.
+/// An agent prints this text, and a page shows it: first live, and then from the history.
 async fn are_only_text(server: &TestServer, browser: &Browser, say: &[String], name: &str) {
     let gate = server.folder.path().join("gate");
     let prompt = json!({ "say": say, "gate": gate, "gate_after": 3 }).to_string();
@@ -203,7 +204,7 @@ async fn are_only_text(server: &TestServer, browser: &Browser, say: &[String], n
     std::fs::remove_file(&gate).unwrap();
 }
 
-/// Waits until the page shows the end of the turn, and looks at what it has made of it: as Markdown, and as it was.
+/// Waits until the page shows the end of the turn, and checks the text as Markdown and as written.
 async fn check_shown(page: &mut Page, said: &str) {
     let ended = "shown.text.includes('completed in') && document.querySelector('.head [data-status=completed]') !== null";
     let shown = shown_when(page, ended).await;
@@ -212,8 +213,9 @@ async fn check_shown(page: &mut Page, said: &str) {
     let said = serde_json::to_string(said.trim_end()).unwrap();
     let shown = shown_when(page, &format!("shown.answer.includes({said})")).await;
     check_harmless(&shown);
-    // Only what is seen is in the document. A reader scrolls up by gestures, for one may meet rows that are just getting
-    // other heights, and are so few then that their end is in sight: the page stays there.
+    // Only visible rows are in the document. The page recognizes by a gesture that a reader scrolls up, so the script
+    // sends a wheel event first. Otherwise, while rows change their heights, their end may be in sight, and the page
+    // would stay there.
     let shown = shown_when(page, &format!("({TO_THE_TOP}, shown.prompt.includes({said}))")).await;
     check_harmless(&shown);
     page.evaluate("document.querySelector('[data-testid=toggle-text]').click()").await;
@@ -231,7 +233,7 @@ fn check_harmless(shown: &Value) {
     assert!(!shown["address"].as_str().unwrap().contains("token"), "the token is not in the address bar");
 }
 
-/// What is shown, as soon as it is as expected.
+/// What the page shows, as soon as the expectation is met.
 async fn shown_when(page: &mut Page, expected: &str) -> Value {
     let started = tokio::time::Instant::now();
     loop {
@@ -248,8 +250,8 @@ async fn shown_when(page: &mut Page, expected: &str) -> Value {
     }
 }
 
-/// Elements that the page never makes; those that it makes of its own are known by their marks. A link leads to a web
-/// page or a mailbox and nowhere else.
+/// Elements that the page never creates; its own elements are recognized by their attributes. Links may only lead to
+/// web pages and mailboxes.
 const SHOWN: &str = r##"(() => {
   const strange = "img,svg:not(.icon,.rates,.rails),iframe,object,embed,math,form:not([data-testid]),base,meta[http-equiv],style,template,video,audio,marquee,details,[onerror],[onload]";
   const harmful = (link) => !/^(https?|mailto):$/.test(link.protocol);
@@ -271,7 +273,7 @@ async fn s32_the_page_keeps_its_own_policy_while_it_is_used() {
     page.evaluate("document.querySelector('#demo').click()").await;
     shown_when(&mut page, "shown.text.includes('completed in')").await;
     assert_eq!(page.violations(), [""; 0]);
-    // The policy is there, and this test can fail: what the page must not do ends in a violation.
+    // This proves that the policy is active and that this test can fail: a forbidden action causes a violation.
     let tried = page.evaluate("(() => { try { document.body.innerHTML = '<b>x</b>'; return 'done'; } catch { return 'refused'; } })()");
     assert_eq!(tried.await, "refused", "Trusted Types");
     assert!(!page.violations().is_empty());

@@ -1,6 +1,6 @@
-//! The security suite: the rows of docs/explanation/security-tests.md, tried on the real binary from outside.
+//! The security suite: the rows of docs/explanation/security-tests.md, tested from the outside with the real binary.
 //!
-//! The number of the row is in the name of each test. `in_chromium`, `with_kosoku`, `with_schemathesis`,
+//! The name of each test contains the number of its row. `in_chromium`, `with_kosoku`, `with_schemathesis`,
 //! `with_slowhttptest` and `with_strace` need programs that `cargo xtask test` installs, and are rows of its table.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test ends where its own tools fail")]
 

@@ -33,7 +33,7 @@ async fn s32_every_answer_tells_the_browser_what_not_to_do() {
     }
 }
 
-/// What makes HTML or code of text, asks another host, or keeps a token for longer than its tab.
+/// Whatever turns text into HTML or code, loads from another host, or keeps a token longer than its tab.
 const FORBIDDEN: [&str; 15] = [
     "innerHTML",
     "dangerouslySetInnerHTML",
@@ -52,7 +52,8 @@ const FORBIDDEN: [&str; 15] = [
     "localStorage",
 ];
 
-/// What React and the word lists of the highlighter name. The policy lets nobody use it: Trusted Types, and `connect-src`.
+/// Names in React and in the word lists of the highlighter. The policy prevents their use: Trusted Types, and
+/// `connect-src`.
 const NAMED_BY_LIBRARIES: [&str; 4] = ["innerHTML", "dangerouslySetInnerHTML", "https://", "localStorage"];
 
 #[tokio::test]

@@ -1,5 +1,5 @@
-//! Each code that a client can be told has its line in the protocol reference, and is provoked here on the real server: over HTTP,
-//! and over the streams where it comes there too. A new code without either makes this fail.
+//! Each problem code has a row in the protocol reference, and the real server returns it here: over HTTP, and over the
+//! streams if it can occur there. A new code without both makes this test fail.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,8 +14,8 @@ use crate::socket::Socket;
 
 const TABLE: &str = include_str!("../../crates/presentation/src/error/codes.rs");
 const PROTOCOL: &str = include_str!("../../docs/reference/protocol/problems.md");
-/// Codes that need a disk which fails, and so programs or rights that not every test has: by which test the real
-/// server is brought to say them.
+/// Codes that require a failing disk, and so programs or rights that not every test has. Another test makes the real
+/// server return them.
 const ELSEWHERE: [(&str, &str, &str); 2] = [
     (
         "outcome_unknown",
@@ -28,15 +28,15 @@ const ELSEWHERE: [(&str, &str, &str); 2] = [
         "a_full_disk_delays_and_loses_nothing_with_a_small_disk",
     ),
 ];
-/// These come in no answer to a request.
+/// Codes that no HTTP response has.
 const ONLY_ON_SOCKETS: [&str; 1] = ["news_lagged"];
-/// What the OpenAPI document says of the route, and an event stream cannot be told: every query can be parsed; who
-/// asks for a stream accepts it; a reader writes nothing and waits for nobody who does. A server that stops ends it
-/// without a word.
+/// Codes in the OpenAPI document of the route that an event stream cannot return. Every query can be parsed, a request
+/// for a stream accepts it, a reader writes nothing, and it waits for no writer. A server that stops ends the stream
+/// without an error.
 const NOT_ON_EVENT_STREAMS: [&str; 6] =
     ["bad_request", "not_acceptable", "outcome_unknown", "shutting_down", "storage_full", "store_busy"];
-/// What the document says of the routes that do the same as a WebSocket, and it cannot be told: what only HTTP has, and
-/// what needs a disk that fails while a question is open.
+/// Codes in the document of the corresponding routes that a WebSocket cannot return. Some exist only in HTTP, and
+/// others require a disk that fails while a permission request is open.
 const NOT_ON_SOCKETS: [&str; 7] = [
     "not_acceptable",
     "outcome_unknown",
@@ -51,7 +51,7 @@ fn set(codes: &[&str]) -> BTreeSet<String> {
     codes.iter().map(|code| (*code).to_owned()).collect()
 }
 
-/// The codes that the server's own description names for each of its routes, by method and path.
+/// The codes that the OpenAPI document names for each route, by method and path.
 async fn described() -> BTreeMap<String, BTreeSet<String>> {
     let server = TestServer::start();
     let document = server.get("/openapi.json").await;
@@ -68,7 +68,7 @@ async fn described() -> BTreeMap<String, BTreeSet<String>> {
     routes
 }
 
-/// The codes of the server's own table.
+/// The codes in the server's source.
 fn codes() -> BTreeSet<String> {
     let rows = TABLE.split_once("\ncodes! {").expect("the table").1;
     let rows =
@@ -78,7 +78,7 @@ fn codes() -> BTreeSet<String> {
     words.filter(code).map(str::to_owned).collect()
 }
 
-/// Status and "retryable" of each code, as the protocol reference says.
+/// The status and "retryable" of each code, as the protocol reference says.
 fn documented() -> BTreeMap<String, (u16, bool)> {
     let section = PROTOCOL.split_once("# Problems\n").expect("the section").1;
     let rows = section.lines().filter_map(|line| {
@@ -101,7 +101,7 @@ fn each_code_has_its_line_in_the_documentation() {
     }
 }
 
-/// What has been provoked.
+/// The codes that were returned.
 struct Seen {
     documented: BTreeMap<String, (u16, bool)>,
     http: BTreeSet<String>,
@@ -115,7 +115,7 @@ impl Seen {
         Self { documented: documented(), http: none.clone(), streams: none.clone(), sockets: none }
     }
 
-    /// Sends a request and expects this problem, in the form that is documented.
+    /// Sends a request and expects this problem, in the documented form.
     async fn http(&mut self, request: RequestBuilder, code: &str) {
         self.check(request, code).await;
         self.http.insert(code.to_owned());
@@ -144,7 +144,7 @@ impl Seen {
         assert_eq!(matches!(status, 429 | 503), head.contains_key("retry-after"), "{code}: Retry-After");
     }
 
-    /// Says something on a WebSocket and expects an `error` frame; the connection stays open.
+    /// Sends a frame on a WebSocket and expects an `error` frame. The connection stays open.
     async fn socket(&mut self, socket: &mut Socket, kind: &str, payload: &Value, code: &str) {
         socket.say(kind, payload).await;
         self.frame(socket, code).await;
@@ -177,13 +177,13 @@ async fn each_code_is_provoked_and_looks_as_documented() {
     let elsewhere: BTreeSet<_> = &set(&elsewhere) | &set(&ONLY_ON_SOCKETS);
     assert_eq!(&seen.http | &elsewhere, codes(), "over HTTP");
 
-    // What a stream and a WebSocket can be told follows from what the server says of its routes.
+    // The expected codes of a stream and a WebSocket follow from the server's description of its routes.
     let routes = described().await;
     let of = |route: &str| routes.get(route).cloned().expect("the route is described");
     let events = of("get /api/agents/{id}/events");
     assert!(10 < events.len(), "the description can be read: {events:?}");
     assert_eq!(seen.streams, &events - &set(&NOT_ON_EVENT_STREAMS), "on event streams");
-    // What stands before every route refuses a WebSocket before it is one.
+    // Checks that precede every route refuse a WebSocket during its handshake.
     let everywhere = of("get /metrics");
     let same = &(&events | &of("post /api/agents/{id}/permissions/{requestId}")) | &of("get /ws");
     let on_sockets = &(&same - &everywhere) - &set(&NOT_ON_SOCKETS);
@@ -381,26 +381,27 @@ async fn a_server_that_shuts_down(seen: &mut Seen) {
     started.ask_to_stop();
     let launch =
         || server.request(Method::POST, "/api/agents").json(&json!({ "type": "fake", "prompt": "{}" }));
-    // Until it has heard of it, it goes on as ever.
+    // Until the server has noticed the signal, it works as usual.
     while launch().send().await.unwrap().status() == 201 {}
     seen.http(launch(), "shutting_down").await;
     assert_eq!(socket.end().await, Some(4401));
     seen.sockets.insert("shutting_down".to_owned());
 }
 
-/// A client that takes nothing while more news come than are kept for it.
+/// A client that reads nothing while more lifecycle events come than the server keeps for it.
 async fn a_socket_that_lags(seen: &mut Seen) {
     const NEWS_KEPT: usize = 1024;
     let limits = "[limits]\nlaunches_per_minute = 100000\nsend_timeout_s = 600\nlist_field_bytes = 1048576\n";
     let server =
         TestServer::start_with(&format!("[agents.missing]\nprogram = \"no-such-program\"\n{limits}"));
     let mut socket = Socket::open(&server, "").await;
-    // Each tells of a new agent with all of its prompt, which is more than lies between server and client.
+    // Each launch sends the whole prompt in a lifecycle event. Together they are more than the buffers between server
+    // and client.
     let large = "x".repeat(900 << 10);
     for _ in 0..12 {
         server.launch_as("missing", &large).await;
     }
-    // At least two news each: that it is there, and that it has failed.
+    // At least two lifecycle events each: the agent was created, and it has failed.
     for _ in 0..NEWS_KEPT / 2 + 50 {
         server.launch_as("missing", "x").await;
     }

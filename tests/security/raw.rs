@@ -1,4 +1,4 @@
-//! Requests as bytes: for everything that no decent client would send.
+//! Requests as bytes, for everything that a normal client would not send.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use crate::harness::{PATIENCE, TestServer};
 
-/// What the server answered.
+/// The response of the server.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -19,7 +19,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// The code of the problem; empty where the answer is none.
+    /// The code of the problem. Empty if the response is not a problem.
     pub(crate) fn code(&self) -> String {
         let body: Value = serde_json::from_str(&self.body).unwrap_or_default();
         body["code"].as_str().unwrap_or_default().to_owned()
@@ -33,22 +33,22 @@ impl Answer {
     }
 }
 
-/// Sends bytes over a connection of their own and reads one answer; none where the connection is closed without one.
+/// Sends bytes over a separate connection and reads one response; `None` if the connection is closed without one.
 pub(crate) async fn send(server: &TestServer, bytes: impl AsRef<[u8]>) -> Option<Answer> {
     let mut socket = TcpStream::connect(server.authority()).await.unwrap();
-    // The server may answer, and close, before it has read everything.
+    // The server may respond and close before it has read everything.
     let _ = socket.write_all(bytes.as_ref()).await;
     answer(&mut socket).await
 }
 
-/// Reads one answer.
+/// Reads one response.
 pub(crate) async fn answer(socket: &mut TcpStream) -> Option<Answer> {
     let mut bytes = Vec::new();
     loop {
         if bytes.starts_with(b"HTTP/1.1 100 ")
             && let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n")
         {
-            // "Go on" is no answer yet.
+            // "100 Continue" is not the final response.
             bytes.drain(..end + 4);
         }
         if let Some(answer) = parse(&bytes, false) {
@@ -63,7 +63,7 @@ pub(crate) async fn answer(socket: &mut TcpStream) -> Option<Answer> {
     }
 }
 
-/// Reads until the connection is closed; gives everything.
+/// Reads until the connection is closed. Returns everything.
 pub(crate) async fn until_closed(socket: &mut TcpStream, patience: Duration) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     let read = async {
@@ -75,7 +75,7 @@ pub(crate) async fn until_closed(socket: &mut TcpStream, patience: Duration) -> 
     timeout(patience, read).await.ok().map(|()| bytes)
 }
 
-/// The answer, if all of it is there.
+/// The response, if it is complete.
 pub(crate) fn parse(bytes: &[u8], ended: bool) -> Option<Answer> {
     let end = bytes.windows(4).position(|window| window == b"\r\n\r\n")?;
     let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
@@ -85,13 +85,13 @@ pub(crate) fn parse(bytes: &[u8], ended: bool) -> Option<Answer> {
         let (name, value) = line.split_once(':')?;
         name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>().ok())?
     });
-    // Of a stream, the head is all that is asked for here.
+    // Of a stream, only the head is needed here.
     let stream = status == 101 || length.is_none();
     let whole = stream || ended || length.is_some_and(|length| length <= body.len());
     whole.then(|| Answer { status, head, body: String::from_utf8_lossy(body).into_owned() })
 }
 
-/// A request without a body, with the right `Host` and token, and more header lines.
+/// A request without a body, with a valid `Host` and token, and more header lines.
 pub(crate) fn request(server: &TestServer, method: &str, path: &str, lines: &[&str]) -> String {
     let mut text =
         format!("{method} {path} HTTP/1.1\r\nHost: {}\r\n{}\r\n", server.authority(), bearer(server));
@@ -106,7 +106,7 @@ pub(crate) fn bearer(server: &TestServer) -> String {
     format!("Authorization: Bearer {}", server.token())
 }
 
-/// The header lines of a good WebSocket handshake.
+/// The header lines of a valid WebSocket handshake.
 pub(crate) const HANDSHAKE: [&str; 4] = [
     "Connection: Upgrade",
     "Upgrade: websocket",

@@ -1,14 +1,14 @@
-//! The routes, as the server itself describes them: a new one is tried without anybody remembering it.
+//! The routes, as the server itself describes them, so that new routes are tested automatically.
 
 use crate::harness::TestServer;
 
-/// An id in the right form that no agent has.
+/// A valid id that no agent has.
 pub(crate) const UNKNOWN: &str = "01900000-0000-7000-8000-000000000000";
 
-/// The paths that are read without a token.
+/// The paths that need no token.
 pub(crate) const OPEN: [&str; 2] = ["/healthz", "/readyz"];
 
-/// Method and path of every operation in the OpenAPI document.
+/// The method and path of every operation in the OpenAPI document.
 pub(crate) async fn all(server: &TestServer) -> Vec<(String, String)> {
     let document = server.get("/openapi.json").await;
     let mut found = vec![("GET".to_owned(), "/openapi.json".to_owned())];

@@ -1,4 +1,4 @@
-//! S18, S19, S21: what must not be read elsewhere, and what must not be more than text.
+//! S18, S19, S21: what must not appear anywhere else, and what must not be more than text.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::harness::{TestServer, fake_agent};
 use crate::socket::Socket;
 use crate::started::Started;
 
-/// Words that stand nowhere else.
+/// Words that appear nowhere else.
 const FIXED: &str = "canary-fixed-env-3f9a";
 const PASSED: &str = "canary-passed-env-77c1";
 const OF_SERVER: &str = "canary-server-env-b02d";
@@ -37,7 +37,7 @@ async fn s18_secrets_stand_in_no_log_no_metric_no_error_and_not_where_they_need_
     let metrics = server.request(Method::GET, "/metrics").send().await.unwrap().text().await.unwrap();
     let types = server.get("/api/agent-types").await.to_string();
     let token = server.token().to_owned();
-    // One that still runs at the end, and has to be stopped.
+    // An agent that still runs at the end, and has to be stopped.
     let runs = json!({ "mode": "hang", "say": [OUTPUT], "complain": STDERR }).to_string();
     server.launch_as("fake", &format!("{runs}\n{PROMPT}")).await;
     let database = files(&server.data_dir(), "tokenrail.db");
@@ -86,7 +86,7 @@ async fn s18_a_fault_of_the_program_is_told_without_what_it_was_about() {
     assert!(!log.contains(PROMPT), "{log}");
 }
 
-/// Asks for what is there and what is not, with a canary in every place; gives the problems.
+/// Requests existing and missing things, with a canary in every place. Returns the problems.
 async fn everything_that_can_go_wrong(server: &TestServer) -> String {
     let script = json!({ "say": [OUTPUT], "complain": STDERR }).to_string();
     let prompt = format!("{script}\n{PROMPT}");
@@ -135,7 +135,7 @@ async fn everything_that_can_go_wrong(server: &TestServer) -> String {
         assert!(answer.status().is_client_error(), "{}", answer.status());
         problems += &answer.text().await.unwrap();
     }
-    // Who sends an unknown name is told which setting would let it through; nobody else is, and no log.
+    // Only the client that sends an unknown name is told the setting that would allow it. No log contains the name.
     for (header, name, setting) in [
         ("host", HEADER.to_owned(), "allowed_hosts"),
         ("origin", format!("http://{HEADER}"), "allowed_origins"),
@@ -148,14 +148,14 @@ async fn everything_that_can_go_wrong(server: &TestServer) -> String {
     problems
 }
 
-/// The bytes of all files of a folder whose names begin so.
+/// The bytes of all files in a folder whose names begin with this.
 fn files(folder: &Path, name: &str) -> Vec<u8> {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let named = entries.filter(|path| path.file_name().unwrap().to_string_lossy().starts_with(name));
     named.flat_map(|path| std::fs::read(path).unwrap()).collect()
 }
 
-/// The files in a folder, at any depth, that hold a text.
+/// The files in a folder, at any depth, that contain a text.
 fn files_with(folder: &Path, text: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
@@ -174,7 +174,7 @@ fn files_with(folder: &Path, text: &str) -> Vec<String> {
     found
 }
 
-/// What would forge a line of the log, or do something to a terminal that shows it.
+/// Text that could forge a line of the log, or control a terminal that shows it.
 const HOSTILE: &str =
     "x\n2026-01-01T00:00:00.000000Z  INFO forged\r\u{1b}[2J\u{1b}]0;title\u{7}\u{9b}31m\u{202e}";
 
@@ -216,7 +216,7 @@ async fn s19_nobody_writes_lines_of_the_log() {
     }
 }
 
-/// Sequences that do more than colour a text: titles, the clipboard, links, questions to the terminal.
+/// Sequences that do more than colour text: titles, the clipboard, links, queries to the terminal.
 const SEQUENCES: [&str; 14] = [
     "\u{1b}]0;title\u{7}",
     "\u{1b}]2;title\u{1b}\\",
@@ -248,7 +248,7 @@ async fn s21_what_agents_say_does_nothing_to_a_terminal() {
         for words in [&["tail", id, "--since", "0"][..], &["ls"]] {
             let shown = on_a_terminal(&server, words);
             assert!(shown.contains("title") || words == ["ls"], "it is shown: {shown:?}");
-            // Its own colours are all that remains.
+            // Only the program's own colours remain.
             let rest = shown.split("\u{1b}[").skip(1);
             for after in rest {
                 let end = after.find(|c: char| !(c.is_ascii_digit() || c == ';')).unwrap_or(after.len());
@@ -261,7 +261,7 @@ async fn s21_what_agents_say_does_nothing_to_a_terminal() {
     }
 }
 
-/// Runs the program on a terminal of its own and gives what it has shown.
+/// Runs the program on its own terminal, and returns what it has shown.
 fn on_a_terminal(server: &TestServer, words: &[&str]) -> String {
     let usual = server.command(words);
     let quoted = |word: &std::ffi::OsStr| format!("'{}'", word.to_string_lossy());

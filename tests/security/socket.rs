@@ -1,4 +1,4 @@
-//! A WebSocket client that says anything.
+//! A WebSocket client that can send anything.
 
 use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
@@ -12,11 +12,11 @@ use crate::harness::{PATIENCE, TestServer};
 
 pub(crate) struct Socket(WebSocketStream<MaybeTlsStream<TcpStream>>);
 
-/// What the server has said.
+/// What the server has sent.
 #[derive(Debug)]
 pub(crate) enum Said {
     Frame(Value),
-    /// It has closed the connection with this code; none where it gave none.
+    /// The server has closed the connection with this code; `None` if it sent no code.
     Closed(Option<u16>),
 }
 
@@ -36,7 +36,7 @@ impl Socket {
         self.0.send(message).await
     }
 
-    /// What comes next; pings and pongs are left out.
+    /// The next frame or close, without pings and pongs.
     pub(crate) async fn hear(&mut self) -> Said {
         loop {
             let message =
@@ -61,7 +61,7 @@ impl Socket {
         }
     }
 
-    /// Waits for the end; gives its close code.
+    /// Waits for the close. Returns its code.
     pub(crate) async fn end(&mut self) -> Option<u16> {
         loop {
             if let Said::Closed(code) = self.hear().await {

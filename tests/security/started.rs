@@ -1,4 +1,4 @@
-//! A server that is started in another way than the user stories do: with its log kept, or by another program.
+//! A server that is not started as in the user stories: its log is kept, or another program starts it.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use crate::harness::TestServer;
 
-/// A server process of its own, on the folder, port and token of a [`TestServer`] whose process has been stopped.
+/// A separate server process with the folder, port and token of a [`TestServer`] whose process was stopped.
 pub(crate) struct Started {
     pub(crate) server: TestServer,
     process: Child,
@@ -14,14 +14,14 @@ pub(crate) struct Started {
 }
 
 impl Started {
-    /// Starts it: `under` is a program with arguments that starts the server, or nothing.
+    /// Starts it. `under` is a program with arguments that starts the server, or empty.
     pub(crate) fn start(config: &str, under: &[&str], args: &[&str]) -> Self {
         let mut server = TestServer::start_with(config);
         server.kill_9();
         Self::start_on(server, under, args, &[])
     }
 
-    /// The same on a server that does not run, with more variables in its environment.
+    /// The same with a stopped server, and with additional environment variables.
     pub(crate) fn start_on(server: TestServer, under: &[&str], args: &[&str], env: &[(&str, &str)]) -> Self {
         let log = server.folder.path().join("log");
         let usual = server.command(&[&["serve"], args].concat());
@@ -43,23 +43,23 @@ impl Started {
         started
     }
 
-    /// What it has logged so far.
+    /// The log so far.
     pub(crate) fn log(&self) -> String {
         String::from_utf8_lossy(&std::fs::read(&self.log).unwrap()).into_owned()
     }
 
-    /// Asks the server to end.
+    /// Asks the server to stop.
     pub(crate) fn ask_to_stop(&self) {
         let pid = rustix::process::Pid::from_child(&self.process);
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
     }
 
-    /// Asks the server to end, waits for that, and gives what it has logged.
+    /// Asks the server to stop, waits for its end, and returns the log.
     pub(crate) fn stop(mut self) -> String {
         self.end()
     }
 
-    /// The same, for those who look at its folder afterwards.
+    /// The same for tests that read the server's folder afterwards.
     pub(crate) fn end(&mut self) -> String {
         self.ask_to_stop();
         self.process.wait().unwrap();
@@ -69,7 +69,7 @@ impl Started {
 
 impl Drop for Started {
     fn drop(&mut self) {
-        // A test that failed leaves nothing behind either; after `stop` there is nobody to kill.
+        // A test that fails must leave no server behind either. After `stop` there is none to kill.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

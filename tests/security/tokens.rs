@@ -1,4 +1,4 @@
-//! S03, S08: who may come.
+//! S03, S08: who has access.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use crate::harness::{TestServer, fake_config};
 use crate::raw::{self, HANDSHAKE};
 use crate::routes;
 
-/// A server that counts no failed logins: here they are tried by the dozen.
+/// A server that does not limit failed logins, because these tests make dozens of them.
 fn patient_server() -> TestServer {
     TestServer::start_with(&(fake_config() + "[limits]\nfailed_logins_per_minute = 100000\n"))
 }
 
-/// The problem without what differs from request to request.
+/// The problem without the parts that differ between requests.
 fn same_part(body: &str) -> Value {
     let mut problem: Value = serde_json::from_str(body).unwrap_or_default();
     problem["requestId"].take();
@@ -93,7 +93,7 @@ async fn s03_what_only_looks_like_the_token_is_refused_in_the_same_words() {
     assert!(!bodies[0].to_string().contains(&token[..8]), "and nothing of it is repeated");
 }
 
-/// How long a ticket is good for, and a little more.
+/// The lifetime of a ticket, and a little more.
 const AGE: Duration = Duration::from_millis(30_500);
 
 async fn ticket(server: &TestServer, body: &Value) -> Value {
@@ -102,7 +102,7 @@ async fn ticket(server: &TestServer, body: &Value) -> Value {
     ticket
 }
 
-/// Asks for a WebSocket with a ticket, from a page of the server; gives the status.
+/// Requests a WebSocket with a ticket, from a page of the server. Returns the status.
 async fn upgrade(server: &TestServer, ticket: &str) -> u16 {
     let host = server.authority();
     let text = format!(
@@ -112,7 +112,7 @@ async fn upgrade(server: &TestServer, ticket: &str) -> u16 {
     raw::send(server, text).await.unwrap().status
 }
 
-/// Asks for something with a ticket; gives the status.
+/// Sends a request with a ticket. Returns the status.
 async fn asked(server: &TestServer, method: &str, path: &str, ticket: &str, accept: &str) -> u16 {
     let host = server.authority();
     let text = format!(
@@ -185,7 +185,7 @@ async fn s08_a_ticket_of_a_page_is_good_for_that_page_only() {
     }
 }
 
-/// The status of an event stream that is opened with a ticket, by who was there already, or not.
+/// Opens an event stream with a ticket. `last_event_id` is set if the client reconnects. Returns the status.
 async fn comes(server: &TestServer, path: &str, ticket: &str, last_event_id: Option<&str>) -> u16 {
     let back = last_event_id.map_or_else(String::new, |id| format!("Last-Event-ID: {id}\r\n"));
     let text = format!(
@@ -261,7 +261,7 @@ async fn s08_a_ticket_is_good_for_coming_back_for_a_bounded_time() {
     let events = format!("/api/agents/{id}/events");
     let made = ticket(&server, &json!({ "path": events })).await;
     assert_eq!(comes(&server, &events, name(&made), None).await, 200);
-    // A try that comes too late is what ends it: so its time is waited for.
+    // An attempt before that time would succeed, so the test waits for the whole time.
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(comes(&server, &events, name(&made), Some("1")).await, 401);
 }
@@ -284,7 +284,7 @@ async fn s08_a_ticket_does_not_outlive_its_time() {
     let events = format!("/api/agents/{id}/events");
     let late = ticket(&server, &json!({})).await;
     let for_events = ticket(&server, &json!({ "path": events })).await;
-    // Nothing tells that a ticket is too old but the ticket itself, and a try uses it up: so its time is waited for.
+    // An attempt would use the ticket up, so the test waits for its whole lifetime.
     tokio::time::sleep(AGE).await;
     assert_eq!(upgrade(&server, name(&late)).await, 401);
     for last_event_id in [Some("0"), None] {

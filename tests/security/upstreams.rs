@@ -1,4 +1,5 @@
-//! S29: a service that runs agents for us is asked where it was configured, and cannot make us ask elsewhere.
+//! S29: Tokenrail calls an upstream service only at its configured address, and the service cannot redirect it
+//! elsewhere.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,13 +14,13 @@ use crate::harness::TestServer;
 
 const MEMORY_BYTES: u64 = 64 << 20;
 
-/// What a hostile service does with a connection, after it has read the request.
+/// What a hostile service sends after it has read the request.
 #[derive(Debug, Clone)]
 enum Answer {
     Bytes(Vec<u8>),
     /// This head, and then these bytes without an end.
     Endless(&'static str, &'static [u8]),
-    /// This, and then nothing more.
+    /// This text, and then nothing more.
     Silence(&'static str),
 }
 
@@ -29,7 +30,7 @@ async fn serve(listener: TcpListener, answer: Answer, asked: Arc<AtomicUsize>) {
         asked.fetch_add(1, Ordering::Relaxed);
         let answer = answer.clone();
         Handle::current().spawn(async move {
-            // The other side may go away at any time: that is what it is meant to do.
+            // Tokenrail may close the connection at any time. This is the intended reaction.
             let _ = play(socket, answer).await;
         });
     }
@@ -53,7 +54,7 @@ async fn play(mut socket: TcpStream, answer: Answer) -> std::io::Result<()> {
         }
         Answer::Silence(said) => {
             socket.write_all(said.as_bytes()).await?;
-            // Until the other side has had enough.
+            // Until the other side closes the connection.
             socket.read_u8().await.map(drop)
         }
     }

@@ -1,5 +1,5 @@
-//! WebSocket conformance: the cases 1 to 7 and 10 of Autobahn, played by Kosoku against `/ws/echo`, which reads and
-//! writes as `/ws` does. Its path is in `TOKENRAIL_TEST_KOSOKU`.
+//! WebSocket conformance: Kosoku plays the cases 1 to 7 and 10 of Autobahn against `/ws/echo`, which reads and writes
+//! as `/ws` does. Its path is in `TOKENRAIL_TEST_KOSOKU`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,7 +10,7 @@ use serde::Deserialize;
 use crate::harness::fake_config;
 use crate::started::Started;
 
-/// Cases 9 are about speed, 12 and 13 about compression, which the server declines.
+/// Cases 9 test speed. Cases 12 and 13 test compression, which the server declines.
 const CASES: [&str; 8] = ["1.*", "2.*", "3.*", "4.*", "5.*", "6.*", "7.*", "10.*"];
 const COUNT: usize = 247;
 
@@ -22,8 +22,8 @@ struct Verdict {
 }
 
 impl Verdict {
-    /// Nothing is wrong. What is called informational has no right and no wrong; what is not strict is right, and could
-    /// have been said earlier.
+    /// Whether the case passed. An informational case has no right or wrong result. A non-strict result is correct, but
+    /// the server could have reported the error earlier.
     fn is_good(&self) -> bool {
         let good = ["OK", "NON-STRICT", "INFORMATIONAL"];
         good.contains(&&*self.behavior) && good.contains(&&*self.behavior_close)

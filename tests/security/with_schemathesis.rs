@@ -1,4 +1,4 @@
-//! S30: the API does what its own description says. Needs Schemathesis, whose path is in `TOKENRAIL_TEST_SCHEMATHESIS`.
+//! S30: the API matches its own description. Needs Schemathesis, whose path is in `TOKENRAIL_TEST_SCHEMATHESIS`.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -7,7 +7,7 @@ use reqwest::Method;
 
 use crate::harness::TestServer;
 
-/// How long it tries, in seconds.
+/// The duration of the test, in seconds.
 const TIME_S: &str = "90";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

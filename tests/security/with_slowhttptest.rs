@@ -1,4 +1,4 @@
-//! The four modes of slowhttptest: hundreds of clients that send or read as slowly as they can. Its path is in
+//! The four modes of slowhttptest: hundreds of clients that send or read as slowly as possible. Its path is in
 //! `TOKENRAIL_TEST_SLOWHTTPTEST`.
 
 use std::process::{Child, Command, Stdio};
@@ -10,13 +10,13 @@ use tokio::time::Instant;
 use crate::harness::{PATIENCE, TestServer};
 
 const CONNECTIONS: &str = "300";
-/// How long each mode goes on, in seconds.
+/// The duration of each mode, in seconds.
 const TIME_S: &str = "6";
-/// How long an honest client may wait for its answer meanwhile.
+/// How long an honest client may wait for its response meanwhile.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
-/// So many of the connections must have been made: else nothing was tried.
+/// The minimum number of attacking connections. Otherwise nothing was tested.
 const ATTACKED: usize = 100;
-/// Descriptors that come and go by themselves: of the database's readers, of the request that looks.
+/// Descriptors that come and go: those of the database's readers, and of the request that reads the metrics.
 const FDS_MORE: usize = 8;
 
 fn descriptors(server: &TestServer) -> usize {
@@ -27,15 +27,15 @@ fn attack(server: &TestServer, mode: &[&str], path: &str) -> Child {
     let program = std::env::var_os("TOKENRAIL_TEST_SLOWHTTPTEST").expect("cargo xtask test sets it");
     let mut command = Command::new(program);
     command.args(mode).args(["-c", CONNECTIONS, "-r", CONNECTIONS, "-l", TIME_S, "-i", "1", "-p", "3"]);
-    // It writes this as it is, so what is sent in slow bodies is sent by somebody who may.
+    // The program writes this value unchanged, so the slow bodies are sent by an authenticated client.
     let accept = format!("*/*\r\nAuthorization: Bearer {}", server.token());
     command.args(["-f", "application/json", "-m", &accept]);
     command.arg("-u").arg(format!("http://{}{path}", server.authority()));
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
-/// Attacks, and sees that others are served meanwhile, and that nothing is left of it soon after. Gives how many
-/// connections the server has had at the same time.
+/// Attacks the server. Checks that other clients are served meanwhile, and that no descriptor is left soon after.
+/// Returns the highest number of connections.
 async fn served_while(server: &TestServer, mode: &[&str], path: &str) -> usize {
     let id = server.launch(&serde_json::json!({ "text": "hello" })).await;
     server.wait_for_status(&id, "completed").await;
@@ -83,7 +83,7 @@ async fn slow_readers() {
     assert!(ATTACKED < had, "{had}");
 }
 
-/// They are answered at once, so what tells that they came is how many were answered.
+/// The server answers these immediately, so the test counts the responses instead of the connections.
 #[tokio::test]
 async fn many_ranges() {
     let server = TestServer::start();

@@ -1,4 +1,4 @@
-//! S13: which programs are run. Needs strace, whose path is in `TOKENRAIL_TEST_STRACE`.
+//! S13: which programs the server runs. Needs strace, whose path is in `TOKENRAIL_TEST_STRACE`.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ async fn s13_a_launch_runs_the_configured_program_and_never_a_shell() {
     let strace = std::env::var("TOKENRAIL_TEST_STRACE").expect("cargo xtask test sets it");
     let place = tempfile::tempdir().unwrap();
     let trace = place.path().join("trace");
-    // Names that a shell would take to pieces.
+    // Names that a shell would split or run.
     let folder = place.path().join("a b;touch c$(touch d)`touch e`");
     std::fs::create_dir(&folder).unwrap();
     let config = format!(
@@ -45,8 +45,8 @@ async fn s13_a_launch_runs_the_configured_program_and_never_a_shell() {
     let mut expected: BTreeSet<String> = known.into_iter().collect();
     expected.insert("/proc/self/exe".to_owned());
     assert_eq!(programs, expected, "{text}");
-    // The server, which starts itself again with the settings of its memory; for each launch the supervisor, the stage
-    // before the agent, and the agent; and the questions for two versions, the supervisor's and the agent's.
+    // The server, which restarts itself with its memory settings (2). For each launch: the supervisor, the stage before
+    // the agent, and the agent. Two version checks: of the supervisor and of the agent.
     assert_eq!(calls.len(), 2 + 4 * 3 + 2, "{text}");
     assert!(
         !text.contains("touch h") && !text.contains("touch i"),

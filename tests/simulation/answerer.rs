@@ -1,4 +1,4 @@
-//! A client that answers the questions of an agent: at random moments, twice, wrongly, too late.
+//! A client that answers permission requests at random moments: sometimes twice, wrongly or too late.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,20 +15,20 @@ use crate::questions::OPTIONS;
 use crate::reader::Agents;
 use crate::world::World;
 
-/// How many there are for each agent: an answer may meet another one.
+/// Answerers for each agent. Two, so that answers can collide.
 const PER_AGENT: usize = 2;
-/// How often, per mille, one that is settled is answered all the same.
+/// How often, per mille, the choice includes permission requests that are already settled.
 const OLD_TOO: u64 = 50;
-/// What a call may take beyond the limit: reads of the store, which may be slow.
+/// How much longer than the answer timeout a call may take: it reads the store, which may be slow.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long an agent that is being stopped may take to hear of that.
+/// How long an agent that is being stopped may still wait for the answer.
 const STOPPING: Duration = Duration::from_secs(10);
 
-/// A client that answers.
+/// A client that answers permission requests.
 pub(crate) struct Answerer {
     slot: usize,
     dice: Dice,
-    /// The life of the server in which each question was seen first.
+    /// The server start after which each permission request was first seen.
     seen: BTreeMap<String, u32>,
 }
 
@@ -42,7 +42,7 @@ impl Answerer {
         (0..agents * PER_AGENT).map(one).collect()
     }
 
-    /// Answers, for ever.
+    /// Answers forever.
     pub(crate) async fn answer(&mut self, service: &AgentService, world: &World, agents: &Agents) {
         loop {
             sleep(Duration::from_millis(self.dice.pick(&[1, 20, 300, 3000]))).await;
@@ -57,7 +57,7 @@ impl Answerer {
         }
     }
 
-    /// An answer to one of the questions in the journal, mostly one that is open, mostly a good one.
+    /// An answer to a permission request of the journal. It is usually still open, and the option is usually valid.
     fn choose(&mut self, world: &World, agent: AgentId) -> Option<PermissionAnswer> {
         let state = world.lock();
         let questions = &state.ledgers.get(&agent)?.questions;
@@ -115,7 +115,7 @@ impl Answerer {
             Err(Refusal::QuestionSettled(_)) => {
                 world.reach("an answer came too late");
                 if world.asks(agent, question) {
-                    // Perhaps the agent is about to be stopped.
+                    // The agent may be about to be stopped.
                     sleep(STOPPING).await;
                     if world.asks(agent, question) {
                         world.fail(format!("Q3: {answer:?} is told to come too late, and the agent waits"));

@@ -1,4 +1,4 @@
-//! What the server may hold and how long it may take: checked after each step, with the bounds of the configuration.
+//! Upper bounds on the server's memory and time, checked after each step against the configured limits.
 
 use std::time::Duration;
 
@@ -11,21 +11,21 @@ use crate::journal::TurnSoFar;
 use crate::process::{Hang, KILL_GRACE_MS, Process, SWEEP_MS};
 use crate::runner::{FRAMER, OUTPUT_LINES};
 
-/// How many events one line of output may become, with those that end a turn.
+/// Events that one line of output may become, including those that end a turn.
 const EVENTS_PER_LINE: usize = 3;
-/// A line stands in its event, and what it says beside it, twice where a message is complete with it.
+/// An event holds its raw line and the parsed text. If it completes a message, the text is there twice.
 const COPIES: usize = 3;
-/// How long the server may take for what takes no time: virtual time goes on between two of its steps.
+/// The time allowed for work that takes no time in principle: virtual time passes between two steps.
 const MOMENT_MS: u64 = 100;
-/// So many tries in a row may fail, each with the longest pause behind it.
+/// Attempts that may fail in a row, each followed by the longest pause.
 const TRIES: u64 = 8;
-/// So many writes with so much trouble may come before the end of a turn.
+/// Writes that may precede the end of a turn, each delayed by the whole of [`trouble_ms`].
 const WRITES: u64 = 4;
-/// So many steps of a wait may be delayed.
+/// Steps of one wait that may be delayed.
 const STEPS: u64 = 40;
 
-/// How long a wait of the server may take beyond its bound, by what the seed has drawn: a store that is out of order
-/// or slow, starts that take long, servers that are stopped.
+/// How much longer than its limit a wait of the server may take, given the faults of the seed: a store that fails or
+/// is slow, agents that start slowly, servers that are stopped.
 pub(crate) fn trouble_ms(faults: &Faults) -> u64 {
     let fails = faults.store_error + faults.commit_unknown + faults.read_error + faults.outage_ms != 0;
     let tries = if fails { TRIES } else { 0 };
@@ -38,7 +38,7 @@ pub(crate) fn trouble_ms(faults: &Faults) -> u64 {
         + stops * MOMENT_MS
 }
 
-/// The same for the end of a turn, before which all that it has printed is saved: many writes, one after the other.
+/// The same for the end of a turn. All its output is saved before, in many consecutive writes.
 pub(crate) fn trouble_of_end_ms(faults: &Faults) -> u64 {
     WRITES * trouble_ms(faults)
 }
@@ -47,14 +47,14 @@ fn ms(duration: Duration) -> u64 {
     duration.as_millis() as u64
 }
 
-/// Memory: what the server holds at this moment for the agents and for those who follow them.
+/// Memory: what the server holds at this moment for agents and followers.
 pub(crate) fn memory(service: &AgentService, faults: &Faults) -> Result<(), String> {
     let (limits, held) = (&faults.limits, service.stats().tail_bytes as usize);
     let most = limits.tails_bytes.min(faults.slots * limits.tail_bytes);
     if held <= most { Ok(()) } else { Err(format!("G20: the tails hold {held} bytes of at most {most}")) }
 }
 
-/// Memory: what has waited for this commit.
+/// Memory: the events that waited for this commit.
 pub(crate) fn pending(append: &Append, limits: &Limits) -> Result<(), String> {
     let of = |event: &Event| {
         size_of::<Event>() + event.body.text_bytes() + event.raw.as_ref().map_or(0, bytes::Bytes::len)
@@ -72,18 +72,18 @@ pub(crate) fn pending(append: &Append, limits: &Limits) -> Result<(), String> {
     Ok(())
 }
 
-/// Whoever reads has read to the end of what comes at once before he stops.
+/// The limit may be exceeded by one read: the pump parses all lines of a read before it stops reading.
 fn most_pending(limits: &Limits) -> usize {
     limits.pending_events + OUTPUT_LINES * EVENTS_PER_LINE
 }
 
-/// Memory: what a reader holds while it writes to its client.
+/// Memory: the events that a reader holds while it writes to its client.
 pub(crate) fn page(events: usize, limits: &Limits) -> Result<(), String> {
     let most = most_pending(limits).max(limits.history_events);
     if events <= most { Ok(()) } else { Err(format!("G18: a reader holds {events} events of {most}")) }
 }
 
-/// Memory: what is read from the store at once.
+/// Memory: the events that one read takes from the store.
 pub(crate) fn read(asked: PageLimit, limits: &Limits) -> Result<(), String> {
     let (events, bytes) =
         (limits.page_events.max(limits.history_events), limits.page_bytes.max(limits.history_bytes));
@@ -94,8 +94,8 @@ pub(crate) fn read(asked: PageLimit, limits: &Limits) -> Result<(), String> {
     }
 }
 
-/// Time: what was read waits for those who follow no longer than they may be waited for, and for the store. A store
-/// that fails may take any time, and a clock that has jumped tells nothing.
+/// Time: an event waits no longer than the limit for followers plus the delays of the store. If the store fails,
+/// there is no bound. If the clock jumps, the timestamps prove nothing.
 pub(crate) fn put_off(append: &Append, now: Timestamp, faults: &Faults) -> Result<(), String> {
     let read = append.parts().flat_map(|part| part.events.iter()).map(|event| event.at.0).min();
     let fails = faults.store_error + faults.commit_unknown + faults.outage_ms != 0;
@@ -108,7 +108,7 @@ pub(crate) fn put_off(append: &Append, now: Timestamp, faults: &Faults) -> Resul
     }
 }
 
-/// Time: an agent that does nothing any more is ended when its bound is reached. Asked when it is told to stop.
+/// Time: a hanging agent is stopped when its timeout is reached. Called when the server tells it to stop.
 pub(crate) fn stopped(
     process: &Process,
     (agent, turn): (AgentId, TurnNumber),
@@ -123,7 +123,7 @@ pub(crate) fn stopped(
         Hang::Silent => limits.idle_timeout,
         Hang::InTool | Hang::InLine => limits.turn_timeout,
     };
-    // What was printed before an outage is saved after it, and each batch may wait for the followers.
+    // Output printed before an outage is saved after it, and each batch may wait for the followers.
     let most = process.heard_ms + ms(bound) + trouble_ms(faults) + STEPS * ms(limits.follower_wait);
     if now <= most {
         return Ok(());
@@ -134,8 +134,8 @@ pub(crate) fn stopped(
     ))
 }
 
-/// Time: how long a turn may take in all. A server that is started again reads from the clock how long it has run
-/// already, and a clock that has jumped may tell it nothing.
+/// Time: how long a turn may take in total. A restarted server computes the elapsed time from the clock. If the clock
+/// has jumped, the turn may get its full time again after each start.
 pub(crate) fn turn(told: &TurnSoFar, lives: u32, faults: &Faults) -> Result<(), String> {
     let (Some(began), Some(ended)) = (told.began_ms, told.ended_ms) else { return Ok(()) };
     let times = if faults.clock_jump_ms == 0 { 1 } else { u64::from(lives) };

@@ -1,4 +1,4 @@
-//! What must have become of the turns that were open when a cancel was accepted.
+//! What must have happened to the turns that were open when a cancel was accepted.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use crate::journal::{Ledger, TurnSoFar};
 use crate::process::{KILL_GRACE_MS, SWEEP_MS};
 use crate::world::State;
 
-/// Why the server ends an agent that nobody has cancelled.
+/// The error codes of turns that the server ended without a cancel.
 const STOPS: [&str; 4] = ["turn_timeout", "idle_timeout", "stream_timeout", "output_capped"];
 
-/// An agent at its end.
+/// An agent at the end of the simulation.
 pub(crate) struct Ended<'a> {
     pub(crate) faults: &'a Faults,
     pub(crate) state: &'a State,
@@ -25,8 +25,8 @@ pub(crate) struct Ended<'a> {
 }
 
 impl Ended<'_> {
-    /// What waited is not begun. What ran ends as cancelled, unless it ended by itself before it could be stopped. And
-    /// both in time.
+    /// A queued turn was never started. A running turn ended as cancelled, unless it ended by itself before it could
+    /// be stopped. Both ended in time.
     pub(crate) fn check(&self, ack: &CancelAck) -> Result<(), String> {
         for (number, state) in &ack.open {
             let Some(turn) = self.ledger.turns.get(number) else {
@@ -68,7 +68,7 @@ impl Ended<'_> {
         let Some(process) = self.state.processes.get(&key) else {
             return missed || code == "program_missing";
         };
-        // Until it is asked to stop it goes on, and then it has its graces.
+        // The agent continues until it is asked to stop, and then has its grace periods.
         let asked_ms = ack.acknowledged_ms + trouble_ms(self.faults);
         let stopped = STOPS.contains(&code) && process.stopped_ms.is_some_and(|at| at <= asked_ms);
         let index = self.runs.iter().filter(|(other, of)| *of == run && **other < number).count();

@@ -1,5 +1,5 @@
-//! What can go wrong with messages that are streamed, each by name. The vocabulary of messages (`message.start`,
-//! `message.chunk`, `message.end`) is a dialect: what is asked of it is asked here of the events behind it.
+//! What can go wrong with streamed messages, one test for each case. The message vocabulary (`message.start`,
+//! `message.chunk`, `message.end`) is a dialect, so these tests check the events behind it.
 
 use tokenrail_domain::{EventBody, MessageOutcome, TurnOutcome};
 
@@ -12,7 +12,7 @@ use crate::stories::{journal, outcomes, plan, saved_ms, tell, text_of_message};
 use crate::view::Item;
 use crate::world::EPOCH_MS;
 
-/// When somebody comes who has missed all of it.
+/// When a reader connects that has missed everything.
 const LATE_MS: u64 = 600_000;
 
 fn with(quirk: Quirk) -> Faults {
@@ -31,7 +31,7 @@ fn completed(cast: &Cast) {
     assert_eq!(outcomes(cast), [(TurnOutcome::Completed, None)]);
 }
 
-/// One reader that loads everything anew all the time, and one that only follows.
+/// One reader that keeps reloading everything, and one that only follows.
 fn refreshing(cast: &mut Cast) {
     cast.readers.iter_mut().for_each(|reader| reader.only_live = true);
     let mut refreshing = Reader::new(&cast.world, 9);
@@ -56,7 +56,7 @@ fn a_refresh_after_the_stream_shows_what_the_stream_has_shown() {
     let faults = Faults { readers: 2, ..Faults::none() };
     let late = |cast: &mut Cast| {
         refreshing(cast);
-        // It comes when all has been said: the others have followed the stream.
+        // It connects after the agent has finished. The others have followed the stream.
         cast.readers[2].from_ms = LATE_MS;
         plan(cast, &[Deed::Launch, Deed::Wait(2 * LATE_MS)]);
     };
@@ -143,7 +143,7 @@ fn a_message_that_stops_for_a_minute_has_failed() {
             let agent = cast.agents.get(0).expect("it was launched");
             let state = cast.world.lock();
             let events = &state.ledgers[&agent].events;
-            // One that stops before its first chunk has not begun: then it is the agent that says nothing.
+            // If the agent stops before its first chunk, no message has begun, and the idle timeout applies.
             let begun = events.iter().any(|event| event.body.is_delta());
             let (code, bound) = if begun {
                 ("stream_timeout", tiny_limits().stream_timeout)
@@ -180,7 +180,7 @@ fn a_message_that_stops_for_less_than_a_minute_goes_on() {
 
 #[test]
 fn events_that_come_twice_are_applied_once() {
-    // Readers begin again at older cursors, and commands come twice: the views are compared at the end.
+    // Readers resume at older cursors, and commands are repeated. At the end all views are compared.
     let faults = Faults { readers: 4, disconnect_ms: 100, pace_ms: 30, ..Faults::none() };
     let deeds = [
         Deed::Launch,
@@ -227,7 +227,7 @@ fn a_message_is_failed_and_not_lost_where_the_agent_ends_in_it() {
 
 #[test]
 fn a_message_for_an_agent_that_is_gone_is_refused_and_harms_nobody() {
-    // The foreign key of the seeds: a purge while the agent is streaming.
+    // A purge while the agent is streaming: its events must not meet a missing row, and nobody else is affected.
     let faults = Faults { readers: 2, pace_ms: 300, slots: 2, ..Faults::none() };
     let deeds = [Deed::Launch, Deed::Wait(500), Deed::Delete { purge: true }, Deed::Send(0)];
     tell(
@@ -243,7 +243,7 @@ fn a_message_for_an_agent_that_is_gone_is_refused_and_harms_nobody() {
 
 #[test]
 fn an_agent_is_saved_before_it_runs() {
-    // The first event of each journal is the prompt, and a process without a saved agent breaks the simulation.
+    // Each journal begins with the prompt. A process of an agent that is not saved fails the simulation.
     let faults =
         Faults { store_error: 300, commit_unknown: 300, crashes: 2, crash_within: 40, ..Faults::none() };
     tell(
@@ -257,7 +257,7 @@ fn an_agent_is_saved_before_it_runs() {
 
 #[test]
 fn readers_that_cannot_be_reached_do_not_stop_an_agent() {
-    // The broadcast failure of the seeds: nobody is there to be told.
+    // First without any reader, then with readers that can hardly read.
     tell(&Faults { readers: 0, ..Faults::none() }, |_| {}, |cast, _| completed(cast));
     tell(&Faults { readers: 3, read_error: 900, ..Faults::none() }, |_| {}, |cast, _| completed(cast));
 }

@@ -1,4 +1,4 @@
-//! A client that commands: it launches an agent, talks to it, cancels, repeats itself.
+//! A client that sends commands: it launches an agent, sends it messages, cancels, and repeats itself.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,20 +14,20 @@ use crate::world::World;
 
 const AGAIN_MS: u64 = 120;
 const TRIES: usize = 400;
-/// How long the end of a turn is waited for.
+/// How long to wait for the end of a turn.
 const UNTIL_ENDED_MS: u64 = 30_000;
-/// How often, per mille, a message is sent in the moment in which a turn ends.
+/// How often, per mille, a message is sent at the moment a turn ends.
 const AT_THE_END: u64 = 200;
-/// How often, per mille, the clock jumps before a message is repeated, in worlds whose clock jumps.
+/// How often, per mille, the clock jumps before a message is repeated, if the seed has clock jumps.
 const JUMP_BEFORE_REPEAT: u64 = 300;
-/// The numbers of these messages begin here.
+/// The first number of these messages.
 const OF_THE_END: u64 = 100;
 
 /// One command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Deed {
     Launch,
-    /// The same launch once more.
+    /// The same launch again.
     LaunchAgain,
     Send(u64),
     SendAgain(u64),
@@ -37,17 +37,17 @@ pub(crate) enum Deed {
     },
     JumpClock(i64),
     Wait(u64),
-    /// Waits for the moment in which the end of a turn is saved: what comes next meets a task that is ending.
+    /// Waits until the end of a turn is saved, so that the next command meets a task that is ending.
     UntilEnded,
 }
 
-/// A client that commands. What it wants outlives connections and servers.
+/// A client that sends commands. Its plan survives connections and server restarts.
 #[expect(clippy::struct_excessive_bools, reason = "facts that have nothing to do with each other")]
 pub(crate) struct Commander {
     pub(crate) slot: usize,
     plan: Vec<Deed>,
     next: usize,
-    /// What was accepted: the turn of each message.
+    /// The turn of each accepted message.
     pub(crate) sent: BTreeMap<u64, TurnNumber>,
     pub(crate) cancels: Vec<CancelAck>,
     pub(crate) cancelled: bool,
@@ -55,14 +55,14 @@ pub(crate) struct Commander {
     pub(crate) purged: bool,
     pub(crate) launched: bool,
     pub(crate) refused: bool,
-    /// The agent is cancelled when its last follower leaves.
+    /// The agent is cancelled when its last follower disconnects.
     pub(crate) bound: bool,
 }
 
 /// A cancel that was accepted.
 #[derive(Debug)]
 pub(crate) struct CancelAck {
-    /// The turns that were open when it was asked for, as they were when it was accepted.
+    /// The turns that were open when the cancel was sent, in their state when it was accepted.
     pub(crate) open: Vec<(TurnNumber, TurnState)>,
     pub(crate) acknowledged_ms: u64,
 }
@@ -118,7 +118,7 @@ impl Commander {
         self.next == self.plan.len()
     }
 
-    /// Goes on with the plan. A command that was not answered is given again, with the same key.
+    /// Continues with the plan. A command that failed is sent again, with the same key.
     pub(crate) async fn command(&mut self, service: &AgentService, world: &World, agents: &Agents) {
         while let Some(deed) = self.plan.get(self.next).copied() {
             for _ in 0..TRIES {
@@ -259,7 +259,7 @@ fn is_final(refusal: &Refusal) -> bool {
     }
 }
 
-/// The turns that run or wait, as the disk has them now.
+/// The running and queued turns, as saved on the disk.
 fn open_turns(world: &World, agent: AgentId) -> Vec<TurnNumber> {
     let turns = world.disk.saved_turns(agent);
     turns.iter().filter(|turn| !matches!(turn.state, TurnState::Ended(_))).map(|turn| turn.number).collect()
@@ -287,7 +287,7 @@ fn plan(world: &World, dice: &mut Dice) -> Vec<Deed> {
         if dice.chance(600) {
             plan.push(Deed::Send(number));
             if dice.chance(300) {
-                // Keys must not age by the clock, so a jump stands between some messages and their repetition.
+                // Keys must not expire by the clock, so the clock jumps between some messages and their repetition.
                 if 0 < faults.clock_jump_ms && jumps.chance(JUMP_BEFORE_REPEAT) {
                     plan.push(Deed::JumpClock(faults.clock_jump_ms as i64));
                 }

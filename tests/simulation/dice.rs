@@ -1,11 +1,11 @@
-//! Chance that follows from a seed.
+//! Random numbers that follow from a seed.
 
-/// A generator whose every answer follows from its seed (`SplitMix64`).
+/// A random generator that is determined by its seed (`SplitMix64`).
 #[derive(Debug, Clone)]
 pub(crate) struct Dice(u64);
 
 impl Dice {
-    /// One for each purpose: what one of them is asked changes no answer of another.
+    /// One generator for each purpose: draws from one never change the draws of another.
     pub(crate) fn of(seed: u64, purpose: &str) -> Self {
         Self(seed ^ hash(purpose.as_bytes()))
     }
@@ -17,12 +17,12 @@ impl Dice {
         mixed ^ (mixed >> 31)
     }
 
-    /// From 0 up to, but not, `n`.
+    /// From 0 to `n`, excluding `n`.
     pub(crate) fn below(&mut self, n: u64) -> u64 {
         self.next() % n.max(1)
     }
 
-    /// Both ends included.
+    /// From `least` to `most`, both included.
     pub(crate) fn between(&mut self, least: u64, most: u64) -> u64 {
         least + self.below(most.saturating_sub(least) + 1)
     }

@@ -1,4 +1,4 @@
-//! What must be true when faults are over and everything has come to its end.
+//! What must be true after the faults are over and everything has ended.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -74,7 +74,7 @@ fn of_agent(world: &World, commander: &Commander, agent: AgentId) -> Result<(), 
     commander.cancels.iter().try_for_each(|ack| ended.check(ack))
 }
 
-/// Each message became one turn at most, and one that nobody cancelled just one.
+/// Each message became at most one turn, and exactly one if it was not cancelled.
 fn prompts(ledger: &Ledger, commander: &Commander) -> Result<(), String> {
     let mut counts: BTreeMap<&str, u32> = BTreeMap::new();
     for prompt in ledger.turns.values().filter_map(|turn| turn.prompt.as_deref()) {
@@ -94,7 +94,7 @@ fn prompts(ledger: &Ledger, commander: &Commander) -> Result<(), String> {
     }
 }
 
-/// What one process printed is in the journal: all of it, once, in order; and its turns ended as it said.
+/// The journal contains everything that one process printed, once and in order, and its turns ended as it reported.
 fn of_run(
     run: TurnNumber,
     process: &Process,
@@ -129,7 +129,7 @@ fn of_run(
     Err(format!("G17: run {run} should have ended {expected:?}, and did {outcomes:?} {codes:?}"))
 }
 
-/// Where the lines of an output and those of the journal part.
+/// The first line in which an output and the journal differ.
 fn difference(printed: &[u8], told: &[u8]) -> String {
     let count = |lines: &[u8]| memchr::memchr_iter(b'\n', lines).count();
     let at = printed.iter().zip(told).take_while(|(a, b)| a == b).count();
@@ -159,7 +159,7 @@ fn lines(output: &[u8]) -> Vec<u8> {
     lines
 }
 
-/// All that read to the end see the same, and what the journal says.
+/// All readers that read to the end see the same, and it matches the journal.
 fn views(cast: &Cast) -> Result<(), String> {
     for reader in &cast.readers {
         let Some(agent) = cast.agents.get(reader.slot).filter(|_| !reader.gone) else { continue };
@@ -186,7 +186,7 @@ fn nothing_runs(world: &World) -> Result<(), String> {
     }
 }
 
-/// What is not at its end, in words.
+/// Describes everything that has not ended.
 pub(crate) fn unfinished(world: &World) -> String {
     let agents: Vec<_> = world.lock().ledgers.keys().copied().collect();
     let mut out = String::new();

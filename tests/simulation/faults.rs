@@ -6,7 +6,7 @@ use tokenrail_application::Limits;
 
 use crate::dice::Dice;
 
-/// What an agent may do that a well-behaved one does not, or seldom.
+/// What an agent may do that a well-behaved one never or seldom does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Quirk {
     NoResult,
@@ -34,7 +34,7 @@ pub(crate) enum Quirk {
     IgnoresTerm,
     AnswersInterrupt,
     DiesAtStart,
-    /// Asks whether it may do something.
+    /// Sends permission requests.
     Asks,
 }
 
@@ -67,11 +67,11 @@ const QUIRKS: [Quirk; 26] = [
     Quirk::Asks,
 ];
 
-/// How an agent's output reaches the spool.
+/// The pieces in which an agent's output reaches the spool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cut {
     Lines,
-    /// Anywhere, also in the middle of a line.
+    /// Cut anywhere, also in the middle of a line.
     Pieces,
     EveryByte,
     Burst,
@@ -88,16 +88,16 @@ pub(crate) struct Faults {
     pub(crate) pace_ms: u64,
     pub(crate) cut: Cut,
     pub(crate) quirks: Vec<Quirk>,
-    /// How likely each of the quirks is in one run of an agent.
+    /// How likely each quirk is in one run of an agent.
     pub(crate) quirk: u64,
     pub(crate) store_delay_ms: u64,
     pub(crate) store_error: u64,
     pub(crate) commit_unknown: u64,
     pub(crate) read_error: u64,
-    /// The store fails altogether now and then, for so long.
+    /// The longest time for which the store sometimes fails completely.
     pub(crate) outage_ms: u64,
     pub(crate) crashes: u64,
-    /// Within how many steps a crash comes.
+    /// The number of steps within which a crash happens.
     pub(crate) crash_within: u64,
     pub(crate) supervisor_dies: u64,
     pub(crate) graceful: u64,
@@ -148,10 +148,11 @@ impl Faults {
         }
     }
 
-    /// What the swarm draws for a seed: first which faults exist, then how strong they are; so that rare
-    /// combinations get whole simulations to themselves.
+    /// Draws the faults for a seed: first which ones exist, then how strong they are. This way rare combinations get
+    /// whole simulations to themselves.
     pub(crate) fn draw(seed: u64) -> Self {
-        // Each from dice of its own: what is added later changes nothing of what a seed has drawn before.
+        // Each fault has its own dice, so a fault that is added later changes nothing of what a seed has drawn
+        // before.
         let dice = |name: &str| Dice::of(seed, &format!("swarm {name}"));
         let some = |name, exists, least, most| some(dice(name), exists, least, most);
         let cuts = [Cut::Lines, Cut::Lines, Cut::Pieces, Cut::Pieces, Cut::EveryByte, Cut::Burst];
@@ -188,7 +189,7 @@ impl Faults {
     }
 }
 
-/// None, one, or some of them.
+/// No quirk, one quirk, or some of them.
 fn draw_quirks(seed: u64) -> Vec<Quirk> {
     let mut dice = Dice::of(seed, "swarm quirks");
     let (how, share) = (dice.below(4), dice.between(100, 700));
@@ -200,13 +201,13 @@ fn draw_quirks(seed: u64) -> Vec<Quirk> {
     }
 }
 
-/// In `exists` of 1000 simulations something between the two bounds; else 0.
+/// A value between the two bounds in `exists` of 1000 simulations, else 0.
 fn some(mut dice: Dice, exists: u64, least: u64, most: u64) -> u64 {
     let strength = dice.between(least, most);
     if dice.chance(exists) { strength } else { 0 }
 }
 
-/// Small bounds: they are met in each simulation, not only under load.
+/// Small limits, so that every simulation reaches them, and not only one under load.
 pub(crate) fn tiny_limits() -> Limits {
     Limits {
         running_agents: 2,
@@ -226,7 +227,7 @@ pub(crate) fn tiny_limits() -> Limits {
     }
 }
 
-/// The limits of the configuration, with shorter waits: agents that hang shall not fill whole simulations.
+/// The limits of the configuration, with shorter waits: agents that hang must not fill whole simulations.
 fn wide_limits() -> Limits {
     Limits {
         idle_timeout: Duration::from_mins(3),

@@ -3,7 +3,7 @@
 use std::pin::Pin;
 use std::task::Poll;
 
-/// Waits for all of them. Each is polled each time, in order: so the order in which they were woken is nothing.
+/// Waits for all of them. Each poll polls all of them in order, so the order of their wake-ups has no influence.
 pub(crate) async fn join_all<F: Future<Output = ()>>(futures: Vec<F>) {
     let mut futures: Vec<Option<Pin<Box<F>>>> = futures.into_iter().map(|it| Some(Box::pin(it))).collect();
     std::future::poll_fn(move |context| {

@@ -1,4 +1,4 @@
-//! What must be true of a journal after each append, whatever has happened.
+//! What must be true of a journal after each append.
 
 use std::collections::BTreeMap;
 
@@ -7,24 +7,24 @@ use tokenrail_domain::{
     TurnOutcome,
 };
 
-/// The journal of one agent as the disk has it, and what has been seen of it so far.
+/// The journal of one agent as saved on the disk, and what has been read of it so far.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     pub(crate) events: Vec<Event>,
     pub(crate) turns: BTreeMap<TurnNumber, TurnSoFar>,
-    /// What the agent has asked, and how that was settled.
+    /// The permission requests of the agent and their answers.
     pub(crate) questions: BTreeMap<String, QuestionSoFar>,
 }
 
-/// What the journal has of one question.
+/// What the journal says about one permission request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum QuestionSoFar {
     Open,
-    /// By this option, or by none.
+    /// The chosen option, if any.
     Settled(Option<String>),
 }
 
-/// What the journal has of one turn.
+/// What the journal says about one turn.
 #[derive(Debug, Default)]
 pub(crate) struct TurnSoFar {
     pub(crate) prompt: Option<String>,
@@ -45,10 +45,10 @@ struct MessageSoFar {
 }
 
 impl Ledger {
-    /// Takes one more event in.
+    /// Adds one more event.
     ///
     /// # Errors
-    /// Which promise it breaks.
+    /// The promise that the event breaks.
     pub(crate) fn add(&mut self, event: &Event, now: u64) -> Result<(), String> {
         let expected = self.events.len() as u64 + 1;
         if event.sequence.0 != expected {
@@ -64,7 +64,7 @@ impl Ledger {
         told.and(asked)
     }
 
-    /// Each question is asked once, and settled at most once.
+    /// Each permission request is asked once, and settled at most once.
     fn asked(&mut self, body: &EventBody) -> Result<(), String> {
         let EventBody::Notice(notice) = body else { return Ok(()) };
         let now = match &*notice.subtype {
@@ -80,7 +80,7 @@ impl Ledger {
         }
     }
 
-    /// Whether the agent's row says what its journal says.
+    /// Checks that the agent's row agrees with its journal.
     pub(crate) fn agrees_with(&self, agent: &Agent) -> Result<(), String> {
         if agent.head.0 != self.events.len() as u64 {
             return Err(format!("G2: the head is {} of {} events", agent.head, self.events.len()));

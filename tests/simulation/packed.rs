@@ -1,4 +1,4 @@
-//! A client's half of packed deltas: frames in, events out.
+//! The client's half of packed deltas: frames in, events out.
 
 use serde::Deserialize;
 use tokenrail_domain::{AgentId, Event, EventBody, Part, Sequence, message_of};
@@ -10,7 +10,7 @@ struct Frame {
     payload: serde_json::Value,
 }
 
-/// What else stands in a page: an event.
+/// The other entry of a page: a single event.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Alone {
@@ -38,10 +38,10 @@ struct Deltas {
     texts: Vec<String>,
 }
 
-/// What the items of a page of the history tell.
+/// The events that the items of a history page contain.
 ///
 /// # Errors
-/// What is told otherwise than it was said.
+/// The difference, if a delta is not the saved one.
 pub(crate) fn items(agent: AgentId, said: &[Event], items: &[String]) -> Result<Vec<Event>, String> {
     let mut told = Vec::with_capacity(said.len());
     for item in items {
@@ -53,10 +53,11 @@ pub(crate) fn items(agent: AgentId, said: &[Event], items: &[String]) -> Result<
     all(said, told)
 }
 
-/// What the frames of a page tell. Of what is no delta only the number is read: the rest is the event's own.
+/// The events that the frames of a page contain. For a frame without deltas, only its number is read; the rest is
+/// copied from the event.
 ///
 /// # Errors
-/// What is told otherwise than it was said.
+/// The difference, if a delta is not the saved one.
 pub(crate) fn events(agent: AgentId, said: &[Event], frames: &[String]) -> Result<Vec<Event>, String> {
     let mut told = Vec::with_capacity(said.len());
     for frame in frames {

@@ -1,4 +1,4 @@
-//! The proof that the simulation finds bugs: each planted one within so many seeds.
+//! The proof that the simulation finds bugs: each planted bug within a limited number of seeds.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -10,11 +10,11 @@ use crate::simulation::simulate;
 use crate::starving::nobody_is_starved;
 use crate::waking::each_run_is_woken;
 
-/// Where a bug is hunted for.
+/// A test in which a bug is searched for.
 struct Ground {
     violation: fn(u64) -> Option<String>,
     seeds: u64,
-    /// So many seeds must pass without a bug, or catching one proves nothing.
+    /// Seeds that must pass without a bug. Otherwise catching one proves nothing.
     healthy: u64,
 }
 
@@ -51,7 +51,7 @@ fn each_planted_bug_is_found() {
     assert!(missed.is_empty(), "{missed:?}");
 }
 
-/// The first seed that fails with the bug; without one, of any ground.
+/// The first seed that fails with the bug. Without a bug, all grounds are searched.
 fn hunt(bug: Option<Bug>) -> Option<(u64, String)> {
     let grounds: &[Ground] = match bug {
         Some(Bug::OneOfAPassIsWoken) => &[WATCHER],

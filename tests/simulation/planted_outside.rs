@@ -1,5 +1,5 @@
 //! The bugs that are planted outside the application: in its limits, in its parser, and behind its ports. Without
-//! `--cfg planted_bugs` none is, and each function returns its argument.
+//! `--cfg planted_bugs`, each function returns its argument.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use tokenrail_domain::{Event, ListedAgent, Said, Sequence, Timestamp, Turn, Turn
 use tokenrail_ports::planted::{Bug, is_planted};
 use tokenrail_ports::{Activity, Append, ExitStatus, IMessageParser, Idempotency, OutputLine, StoreError};
 
-/// More than any simulation takes.
+/// Longer than any simulation.
 const FOR_EVER: std::time::Duration = std::time::Duration::from_hours(24);
 
-/// The limits that the application keeps to. What it does is checked against those that it was given.
+/// The limits that the application applies. The checks use the original limits.
 pub(crate) fn limits(mut limits: Limits) -> Limits {
     if is_planted(Bug::PendingUnbounded) {
         (limits.pending_events, limits.pending_bytes) = (usize::MAX, usize::MAX);
@@ -37,7 +37,7 @@ pub(crate) fn limits(mut limits: Limits) -> Limits {
     limits
 }
 
-/// A parser by whose word exit code 0 is a result.
+/// A parser that treats exit code 0 as a successful result.
 struct ExitCodeDecides(Box<dyn IMessageParser>);
 
 impl IMessageParser for ExitCodeDecides {
@@ -66,7 +66,7 @@ pub(crate) fn parser(parser: impl IMessageParser + 'static) -> Box<dyn IMessageP
     if is_planted(Bug::ExitCodeDecides) { Box::new(ExitCodeDecides(parser)) } else { parser }
 }
 
-/// An append that has failed so many times before.
+/// An append that has failed `failed` times before.
 pub(crate) fn again(mut append: Append, failed: u64) -> Append {
     if is_planted(Bug::SequenceBurntOnError) {
         change(&mut append, |event| event.sequence = Sequence(event.sequence.0 + failed));
@@ -83,7 +83,7 @@ fn change(append: &mut Append, change: impl Fn(&mut Event)) {
     append.events = Arc::from(events);
 }
 
-/// What the application hears of an append.
+/// The result of an append, as the application sees it.
 pub(crate) fn appended(done: Result<(), StoreError>) -> Result<(), StoreError> {
     match done {
         Err(StoreError::OutcomeUnknown(_)) if is_planted(Bug::UnknownTakenForSaved) => Ok(()),
@@ -91,7 +91,7 @@ pub(crate) fn appended(done: Result<(), StoreError>) -> Result<(), StoreError> {
     }
 }
 
-/// The agents that a server takes up when it starts.
+/// The agents that a server recovers when it starts.
 pub(crate) fn to_recover(mut agents: Vec<ListedAgent>) -> Vec<ListedAgent> {
     if is_planted(Bug::RecoverForgetsQueued) {
         agents.retain(|listed| listed.agent.status == AgentStatus::Running);
@@ -123,17 +123,17 @@ pub(crate) fn key(key: Idempotency) -> Option<Idempotency> {
     (!(is_message && is_planted(Bug::KeyForgotten))).then_some(key)
 }
 
-/// Whether a run that was asked to stop does so.
+/// Whether a run that is asked to stop does so.
 pub(crate) fn heeds_cancels() -> bool {
     !is_planted(Bug::CancelIgnored)
 }
 
-/// Whether the end of a run that was asked to stop is waited for.
+/// Whether the server waits for the end of a run that it asked to stop.
 pub(crate) fn is_reaped() -> bool {
     !is_planted(Bug::CancelBeforeReaping)
 }
 
-/// The lines of a run of which output up to `committed` was saved before it was taken up.
+/// The lines of an adopted run whose output up to `committed` is already saved.
 pub(crate) fn lines(mut lines: Vec<OutputLine>, committed: u64) -> Vec<OutputLine> {
     if is_planted(Bug::ParserNotReplayed) {
         lines.retain(|line| committed < line.end_offset);

@@ -1,4 +1,4 @@
-//! The processes of the agents. They outlive the server, and their output stays where they have printed it.
+//! The processes of the agents. They outlive the server, and their output stays in the spool.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use tokio::sync::Notify;
 
 use crate::questions::{Asked, OpenQuestions};
 
-/// How long after the polite signal the forced one comes, in milliseconds.
+/// From the request to stop until SIGTERM, in milliseconds. Until SIGKILL it takes [`KILL_GRACE_MS`].
 const TERM_GRACE_MS: u64 = 2500;
 pub(crate) const KILL_GRACE_MS: u64 = 7000;
-/// How long the supervisor sweeps up what has outlived the agent.
+/// How long the supervisor takes to kill processes that outlived the agent.
 pub(crate) const SWEEP_MS: u64 = 500;
 pub(crate) const NEVER: u64 = u64::MAX;
 
@@ -24,13 +24,13 @@ const INTERRUPTED: &[u8] = br#"{"type":"result","subtype":"error_during_executio
 pub(crate) struct Piece {
     pub(crate) at_ms: u64,
     pub(crate) bytes: Vec<u8>,
-    /// What is asked with its end.
+    /// The permission request at the end of this piece.
     pub(crate) asks: Option<Asked>,
-    /// A result of the agent's own is complete with it.
+    /// This piece completes a result of the agent.
     pub(crate) closes: bool,
 }
 
-/// Where an agent is when it does nothing any more for ever.
+/// Where an agent hangs forever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Hang {
     AfterResult,
@@ -51,7 +51,7 @@ pub(crate) enum WhenStopped {
     IgnoresTerm,
 }
 
-/// What an agent is going to do: from its prompt.
+/// What an agent will do after its prompt.
 #[derive(Debug, Clone)]
 pub(crate) struct Script {
     pub(crate) pieces: Vec<Piece>,
@@ -61,7 +61,7 @@ pub(crate) struct Script {
     pub(crate) children: u32,
     pub(crate) when_stopped: WhenStopped,
     pub(crate) hang: Option<Hang>,
-    /// How its turns end if nothing gets between; none where it cannot be said.
+    /// How its turns end if nothing interferes; `None` if that cannot be predicted.
     pub(crate) outcomes: Option<Vec<TurnOutcome>>,
 }
 
@@ -72,24 +72,24 @@ pub(crate) struct Process {
     spool: Vec<u8>,
     printed: usize,
     questions: OpenQuestions,
-    /// What is to be said of questions at the next end of a line.
+    /// Lines about permission requests, printed at the next end of a line.
     unsaid: Vec<u8>,
-    /// When each result of its own was complete.
+    /// When each result of the agent was complete.
     closes: Vec<u64>,
-    /// When the server has last read something of it, or taken it up.
+    /// When the server last read output of it, or adopted it.
     pub(crate) heard_ms: u64,
     pub(crate) stopped_ms: Option<u64>,
-    /// It was asked to stop and did so before it would have ended by itself.
+    /// It was asked to stop, and stopped before it would have ended by itself.
     pub(crate) was_cut: bool,
     pub(crate) lost: bool,
-    /// Its run could not be read to its end: nothing is known about its journal.
+    /// Its output could not be read to the end: nothing can be concluded about its journal.
     pub(crate) unread: bool,
     exit_ms: u64,
     status: ExitStatus,
     pub(crate) changed: Arc<Notify>,
 }
 
-/// What a look at a run shows.
+/// What reading a run returns.
 #[derive(Debug)]
 pub(crate) enum Look {
     Output(Bytes),
@@ -127,7 +127,7 @@ impl Process {
         now < self.gone_ms()
     }
 
-    /// The supervisor sweeps up what has outlived the agent.
+    /// The supervisor kills what has outlived the agent.
     fn gone_ms(&self) -> u64 {
         let sweep_ms = if 0 < self.script.children && !self.lost { SWEEP_MS } else { 0 };
         self.exit_ms.saturating_add(sweep_ms)
@@ -164,14 +164,14 @@ impl Process {
         }
     }
 
-    /// Whoever speaks with the agent adds lines to its output, and no line to the middle of one.
+    /// The process that talks to the agent adds its own lines to the output, but never in the middle of a line.
     fn speak(&mut self) {
         if self.spool.last().is_none_or(|byte| *byte == b'\n') {
             self.spool.append(&mut self.unsaid);
         }
     }
 
-    /// It need not wait as long as it was going to.
+    /// Moves all future output forward by `ms`, because the agent does not wait any longer.
     fn hurry(&mut self, ms: u64) {
         let earlier = |at_ms: u64| if at_ms == NEVER { NEVER } else { at_ms.saturating_sub(ms) };
         if !self.was_cut {
@@ -182,7 +182,7 @@ impl Process {
         }
     }
 
-    /// Hands it an answer to a question.
+    /// Passes an answer to a permission request on.
     pub(crate) fn answer(&mut self, now: u64, request: &str, option: Option<&str>) {
         self.advance(now);
         let waits_less_ms = self.questions.answer(now, request, option);
@@ -190,14 +190,14 @@ impl Process {
         self.changed.notify_waiters();
     }
 
-    /// Whether it waits for an answer to this question, and nothing has ended it.
+    /// Whether it waits for an answer to this permission request, and nothing has ended it.
     pub(crate) fn asks(&mut self, now: u64, request: &str) -> bool {
         self.advance(now);
         let untouched = self.stopped_ms.is_none() && !self.lost && !self.unread;
         untouched && now < self.exit_ms && self.questions.contains(request)
     }
 
-    /// What there is after `offset`, at most `most` bytes.
+    /// The output after `offset`, at most `most` bytes.
     pub(crate) fn look(&mut self, now: u64, offset: usize, most: usize) -> Look {
         self.advance(now);
         if offset < self.spool.len() {
@@ -216,7 +216,7 @@ impl Process {
         Look::Later(if next <= self.exit_ms { next } else { gone.max(now + 1) })
     }
 
-    /// Asks it to stop; asking again changes nothing.
+    /// Asks it to stop. Asking again changes nothing.
     pub(crate) fn stop(&mut self, now: u64) {
         if self.stopped_ms.is_some() {
             return;
@@ -237,7 +237,7 @@ impl Process {
             self.script.pieces[self.printed..].iter().take_while(|piece| piece.at_ms < dies_ms).count();
         self.script.pieces.truncate(self.printed + more);
         if let WhenStopped::Answers { .. } = self.script.when_stopped {
-            // It begins with the end of a line, for what it was saying is cut.
+            // It begins with a line break, because the line that it was printing is cut.
             let settled =
                 std::mem::take(&mut self.unsaid).into_iter().chain(self.questions.settle_all("cancel"));
             let bytes = std::iter::once(b'\n').chain(settled).chain(INTERRUPTED.iter().copied()).collect();
@@ -246,7 +246,7 @@ impl Process {
         self.changed.notify_waiters();
     }
 
-    /// Its supervisor has died, and it with it.
+    /// Its supervisor has died, and the process with it.
     pub(crate) fn lose(&mut self, now: u64) {
         self.advance(now);
         self.lost = true;
@@ -254,30 +254,30 @@ impl Process {
         self.script.pieces.truncate(self.printed);
     }
 
-    /// Whether the turn that is the `index`-th of its run ended without being made to, and before then: by its own
-    /// result, or with its process.
+    /// Whether the `index`-th turn of the run ended by itself before that time: by its own result, or with its
+    /// process.
     pub(crate) fn ended_by_itself(&self, index: usize, before_ms: u64) -> bool {
         let closed = self.closes.get(index).is_some_and(|at| *at <= before_ms);
         self.unread || closed || (!self.was_cut && self.exit_ms <= before_ms)
     }
 
-    /// Whether it had been asked to stop before, for whatever else, and was gone at that time: what it said last of a turn
-    /// stood in its output then, though the turn was not known to have ended.
+    /// Whether it had been asked to stop before, for any reason, and was gone at that time. Then the output already
+    /// contained the end of the turn, although the server had not read it yet.
     pub(crate) fn was_gone(&self, at_ms: u64) -> bool {
         self.exit_ms <= at_ms && self.stopped_ms.is_some_and(|stopped| stopped < at_ms)
     }
 
-    /// Where it hangs, if all that it does is done.
+    /// Where it hangs, if it has done everything else.
     pub(crate) fn hangs(&self) -> Option<Hang> {
         self.script.hang.filter(|_| self.printed == self.script.pieces.len())
     }
 
-    /// All that it has printed; to be asked when it is gone.
+    /// Everything that it has printed. Call it only after the process is gone.
     pub(crate) fn output(&self) -> &[u8] {
         &self.spool
     }
 
-    /// How its turns must have ended; none where something got between.
+    /// How its turns must have ended; `None` if something interfered.
     pub(crate) fn outcomes(&self) -> Option<&[TurnOutcome]> {
         let untouched = self.stopped_ms.is_none() && !self.lost && !self.unread;
         self.script.outcomes.as_deref().filter(|_| untouched)

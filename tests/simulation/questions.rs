@@ -1,29 +1,29 @@
-//! Questions of a simulated agent, as whoever speaks with it for the server keeps them.
+//! Permission requests of a simulated agent, as kept by the process that talks to it for the server.
 
 use std::collections::BTreeMap;
 
 use crate::dice::Dice;
 use crate::process::NEVER;
 
-/// What may be answered to each of them.
+/// The options of every permission request.
 pub(crate) const OPTIONS: [&str; 2] = ["yes", "no"];
 
-/// Who settles it where nobody answers.
+/// What settles a permission request if nobody answers.
 const TIMEOUT: &str = "timeout";
 
-/// A question that is asked with a piece of output.
+/// A permission request that is asked at the end of a piece of output.
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
     pub(crate) request: String,
-    /// It is settled after so long, if nobody answers.
+    /// The time after which it is settled without an answer.
     pub(crate) patience_ms: u64,
-    /// How long it takes until an answer settles it.
+    /// The time from an answer until it is settled.
     pub(crate) takes_ms: u64,
     /// The agent does nothing until it is settled.
     pub(crate) waits: bool,
 }
 
-/// Those that are open.
+/// The open permission requests.
 #[derive(Debug, Default)]
 pub(crate) struct OpenQuestions(BTreeMap<String, Open>);
 
@@ -31,7 +31,7 @@ pub(crate) struct OpenQuestions(BTreeMap<String, Open>);
 struct Open {
     asked: Asked,
     settles_ms: u64,
-    /// By whom it is going to be settled, and by which option.
+    /// What will settle it, and with which option.
     by: &'static str,
     option: Option<String>,
 }
@@ -52,7 +52,7 @@ impl OpenQuestions {
         self.0.contains_key(request)
     }
 
-    /// The first answer that was offered counts. Gives how much earlier it goes on, where the agent waits for it.
+    /// The first valid answer counts. Returns how much earlier the agent continues, if it waits for the answer.
     pub(crate) fn answer(&mut self, now: u64, request: &str, option: Option<&str>) -> u64 {
         let offered = option.is_none_or(|option| OPTIONS.contains(&option));
         let Some(open) = self.0.get_mut(request).filter(|open| offered && open.by == TIMEOUT) else {
@@ -68,14 +68,14 @@ impl OpenQuestions {
         if open.asked.waits { earlier } else { 0 }
     }
 
-    /// Settles the one whose time it is.
+    /// Settles the next one that is due.
     pub(crate) fn settle_next(&mut self) -> Option<Vec<u8>> {
         let next = self.0.iter().min_by_key(|(_, open)| open.settles_ms)?.0.clone();
         let open = self.0.remove(&next)?;
         Some(line(&next, open.option.as_deref(), open.by))
     }
 
-    /// Settles all of them without an answer; gives what is said of that.
+    /// Settles all of them without an answer. Returns the lines that say so.
     pub(crate) fn settle_all(&mut self, by: &str) -> Vec<u8> {
         let open = std::mem::take(&mut self.0);
         open.keys().flat_map(|request| line(request, None, by)).collect()
@@ -92,14 +92,14 @@ impl Asked {
     pub(crate) fn draw(request: String, dice: &mut Dice) -> Self {
         Self {
             request,
-            // The longest is longer than any wait of the server for an agent that says nothing.
+            // The longest is longer than any limit of the server for a silent agent.
             patience_ms: dice.pick(&[30, 3000, 30_000, 90_000]),
             takes_ms: dice.pick(&[0, 3, 40, 400]),
             waits: dice.chance(600),
         }
     }
 
-    /// How it stands in the output.
+    /// The line of output that asks it.
     pub(crate) fn line(&self) -> String {
         let options =
             OPTIONS.map(|option| format!(r#"{{"optionId":"{option}","name":"{option}"}}"#)).join(",");

@@ -14,39 +14,39 @@ use crate::simulation::LIFE_MAX;
 use crate::view::View;
 use crate::world::World;
 
-/// How long a client waits before it comes again.
+/// How long a client waits before it reconnects.
 const AGAIN_MS: u64 = 40;
 const POLLS: u64 = 12;
-/// How often, per mille, a reader comes with a cursor that is none.
+/// How often, per mille, a reader sends an invalid cursor.
 const WRONG: u64 = 100;
-/// So far ahead of the newest event no journal gets while it is asked.
+/// No journal grows by this much during a request.
 const AHEAD: u64 = 1_000_000;
 
-/// A client that reads. What it has on its screen outlives connections and servers.
+/// A client that reads. Its screen survives connections and server restarts.
 #[expect(clippy::struct_excessive_bools, reason = "facts that have nothing to do with each other")]
 pub(crate) struct Reader {
     pub(crate) slot: usize,
     pub(crate) view: View,
-    /// It is not there before.
+    /// It does not connect before this time.
     pub(crate) from_ms: u64,
     pub(crate) slow_ms: u64,
     pub(crate) disconnect_ms: u64,
     pub(crate) dice: Dice,
-    /// Chance for cursors that are none.
+    /// Random numbers for invalid cursors.
     wrong: Dice,
     pub(crate) done: bool,
-    /// Its agent is gone for good.
+    /// Its agent was deleted.
     pub(crate) gone: bool,
-    /// When each event came, where somebody wants to know.
+    /// The number and the time of each received event, for tests that compare them.
     pub(crate) came_ms: Vec<(u64, u64)>,
     pub(crate) only_live: bool,
     pub(crate) only_refresh: bool,
-    /// It asks for packed deltas.
+    /// It requests packed deltas.
     packed: bool,
     connections: u64,
 }
 
-/// Why a connection has ended.
+/// Why a connection ended.
 enum Cut {
     Ended,
     Deleted,
@@ -57,7 +57,7 @@ impl Reader {
     pub(crate) fn new(world: &World, number: usize) -> Self {
         let mut dice = Dice::of(world.seed, &format!("reader {number}"));
         let faults = &world.faults;
-        // One that is never slow is always there to compare with.
+        // The first reader is never slow, so that there is always one to compare with.
         let slow = number != 0 && dice.chance(600);
         Self {
             slot: number % faults.slots,
@@ -109,7 +109,7 @@ impl Reader {
 
     async fn follow(&mut self, service: &AgentService, world: &World, agent: AgentId, calm: bool) -> Cut {
         let keep = !calm && self.dice.chance(500);
-        // A client may also have forgotten what it has seen last.
+        // A client may also have forgotten the newest part of what it has seen.
         let back = if self.dice.chance(150) { self.dice.below(self.view.last + 1) } else { 0 };
         let since = self.view.last - back;
         let mut follower = match service.follow(agent, Some(Sequence(since)), keep).await {
@@ -117,11 +117,11 @@ impl Reader {
             Err(refusal) => return refused(world, &refusal, since),
         };
         let patience = if 0 < self.disconnect_ms && !calm {
-            // Longer each time, or agents that hang would be followed ten thousand times.
+            // Each connection lasts longer, or agents that hang would be followed ten thousand times.
             self.connections += 1;
             Duration::from_millis(self.dice.between(1, self.disconnect_ms) * (1 + self.connections / 10))
         } else {
-            // Longer than any life: a reader that is not told of something must not come upon it by itself.
+            // Longer than any simulation: without a wake-up, a reader must not find new events by chance.
             LIFE_MAX * 2
         };
         tokio::select! {
@@ -174,7 +174,7 @@ impl Reader {
         world.check(bounds::page(page.batch.events().len(), &world.faults.limits));
         world.check(shown(world, agent, page));
         if self.packed {
-            // What is on the screen is what the frames say, and not what they were made of.
+            // The screen shows what the frames contain, and not the events that they were made of.
             match packed::events(agent, page.events(), &packed_frames(agent, page)) {
                 Ok(events) => events.iter().for_each(|event| self.show(world, event, now)),
                 Err(wrong) => world.fail(wrong),
@@ -189,8 +189,8 @@ impl Reader {
         self.came_ms.push((event.sequence.0, now));
     }
 
-    /// Comes with a cursor that the journal has not reached, as after a backup was restored: it is refused, and never
-    /// given nothing, which would look like the end.
+    /// Sends a cursor that the journal has not reached, as after the restore of a backup. The server must refuse it: an
+    /// empty answer would look like the end of the journal.
     async fn ask_wrongly(&mut self, service: &AgentService, world: &World, agent: AgentId) {
         let before = world.disk.saved_agent(agent).map_or(0, |agent| agent.head.0);
         let ahead = Sequence(before + AHEAD);
@@ -210,7 +210,7 @@ impl Reader {
         }
     }
 
-    /// Asks for pages of the history.
+    /// Requests pages of the history.
     async fn poll(&mut self, service: &AgentService, world: &World, agent: AgentId) -> Cut {
         for _ in 0..self.dice.between(1, POLLS) {
             let since = Sequence(self.view.last);
@@ -243,7 +243,7 @@ impl Reader {
         Cut::Again
     }
 
-    /// Loads everything anew, as a browser does.
+    /// Reloads everything, as a browser does.
     async fn refresh(&mut self, service: &AgentService, world: &World, agent: AgentId) -> Cut {
         let mut fresh = View::default();
         loop {
@@ -266,7 +266,7 @@ impl Reader {
     }
 }
 
-/// Within one connection each event comes once, and after the one before it: the client has nothing to drop.
+/// Within one connection, each event comes once and in order: the client has nothing to drop.
 fn go_on(last: &mut u64, events: &[Event]) -> Result<(), String> {
     for event in events {
         let number = event.sequence.0;
@@ -278,7 +278,7 @@ fn go_on(last: &mut u64, events: &[Event]) -> Result<(), String> {
     Ok(())
 }
 
-/// The agents that were launched, by slot.
+/// The launched agents, by slot.
 #[derive(Debug, Default)]
 pub(crate) struct Agents(std::sync::Mutex<Vec<Option<AgentId>>>);
 
@@ -309,7 +309,7 @@ fn refused(world: &World, refusal: &Refusal, since: u64) -> Cut {
     }
 }
 
-/// Whether what is shown is on the disk, and the same bytes for everybody.
+/// Checks that the shown events are on the disk, and that every client gets the same bytes.
 fn shown(world: &World, agent: AgentId, page: &Page) -> Result<(), String> {
     is_on_disk(world, agent, page.events())?;
     let frames = agent_frames(agent, page);
@@ -344,9 +344,9 @@ fn is_on_disk(world: &World, agent: AgentId, events: &[Event]) -> Result<(), Str
     Ok(())
 }
 
-/// Whether a reader that was told that it has everything has it.
+/// Checks that a reader that was told that it has everything has it.
 fn has_everything(world: &World, agent: AgentId, cursor: u64) -> Result<(), String> {
-    // Purged meanwhile.
+    // The agent was purged meanwhile.
     let Some(saved) = world.disk.saved_agent(agent).map(|agent| agent.head.0) else { return Ok(()) };
     if cursor == saved {
         Ok(())

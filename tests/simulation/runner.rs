@@ -1,4 +1,4 @@
-//! The runner: processes that play scripts, and a spool that is read through the real framer.
+//! The simulated runner: processes that play scripts, and a spool that is read through the real framer.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -29,11 +29,11 @@ struct SimRun {
     world: Arc<World>,
     key: (AgentId, TurnNumber),
     offset: usize,
-    /// Output up to here was saved before the run was taken up.
+    /// The output up to here was saved before the run was adopted.
     committed: u64,
     framer: LineFramer,
     finished: bool,
-    /// Whoever reads it has asked it to stop.
+    /// The server has asked it to stop.
     stopped: bool,
 }
 
@@ -72,7 +72,7 @@ impl IAgentRunner for SimRunner {
             let now = state.now_ms();
             state.note("spawn", u64::from(order.turn.0), hash_of(order.agent));
             let mut others = state.processes.iter().filter(|((agent, _), _)| *agent == order.agent);
-            // One whose output cannot be read is asked to stop, and not waited for.
+            // If the output of a process cannot be read, the server asks it to stop and does not wait for its end.
             if others.any(|(_, process)| process.is_alive(now) && !process.unread) {
                 state.fail(format!("two processes of agent {} at once", order.agent));
             }
@@ -183,7 +183,7 @@ impl IAgentRun for SimRun {
         loop {
             let lines = self.lines();
             if !lines.is_empty() {
-                // In a flood the server gets these long after they were printed, and its timers run from now on.
+                // In a flood, the server gets these lines long after they were printed, and its timers start now.
                 let mut state = self.world.lock();
                 let now = state.now_ms();
                 if let Some(process) = state.processes.get_mut(&self.key) {

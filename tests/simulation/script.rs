@@ -1,4 +1,4 @@
-//! What the agents print: Claude Code's lines, and what comes between them.
+//! The output of the agents: Claude Code's lines, and whatever else they print.
 
 use tokenrail_domain::TurnOutcome;
 use tokenrail_ports::TurnOrder;
@@ -8,15 +8,15 @@ use crate::faults::{Cut, Faults, Quirk};
 use crate::process::{Hang, NEVER, Piece, Script, WhenStopped};
 use crate::questions::Asked;
 
-/// What a delta may say: the inside of a JSON string.
+/// Texts of deltas: the inside of a JSON string.
 const WORDS: [&str; 8] = ["tok", " and", "\\n", "\\ud83d", "\\ude00", "é", "\\\"", "<b>"];
-/// Longer than the reader's limit for a line.
+/// Longer than the framer's limit for a line.
 const LONG_LINE_BYTES: usize = 5000;
 const STALL_MS: u64 = 45_000;
-/// Longer than any wait of the server for an agent that says nothing.
+/// Longer than any limit of the server for a silent agent.
 const TOO_LONG_MS: u64 = 90_000;
 
-/// Writes what one run of an agent prints.
+/// Writes the output of one run.
 pub(crate) struct Author<'a> {
     faults: &'a Faults,
     dice: Dice,
@@ -25,11 +25,11 @@ pub(crate) struct Author<'a> {
     quirks: Vec<Quirk>,
     results: u64,
     outcomes: Vec<TurnOutcome>,
-    /// Nothing can be said about how it ends.
+    /// Its end cannot be predicted.
     open_end: bool,
     hang: Option<Hang>,
     words: u64,
-    /// The turn by which its questions are named, and how many there were.
+    /// The turn after which its permission requests are named, and how many there were.
     turn: u32,
     questions: u64,
 }
@@ -76,7 +76,7 @@ impl<'a> Author<'a> {
         }
         let whole = self.pieces.last().is_none_or(|piece| piece.bytes.ends_with(b"\n"));
         if self.is(Quirk::NoLastLineEnd) || !whole {
-            // Its last line is never read, whatever it says, and nothing can be said after it.
+            // The last line is never complete, so the server never reads it, and nothing can follow it.
             self.hang = self.hang.map(|_| Hang::InLine);
         }
         let failed = self.outcomes.last() != Some(&TurnOutcome::Completed);
@@ -93,7 +93,7 @@ impl<'a> Author<'a> {
         self.cut();
         Script {
             exit_ms,
-            // A result decides, and not the code: agents exit with 0 after a failure.
+            // The result decides, not the exit code: agents exit with 0 after a failure.
             exit_code: i32::from(failed && self.dice.chance(500)),
             children: if self.is(Quirk::Children) { 2 } else { 0 },
             when_stopped,
@@ -157,7 +157,7 @@ impl<'a> Author<'a> {
             }
             if said == deltas / 2 && self.is(Quirk::HangInMessage) {
                 (self.now, self.open_end) = (NEVER, true);
-                // Nothing is open before its first delta, nor after it has been taken back.
+                // A message is open only after its first delta, and no longer once the delta was taken back.
                 let open = 0 < said && !(said == 1 && self.is(Quirk::Retry));
                 self.hang = Some(if open { Hang::InMessage } else { Hang::Silent });
                 return;
@@ -203,7 +203,7 @@ impl<'a> Author<'a> {
         ));
     }
 
-    /// What does not belong there.
+    /// Output that is malformed or unknown.
     fn trouble(&mut self) {
         if self.is(Quirk::Garbage) {
             self.line("npm warn: this is no JSON");
@@ -225,14 +225,14 @@ impl<'a> Author<'a> {
         }
     }
 
-    /// Asks whether it may do something, once or several times; it may go on meanwhile.
+    /// Sends one or more permission requests. It may continue meanwhile.
     fn question(&mut self) {
         for _ in 0..self.dice.between(1, 3) {
             self.questions += 1;
             let asked = Asked::draw(format!("{}-{}", self.turn, self.questions), &mut self.dice);
             let line = asked.line();
             self.line(&line);
-            // As long as it takes if nobody answers.
+            // The time that passes if nobody answers.
             self.now += if asked.waits { asked.patience_ms } else { 0 };
             if let Some(last) = self.pieces.last_mut() {
                 last.asks = Some(asked);
@@ -296,7 +296,7 @@ impl<'a> Author<'a> {
         self.now += self.dice.below(self.faults.pace_ms + 1);
     }
 
-    /// Cuts the output as it reaches the spool.
+    /// Cuts the output into the pieces that reach the spool.
     fn cut(&mut self) {
         if self.is(Quirk::NoLastLineEnd)
             && let Some(last) = self.pieces.last_mut()

@@ -1,4 +1,4 @@
-//! One simulation: lives of the server, one after the other, until everything has ended.
+//! One simulation: the server starts, and restarts after each crash or stop, until everything has ended.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -24,23 +24,24 @@ use crate::runner::{SimRunner, SimRuns};
 use crate::store::SimStore;
 use crate::world::World;
 
-/// In virtual time; more than all turns of an agent may take, one after the other.
+/// In virtual time. Longer than all turns of an agent may take together.
 pub(crate) const LIFE_MAX: Duration = Duration::from_hours(3);
 const SHUTDOWN: Duration = Duration::from_mins(1);
-/// After so many lives nobody stops the server any more: commands may take longer than the time between two stops.
+/// After this many starts, the server is not stopped any more: a command may take longer than the time between two
+/// stops.
 const STOPPED_LIVES: u32 = 12;
 
-/// How long a server that nobody follows may take until it holds no events in memory. One read of a slow store.
+/// How long a server without followers may still hold events in memory: one read of a slow store.
 const RELEASED_WITHIN: Duration = Duration::from_secs(10);
-/// The server polls no timer and no socket between two tasks: so whatever is outside of it acts when it waits.
+/// The runtime polls no timer and no socket between two tasks, so everything outside the server acts while it waits.
 const EVENT_INTERVAL: u32 = 1 << 24;
 
-/// What a simulation shows.
+/// The result of a simulation.
 #[derive(Debug)]
 pub(crate) struct Report {
     pub(crate) trace: u64,
     pub(crate) violation: Option<String>,
-    /// The end of the trace, where it was recorded.
+    /// The end of the trace, if it was recorded.
     pub(crate) lines: String,
     pub(crate) reached: BTreeSet<&'static str>,
     pub(crate) events: usize,
@@ -49,7 +50,7 @@ pub(crate) struct Report {
     pub(crate) steps: u64,
 }
 
-/// Everybody outside of the server.
+/// Everything outside the server.
 pub(crate) struct Cast {
     pub(crate) world: Arc<World>,
     pub(crate) agents: Agents,
@@ -128,8 +129,8 @@ fn one_life(cast: &mut Cast) -> LifeEnd {
         .build()
         .unwrap();
     let world = Arc::clone(&cast.world);
-    // What is outside of the server is the root future: it is polled when no task of the server can go on. So it
-    // makes no difference in which order tasks wake it.
+    // Everything outside the server is the root future: it is polled if no task of the server can continue. So the
+    // order in which tasks wake it makes no difference.
     let end = runtime.block_on(async {
         world.begin_life();
         let service = AgentService::new(outside(&world), planted_outside::limits(world.faults.limits), Handle::current());
@@ -143,7 +144,7 @@ fn one_life(cast: &mut Cast) -> LifeEnd {
             }),
         };
         world.end_life();
-        // It holds the world.
+        // The service holds the world: this ends the cycle.
         *world.service() = None;
         end
     });
@@ -164,7 +165,7 @@ fn outside(world: &Arc<World>) -> Outside {
     Outside {
         journal: store.clone(),
         agents: store,
-        // Nothing is imported here.
+        // These tests import nothing.
         archive: Arc::new(MemoryStore::new(0)),
         clock: world.clone(),
         random: world.clone(),
@@ -198,7 +199,7 @@ async fn play(cast: &mut Cast, service: &AgentService) -> LifeEnd {
     let commands = join_all(commands.collect());
     let reads = join_all(readers.iter_mut().map(|reader| reader.read(service, world, agents)).collect());
     let answers = join_all(answerers.iter_mut().map(|one| one.answer(service, world, agents)).collect());
-    // Those who answer never come to an end by themselves.
+    // Answerers never end by themselves.
     let everybody = async {
         tokio::select! {
             biased;
@@ -215,7 +216,7 @@ async fn play(cast: &mut Cast, service: &AgentService) -> LifeEnd {
             return LifeEnd::Done;
         }
     };
-    // Whoever is there goes on while it stops.
+    // The clients continue while the server stops.
     let left = async {
         everybody.await;
         std::future::pending::<()>().await;
@@ -228,7 +229,7 @@ async fn play(cast: &mut Cast, service: &AgentService) -> LifeEnd {
     LifeEnd::Stopped
 }
 
-/// Returns when somebody stops the server in an orderly way, if ever: whether its agents are to be stopped too.
+/// Returns if the server is to be stopped in an orderly way. True if its agents are to be stopped too.
 async fn stop_asked(world: &World) -> bool {
     let life = world.lock().life;
     let dice = &mut Dice::of(world.seed, &format!("stop {life}"));
@@ -252,13 +253,13 @@ async fn stop(service: &AgentService, world: &World, agents_too: bool) {
     }
 }
 
-/// When faults are over and nobody wants anything, the server has nothing left to do or to hold.
+/// After the faults are over and no client wants anything, the server must have nothing to do and hold nothing.
 async fn settle(service: &AgentService, world: &World) {
-    // A reader has seen the end of each agent that one follows; the others may go on for a while.
+    // A reader has seen the end of each followed agent. The other agents may still run for a while.
     while 0 < service.stats().active_agents {
         sleep(Duration::from_secs(1)).await;
     }
-    // A fetch of older events outlives the follower that began it, and holds the tail until it ends.
+    // A fetch of older events outlives its follower, and holds the tail until it ends.
     let released = async {
         while service.stats().followers != 0 || service.stats().tail_bytes != 0 {
             sleep(Duration::from_millis(10)).await;

@@ -1,4 +1,4 @@
-//! The real store: whether who writes little is answered beside a flood.
+//! The real store: small writes must be answered during a flood of large ones.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -15,12 +15,12 @@ use crate::dice::Dice;
 
 const QUIET: u8 = 1;
 const LAUNCHED: u8 = 2;
-/// The first of those who flood.
+/// The number of the first agent that floods.
 const FLOODING: u8 = 3;
-/// So much is a large write.
+/// The size of a large write.
 const LARGE_BYTES: usize = 32 << 10;
-/// So many large writes may be answered while a small one waits: the one that is under way or whose turn it is, and one
-/// that was answered together with the small one.
+/// Large writes that may be answered while a small one waits: the one that is running or next, and one that was
+/// answered together with the small one.
 const MOST: usize = 2;
 
 #[test]
@@ -30,11 +30,11 @@ fn who_writes_little_is_not_starved() {
     }
 }
 
-/// Many agents make one large write after the other, and then somebody makes a small one.
+/// Many agents make one large write after the other. Then another agent makes a small one.
 pub(crate) fn nobody_is_starved(seed: u64) -> Option<String> {
     let dice = &mut Dice::of(seed, "starving");
     let folder = tempfile::tempdir().unwrap();
-    // So that the answers tell what came in which transaction.
+    // One write for each transaction, so that the answers show the order of the transactions.
     let limits = StoreLimits { commit_max_jobs: 1, ..StoreLimits::default() };
     let config = StoreConfig { synchronous: Synchronous::Normal, limits, ..StoreConfig::new(folder.path()) };
     let store = SqliteStore::open(config).unwrap();
@@ -48,14 +48,14 @@ pub(crate) fn nobody_is_starved(seed: u64) -> Option<String> {
     })
 }
 
-/// How many of the large writes are answered while the small one waits: a launch, or what an agent prints.
+/// How many large writes are answered while the small one waits: a launch, or some output.
 async fn answered_before(store: &SqliteStore, flooding: u8, launches: bool) -> Result<usize, StoreError> {
     let small = running(store, QUIET).await?.say(vec![text_delta(0, "x")]);
     let mut flood = FuturesUnordered::new();
     for number in FLOODING..FLOODING + flooding {
         let mut scribe = running(store, number).await?;
         let mut large = || -> Append { scribe.say(vec![text_delta(0, &"x".repeat(LARGE_BYTES))]) };
-        // The first one may be a single long message, and is no flood.
+        // The first large write may be a single long message, and does not count as a flood.
         store.append(large()).await?;
         flood.push(store.append(large()));
     }
@@ -66,14 +66,14 @@ async fn answered_before(store: &SqliteStore, flooding: u8, launches: bool) -> R
         Either::Right(store.append(small))
     };
     let mut small = Box::pin(small);
-    // Each is queued when it is polled for the first time. What has been answered then was not waited for.
+    // A write is queued when it is first polled. The small write did not wait for those that were answered before.
     take_answered(&mut flood).await?;
     let mut is_answered = is_ready(small.as_mut()).await?;
     take_answered(&mut flood).await?;
     let mut answered = 0;
     while !is_answered {
         tokio::select! {
-            // What the small write has waited for is counted, and not for how long nobody has looked.
+            // This order counts what the small write waited for, not how late this test polls it.
             biased;
             done = &mut small => is_answered = done.map(|()| true)?,
             Some(done) = flood.next() => {
@@ -88,7 +88,7 @@ async fn answered_before(store: &SqliteStore, flooding: u8, launches: bool) -> R
     Ok(answered)
 }
 
-/// An agent whose turn has begun.
+/// An agent whose turn is running.
 async fn running(store: &SqliteStore, number: u8) -> Result<Scribe, StoreError> {
     let (agent, turn) = launch(number);
     let mut scribe = Scribe::new(&agent);
@@ -97,7 +97,7 @@ async fn running(store: &SqliteStore, number: u8) -> Result<Scribe, StoreError> 
     Ok(scribe)
 }
 
-/// Takes what has been answered, without waiting for more.
+/// Takes the answers that are there, without waiting for more.
 async fn take_answered<F>(flood: &mut FuturesUnordered<F>) -> Result<(), StoreError>
 where
     F: Future<Output = Result<(), StoreError>>,

@@ -1,4 +1,4 @@
-//! The store: a memory store that is the disk, and all that can go wrong on the way to it.
+//! The simulated store: a memory store acts as the disk, and this adds everything that can go wrong on the way to it.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::bounds;
 use crate::planted_outside;
 use crate::world::World;
 
-/// A store that hesitates, fails, and does not always know whether it has failed.
+/// A store that is slow, fails, and sometimes does not know whether it has failed.
 pub(crate) struct SimStore(pub(crate) Arc<World>);
 
 impl SimStore {
@@ -82,7 +82,7 @@ impl IJournal for SimStore {
         let append = planted_outside::again(append, failed);
         let save = async {
             let saved = self.0.disk.append(append).await;
-            // What is true now, and not what has become of it when the server hears of it.
+            // Check the state at the time of the commit, not at the time when the server learns of it.
             self.0.sync(agent);
             saved
         };
@@ -246,7 +246,7 @@ impl IAgentRepository for SimStore {
 
     async fn purge(&self, agent: AgentId, at: Timestamp) -> Result<bool, StoreError> {
         let purge = async {
-            // Afterwards nobody can tell what was saved, and what is read before may be shown later.
+            // After the purge nobody can check what was saved, and a page that was read before may be shown later.
             self.0.sync(agent);
             self.0.disk.purge(agent, at).await
         };

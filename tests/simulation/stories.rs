@@ -1,4 +1,4 @@
-//! Streaming under faults, by name: the happy path, delays, cancels, slow clients, tools; and the risks of streaming.
+//! Streaming under faults, by name: the normal case, delays, cancels, slow clients, tools, and the risks of streaming.
 
 use std::sync::atomic::Ordering;
 
@@ -9,14 +9,14 @@ use crate::faults::{Cut, Faults, Quirk};
 use crate::simulation::{Cast, Report, simulate_with};
 use crate::world::EPOCH_MS;
 
-/// So many seeds of the swarm are crashed at each of their steps, of those that have about so many.
+/// This many seeds of the swarm are crashed at each of their steps, taken from seeds with [`SWEPT_STEPS`] steps.
 const SWEPT_SEEDS: usize = 10;
 const SWEPT_STEPS: std::ops::Range<u64> = 60..250;
 
-/// Each story is told so many times, with another seed each.
+/// How many seeds each story is played with.
 const TIMES: u64 = 12;
 
-/// Plays a story with each seed; nothing may be broken. `look` sees how it ended.
+/// Plays a story with each seed. No promise may be broken. `look` checks the end.
 pub(crate) fn tell(faults: &Faults, prepare: impl Fn(&mut Cast), look: impl Fn(&Cast, &Report)) {
     for seed in 0..TIMES {
         let mut cast = Cast::new(seed, faults.clone(), false);
@@ -27,14 +27,14 @@ pub(crate) fn tell(faults: &Faults, prepare: impl Fn(&mut Cast), look: impl Fn(&
     }
 }
 
-/// The bodies of the journal of the first agent.
+/// The event bodies in the journal of the first agent.
 pub(crate) fn journal(cast: &Cast) -> Vec<EventBody> {
     let agent = cast.agents.get(0).expect("it was launched");
     let state = cast.world.lock();
     state.ledgers[&agent].events.iter().map(|event| event.body.clone()).collect()
 }
 
-/// How the turns of the first agent have ended.
+/// How the turns of the first agent ended.
 pub(crate) fn outcomes(cast: &Cast) -> Vec<(TurnOutcome, Option<String>)> {
     let of = |body| match body {
         EventBody::TurnResult(result) => Some((result.outcome, result.error.and_then(|error| error.code))),
@@ -43,7 +43,7 @@ pub(crate) fn outcomes(cast: &Cast) -> Vec<(TurnOutcome, Option<String>)> {
     journal(cast).into_iter().filter_map(of).collect()
 }
 
-/// Gives the first agent this plan.
+/// Sets the plan for the first agent.
 pub(crate) fn plan(cast: &mut Cast, deeds: &[Deed]) {
     cast.commanders[0] = Commander::with_plan(0, deeds.to_vec(), false);
 }
@@ -59,11 +59,11 @@ fn test_dst_streaming_basic() {
         |_| {},
         |cast, report| {
             completed(cast, report);
-            // Tokens first, then the message, then the result: and nothing after it.
+            // First the deltas, then the message, then the result, and nothing after it.
             let kinds: Vec<_> = journal(cast).iter().map(order).collect();
             assert!(kinds.is_sorted_by(|a, b| a <= b || *a == 3), "{kinds:?}");
             assert_eq!(kinds.last(), Some(&4));
-            // What is on the screen is what the agent has said, for each reader the same.
+            // Each reader's screen shows what the agent said.
             let said: Vec<_> = journal(cast).iter().filter_map(text_of_message).collect();
             for reader in &cast.readers {
                 assert_eq!(reader.view.bubbles(), said);
@@ -105,11 +105,11 @@ fn test_dst_streaming_with_network_delay() {
 
 #[test]
 fn test_dst_streaming_cancellation() {
-    // A client that goes is no cancel: every reader is cut off again and again, and the agent goes on.
+    // A disconnect is no cancel: every reader is cut off again and again, and the agent continues.
     let gone = Faults { readers: 4, disconnect_ms: 20, pace_ms: 200, ..Faults::none() };
     tell(&gone, |_| {}, completed);
 
-    // A cancel is: the turn ends as cancelled, and what the agent has started is gone before that is said.
+    // With a cancel, the turn ends as cancelled, and the agent's child processes are gone before that is saved.
     let mut cancelled = gone;
     cancelled.quirks = vec![Quirk::HangInMessage, Quirk::Children, Quirk::IgnoresTerm];
     cancelled.quirk = 1000;
@@ -129,7 +129,7 @@ fn test_dst_streaming_cancellation() {
 #[test]
 fn test_dst_streaming_backpressure() {
     let faults = Faults { readers: 2, messages: 2, deltas: 40, pace_ms: 30, ..Faults::none() };
-    // Nobody is slow any more when nobody has anything to do.
+    // Readers are slow only until all commanders are done, so the plan waits.
     let deeds = [Deed::Launch, Deed::Wait(300_000)];
     let slow = |cast: &mut Cast| {
         plan(cast, &deeds);
@@ -142,7 +142,7 @@ fn test_dst_streaming_backpressure() {
         completed(cast, report);
         let saved = saved_ms(cast);
         let came = |reader: usize| first_times(&cast.readers[reader].came_ms);
-        // A reader looks for its agent every 40 milliseconds. From then on, what is saved comes in the same one.
+        // A reader checks for its agent every 40 ms. From then on, it gets each event in the millisecond it is saved.
         let (_, there_ms) = came(0)[0];
         let expected: Vec<_> = saved.iter().map(|(number, at)| (*number, (*at).max(there_ms))).collect();
         assert_eq!(came(0), expected, "the slow one does not delay the other one");
@@ -159,7 +159,7 @@ fn test_dst_streaming_backpressure() {
     assert_eq!(with_slow, alone, "it does not delay the agent: each event is as old as without any reader");
 }
 
-/// When each event came first: a reader that has come to the end may look at some of it again.
+/// When each event came first. A reader that has reached the end may read some of it again.
 fn first_times(came_ms: &[(u64, u64)]) -> Vec<(u64, u64)> {
     let mut last = 0;
     let mut first = Vec::new();
@@ -172,8 +172,8 @@ fn first_times(came_ms: &[(u64, u64)]) -> Vec<(u64, u64)> {
     first
 }
 
-/// When each event of the first agent was recorded. In these stories nothing delays the store, so it was also saved
-/// then.
+/// When each event of the first agent was recorded. Nothing delays the store in these stories, so this is also when it
+/// was saved.
 pub(crate) fn saved_ms(cast: &Cast) -> Vec<(u64, u64)> {
     let state = cast.world.lock();
     let events = &state.ledgers[&cast.agents.get(0).expect("it was launched")].events;
@@ -205,7 +205,7 @@ fn test_dst_streaming_with_tool_calls() {
 
 #[test]
 fn a_client_that_goes_leaves_nothing_behind() {
-    // At the end of each simulation the server holds no follower, no byte of a tail and no task.
+    // At the end of each simulation, the server holds no follower, no byte of a tail, and no task.
     let faults = Faults { readers: 4, disconnect_ms: 5, slow_ms: 50, pace_ms: 50, ..Faults::none() };
     tell(
         &faults,
@@ -301,7 +301,8 @@ fn a_crash_at_any_step_of_a_seed_with_faults_breaks_no_promise() {
     });
 }
 
-/// How many steps the first life of a seed takes if it does not crash; none where the seed has hardly any fault.
+/// How many steps a seed takes before the first restart, if it does not crash. 0 if the seed has hardly any fault, or
+/// if the server is also stopped in an orderly way.
 fn steps_of_first_life(seed: u64) -> u64 {
     let faults = Faults::draw(seed);
     let troubles = [faults.store_error, faults.commit_unknown, faults.cancels, faults.disconnect_ms];
@@ -318,7 +319,7 @@ fn a_question_that_is_open_when_the_server_crashes_is_open_again_afterwards() {
     let faults = Faults { messages: 1, deltas: 2, quirks: vec![Quirk::Asks], quirk: 1000, ..Faults::none() };
     let play = |seed: u64, crash_at: Option<u64>| {
         let mut cast = Cast::new(seed, faults.clone(), false);
-        // Nothing crashes any more when nobody has anything to do.
+        // Crashes happen only until all commanders are done, so the plan waits.
         plan(&mut cast, &[Deed::Launch, Deed::Wait(100_000)]);
         cast.world.lock().crash_next = crash_at;
         simulate_with(cast).1

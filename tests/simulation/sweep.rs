@@ -13,14 +13,14 @@ use std::time::{Duration, Instant};
 use crate::simulation::{Report, simulate};
 
 const FRESH_SEEDS: u64 = 10_000;
-/// After so many failures a sweep has shown enough.
+/// A sweep stops after this many failures.
 const FAILURES_MAX: usize = 20;
-/// A seed takes milliseconds. One that takes so long never ends: the application goes round without waiting.
+/// A seed takes milliseconds. One that takes this long never ends: the application loops without waiting.
 const SEED_TIME_MAX: Duration = Duration::from_mins(2);
-/// One of so many seeds is simulated twice.
+/// One of this many seeds is simulated twice.
 const TWICE: u64 = 50;
 
-/// What must have happened in as many seeds: a fault that never strikes is not tested.
+/// What must have happened in a sweep of [`FRESH_SEEDS`] or more: a fault that never occurs is not tested.
 const RARE: [&str; 20] = [
     "a command was given again",
     "a commit failed and was done",
@@ -44,7 +44,7 @@ const RARE: [&str; 20] = [
     "there was nothing to adopt",
 ];
 
-/// What a sweep has found.
+/// The findings of a sweep.
 #[derive(Debug, Default)]
 struct Found {
     failures: BTreeMap<u64, String>,
@@ -124,7 +124,7 @@ fn sweep(seeds: &[u64], stop_early: bool) -> Found {
     found.into_inner().unwrap()
 }
 
-/// Ends the whole test when a seed does not end: nothing else can stop its thread. Returns when all seeds have.
+/// Ends the whole test if a seed does not end: nothing else can stop its thread. Returns after all seeds have ended.
 fn watch_seeds(running: &Mutex<BTreeMap<u64, Instant>>, end: &Receiver<()>) {
     while end.recv_timeout(Duration::from_secs(1)) == Err(RecvTimeoutError::Timeout) {
         let running = running.lock().unwrap();
@@ -136,7 +136,7 @@ fn watch_seeds(running: &Mutex<BTreeMap<u64, Instant>>, end: &Receiver<()>) {
     }
 }
 
-/// Simulates a seed; now and then twice, and then both must go the same way.
+/// Simulates a seed. Some are simulated twice, and then both runs must take the same path.
 fn checked(seed: u64) -> Report {
     let mut report = simulate(seed, false);
     if seed.is_multiple_of(TWICE) && report.violation.is_none() {
@@ -169,7 +169,7 @@ fn regressions_file() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("simulation/regressions.txt")
 }
 
-/// The first word of each line that is no comment.
+/// The first word of each line that is not a comment.
 fn regressions() -> Vec<u64> {
     let text = std::fs::read_to_string(regressions_file()).unwrap();
     let seeds = text.lines().filter_map(|line| line.split_whitespace().next());

@@ -1,13 +1,13 @@
-//! What happened in a simulation, as one number; and in words, where somebody wants to read it.
+//! What happened in a simulation, as a hash, and optionally as text.
 
 use std::fmt::Write as _;
 
 use crate::dice::{fold, hash};
 
-/// How many of the last lines are shown of a simulation that failed.
+/// How many of the last lines are printed for a failed simulation.
 const SHOWN: usize = 300;
 
-/// What happened in a simulation: the same seed must give the same.
+/// What happened in a simulation. The same seed must produce the same hash.
 #[derive(Debug)]
 pub(crate) struct Trace {
     pub(crate) hash: u64,
@@ -27,7 +27,7 @@ impl Trace {
         }
     }
 
-    /// Something to read; it counts for nothing.
+    /// Adds a line of text. It does not count for the hash.
     pub(crate) fn say(&mut self, at_ms: u64, text: impl FnOnce() -> String) {
         if self.record {
             self.lines.push((at_ms, text()));

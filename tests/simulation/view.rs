@@ -1,20 +1,20 @@
-//! What a client has on its screen: the client's half of the protocol.
+//! A client's screen: the client's half of the protocol.
 
 use std::collections::BTreeMap;
 
 use tokenrail_domain::{Event, EventBody, MessageOrdinal, MessageOutcome, TurnNumber};
 use tokenrail_ports::MessagePage;
 
-/// What a client has on its screen.
+/// A client's screen.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub(crate) struct View {
-    /// The highest number that is applied.
+    /// The highest number that was applied.
     pub(crate) last: u64,
     pub(crate) items: BTreeMap<u64, Item>,
     open: BTreeMap<(TurnNumber, MessageOrdinal), u64>,
 }
 
-/// One thing on the screen.
+/// One entry of the screen.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Item {
     /// A bubble that grows.
@@ -27,10 +27,10 @@ pub(crate) enum Item {
 }
 
 impl View {
-    /// Applies a live event, by the rule of the protocol: below the next one dropped, above it a gap.
+    /// Applies a live event by the rule of the protocol: drop it if its number is not above the last one.
     ///
     /// # Errors
-    /// A gap: there must never be one.
+    /// A gap after the last number. There must never be one.
     pub(crate) fn live(&mut self, event: &Event) -> Result<(), String> {
         let number = event.sequence.0;
         if number <= self.last {
@@ -44,7 +44,7 @@ impl View {
         Ok(())
     }
 
-    /// Applies a page of the history, in which the deltas of complete messages are left out.
+    /// Applies a page of the history, which leaves out the deltas of complete messages.
     pub(crate) fn page(&mut self, page: &MessagePage) {
         let last = self.last;
         for event in page.events.iter().filter(|event| last < event.sequence.0) {

@@ -15,10 +15,10 @@ use tokio::time::timeout;
 use crate::dice::Dice;
 use crate::join::join_all;
 
-/// Who has not read everything after this has not been woken. Nobody who is woken waits for it.
+/// A run that has not read all its output after this time was not woken. With a wake-up, there is no such wait.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Some runs print at the same time, and each waits for the end of its output.
+/// Several runs print at the same time, and each waits for the end of its output.
 pub(crate) fn each_run_is_woken(seed: u64) -> Option<String> {
     let dice = &mut Dice::of(seed, "waking");
     let (runs, writes) = (dice.between(2, 8), dice.between(1, 20));

@@ -1,4 +1,4 @@
-//! What a simulation consists of beside the application: time, chance, processes, and what is on the disk.
+//! The surroundings of the application in a simulation: time, chance, processes, and the disk.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,19 +23,19 @@ use crate::trace::Trace;
 pub(crate) const EPOCH_MS: i64 = 1_800_000_000_000;
 const SLEEP_PER_MILLE: u64 = 60;
 
-/// What a simulation consists of beside the application. It outlives the server.
+/// The surroundings of the application in a simulation. They survive server restarts.
 pub(crate) struct World {
     pub(crate) seed: u64,
     pub(crate) faults: Faults,
-    /// What is on the disk.
+    /// The content of the disk.
     pub(crate) disk: MemoryStore,
-    /// Rung when the server crashes, or a promise is broken.
+    /// Signalled when the server crashes or a promise is broken.
     pub(crate) halt: Notify,
-    /// Rung when the end of a turn is saved.
+    /// Signalled when the end of a turn is saved.
     pub(crate) ended: Notify,
     /// Fires when faults and commands are over.
     pub(crate) calm: CancellationToken,
-    /// The server, while it lives.
+    /// The server, while it runs.
     pub(crate) service: Mutex<Option<AgentService>>,
     state: Mutex<State>,
 }
@@ -45,7 +45,7 @@ pub(crate) struct State {
     pub(crate) trace: Trace,
     pub(crate) violation: Option<String>,
     pub(crate) processes: BTreeMap<(AgentId, TurnNumber), Process>,
-    /// When it was first seen that there is nothing of a run.
+    /// When the server first found nothing to adopt of a run.
     pub(crate) missed: BTreeMap<(AgentId, TurnNumber), u64>,
     pub(crate) ledgers: BTreeMap<AgentId, Ledger>,
     /// The frames of each event, as the first client got them.
@@ -53,33 +53,33 @@ pub(crate) struct State {
     /// Rare things that have happened.
     pub(crate) reached: BTreeSet<&'static str>,
     pub(crate) life: u32,
-    /// Somebody stopped the server and its agents with it.
+    /// The server was stopped together with its agents.
     pub(crate) agents_stopped: bool,
-    /// How many steps the server has taken in this life.
+    /// How many steps the server has taken since its start.
     pub(crate) steps: u64,
     pub(crate) crash_at: Option<u64>,
-    /// Where the next life crashes, whatever the swarm says.
+    /// The step at which the server crashes after its next start, whatever the swarm says.
     pub(crate) crash_next: Option<u64>,
-    /// Somebody has said where this life crashes: it does so also when it is calm.
+    /// The test itself chose where the server crashes: it does so even if faults are over.
     crash_wanted: bool,
     pub(crate) crashed: bool,
     pub(crate) crashes_left: u64,
     jump_ms: i64,
-    /// Questions whose answer was told to somebody that it was his.
+    /// Permission requests for which a client was told that its answer settled them.
     pub(crate) settled: BTreeSet<(AgentId, String)>,
-    /// How often the append that an agent waits for has failed.
+    /// How often the current append of an agent has failed.
     pub(crate) failed_appends: BTreeMap<AgentId, u64>,
     lived_ms: u64,
     outage_until_ms: u64,
     life_began: Option<Instant>,
 }
 
-/// What a step of the server does before it goes on.
+/// What a step of the server does before it continues.
 enum Pause {
     Nothing,
     Yield(u64),
     Sleep(u64),
-    /// The server has crashed: nothing goes on.
+    /// The server has crashed: nothing continues.
     Forever,
 }
 
@@ -129,7 +129,7 @@ impl World {
         self.service.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The server starts, or starts again.
+    /// The server starts or restarts.
     pub(crate) fn begin_life(&self) {
         let mut state = self.lock();
         state.life += 1;
@@ -146,7 +146,7 @@ impl World {
         state.note("life", life, 0);
     }
 
-    /// The server has ended, by a crash or because it was stopped. Some supervisors may die with it.
+    /// The server has ended, by a crash or a stop. Some supervisors may die with it.
     pub(crate) fn end_life(&self) {
         let mut state = self.lock();
         let now = state.now_ms();
@@ -165,7 +165,7 @@ impl World {
         state.life_began = None;
     }
 
-    /// One step of the server at a port: here it may crash, and here others may go first.
+    /// One step of the server at a port: it may crash here, and other tasks may run first.
     pub(crate) async fn step(&self, what: &'static str) {
         let held = self.service().as_ref().map(|service| bounds::memory(service, &self.faults));
         self.check(held.unwrap_or(Ok(())));
@@ -215,7 +215,7 @@ impl World {
         self.halt.notify_one();
     }
 
-    /// Fails where there is a reason to.
+    /// Fails if the check did.
     pub(crate) fn check(&self, checked: Result<(), String>) {
         if let Err(how) = checked {
             self.fail(how);
@@ -230,12 +230,12 @@ impl World {
         self.lock().now_ms()
     }
 
-    /// Whether something with that chance happens; never when it is calm.
+    /// Whether something with that chance happens. Never, if faults are over.
     pub(crate) fn chance(&self, per_mille: u64) -> bool {
         0 < per_mille && !self.calm.is_cancelled() && self.lock().dice.chance(per_mille)
     }
 
-    /// Whether the store is out of order now.
+    /// Whether the store is failing now.
     pub(crate) fn outage(&self) -> bool {
         if self.faults.outage_ms == 0 || self.calm.is_cancelled() {
             return false;
@@ -252,15 +252,15 @@ impl World {
         begins
     }
 
-    /// Whether a process of that agent was asked to stop: nothing is saved while the pump waits for the store to take the
-    /// reason, and for the process to hear of it.
+    /// Whether a process of that agent was asked to stop. Nothing is saved while the pump waits until the store has
+    /// saved the reason and the process has been told.
     pub(crate) fn is_stopped(&self, agent: AgentId) -> bool {
         let state = self.lock();
         let of_agent = state.processes.iter().filter(|((owner, _), _)| *owner == agent);
         of_agent.map(|(_, process)| process.stopped_ms).any(|stopped| stopped.is_some())
     }
 
-    /// Kills processes; gives how many there were.
+    /// Kills processes. Returns how many there were.
     pub(crate) fn end_processes(&self, which: impl Fn(&(AgentId, TurnNumber)) -> bool) -> u32 {
         let mut state = self.lock();
         let now = state.now_ms();
@@ -274,7 +274,7 @@ impl World {
         ended
     }
 
-    /// Whether an agent waits for an answer to this question, and nobody has ended or stopped it.
+    /// Whether an agent waits for an answer to this permission request, and nothing has ended or stopped it.
     pub(crate) fn asks(&self, agent: AgentId, question: &str) -> bool {
         let mut state = self.lock();
         let now = state.now_ms();
@@ -286,7 +286,7 @@ impl World {
         self.lock().jump_ms += ms;
     }
 
-    /// The ledger of an agent, with all that the disk has.
+    /// Brings the ledger of an agent up to date with the disk.
     pub(crate) fn sync(&self, agent: AgentId) {
         let mut state = self.lock();
         let now = state.now_ms();
@@ -302,7 +302,7 @@ impl World {
         self.check(checked);
     }
 
-    /// At the moment when it is saved that a turn was cancelled, none of its processes is left.
+    /// When a cancelled turn is saved as such, none of its processes may be left.
     fn is_reaped(&self, state: &State, agent: AgentId, event: &Event) -> Result<(), String> {
         let cancelled =
             matches!(&event.body, EventBody::TurnResult(result) if result.outcome == TurnOutcome::Cancelled);
@@ -314,7 +314,7 @@ impl World {
             return Ok(());
         };
         if turns.iter().any(|turn| turn.run == run && event.turn < turn.number) {
-            // The agent has ended this turn by itself and begun another one, at whose end the same is asked.
+            // The agent ended this turn by itself and began another one. The same is checked at the end of that turn.
             return Ok(());
         }
         let process = state.processes.get(&(agent, run));

@@ -1,14 +1,14 @@
-//! The measurements, always of what is shipped: the profile `dist`.
+//! Benchmarks, always of the shipped build: the profile `dist`.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use crate::{Failure, peers, process, workspace};
 
-/// The benchmark's own, so that nothing needs to be built to read it.
+/// The benchmark's own help text, so that nothing must be built to show it.
 const HELP: &str = include_str!("../../tests/bench/help.txt");
 
-/// Builds the server and the benchmark, then hands over to the benchmark, which prints its own report.
+/// Builds the server and the benchmark, then runs the benchmark, which prints its own report.
 pub(crate) fn run(args: &[String]) -> Result<(), Failure> {
     let asks = |flag: &str| args.iter().any(|arg| arg == flag);
     if asks("--help") || asks("-h") {
@@ -24,8 +24,8 @@ pub(crate) fn run(args: &[String]) -> Result<(), Failure> {
     process::step("bench", &mut bench)
 }
 
-/// Builds the server as it is shipped and the benchmark in one go, so that both are of the same code and share one set of
-/// compiled crates; gives the folder with the programs.
+/// Builds the server as it is shipped, and the benchmark, in one call. Both then have the same code and share one set
+/// of compiled crates. Returns the folder with the programs.
 pub(crate) fn what_is_shipped() -> Result<PathBuf, Failure> {
     let packages = ["--package", "tokenrail-server", "--package", "tokenrail-tests"];
     let mut build = process::cargo();

@@ -1,4 +1,4 @@
-//! The real agent program: one known version of it, in the target folder, from its public package.
+//! The real agent program at one known version: in the target folder, from its public package.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,15 +6,15 @@ use std::process::{Command, Stdio};
 
 use crate::{Failure, npm, workspace};
 
-/// A known version: its output changes with almost every release.
+/// The known version. The program's output changes with almost every release.
 const VERSION: &str = "2.1.330";
 const PACKAGE: &str = "@anthropic-ai/claude-code";
 
-/// The tests get the program's path by this variable, and the ones that need it are called so.
+/// The tests receive the program's path in this variable. Those that need it have `real_claude` in their path.
 pub(crate) const VARIABLE: &str = "TOKENRAIL_TEST_CLAUDE";
 pub(crate) const TESTS: &str = "real_claude";
 
-/// The program, fetched if it is not there yet. The error is the reason why it can't be had.
+/// Returns the path of the program. Fetches it if it is missing. The error says why it is not available.
 pub(crate) fn ready() -> Result<PathBuf, Failure> {
     let folder = workspace::target().join("node");
     if let Some(program) = installed(&folder) {
@@ -26,8 +26,8 @@ pub(crate) fn ready() -> Result<PathBuf, Failure> {
         .ok_or_else(|| Failure::new(format!("{PACKAGE} {VERSION} has no program for this machine")))
 }
 
-/// The package brings a native program of its own for each platform, and npm picks the one that fits.
-/// So no Node is needed to run it, and the launcher, which wants a newer Node than many have, is left aside.
+/// The package contains a native program for each platform, and npm installs the one that fits. It runs without Node.
+/// The launcher, which requires a newer Node than many machines have, is not used.
 fn installed(folder: &Path) -> Option<PathBuf> {
     let scope = folder.join("node_modules").join(PACKAGE.split('/').next()?);
     let programs = fs::read_dir(scope).ok()?.filter_map(Result::ok);

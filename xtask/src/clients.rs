@@ -1,5 +1,5 @@
-//! Programs of other people's making: clients with which the tests talk to the server, and agents that it runs. Each
-//! is at one known version, in a folder of its own under the target folder. What they need is pinned in
+//! Third-party programs: clients with which the tests talk to the server, and agents that the server runs. Each has one
+//! known version and a folder of its own under the target folder. Their dependencies are pinned in
 //! `tests/clients/<folder>`, by `package-lock.json` or `requirements.txt`.
 
 use std::fs;
@@ -7,21 +7,21 @@ use std::path::{Path, PathBuf};
 
 use crate::{Failure, npm, python, workspace};
 
-/// The tests find the folders of the clients by this variable.
+/// The tests receive the folder of the clients in this variable.
 pub(crate) const VARIABLE: &str = "TOKENRAIL_TEST_CLIENTS";
 
-/// The Node that runs them: the machine's own may be too old for some, or not there.
+/// The Node that runs them. The machine's own Node may be too old for some, or missing.
 const NODE: &str = "node";
 
 /// One client, at one version.
 pub(crate) struct Client {
     /// Its row in the table.
     pub(crate) what: &'static str,
-    /// In `tests/clients`, and in the target folder.
+    /// Its folder in `tests/clients`, and in the target folder.
     folder: &'static str,
-    /// In the path of each test that needs it.
+    /// Part of the path of each test that needs it.
     pub(crate) tests: &'static str,
-    /// A native program of it, on any of the machines for which there is one; none is for all machines.
+    /// Its native program, for each kind of machine that has one. Empty if the client runs on all machines.
     programs: &'static [&'static str],
 }
 
@@ -60,24 +60,23 @@ pub(crate) const CLIENTS: [Client; 13] = [
     },
 ];
 
-/// Those that pages of another origin use, too, in the browser.
+/// The clients that are also used in the browser, by pages of another origin.
 pub(crate) fn in_pages() -> impl Iterator<Item = &'static Client> {
     CLIENTS.iter().filter(|client| matches!(client.folder, "ai-7" | "letta"))
 }
 
-/// What drives the browser in which the page is tried, and the dev server of pages of another origin.
+/// The driver of the browser in which the page is tested, and the dev server of pages of another origin.
 pub(crate) const BROWSER_DRIVER: Client = client("browser", "page", "browser::");
 
 impl Client {
-    /// Fetches the client, and the Node that runs it, if they are not there yet. The error is the reason why they
-    /// can't be had.
+    /// Fetches the client, and the Node that runs it, if they are missing. The error says why they are not available.
     pub(crate) fn ready(&self) -> Result<(), Failure> {
         let requirements = workspace::root().join("tests/clients").join(self.folder).join("requirements.txt");
         if requirements.exists() {
             let packages = String::from_utf8_lossy(&read(&requirements)?).into_owned();
             return python::environment(&target().join(self.folder), &packages);
         }
-        // The launchers of native programs are scripts for it too.
+        // The launchers of native programs are scripts that also need Node.
         fetch(NODE)?;
         fetch(self.folder)?;
         let modules = target().join(self.folder).join("node_modules");
@@ -88,8 +87,8 @@ impl Client {
     }
 }
 
-/// The folder of the Node at the known version, fetched if it is not there yet: there is a package for each kind of
-/// machine, and npm picks the one that fits.
+/// The folder of Node at the known version. Fetches it if it is missing. There is a package for each kind of machine,
+/// and npm installs the one that fits.
 pub(crate) fn node() -> Result<PathBuf, Failure> {
     fetch(NODE)?;
     let packages = target().join(NODE).join("node_modules").read_dir().ok().into_iter().flatten().flatten();
@@ -98,7 +97,7 @@ pub(crate) fn node() -> Result<PathBuf, Failure> {
     found.ok_or_else(|| Failure::new("Node is not available for this machine"))
 }
 
-/// Where the clients are.
+/// The folder of the clients.
 pub(crate) fn target() -> PathBuf {
     workspace::target().join("clients")
 }
@@ -106,7 +105,7 @@ pub(crate) fn target() -> PathBuf {
 fn fetch(folder: &str) -> Result<(), Failure> {
     let (from, to) = (workspace::root().join("tests/clients").join(folder), target().join(folder));
     let lock = read(&from.join("package-lock.json"))?;
-    // Written last: a fetch that broke off is begun again.
+    // Written last, so that an interrupted fetch is repeated.
     let stamp = to.join("fetched");
     if fs::read(&stamp).is_ok_and(|fetched| fetched == lock) {
         return Ok(());
@@ -115,7 +114,7 @@ fn fetch(folder: &str) -> Result<(), Failure> {
         .map_err(|error| Failure::new(format!("cannot create {}: {error}", to.display())))?;
     write(&to.join("package.json"), &read(&from.join("package.json"))?)?;
     write(&to.join("package-lock.json"), &lock)?;
-    // What a package would like to find beside it is named in our list where it is needed.
+    // The peer dependencies that a client needs are named in our `package.json`.
     npm::fetch(&to, &format!("the test client {folder}"), &["ci", "--legacy-peer-deps"])?;
     write(&stamp, &lock)
 }

@@ -1,13 +1,13 @@
-//! Fuzzing with coverage, as long as one likes. The tests replay the corpus without any of this.
+//! Fuzzing with coverage, for any time. The tests replay the corpus without it.
 
 use std::path::Path;
 
 use crate::{Failure, process, system, workspace};
 
-/// How long a target is fuzzed unless told otherwise.
+/// The default time for each target.
 const SECONDS: u64 = 60;
 
-/// What a target may take for one input: more is a finding.
+/// The limits for one input. An input that takes more time or memory is a finding.
 const BOUNDS: [&str; 4] = ["-timeout=1", "-malloc_limit_mb=64", "-rss_limit_mb=2048", "-max_len=4096"];
 
 const GET_IT: &str = "cargo-fuzz is missing: cargo install cargo-fuzz --locked --version 0.13.1";
@@ -24,7 +24,7 @@ pub(crate) fn run(args: &[String]) -> Result<(), Failure> {
     }
     for name in targets.iter().filter(|name| target.is_none_or(|target| target == *name)) {
         let mut fuzz = process::cargo();
-        // The sanitizers need a nightly toolchain, and find little where there is no unsafe code.
+        // The sanitizers require a nightly toolchain, and find little in code without `unsafe`.
         fuzz.args(["fuzz", "run", "--fuzz-dir", ".", "--sanitizer", "none", name, "--"]);
         fuzz.arg(format!("-max_total_time={seconds}")).args(BOUNDS);
         process::step(&format!("fuzzing {name} for {seconds} s"), fuzz.current_dir(&folder))?;
@@ -32,7 +32,7 @@ pub(crate) fn run(args: &[String]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The target, if one is named, and the seconds for each.
+/// The target, if one is named, and the number of seconds for each target.
 fn wishes(args: &[String]) -> Result<(Option<&String>, u64), Failure> {
     let usage = || Failure::new("usage: cargo xtask fuzz [TARGET] [--seconds N]");
     let seconds = |text: &String| text.parse().map_err(|_| usage());
@@ -45,7 +45,7 @@ fn wishes(args: &[String]) -> Result<(Option<&String>, u64), Failure> {
     }
 }
 
-/// Each has a program; in order of name.
+/// The names of all targets, sorted. Each target has a program.
 fn targets(folder: &Path) -> Result<Vec<String>, Failure> {
     let programs = folder.join("fuzz_targets");
     let unreadable = |error| Failure::new(format!("cannot read {}: {error}", programs.display()));

@@ -21,10 +21,11 @@ const MAY_USE: [(&str, &[&str]); 9] = [
     ("server", &["domain", "ports", "parser", "runner", "persistence", "application", "presentation", "web"]),
 ];
 
-/// What any crate may use in its tests besides: the fakes and the contract suites.
+/// The crate that all tests may use in addition: the fakes and the contract suites.
 const TESTS_MAY_USE: &str = "ports";
 
-/// What must stay out of a crate, whoever it is made by, so that the layer cannot even name it.
+/// Third-party crates that must not be dependencies of a crate, so that its code cannot even name them. Its tests may
+/// use them.
 const STAYS_OUT: [(&str, &[&str]); 5] = [
     ("domain", &["tokio", "actix-web", "rusqlite", "reqwest", "async-trait", "tracing"]),
     ("ports", &["actix-web", "rusqlite", "reqwest"]),
@@ -33,12 +34,12 @@ const STAYS_OUT: [(&str, &[&str]); 5] = [
     ("web", &["tokio", "rusqlite", "reqwest"]),
 ];
 
-/// Behind the parsers nobody knows whose lines they were: in the code of these crates no agent is named, so that a new one
-/// changes nothing there.
+/// Crates whose code must not name an agent program. After the parsers, no code depends on which program printed a
+/// line, so a new agent program changes nothing there.
 const NAME_NO_AGENT: [&str; 5] = ["domain", "ports", "persistence", "application", "presentation"];
 const AGENTS: [&str; 4] = ["claude", "codex", "gemini", "opencode"];
 
-/// Code that every store shares, and what it must not name.
+/// Code that every store shares, and the word that it must not contain.
 const NAMES_NO_DATABASE: [&str; 2] = ["crates/persistence/src/format", "crates/ports/src/rules"];
 const DATABASE: &str = "sqlite";
 
@@ -83,7 +84,7 @@ fn check_crate(name: &str, manifest: &str, faults: &mut Vec<String>) {
     }
 }
 
-/// Looks for names of agents in the code of a crate, which is not what tests and comments say.
+/// Checks that the code of a crate names no agent program. Tests and comments may.
 fn check_names(source: &Source, faults: &mut Vec<String>) {
     let Some((name, file)) = source.path.strip_prefix("crates/").and_then(|path| path.split_once("/src/"))
     else {
@@ -105,7 +106,7 @@ fn check_names(source: &Source, faults: &mut Vec<String>) {
     }
 }
 
-/// The storage format and the rules of an append know no database: a second store uses them as they are.
+/// The storage format and the rules of an append know no database, so that a second store can use them unchanged.
 fn check_shared_by_stores(source: &Source, faults: &mut Vec<String>) {
     let is_shared = |folder: &&str| -> bool {
         let rest = source.path.strip_prefix(*folder);
@@ -127,8 +128,8 @@ struct Dependency<'a> {
     package: &'a str,
 }
 
-/// The keys of every dependency table. Our manifests are written by hand, one dependency a line,
-/// so that this reading is enough; a feature-gated one counts like any other only if it is ours.
+/// The keys of every dependency table. Our manifests are written by hand, with one dependency per line, so that this
+/// simple parser is sufficient.
 fn dependencies(manifest: &str) -> Vec<Dependency<'_>> {
     let mut found = Vec::new();
     let mut section = "";
@@ -156,7 +157,7 @@ fn dependencies(manifest: &str) -> Vec<Dependency<'_>> {
     found
 }
 
-/// The real name in `name = { package = "real", … }`: a rule that a new name gets around is none.
+/// The real name in `name = { package = "real", … }`. A new name must not bypass the rule.
 fn renamed(value: &str) -> Option<&str> {
     let (_, rest) = value.split_once("package")?;
     rest.trim_start().strip_prefix('=')?.trim_start().strip_prefix('"')?.split('"').next()

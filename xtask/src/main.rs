@@ -1,6 +1,6 @@
 //! Build, test and check commands of the project: `cargo xtask help`.
 //!
-//! The standard library only, so that the first command of a newcomer compiles in a second.
+//! It uses only the standard library, so that a newcomer's first command compiles in a second.
 //!
 //! * [`layers`]: which crate may use which
 //! * [`tidy`]: names, lengths, numbers and links
@@ -8,9 +8,9 @@
 //! * [`test`]: every test, with all the set-up it needs
 //! * [`fuzz`]: fuzzing with coverage
 //! * [`planted`]: the proof that the simulation finds bugs
-//! * [`tools`]: the browser and other programs of others that tests are tried with
+//! * [`tools`]: the browser and other third-party programs that tests use
 //! * [`claude`], [`clients`]: the real programs that the tests talk to, fetched by [`npm`]
-//! * [`bench`]: the measurements, and [`peers`], the servers of others that are measured beside
+//! * [`bench`]: the benchmarks, and [`peers`], third-party servers that are measured for comparison
 //! * [`web`]: the page, built into the repository
 //! * [`workspace`], [`process`]: the files of the project, and the programs that are run on them
 #![expect(clippy::print_stdout, reason = "a command line program speaks on standard output")]
@@ -67,10 +67,10 @@ cargo xtask COMMAND
 Environment of `test`:
   CI=true             treat a test that could not run as failed";
 
-/// How long a soak takes unless told otherwise.
+/// The default length of a soak.
 const SOAK_MINUTES: u64 = 10;
 
-/// Why a command did not succeed: sentences for the terminal.
+/// Why a command failed: text for the terminal.
 #[derive(Debug)]
 pub(crate) struct Failure(String);
 
@@ -79,7 +79,7 @@ impl Failure {
         Self(text.into())
     }
 
-    /// `Ok` if no fault was found, else all of them, one a line.
+    /// `Ok` if there are no faults. Otherwise all of them, one per line.
     pub(crate) fn unless_empty(faults: &[String]) -> Result<(), Self> {
         if faults.is_empty() { Ok(()) } else { Err(Self(faults.join("\n"))) }
     }
@@ -128,7 +128,8 @@ fn run(command: &str, args: &[String]) -> Result<(), Failure> {
         "planted-bugs" => planted::run(),
         "ci" => {
             lint_sources()?;
-            // Nobody's code is made here, and the tests must not wait for it.
+            // These commands only check the code. The tests must not wait for them, so they have a target folder of
+            // their own.
             let mut commands = [clippy(), planted::check()];
             for command in &mut commands {
                 command.env("CARGO_TARGET_DIR", workspace::target().join("lint"));
@@ -181,7 +182,7 @@ fn lint() -> Result<(), Failure> {
     process::step("the planted bugs", &mut planted::check())
 }
 
-/// What is seen without a compiler.
+/// The checks that need no compiler.
 fn lint_sources() -> Result<(), Failure> {
     process::step("formatting", process::cargo().args(["fmt", "--all", "--", "--check"]))?;
     layers::run()?;

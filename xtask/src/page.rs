@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::{Failure, bench, test, workspace};
 
-/// Takes the screenshots of the docs again, from the recorded session.
+/// Retakes the screenshots of the docs, from the recorded session.
 pub(crate) fn screenshots() -> Result<(), Failure> {
     let folder = workspace::root().join("docs/screenshots");
     fs::create_dir_all(&folder)

@@ -1,4 +1,4 @@
-//! The servers of others beside which this one is measured: `cargo xtask bench --peers`.
+//! Third-party servers that are measured for comparison: `cargo xtask bench --peers`.
 
 use std::ffi::OsString;
 use std::fs;
@@ -6,18 +6,18 @@ use std::path::{Path, PathBuf};
 
 use crate::{Failure, npm, system, workspace};
 
-/// By these the benchmark finds them; see `tests/bench/peers.rs`.
+/// The benchmark finds them by these variables: see `tests/bench/peers.rs`.
 const NODE_VARIABLE: &str = "TOKENRAIL_BENCH_NODE";
 const NATS_VARIABLE: &str = "TOKENRAIL_BENCH_NATS";
 
 const FILES: [&str; 3] = ["package.json", "package-lock.json", "server.mjs"];
-/// The only one of the packages that is more than JavaScript.
+/// The only package that is not pure JavaScript.
 const COMPILED: &str = "better-sqlite3";
-/// What that takes, and the packages of Debian that have it.
+/// The programs that compile it, and the Debian packages that contain them.
 const COMPILERS: [(&str, &str); 4] =
     [("node", "nodejs"), ("c++", "g++"), ("make", "make"), ("python3", "python3")];
 
-/// Puts them in place; gives the variables for those that can be had, and says why the others can't.
+/// Prepares the servers. Returns the variables for those that are available, and prints why the others are not.
 pub(crate) fn ready() -> Vec<(&'static str, OsString)> {
     let peers = [(NODE_VARIABLE, "Node", node()), (NATS_VARIABLE, "NATS JetStream", nats())];
     let mut found = Vec::new();
@@ -39,7 +39,7 @@ fn nats() -> Result<PathBuf, Failure> {
     known().ok_or_else(|| Failure::new("nats-server was installed, but is not on PATH"))
 }
 
-/// Debian puts servers where only administrators have their `PATH`.
+/// Debian installs servers into a folder that is only on the `PATH` of administrators.
 fn found_by_administrators(name: &str) -> Option<PathBuf> {
     Some(Path::new("/usr/sbin").join(name)).filter(|program| program.is_file())
 }
@@ -59,7 +59,7 @@ fn node() -> Result<PathBuf, Failure> {
         fs::copy(from.join(file), to.join(file)).map_err(failed)?;
     }
     let lock = fs::read(to.join("package-lock.json")).map_err(failed)?;
-    // Written last: what broke off is begun again.
+    // Written last, so that an interrupted preparation is repeated.
     let stamp = to.join("ready");
     if fs::read(&stamp).is_ok_and(|ready| ready == lock) {
         return Ok(to);

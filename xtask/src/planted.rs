@@ -1,15 +1,15 @@
-//! Proves that the simulation finds bugs: builds it with bugs in the application, and hunts for each.
+//! Proves that the simulation finds bugs: builds it with planted bugs, and hunts for each of them.
 
 use std::process::Command;
 
 use crate::{Failure, process, workspace};
 
-/// Adds `--cfg planted_bugs` for the crates of this workspace only, so that nothing else is built again, and what is
-/// built so is kept apart from every other build.
+/// Adds `--cfg planted_bugs` for the crates of this workspace only, so that no other crate is rebuilt. These builds are
+/// kept apart from all others.
 const WRAPPER: &str = "tests/simulation/rustc-with-planted-bugs";
 const TEST: &str = "planted::each_planted_bug_is_found";
 
-/// Whether it can be built with the bugs: no other build sees that code.
+/// Checks that the code compiles with the bugs. No other build compiles them.
 pub(crate) fn check() -> Command {
     let mut check = cargo();
     check.args(["check", "--workspace", "--locked", "--test", "simulation"]);

@@ -1,4 +1,4 @@
-//! Runs other programs: in the open, or within a time limit.
+//! Runs other programs: with their output visible, or within a time limit.
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
@@ -8,15 +8,15 @@ use std::time::{Duration, Instant};
 
 use crate::{Failure, workspace};
 
-/// How often a program with a time limit is looked at, in milliseconds.
+/// How often a program with a time limit is checked, in milliseconds.
 const LOOK_EVERY_MS: u64 = 50;
 
-/// The cargo that runs us, at the root of the workspace, and with nobody to ask.
+/// The cargo that runs this program, at the root of the workspace and without input.
 pub(crate) fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(workspace::root()).stdin(Stdio::null());
-    // What `cargo run` says about this package would look like a changed environment to the
-    // build scripts of others, which would then be built again at every change of command.
+    // `cargo run` sets variables about this package. They would look like a changed environment to the build scripts of
+    // other crates, which would then be rebuilt at every change of command.
     for (name, _) in std::env::vars_os() {
         if about_this_package(&name) {
             command.env_remove(name);
@@ -30,14 +30,14 @@ fn about_this_package(name: &OsStr) -> bool {
     name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") || name.starts_with("CARGO_BIN_")
 }
 
-/// Says what is done, does it with its output in the open, and fails if it fails.
+/// Prints what is done, runs the command with its output visible, and fails if the command fails.
 pub(crate) fn step(what: &str, command: &mut Command) -> Result<(), Failure> {
     println!("==> {what}");
     let status = command.status().map_err(|error| not_started(command, &error))?;
     passed(what, status)
 }
 
-/// As [`step`], and gives what it prints instead of showing it.
+/// Like [`step`], but returns the standard output instead of showing it.
 pub(crate) fn output(what: &str, command: &mut Command) -> Result<String, Failure> {
     println!("==> {what}");
     let output = command.stderr(Stdio::inherit()).output().map_err(|error| not_started(command, &error))?;
@@ -45,8 +45,8 @@ pub(crate) fn output(what: &str, command: &mut Command) -> Result<String, Failur
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// As [`step`], but each line of standard output goes to `see`. It is ended, with all that it has started, when
-/// it takes longer than `limit`. A program that ran and failed is an answer here, not an error.
+/// Like [`step`], but each line of standard output goes to `see`. If the command takes longer than `limit`, it is
+/// killed with everything that it has started. A program that ran and failed is a result here, not an error.
 pub(crate) fn watched(
     limit: Duration,
     what: &str,
@@ -78,14 +78,15 @@ pub(crate) fn watched(
     }
 }
 
-/// The same at the lowest priority: it gets what others leave of the processors. It says everything on standard output.
+/// The same command at the lowest priority: it gets the processor time that others leave. It prints everything on
+/// standard output.
 pub(crate) fn yielding(command: &Command) -> Command {
     let mut shell = Command::new("sh");
     run_by(shell.args(["-c", "exec nice -n 19 \"$@\" 2>&1", "sh"]), command);
     shell
 }
 
-/// Hands a command on to a program that runs the one that its arguments end with.
+/// Appends a command to the arguments of a program that runs it.
 pub(crate) fn run_by(runner: &mut Command, command: &Command) {
     runner.stdin(Stdio::null()).arg(command.get_program()).args(command.get_args());
     if let Some(folder) = command.get_current_dir() {
@@ -117,7 +118,7 @@ fn end_family(pid: u32) {
     }
 }
 
-/// As [`step`], but the program is ended when it takes longer than `limit`.
+/// Like [`step`], but the program is killed if it takes longer than `limit`.
 pub(crate) fn step_within(limit: Duration, what: &str, command: &mut Command) -> Result<(), Failure> {
     println!("==> {what}");
     let started = Instant::now();

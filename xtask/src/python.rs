@@ -1,4 +1,4 @@
-//! Packages of Python: for the tests only, in environments of their own in the target folder, each at one known version.
+//! Python packages: for the tests only, in environments of their own in the target folder, each at one known version.
 
 use std::fs;
 use std::path::Path;
@@ -9,17 +9,17 @@ use crate::{Failure, process, system};
 
 const FETCH_LIMIT: Duration = Duration::from_mins(5);
 
-/// Says what an environment holds. It is written last: a fetch that broke off is begun again.
+/// Records the contents of an environment. Written last, so that an interrupted fetch is repeated.
 const STAMP: &str = "fetched";
 
-/// Makes an environment in `folder` with these packages, one a line as in a `requirements.txt`, unless it is there
-/// already.
+/// Creates an environment in `folder` with these packages, one per line as in a `requirements.txt`, unless it already
+/// exists.
 pub(crate) fn environment(folder: &Path, packages: &str) -> Result<(), Failure> {
     if is_fetched(folder, packages) {
         return Ok(());
     }
     if make(folder).is_err() {
-        // Debian keeps a part of Python in a package of its own.
+        // Debian has a part of Python in a separate package.
         system::install("python3-venv")?;
         make(folder)?;
     }

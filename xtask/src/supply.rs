@@ -1,11 +1,11 @@
-//! What the project is built of: from where it may come, and under which licences.
+//! The dependencies of the project: the sources and the licences that are allowed.
 //!
-//! Known weaknesses are another question: `cargo audit` and `cargo deny check advisories` answer it, with a database that
-//! they fetch.
+//! Known vulnerabilities are a separate question: `cargo audit` and `cargo deny check advisories` answer it, with a
+//! database that they fetch.
 
 use crate::{Failure, process, tidy, workspace};
 
-/// Where crates may come from: nowhere else is what has been published kept as it is.
+/// The only allowed source of crates. No other source keeps published versions unchanged.
 const SOURCE: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
 /// Licences that allow what `MIT OR Apache-2.0` allows.
@@ -38,14 +38,14 @@ pub(crate) fn run() -> Result<(), Failure> {
     Failure::unless_empty(&faults)
 }
 
-/// Packages of a lock file that come from elsewhere.
+/// The packages of a lock file that have another source.
 fn strange_sources(path: &str, lock: &str) -> Vec<String> {
     let sources = lock.lines().filter_map(|line| line.strip_prefix("source = "));
     let strange = sources.map(|source| source.trim_matches('"')).filter(|source| *source != SOURCE);
     strange.map(|source| format!("{path}: {source} is not an allowed source of crates")).collect()
 }
 
-/// Crates of a `cargo tree` that may not be used as the rest may.
+/// The crates in the output of `cargo tree` whose licences are not allowed.
 fn strange_licences(tree: &str) -> Vec<String> {
     let crates = tree.lines().filter_map(|line| line.split_once('\t'));
     let mut strange: Vec<String> = crates
@@ -60,12 +60,12 @@ fn strange_licences(tree: &str) -> Vec<String> {
     strange
 }
 
-/// Whether one may keep to a licence, an SPDX expression, or one with `/` for `OR` as older crates have it: where there
-/// is a choice, one of them must be allowed, and of several that hold at once all. An exception only adds to a licence.
+/// Whether a licence is allowed: an SPDX expression, or one with `/` for `OR`, as in older crates. Of alternatives, one
+/// must be allowed. Of licences that apply together, all must be. An exception only adds permissions to a licence.
 fn is_allowed(licence: &str) -> bool {
     let licence = licence.replace(['(', ')'], "").replace('/', " OR ");
     let is_known = |name: &str| LICENCES.contains(&name.split(" WITH ").next().unwrap_or(name).trim());
-    // `A OR B AND C`, with its brackets gone, is read from the right: where every part of the AND has a choice, all hold.
+    // Without parentheses, each AND is taken as the outer operator. For `A OR B AND C` this is stricter than SPDX.
     licence.split(" AND ").all(|part| part.split(" OR ").any(is_known))
 }
 

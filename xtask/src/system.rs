@@ -8,7 +8,7 @@ use crate::{Failure, process};
 
 const FETCH_LIMIT: Duration = Duration::from_mins(5);
 
-/// The first of these programs on `PATH`. If there is none, the system's package is installed.
+/// The first of these programs on `PATH`. If there is none, installs the system's package.
 pub(crate) fn program(package: &str, names: &[&str]) -> Result<PathBuf, Failure> {
     if let Some(program) = found(names) {
         return Ok(program);
@@ -17,7 +17,7 @@ pub(crate) fn program(package: &str, names: &[&str]) -> Result<PathBuf, Failure>
     found(names).ok_or_else(|| Failure::new(format!("{package} was installed, but is not on PATH")))
 }
 
-/// Installs a package with `apt-get` if this is root, as in a build container. Elsewhere the error says what to install.
+/// Installs a package with `apt-get` if run as root, as in a build container. Otherwise the error says what to install.
 pub(crate) fn install(package: &str) -> Result<(), Failure> {
     let missing = format!("{package} is missing; install it, then try again");
     if !is_root() || found(&["apt-get"]).is_none() {

@@ -1,4 +1,4 @@
-//! Runs every test of the project, and says at the end what has run and what has not.
+//! Runs every test of the project, and prints at the end what has run and what has not.
 
 mod foreign;
 mod lanes;
@@ -18,11 +18,11 @@ use network::Network;
 use outcome::{Outcome, not_run};
 use tally::{counted, counted_by_vitest};
 
-/// In the path of each test that mounts a file system.
+/// Part of the path of each test that mounts a file system.
 const MOUNT_TESTS: &str = "with_a_small_disk";
 
-/// The tests that take minutes, by what is in their paths, and how many of them at once. Each part has a run of its
-/// own, so that nothing else uses the machine: a thousand clients need both of its processors.
+/// The tests that take minutes: the name of the part, the path of its tests, and how many of them run at once. Each
+/// part has a run of its own, because a thousand clients need both processors of the machine.
 const LONG_TESTS: [(&str, &str, &str); 4] = [
     ("real crashes", "real_crashes::", "2"),
     ("torture", "torture::", "2"),
@@ -30,10 +30,11 @@ const LONG_TESTS: [(&str, &str, &str); 4] = [
     ("soak", "soak::", "1"),
 ];
 
-/// How many of the others run at a time: most of them wait most of the time.
+/// How many of the other tests run at once. Most of them wait most of the time.
 const TESTS_AT_ONCE: &str = "4";
 
-/// Programs whose tests run beside the others: they wait too, and nobody measures what they have of the machine.
+/// Programs whose tests run at the same time as the other parts. They also wait most of the time, and they measure no
+/// speed.
 const PATIENT: [&str; 2] = ["schemathesis", "kosoku"];
 
 /// Tests that can be made longer, each by a variable.
@@ -45,14 +46,14 @@ pub(crate) struct Longer {
     variable: &'static str,
 }
 
-/// Which tests are asked for.
+/// Which tests to run.
 pub(crate) enum Which {
     All,
     /// Those whose path contains this.
     Only(String),
 }
 
-/// Runs the tests, and something beside them.
+/// Runs the tests, and another part at the same time.
 pub(crate) fn run(which: &Which, beside: Option<Part<'_>>) -> Result<(), Failure> {
     need_a_c_compiler()?;
     let network = Network::least();
@@ -64,7 +65,7 @@ pub(crate) fn run(which: &Which, beside: Option<Part<'_>>) -> Result<(), Failure
     verdict(&rows, is_set("CI"))
 }
 
-/// All targets in one go: the tests start the server's program too, and `cargo test` alone would not build it.
+/// Builds all targets at once: the tests also start the server's program, which `cargo test` alone would not build.
 fn build() -> Result<(), Failure> {
     let build = ["build", "--workspace", "--all-targets", "--locked"];
     process::step("building everything", process::cargo().args(build))
@@ -72,7 +73,7 @@ fn build() -> Result<(), Failure> {
 
 fn every_part(network: &Network, beside: Option<Part<'_>>) -> Result<Vec<Row>, Failure> {
     let begun = Instant::now();
-    // What is fetched is waited for, and what is built is worked for.
+    // The fetches wait for the network while the build uses the processors.
     let (built, foreign, npm) = std::thread::scope(|scope| {
         let built = scope.spawn(build);
         let (foreign, npm) = (foreign(|_| true), web::fetch());
@@ -107,7 +108,7 @@ fn rust_parts(foreign: &[Foreign]) -> Vec<Part<'_>> {
 fn only_named(name: &str, network: &Network) -> Result<Vec<Row>, Failure> {
     build()?;
     let named = process::output("looking for tests", cargo_test(None).args(["--", name, "--list"]))?;
-    // What no test of that name needs is not fetched.
+    // Programs that no test of this name needs are not fetched.
     let foreign = foreign(|tests| named.lines().any(|test| test.contains(tests)));
     let tests = Part::new("rust tests", |log| named_tests(name, &foreign, network, log));
     let missing = foreign.iter().filter_map(|it| Some((it.what, it.ready.as_ref().err()?)));
@@ -115,7 +116,7 @@ fn only_named(name: &str, network: &Network) -> Result<Vec<Row>, Failure> {
     Ok(lanes::run(std::iter::once(tests).chain(missing).collect(), Vec::new()))
 }
 
-/// The real agent, which ordinary tests use too.
+/// The real agent program, which ordinary tests also use.
 fn claude_of(foreign: &[Foreign]) -> Option<&Path> {
     let mut settings = foreign.iter().filter_map(|it| it.ready.as_ref().ok()).flatten();
     settings.find(|(variable, _)| *variable == claude::VARIABLE).map(|(_, path)| path.as_path())
@@ -139,7 +140,7 @@ fn long_tests(what: &str, path: &str, at_once: &str, log: &mut Log) -> Outcome {
     counted(what, tests.args(["--test-threads", at_once]), log)
 }
 
-/// Runs one of the long tests, as long as asked.
+/// Runs one of the long tests, with the requested length.
 pub(crate) fn longer(which: &Longer, amount: Option<u64>) -> Result<(), Failure> {
     need_a_c_compiler()?;
     build()?;
@@ -151,7 +152,7 @@ pub(crate) fn longer(which: &Longer, amount: Option<u64>) -> Result<(), Failure>
     process::step(which.test, &mut tests)
 }
 
-/// Runs some of the tests in a browser, with what they print, and with one more variable.
+/// Runs some of the tests in a browser, with their output visible and with one more variable.
 pub(crate) fn in_the_browser(tests: &str, setting: Option<(&str, &Path)>) -> Result<(), Failure> {
     need_a_c_compiler()?;
     let settings = foreign::browser()?;
@@ -181,7 +182,7 @@ fn mount_tests(program: Option<&Path>, log: &mut Log) -> Outcome {
     counted("tests with a small disk", &mut tests, log)
 }
 
-/// In a run of their own, when nothing else uses the machine: some take seconds of processor time to start.
+/// Tests with a third-party program, in a run of their own: some of them take seconds of processor time to start.
 fn foreign_tests(program: &Foreign, network: &Network, log: &mut Log) -> Outcome {
     match &program.ready {
         Ok(settings) => {
@@ -193,7 +194,7 @@ fn foreign_tests(program: &Foreign, network: &Network, log: &mut Log) -> Outcome
     }
 }
 
-/// Tests in TypeScript, with the types, and that what is built is what is in the repository.
+/// Tests in TypeScript, including the types. For the page, also checks that the committed build matches its sources.
 fn package_tests(package: &web::Package, npm: &Result<(), Failure>, log: &mut Log) -> Outcome {
     if let Err(reason) = npm {
         return not_run(reason);
@@ -240,7 +241,7 @@ fn table(rows: &[Row]) -> String {
     std::iter::once(heading).chain(lines).collect::<Vec<_>>().join("\n")
 }
 
-/// A part that did not run may be all right at a desk, where somebody reads the table. Nobody reads it in CI.
+/// A part that did not run can be acceptable to a developer, who reads the table. Nobody reads it in CI.
 fn verdict(rows: &[Row], everything_must_run: bool) -> Result<(), Failure> {
     let mut faults = Vec::new();
     for Row { what, outcome, took: _ } in rows {

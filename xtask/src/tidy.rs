@@ -1,4 +1,4 @@
-//! What no compiler checks: lengths, names, numbers, links, where SQL may be, and what no program of ours does.
+//! What no compiler checks: lengths, names, numbers, links, where SQL may be, and what product code must never do.
 
 mod hazards;
 mod links;
@@ -10,10 +10,10 @@ use std::path::Path;
 use crate::Failure;
 use crate::workspace::{self, Source};
 
-/// A longer file has two subjects.
+/// A longer file has more than one subject.
 const FILE_LINES_MAX: usize = 400;
 
-/// What only SQL looks like. The second part, if there is one, must follow on the same line.
+/// Text that only SQL contains. The second part, if there is one, must follow on the same line.
 const SQL: [(&str, &str); 5] = [
     ("SELECT ", ""),
     ("INSERT INTO ", ""),
@@ -32,7 +32,7 @@ pub(crate) fn run() -> Result<(), Failure> {
     Failure::unless_empty(&faults)
 }
 
-/// How a check that lists its faults is summed up.
+/// The summary of a check that lists its faults.
 pub(crate) fn count(faults: &[String]) -> String {
     match faults.len() {
         0 => "passed".to_owned(),
@@ -58,7 +58,7 @@ fn faults(sources: &[Source], root: &Path, home: Option<&str>) -> Vec<String> {
     faults
 }
 
-/// Rust code that somebody reads: product and build commands, neither generated nor recorded.
+/// Rust code that people read: product and build commands, but no generated files and no fixtures.
 fn is_code(source: &Source) -> bool {
     let mut folders = source.path.split('/');
     let ours = source.path.starts_with("xtask/src/")
@@ -73,7 +73,7 @@ fn check_length(source: &Source, faults: &mut Vec<String>) {
     }
 }
 
-/// `I` means: a seam of the system, with adapters behind it. So all of those have it, and nothing else.
+/// `I` marks a seam of the system, with adapters behind it. All public traits of ports begin with it, and no others.
 fn check_traits(source: &Source, faults: &mut Vec<String>) {
     if !is_code(source) {
         return;
@@ -95,7 +95,7 @@ fn check_traits(source: &Source, faults: &mut Vec<String>) {
     }
 }
 
-/// Whether the trait that this line begins is public, and its name.
+/// Whether the trait that is declared in this line is public, and its name. `None` if there is none.
 fn declared_trait(line: &str) -> Option<(bool, &str)> {
     let (before, rest) = line.trim_start().split_once("trait ")?;
     let words_before_a_trait = |word: &str| word.starts_with("pub") || matches!(word, "unsafe" | "auto");
@@ -121,10 +121,10 @@ fn check_sql(source: &Source, faults: &mut Vec<String>) {
     }
 }
 
-/// A path of the machine it was written on means nothing to anybody else.
+/// A path of the author's machine is of no use to anyone else.
 fn check_machine_paths(source: &Source, root: &Path, home: Option<&str>, faults: &mut Vec<String>) {
     let root = root.to_string_lossy();
-    // A root like `/app` is a name that a document may well use, and a home of `/` is in every path.
+    // A root like `/app` may be an ordinary name in a document, and a home of `/` is in every path.
     let root = Some(&*root).filter(|root| 1 < root.matches('/').count());
     let home = home.filter(|home| 1 < home.len());
     let places: Vec<&str> = root.into_iter().chain(home).collect();
@@ -145,7 +145,7 @@ fn leads_into(line: &str, folder: &str) -> bool {
     })
 }
 
-/// Migrations are `0001_name.sql`, `0002_…`: a hole or a double would be applied differently by two databases.
+/// Migrations are `0001_name.sql`, `0002_…`. Two databases would apply a gap or a duplicate differently.
 fn check_migrations(sources: &[Source], faults: &mut Vec<String>) {
     let in_migrations = |source: &&Source| {
         source.has_extension("sql") && source.path.split('/').any(|folder| folder == "migrations")
@@ -161,7 +161,7 @@ fn check_migrations(sources: &[Source], faults: &mut Vec<String>) {
     }
 }
 
-/// Every code that a client can be told is explained to the people who write clients.
+/// Every problem code that a client can receive is documented.
 fn check_problem_codes(sources: &[Source], faults: &mut Vec<String>) {
     let text = |path| sources.iter().find(|source| source.path == path).map(|source| source.text.as_str());
     let (Some(code), Some(protocol)) = (text(PROBLEM_CODES), text(PROTOCOL)) else { return };
@@ -176,7 +176,7 @@ fn check_problem_codes(sources: &[Source], faults: &mut Vec<String>) {
     }
 }
 
-/// The code that a line of the table begins: `NotFound "not_found" NOT_FOUND …`.
+/// The problem code in a line of the table: `NotFound "not_found" NOT_FOUND …`.
 fn problem_code(line: &str) -> Option<&str> {
     let (name, rest) = line.trim_start().split_once(" \"")?;
     let is_name =

@@ -1,23 +1,23 @@
-//! The programs of others that tests are tried with: a browser, a tracer, testers of HTTP interfaces and of sockets.
+//! Third-party programs that tests use: a browser, a tracer, testers of HTTP interfaces and of sockets.
 
 use std::path::PathBuf;
 
 use crate::{Failure, python, system, workspace};
 
-/// Packages of Python at a known version: a newer one may ask for more.
+/// Python packages at a known version: a newer one may require more of the server.
 const SCHEMATHESIS: &str = "schemathesis==4.32.5";
 const KOSOKU: &str = "kosoku==0.1.0";
 
-/// A program that tests need: they get its path by a variable, and those that need it have a name in their path.
+/// A program that tests need. They receive its path in `variable`, and those that need it have `tests` in their path.
 pub(crate) struct Tool {
-    /// Its row of the table.
+    /// Its row in the table.
     pub(crate) what: &'static str,
     pub(crate) tests: &'static str,
     pub(crate) variable: &'static str,
     ready: fn() -> Result<PathBuf, Failure>,
 }
 
-/// In the path of each test that runs the server under strace.
+/// Part of the path of each test that runs the server under strace.
 pub(crate) const STRACE_TESTS: &str = "_strace";
 
 pub(crate) const CHROMIUM: Tool =
@@ -42,7 +42,7 @@ pub(crate) const TOOLS: [Tool; 5] = [
 ];
 
 impl Tool {
-    /// The program, fetched if it is not there yet. The error is the reason why it can't be had.
+    /// Returns the path of the program. Fetches it if it is missing. The error says why it is not available.
     pub(crate) fn ready(&self) -> Result<PathBuf, Failure> {
         (self.ready)()
     }
@@ -69,7 +69,7 @@ fn kosoku() -> Result<PathBuf, Failure> {
     of_python(KOSOKU)
 }
 
-/// In an environment of its own, so that nothing on this machine changes.
+/// Installs the package into an environment of its own, so that nothing on this machine changes.
 fn of_python(package: &str) -> Result<PathBuf, Failure> {
     let name = package.split('=').next().unwrap_or_default();
     let folder = workspace::target().join(name);

@@ -1,5 +1,5 @@
-//! The page: built by Vite into `crates/web/page/dist`, which is in the repository, so that nobody needs Node to build the
-//! server.
+//! The page: Vite builds it into `crates/web/page/dist`, which is committed, so that building the server requires no
+//! Node.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use crate::{Failure, clients, process, system, tools, workspace};
 
-/// Everything is fetched, checked and built within this.
+/// The time limit for each step: a fetch, a check or a build.
 const STEP_LIMIT: Duration = Duration::from_mins(10);
 
-/// What a browser gets, and of which sources it is made.
+/// The files that a browser receives, and the hash of their sources.
 const BUILT: [&str; 9] = [
     "index.html",
     "app.js",
@@ -24,9 +24,9 @@ const BUILT: [&str; 9] = [
     ".source-sha256",
 ];
 
-/// A package of the workspace of npm, with tests.
+/// A package of the npm workspace, with tests.
 pub(crate) struct Package {
-    /// Its row of the table.
+    /// Its row in the table.
     pub(crate) what: &'static str,
     folder: &'static str,
 }
@@ -35,22 +35,22 @@ const CLIENT: Package = Package { what: "client library", folder: "client" };
 const PAGE: Package = Package { what: "page", folder: "page" };
 pub(crate) const PACKAGES: [Package; 2] = [CLIENT, PAGE];
 
-/// The client library's tests find the server's program by this, and follow it, cut its connections and kill it.
+/// The client library's tests find the server's program by this. They follow it, cut its connections and kill it.
 const SERVER_VARIABLE: &str = "TOKENRAIL_TEST_SERVER";
 
-/// Fetches what the packages need, and the Node that runs them, if they are not there yet.
+/// Fetches what the packages need, and the Node that runs them, if they are missing.
 pub(crate) fn fetch() -> Result<(), Failure> {
     if system::found(&["npm"]).is_none() {
         system::install("npm")?;
     }
     clients::node()?;
     let lock = read(&root().join("package-lock.json"))?;
-    // Written last, into the folder that npm empties first: a fetch that broke off is begun again.
+    // Written last, into the folder that npm empties first, so that an interrupted fetch is repeated.
     let stamp = root().join("node_modules/.fetched-lock");
     if fs::read(&stamp).is_ok_and(|fetched| fetched == lock) {
         return Ok(());
     }
-    // No scripts: nothing of a package runs but what is called here.
+    // Scripts are disabled: no code of a package runs except what is called here.
     npm("fetching the page's dependencies", &["ci", "--ignore-scripts", "--no-audit", "--no-fund"])?;
     write(&stamp, &lock)
 }
@@ -68,7 +68,7 @@ pub(crate) fn build() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Builds the page, and fails if it is not what is in the repository: whoever looks at the sources sees what is served.
+/// Builds the page, and fails if the result differs from the committed files. The sources thus show what is served.
 pub(crate) fn check() -> Result<(), Failure> {
     let before = contents()?;
     build()?;
@@ -89,7 +89,7 @@ pub(crate) fn test() -> Result<(), Failure> {
 }
 
 impl Package {
-    /// What is wrong with it before any test; the files are as before.
+    /// Checks the package before its tests. Leaves its files as they were.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         if self.folder != PAGE.folder {
             return Ok(());
@@ -102,11 +102,12 @@ impl Package {
         checked
     }
 
-    /// Its types, and its tests.
+    /// The command for its tests, including the check of its types.
     pub(crate) fn tests(&self) -> Command {
         let mut npm = npm_command(&["run", "--silent", "test", "--workspace", self.folder]);
         npm.env(SERVER_VARIABLE, workspace::target().join("debug/tokenrail")).env("NO_COLOR", "1");
-        // Without one the library is not tried in a browser's worker; the row of Chromium says why there is none.
+        // Without Chromium, the library is not tested in a browser's worker. The row of Chromium says why it is
+        // missing.
         if let Ok(chromium) = tools::CHROMIUM.ready() {
             npm.env(tools::CHROMIUM.variable, chromium);
         }
@@ -118,7 +119,7 @@ fn npm(what: &str, arguments: &[&str]) -> Result<(), Failure> {
     process::step_within(STEP_LIMIT, what, &mut npm_command(arguments))
 }
 
-/// npm, and with it everything that it starts, runs on the Node at the known version, where that was fetched.
+/// Runs npm, and everything that it starts, on the Node at the known version if it was fetched.
 fn npm_command(arguments: &[&str]) -> Command {
     let mut npm = Command::new("npm");
     npm.args(arguments).args(["--no-update-notifier", "--loglevel=error"]).current_dir(root());

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::Failure;
 
-/// One text file: where it is, from the root, with `/`; and what it says.
+/// One text file: its path from the root, with `/`, and its text.
 #[derive(Debug)]
 pub(crate) struct Source {
     pub(crate) path: String,
@@ -29,22 +29,22 @@ impl Source {
 
 /// The folder that holds the workspace's `Cargo.toml`.
 pub(crate) fn root() -> PathBuf {
-    // Asked at run time too: the build that is in the cache may come from another folder.
+    // Also read at run time, because a cached build may come from another folder.
     let here = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
     let here = PathBuf::from(here);
     here.parent().map(Path::to_path_buf).unwrap_or(here)
 }
 
-/// Where builds and everything that is fetched go.
+/// The folder for builds and for everything that is fetched.
 pub(crate) fn target() -> PathBuf {
     match std::env::var_os("CARGO_TARGET_DIR") {
-        // Cargo takes a relative one from its working directory, which is the root in all our calls.
+        // Cargo resolves a relative path from its working directory, which is the root in all our calls.
         Some(folder) => root().join(folder),
         None => root().join("target"),
     }
 }
 
-/// Every text file of the project, in order of path. Built and fetched things are not of the project.
+/// Every text file of the project, ordered by path. Excludes the folders `target`, `.git` and `node_modules`.
 pub(crate) fn sources() -> Result<Vec<Source>, Failure> {
     let mut found = Vec::new();
     read_folder(&root(), "", &mut found)?;
@@ -63,7 +63,7 @@ fn read_folder(folder: &Path, prefix: &str, found: &mut Vec<Source>) -> Result<(
             read_folder(&entry.path(), &format!("{path}/"), found)?;
         } else if kind.is_file() {
             let bytes = fs::read(entry.path()).map_err(unreadable)?;
-            // What is not UTF-8 is a picture or a recording, and no check reads those.
+            // Files that are not UTF-8 are pictures or recordings, which no check reads.
             if let Ok(text) = String::from_utf8(bytes) {
                 found.push(Source { path, text });
             }

@@ -33,14 +33,14 @@ pub(crate) struct AgentTask {
     pub(crate) agent: AgentId,
     pub(crate) control: Arc<Control>,
     pub(crate) tail: Arc<Tail>,
-    /// The turn that runs is cancelled when the last follower has left.
+    /// Whether all open turns are cancelled after the last follower has left.
     pub(crate) cancel_on_disconnect: bool,
-    /// It plays another agent's journal, and runs nothing.
+    /// The replay of another agent's journal. `None` if the task runs an agent program.
     pub(crate) replay: Option<Replay>,
 }
 
 impl AgentTask {
-    /// Runs the agent's open turns until there is none. A turn in which this program panics ends as failed.
+    /// Runs the agent's open turns until there is none. If the task panics, its turn ends as failed.
     pub(crate) async fn run(self) {
         while AssertUnwindSafe(self.run_while_followed()).catch_unwind().await.is_err() {
             if !self.clean_up().await {
@@ -81,11 +81,11 @@ impl AgentTask {
         }
     }
 
-    /// Runs one open turn; false where there is none.
+    /// Runs one open turn. Returns false if there is none.
     async fn run_next(&self) -> Result<bool, SaveError> {
         let Some(turn) = self.first_open_turn().await? else { return Ok(false) };
         if turn.state == TurnState::Running {
-            // It runs already: it takes a place, but it does not wait for one.
+            // The turn runs already: it takes a place, but does not wait for one.
             let _place = Arc::clone(&self.core.places).try_acquire_owned();
             self.control.waits_no_more();
             match self.replay {
@@ -114,7 +114,7 @@ impl AgentTask {
         Ok(turns.into_iter().next())
     }
 
-    /// Waits for a place among the running agents; none where the queue has changed meanwhile.
+    /// Waits for a place among the running agents. Returns `None` if the queue has changed meanwhile.
     async fn place(&self) -> Result<Option<OwnedSemaphorePermit>, SaveError> {
         if let Ok(place) = Arc::clone(&self.core.places).try_acquire_owned() {
             self.control.waits_no_more();
@@ -144,7 +144,7 @@ impl AgentTask {
             return Ok(());
         };
         let mut recorder = self.recorder(&agent, &turn, SoFar::nothing(self.core.now()));
-        // The turn is in the journal before its agent runs: what an agent does can always be told.
+        // The turn is saved before its agent starts, so that the journal has the prompt of everything an agent does.
         if let Some(append) = self.user_message(&mut recorder, &mut turn) {
             save_and_announce(&self.core, &self.tail, append).await?;
         }
@@ -167,7 +167,7 @@ impl AgentTask {
                 started = kind.runner.start(&order) => {
                     started.map_err(|error| Verdict::failed(error.to_agent_error()))
                 }
-                // The next life of the server finds the turn running, and what there is of it.
+                // The next start finds the turn running, and adopts what is left of its run.
                 () = self.core.closing.cancelled() => return Err(SaveError::Closing),
             },
             None => Err(Verdict::failed(type_missing(&agent.kind))),
@@ -188,15 +188,15 @@ impl AgentTask {
         Ok(self.agent_row().await?.map(|agent| (agent, turn)))
     }
 
-    /// The beginning of a turn: its message.
+    /// Records the user message of a turn, and returns the append that starts the turn.
     fn user_message(&self, recorder: &mut Recorder, turn: &mut Turn) -> Option<Append> {
         turn.first_sequence = Some(recorder.next_sequence());
         recorder.note(EventBody::UserMessage { content: turn.prompt.clone() }, self.core.now());
         recorder.take(TurnStep::Start(Box::new(turn.clone())))
     }
 
-    /// Ends a turn whose agent was never started. What was asked is part of the history all the same, and whoever
-    /// follows the turn sees its end.
+    /// Ends a turn whose agent was never started. Its prompt is part of the history all the same, and followers of
+    /// the turn see its end.
     async fn end_unstarted(&self, mut turn: Turn, verdict: Verdict) -> Result<(), SaveError> {
         let Some(agent) = self.agent_row().await? else { return Ok(()) };
         let now = self.core.now();
@@ -209,7 +209,7 @@ impl AgentTask {
         }
     }
 
-    /// Ends a turn whose agent cannot end it: it could not be started, or nothing is left of it.
+    /// Ends a turn that has no run to end it: the agent could not be started, or nothing is left of its run.
     async fn end(&self, mut recorder: Recorder, verdict: Verdict) -> Result<(), SaveError> {
         match recorder.take_end(verdict, self.core.now()) {
             Some(append) => save_and_announce(&self.core, &self.tail, append).await,
@@ -217,7 +217,7 @@ impl AgentTask {
         }
     }
 
-    /// Ends a run without reading it, if it cannot be adopted.
+    /// Ends a run that cannot be adopted, without reading its output.
     async fn end_run(&self, turn: &Turn) {
         if let Err(error) = self.core.outside.runs.end(self.agent, turn.run).await {
             let error = &error as &dyn std::error::Error;
@@ -264,7 +264,7 @@ impl AgentTask {
         self.core.outside.types.get(&agent.kind)
     }
 
-    /// Asks the store again until it answers.
+    /// Repeats a read while the store fails with a transient error.
     async fn patiently<T, F>(&self, ask: impl Fn() -> F) -> Result<T, SaveError>
     where
         F: Future<Output = Result<T, StoreError>>,
@@ -303,7 +303,7 @@ fn type_missing(kind: &str) -> AgentError {
     AgentError::new(ErrorClass::Process, Some("runner_unknown"), text).recoverable()
 }
 
-/// Stands in where an agent's type is gone from the configuration: there is no output to read.
+/// Replaces the parser if the agent's type is no longer configured: there is no output to read.
 struct NoParser;
 
 impl tokenrail_ports::IMessageParser for NoParser {

@@ -1,4 +1,4 @@
-//! Tells readers and watchers what has been saved.
+//! Announces saved events to followers and to clients that watch all agents.
 
 use tokenrail_domain::{AgentStatus, EventBody};
 use tokenrail_ports::{Append, TurnStep};
@@ -16,7 +16,7 @@ pub(crate) async fn save_and_announce(core: &Core, tail: &Tail, append: Append) 
     Ok(())
 }
 
-/// Announces what has just been saved. Nothing else announces events. `saved` comes from [`Core::save`] or
+/// Announces what has just been saved. No other code announces events. `saved` comes from [`Core::save`] or
 /// [`Core::save_unless_full`].
 pub(crate) fn announce(core: &Core, tail: &Tail, saved: &Append) {
     for part in saved.parts() {

@@ -8,18 +8,18 @@ use tokenrail_domain::Sequence;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// An agent floods if so many events came while one batch was delivered.
+/// An agent floods if this many events arrive while one batch is delivered.
 const FLOOD_EVENTS: usize = 16;
-/// In a flood, the time from one batch to the next is so many times the time of a delivery. This leaves most of the
+/// In a flood, the time from one batch to the next is this many times the time of a delivery. This leaves most of the
 /// processor to the agent and to saving its output.
 const ROUNDS: u32 = 3;
 
 /// Counts the followers that have taken the newest batch, and compares them with those that took the one before it.
 ///
 /// Each batch costs a wake-up and a write per follower. If batches are announced as soon as the followers take them,
-/// that cost is paid again and again for a few events. So the pump waits until most of the followers that took the last
-/// batch have taken the newest one, and in a flood a little longer. It collects events meanwhile. A follower that does not
-/// read is waited for once, and then no longer counted.
+/// that cost is paid again and again for a few events. So the pump waits until most of the followers that took the
+/// last batch have taken the newest one, and in a flood a little longer. It collects events meanwhile. If a follower
+/// does not read, the pump waits for it once, and then no longer counts it.
 #[derive(Debug)]
 pub(crate) struct Audience {
     /// The newest event of the newest batch.
@@ -32,11 +32,11 @@ pub(crate) struct Audience {
     enough: Notify,
 }
 
-/// How long the newest batch takes to its followers.
+/// How long the delivery of the newest batch takes.
 #[derive(Debug, Clone, Copy)]
 struct Round {
     announced_at: Instant,
-    /// None while it is under way.
+    /// `None` while the delivery is under way.
     took: Option<Duration>,
 }
 
@@ -51,14 +51,14 @@ impl Audience {
         }
     }
 
-    /// A batch that ends with `head` is about to be announced.
+    /// Notes that a batch that ends with `head` is about to be announced.
     pub(crate) fn announce(&self, head: Sequence) {
         *self.round() = Round { announced_at: Instant::now(), took: None };
         self.head.store(head.0, Ordering::Relaxed);
         self.expected.store(self.served.swap(0, Ordering::Relaxed), Ordering::Relaxed);
     }
 
-    /// A follower has taken everything up to `cursor`.
+    /// Notes that a follower has taken everything up to `cursor`.
     pub(crate) fn serve(&self, cursor: Sequence) {
         if cursor.0 != self.head.load(Ordering::Relaxed) {
             return;
@@ -71,8 +71,8 @@ impl Audience {
         }
     }
 
-    /// Until when the next batch, of which so many events are there, had better wait: at most so long after the newest one
-    /// was announced. None if fewer than `from` followers kept up so far.
+    /// Until when the next batch, which has `pending` events so far, should wait: for at most `at_most` after the
+    /// newest batch was announced. `None` if it need not wait, or if fewer than `from` followers have kept up.
     pub(crate) fn wants_until(&self, pending: usize, from: usize, at_most: Duration) -> Option<Instant> {
         let expected = self.expected.load(Ordering::Relaxed);
         if expected < from {
@@ -97,7 +97,7 @@ impl Audience {
     }
 }
 
-/// Seven of eight: a few may be slow.
+/// Seven of eight, because a few may be slow.
 fn most(followers: usize) -> usize {
     followers - followers / 8
 }
@@ -109,7 +109,7 @@ mod tests {
     const AT_MOST: Duration = Duration::from_millis(10);
     const FROM: usize = 8;
 
-    /// After a batch that so many followers have taken, the next one is announced.
+    /// The next batch is announced after this many followers have taken the one before it.
     fn after(followers: usize) -> Audience {
         let audience = Audience::new();
         audience.announce(Sequence(1));

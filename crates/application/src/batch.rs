@@ -1,4 +1,4 @@
-//! Consecutive events, as readers get them.
+//! Batches: consecutive events, as readers receive them.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,23 +8,23 @@ use tokenrail_domain::{Event, Sequence};
 
 use crate::renderings::{Rendering, RenderingKey, Renderings};
 
-/// Events of one batch in memory. A reader that stalls holds the rendering of one, so it is not larger, however many
-/// events were committed at once.
+/// The maximum number of events of one batch in memory, however many were committed at once. A stalled reader holds
+/// the rendering of one batch, so this bounds what it costs.
 const BATCH_EVENTS: usize = 512;
 
-/// Consecutive events that are committed, shared by all their readers.
+/// Consecutive committed events, shared by all their readers.
 #[derive(Debug)]
 pub struct Batch {
-    /// All that were committed with them.
+    /// All events of the commit.
     committed: Arc<[Event]>,
-    /// Which of those are of this batch.
+    /// The part of `committed` that is this batch.
     range: Range<usize>,
     bytes: usize,
     renderings: Renderings,
 }
 
 impl Batch {
-    /// Takes events that were committed at once, as batches of a size that can be held for slow readers.
+    /// Splits events that were committed at once into batches that are small enough to be held for slow readers.
     pub(crate) fn split(events: &Arc<[Event]>) -> impl Iterator<Item = Self> {
         let begins = (0..events.len()).step_by(BATCH_EVENTS);
         begins.map(|begin| Self::part(Arc::clone(events), begin..events.len().min(begin + BATCH_EVENTS)))
@@ -47,24 +47,24 @@ impl Batch {
         self.events().last().map_or(Sequence::START, |event| event.sequence)
     }
 
-    /// About what the batch takes in memory.
+    /// About how many bytes the batch takes in memory.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// The batch as `key` has it, where some reader has asked for it already.
+    /// The rendering for `key`, if a reader has requested it already.
     pub fn rendered(&self, key: RenderingKey) -> Option<&Rendering> {
         self.renderings.get(key)
     }
 
-    /// The batch as `key` has it: rendered by the first reader that asks, for all of them.
+    /// The rendering for `key`. The first reader that requests it renders it for all readers.
     pub fn rendering(&self, key: RenderingKey, render: impl FnOnce(&[Event]) -> Rendering) -> &Rendering {
         self.renderings.get_or_init(key, || render(self.events()))
     }
 }
 
-/// About what an event takes in memory, its renderings included.
+/// About how many bytes an event takes in memory, including its renderings.
 fn weight(event: &Event) -> usize {
-    // Two renderings of the text with its names around it, and the raw line.
+    // The event, two renderings of its text with the field names around it, and the raw line.
     size_of::<Event>() + 600 + 3 * event.body.text_bytes() + event.raw.as_ref().map_or(0, Bytes::len)
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::core::Core;
 
-/// Packs whenever a turn has ended, until the server goes down.
+/// Packs whenever a turn has ended, until the server shuts down.
 pub(crate) async fn compact(core: Arc<Core>) {
     loop {
         match core.outside.journal.compact_next().await {
@@ -12,7 +12,7 @@ pub(crate) async fn compact(core: Arc<Core>) {
             Ok(true) => return,
             Ok(false) => {}
             Err(error) => {
-                // Nothing is lost: the batches stay as they are, and the next turn's end brings another try.
+                // Nothing is lost: the batches stay as they are, and the end of the next turn starts another try.
                 tracing::warn!(error = &error as &dyn std::error::Error, "compaction failed");
             }
         }

@@ -31,69 +31,69 @@ pub(crate) struct Core {
     pub(crate) limits: Limits,
     pub(crate) tails: Tails,
     pub(crate) news: NewsDesk,
-    /// The time of keys, and when it was that.
+    /// The start of [`Core::key_time`]: the time of the newest key, and the instant at which it was read.
     key_times: OnceCell<(Timestamp, Instant)>,
     pub(crate) counters: Counters,
-    /// The server is going down: streams end, pumps stop, agents live on.
+    /// Cancelled when the server shuts down: streams end and pumps stop. Agents that still run keep running.
     pub(crate) closing: CancellationToken,
-    /// The server is going down and its agents with it: nothing new begins.
+    /// Cancelled when the server shuts down and stops its agents: nothing new begins.
     pub(crate) draining: CancellationToken,
     pub(crate) tracker: TaskTracker,
-    /// The runtime of the tasks. A web worker's own runtime is a single thread that must not carry agents.
+    /// The runtime of the agents' tasks. A web worker has its own single-threaded runtime, which must not run agents.
     pub(crate) runtime: Handle,
     pub(crate) places: Arc<Semaphore>,
-    /// Histories that may be taken in at the same time.
+    /// Limits how many imports run at the same time.
     pub(crate) imports: Arc<Semaphore>,
-    /// Launches that may come now.
+    /// Limits how often agents are launched.
     launches: Mutex<TokenBucket>,
     /// Agents that wait for a place.
     pub(crate) waiting: WaitingRoom,
-    /// Rung when a turn has ended: its batches can be packed.
+    /// Notified when a turn has ended or an import is complete: there are batches to pack.
     pub(crate) compaction: Notify,
-    /// Rung when an agent's task has ended.
+    /// Notified when an agent's task has ended.
     pub(crate) retired: Notify,
-    /// The last write of an agent has failed because the disk is full.
+    /// Whether the last write of any agent failed because the disk is full.
     disk_full: AtomicBool,
-    /// Sorted: a stop reaches the agents in the same order in each run of a simulation.
+    /// The controls of the agents that have a task.
     controls: Mutex<BTreeMap<AgentId, Arc<Control>>>,
 }
 
 /// The handle of one agent's task.
 #[derive(Default)]
 pub(crate) struct Control {
-    /// Held while a turn is taken from the queue, put into it, or taken out of it: so that a cancel meets a turn
+    /// Held while a turn is added to the queue, started from it or removed from it. So a cancel finds each turn
     /// either waiting or running.
     pub(crate) queue: tokio::sync::Mutex<()>,
-    /// Rung when the queue has changed.
+    /// Notified when the queue has changed.
     pub(crate) poked: Notify,
-    /// Tells the turn that runs of a cancel. That it is cancelled stands in the store: this only wakes its task.
+    /// Reaches the running turn, if there is one. A cancel is in the store already; this only wakes the task.
     current: Mutex<Option<Current>>,
-    /// As long as the agent waits for a place.
+    /// Set while the agent waits for a place.
     waiting: Mutex<Option<Waiting>>,
     pokes: AtomicUsize,
 }
 
-/// Whoever holds it is the only one who takes turns from an agent's queue, or puts them into it.
+/// Only the holder of this lock starts turns from an agent's queue, adds turns to it or removes them.
 pub(crate) type QueueGuard<'a> = tokio::sync::MutexGuard<'a, ()>;
 
-/// How many answers to questions of one agent may be on their way to its task.
+/// How many permission answers for one agent may wait for its task.
 const ANSWERS: usize = 16;
 
-/// How the turn that runs is spoken to.
+/// The sending ends of the channels to a running turn.
 struct Current {
     cancel: CancellationToken,
     answers: mpsc::Sender<Answering>,
 }
 
-/// What the task of a turn listens to.
+/// The receiving ends, for the task that runs the turn.
 pub(crate) struct TurnInbox {
     pub(crate) cancel: CancellationToken,
     pub(crate) answers: mpsc::Receiver<Answering>,
 }
 
 impl Control {
-    /// Begins a turn, new or taken up: from here on it hears of a cancel. One that came before stands in the store,
-    /// so whoever begins a turn looks there afterwards.
+    /// Begins a turn, new or adopted. From here on, [`Control::cancel`] reaches it. An earlier cancel is only in the
+    /// store, so the caller must read the turn from the store afterwards.
     pub(crate) fn begin(&self) -> TurnInbox {
         let cancel = CancellationToken::new();
         let (answers, heard) = mpsc::channel(ANSWERS);
@@ -105,14 +105,14 @@ impl Control {
         *self.current() = None;
     }
 
-    /// Tells the turn that runs, if one does, that it is cancelled.
+    /// Cancels the running turn, if there is one.
     pub(crate) fn cancel(&self) {
         if let Some(current) = &*self.current() {
             current.cancel.cancel();
         }
     }
 
-    /// How answers reach the turn that runs; none where none runs.
+    /// The channel for answers to the running turn. `None` if no turn runs.
     pub(crate) fn answers(&self) -> Option<mpsc::Sender<Answering>> {
         self.current().as_ref().map(|current| current.answers.clone())
     }
@@ -168,13 +168,14 @@ impl Core {
         self.outside.clock.now()
     }
 
-    /// The control of an agent's task, whether it runs or not.
+    /// The control of an agent's task. `None` if the agent has no task.
     pub(crate) fn control(&self, agent: AgentId) -> Option<Arc<Control>> {
         self.controls.lock().unwrap_or_else(PoisonError::into_inner).get(&agent).cloned()
     }
 
-    /// Waits for an agent's queue on behalf of a client. Its task may hold it while it saves, which it tries for as
-    /// long as the store is out of order: a client is told of that instead of waiting for its end.
+    /// Locks an agent's queue for a client's command. The agent's task may hold the lock while it saves, and it
+    /// retries while the store fails. So a client gets an error after `limits.command_timeout` instead of waiting
+    /// until the store works again.
     ///
     /// # Errors
     /// [`StoreError::Full`], [`StoreError::Busy`]: nothing was done.
@@ -186,8 +187,8 @@ impl Core {
         }
     }
 
-    /// Makes sure that an agent's task looks at its queue, and that readers wait for it. Gives the control of a
-    /// task that must be spawned where there is none.
+    /// Makes sure that an agent's task checks its queue, and that readers wait for it. Returns a new control if the
+    /// agent has no task: the caller must spawn one.
     pub(crate) fn poke_or_register(&self, agent: AgentId, tail: &Tail) -> Option<Arc<Control>> {
         let mut controls = self.controls.lock().unwrap_or_else(PoisonError::into_inner);
         tail.set_active(true);
@@ -196,13 +197,14 @@ impl Core {
             return None;
         }
         let control = Arc::new(Control::default());
-        // Its task may take a while to ask for a place, and more must not be let in meanwhile.
+        // The task may take a while to ask for a place. Until then it must count as waiting, so that no further
+        // launch is admitted.
         control.waits(&self.waiting);
         controls.insert(agent, Arc::clone(&control));
         Some(control)
     }
 
-    /// Ends an agent's task, unless it was poked after `pokes`.
+    /// Ends an agent's task, unless it was poked since `pokes` was read. Returns whether it ended.
     pub(crate) fn retire(&self, agent: AgentId, tail: &Tail, pokes: usize) -> bool {
         let mut controls = self.controls.lock().unwrap_or_else(PoisonError::into_inner);
         let has_news = controls.get(&agent).is_some_and(|control| control.pokes() != pokes);
@@ -217,7 +219,7 @@ impl Core {
         true
     }
 
-    /// Ends an agent's task, whatever it was poked for: what is open is taken up by the next task for it.
+    /// Ends an agent's task even if it was poked. The agent's next task continues with the open turns.
     pub(crate) fn retire_now(&self, agent: AgentId, tail: &Tail) {
         let retired = self.controls.lock().unwrap_or_else(PoisonError::into_inner).remove(&agent);
         if let Some(control) = retired {
@@ -240,8 +242,8 @@ impl Core {
         self.controls.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// The time by which keys grow old. It goes on from the newest key with the life of the server, so that a clock that
-    /// is wrong, or is set, makes no key old; while no server runs, keys do not grow older.
+    /// The time that decides how old a key is. It starts at the time of the newest key and advances while the server
+    /// runs, so a wrong or adjusted system clock does not age a key. While no server runs, keys do not age.
     pub(crate) async fn key_time(&self) -> Result<Timestamp, StoreError> {
         let from_newest = async || {
             let newest = self.outside.agents.newest_key().await?;
@@ -264,8 +266,8 @@ impl Core {
     /// Saves an append, and retries for as long as it takes. Output that cannot be saved waits in the spool.
     ///
     /// # Errors
-    /// [`SaveError::Closing`] if the server shuts down meanwhile: the append may be saved, and the next start finds out.
-    /// [`SaveError::Refused`] if a retry is of no use.
+    /// [`SaveError::Closing`] if the server shuts down meanwhile: the append may be saved, and the next start finds
+    /// out. [`SaveError::Refused`] if a retry is of no use.
     pub(crate) async fn save(&self, append: Append) -> Result<Append, SaveError> {
         self.save_unless_full(append, &FullSince::default()).await
     }
@@ -291,7 +293,8 @@ impl Core {
                 }
                 Err(error) if error.is_transient() => error,
                 Err(error) => {
-                    // A purge does not wait for ever: then there is nothing left that this could contradict.
+                    // A purge waits only for `limits.stop_timeout`, so the agent may be gone while its task still
+                    // saves. Then the write contradicts nothing.
                     if !matches!(error, StoreError::UnknownAgent(_)) {
                         Counters::add(&self.counters.invariant_violations, 1);
                     }
@@ -316,7 +319,7 @@ impl Core {
         self.disk_full.load(Ordering::Relaxed)
     }
 
-    /// Waits before another try; gives the next pause, or none where the server goes down.
+    /// Waits before a retry. Returns the next pause, or `None` if the server shuts down.
     pub(crate) async fn pause(&self, pause: Duration) -> Option<Duration> {
         tokio::select! {
             biased;

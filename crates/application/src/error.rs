@@ -10,7 +10,7 @@ use tokenrail_ports::{CwdNotAllowed, FolderError, StoreError, is_disk_full};
 pub enum Refusal {
     #[error("no such agent: {0}")]
     NotFound(AgentId),
-    /// With the names of those that are configured.
+    /// `known` lists the configured types.
     #[error("unknown agent type {name:?}; configured types: {known}")]
     UnknownType { name: String, known: String },
     #[error(
@@ -51,7 +51,7 @@ impl From<FolderError> for Refusal {
     fn from(error: FolderError) -> Self {
         match error {
             FolderError::NotAllowed(error) => Self::CwdNotAllowed(error),
-            // The folder is where the store is: to a client it is all one.
+            // The folder is on the same disk as the store, so a client need not tell the two apart.
             FolderError::NotMade(error) if is_disk_full(&error) => Self::Store(StoreError::Full),
             FolderError::NotMade(error) => Self::Store(StoreError::Unavailable(Box::new(error))),
         }

@@ -1,4 +1,4 @@
-//! Older events that readers have fetched from the store, for the other readers that are about there.
+//! Older events that readers have fetched from the store, shared with other readers at about the same position.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -8,17 +8,18 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::batch::Batch;
 
-/// A stretch is in use for so long after a reader has taken a batch of it. Readers that send take the next batch sooner.
+/// A stretch counts as in use for this long after a reader has taken a batch of it. Readers that are sending take the
+/// next batch sooner.
 const IN_USE: Duration = Duration::from_millis(10);
 
-/// The stretches of one journal that were fetched last, and are used most.
+/// The stretches of one journal that were fetched or used most recently.
 #[derive(Debug)]
 pub(crate) struct Fetched {
     stretches: Mutex<Vec<Stretch>>,
     bytes_max: usize,
 }
 
-/// What one fetch brought.
+/// The events of one fetch.
 #[derive(Debug)]
 struct Stretch {
     batches: Vec<Arc<Batch>>,
@@ -32,14 +33,14 @@ impl Stretch {
         self.batches.get(after).filter(|batch| batch.first() <= sequence).cloned()
     }
 
-    /// Whether a reader at this number has any of it before it.
+    /// Whether a reader that wants `sequence` still has events of this stretch ahead.
     fn reaches(&self, sequence: Sequence) -> bool {
         self.batches.last().is_some_and(|batch| sequence <= batch.last())
     }
 }
 
 impl Fetched {
-    /// Holds so many bytes, and the newest stretch in any case.
+    /// Holds at most `bytes_max` bytes, and the newest stretch in any case.
     pub(crate) fn new(bytes_max: usize) -> Self {
         Self { stretches: Mutex::default(), bytes_max }
     }
@@ -54,8 +55,8 @@ impl Fetched {
         })
     }
 
-    /// Keeps what a reader has fetched. Stretches go as a whole, because a reader that lacks one batch fetches all of it.
-    /// Those that were not used for longest go first.
+    /// Keeps what a reader has fetched. Stretches are evicted as a whole, because a reader that lacks one batch
+    /// fetches the whole stretch. The least recently used stretch is evicted first.
     pub(crate) fn keep(&self, events: &Arc<[Event]>) {
         let batches: Vec<_> = Batch::split(events).map(Arc::new).collect();
         let bytes = batches.iter().map(|batch| batch.bytes()).sum();
@@ -67,8 +68,9 @@ impl Fetched {
         stretches.push(Stretch { batches, bytes, used_at: Instant::now() });
     }
 
-    /// Waits until a further stretch has room, or pushes none out that is in use. Readers that share a stretch stay
-    /// together that way: without this wait, the first of them has it pushed out, and the others fetch it again.
+    /// Waits until another stretch fits, or evicts only stretches that are not in use; at most for `at_most`. This
+    /// keeps readers that share a stretch together: without the wait, the first of them evicts the stretch, and the
+    /// others fetch it again.
     pub(crate) async fn room(&self, at_most: Duration) {
         let latest = Instant::now() + at_most;
         while let Some(free) =
@@ -78,7 +80,7 @@ impl Fetched {
         }
     }
 
-    /// When the stretch that a further one pushes out is no longer in use. None if it pushes none out.
+    /// When the stretch that the next fetch would evict is no longer in use. `None` if the next fetch evicts nothing.
     fn free_at(&self) -> Option<Instant> {
         let stretches = self.lock();
         let next = stretches.last()?.bytes;
@@ -88,7 +90,8 @@ impl Fetched {
         stretches.iter().map(|stretch| stretch.used_at).min().map(|used_at| used_at + IN_USE)
     }
 
-    /// Whether as much as was fetched from `sequence` on may be fetched once more without pushing that out.
+    /// Whether the stretches that a reader at `sequence` has not finished fit twice: then a prefetch evicts none of
+    /// them.
     pub(crate) fn has_room_ahead(&self, sequence: Sequence) -> bool {
         let stretches = self.lock();
         let unread = stretches.iter().filter(|stretch| stretch.reaches(sequence));
@@ -116,7 +119,7 @@ mod tests {
 
     const AT_MOST: Duration = Duration::from_millis(50);
 
-    /// Ten events from this number on.
+    /// Ten events, from `first` on.
     fn ten_from(first: u64) -> Arc<[Event]> {
         let event = |sequence| Event {
             sequence: Sequence(sequence),
@@ -131,7 +134,7 @@ mod tests {
         (first..first + 10).map(event).collect()
     }
 
-    /// Room for two stretches, which are there.
+    /// Room for two stretches, both filled.
     fn two() -> Fetched {
         let bytes = Batch::split(&ten_from(1)).map(|batch| batch.bytes()).sum::<usize>();
         let fetched = Fetched::new(2 * bytes);

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::Notify;
 
-/// The fetches of one journal. While one runs, the other readers wait for its end, because it probably brings what they
-/// want too.
+/// The fetches of one journal. While one runs, the other readers wait for its end, because it probably brings the
+/// events that they want too.
 #[derive(Debug, Default)]
 pub(crate) struct Fetches {
     running: AtomicBool,

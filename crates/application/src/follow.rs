@@ -1,4 +1,4 @@
-//! A reader's cursor: the one delivery loop, for history, live, reconnect, gap and slow client alike.
+//! A reader's cursor. One delivery loop serves history, live events, reconnects, gaps and slow clients.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::planted;
 use crate::stretches::StoredEvents;
 use crate::tails::{Bell, Tail};
 
-/// A reader of one journal: it holds a cursor, and nothing waits for it.
+/// A reader of one journal. It holds a cursor, and has no queue of its own.
 pub struct Follower {
     agent: AgentId,
     cursor: Sequence,
@@ -39,7 +39,7 @@ impl Page {
     }
 }
 
-/// What came of asking for more.
+/// The outcome of [`Follower::next`].
 #[derive(Debug, Clone)]
 pub enum Next {
     Page(Page),
@@ -52,7 +52,7 @@ pub enum StreamEnd {
     /// The reader has everything, and no turn runs or waits.
     AgentEnded,
     AgentDeleted,
-    /// The server is shutting down: come again, with the cursor.
+    /// The server is shutting down. The client can reconnect with its cursor.
     ShuttingDown,
 }
 
@@ -77,7 +77,7 @@ impl Follower {
         self.agent
     }
 
-    /// The number up to which events were given.
+    /// The number up to which events were returned.
     pub fn cursor(&self) -> Sequence {
         self.cursor
     }
@@ -87,23 +87,23 @@ impl Follower {
         self.bell.borrow().head
     }
 
-    /// Whether more may come: a turn runs or waits, or its end is being written down.
+    /// Whether more may come: a turn runs or waits, or its end is being saved.
     pub fn expects_more(&self) -> bool {
         self.bell.borrow().active
     }
 
-    /// Waits for the events after the cursor, and moves it behind them. May be dropped at any await.
+    /// Waits for the events after the cursor, and moves the cursor behind them. May be dropped at any await.
     ///
     /// # Errors
-    /// [`StoreError`] where history cannot be read; the cursor stays, so asking again is safe.
+    /// [`StoreError`] if history cannot be read. The cursor stays, so the caller can retry.
     pub async fn next(&mut self) -> Result<Next, StoreError> {
         loop {
-            // The bell is read before the events are looked for: what is committed later rings again.
+            // The bell is read before the events, so that a later commit wakes this loop again.
             let bell = *self.bell.borrow_and_update();
             self.cursor = planted::lagging_cursor(self.cursor, bell.head);
             if self.cursor < bell.head {
                 let page = match self.page().await {
-                    // Purged while it was followed: there is no more to give. The bell may ring a little later.
+                    // The agent was purged while it was followed. The bell may report that a little later.
                     Err(StoreError::UnknownAgent(_)) => return Ok(Next::End(StreamEnd::AgentDeleted)),
                     page => page?,
                 };
@@ -130,7 +130,7 @@ impl Follower {
         }
     }
 
-    /// Why nothing runs any more: an agent's task ends with its last turn, and when the server goes down.
+    /// Why no turn is active any more: an agent's task ends after its last turn, and when the server shuts down.
     async fn end(&self) -> StreamEnd {
         if !self.closing.is_cancelled() && !self.draining.is_cancelled() {
             return StreamEnd::AgentEnded;

@@ -5,16 +5,17 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Since when the writes of one agent have failed because the disk is full; other agents may have found room meanwhile.
+/// Since when the writes of one agent have failed because the disk is full. Other agents may have found space
+/// meanwhile.
 #[derive(Debug, Default)]
 pub(crate) struct FullSince {
     since: Mutex<Option<Full>>,
-    /// After this nothing more is waited for; none where it is waited for as long as it takes.
+    /// How long writes may wait for space. Not set if they may wait for ever.
     patience: OnceLock<Duration>,
 }
 
 impl FullSince {
-    /// True where that is no longer to be waited for.
+    /// Notes that a write failed because the disk is full. Returns true if the agent must not wait any longer.
     pub(crate) fn note_full(&self) -> bool {
         let mut since = self.since();
         let full = since.get_or_insert_with(Full::begin);
@@ -22,7 +23,8 @@ impl FullSince {
         self.patience.get().is_some_and(|patience| *patience <= full.elapsed())
     }
 
-    /// A write has failed in another way: nobody knows whether there is room, and that time does not count.
+    /// Notes that a write failed for another reason. It is unknown whether there is space, so this time does not
+    /// count.
     pub(crate) fn note_unknown(&self) {
         if let Some(full) = &mut *self.since() {
             full.unknown_since.get_or_insert_with(Instant::now);
@@ -33,7 +35,7 @@ impl FullSince {
         *self.since() = None;
     }
 
-    /// From here on room is waited for only so long.
+    /// Bounds the wait for space, counted from its beginning.
     pub(crate) fn bound(&self, patience: Duration) {
         // The first bound stays.
         let _ = self.patience.set(patience);
@@ -43,13 +45,13 @@ impl FullSince {
         self.since.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How long it has been so; none where the last write was done.
+    /// How long the disk has been full. `None` if the last write succeeded.
     pub(crate) fn elapsed(&self) -> Option<Duration> {
         self.since().map(|full| full.elapsed())
     }
 }
 
-/// A time in which the disk was full, but for what is left out of it.
+/// A period in which the disk is full. Times in which that is unknown are left out.
 #[derive(Debug, Clone, Copy)]
 struct Full {
     since: Instant,
@@ -61,7 +63,7 @@ impl Full {
         Self { since: Instant::now(), unknown_since: None }
     }
 
-    /// The disk is full again.
+    /// Notes that the disk is known to be full again.
     fn go_on(&mut self) {
         if let Some(unknown_since) = self.unknown_since.take() {
             self.since += unknown_since.elapsed();

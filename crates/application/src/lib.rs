@@ -1,19 +1,20 @@
-//! What Tokenrail does: launch, pump, follow, cancel, recover. No HTTP, no SQL, no JSON.
+//! The application of Tokenrail: launch, pump, follow, cancel, recover. No HTTP, no SQL, no JSON.
 //!
-//! Read in this order, and you have followed one token from the agent to its readers:
+//! Read the modules in this order to follow one token from the agent to its readers:
 //!
 //! 1. `use_cases`: what [`AgentService`] can do, one file per use case;
 //! 2. `agent_task`: one task for each agent that has something to run, turn after turn;
-//! 3. `pump`: one turn: output in, commits out, and what is committed announced;
-//! 4. `recorder`: gives what the parser says its number, and its place in a message;
-//! 5. `tails`: the doorbell of each journal, and its newest events;
-//! 6. [`Follower`]: a reader's cursor, the one delivery loop; `stretches`: what it reads that is not in memory.
+//! 3. `pump`: one run: reads its output, commits it, and announces what is committed;
+//! 4. `recorder`: gives each parsed event its number and its place in a message;
+//! 5. `tails`: the wake-up signal of each journal, and its newest events;
+//! 6. [`Follower`]: a reader's cursor and the one delivery loop; `stretches`: the events that are no longer in
+//!    memory.
 //!
-//! Save first, announce second: `announce` takes what `core::Core::save` returns, which is what the journal has just
-//! saved.
+//! Events are saved before they are announced: `announce` takes what `core::Core::save` returns, and that is saved
+//! already.
 //!
-//! Nothing here is random: each `select!` is `biased`, so that a simulation with the same seed goes the same way
-//! (`tests/simulation`).
+//! Nothing here depends on chance: randomness is a port, and each `select!` is `biased`. So a simulation with the
+//! same seed always takes the same course (`tests/simulation`).
 
 mod agent_task;
 mod announce;
@@ -63,7 +64,7 @@ pub use use_cases::{
     LaunchOutcome, MessageStatus, Reparsed, TypeInfo,
 };
 
-// What callers need of the ports, so that presentation need not see them.
+// The types of the ports that callers need, so that the presentation layer does not depend on the ports.
 pub use tokenrail_ports::planted as planted_bugs;
 pub use tokenrail_ports::{
     Abilities, AgentFilter, ListPage, MessagePage, PermissionAnswer, Probe, STOP_REASON_EVENTS, StoreError,

@@ -7,17 +7,18 @@ use tokenrail_ports::{ListBounds, PageLimit};
 /// Every bound of the application, with the defaults of the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Agents that run at the same time; more wait.
+    /// Agents that run at the same time. Further agents wait.
     pub running_agents: usize,
-    /// Launches per minute; as many may come at once.
+    /// Launches per minute. All of them may come at once.
     pub launches_per_minute: u32,
     /// Launches that may wait for a place.
     pub queued_launches: usize,
     /// Turns of one agent that may wait.
     pub queued_turns: u32,
-    /// Silence of an agent that is saying a message, before its turn is ended; not while a tool runs.
+    /// How long an agent may be silent in the middle of a message before its turn is ended. Not applied while a tool
+    /// runs.
     pub stream_timeout: Duration,
-    /// Silence of an agent, before its turn is ended; not while a tool runs.
+    /// How long an agent may be silent before its turn is ended. Not applied while a tool runs.
     pub idle_timeout: Duration,
     /// How long a turn may take in all.
     pub turn_timeout: Duration,
@@ -27,19 +28,20 @@ pub struct Limits {
     pub disconnect_grace: Duration,
     /// How long a delete waits for the agent's processes to be gone.
     pub stop_timeout: Duration,
-    /// How long a client that answers a question waits to be told that the agent has taken the answer.
+    /// How long a client that answers a permission request waits for the confirmation that the agent has taken the
+    /// answer.
     pub answer_timeout: Duration,
-    /// How long a command to an agent waits while something of that agent is being saved.
+    /// How long a command to an agent waits while the agent's task is saving.
     pub command_timeout: Duration,
-    /// Events that may wait for their commit, per agent; output beyond them waits in the spool. So this is also about
-    /// what one agent puts into one transaction, for which all others wait.
+    /// Events per agent that may wait for their commit. Further output waits in the spool. So this is also about the
+    /// most that one agent adds to one transaction, for which all others wait.
     pub pending_events: usize,
-    /// Bytes of them.
+    /// Bytes of those events.
     pub pending_bytes: usize,
-    /// How long a batch waits, at most, for those followers to take the one before it who have kept up so far. Events are
-    /// collected meanwhile, so that batches grow while followers are the bottleneck.
+    /// How long a batch waits, at most, until the followers that have kept up take the batch before it. Events are
+    /// collected meanwhile, so batches grow while followers are the bottleneck.
     pub follower_wait: Duration,
-    /// So many followers must have kept up; for fewer nothing waits.
+    /// The number of followers that must have kept up. If there are fewer, no batch waits.
     pub follower_wait_from: usize,
     /// Bytes of text that the open messages of a turn may hold.
     pub message_bytes: usize,
@@ -47,37 +49,38 @@ pub struct Limits {
     pub spool_bytes: u64,
     /// Events of one page read from the store.
     pub page_events: usize,
-    /// Bytes of one page read from the store, about.
+    /// About how many bytes one page read from the store has.
     pub page_bytes: usize,
-    /// Bytes of newest events kept in memory, per running agent.
+    /// Bytes of newest events kept in memory, per agent.
     pub tail_bytes: usize,
     /// The same, of all agents together.
     pub tails_bytes: usize,
-    /// The first pause before a failed write is tried again; it doubles up to `retry_pause_max`.
+    /// The pause before the first retry of a failed write. It doubles up to `retry_pause_max`.
     pub retry_pause: Duration,
     pub retry_pause_max: Duration,
-    /// How long output of an agent may wait for room on a full disk. Then its run is ended, and the output that was not
-    /// read is removed.
+    /// How long an agent's output may wait for space on a full disk. Then the run is ended, and the output that was
+    /// not read is removed.
     pub full_disk_wait: Duration,
-    /// How many times an agent is asked to stop, where asking fails; between two tries is `retry_pause`.
+    /// How many times an agent is asked to stop if asking fails, with a pause of `retry_pause` between two tries.
     pub stop_tries: u32,
     /// How long an idempotency key is remembered.
     pub idempotency_age: Duration,
-    /// Events that a follower fetches at once from the store; others that are about there share them.
+    /// Events that a follower fetches from the store at once. It shares them with other followers at about the same
+    /// position.
     pub history_events: usize,
-    /// Bytes of them, about.
+    /// About how many bytes those events have.
     pub history_bytes: usize,
-    /// How often it is looked whether readers were told of all that is committed.
+    /// How often the server checks that every committed event was announced.
     pub look_again: Duration,
-    /// Bytes of what was said in earlier turns that an agent is told with the next, where it must be told.
+    /// Bytes of earlier turns that an agent receives with its next turn, if its runner wants the history.
     pub model_history_bytes: usize,
-    /// Agents, or turns, of one list.
+    /// Agents, or turns, in one page of a list.
     pub list_agents: usize,
-    /// Bytes of one list, about.
+    /// About how many bytes one page of a list has.
     pub list_bytes: usize,
-    /// Bytes of one field of an agent or turn in a list; what is longer is cut there.
+    /// Bytes of one field of an agent or turn in a list. Longer values are cut there.
     pub list_field_bytes: usize,
-    /// Histories that are taken in at the same time.
+    /// Imports that run at the same time.
     pub imports: usize,
 }
 

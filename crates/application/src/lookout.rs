@@ -1,13 +1,14 @@
-//! Looks now and then whether the bells have rung for everything that is committed.
+//! Periodically checks that every committed event was announced.
 //!
-//! Whoever commits rings. Should that ever fail to happen, readers would wait beside events that are there; so what the
-//! store holds is held against what the bells have told, for the agents that are followed, however many follow each.
+//! Each commit wakes its readers. If a wake-up were ever missing, readers would wait although there are new events.
+//! So this task compares the heads in the store with the announced heads. It queries each followed agent once,
+//! however many followers the agent has.
 
 use std::sync::Arc;
 
 use crate::core::Core;
 
-/// Looks every `limits.look_again` until the server goes down.
+/// Checks every `limits.look_again` until the server shuts down.
 pub(crate) async fn look_out(core: Arc<Core>) {
     loop {
         tokio::select! {
@@ -23,8 +24,8 @@ pub(crate) async fn look_out(core: Arc<Core>) {
                     break;
                 }
             };
-            // No tail is held while the store takes its time: its last reader may leave. What is committed just now, and
-            // rings in a moment, may be told twice: readers go by the number.
+            // No tail is held during the query, so that its last reader may leave. An event that is committed just
+            // now may be announced twice. That is harmless, because readers go by the sequence number.
             if let (Some(head), Some(tail)) = (head, core.tails.get(agent)) {
                 tail.raise(head);
             }

@@ -1,4 +1,4 @@
-//! What happens to agents as a whole, for every client: low in rate, and no history.
+//! Lifecycle events of agents, for every client. They are rare, and have no history.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -7,13 +7,13 @@ use bytes::Bytes;
 use tokenrail_domain::{AgentId, AgentStatus, ListedAgent, Timestamp};
 use tokio::sync::watch;
 
-/// How many news a slow client may be behind before it is told to load the list of agents again.
+/// How many lifecycle events are kept. A client that is further behind must load the list of agents again.
 const NEWS_KEPT: usize = 1024;
 
-/// How many bytes of them, about: an agent has the beginning of its first prompt with it.
+/// About how many bytes of lifecycle events are kept. A created agent has the beginning of its first prompt.
 const NEWS_BYTES: usize = 8 << 20;
 
-/// Something that happened to an agent as a whole.
+/// A lifecycle event.
 #[derive(Debug, Clone)]
 pub enum News {
     Created { agent: Box<ListedAgent>, at: Timestamp },
@@ -21,7 +21,7 @@ pub enum News {
     Deleted { agent: AgentId, at: Timestamp },
 }
 
-/// News as they are kept, shared by all readers.
+/// A lifecycle event as it is kept, shared by all readers.
 #[derive(Debug)]
 pub struct Item {
     pub news: News,
@@ -29,13 +29,13 @@ pub struct Item {
 }
 
 impl Item {
-    /// What clients are sent: written by the first reader that asks, for all of them.
+    /// The bytes that clients receive. The first reader that requests them renders them for all readers.
     pub fn rendering(&self, render: impl FnOnce(&News) -> Bytes) -> Bytes {
         self.rendering.get_or_init(|| render(&self.news)).clone()
     }
 
     fn bytes(&self) -> usize {
-        // With it is what it is rendered to.
+        // The agent counts twice, because the rendering contains it too.
         let text = match &self.news {
             News::Created { agent, .. } => 2 * agent.bytes(),
             News::Updated { .. } | News::Deleted { .. } => 0,
@@ -44,18 +44,19 @@ impl Item {
     }
 }
 
-/// Where news are told. A reader is a cursor here too: what one has not read costs nothing that is not kept anyway.
+/// Publishes lifecycle events. A reader is a cursor here too, so unread events cost nothing beyond what is kept
+/// anyway.
 #[derive(Debug)]
 pub(crate) struct NewsDesk {
     board: Arc<Mutex<Board>>,
-    /// How many there have been.
+    /// How many lifecycle events were published so far.
     told: watch::Sender<u64>,
 }
 
-/// The newest news.
+/// The newest lifecycle events.
 #[derive(Debug, Default)]
 struct Board {
-    /// The number of the oldest that is kept; the first of all is 0.
+    /// The number of the oldest kept event. The first event of all has number 0.
     first: u64,
     items: VecDeque<Arc<Item>>,
     bytes: usize,
@@ -87,7 +88,7 @@ impl Board {
     fn push(&mut self, item: Item) {
         self.bytes += item.bytes();
         self.items.push_back(Arc::new(item));
-        // The newest stays, whatever its size: who reads in time misses nothing.
+        // The newest event stays, whatever its size, so that a reader that keeps up misses nothing.
         while NEWS_KEPT < self.items.len() || NEWS_BYTES < self.bytes && 1 < self.items.len() {
             let Some(oldest) = self.items.pop_front() else { break };
             self.bytes -= oldest.bytes();
@@ -96,7 +97,7 @@ impl Board {
     }
 }
 
-/// A reader of the news, from when it was made.
+/// A reader of the lifecycle events that are published after it was created.
 #[derive(Debug)]
 pub struct NewsReader {
     board: Arc<Mutex<Board>>,
@@ -104,18 +105,18 @@ pub struct NewsReader {
     next: u64,
 }
 
-/// News that were missed: they are kept no longer.
+/// Some lifecycle events were missed, because they are no longer kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NewsMissed;
 
 impl NewsReader {
-    /// Waits for the next news; none when the service has gone. May be dropped at any await.
+    /// Waits for the next lifecycle event. Returns `None` if the service is gone. May be dropped at any await.
     ///
     /// # Errors
-    /// [`NewsMissed`] where some were not read in time; the oldest that is kept comes next.
+    /// [`NewsMissed`] if some events were not read in time. The next call returns the oldest event that is kept.
     pub async fn next(&mut self) -> Option<Result<Arc<Item>, NewsMissed>> {
         loop {
-            // Before the board is looked at: what comes later wakes.
+            // Marked as seen before the board is read, so that a later event wakes this reader.
             self.told.borrow_and_update();
             if let Some(read) = self.read() {
                 return Some(read);
@@ -152,7 +153,7 @@ mod tests {
         News::Created { agent: Box::new(ListedAgent::new(agent, usize::MAX)), at: Timestamp(0) }
     }
 
-    /// When the news that are there happened; -1 for some that were missed.
+    /// The times of the available events; -1 if some were missed.
     fn heard(reader: &mut NewsReader) -> Vec<i64> {
         let next = || match reader.next().now_or_never()?? {
             Ok(item) => match item.news {
@@ -196,7 +197,7 @@ mod tests {
         }
         assert!(desk.board.lock().unwrap().bytes <= NEWS_BYTES);
         assert!(heard(&mut reader).len() < 10);
-        // One that is larger than all that may be kept is told nevertheless.
+        // An event that is larger than the bound is delivered nevertheless.
         desk.tell(created(2 * NEWS_BYTES));
         assert_eq!(heard(&mut in_time), [0]);
         desk.tell(deleted(7));

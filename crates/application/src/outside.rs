@@ -26,14 +26,14 @@ pub struct Outside {
 }
 
 impl Outside {
-    /// Says that there is no such type, and which there are.
+    /// The refusal of an unknown agent type. It lists the configured types.
     pub(crate) fn unknown_type(&self, name: &str) -> Refusal {
         let known: Vec<&str> = self.types.keys().map(String::as_str).collect();
         Refusal::UnknownType { name: name.to_owned(), known: known.join(", ") }
     }
 }
 
-/// Gives a parser for one run.
+/// Creates the parser of one run.
 pub type MakeParser = Arc<dyn Fn() -> Box<dyn IMessageParser> + Send + Sync>;
 
 /// One configured kind of agent.
@@ -43,7 +43,7 @@ pub struct AgentType {
     pub workspace: Arc<dyn IWorkspace>,
     pub parser: MakeParser,
     pub abilities: Abilities,
-    /// The words for runner and format, as in the configuration.
+    /// The names of the runner and the format in the configuration.
     pub runner_name: String,
     pub format: String,
 }

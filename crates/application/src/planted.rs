@@ -11,7 +11,7 @@ use tokio::sync::watch;
 
 pub(crate) use tokenrail_ports::planted::Bug;
 
-/// Does nothing: what would be done here is done later.
+/// Does nothing, because `action` belongs to a later step.
 #[inline]
 pub(crate) fn too_early(bug: Bug, action: impl FnOnce()) {
     if is_planted(bug) {
@@ -19,13 +19,13 @@ pub(crate) fn too_early(bug: Bug, action: impl FnOnce()) {
     }
 }
 
-/// The cursor that a client asks for, whatever the head is.
+/// The requested cursor, even if it is ahead of the head.
 #[inline]
 pub(crate) fn asked_cursor(cursor: Sequence, head: Sequence) -> Sequence {
     if is_planted(Bug::AheadIsNothing) { cursor.min(head) } else { cursor }
 }
 
-/// What was subscribed to before the store was read stays subscribed.
+/// A subscription from before the store was read stays in place.
 #[inline]
 pub(crate) fn subscribed_before<T>(early: T, late: impl FnOnce() -> T) -> T {
     if !is_planted(Bug::SnapshotBeforeSubscribe) {
@@ -42,7 +42,7 @@ pub(crate) fn lagging_cursor(cursor: Sequence, head: Sequence) -> Sequence {
     if lags && is_planted(Bug::DropOnLag) { head.before() } else { cursor }
 }
 
-/// A change is not lost between looking and waiting.
+/// No change is lost between the check and the wait.
 pub(crate) async fn keep_wake_up<T>(changes: &mut watch::Receiver<T>) {
     if is_planted(Bug::LostWakeUp) {
         tokio::task::yield_now().await;
@@ -56,7 +56,7 @@ pub(crate) fn cancels_on_disconnect(asked_for: bool) -> bool {
     asked_for || is_planted(Bug::DisconnectCancels)
 }
 
-/// The time by which keys age, which the clock does not change.
+/// The age of keys follows a steady time, not the system clock.
 #[inline]
 pub(crate) fn key_time(steady: Timestamp, clock: impl FnOnce() -> Timestamp) -> Timestamp {
     if is_planted(Bug::KeysByTheClock) { clock() } else { steady }
@@ -80,7 +80,7 @@ pub(crate) fn stop_ends_answers() -> bool {
     !is_planted(Bug::AnswersAfterStop)
 }
 
-/// One client at most is told that its answer counted.
+/// At most one client receives the confirmation that its answer counted.
 #[inline]
 pub(crate) fn one_answer_counts() -> bool {
     !is_planted(Bug::EachAnswerCounts)

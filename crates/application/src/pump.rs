@@ -1,4 +1,4 @@
-//! One run of an agent: output in, commits out, and what is committed announced.
+//! One run of an agent: reads its output, commits it, and announces what is committed.
 
 mod answers;
 mod full_disk;
@@ -27,8 +27,8 @@ use crate::tails::Tail;
 use crate::timers::{TurnTimes, Watched, next_deadline};
 use crate::verdict::{Flood, Stop, is_storage_full, verdict};
 
-/// Carries one run of an agent into its journal. While one batch is being committed, the next one is read and parsed. So
-/// a batch is as small as one line if the agent prints little, and as large as the limits allow in a flood.
+/// Carries one run of an agent into its journal. While one batch is being committed, the next one is read and parsed.
+/// So a batch is as small as one line if the agent prints little, and as large as the limits allow in a flood.
 pub(crate) struct Pump {
     pub(crate) core: Arc<Core>,
     pub(crate) control: Arc<Control>,
@@ -45,12 +45,12 @@ pub(crate) struct Pump {
     saved: Saved,
     /// What the next append does to the turn.
     step: TurnStep,
-    /// How the run ended, until that is saved.
+    /// How the run ended. `None` until it has ended.
     ended: Option<RunEnd>,
     times: TurnTimes,
 }
 
-/// How far the journal has this run.
+/// How much of this run is in the journal.
 struct Saved {
     mark: Mark,
     /// Where the mark moves when the batch that is being saved is committed.
@@ -97,10 +97,10 @@ impl Pump {
         }
     }
 
-    /// Runs until the agent has ended and all it said is in the journal.
+    /// Runs until the agent has ended and all its output is in the journal.
     ///
     /// # Errors
-    /// [`SaveError`]: the journal takes nothing more from this pump.
+    /// [`SaveError`] if the journal accepts nothing more from this pump.
     pub(crate) async fn run(mut self) -> Result<(), SaveError> {
         let mut carried = self.carry().await;
         if matches!(carried, Err(SaveError::Refused(StoreError::Full))) {
@@ -109,7 +109,7 @@ impl Pump {
         if let Err(SaveError::Refused(error)) = &carried {
             self.abort().await;
             if let StoreError::UnknownAgent(_) = error {
-                // Purged meanwhile: nobody will ask for what is left of the run.
+                // The agent was purged meanwhile, so nothing needs what is left of the run.
                 self.run.leave().await;
             }
         }
@@ -137,7 +137,7 @@ impl Pump {
                     in_flight = None;
                     self.saved(&saved?);
                     if !room {
-                        // The agent was not listened to meanwhile: that was no silence of its own.
+                        // The pump did not read the output meanwhile, so the agent was not silent.
                         self.times.last_output = Instant::now();
                     }
                 }
@@ -158,7 +158,7 @@ impl Pump {
                     Ok(RunOutput::Progress { offset }) => self.progress(offset).await,
                     Ok(RunOutput::Ended(end)) => return self.finish(end, in_flight).await,
                     Err(error) => {
-                        // What cannot be read any more must not run on unseen.
+                        // An agent whose output can no longer be read must not keep running unseen.
                         self.abort().await;
                         let end = RunEnd { error: Some(error.to_agent_error()), ..RunEnd::default() };
                         return self.finish(end, in_flight).await;
@@ -188,7 +188,8 @@ impl Pump {
         Ok(())
     }
 
-    /// The agent prints a line that has not ended yet: it is not silent, and the line counts already.
+    /// The agent prints a line that has not ended yet: it is not silent, and the line already counts towards
+    /// `limits.spool_bytes`.
     async fn progress(&mut self, offset: u64) {
         self.times.last_output = Instant::now();
         if self.core.limits.spool_bytes < offset {
@@ -208,17 +209,17 @@ impl Pump {
         }
     }
 
-    /// The agent has ended: the rest is saved, with the result as the last event.
+    /// The agent has ended: saves the rest, with the result as the last event.
     async fn finish(&mut self, end: RunEnd, in_flight: Option<InFlight>) -> Result<(), SaveError> {
         let must_go = end.rests && self.is_stopping();
         self.ended = (!must_go).then(|| end.clone());
-        // Readers see what was said before a process that rests is waited for.
+        // Saved before the wait for an idle process, so that readers see the output without delay.
         self.flush(in_flight).await?;
         let end = if must_go { self.until_gone().await } else { end };
         self.ended = Some(end.clone());
         let now = self.core.now();
         if self.stopping.why.is_none() && end.disk_full.is_none() {
-            // Of an agent that was stopped, or whose output may be cut, the exit code says nothing.
+            // The exit code means nothing if the agent was stopped or its output may be cut.
             self.recorder.output_ended(end.status, now);
         }
         if 0 < end.reaped || matches!(self.stopping.why, Some(Stop::Cancelled)) {
@@ -230,7 +231,7 @@ impl Pump {
         if let Some(error) = &end.error
             && (has_result || is_cancelled && is_storage_full(error))
         {
-            // The agent's result or the cancel stands. The error is recorded beside it.
+            // The agent's result or the cancel decides the outcome. The error is recorded beside it.
             self.recorder.note(EventBody::Error(Box::new(error.clone())), now);
         }
         let verdict = verdict(self.recorder.close(), self.stopping.why, &end, &self.core.limits)
@@ -281,7 +282,7 @@ impl Pump {
         taken
     }
 
-    /// Notes what is told once everything that was taken is saved.
+    /// Notes what to report once everything that was taken is saved.
     fn note_taken(&mut self) {
         self.saved.next_mark = Some(self.recorder.mark());
         self.answers.settled.extend(self.recorder.questions().take_settled());
@@ -308,7 +309,7 @@ impl Pump {
             && self.recorder.pending_bytes() < limits.pending_bytes
     }
 
-    /// Without `room` the agent is not listened to, and its silence says nothing.
+    /// Without `room` the pump does not read, so the agent's silence means nothing.
     fn watched(&self, room: bool) -> Watched {
         let mut activity = self.recorder.parser().activity();
         activity.tool_running |= !room;

@@ -1,4 +1,5 @@
-//! Questions of an agent: which are open, what may be answered, and who waits to hear that his answer counted. Pure.
+//! The permission requests of an agent: which are open, which answers they accept, and what clients learn about their
+//! answers. Pure.
 
 use std::collections::BTreeMap;
 use std::mem;
@@ -6,11 +7,11 @@ use std::mem;
 use tokenrail_ports::PermissionAnswer;
 use tokio::sync::oneshot;
 
-/// The questions of one run.
+/// The permission requests of one run.
 #[derive(Debug, Default)]
 pub(crate) struct Questions {
     asked: BTreeMap<String, State>,
-    /// Those that were settled by what is not saved yet, and how.
+    /// The requests that unsaved events have settled, each with the chosen option.
     settled: Vec<(String, Option<String>)>,
 }
 
@@ -20,23 +21,23 @@ enum State {
     Settled,
 }
 
-/// A client's answer on its way, and where it is told what came of it.
+/// A client's answer on its way, and the channel for its outcome.
 #[derive(Debug)]
 pub(crate) struct Answering {
     pub(crate) answer: PermissionAnswer,
     pub(crate) told: oneshot::Sender<Answered>,
 }
 
-/// What came of an answer.
+/// The outcome of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Answered {
-    /// The question is settled by this answer, and that is saved.
+    /// The request is settled by this answer, and that is saved.
     Settled,
-    /// It was settled by another one, or before.
+    /// The request was settled before, or by another answer.
     NotOpen,
-    /// It was never asked.
+    /// The agent never sent such a request.
     Unknown,
-    /// It has other options: these.
+    /// The request has no such option, but these.
     NoSuchOption { options: Vec<String> },
 }
 
@@ -45,7 +46,7 @@ impl Questions {
         self.asked.insert(question, State::Open { options });
     }
 
-    /// Of what is not `fresh`, everybody has been told already.
+    /// Settles a request. If that is not `fresh`, the journal has it already, and no client waits for it.
     pub(crate) fn settle(&mut self, question: String, option: Option<String>, fresh: bool) {
         self.asked.insert(question.clone(), State::Settled);
         if fresh {
@@ -53,7 +54,7 @@ impl Questions {
         }
     }
 
-    /// Why an answer cannot be handed on; none where it can.
+    /// Why an answer cannot be handed on. `None` if it can.
     pub(crate) fn objection(&self, answer: &PermissionAnswer) -> Option<Answered> {
         match self.asked.get(&answer.question) {
             None => Some(Answered::Unknown),
@@ -65,7 +66,7 @@ impl Questions {
         }
     }
 
-    /// What was settled since this was asked last.
+    /// The requests that were settled since the last call.
     pub(crate) fn take_settled(&mut self) -> Vec<(String, Option<String>)> {
         mem::take(&mut self.settled)
     }

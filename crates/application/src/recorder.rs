@@ -1,4 +1,5 @@
-//! Gives what a parser says its place in the journal: numbers, times, raw lines, complete messages. Pure.
+//! Turns what a parser reports into events of the journal: with numbers, times, raw lines and complete messages.
+//! Pure.
 
 mod mark;
 mod offsets;
@@ -25,7 +26,7 @@ use crate::questions::Questions;
 /// How many bytes of an overlong line its error shows.
 const SHOWN_BYTES: usize = 200;
 
-/// Turns lines into numbered events, and keeps those that wait for their commit.
+/// Turns lines into numbered events, and keeps the events that wait for their commit.
 pub(crate) struct Recorder {
     agent: AgentId,
     turn: RecordedTurn,
@@ -33,9 +34,9 @@ pub(crate) struct Recorder {
     next: Sequence,
     assembler: Assembler,
     parser: Box<dyn IMessageParser>,
-    /// What the parser says of one line. Empty between two lines; kept for its memory.
+    /// What the parser reports for one line. Empty between two lines; kept to reuse its memory.
     said: Vec<Said>,
-    /// The rest of a line, after the end of a turn in its middle.
+    /// The rest of a line, if a turn ended in the middle of it.
     rest: RestOfLine,
     pending: Pending,
     offsets: Offsets,
@@ -43,11 +44,11 @@ pub(crate) struct Recorder {
     questions: Questions,
 }
 
-/// What a line says after it has begun another turn: it belongs to that turn.
+/// The part of a line after the start of another turn. It belongs to that turn.
 #[derive(Default)]
 struct RestOfLine {
     said: Vec<Said>,
-    /// The raw line, if no event of the turn before it has it.
+    /// The raw line, unless an event of the previous turn has it.
     raw: Vec<u8>,
 }
 
@@ -61,7 +62,7 @@ pub(crate) enum Recorded {
 }
 
 impl Recorder {
-    /// Goes on after `head`, with the events of the turn so far folded into `assembler`.
+    /// Continues after `head`. `assembler` has the events of the turn so far.
     pub(crate) fn new(start: RecorderStart, parser: Box<dyn IMessageParser>) -> Self {
         let RecorderStart { agent, turn, started_at, head, assembler, committed, message_count } = start;
         Self {
@@ -106,8 +107,8 @@ impl Recorder {
         recorded
     }
 
-    /// The process has ended. What the parser says to that is saved together with the end of the turn. So none of it is in
-    /// the journal yet when this is called, even after a restart.
+    /// Reports the end of the process to the parser. What the parser adds is saved together with the end of the turn.
+    /// So none of it is in the journal yet when this is called, even after a restart.
     pub(crate) fn output_ended(&mut self, status: ExitStatus, now: Timestamp) {
         let mut said = mem::take(&mut self.said);
         self.parser.end(status, &mut said);
@@ -117,8 +118,8 @@ impl Recorder {
         self.said = said;
     }
 
-    /// Records what the parser says. If that is not new, the journal has its events already, and only the state of the
-    /// turn and of its questions follows from it.
+    /// Records what the parser reports. If the line is not new, the journal has its events already, and only the
+    /// state of the turn and of its permission requests is updated.
     fn hear(&mut self, said: &mut Vec<Said>, is_new: bool, end_offset: u64, now: Timestamp) -> Recorded {
         let mut heard = said.drain(..);
         while let Some(said) = heard.next() {
@@ -129,7 +130,7 @@ impl Recorder {
                     return Recorded::OwnTurn;
                 }
                 Said::OwnTurn => self.turn.close = None,
-                // Even if it is not new: a question stays open when the server restarts.
+                // Even if the line is not new: a permission request stays open when the server restarts.
                 Said::Asked { question, options } if is_new || planted::questions_are_read_again() => {
                     self.questions.ask(question, options);
                 }
@@ -166,7 +167,7 @@ impl Recorder {
         self.note(event.body.clone(), now);
     }
 
-    /// Takes what is pending, to be saved in one transaction. `None` if nothing is.
+    /// Takes the pending events, to be saved in one transaction. `None` if there are none.
     pub(crate) fn take(&mut self, step: TurnStep) -> Option<Append> {
         if self.pending.events() == 0 {
             return None;
@@ -186,7 +187,8 @@ impl Recorder {
         &*self.parser
     }
 
-    /// Whether all output of this run that the journal has was parsed again. Only then is it known what is asked.
+    /// Whether the parser has read again all output of this run that the journal has. Only then are the open
+    /// permission requests known.
     pub(crate) fn has_caught_up(&self) -> bool {
         self.offsets.has_caught_up() || !planted::answers_wait_for_replay()
     }
@@ -195,7 +197,7 @@ impl Recorder {
         &mut self.questions
     }
 
-    /// The agent's own account of the end of its turn, once it has given one.
+    /// The agent's own result of the turn. `None` until the agent reports one.
     pub(crate) fn close(&self) -> Option<&TurnClose> {
         self.turn.close.as_ref()
     }
@@ -217,7 +219,7 @@ impl Recorder {
         self.pending.bytes()
     }
 
-    /// Bytes of raw lines that wait for an event to go with.
+    /// Bytes of raw lines that have no event yet.
     pub(crate) fn unshown_bytes(&self) -> usize {
         self.pending.unshown_bytes()
     }
@@ -242,7 +244,7 @@ impl Recorder {
     }
 }
 
-/// Where a recorder begins.
+/// What a recorder starts from.
 pub(crate) struct RecorderStart {
     pub(crate) agent: AgentId,
     pub(crate) turn: TurnNumber,
@@ -254,7 +256,7 @@ pub(crate) struct RecorderStart {
     pub(crate) message_count: u32,
 }
 
-/// The id itself is not shown: it stands in the raw line, and may be of any length.
+/// The text does not show the id: the raw line has it, and it may be of any length.
 pub(crate) fn session_invalid(what: &str) -> EventBody {
     let rule = SessionIdError::RULE;
     let text = format!("{what} an invalid id, so later turns cannot resume the session; a session id {rule}");

@@ -1,11 +1,11 @@
-//! What a batch has become for clients: each way of writing it once, for all readers who want it so.
+//! The renderings of a batch for clients. Each one is made once, for all readers that need it.
 
 use std::any::TypeId;
 use std::sync::OnceLock;
 
 use bytes::Bytes;
 
-/// One way in which a batch is written for clients.
+/// Identifies one way to write a batch for clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RenderingKey {
     of: TypeId,
@@ -13,7 +13,7 @@ pub struct RenderingKey {
 }
 
 impl RenderingKey {
-    /// The key of what `T` writes in that form. Different types have different keys, whatever the forms.
+    /// The key of what `T` writes in that form. Different types have different keys, even with the same form.
     pub fn of<T: 'static>(form: [u8; 2]) -> Self {
         Self { of: TypeId::of::<T>(), form }
     }
@@ -23,24 +23,24 @@ impl RenderingKey {
 #[derive(Debug)]
 pub struct Rendering {
     pub bytes: Bytes,
-    /// Where in `bytes` each event ends; [`Rendering::GOES_ON`] where it is written together with the next one.
+    /// Where in `bytes` each event ends. [`Rendering::GOES_ON`] if an event is written together with the next one.
     pub ends: Vec<usize>,
 }
 
 impl Rendering {
-    /// In place of an event's end: what it has become ends with a later event.
+    /// Replaces the end of an event whose rendering ends with a later event.
     pub const GOES_ON: usize = usize::MAX;
 
-    /// What the events from the `skip`-th on have become; none where the first of them is written together with the
-    /// one before it, so that a reader with this cursor needs a rendering of its own.
+    /// The rendering of the events from the `skip`-th on. `None` if the first of them is written together with the
+    /// one before it. A reader with this cursor then needs a rendering of its own.
     pub fn from(&self, skip: usize) -> Option<Bytes> {
         let begin = if skip == 0 { 0 } else { self.ends[skip - 1] };
         (begin != Self::GOES_ON).then(|| self.bytes.slice(begin..))
     }
 }
 
-/// The renderings of one batch: a list that only grows, so that readers need no lock. Its bound is the number of ways
-/// of writing, of which few are in use at a time.
+/// The renderings of one batch: a list that only grows, so that readers need no lock. Its length is bounded by the
+/// number of keys, of which few are in use at a time.
 #[derive(Debug, Default)]
 pub(crate) struct Renderings(OnceLock<Box<Entry>>);
 

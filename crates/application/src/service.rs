@@ -26,8 +26,8 @@ pub struct AgentService {
 }
 
 impl AgentService {
-    /// Makes the service; `runtime` carries the agents' tasks. Call [`AgentService::recover`] before the first
-    /// client comes.
+    /// Creates the service. `runtime` runs the agents' tasks. Call [`AgentService::recover`] before the first client
+    /// connects.
     pub fn new(outside: Outside, limits: Limits, runtime: Handle) -> Self {
         let core = Arc::new(Core::new(outside, &limits, runtime));
         core.tracker.spawn_on(compact(Arc::clone(&core)), &core.runtime);
@@ -35,7 +35,7 @@ impl AgentService {
         Self { core }
     }
 
-    /// News of all agents from now on.
+    /// The lifecycle events of all agents from now on.
     pub fn news(&self) -> NewsReader {
         self.core.news.subscribe()
     }
@@ -71,12 +71,12 @@ impl AgentService {
         self.core.now()
     }
 
-    /// Fires when the server goes down: streams end then.
+    /// Cancelled when the server shuts down. Streams end then.
     pub fn closing(&self) -> CancellationToken {
         self.core.closing.clone()
     }
 
-    /// Does a command to its end, also when whoever asked for it has gone meanwhile: half of one is none.
+    /// Runs a command to its end even if its caller is gone meanwhile, so that no command is left half done.
     pub(crate) async fn undisturbed<T: Send + 'static>(
         &self,
         command: impl Future<Output = Result<T, Refusal>> + Send + 'static,
@@ -99,15 +99,15 @@ impl AgentService {
         Refusal::Store(error)
     }
 
-    /// Makes sure that somebody runs an agent whose command is repeated, or may have been saved. The first attempt may
-    /// have been answered with an unknown outcome: then nothing runs it yet.
+    /// Makes sure that a task runs an agent whose command is repeated or may have been saved. The first attempt may
+    /// have been answered with an unknown outcome. Then no task runs the agent yet.
     pub(crate) fn ensure_known_runs(&self, agent: &Agent) {
         if planted::runs_known_agents() {
             self.ensure_task(agent);
         }
     }
 
-    /// Makes sure that somebody runs what the agent has to run.
+    /// Makes sure that a task runs the agent's open turns.
     pub(crate) fn ensure_task(&self, agent: &Agent) {
         let tail = self.core.tails.of(agent.id);
         if let Some(control) = self.core.poke_or_register(agent.id, &tail) {
@@ -132,7 +132,7 @@ impl AgentService {
         }
     }
 
-    /// Admits one more agent, without a turn.
+    /// Admits one more agent that has no turn yet.
     pub(crate) fn admit_idle(&self) -> Result<(), Refusal> {
         if self.core.closing.is_cancelled() || self.core.draining.is_cancelled() {
             return Err(Refusal::ShuttingDown);
@@ -140,7 +140,7 @@ impl AgentService {
         self.core.count_launch()
     }
 
-    /// Admits one more agent. It waits for a place until its task does.
+    /// Admits one more agent. The returned value counts it as waiting for a place until its task does.
     pub(crate) fn admit(&self) -> Result<Waiting, Refusal> {
         self.admit_idle()?;
         let free = self.core.places.available_permits();

@@ -1,8 +1,8 @@
-//! What the application counts, for `/metrics`.
+//! Counters of the application, for `/metrics`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What the application counts; from its start.
+/// Counters of the application, from its start.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     pub(crate) events_saved: AtomicU64,
@@ -23,16 +23,17 @@ impl Counters {
     }
 }
 
-/// What the application has done and holds.
+/// What the application has done, and what it holds now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stats {
     pub events_saved: u64,
     pub batches_saved: u64,
-    /// Failed writes that were tried again.
+    /// Failed writes that were retried.
     pub write_retries: u64,
     pub turns_started: u64,
     pub turns_ended: u64,
-    /// Writes that contradicted the journal; each has stopped its agent. Always 0.
+    /// Writes that contradicted the journal, and panics of agents' tasks. Each has ended its agent's turn or task.
+    /// Always 0, unless the server has a bug.
     pub invariant_violations: u64,
     /// Agents that run or wait.
     pub active_agents: u64,

@@ -1,4 +1,4 @@
-//! The end of each journal that somebody writes or reads: a doorbell, and the newest events in memory.
+//! The tail of each journal that is being written or read: its wake-up signal, and its newest events in memory.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +12,7 @@ use crate::batch::Batch;
 use crate::fetched::Fetched;
 use crate::fetches::Fetches;
 
-/// What a reader must know to decide whether to read, to wait or to go.
+/// What a reader must know to decide whether to read, to wait or to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Bell {
     /// The newest event that is committed, as far as this process has seen.
@@ -23,7 +23,7 @@ pub(crate) struct Bell {
     pub(crate) gone: bool,
 }
 
-/// The end of one journal.
+/// The tail of one journal.
 #[derive(Debug)]
 pub(crate) struct Tail {
     bell: watch::Sender<Bell>,
@@ -32,9 +32,10 @@ pub(crate) struct Tail {
     pub(crate) fetches: Arc<Fetches>,
     followers: AtomicUsize,
     pub(crate) audience: Audience,
-    /// Rung when the last follower has left.
+    /// Notified when the last follower has left.
     pub(crate) abandoned: Notify,
-    /// Rung when nothing runs or waits any more. Beside the bell, because that wakes those who wait in any order.
+    /// Notified when no turn runs or waits any more. Separate from the bell, because the bell wakes its waiters in
+    /// any order.
     idle: Notify,
     budget: Arc<Budget>,
 }
@@ -43,7 +44,8 @@ pub(crate) struct Tail {
 #[derive(Debug, Default)]
 struct Ring {
     batches: VecDeque<Arc<Batch>>,
-    /// Of all of them: they are not counted again with each batch, for a tail may hold thousands.
+    /// The bytes of all batches. They are not added up again for each new batch, because a tail may hold thousands of
+    /// them.
     bytes: usize,
 }
 
@@ -53,7 +55,7 @@ impl Ring {
         self.batches.push_back(Arc::new(batch));
     }
 
-    /// Drops the oldest batch; gives how many bytes it had.
+    /// Drops the oldest batch, and returns how many bytes it had.
     fn drop_oldest(&mut self) -> Option<usize> {
         let bytes = self.batches.pop_front()?.bytes();
         self.bytes -= bytes;
@@ -62,7 +64,7 @@ impl Ring {
 
     fn batch_with(&self, sequence: Sequence) -> Option<Arc<Batch>> {
         let newest = self.batches.back()?;
-        // Who keeps up wants the newest.
+        // A reader that keeps up wants the newest batch.
         if newest.first() <= sequence {
             return (sequence <= newest.last()).then(|| Arc::clone(newest));
         }
@@ -71,7 +73,7 @@ impl Ring {
     }
 }
 
-/// The bytes that the tails may hold.
+/// How many bytes the tails may hold.
 #[derive(Debug)]
 struct Budget {
     per_tail: usize,
@@ -80,7 +82,8 @@ struct Budget {
 }
 
 impl Tail {
-    /// Makes committed events known: into the ring, and only then the bell, so that whoever hears it finds them.
+    /// Announces committed events. They are put into the ring before the bell is raised, so that each woken reader
+    /// finds them.
     pub(crate) fn announce(&self, events: &Arc<[Event]>) {
         let Some(head) = events.last().map(|event| event.sequence) else { return };
         self.audience.announce(head);
@@ -100,7 +103,7 @@ impl Tail {
         self.raise(head);
     }
 
-    /// Makes the head known to be at least `head`.
+    /// Raises the announced head to at least `head`.
     pub(crate) fn raise(&self, head: Sequence) {
         self.bell.send_if_modified(|bell| {
             let newer = bell.head < head;
@@ -124,8 +127,8 @@ impl Tail {
         self.idle.notify_waiters();
     }
 
-    /// Waits until nothing runs or waits. Those who wait go on in the order in which they came, so that a simulation
-    /// with the same seed goes the same way.
+    /// Waits until no turn runs or waits. Waiters continue in the order in which they came, so that a simulation with
+    /// the same seed takes the same course.
     pub(crate) async fn until_idle(&self) {
         loop {
             let idle = self.idle.notified();
@@ -168,7 +171,7 @@ impl Tail {
         self.followers.load(Ordering::Relaxed)
     }
 
-    /// Drops the events in memory: whoever wants them reads the store.
+    /// Drops the events in memory. Readers then read the store.
     pub(crate) fn forget(&self) {
         let mut ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
         self.fetched.clear();
@@ -183,7 +186,7 @@ impl Drop for Tail {
     }
 }
 
-/// The tails of all agents that somebody writes or follows.
+/// The tails of all agents that are being written or followed.
 #[derive(Debug)]
 pub(crate) struct Tails {
     tails: Mutex<HashMap<AgentId, Weak<Tail>>>,
@@ -196,7 +199,7 @@ impl Tails {
         Self { tails: Mutex::default(), budget: Arc::new(budget) }
     }
 
-    /// The tail of an agent: one for all who hold it at the same time.
+    /// The tail of an agent, shared by all its holders at the same time.
     pub(crate) fn of(&self, agent: AgentId) -> Arc<Tail> {
         let mut tails = self.tails.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(tail) = tails.get(&agent).and_then(Weak::upgrade) {
@@ -218,18 +221,18 @@ impl Tails {
         tail
     }
 
-    /// The tail of an agent, where somebody holds it.
+    /// The tail of an agent. `None` if nothing holds it.
     pub(crate) fn get(&self, agent: AgentId) -> Option<Arc<Tail>> {
         self.tails.lock().unwrap_or_else(PoisonError::into_inner).get(&agent).and_then(Weak::upgrade)
     }
 
-    /// The agents that somebody follows.
+    /// The agents that have followers.
     pub(crate) fn followed(&self) -> Vec<AgentId> {
         let tails = self.tails.lock().unwrap_or_else(PoisonError::into_inner);
         let is_followed = |tail: &Weak<Tail>| tail.upgrade().is_some_and(|tail| 0 < tail.followers());
         let held = tails.iter().filter(|(_, tail)| is_followed(tail));
         let mut followed: Vec<_> = held.map(|(agent, _)| *agent).collect();
-        // In the same order in each run of a simulation.
+        // The same order in each run of a simulation.
         followed.sort_unstable();
         followed
     }

@@ -1,4 +1,4 @@
-//! The application over fakes that hesitate: what a reader sees.
+//! The application over fakes that yield a varying number of times: what a reader sees.
 
 mod conversation;
 mod copies;

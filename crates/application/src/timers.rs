@@ -1,4 +1,4 @@
-//! Which wait of a turn ends next, and what that means. Pure.
+//! Which timeout of a turn expires next, and what that means. Pure.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use crate::limits::Limits;
 
-/// What the timers look at.
+/// What the timeouts depend on.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Watched {
     pub(crate) times: TurnTimes,
@@ -16,17 +16,17 @@ pub(crate) struct Watched {
     pub(crate) activity: Activity,
 }
 
-/// The moments of a turn from which its waits count.
+/// The instants from which a turn's timeouts count.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TurnTimes {
     pub(crate) started: Instant,
     pub(crate) last_output: Instant,
-    /// When the agent gave its result.
+    /// When the agent reported its result.
     pub(crate) closed: Option<Instant>,
 }
 
 impl TurnTimes {
-    /// Notes whether the agent has given its result. The first moment stays.
+    /// Notes whether the agent has reported its result. The first instant stays.
     pub(crate) fn note_closed(&mut self, is_closed: bool) {
         if is_closed {
             self.closed.get_or_insert_with(Instant::now);
@@ -36,20 +36,20 @@ impl TurnTimes {
     }
 }
 
-/// Which bound was reached.
+/// Which timeout expired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Expired {
     /// The turn has taken too long.
     Turn,
     /// The agent has been silent for too long.
     Idle,
-    /// It has been silent for too long in the middle of a message.
+    /// The agent has been silent for too long in the middle of a message.
     Stream,
-    /// It lives on after its result: the turn is what the result says, the process is ended.
+    /// The agent still runs after its result. The result decides the turn; only the process is ended.
     AfterResult,
 }
 
-/// When the next bound is reached if nothing happens until then; none where none ever is.
+/// The next timeout, and when it expires if nothing happens until then. `None` if none ever expires.
 pub(crate) fn next_deadline(watched: &Watched, limits: &Limits) -> Option<(Instant, Expired)> {
     let turn = after(watched.times.started, limits.turn_timeout, Expired::Turn);
     let is_in_message = watched.message_open && !watched.activity.message_whole;
@@ -66,13 +66,13 @@ pub(crate) fn next_deadline(watched: &Watched, limits: &Limits) -> Option<(Insta
     turn.into_iter().chain(other).min_by_key(|(at, _)| *at)
 }
 
-/// A bound of so many years that no clock can tell its end is never reached.
+/// A timeout whose end is beyond what the clock can represent never expires.
 fn after(begin: Instant, bound: Duration, expired: Expired) -> Option<(Instant, Expired)> {
     begin.checked_add(bound).map(|at| (at, expired))
 }
 
 impl Expired {
-    /// The error that the turn ends with; none where it ends as the agent has said.
+    /// The error of the turn. `None` if the turn ends as the agent has reported.
     pub(crate) fn to_agent_error(self, limits: &Limits) -> Option<AgentError> {
         let (code, text) = match self {
             Self::Turn => ("turn_timeout", sentence("the turn took longer than", limits.turn_timeout)),

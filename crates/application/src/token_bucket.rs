@@ -1,10 +1,10 @@
-//! How often something may happen.
+//! Limits how often something may happen.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// A bucket that holds as many tokens as come in a minute, and is full at first.
+/// A token bucket. It holds the tokens of one minute, and is full at first.
 #[derive(Debug, Clone, Copy)]
 pub struct TokenBucket {
     per_minute: f64,
@@ -21,7 +21,7 @@ impl TokenBucket {
     /// Takes a token.
     ///
     /// # Errors
-    /// How long it takes until there is one.
+    /// The time until the next token, if there is none now.
     pub fn take(&mut self) -> Result<(), Duration> {
         let now = Instant::now();
         self.tokens = self.tokens_at(now);
@@ -38,7 +38,7 @@ impl TokenBucket {
         self.per_minute <= self.tokens_at(Instant::now())
     }
 
-    /// When a token was last asked for.
+    /// When a token was last requested.
     pub fn last_asked(&self) -> Instant {
         self.filled_at
     }

@@ -1,14 +1,14 @@
-//! What clients and the server ask of the application. One file is one use case: a few methods of
+//! The requests of clients and of the server itself. Each file is one use case: a few methods of
 //! [`AgentService`](crate::AgentService), and the types that only they need.
 //!
-//! | what | files |
+//! | subject | files |
 //! | --- | --- |
 //! | a new agent | `launch`, `create`, `converse`, `replay`, `import` |
 //! | an agent that exists | `send`, `answer`, `cancel`, `delete` |
 //! | reading | `read`, `turns`, `message_status`, `follow`, `types` |
-//! | the life of the server | `recover`, `shutdown`, `reparse` |
+//! | start, shutdown, maintenance | `recover`, `shutdown`, `reparse` |
 //!
-//! `keys` is shared: it makes sure that a repeated command happens once.
+//! `keys` is shared: it makes sure that a repeated command is done once.
 
 mod answer;
 mod cancel;

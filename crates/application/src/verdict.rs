@@ -1,4 +1,4 @@
-//! How a turn ended, from what the agent said, how its process ended, and who stopped it. Pure.
+//! Decides how a turn ended, from the agent's result, the end of its process, and the reason of a stop. Pure.
 
 use tokenrail_domain::{AgentError, ErrorClass, StopReason, TurnClose, TurnOutcome};
 use tokenrail_ports::{ExitStatus, RunEnd};
@@ -6,7 +6,7 @@ use tokenrail_ports::{ExitStatus, RunEnd};
 use crate::limits::Limits;
 use crate::timers::Expired;
 
-/// The process has ended, and its agent has not said how the turn has ended.
+/// The process has ended, and the agent has not reported a result.
 const NO_RESULT: &str = "no_result";
 const STORAGE_FULL: &str = "storage_full";
 
@@ -14,7 +14,7 @@ const STORAGE_FULL: &str = "storage_full";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {
     Cancelled,
-    /// Its output cannot be taken any more.
+    /// Its output can no longer be read or saved.
     Abandoned,
     Expired(Expired),
     /// It printed more than a limit allows.
@@ -37,11 +37,12 @@ impl Stop {
         }
     }
 
-    /// The reason to store with the turn. `None` if a later server must judge for itself.
+    /// The reason to store with the turn. `None` if the server must decide again after a restart.
     pub(crate) fn reason(self) -> Option<StopReason> {
         Some(match self {
             Self::Cancelled => StopReason::Cancelled,
-            // Nothing can be saved on a full disk, and the next life sees for itself.
+            // On a full disk nothing can be saved, and after a restart the server sees for itself whether the disk is
+            // full.
             Self::Abandoned | Self::FullDisk => return None,
             Self::Expired(Expired::Turn) => StopReason::TurnTimeout,
             Self::Expired(Expired::Idle) => StopReason::IdleTimeout,
@@ -75,7 +76,7 @@ impl Flood {
 pub(crate) struct Verdict {
     pub(crate) outcome: TurnOutcome,
     pub(crate) error: Option<AgentError>,
-    /// Whether the error is news: the agent has not said it itself.
+    /// Whether the error is recorded as an event, because the agent has not reported it itself.
     pub(crate) say: bool,
 }
 
@@ -84,14 +85,14 @@ impl Verdict {
         Self { outcome: TurnOutcome::Failed, error: Some(error), say: true }
     }
 
-    /// The agent has ended together with what it needs, and it had not given its result.
+    /// The agent's process is gone, and the agent had not reported a result.
     fn interrupted(text: &str) -> Self {
         let error = process_error("interrupted", text.to_owned(), true);
         Self { outcome: TurnOutcome::Interrupted, error: Some(error), say: false }
     }
 
-    /// The last output did not fit on the disk. `unsaved_bytes` of it were read. `lost` tells of output that was never
-    /// read.
+    /// The last output did not fit on the disk. `unsaved_bytes` of it were read. `lost` is the error of the run about
+    /// output that was never read.
     pub(crate) fn without_room(lost: Option<&AgentError>, unsaved_bytes: u64) -> Self {
         let text = format!(
             "the disk is full: the last {unsaved_bytes} bytes of output and the incomplete messages could \
@@ -101,13 +102,14 @@ impl Verdict {
         Self::failed(process_error(STORAGE_FULL, text, true))
     }
 
-    /// This program has failed, and not the agent.
+    /// The server has failed, not the agent.
     pub(crate) fn internal() -> Self {
         let text = "an internal error ended the turn; see the server log";
         Self::failed(AgentError::new(ErrorClass::Unknown, Some("internal"), text).recoverable())
     }
 
-    /// Where the process has given no reason but on standard error, that may tell what kind of error it is.
+    /// If the process ended without a result, sets the error's class to that of its standard error, if that shows
+    /// one.
     pub(crate) fn classed(mut self, class: impl FnOnce() -> Option<ErrorClass>) -> Self {
         if let Some(error) = self.error.as_mut().filter(|error| error.code.as_deref() == Some(NO_RESULT))
             && let Some(class) = class()
@@ -117,7 +119,7 @@ impl Verdict {
         self
     }
 
-    /// It was cancelled before its agent was started.
+    /// The turn was cancelled before its agent was started.
     pub(crate) fn cancelled() -> Self {
         Self::of(TurnOutcome::Cancelled)
     }
@@ -127,8 +129,8 @@ impl Verdict {
     }
 }
 
-/// The agent's result decides where it gave one: a process that exits with 0 has not succeeded by that, and one
-/// that was killed after its result has.
+/// If the agent reported a result, that decides: a process that exits with 0 has not necessarily succeeded, and one
+/// that was killed after its result may have.
 pub(crate) fn verdict(
     close: Option<&TurnClose>,
     stop: Option<Stop>,
@@ -177,7 +179,7 @@ fn stop_error(stop: Stop, end: &RunEnd, limits: &Limits) -> Option<AgentError> {
         Stop::Cancelled | Stop::Abandoned => None,
         Stop::Expired(expired) => expired.to_agent_error(limits),
         Stop::FullDisk => {
-            // The run tells how much of its output is lost.
+            // The run reports how much of its output is lost.
             let lost = end.error.clone().filter(is_storage_full);
             let text = || {
                 "the disk is full: the agent's output could not be saved, and the agent was terminated"

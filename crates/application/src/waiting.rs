@@ -1,13 +1,13 @@
-//! Agents that wait for a place among those that run: how many there are, and how many there may be.
+//! Counts the agents that wait for a place, and limits how many may wait.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Counts those that wait.
+/// Counts the agents that wait.
 #[derive(Debug, Default)]
 pub(crate) struct WaitingRoom(Arc<AtomicUsize>);
 
-/// One that waits, until this is dropped.
+/// One agent that waits, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Waiting(Arc<AtomicUsize>);
 
@@ -17,10 +17,10 @@ impl WaitingRoom {
         Waiting(Arc::clone(&self.0))
     }
 
-    /// Lets one more in, unless so many are there.
+    /// Adds one more, unless `most` agents or more wait already.
     pub(crate) fn enter_unless(&self, most: usize) -> Option<Waiting> {
         let entered = self.0.fetch_add(1, Ordering::SeqCst) < most;
-        // What is dropped has been counted for a moment only.
+        // If none was added, this is dropped, and was counted for a moment only.
         let waiting = Waiting(Arc::clone(&self.0));
         entered.then_some(waiting)
     }

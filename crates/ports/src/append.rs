@@ -8,18 +8,18 @@ use tokenrail_domain::{AgentId, Event, Sequence, SessionId, Turn};
 #[derive(Debug, Clone, PartialEq)]
 pub struct Append {
     pub agent: AgentId,
-    /// Consecutive, not empty, all of one turn: see [`rules::is_well_formed`](crate::rules::is_well_formed). A [`TurnResult`](tokenrail_domain::TurnResult) only as the last,
-    /// and then `step` is [`TurnStep::End`].
+    /// Not empty, consecutive, and all of one turn: see [`rules::is_well_formed`](crate::rules::is_well_formed). Only
+    /// the last one can be a [`TurnResult`](tokenrail_domain::TurnResult), and then `step` is [`TurnStep::End`].
     pub events: Arc<[Event]>,
     pub step: TurnStep,
-    /// How many bytes of the agent's output these events and those before them account for.
+    /// The number of bytes of the agent's output that are in the journal after this append.
     pub spool_offset: u64,
     /// The agent program's own conversation id, if it has become known or has changed.
     pub session: Option<SessionId>,
-    /// The number of the oldest delta of any message that is open after these events.
+    /// The sequence of the oldest delta of any message that is open after these events.
     pub open_from: Option<Sequence>,
-    /// What follows in the same transaction. If an agent goes on with another turn, the end of the first and the
-    /// start of the second are saved together, so that the run always belongs to a turn.
+    /// The append that follows in the same transaction. If an agent continues with another turn, the end of the first
+    /// turn and the start of the second are saved together, so that the run always belongs to a turn.
     pub then: Option<Box<Self>>,
 }
 
@@ -29,7 +29,7 @@ impl Append {
         appends.into_iter().rev().fold(None, |then, append| Some(Self { then: then.map(Box::new), ..append }))
     }
 
-    /// This append, and what follows in the same transaction.
+    /// This append, and those that follow in the same transaction.
     pub fn parts(&self) -> impl Iterator<Item = &Self> {
         std::iter::successors(Some(self), |append| append.then.as_deref())
     }
@@ -38,11 +38,11 @@ impl Append {
 /// What an append does to its turn and to the agent's status.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TurnStep {
-    /// The turn runs from here on, and the agent with it. The turn is a queued one, or one that the agent has
-    /// begun by itself and that is new to the store.
+    /// The turn starts, and the agent becomes `running`. The turn is a queued one, or one that the agent started by
+    /// itself and that is new to the store.
     Start(Box<Turn>),
     Continue,
-    /// The turn has ended as its result says, and the agent with it. If another turn waits, the agent is
+    /// The turn ends as its result says, and so does the agent. If another turn is queued, the agent becomes
     /// `initializing` again.
     End,
 }

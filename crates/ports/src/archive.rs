@@ -1,4 +1,4 @@
-//! Histories as a whole: taken in from outside, or written anew.
+//! Whole histories: imported from outside, or rewritten.
 
 use std::sync::Arc;
 
@@ -7,47 +7,49 @@ use tokenrail_domain::{Agent, AgentId, Event, Turn};
 
 use crate::StoreError;
 
-/// Takes in the history of an agent that has ended, piece by piece, and writes stored events anew. What runs is
-/// written by [`IJournal`](crate::IJournal) alone.
+/// Imports the history of an agent that has ended, piece by piece, and rewrites stored events. Only
+/// [`IJournal`](crate::IJournal) writes the events of running turns.
 ///
-/// An agent that is being taken in is deleted and marked to be purged until all of it is there: what a server that
-/// dies meanwhile leaves of it, the next one removes.
+/// An agent that is being imported is marked as deleted and to be purged until the import is complete. If the server
+/// dies during the import, the next start removes what was stored.
 #[cfg_attr(any(test, feature = "testing"), mockall::automock)]
 #[async_trait]
 pub trait IArchive: Send + Sync {
-    /// Begins to take in an agent, without turns and events.
+    /// Starts the import of an agent, without turns and events.
     ///
     /// # Errors
-    /// [`StoreError::Conflict`] where its id was ever used.
+    /// [`StoreError::Conflict`] if the agent's id was ever used.
     async fn begin_import(&self, agent: Agent) -> Result<(), StoreError>;
 
-    /// Adds turns; all of them have ended. Before the events that belong to them.
+    /// Adds turns. All of them have ended. Must be called before the events of these turns are imported.
     ///
     /// # Errors
-    /// [`StoreError::Conflict`] where a number is taken, or the agent is not being taken in.
+    /// [`StoreError::Conflict`] if a turn number is taken, a turn has not ended, or the agent is not being imported.
     async fn import_turns(&self, agent: AgentId, turns: Vec<Turn>) -> Result<(), StoreError>;
 
-    /// Adds consecutive events of one turn. The very same events again change nothing.
+    /// Adds consecutive events of one turn. Adding identical events again changes nothing.
     ///
     /// # Errors
-    /// [`StoreError::Conflict`] where they do not follow the newest one, or the agent is not being taken in.
+    /// [`StoreError::Conflict`] if they do not follow the newest event, or the agent is not being imported.
     async fn import_events(&self, agent: AgentId, events: Arc<[Event]>) -> Result<(), StoreError>;
 
-    /// All of it is there: the agent is shown as it is given, neither deleted nor marked.
+    /// Completes the import. From then on the agent is visible as given here, neither deleted nor marked to be purged.
     ///
     /// # Errors
-    /// [`StoreError::Conflict`] where its head is not the newest event, or it is not being taken in.
+    /// [`StoreError::Conflict`] if its head is not the newest event, its status is an active one, or it is not being
+    /// imported.
     async fn finish_import(&self, agent: Agent) -> Result<(), StoreError>;
 
-    /// Removes what there is of an agent that is being taken in, as if it had never come. Of any other agent, and of
-    /// none, nothing is removed.
+    /// Removes everything that is stored of an agent that is being imported, as if its import had never started. An
+    /// agent that is not being imported stays untouched.
     async fn discard_import(&self, agent: AgentId) -> Result<(), StoreError>;
 
-    /// Writes consecutive events of one ended turn anew, under their numbers; the rest stays as it is. Where they
-    /// end the agent's newest turn, the agent's row follows its result.
+    /// Rewrites consecutive events of one ended turn under their existing numbers. All other events stay the same. If
+    /// the last of them is the agent's newest event and the agent has ended, the error, usage and cost of the agent are
+    /// taken from that result.
     ///
     /// # Errors
-    /// [`StoreError::Conflict`] where the turn has not ended, an event is of another turn than the stored one, or
-    /// an event would become what it is not: a delta a message, a result no result, or one of another outcome.
+    /// [`StoreError::Conflict`] if the turn has not ended, or if a new event cannot replace the stored one: see
+    /// [`rules::may_replace`](crate::rules::may_replace).
     async fn rewrite(&self, agent: AgentId, events: Arc<[Event]>) -> Result<(), StoreError>;
 }

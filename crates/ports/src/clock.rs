@@ -1,4 +1,4 @@
-//! Time and chance.
+//! Time and randomness.
 
 use tokenrail_domain::Timestamp;
 
@@ -7,7 +7,7 @@ pub trait IClock: Send + Sync {
     fn now(&self) -> Timestamp;
 }
 
-/// Gives random bytes that nobody can guess.
+/// Returns random bytes that cannot be predicted.
 pub trait IRandom: Send + Sync {
     fn bytes(&self) -> [u8; 10];
 }

@@ -13,7 +13,7 @@ pub struct Idempotency {
     /// When the key was used, in the time of keys. That time advances while the server runs and ignores changes of the
     /// system clock.
     pub used_at: Timestamp,
-    /// Keys that were used before this time are forgotten. In the time of keys, too.
+    /// Keys that were used before this point in the time of keys are forgotten.
     pub forget_before: Timestamp,
     pub life: KeyLife,
 }

@@ -3,17 +3,17 @@
 //! | seam | what is behind it |
 //! | --- | --- |
 //! | [`IAgentRunner`], [`IAgentRun`] | a way to run an agent: a supervised process, an HTTP proxy, a recording |
-//! | [`IRuns`] | what is left of runs in the data folder, whichever runner started them |
+//! | [`IRuns`] | the runs that are left in the data folder, whichever runner started them |
 //! | [`IMessageParser`] | one agent's own output format |
 //! | [`IJournal`], [`IAgentRepository`], [`IArchive`] | the store |
 //! | [`IWorkspace`] | the folders in which agents may work |
-//! | [`IClock`], [`IRandom`] | time and chance |
+//! | [`IClock`], [`IRandom`] | time and randomness |
 //!
-//! What a store must decide the same way as any other, an append above all, is in [`rules`].
+//! [`rules`] holds the decisions that every store must make in the same way, above all about appends.
 //!
-//! `I` marks a seam of the hexagon: a trait that an adapter implements and that `server/src/compose.rs` chooses.
-//! No other trait is named so. Contract suites in `testing` (feature `testing`) check the promises of the store and of the
-//! runner. The fakes there pass them, and so do the real adapters. The other ports have fakes or mocks.
+//! `I` marks a seam of the hexagon: a trait that an adapter implements and that `server/src/compose.rs` chooses. No
+//! other trait has this prefix. Contract suites in `testing` (feature `testing`) check the promises of the store and of
+//! the runner. The fakes there pass them, and so do the real adapters. The other ports have fakes or mocks.
 
 mod append;
 mod archive;

@@ -1,7 +1,7 @@
-//! Lines that are not the agent's: a process that speaks with the agent for Tokenrail adds them to its output.
+//! Lines that are not the agent's. The process that talks to the agent for Tokenrail adds them to the agent's output.
 //!
-//! Each is a JSON object that begins with [`OwnLine::PREFIX`]. Whoever writes them sees to it that no line of the agent
-//! begins so: a blank before it means nothing in JSON.
+//! Each is a JSON object that begins with [`OwnLine::PREFIX`]. The process that writes them ensures that no line of the
+//! agent begins in this way: it inserts a space before such a line, which has no meaning in JSON.
 
 use std::borrow::Cow;
 
@@ -10,44 +10,45 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use tokenrail_domain::ErrorClass;
 
-/// One of these lines, for the processes that write them and for the parsers that read them.
+/// A line that Tokenrail adds to the agent's output: for the processes that write such lines and the parsers that read
+/// them.
 ///
-/// Spools and journals keep them: a field may be added, and none may change its name or its place.
+/// Spools and journals keep these lines. A field may be added, but no field may change its name or its position.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "tokenrail", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub enum OwnLine {
-    /// A request went to the agent. Its answer has the same id.
+    /// Tokenrail sent a request to the agent. The agent's response has the same id.
     Sent { id: u64, method: Cow<'static, str> },
     /// The agent requests a permission.
-    // A tagged enum cannot be read with raw JSON inside.
+    // Serde cannot deserialize a tagged enum that contains a `RawValue`.
     #[serde(skip_deserializing)]
     PermissionRequest(PermissionQuestion),
-    /// The permission request is not open any more.
+    /// The permission request is no longer open.
     PermissionResolved {
         request_id: String,
-        /// None if nothing was chosen.
+        /// `None` if no option was chosen.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         option_id: Option<String>,
         by: ResolvedBy,
     },
-    /// The turn has ended, and the process waits for the next one. As bytes: [`OwnLine::RESTS`].
+    /// The turn has ended, and the process is idle until the next turn. As bytes: [`OwnLine::RESTS`].
     Rests {},
-    /// The agent is asked for the next turn.
+    /// Tokenrail asked the agent for the next turn.
     Further { turn: u64 },
-    /// Which agent takes the next turn: it has said so in an earlier one, whose lines are not read again. Spools of
-    /// earlier releases lack this line.
+    /// The name of the agent that runs the next turn. The agent printed it in an earlier turn, and the lines of that
+    /// turn are not read again. Spools of earlier releases lack this line.
     Agent { name: String },
-    /// The agent is asked to end its turn: what it prints from here on may have been cut.
+    /// Tokenrail asked the agent to end its turn. What the agent prints after this line may have been cut.
     Cancel {},
-    /// The agent has lost its session and begins a new one.
+    /// The agent lost its session and starts a new one.
     SessionLost {
         session_id: String,
         /// Why it cannot resume the session.
         text: String,
     },
-    /// The turn cannot go on.
+    /// The turn cannot continue.
     Error(OwnFailure),
-    /// The answer of a model's API has ended as its length says, or with its connection.
+    /// The response of a model API ended: at its declared length, or with its connection.
     End {},
 }
 
@@ -59,7 +60,7 @@ pub struct PermissionQuestion {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<String>,
     pub tool_name: String,
-    /// What the tool would be called with: any JSON.
+    /// The input of the tool call: any JSON.
     pub input: Box<RawValue>,
     pub options: Vec<Choosable>,
 }
@@ -69,7 +70,7 @@ pub struct PermissionQuestion {
 #[serde(default, rename_all = "camelCase")]
 pub struct Choosable {
     pub option_id: String,
-    /// For people to read.
+    /// The label that a user reads.
     pub name: String,
     pub kind: OptionKind,
 }
@@ -91,20 +92,20 @@ pub enum OptionKind {
     RejectAlways,
 }
 
-/// Who has resolved a permission request.
+/// Who resolved a permission request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ResolvedBy {
     User,
-    /// Nobody has answered in time, or too many requests were open.
+    /// There was no answer in time, or too many requests were open.
     Timeout,
     /// The turn was cancelled.
     Cancel,
-    /// The agent has withdrawn it.
+    /// The agent withdrew the request.
     Agent,
 }
 
-/// Why a turn cannot go on.
+/// Why a turn cannot continue.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OwnFailure {
@@ -113,15 +114,15 @@ pub struct OwnFailure {
     #[serde(default)]
     pub code: Option<Cow<'static, str>>,
     pub text: String,
-    /// The HTTP status, if a model's API has refused.
+    /// The HTTP status, if a model API refused the request.
     #[serde(default)]
     pub status: Option<u16>,
     #[serde(default)]
     pub retry_after_ms: Option<u64>,
-    /// What the API has answered.
+    /// The body of the model API's response.
     #[serde(default)]
     pub body: Option<String>,
-    /// Whether it is of a model's API, which says nothing more after it.
+    /// Whether `tokenrail model` wrote the failure. It is then the last line.
     #[serde(default, rename = "final")]
     pub is_final: bool,
 }
@@ -165,12 +166,12 @@ impl Serialize for OwnFailure {
 }
 
 impl OwnLine {
-    /// How each of these lines begins, and no line of an agent.
+    /// The beginning of each of these lines. No line of an agent begins with it.
     pub const PREFIX: &str = "{\"tokenrail\":\"";
     /// [`OwnLine::Rests`] as bytes.
     pub const RESTS: &[u8] = b"{\"tokenrail\":\"rests\"}";
 
-    /// Reads a line without its line end; none if it is not one of these, or does not make sense.
+    /// Reads a line without its line end. `None` if it is not one of these lines, or is malformed.
     pub fn read(line: &str) -> Option<Self> {
         let kind = line.strip_prefix(Self::PREFIX)?;
         if kind.starts_with("permission_request\"") {
@@ -180,7 +181,7 @@ impl OwnLine {
     }
 }
 
-/// A later release may know more classes.
+/// Reads a class. A later release may have written a class that this one does not know.
 fn class<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ErrorClass, D::Error> {
     let name = Cow::<'de, str>::deserialize(deserializer)?;
     Ok(ErrorClass::from_name(&name).unwrap_or(ErrorClass::Unknown))

@@ -8,8 +8,8 @@ use std::cell::Cell;
 
 /// The bugs. At most one is active in a thread.
 ///
-/// The simulation runs the code of all but the last two. Those are in threads of the real watcher and the real store,
-/// to which `passed_on` hands the active bug.
+/// The simulation runs the code of all but the last two. That code runs in threads of the real watcher and the real
+/// store, and `passed_on` passes the active bug to them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bug {
     AnnounceBeforeCommit,
@@ -27,9 +27,9 @@ pub enum Bug {
     OffsetAheadOfEvents,
     RetireIgnoresNews,
     KeyForgotten,
-    /// Keys age by the clock, which may be set.
+    /// Keys age by the system clock, which can be changed.
     KeysByTheClock,
-    /// Every client that gave the winning answer is told that its own counted.
+    /// Every client that sent the winning answer is told that its own answer counted.
     EachAnswerCounts,
     KnownIsNotRun,
     RecoverForgetsQueued,

@@ -1,13 +1,13 @@
-//! The rules of a journal: what every store decides in the same way. Pure functions, no database.
+//! The rules of a journal: the decisions that every store makes in the same way. Pure functions, no database.
 //!
 //! | file | rules |
 //! | --- | --- |
-//! | `append` | the form of an append, when a store may take it, and what it changes |
+//! | `append` | the form of an append, when a store accepts it, and what it changes |
 //! | `history` | events that are imported or rewritten |
-//! | `keys` | what a repeated command is told |
+//! | `keys` | the answer to a repeated command |
 //! | `page` | how many events one read returns |
 //!
-//! One rule needs the whole journal, so it is left to the store: a message is completed once in its turn.
+//! One rule needs the whole journal, so each store checks it itself: a message is completed once in its turn.
 
 mod append;
 mod history;

@@ -14,11 +14,12 @@ use tokenrail_domain::{AgentError, AgentId, ErrorClass, JsonText, SessionId, Tur
 #[cfg_attr(any(test, feature = "testing"), mockall::automock)]
 #[async_trait]
 pub trait IAgentRunner: Send + Sync {
-    /// Starts the agent on one prompt: in a new process, or in the one that is idle since an earlier turn of the agent.
+    /// Starts the agent on one prompt: in a new process, or in the process that is idle since an earlier turn of the
+    /// agent.
     async fn start(&self, order: &TurnOrder) -> Result<Box<dyn IAgentRun>, RunnerError>;
 
     /// Takes over a turn that was started before the server was restarted. Its output comes again from the first byte.
-    /// The journal has `committed` bytes of it already, which need no waiting for.
+    /// The journal already has `committed` bytes of it, for which the runner need not wait.
     async fn adopt(&self, order: &TurnOrder, committed: u64) -> Result<Adoption, RunnerError>;
 
     /// Whether agents of this kind can be started now, and which program would be run.
@@ -29,14 +30,14 @@ pub trait IAgentRunner: Send + Sync {
         false
     }
 
-    /// Ends the idle process of an agent, if it has one ([`RunEnd::rests`]), and waits for its end. A process that runs
-    /// a turn is not touched.
+    /// Ends the idle process of an agent, if there is one ([`RunEnd::rests`]), and waits for its end. Does not touch a
+    /// process that runs a turn.
     async fn dismiss(&self, agent: AgentId) {
-        // Agents of most kinds end with their turn.
+        // Most kinds of agents end with their turn.
         let _ = agent;
     }
 
-    /// The same for all agents: no further turn begins.
+    /// Does the same for all agents, when no further turn will start.
     async fn dismiss_all(&self) {}
 }
 
@@ -44,46 +45,47 @@ pub trait IAgentRunner: Send + Sync {
 #[cfg_attr(any(test, feature = "testing"), mockall::automock)]
 #[async_trait]
 pub trait IAgentRun: Send {
-    /// Waits for more output. After [`RunOutput::Ended`] it must not be asked again, but
-    /// of a process that rests and is then cancelled.
+    /// Waits for more output. After [`RunOutput::Ended`] it must not be called again, unless the process is idle and
+    /// the run is then cancelled.
     ///
-    /// May be dropped at any await without losing output.
+    /// The future can be dropped at any await without losing output.
     async fn next(&mut self) -> Result<RunOutput, RunnerError>;
 
-    /// Asks the agent to stop: politely, then, after the graces of the configuration, by force. Returns at once;
-    /// [`IAgentRun::next`] goes on and gives [`RunOutput::Ended`] when no process of the run is left. Calling it
-    /// again changes nothing. After an error it may be called again.
+    /// Asks the agent to stop: first politely and, after the configured grace periods, by force. Returns at once.
+    /// [`IAgentRun::next`] continues, and returns [`RunOutput::Ended`] when no process of the run is left. Further
+    /// calls have no effect. After an error it can be called again.
     async fn cancel(&mut self) -> Result<(), RunnerError>;
 
-    /// Hands on an answer to a question of the agent. That the agent has it is told by its output, and the first
-    /// answer counts: this one may come too late all the same.
+    /// Passes on an answer to a permission request. Only the output of the agent shows whether the agent received it.
+    /// The first answer counts, so this one may still be too late.
     async fn answer(&mut self, answer: &PermissionAnswer) -> Result<(), RunnerError> {
         let _ = answer;
-        // Agents of most kinds ask nothing.
+        // Most kinds of agents request no permissions.
         Err(std::io::Error::from(ErrorKind::Unsupported).into())
     }
 
-    /// Gives back the room that the run's output takes on a full disk: the journal may need it for what has been read.
-    /// What has not been read is lost then, and [`RunEnd::error`] says how much that is. `waited` says that the journal
-    /// has waited for room as long as it may; without it, only a run that a full disk has ended gives its room back.
+    /// Frees the disk space of the run's output if the disk is full, because the journal may need the space to save
+    /// what was read. Output that was not read is lost, and [`RunEnd::error`] contains its size. `waited` means that
+    /// the journal has waited for space for the maximum time. Without it, only a run that the full disk has ended frees
+    /// its space.
     async fn give_back(&mut self, waited: bool) -> Result<SpoolRoom, RunnerError> {
         let _ = waited;
         Ok(SpoolRoom::None)
     }
 
-    /// Leaves the run when all its output is in the journal. What it kept on disk is removed. If its process is idle
+    /// Leaves the run after all its output is in the journal. Removes what the run kept on disk. If its process is idle
     /// ([`RunEnd::rests`]), the process and its files stay for the agent's next turn.
     async fn leave(&mut self);
 }
 
-/// The room that the output of a run takes on the disk.
+/// The disk space of a run's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SpoolRoom {
-    /// The run takes none.
+    /// The run uses no space.
     None,
-    /// It has been given back.
+    /// The space was freed.
     GivenBack,
-    /// It has not, and cannot be while the run goes on.
+    /// The space was not freed, and cannot be freed while the run continues.
     Held,
 }
 
@@ -94,58 +96,58 @@ pub struct TurnOrder {
     pub turn: TurnNumber,
     pub prompt: String,
     pub model: Option<String>,
-    /// The folder to work in; absolute, and it exists.
+    /// The working directory: absolute and existing.
     pub cwd: PathBuf,
     /// The session to resume.
     pub session: Option<SessionId>,
-    /// The launch's options: a JSON object.
+    /// The launch options: a JSON object.
     pub options: Option<JsonText>,
-    /// The turns before this one, the oldest first; none unless [`IAgentRunner::wants_history`], and none of a run that
-    /// is adopted, for it has been told.
+    /// The turns before this one, the oldest first. Empty unless [`IAgentRunner::wants_history`]. Also empty for a run
+    /// that is adopted, because its agent has already received them.
     pub history: Vec<PastTurn>,
 }
 
-/// A turn that has ended, as whoever reads the conversation sees it.
+/// An ended turn, as a reader of the conversation sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PastTurn {
     pub prompt: String,
-    /// What the agent has said, also where it did not come to an end; empty where it has said nothing.
+    /// The agent's text, even if it is incomplete. Empty if there is none.
     pub answer: String,
 }
 
 impl PastTurn {
-    /// How many bytes of text it holds.
+    /// The size of its text, in bytes.
     pub fn text_bytes(&self) -> usize {
         self.prompt.len() + self.answer.len()
     }
 }
 
-/// An answer to a question of the agent: whether it may do something.
+/// An answer to a permission request of the agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PermissionAnswer {
-    /// Which question.
+    /// The id of the permission request.
     pub question: String,
-    /// One of the options that the agent has offered; none where none of them is chosen.
+    /// One of the options that the agent offered. `None` if none of them is chosen.
     pub option: Option<String>,
 }
 
-/// What became of a turn that an earlier life of this server started.
+/// The state of a turn that was started before the server was restarted.
 pub enum Adoption {
-    /// Its output can be had: of an agent that still runs, or the rest of one that has ended meanwhile.
+    /// Its output can be read, whether its agent is still running or has ended.
     Run(Box<dyn IAgentRun>),
     /// Nothing is left of it.
     Gone,
 }
 
-/// More of a run.
+/// More output of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunOutput {
     /// At least one line, in order.
     Lines(Vec<OutputLine>),
-    /// More of a line that has not ended yet: how many bytes of output there are by now. An agent that prints is not
-    /// silent, and what it prints counts, whether or not it ever ends its line.
+    /// More of a line that has not ended yet. `offset` is the number of bytes of output so far. An agent that prints is
+    /// not silent, and its output counts against the limit, whether or not the line ever ends.
     Progress { offset: u64 },
-    /// The agent has ended, no process of it is left unless it [rests](RunEnd::rests), and there are no more lines.
+    /// The agent has ended, and there are no more lines. No process of it is left unless it is [idle](RunEnd::rests).
     Ended(RunEnd),
 }
 
@@ -153,18 +155,19 @@ pub enum RunOutput {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutputLine {
     pub line: Line,
-    /// How many bytes of output there are up to the end of this line, its line end included.
+    /// The number of bytes of output up to the end of this line, including its line end.
     pub end_offset: u64,
 }
 
-/// What there is of a line.
+/// A line, as far as it is available.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Line {
-    /// All of it, without the line end (LF, or CR LF).
+    /// The whole line, without its line end (LF, or CR LF).
     Whole(Bytes),
     /// The output ended before the line did.
     Cut(Bytes),
-    /// It is longer than the limit: its beginning, and its length in bytes. The spool keeps all of it.
+    /// The line is longer than the limit. `head` is its beginning, `length_bytes` its length. The spool keeps all of
+    /// it.
     TooLong { head: Bytes, length_bytes: u64 },
 }
 
@@ -178,24 +181,24 @@ pub struct RunEnd {
     pub reaped: u32,
     /// What went wrong outside the agent: the connection broke, the upstream refused.
     pub error: Option<AgentError>,
-    /// Why nothing more could be written where its output is kept, if that was so when it ended: then the disk may be
-    /// why it said no more. Where it has given its result, that is of no account.
+    /// Why the output could not be written any more when the run ended. `None` if it could. A full disk may then be the
+    /// reason for a missing result. Ignored if the agent has sent its result.
     pub disk_full: Option<String>,
-    /// The agent has ended its turn, and its process waits for another one: it prints nothing more for this one, and a
-    /// cancel makes it go on to its real end.
+    /// The agent has ended its turn, and its process is idle until the next one. The process prints nothing more for
+    /// this turn. After a cancel it continues to its actual end.
     pub rests: bool,
 }
 
-/// How the agent's process ended. That is no verdict on the turn: real agents exit with 0 after a failure.
+/// How the agent's process ended. This is no verdict on the turn: real agents exit with 0 after a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ExitStatus {
     Code(i32),
     Signal(i32),
-    /// Nobody was there to see it: its supervisor has died.
+    /// Nobody saw it, because its supervisor died.
     Lost,
-    /// It ended with the server, and nothing is left of it.
+    /// The process ended together with the server, and nothing is left of it.
     Gone,
-    /// It is no process.
+    /// There is no process, or it could not be started.
     #[default]
     None,
 }
@@ -203,13 +206,14 @@ pub enum ExitStatus {
 /// Whether agents of a kind could be started.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Probe {
-    /// What would be run: a path, a URL; none where it was not found.
+    /// The program that would be run: a path or a URL. `None` if it was not found.
     pub program: Option<String>,
-    /// What the program says of its version.
+    /// The version, as the program reports it.
     pub version: Option<String>,
     /// What is missing.
     pub problem: Option<String>,
-    /// Variables that would hold a key for it, and that are not set: without one it needs a login of its own.
+    /// The environment variables that can hold a key for the program, if none of them is set. Without a key, the
+    /// program needs a login of its own.
     pub unset_keys: Vec<String>,
 }
 
@@ -235,7 +239,7 @@ pub enum RunnerError {
 }
 
 impl RunnerError {
-    /// The error as the reader of the agent's journal is told.
+    /// The error as it is recorded in the agent's journal.
     pub fn to_agent_error(&self) -> AgentError {
         let (class, code) = match self {
             Self::ProgramMissing { .. } => (ErrorClass::Process, "program_missing"),
@@ -259,13 +263,13 @@ impl RunnerError {
             code: Some(code.to_owned()),
             text,
             retry_after_ms: None,
-            // There may be room again the next time.
+            // There may be space again at the next attempt.
             recoverable: class.is_recoverable() || code == "storage_full",
         }
     }
 }
 
-/// Whether it is for want of room: on the disk, or of what this user may take of it.
+/// Whether the error means that there is no space left: on the disk, or in the user's quota.
 pub fn is_disk_full(error: &std::io::Error) -> bool {
     matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
 }

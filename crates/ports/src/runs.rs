@@ -1,4 +1,4 @@
-//! What is left of runs in a data folder.
+//! The runs that are left in a data folder.
 
 use std::collections::BTreeSet;
 
@@ -7,8 +7,8 @@ use tokenrail_domain::{AgentId, TurnNumber};
 
 use crate::RunnerError;
 
-/// All runs of a data folder, whichever runner started them. It needs no runner: the type of an agent may be gone from
-/// the configuration while its runs are still there.
+/// All runs of a data folder, whichever runner started them. No runner is needed: the configuration may no longer
+/// contain the type of an agent whose runs are still there.
 ///
 /// Promise: after an end or a removal, no process of the run is left, and [`IAgentRunner::adopt`] finds nothing.
 ///
@@ -20,9 +20,9 @@ pub trait IRuns: Send + Sync {
     async fn sweep(&self, keep: &BTreeSet<(AgentId, TurnNumber)>) -> Result<u32, RunnerError>;
 
     /// Ends a run that cannot be adopted, because its agent type is unknown. Its output is kept until the agent is
-    /// forgotten. If there is no such run, nothing happens.
+    /// forgotten. Does nothing if there is no such run.
     async fn end(&self, agent: AgentId, turn: TurnNumber) -> Result<(), RunnerError>;
 
-    /// Ends and removes all runs of an agent, and what was kept of ended ones.
+    /// Ends and removes all runs of an agent, and removes the output of its ended runs.
     async fn forget(&self, agent: AgentId) -> Result<(), RunnerError>;
 }

@@ -12,25 +12,25 @@ use crate::{Append, Idempotency, Recalled};
 #[cfg_attr(any(test, feature = "testing"), mockall::automock)]
 #[async_trait]
 pub trait IJournal: Send + Sync {
-    /// Saves consecutive events of one turn, and what they change, in one transaction; with them what follows
-    /// ([`Append::then`]): all of it or nothing.
+    /// Saves consecutive events of one turn, with the changes that they cause, in one transaction. The transaction also
+    /// contains the appends that follow ([`Append::then`]). Either all of it is saved, or nothing.
     ///
-    /// On `Ok` they are durable, and every later read sees them. On an error the caller shows them to nobody.
-    /// Saving the very same append again is `Ok` and changes nothing: that is how a caller finds out what
-    /// became of one that failed with [`StoreError::OutcomeUnknown`].
+    /// On `Ok` the events are durable, and every later read returns them. On an error the caller must not show them to
+    /// anyone. Saving an identical append again returns `Ok` and changes nothing. In this way, a caller finds out what
+    /// became of an append that failed with [`StoreError::OutcomeUnknown`].
     ///
     /// # Errors
-    /// [`StoreError::Conflict`] where the events do not follow the agent's newest one and are not the ones that
-    /// were saved under their numbers; [`StoreError::UnknownAgent`]; whatever else a store can suffer from.
+    /// [`StoreError::Conflict`] if the events do not follow the agent's newest one and differ from those that were
+    /// saved under their numbers; [`StoreError::UnknownAgent`]; any other error of a store.
     async fn append(&self, append: Append) -> Result<(), StoreError>;
 
-    /// The events after `after`, consecutive and in order: as many as fit into `limit`, but at least one if
+    /// Returns the events after `after`, consecutive and in order: as many as fit into `limit`, but at least one if
     /// there is one.
     async fn read(&self, agent: AgentId, after: Sequence, limit: PageLimit)
     -> Result<Vec<Event>, StoreError>;
 
-    /// What a person sees of the events after `after`: all events but the deltas, and the deltas of messages
-    /// that are not complete yet. One consistent view of the store.
+    /// Returns what a user sees of the events after `after`: all events except deltas, and the deltas of open messages.
+    /// The page is one consistent view of the store.
     async fn messages(
         &self,
         agent: AgentId,
@@ -38,8 +38,8 @@ pub trait IJournal: Send + Sync {
         limit: PageLimit,
     ) -> Result<MessagePage, StoreError>;
 
-    /// Rewrites the batches of one ended turn that can be packed tighter; nothing that is read changes. Gives
-    /// false when no turn is left to do.
+    /// Rewrites the batches of one ended turn that can be packed more tightly. Reads return the same as before. Returns
+    /// false if no turn is left to compact.
     async fn compact_next(&self) -> Result<bool, StoreError>;
 }
 
@@ -47,23 +47,23 @@ pub trait IJournal: Send + Sync {
 #[cfg_attr(any(test, feature = "testing"), mockall::automock)]
 #[async_trait]
 pub trait IAgentRepository: Send + Sync {
-    /// Saves a new agent with its first turn, queued, and the idempotency key with them. Where the key is
-    /// known, or the conversation has an agent already, nothing is saved and the answer says so.
+    /// Saves a new agent with its first turn, which is queued, and with the idempotency key. If the key is known, or
+    /// the conversation already has an agent, nothing is saved, and the answer says so.
     async fn create(&self, agent: Agent, turn: Turn, key: Option<Idempotency>)
     -> Result<Created, StoreError>;
 
-    /// Saves a new agent that has nothing to do yet: its first turn comes by [`IAgentRepository::enqueue`]. Its
-    /// status is one of an agent that has ended, its turn is 0.
+    /// Saves a new agent that has nothing to do yet. Its first turn comes with [`IAgentRepository::enqueue`]. Its
+    /// status is that of an ended agent, and its turn is 0.
     async fn create_idle(&self, agent: Agent) -> Result<(), StoreError>;
 
-    /// When the newest key was used: from there the time of keys goes on when the server starts.
+    /// When the newest key was used. The time of keys continues from there when the server starts.
     async fn newest_key(&self) -> Result<Option<Timestamp>, StoreError>;
 
-    /// What a key was used for, if it is known: the answer to a command that comes again.
+    /// What a key was used for, if it is known: the answer to a repeated command.
     async fn recall(&self, key: Idempotency) -> Result<Option<Recalled>, StoreError>;
 
-    /// Saves one more turn, queued, and gives it the next number (`turn.number` is not looked at). At most
-    /// `queue_max` turns may wait. An agent that has ended is `initializing` by that.
+    /// Saves one more turn as queued, and assigns the next number to it (`turn.number` is ignored). At most `queue_max`
+    /// turns can be queued. An agent that has ended becomes `initializing`.
     async fn enqueue(
         &self,
         turn: Turn,
@@ -71,24 +71,24 @@ pub trait IAgentRepository: Send + Sync {
         key: Option<Idempotency>,
     ) -> Result<Enqueued, StoreError>;
 
-    /// The agent, deleted or not; none where it is unknown or purged.
+    /// The agent, deleted or not. `None` if it is unknown or purged.
     async fn get(&self, id: AgentId) -> Result<Option<Agent>, StoreError>;
 
-    /// Agents, newest first, unless the filter says otherwise. Memory is bounded by `bounds`, however long the fields
-    /// of the agents are.
+    /// Agents, newest first, unless the filter says otherwise. `bounds` limits the memory, however long the fields of
+    /// the agents are.
     async fn list(
         &self,
         filter: AgentFilter,
         bounds: ListBounds,
     ) -> Result<ListPage<ListedAgent>, StoreError>;
 
-    /// The turn that runs and those that wait, in order.
+    /// The running turn and the queued turns, in order.
     async fn open_turns(&self, agent: AgentId) -> Result<Vec<Turn>, StoreError>;
 
-    /// The highest turn number that is taken, by a turn that waits, runs or has ended.
+    /// The highest turn number in use, whether that turn is queued, running or ended.
     async fn last_turn(&self, agent: AgentId) -> Result<TurnNumber, StoreError>;
 
-    /// Whole turns of any state after `after`, by number: at most `limit`, and as many as fit into `bytes`, but at
+    /// Complete turns of any state after `after`, by number: at most `limit`, and as many as fit into `bytes`, but at
     /// least one if there is one.
     async fn turns(
         &self,
@@ -98,7 +98,7 @@ pub trait IAgentRepository: Send + Sync {
         bytes: usize,
     ) -> Result<Vec<Turn>, StoreError>;
 
-    /// Turns of one agent, of any state, as lists show them.
+    /// Turns of one agent, of any state, as shown in lists.
     async fn list_turns(
         &self,
         agent: AgentId,
@@ -114,23 +114,23 @@ pub trait IAgentRepository: Send + Sync {
         bounds: ListBounds,
     ) -> Result<ListPage<ListedTurn>, StoreError>;
 
-    /// The turn to which the event `sequence` belongs; none where there is no such event.
+    /// The turn to which the event `sequence` belongs. `None` if there is no such event.
     async fn turn_at(&self, agent: AgentId, sequence: Sequence) -> Result<Option<Turn>, StoreError>;
 
     /// The agent of a client's conversation, if there is one that is not deleted.
     async fn by_chat(&self, chat: String) -> Result<Option<Agent>, StoreError>;
 
-    /// Every agent that has an open turn, oldest first, with fields of at most `field_bytes`: what a starting server
-    /// must take up again.
+    /// Every agent that has an open turn, oldest first, with fields of at most `field_bytes`. A starting server must
+    /// resume them.
     async fn with_open_turns(&self, field_bytes: usize) -> Result<Vec<ListedAgent>, StoreError>;
 
-    /// Notes of every open turn that it is cancelled, unless it is being stopped already: the one that runs is to
-    /// be stopped, and those that wait are to end without having run. They do not count as waiting any more. Gives
-    /// how many were noted now.
+    /// Marks every open turn as cancelled, unless it is already being stopped. The running turn is then stopped, and
+    /// queued turns end without having run. They no longer count as queued. Returns the number of turns that this call
+    /// marked.
     async fn cancel(&self, agent: AgentId, at: Timestamp) -> Result<u32, StoreError>;
 
-    /// Saves why an open turn is being stopped. The first reason stays. Returns the reason that is saved now; `None` if the
-    /// turn has ended or does not exist.
+    /// Saves why an open turn is being stopped. The first reason stays. Returns the reason that is saved now; `None` if
+    /// the turn has ended or does not exist.
     async fn stop_turn(
         &self,
         agent: AgentId,
@@ -138,14 +138,14 @@ pub trait IAgentRepository: Send + Sync {
         reason: StopReason,
     ) -> Result<Option<StopReason>, StoreError>;
 
-    /// Marks the agent as deleted, at the first call, and cancels its open turns; with `purge` it is also marked to
-    /// be purged. Gives false where it is unknown or purged.
+    /// Marks the agent as deleted if it is not, and cancels its open turns. With `purge`, also marks it to be purged.
+    /// Returns false if the agent is unknown or purged.
     async fn delete(&self, agent: AgentId, at: Timestamp, purge: bool) -> Result<bool, StoreError>;
 
-    /// The agents that are marked to be purged: what a starting server must finish.
+    /// The agents that are marked to be purged. A starting server must finish their purges.
     async fn to_purge(&self) -> Result<Vec<AgentId>, StoreError>;
 
-    /// Removes all rows of an agent; its id can never be used again. Gives false where it is unknown or purged.
+    /// Removes all rows of an agent. Its id can never be used again. Returns false if the agent is unknown or purged.
     async fn purge(&self, agent: AgentId, at: Timestamp) -> Result<bool, StoreError>;
 
     /// Whether the store can be read and written now.
@@ -156,27 +156,27 @@ pub trait IAgentRepository: Send + Sync {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageLimit {
     pub events: usize,
-    /// About how many bytes, counting text and raw lines.
+    /// The approximate number of bytes of text and raw lines.
     pub bytes: usize,
 }
 
-/// One page of what a person sees.
+/// One page of what a user sees.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct MessagePage {
-    /// By number; deltas of complete messages are left out.
+    /// In the order of their numbers. Deltas are contained only if their message is open.
     pub events: Vec<Event>,
     /// The page is complete up to this number.
     pub up_to: Sequence,
-    /// The agent's newest event.
+    /// The sequence of the agent's newest event.
     pub head: Sequence,
 }
 
-/// How many bytes one page of a list may have, and how many of them a field.
+/// The maximum sizes of a page of a list, and of a field in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ListBounds {
-    /// About how many; a page has at least one item if there is one.
+    /// The approximate size of a page. A page has at least one item if there is one.
     pub bytes: usize,
-    /// What is longer is cut: see [`ListedAgent`] and [`ListedTurn`].
+    /// Longer fields are cut: see [`ListedAgent`] and [`ListedTurn`].
     pub field_bytes: usize,
 }
 
@@ -184,15 +184,15 @@ pub struct ListBounds {
 #[derive(Debug, Clone, PartialEq)]
 pub struct ListPage<T> {
     pub items: Vec<T>,
-    /// Whether there are more behind the last one.
+    /// Whether there are more items after the last one.
     pub more: bool,
 }
 
 impl<T> ListPage<T> {
-    /// Takes as many items as the limits allow, and looks whether there is one more.
+    /// Takes as many items as the limits allow, and checks whether there is one more.
     ///
     /// # Errors
-    /// The first of `items`.
+    /// The first error in `items`.
     pub fn of<E>(
         items: impl IntoIterator<Item = Result<T, E>>,
         (limit, bytes): (usize, usize),
@@ -214,7 +214,7 @@ impl<T> ListPage<T> {
 /// Which agents to list.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct AgentFilter {
-    /// Any of these; empty: all.
+    /// Any of these. Empty: all.
     pub statuses: Vec<AgentStatus>,
     pub kind: Option<String>,
     pub name: Option<String>,
@@ -241,69 +241,69 @@ pub struct TurnRange {
     pub limit: usize,
 }
 
-/// How many events before the end of a turn its agent may say why its last message stops, to be found in
-/// [`ListedTurn::stop_reason`]. Agents say it with that message.
+/// How many events before the end of a turn the agent can report why its last message stopped. An earlier report is not
+/// shown in [`ListedTurn::stop_reason`]. Agents report it together with that message.
 pub const STOP_REASON_EVENTS: u64 = 256;
 
 /// Which turns to list.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TurnFilter {
-    /// Only those of these agents; empty: of all.
+    /// Only turns of these agents. Empty: of all agents.
     pub agents: Vec<AgentId>,
-    /// Only those that wait or run.
+    /// Only queued and running turns.
     pub open: bool,
-    /// Only what comes behind this turn in the order of the list; nothing where there is no such turn.
+    /// Only turns that follow this one in the order of the list. No turns if this one does not exist.
     pub behind: Option<(AgentId, TurnNumber)>,
     /// The oldest first.
     pub oldest_first: bool,
     pub limit: usize,
 }
 
-/// What came of [`IAgentRepository::create`].
+/// The outcome of [`IAgentRepository::create`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Created {
     New,
-    /// The key was used for the same body: that agent is the answer.
+    /// The key was used for the same body. The answer is this agent.
     Again(AgentId),
     /// The key was used for another body.
     KeyReused,
-    /// The client's conversation belongs to this agent already.
+    /// The client's conversation already belongs to this agent.
     ChatTaken(AgentId),
 }
 
-/// What came of [`IAgentRepository::enqueue`].
+/// The outcome of [`IAgentRepository::enqueue`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Enqueued {
-    /// Its number, and how many turns wait now, this one included.
+    /// The number of the turn, and the number of queued turns, including this one.
     New {
         turn: TurnNumber,
         queued: u32,
     },
-    /// The key was used for the same body: this is what it gave.
+    /// The key was used for the same body. This was the answer.
     Again {
         turn: TurnNumber,
         queued: u32,
     },
     /// The key was used for another body.
     KeyReused,
-    /// No more may wait.
+    /// The maximum number of turns is queued.
     QueueFull,
     UnknownAgent,
 }
 
-/// What a store can suffer from.
+/// Why a store could not do what it was asked to do.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     #[error("no such agent: {0}")]
     UnknownAgent(AgentId),
-    /// Two writers, or a bug: whoever gets it must stop writing.
+    /// There are two writers, or there is a bug. The caller must stop writing.
     #[error("the events do not continue after the latest one ({head})")]
     Conflict { head: Sequence },
     #[error("the database is busy")]
     Busy,
     #[error("the disk is full")]
     Full,
-    /// It may have been saved or not: append it again to find out.
+    /// The write may or may not have been saved. To find out, append it again.
     #[error("it is unknown whether the write was saved")]
     OutcomeUnknown(#[source] Box<dyn std::error::Error + Send + Sync>),
     #[error("the database is corrupt: {0}")]

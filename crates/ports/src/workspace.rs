@@ -5,23 +5,23 @@ use std::path::PathBuf;
 use async_trait::async_trait;
 use tokenrail_domain::AgentId;
 
-/// Gives each agent a folder to work in.
+/// Provides each agent with a folder to work in.
 #[cfg_attr(any(test, feature = "testing"), mockall::automock)]
 #[async_trait]
 pub trait IWorkspace: Send + Sync {
-    /// The folder for a new agent, absolute and without symbolic links; it exists and lies inside one of the
-    /// configured roots. Where none was asked for, a new folder of the agent's own.
+    /// Returns the folder for a new agent: absolute, existing, and without symbolic links. If `asked` is given, this is
+    /// the folder, and it lies inside one of the configured roots. Otherwise it is a new folder of the agent's own.
     ///
     /// # Errors
-    /// [`FolderError::NotAllowed`] for a folder that is outside, missing or no folder: which of these is not told.
-    /// [`FolderError::NotMade`] for one of the agent's own.
+    /// [`FolderError::NotAllowed`] if the requested folder is outside of the roots, is missing or is not a folder. The
+    /// error does not say which. [`FolderError::NotMade`] if the agent's own folder cannot be created.
     async fn folder(&self, agent: AgentId, asked: Option<String>) -> Result<PathBuf, FolderError>;
 
-    /// Removes the folder that was made for the agent, with all that is in it. A folder that a launch asked for is
-    /// never removed; where there is none of the agent's own, nothing happens.
+    /// Removes the agent's own folder and everything in it. A folder that a launch asked for is never removed. Does
+    /// nothing if the agent has no folder of its own.
     ///
     /// # Errors
-    /// What the system says where something of it is left.
+    /// The error of the operating system if a part of the folder could not be removed.
     async fn remove(&self, agent: AgentId) -> std::io::Result<()>;
 }
 
@@ -34,7 +34,7 @@ pub enum FolderError {
     NotMade(#[from] std::io::Error),
 }
 
-/// The folder cannot be worked in.
+/// No agent may work in the requested folder, or it does not exist.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the working directory does not exist, or is not inside the cwd_roots of the agent type")]
 pub struct CwdNotAllowed;

@@ -1,4 +1,4 @@
-//! What all handlers share.
+//! The state that all handlers share.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -15,10 +15,11 @@ use crate::metrics::Metrics;
 use crate::peer::{PeerStream, PeerStreams};
 use crate::tickets::{Openings, Seal, Tickets};
 
-/// Where random bytes come from that nobody can guess.
+/// A source of unpredictable random bytes.
 pub type RandomSource = Arc<dyn Fn() -> [u8; 32] + Send + Sync>;
 
-/// What all handlers share: the use cases, and the presentation's own state. Cheap to clone; all clones are one.
+/// The state that all handlers share: the use cases, and the presentation's own state. Cheap to clone; all clones share
+/// one state.
 #[derive(Clone)]
 pub struct Api(Arc<Shared>);
 
@@ -30,30 +31,30 @@ struct Shared {
     failed_logins: PeerBuckets,
     peer_streams: PeerStreams,
     streams: Arc<Semaphore>,
-    /// Room for large requests of chats, in KiB.
+    /// Room for large chat requests, in KiB.
     chats: Arc<Semaphore>,
-    /// Places for the readers of imported files.
+    /// One permit for each import that may run at the same time.
     imports: Arc<Semaphore>,
     metrics: Metrics,
-    /// Tells the requests of this life of the server from those of another.
+    /// A random prefix that makes request ids unique across restarts.
     life: String,
     requests: AtomicU64,
 }
 
-/// The unit in which room for large requests is counted.
+/// The unit in which room for large chat requests is counted, in bytes.
 const KIB: usize = 1 << 10;
 
-/// Room for what comes of large requests; it is free again when this is dropped.
+/// Room for a large chat request. Dropping it frees the room.
 pub(crate) struct ChatRoom(OwnedSemaphorePermit);
 
 impl ChatRoom {
-    /// Makes one of two.
+    /// Adds the room of `more`.
     pub(crate) fn grow(&mut self, more: Self) {
         self.0.merge(more.0);
     }
 }
 
-/// A place for one stream; it is free again when this is dropped.
+/// A place for one stream. Dropping it frees the place.
 pub(crate) struct StreamPlace {
     _permit: OwnedSemaphorePermit,
     _of_peer: PeerStream,
@@ -61,7 +62,7 @@ pub(crate) struct StreamPlace {
 
 impl Api {
     pub fn new(service: AgentService, config: PresentationConfig, random: RandomSource) -> Self {
-        // Who asks for no token looks at no ticket.
+        // Without a token, the guard checks no tickets, so any key will do.
         let seal = match &config.token {
             Some(token) => Seal::new(token.reveal().as_bytes()),
             None => Seal::new(&random()),
@@ -103,13 +104,13 @@ impl Api {
         (self.0.random)()
     }
 
-    /// An id for a request: unique, also over restarts.
+    /// A request id that is unique, even across restarts.
     pub(crate) fn request_id(&self) -> String {
         format!("{}-{}", self.0.life, self.0.requests.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Counts a failed login, and says what to answer. A good token passes however many have failed before: others
-    /// may share the peer's address, and nobody guesses 256 bits.
+    /// Counts a failed login, and returns the problem to respond with. Failed logins do not block a valid token: other
+    /// clients may share the peer's address, and 256 bits cannot be guessed.
     pub(crate) fn failed_login(&self, peer: IpAddr) -> Problem {
         match self.0.failed_logins.take(peer) {
             Ok(()) => Problem::unauthenticated(),
@@ -123,7 +124,7 @@ impl Api {
     /// Takes a place for a stream.
     ///
     /// # Errors
-    /// [`Problem`] where there is none.
+    /// [`Problem`] if no place is free.
     pub(crate) fn open_stream(&self, peer: IpAddr) -> Result<StreamPlace, Problem> {
         let full = |detail| Problem::new(Code::CapacityExhausted, detail);
         let permit = Arc::clone(&self.0.streams).try_acquire_owned();
@@ -134,10 +135,10 @@ impl Api {
         Ok(StreamPlace { _permit: permit, _of_peer: of_peer })
     }
 
-    /// Takes room for so many bytes of a large request of a chat.
+    /// Takes room for `bytes` of a large chat request.
     ///
     /// # Errors
-    /// [`Problem`] where there is none.
+    /// [`Problem`] if there is not enough room.
     pub(crate) fn chat_room(&self, bytes: usize) -> Result<ChatRoom, Problem> {
         let kib = u32::try_from(bytes.div_ceil(KIB)).unwrap_or(u32::MAX);
         let permit = Arc::clone(&self.0.chats).try_acquire_many_owned(kib);
@@ -153,7 +154,7 @@ impl Api {
     /// Takes a place for the reader of an imported file.
     ///
     /// # Errors
-    /// [`Problem`] where there is none.
+    /// [`Problem`] if no place is free.
     pub(crate) fn import_place(&self) -> Result<OwnedSemaphorePermit, Problem> {
         let permit = Arc::clone(&self.0.imports).try_acquire_owned();
         permit.map_err(|_| {
@@ -164,7 +165,7 @@ impl Api {
         })
     }
 
-    /// How many streams are open.
+    /// The number of open streams.
     pub(crate) fn open_streams(&self) -> usize {
         let all = self.0.config.connections.min(Semaphore::MAX_PERMITS);
         all - self.0.streams.available_permits().min(all)

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use crate::fold::{Fold, Frames};
 
-/// The block after which nothing comes, where a vocabulary has one.
+/// The last block of a stream, in vocabularies that have one.
 const DONE: &[u8] = b"data: [DONE]\n\n";
 
 /// One block of an event stream, as it is read.
@@ -35,7 +35,7 @@ impl BlockWriter {
         self.block(None, None, value);
     }
 
-    /// Appends a block with a name; `id` is the cursor with which a client comes again.
+    /// Appends a block with a name. `id` is the cursor with which a client reconnects.
     pub(crate) fn named<T: Serialize>(&mut self, name: &str, id: Option<u64>, value: &T) {
         self.block(id, Some(name), value);
     }
@@ -50,14 +50,14 @@ impl BlockWriter {
         }
         if let Some(name) = name {
             out.extend_from_slice(b"event: ");
-            // A name may be the agent's own word: a line end in it would forge a field.
+            // The name may come from the agent. A line end in it would forge a field.
             out.extend(name.bytes().filter(|byte| !matches!(byte, b'\n' | b'\r' | 0)));
             out.push(b'\n');
         }
         out.extend_from_slice(b"data: ");
         let data = out.len();
         if let Err(error) = serde_json::to_writer(&mut *out, value) {
-            // No type of ours refuses to be written.
+            // Not expected: all types that are written here can be serialized.
             tracing::error!(
                 error = &error as &dyn std::error::Error,
                 "cannot serialize a block of an event stream"
@@ -73,12 +73,12 @@ impl BlockWriter {
         self.0.extend_from_slice(DONE);
     }
 
-    /// Appends what another one has written.
+    /// Moves the blocks of another writer to the end of this one.
     pub(crate) fn append(&mut self, other: &mut Self) {
         self.0.append(&mut other.0);
     }
 
-    /// What was written since it was taken last.
+    /// Takes what was written since the last call.
     pub(crate) fn take(&mut self) -> Bytes {
         std::mem::take(&mut self.0).into()
     }
@@ -90,7 +90,7 @@ impl BlockWriter {
 
 /// A fold of any vocabulary whose frames are blocks.
 pub(crate) trait BlockFold {
-    /// Takes in the next event, and appends its blocks.
+    /// Applies the next event, and appends its blocks.
     fn blocks(&mut self, event: &Event, out: &mut BlockWriter);
 }
 
@@ -103,7 +103,7 @@ where
     }
 }
 
-/// Makes JSON fit into one line: in JSON, a bare line end can only stand between tokens.
+/// Puts JSON on one line, by turning line ends into spaces. In JSON, a raw line end can only be between tokens.
 fn one_line(json: &mut [u8]) {
     for byte in json {
         if matches!(*byte, b'\n' | b'\r') {

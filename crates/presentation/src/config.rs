@@ -1,10 +1,10 @@
-//! What the presentation is told by the configuration: who may come, and every bound.
+//! The configuration of the presentation: access rules and limits.
 
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What is shown to nobody: whoever prints it gets dots.
+/// A secret text. Its `Debug` output does not show it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
@@ -26,79 +26,81 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Who may come, and every bound of the presentation, with the defaults of the configuration.
+/// The access rules and limits of the presentation. The defaults are those of the configuration file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PresentationConfig {
-    /// What clients must send; none: everybody may come. The caller sees to it that this is so on loopback only.
+    /// The token that clients must send. With `None`, everyone has access; the caller must allow this on loopback only.
     pub token: Option<Secret>,
-    /// The authorities that a `Host` may be, with their port where it is not 80.
+    /// The allowed values of `Host`, with the port unless it is 80.
     pub allowed_hosts: Vec<String>,
-    /// Origins that may come besides those of the allowed hosts: `https://app.example`.
+    /// Allowed origins in addition to those of the allowed hosts, such as `https://app.example`.
     pub allowed_origins: Vec<String>,
-    /// Paths that are read (GET, HEAD) without a token: exact, or a beginning followed by `*`.
+    /// Paths that can be read (GET, HEAD) without a token: exact paths, or prefixes followed by `*`.
     pub open_paths: Vec<String>,
-    /// Bytes of a request's body.
+    /// Maximum bytes of a request's body.
     pub request_bytes: usize,
-    /// Bytes of a request of a chat, which brings the whole conversation; a message in it has `request_bytes`.
+    /// Maximum bytes of a chat request, which contains the whole conversation. A message in it has at most
+    /// `request_bytes`.
     pub chat_bytes: usize,
-    /// Bytes of large requests of chats, all together, that are being received.
+    /// Maximum bytes of all large chat requests that are being received, in total.
     pub chats_bytes: usize,
-    /// `WebSockets` and event streams that are open at the same time.
+    /// Maximum number of open `WebSockets` and event streams.
     pub connections: usize,
-    /// The same, of one peer; the loopback address has no limit of its own.
+    /// The same for one peer. The loopback address has no limit of its own.
     pub streams_per_peer: usize,
-    /// Logins of one peer per minute that may fail.
+    /// Maximum number of failed logins of one peer per minute.
     pub failed_logins_per_minute: u32,
-    /// Peers whose failed logins are remembered.
+    /// Maximum number of peers whose failed logins are remembered.
     pub peers: usize,
-    /// Bytes of a request's head.
+    /// Maximum bytes of a request's head.
     pub header_bytes: usize,
-    /// Headers of a request.
+    /// Maximum number of headers of a request.
     pub headers: usize,
-    /// How long the body of a request may take.
+    /// How long the body of a request may take to arrive.
     pub body_timeout: Duration,
-    /// Bytes that one stream takes before others have their turn.
+    /// Bytes that one stream sends before it yields to other streams.
     pub stream_turn_bytes: usize,
-    /// Agents that one WebSocket follows.
+    /// Maximum number of agents that one WebSocket follows.
     pub subscriptions_per_connection: usize,
-    /// Bytes of a message from a WebSocket client.
+    /// Maximum bytes of a message from a WebSocket client.
     pub ws_message_bytes: usize,
-    /// Bytes of frames that are collected for a client that asked for batches.
+    /// Maximum bytes of frames that are collected for a client that requested batches.
     pub ws_batch_bytes: usize,
-    /// Silence on a stream before a sign of life; at the same time the period of a WebSocket's `heartbeat`.
+    /// How long a stream may be silent before the server sends a sign of life. Also the period of a WebSocket's
+    /// `heartbeat`.
     pub heartbeat: Duration,
-    /// How long after a turn has ended a client of Letta's may still try its message again, and be given that turn.
+    /// How long after the end of a turn a Letta client may retry its message and still receive that turn.
     pub retry_window: Duration,
     /// The period of a WebSocket's ping.
     pub ping: Duration,
     /// How long a WebSocket client may take to answer a ping.
     pub pong_timeout: Duration,
-    /// Items of one list.
+    /// Maximum number of items in one list.
     pub list_agents: usize,
-    /// Bytes of one list, about.
+    /// Approximate maximum bytes of one list.
     pub list_bytes: usize,
-    /// Tickets that wait for their use.
+    /// Maximum number of unused tickets.
     pub tickets: usize,
-    /// How long a ticket may wait.
+    /// How long a ticket may stay unused.
     pub ticket_age: Duration,
-    /// How long the ticket of an event stream is good for coming back to it.
+    /// How long the ticket of an event stream can resume that stream.
     pub ticket_resume: Duration,
-    /// Tickets of event streams that are remembered for coming back.
+    /// Maximum number of tickets that are remembered because they can resume an event stream.
     pub openings: usize,
-    /// The file that remembers them over a restart; none: a restart forgets them.
+    /// The file that keeps them across a restart. With `None`, a restart forgets them.
     pub openings_file: Option<PathBuf>,
-    /// How deep JSON in a request may be nested.
+    /// Maximum nesting depth of JSON in a request.
     pub json_depth: usize,
-    /// Whether `/ws/echo` is there, for tests of WebSocket conformance, and `/test/panic/{words}`, for tests of what a
-    /// fault leaves behind.
+    /// Whether the server has the routes `/ws/echo`, for WebSocket conformance tests, and `/test/panic/{words}`, for
+    /// tests of what a bug leaves behind.
     pub test_routes: bool,
-    /// Files that are read at the same time; each has a thread of its own.
+    /// Maximum number of files that are imported at the same time. Each has a thread of its own.
     pub imports: usize,
-    /// Bytes of a file that is imported.
+    /// Maximum bytes of an imported file.
     pub import_bytes: u64,
-    /// Bytes of one event or turn of it.
+    /// Maximum bytes of one event or turn of the file.
     pub import_event_bytes: usize,
-    /// How long a client may take to send it.
+    /// How long a client may take to send the file.
     pub import_timeout: Duration,
 }
 
@@ -109,7 +111,7 @@ impl PresentationConfig {
         for host in ["127.0.0.1", "localhost", "[::1]"] {
             allowed_hosts.push(format!("{host}:{port}"));
             if port == 80 {
-                // Clients leave out the port that is the default of the scheme.
+                // Clients omit the default port of the scheme.
                 allowed_hosts.push(host.to_owned());
             }
         }

@@ -1,4 +1,4 @@
-//! The native API on one screen: for each path the methods, their handlers, and the problems that only they have.
+//! The native API on one screen: for each path the methods, their handlers, and the problems that are specific to them.
 
 use actix_web::web;
 use utoipa::OpenApi;
@@ -8,8 +8,8 @@ use crate::refusals::add_problems;
 use crate::resource::{get_or_head, resource};
 use crate::{rest, ws};
 
-/// Makes three things of the table: the routes, their part of the OpenAPI document, and the problems of each.
-/// `upgrade` is a `GET` that is not also a `HEAD`.
+/// Generates three things from the table: the routes, their part of the OpenAPI document, and the problems of each
+/// route. `upgrade` is a `GET` without `HEAD`.
 macro_rules! endpoints {
     ($($path:literal {
         $first:ident $($handler:ident)::+ [$($code:ident)*]
@@ -34,7 +34,7 @@ macro_rules! endpoints {
         )]
         struct Described;
 
-        /// The problems that only this operation has.
+        /// The problems that are specific to this operation.
         fn own(method: &str, path: &str) -> &'static [Code] {
             match (method, path) {
                 $(

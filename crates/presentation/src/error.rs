@@ -1,4 +1,4 @@
-//! Every problem that a client can be told: codes, statuses, and how they are written (RFC 9457).
+//! Every problem that a client can receive: its code, its status and its JSON (RFC 9457).
 
 mod codes;
 
@@ -14,20 +14,20 @@ use utoipa::ToSchema;
 
 pub(crate) use codes::Code;
 
-/// How long a client should wait where the server is busy, in seconds.
+/// How long a client should wait if the server is busy, in seconds.
 const BUSY_RETRY_S: u64 = 1;
 
 /// Why a request was refused.
 #[derive(Debug)]
 pub(crate) struct Problem {
     pub(crate) code: Code,
-    /// A sentence for a developer: nothing of the inside, and nothing of the request but plain names.
+    /// A sentence for a developer. It contains no internals, and nothing of the request except plain names.
     pub(crate) detail: String,
     pub(crate) errors: Vec<FieldProblem>,
-    /// The newest event, where the cursor is ahead of it.
+    /// The sequence number of the newest event, if the cursor is ahead of it.
     pub(crate) head: Option<u64>,
     pub(crate) retry_after_s: Option<u64>,
-    /// The methods that are allowed, where this one is not.
+    /// The allowed methods, if the method of the request is not allowed.
     pub(crate) allow: Option<&'static str>,
 }
 
@@ -78,7 +78,7 @@ impl Problem {
         Self { code, detail: detail.into(), errors: Vec::new(), head: None, retry_after_s, allow: None }
     }
 
-    /// A field of the body that is not valid; `pointer` without the leading slash.
+    /// An invalid field of the body. `pointer` has no leading slash.
     pub(crate) fn field(pointer: &str, detail: impl Into<String>) -> Self {
         Self::fields(vec![FieldProblem::body(pointer, detail)])
     }
@@ -87,7 +87,7 @@ impl Problem {
         Self { errors, ..Self::new(Code::ValidationFailed, "one or more fields are invalid; see errors") }
     }
 
-    /// A query parameter or header that is not valid.
+    /// An invalid query parameter or header.
     pub(crate) fn parameter(parameter: &'static str, detail: impl Into<String>) -> Self {
         let error = FieldProblem { pointer: None, parameter: Some(parameter), detail: detail.into() };
         Self::fields(vec![error])
@@ -97,7 +97,7 @@ impl Problem {
         Self::new(Code::NotFound, "no such path")
     }
 
-    /// There is nothing at this path. Where it looks as if a proxy has changed it, that is said.
+    /// The path does not exist. If a proxy seems to have changed the path, the problem says how to fix that.
     pub(crate) fn nothing_at(path: &str) -> Self {
         let is_cut = ["/agents", "/agent-types", "/chat", "/tickets"].iter().any(|cut| path.starts_with(cut));
         let is_behind = |own| path.find(own).is_some_and(|before| 0 < before);
@@ -111,7 +111,7 @@ impl Problem {
         Self::new(Code::NotFound, detail)
     }
 
-    /// Something comes too often; `wait` is how long it takes until it may come again.
+    /// The client must wait: `wait` is the time until it may try again.
     pub(crate) fn rate_limited(detail: &str, wait: Duration) -> Self {
         Self { retry_after_s: Some(wait.as_secs() + 1), ..Self::new(Code::RateLimited, detail) }
     }
@@ -125,7 +125,7 @@ impl Problem {
     }
 
     pub(crate) fn unauthenticated() -> Self {
-        // One text for a token that is missing, wrong or used up: which of them is not told.
+        // The text is the same for a missing, wrong or used token or ticket, so that it does not reveal which it is.
         Self::new(Code::Unauthenticated, "send a valid token: Authorization: Bearer <token>")
     }
 
@@ -134,7 +134,7 @@ impl Problem {
         self.errors.first().map_or_else(|| self.detail.clone(), FieldProblem::sentence)
     }
 
-    /// The body of the answer.
+    /// The body of the response.
     pub(crate) fn to_json(&self, request_id: &str) -> Vec<u8> {
         let Self { code, detail, errors, head, retry_after_s: _, allow: _ } = self;
         let dto = ProblemDto {
@@ -157,7 +157,7 @@ impl FieldProblem {
         Self { pointer: Some(format!("/{name}")), parameter: None, detail: detail.into() }
     }
 
-    /// What is wrong, and where, in one line. What is wrong as a whole has no place.
+    /// What is wrong, and where, in one line. A problem with the whole body has no place.
     pub(crate) fn sentence(&self) -> String {
         match self.pointer.as_deref().or(self.parameter) {
             None | Some("") => self.detail.clone(),
@@ -177,7 +177,7 @@ impl ResponseError for Problem {
         self.code.status()
     }
 
-    /// The answer, but for its body: the guard knows the request's id and writes it.
+    /// The response without its body. The guard writes the body, because it knows the request id.
     fn error_response(&self) -> HttpResponse {
         let mut response = HttpResponseBuilder::new(self.code.status());
         response.insert_header((header::CONTENT_TYPE, "application/problem+json"));

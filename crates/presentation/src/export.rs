@@ -1,4 +1,4 @@
-//! An agent as one file: written as it is read, one turn and one event to a line.
+//! Writes an agent as one file while it is read. Each turn and each event has a line of its own.
 
 use bytes::Bytes;
 use futures_util::stream::{self, Stream};
@@ -8,10 +8,10 @@ use tokenrail_domain::{Agent, Sequence, TurnNumber};
 
 use crate::vocabularies::native::dto::archive::{ArchivedAgent, ArchivedEvent, ArchivedTurn, VERSION};
 
-/// Turns that are read at once.
+/// Number of turns that are read at once.
 const TURNS: usize = 100;
 
-/// What is left to be written of a file.
+/// The part of a file that is still to be written.
 pub(crate) struct Export {
     service: AgentService,
     agent: Agent,
@@ -21,19 +21,19 @@ pub(crate) struct Export {
 #[derive(Debug, Clone, Copy)]
 enum Section {
     Agent,
-    /// Turns after this one; the first of them is still to come where it is 0.
+    /// The turns after this one. With 0, the first turn is still to be written.
     Turns(TurnNumber),
     Events(Sequence),
     Done,
 }
 
 impl Export {
-    /// The file of an agent, up to its head: the end of a turn.
+    /// The file of an agent up to its head, which must be the end of a turn.
     pub(crate) fn new(service: AgentService, agent: Agent) -> Self {
         Self { service, agent, next: Section::Agent }
     }
 
-    /// The bytes of the file, made as the client takes them.
+    /// The bytes of the file, generated as the client reads them.
     pub(crate) fn bytes(self) -> impl Stream<Item = Result<Bytes, Refusal>> {
         stream::try_unfold(self, |mut export| async move {
             let bytes = export.next().await?;
@@ -61,12 +61,12 @@ impl Export {
             return Ok("\n],\n\"events\":[".to_owned());
         };
         self.next = Section::Turns(last.number);
-        // A turn that has come meanwhile is not in this file.
+        // Turns that ended after the export began are not in the file.
         let ended =
             turns.iter().filter(|turn| turn.last_sequence.is_some_and(|last| last <= self.agent.head));
         let lines = ended.filter_map(ArchivedTurn::of).map(|turn| json(&turn));
         let lines = lines.fold(String::new(), |out, line| separated(out, after.0 == 0, &line));
-        // An empty piece would end the answer's body early.
+        // An empty chunk would end the response body early.
         Ok(if lines.is_empty() { "\n".to_owned() } else { lines })
     }
 
@@ -84,7 +84,7 @@ impl Export {
             out = separated(out, after == Sequence::START, &json(&ArchivedEvent::from(event)));
         }
         if last == after {
-            // Purged meanwhile: a file that breaks off must not look whole.
+            // The agent was purged meanwhile. A truncated file must not look complete.
             return Err(Refusal::NotFound(self.agent.id));
         }
         self.next = Section::Events(last);
@@ -92,7 +92,7 @@ impl Export {
     }
 }
 
-/// Adds a line behind a comma; `begins` says that nothing stands before `out`.
+/// Appends a line, after a comma unless it is the first. `begins` says that nothing was written before `out`.
 fn separated(mut out: String, begins: bool, line: &str) -> String {
     out.push_str(if begins && out.is_empty() { "\n" } else { ",\n" });
     out.push_str(line);
@@ -100,6 +100,6 @@ fn separated(mut out: String, begins: bool, line: &str) -> String {
 }
 
 fn json(value: &impl Serialize) -> String {
-    // What is written here has no map with keys that are not text, which is all that can fail.
+    // Serializing could fail only for a map whose keys are not strings. There is none here.
     serde_json::to_string(value).unwrap_or_default()
 }

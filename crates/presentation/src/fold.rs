@@ -1,7 +1,7 @@
-//! What makes a vocabulary: a pure fold from events to frames. It has no clock, no chance and no I/O, so an event has
-//! the same frames live, on replay and after a restart.
+//! The basis of a vocabulary: a pure fold from events to frames. It uses no clock, no randomness and no I/O, so an
+//! event has the same frames live, on replay and after a restart.
 //!
-//! A fold does not know how its frames travel. A transport takes them: a WebSocket ([`FrameWriter`]), an event stream
+//! A fold does not know its transport, which writes the frames to a WebSocket ([`FrameWriter`]), an event stream
 //! ([`BlockWriter`]) or a list in JSON ([`JsonList`]).
 //!
 //! [`FrameWriter`]: crate::frames::FrameWriter
@@ -12,16 +12,16 @@ use bytes::Bytes;
 use tokenrail_application::{Page, Rendering, RenderingKey};
 use tokenrail_domain::Event;
 
-/// The words of one kind of client.
+/// The wire names of one kind of client.
 pub(crate) trait Vocabulary {
-    /// What events become: a value that transports write.
+    /// The value that a fold makes of an event, and that a transport writes.
     type Frame<'f>;
 }
 
-/// Where a fold must begin, to give the frames of the events after a cursor.
+/// Where a fold must begin in order to produce the frames of the events after a cursor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Begins {
-    /// At the cursor: the frames of an event follow from that event alone.
+    /// At the cursor: the frames of an event depend on that event alone.
     Anywhere,
     /// At the first event of the turn to which the cursor belongs.
     WithTurn,
@@ -33,18 +33,18 @@ pub(crate) trait Fold {
 
     fn begins(&self) -> Begins;
 
-    /// The key under which all followers share what a transport has written in that form. `None` if the frames are
-    /// for one follower alone.
+    /// The key under which all followers share the bytes that a transport has written in this form. `None` if the
+    /// frames are for one follower alone.
     ///
     /// Folds that share a key must be in the same state at the same event.
     fn shared(&self, _form: u8) -> Option<RenderingKey> {
         None
     }
 
-    /// Takes in the next event, and gives its frames in their order.
+    /// Applies the next event, and passes its frames to `out` in order.
     fn event<T: Frames<Self::Vocabulary>>(&mut self, event: &Event, out: &mut T);
 
-    /// Takes in consecutive deltas of one part of a message. A vocabulary that can say them at once gives one frame.
+    /// Applies consecutive deltas of one part of a message. A vocabulary that can combine them produces one frame.
     fn deltas<T: Frames<Self::Vocabulary>>(&mut self, run: &[Event], out: &mut T) {
         for event in run {
             self.event(event, out);
@@ -57,14 +57,14 @@ pub(crate) trait Frames<V: Vocabulary> {
     fn frame(&mut self, frame: V::Frame<'_>);
 }
 
-/// Takes frames, and drops them.
+/// A transport that discards all frames.
 pub(crate) struct Silence;
 
 impl<V: Vocabulary> Frames<V> for Silence {
     fn frame(&mut self, _: V::Frame<'_>) {}
 }
 
-/// Takes in events whose frames are not wanted.
+/// Applies events without writing their frames.
 pub(crate) fn skip<F: Fold>(fold: &mut F, events: &[Event]) {
     if fold.begins() == Begins::WithTurn {
         for event in events {
@@ -73,8 +73,8 @@ pub(crate) fn skip<F: Fold>(fold: &mut F, events: &[Event]) {
     }
 }
 
-/// The bytes of a page. `write` gives them to a transport in that form. If the fold's frames are shared, the first
-/// follower who asks writes the batch for all of them.
+/// The bytes of a page. `write` writes the frames of events in this form. If the fold's frames are shared, the first
+/// follower that asks writes the batch for all followers.
 pub(crate) fn written<F: Fold>(
     fold: &mut F,
     form: u8,
@@ -92,7 +92,7 @@ pub(crate) fn written<F: Fold>(
     }
 }
 
-/// The same for a fold that must take in every event, whoever writes its frames.
+/// Like [`written`], for a fold that must apply every event even if another follower has written its frames.
 fn written_in_turn<F: Fold>(
     fold: &mut F,
     key: RenderingKey,

@@ -1,11 +1,12 @@
-//! WebSocket frames from a server: text, whole, unmasked. They are the same bytes for every client, so a frame is
-//! written once and shared.
+//! WebSocket frames that the server sends: unfragmented and unmasked. Their bytes are the same for every client, so a
+//! frame is written once and shared.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use serde::Serialize;
 
-/// How much is handed to a socket at once. Where the connection is still in the hands of the web server, it is copied into
-/// a buffer of its own, so this is what a client that does not read costs there; everything else is shared.
+/// Maximum number of bytes that a connection produces at once. If actix still writes the connection, it copies them
+/// into the connection's own buffer, so this is the memory that a client that does not read costs there. All other
+/// bytes are shared.
 pub(crate) const CHUNK_BYTES: usize = 64 << 10;
 
 /// The final frame of a text message (RFC 6455, section 5.2).
@@ -14,9 +15,9 @@ const BINARY: u8 = 0x82;
 const PING: u8 = 0x89;
 const PONG: u8 = 0x8a;
 const CLOSE: u8 = 0x88;
-/// The header of a frame of 126 to 65535 bytes, which most are.
+/// The header's length in a frame of 126 to 65535 bytes, as most frames are.
 const HEADER: usize = 4;
-/// What the payload of a control frame may be long, in bytes.
+/// The maximum payload of a control frame, in bytes.
 const CONTROL_MAX: usize = 125;
 
 /// Writes frames one after the other.
@@ -29,7 +30,7 @@ impl FrameWriter {
         let begin = self.0.len();
         self.0.extend_from_slice(&[TEXT, 0, 0, 0]);
         if let Err(error) = serde_json::to_writer(&mut self.0, value) {
-            // No type of ours refuses to be written; if one did, a missing frame shows as a gap.
+            // Not expected: all types that are written here can be serialized. Clients would see a gap.
             tracing::error!(error = &error as &dyn std::error::Error, "cannot serialize a frame");
             self.0.truncate(begin);
             return;
@@ -68,7 +69,7 @@ impl FrameWriter {
         self.0.into()
     }
 
-    /// Gives the frame that begins there its length.
+    /// Writes the length of the frame that begins at `begin` into its header.
     fn finish(&mut self, begin: usize) {
         let payload = begin + HEADER;
         let length = self.0.len() - payload;

@@ -1,4 +1,5 @@
-//! What stands before every route: the request's id, who may come, and the headers of every answer.
+//! Runs before and after every route: assigns the request id, checks access, and sets the headers of every response.
+//! If the response is a stream, the guard also takes the connection from actix (`leaving`).
 
 mod auth;
 mod bodies;
@@ -30,7 +31,7 @@ use auth::{Asking, Pass};
 use bodies::{Answering, Incoming, Outgoing};
 use cors::Cors;
 
-/// Headers that every answer has, unless its handler has set them.
+/// Headers of every response, unless its handler has set them.
 const HEADERS: [(HeaderName, HeaderValue); 6] = [
     (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
     (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
@@ -40,14 +41,14 @@ const HEADERS: [(HeaderName, HeaderValue); 6] = [
     (header::CROSS_ORIGIN_OPENER_POLICY, HeaderValue::from_static("same-origin")),
 ];
 
-/// Says of every answer that no token was asked for: nobody should find that out by accident.
+/// A header of every response of a server without a token, so that this cannot go unnoticed.
 const NO_AUTH: (HeaderName, HeaderValue) =
     (HeaderName::from_static("tokenrail-auth"), HeaderValue::from_static("none"));
 
-/// Why a ticket does not fit to the page that shows it.
+/// The error for a ticket that was issued to a page of another origin.
 const OTHER_ORIGIN: &str = "the ticket was issued for another origin; a proxy must forward Origin unchanged";
 
-/// Lets a request through to its route, or answers it; then completes the answer.
+/// Passes a request to its route, or responds itself; then completes the response.
 pub(crate) async fn guard<B: MessageBody + 'static>(
     api: web::Data<Api>,
     mut request: ServiceRequest,
@@ -56,7 +57,7 @@ pub(crate) async fn guard<B: MessageBody + 'static>(
     let watch = request.conn_data::<Rc<Watch>>().cloned();
     if let Some(watch) = &watch {
         if watch.has_left() {
-            // It came behind the one that is answered by a stream, and nobody would get what is answered.
+            // The request was pipelined behind one whose response is a stream. No client would receive a response.
             return Ok(nobody(request));
         }
         watch.request();
@@ -112,7 +113,7 @@ fn nobody<B: MessageBody + 'static>(
     response.map_body(|_, body| Outgoing::new(body, Answering::of_nobody()))
 }
 
-/// HTTP/1.0 knows no chunks: where the length is not known beforehand, the body ends with the connection.
+/// HTTP/1.0 has no chunks: if the length is not known in advance, the end of the connection ends the body.
 fn without_chunks<B: MessageBody>(response: &mut ServiceResponse<B>) {
     if response.response().body().size() == BodySize::Stream {
         let head = response.response_mut().head_mut();
@@ -121,18 +122,18 @@ fn without_chunks<B: MessageBody>(response: &mut ServiceResponse<B>) {
     }
 }
 
-/// What becomes of a request that is not refused.
+/// How the guard handles a request that it does not reject.
 enum Admission {
     Enters(Pass),
-    /// It is a browser's question whether a page may send a request; the guard answers it.
+    /// A CORS preflight request. The guard responds to it.
     Preflight,
 }
 
-/// Until when a stream may stay open: who comes back with a ticket stays no longer than the ticket is good.
+/// When a stream must end that a client has resumed with a ticket: when the ticket expires.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stay(pub(crate) Instant);
 
-/// Notes what a ticket has opened, or how long who comes back with it may stay.
+/// Saves that a ticket opens a stream, or sets how long a resumed stream may stay open.
 async fn enter(api: &Api, request: &ServiceRequest, pass: Pass) {
     match pass {
         Pass::Free => {}
@@ -171,7 +172,7 @@ fn admit(api: &Api, cors: &Cors, request: &ServiceRequest) -> Result<Admission, 
     })
 }
 
-/// Writes the body of a problem: only here the request's id is known.
+/// Writes the body of a problem. This happens here because only the guard knows the request id.
 fn complete<B>(
     response: ServiceResponse<EitherBody<B, BoxBody>>,
     id: &str,

@@ -1,5 +1,5 @@
-//! Reading the file of an exported agent, as it comes: on a thread of its own, which waits for the body and is waited
-//! for by the store, so that no more than a few pages are in memory.
+//! Reads the file of an exported agent while it arrives. A thread of its own reads it, and waits for the body and for
+//! the store, so that only a few pieces are in memory.
 
 mod pieces;
 
@@ -21,14 +21,14 @@ use crate::api::Api;
 use crate::config::PresentationConfig;
 use crate::error::{Code, FieldProblem, Problem};
 
-/// Pieces of the body that wait for the reader.
+/// Maximum number of chunks of the body that wait for the reader.
 const BODY_WAITS: usize = 4;
-/// Pieces of the file that wait for the store.
+/// Maximum number of pieces of the file that wait for the store.
 const PIECES_WAIT: usize = 2;
-/// Bytes of the file that must come in each `limits.body_timeout_s`. Others wait for the place of an import.
+/// Bytes of the file that must arrive in each `limits.body_timeout_s`. A slow import keeps a place that others need.
 const PACE_BYTES: u64 = 64 << 10;
 
-/// Takes in the file that comes as a body.
+/// Imports the file in the request's body.
 pub(crate) async fn import(api: &Api, payload: web::Payload) -> Result<Agent, Problem> {
     let config = api.config();
     let place = api.import_place()?;
@@ -36,16 +36,16 @@ pub(crate) async fn import(api: &Api, payload: web::Payload) -> Result<Agent, Pr
     let (pieces, mut coming) = mpsc::channel(PIECES_WAIT);
     let (read, reading) = oneshot::channel();
     let most = config.import_event_bytes;
-    // It waits for the client, so it takes none of the few threads on which everybody's files are read.
+    // The reader waits for the client, so it must not occupy one of the few blocking threads that all requests share.
     let reader = thread::Builder::new().name("import".to_owned()).spawn(move || {
         let _place = place;
         let body = Body { waiting, chunk: Bytes::new() };
-        // Whoever has asked for it may have gone.
+        // The receiver may be gone.
         let _gone = read.send(read_pieces(body, most, |piece| pieces.blocking_send(piece).is_ok()));
     });
     reader.map_err(|_| Problem::new(Code::CapacityExhausted, "cannot start a thread to read the file"))?;
     let (fed, taken) = tokio::join!(feed(payload, body, config), take_in(api.service(), &mut coming));
-    // Whatever went wrong, the reader ends: nobody takes its pieces any more.
+    // This ends the reader in any case, because nothing receives its pieces any more.
     drop(coming);
     let read = reading.await.map_err(|_| Problem::new(Code::StoreFailed, "cannot read the file"))?;
     fed?;
@@ -57,7 +57,7 @@ pub(crate) async fn import(api: &Api, payload: web::Payload) -> Result<Agent, Pr
     }
 }
 
-/// Hands the body to the reader; what nobody reads any more is thrown away, so that the client hears the answer.
+/// Passes the body to the reader. If the reader has ended, discards the rest, so that the client reads the response.
 async fn feed(
     mut payload: web::Payload,
     body: mpsc::Sender<Bytes>,
@@ -75,7 +75,7 @@ async fn feed(
     }
 }
 
-/// How long a file is waited for. Only the client's own time counts: the store may be slow too.
+/// How long the server waits for a file. Only the client's own time counts, because the store may be slow too.
 struct Patience<'a> {
     config: &'a PresentationConfig,
     came: u64,
@@ -110,7 +110,7 @@ impl<'a> Patience<'a> {
     }
 }
 
-/// Gives the pieces to the application. The agent comes first.
+/// Passes the pieces to the application. The agent comes first.
 async fn take_in(
     service: &AgentService,
     coming: &mut mpsc::Receiver<Piece>,
@@ -131,7 +131,7 @@ async fn take(service: &AgentService, import: &mut Option<Import>, piece: Piece)
         (Piece::Agent(agent), import) => *import = Some(service.import(*agent).await?),
         (Piece::Turns(turns), Some(import)) => import.turns(turns).await?,
         (Piece::Events(events), Some(import)) => import.events(events).await?,
-        // The reader gives the agent first.
+        // Not possible: the reader sends the agent first.
         (Piece::Turns(_) | Piece::Events(_), None) => {}
     }
     Ok(())

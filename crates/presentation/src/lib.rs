@@ -1,14 +1,14 @@
-//! HTTP in and out: REST, event streams, WebSocket, and the guards before them.
+//! The HTTP interface: REST, event streams, WebSockets, and the guard in front of them.
 //!
 //! Read in this order:
 //!
-//! 1. `endpoints`: the native API on one screen; [`routes`]: all routes, and [`app`], the same with the guard;
-//! 2. `listen`, `socket`, `guard`: what carries the routes, and what runs before each of them; `tickets`, `peer`,
-//!    `limiter`: what the guard counts and remembers;
-//! 3. `fold`: what makes a vocabulary; `vocabularies`: the folds, wire names and routes of each kind of client, in one
-//!    folder each;
+//! 1. `endpoints`: the native API on one screen; [`routes`]: all routes; [`app`]: all routes behind the guard;
+//! 2. `listen`, `socket`, `guard`: the connections, and the checks before every route; `tickets`, `peer`, `limiter`:
+//!    what the guard counts and remembers;
+//! 3. `fold`: how a vocabulary turns events into frames; `vocabularies`: the folds, wire names and routes of each kind
+//!    of client, one folder each;
 //! 4. `rest`, `sse`, `ws`: the native routes, one module for each transport; `websocket`: what all WebSockets share;
-//! 5. `frames`, `blocks`, `json`: what carries a vocabulary: WebSocket frames, event streams, JSON;
+//! 5. `frames`, `blocks`, `json`: the formats that carry a vocabulary: WebSocket frames, event streams, JSON;
 //! 6. `record`, `lineage`: a turn as one document, and its chain of messages; `export`, `import`: an agent as one file;
 //! 7. `error`: every problem that a client can receive.
 

@@ -1,4 +1,4 @@
-//! How often each client address may do something.
+//! Limits how often each client address may do something.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -10,7 +10,7 @@ use tokenrail_application::TokenBucket;
 /// A token bucket for each peer.
 pub(crate) struct PeerBuckets {
     per_minute: u32,
-    /// Peers that are remembered.
+    /// Maximum number of peers that are remembered.
     max: usize,
     peers: Mutex<HashMap<IpAddr, TokenBucket>>,
 }
@@ -20,10 +20,10 @@ impl PeerBuckets {
         Self { per_minute, max: max.max(1), peers: Mutex::default() }
     }
 
-    /// Takes a token of this peer.
+    /// Takes a token from the bucket of this peer.
     ///
     /// # Errors
-    /// How long it takes until there is one.
+    /// The time until the next token.
     pub(crate) fn take(&self, peer: IpAddr) -> Result<(), Duration> {
         let mut peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
         if !peers.contains_key(&peer) && self.max <= peers.len() {

@@ -1,18 +1,19 @@
-//! The chain of an agent's messages: which one each of them answers. A fold of the journal, and nothing that is stored.
+//! The parent of each of an agent's messages. It is computed by a fold of the journal, and not stored.
 
 use std::collections::{HashMap, VecDeque};
 
 use tokenrail_domain::{AgentId, Event, EventBody, event_id};
 use uuid::Uuid;
 
-/// Tool calls that are remembered for what hangs on them. What hangs on an older one follows the message before it.
+/// Number of tool calls that are remembered as parents. A child of an older call gets the previous message as its
+/// parent.
 const CALLS_KEPT: usize = 4096;
 
-/// Gives each message of a turn its parent:
+/// Finds the parent of each message of a turn:
 ///
-/// * the result of a tool call hangs on the call;
-/// * what a sub-agent says, calls and gets hangs on the call that started it;
-/// * any other message hangs on the one before it that no sub-agent has said, also over the end of a turn.
+/// * the parent of a tool result is its tool call;
+/// * the parent of a message or tool call of a sub-agent is the call that started the sub-agent;
+/// * the parent of any other message is the previous message that is not from a sub-agent, even across turns.
 ///
 /// Deltas are pieces of a message and have no parent. The fold begins with the first event of a turn.
 #[derive(Debug)]
@@ -24,13 +25,13 @@ pub(crate) struct Lineage {
 }
 
 impl Lineage {
-    /// Begins with a turn; `before` is the event before its first, the result of the turn before.
+    /// Begins with a turn. `before` is the event before the turn's first event: the result of the previous turn.
     pub(crate) fn new(agent: AgentId, before: Option<&Event>) -> Self {
         let last = before.map(|event| event_id(agent, event));
         Self { agent, last, calls: HashMap::new(), oldest: VecDeque::new() }
     }
 
-    /// Takes the next event, and gives its parent.
+    /// Applies the next event, and returns its parent.
     pub(crate) fn parent(&mut self, event: &Event) -> Option<Uuid> {
         if event.body.is_delta() {
             return None;
@@ -61,7 +62,7 @@ impl Lineage {
 
 fn hangs_on(body: &EventBody) -> Option<&str> {
     match body {
-        // Also where a sub-agent has made the call: its own call is nearer.
+        // Even if a sub-agent made the call: the call itself is the closer parent.
         EventBody::ToolResult(result) => Some(&result.call),
         EventBody::ToolCall(call) => call.parent_call.as_deref(),
         EventBody::Message(message) => message.parent_call.as_deref(),

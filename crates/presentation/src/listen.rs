@@ -1,4 +1,7 @@
-//! Serves the routes on a socket.
+//! Serves the routes on a TCP listener.
+//!
+//! actix's dispatcher serves the requests of a connection. If the guard takes the socket for a stream, the dispatcher
+//! ends, and the connection continues as a [`Streaming`](crate::socket::Streaming).
 
 use std::io;
 use std::net::TcpListener;
@@ -16,29 +19,29 @@ use crate::api::Api;
 use crate::routes::app;
 use crate::socket::{Idle, SocketLimits, Watch, Watched, set_limits};
 
-/// Bounds of the HTTP server.
+/// Limits of the HTTP server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServerLimits {
-    /// How many threads carry connections.
+    /// Number of threads that serve connections.
     pub workers: usize,
-    /// How many threads each of them may have for reading files and the database. What waits for a client runs on none
-    /// of them, so a few are enough.
+    /// Number of threads that each worker may have for reading files and the database. Nothing that waits for a client
+    /// runs on them, so a few are enough.
     pub blocking_threads: usize,
-    /// Connections that are open at the same time.
+    /// Maximum number of open connections.
     pub connections: usize,
     /// How long a client may take to send the head of a request.
     pub head_timeout: Duration,
-    /// How long a connection waits for its next request.
+    /// How long an idle connection waits for its next request.
     pub keep_alive: Duration,
-    /// How long the rest of a body is read that is not there when its request is answered: the connection is closed
-    /// then, but the client should read the answer first.
+    /// How long the server reads the rest of a request body that has not arrived when the response is sent. The server
+    /// then closes the connection; until then, the client has time to read the response.
     pub rest_timeout: Duration,
-    /// How many bytes of it are read.
+    /// Maximum number of bytes that are read of this rest.
     pub rest_bytes: usize,
-    /// How long a client may take for each 64 KiB of an answer whose length is known, and of the rest of
-    /// any other when all of it has been written.
+    /// How long a client may take for each 64 KiB of a response whose length is known. For any other response, this
+    /// applies to the part that is unsent when the response is complete.
     pub flush_timeout: Duration,
-    /// How long connections may take to end when all that they wait for has ended, in seconds.
+    /// How long connections may take to close at shutdown, after everything that they wait for has ended, in seconds.
     pub close_timeout_s: u64,
     pub sockets: SocketLimits,
 }
@@ -46,7 +49,7 @@ pub struct ServerLimits {
 impl Default for ServerLimits {
     fn default() -> Self {
         Self {
-            // Each is cheap; the work of one token is done once for all of them.
+            // Two are enough: connections are cheap, because the work for a token is done once for all of them.
             workers: 2,
             blocking_threads: 3,
             connections: 4096,
@@ -55,14 +58,14 @@ impl Default for ServerLimits {
             rest_timeout: Duration::from_secs(1),
             rest_bytes: 1 << 20,
             flush_timeout: Duration::from_secs(20),
-            // One that is not read must not keep the server from stopping.
+            // A connection whose client does not read must not keep the server from stopping.
             close_timeout_s: 2,
             sockets: SocketLimits::default(),
         }
     }
 }
 
-/// Serves the API, and `more` behind the same guard.
+/// Serves the API and the routes of `more`, behind the same guard.
 ///
 /// # Errors
 /// The listener cannot be used.
@@ -95,7 +98,7 @@ pub fn listen(
             .keep_alive(limits.keep_alive)
             .client_request_timeout(limits.head_timeout)
             .client_disconnect_timeout(limits.rest_timeout)
-            // Who has gone is noticed when he goes, and not when something is written to him.
+            // Detect at once that a client has disconnected, and not only at the next write.
             .h1_allow_half_closed(false)
             .on_connect_ext(|connection: &Watched, of_connection| {
                 of_connection.insert(Rc::clone(connection.watch()));
@@ -105,12 +108,12 @@ pub fn listen(
             set_limits(&socket, limits.sockets);
             let peer = socket.peer_addr().ok();
             let watch = Rc::new(Watch::new(idle, socket));
-            // In a box, so that all of it is free again when the connection only streams.
+            // Boxed, so that its memory is freed when the connection only streams.
             let requests = Box::pin(http.call((Watched::new(Rc::clone(&watch)), peer)));
             async move {
                 let answered = requests.await;
                 match watch.streaming() {
-                    // What else the client has sent to the dispatcher, and what that says of it, is of no matter.
+                    // Ignore the dispatcher's result: it concerns only input that the stream does not need.
                     Some(streaming) => streaming.run().await.map_err(DispatchError::Io),
                     None => answered,
                 }

@@ -1,4 +1,4 @@
-//! What `/metrics` shows.
+//! The metrics that `/metrics` returns.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use prometheus_client::registry::Registry;
 use std::sync::atomic::Ordering;
 use tokenrail_application::Stats;
 
-/// The counts of this presentation, and the application's as they were last asked for.
+/// The metrics of the presentation, and a copy of the application's metrics from the latest request.
 pub(crate) struct Metrics {
     registry: Registry,
     requests: Family<Answer, Counter>,
@@ -20,7 +20,7 @@ pub(crate) struct Metrics {
     stats: AppMetrics,
 }
 
-/// What is told apart of an answer. The route is the template: no text of a client gets in here.
+/// The labels of a response. The route is the template, so no text from a client becomes a label.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Answer {
     route: String,
@@ -59,7 +59,7 @@ impl Metrics {
         self.requests.get_or_create(&answer).inc();
     }
 
-    /// All counts, in the text format of `OpenMetrics`.
+    /// All metrics, in the text format of `OpenMetrics`.
     pub(crate) fn text(&self, stats: Stats, open_streams: usize) -> Result<String, fmt::Error> {
         self.streams.set(open_streams as i64);
         self.stats.update(stats);
@@ -69,7 +69,7 @@ impl Metrics {
     }
 }
 
-/// The method as a label; foreign words would make labels without end.
+/// The method as a label. Unknown methods share one label, because clients could invent any number of them.
 fn known(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",

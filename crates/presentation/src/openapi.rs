@@ -1,4 +1,4 @@
-//! `/openapi.json`: the REST API for machines.
+//! `/openapi.json`: the OpenAPI document of the REST API.
 
 use std::sync::OnceLock;
 
@@ -10,7 +10,7 @@ use crate::endpoints;
 use crate::error::{FieldProblem, ProblemDto};
 use crate::vocabularies::FOREIGN;
 
-/// The types of requests and responses are added by the operations that name them. No operation names problems.
+/// The operations add the types of their requests and responses. No operation names the types of problems.
 #[derive(OpenApi)]
 #[openapi(
     info(
@@ -21,7 +21,7 @@ use crate::vocabularies::FOREIGN;
 )]
 struct Document;
 
-/// The document, made once.
+/// Returns the document, which is generated once.
 pub(crate) async fn document() -> HttpResponse {
     static TEXT: OnceLock<String> = OnceLock::new();
     let text = TEXT.get_or_init(|| {
@@ -36,7 +36,7 @@ pub(crate) async fn document() -> HttpResponse {
     HttpResponse::Ok().content_type("application/json").body(text.as_str())
 }
 
-/// Says that a token is needed everywhere except for the probes and the pages of problems.
+/// Declares that every operation needs a token, except the probes and the pages of problems.
 fn require_token(document: &mut utoipa::openapi::OpenApi) {
     let components = document.components.get_or_insert_default();
     components.add_security_scheme("token", SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer)));

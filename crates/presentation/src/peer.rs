@@ -1,10 +1,10 @@
-//! Which peer a request comes from, and how many streams each of them has open.
+//! The peer that a request comes from, and the number of streams that each peer has open.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The peer, as limits tell peers apart. One customer of a provider has a whole /64 of IPv6: it counts as one.
+/// The peer to which limits apply. An IPv6 /64 counts as one peer, because providers assign all of it to one customer.
 pub(crate) fn peer(address: Option<SocketAddr>) -> IpAddr {
     match address.map(|address| address.ip().to_canonical()) {
         None => Ipv4Addr::UNSPECIFIED.into(),
@@ -15,15 +15,15 @@ pub(crate) fn peer(address: Option<SocketAddr>) -> IpAddr {
     }
 }
 
-/// How many streams each peer has open. The loopback address is shared by whoever is on this machine, a reverse proxy
-/// among them, so it has no limit of its own.
+/// The number of streams that each peer has open. All clients on this machine, such as a reverse proxy, share the
+/// loopback address, so it has no limit of its own.
 #[derive(Clone)]
 pub(crate) struct PeerStreams {
     max: usize,
     open: Arc<Mutex<HashMap<IpAddr, usize>>>,
 }
 
-/// One stream of a peer, until it is dropped.
+/// Counts as one open stream of a peer until it is dropped.
 pub(crate) struct PeerStream {
     peer: IpAddr,
     all: PeerStreams,
@@ -34,7 +34,7 @@ impl PeerStreams {
         Self { max, open: Arc::default() }
     }
 
-    /// Counts a stream; none where the peer has as many as it may.
+    /// Counts a stream. `None` if the peer already has the maximum.
     pub(crate) fn open(&self, peer: IpAddr) -> Option<PeerStream> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let count = open.entry(peer).or_default();

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use crate::config::PresentationConfig;
 use crate::error::{Code, Problem};
 
-/// The decoded parameters of a query. A parameter that nobody asks for is ignored.
+/// The decoded parameters of a query. Unknown parameters are ignored.
 pub(crate) struct Query(Vec<(String, String)>);
 
 impl Query {
@@ -31,7 +31,7 @@ impl Query {
         self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
-    /// All parameters of that name, in their order.
+    /// All parameters of that name, in order.
     pub(crate) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
     }
@@ -40,12 +40,12 @@ impl Query {
         Ok(self.get("since").map(cursor).transpose()?.map(Sequence))
     }
 
-    /// A number of rows: at least 1; more than `max` is `max`.
+    /// The parameter `limit`: a number of rows, at least 1. A larger number than `max` means `max`.
     pub(crate) fn limit(&self, max: usize) -> Result<Option<usize>, Problem> {
         self.count("limit", max)
     }
 
-    /// How many of the newest events are asked for, at least 1.
+    /// The parameter `last`: the number of newest events that the client requests, at least 1.
     pub(crate) fn last(&self) -> Result<Option<u64>, Problem> {
         Ok(self.count("last", usize::MAX)?.map(|last| last as u64))
     }
@@ -56,7 +56,7 @@ impl Query {
         if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
             return Err(wrong());
         }
-        // What does not fit is as good as the maximum.
+        // A number that does not fit means the maximum.
         let count = text.parse().unwrap_or(usize::MAX).min(max);
         if count == 0 { Err(wrong()) } else { Ok(Some(count)) }
     }
@@ -70,7 +70,7 @@ impl Query {
     }
 }
 
-/// Reads a cursor: a whole number, 0 or more.
+/// Reads a cursor: a whole number, 0 or greater.
 pub(crate) fn cursor(text: &str) -> Result<u64, Problem> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     match text.parse() {
@@ -79,7 +79,7 @@ pub(crate) fn cursor(text: &str) -> Result<u64, Problem> {
     }
 }
 
-/// Reads an agent's id from a path. One that is no id is as unknown as any other.
+/// Reads an agent's id from a path. A malformed id is reported as an unknown agent.
 pub(crate) fn agent_id(text: &str) -> Result<AgentId, Problem> {
     text.parse().map_err(|_| Problem::new(Code::NotFound, "no such agent"))
 }
@@ -100,7 +100,7 @@ pub(crate) fn is_events_path(path: &str) -> bool {
     agent.is_some_and(|agent| agent.parse::<AgentId>().is_ok())
 }
 
-/// The key that makes a command happen once, and the command as it was sent.
+/// The `Idempotency-Key` of a command, with the body that it belongs to. `None` without a key.
 pub(crate) fn idempotency(headers: &HeaderMap, body: &[u8]) -> Result<Option<CommandKey>, Problem> {
     let mut keys = headers.get_all("idempotency-key");
     let Some(key) = keys.next() else { return Ok(None) };
@@ -114,14 +114,14 @@ pub(crate) fn idempotency(headers: &HeaderMap, body: &[u8]) -> Result<Option<Com
     }
 }
 
-/// The forms in which events can be asked for.
+/// The formats in which a client can request events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     Json,
     EventStream,
 }
 
-/// What the client accepts: an event stream only where it is named.
+/// The format that the client accepts. It is an event stream only if `Accept` names it.
 pub(crate) fn form(headers: &HeaderMap) -> Result<Form, Problem> {
     let mut json = !headers.contains_key(header::ACCEPT);
     for accept in headers.get_all(header::ACCEPT).filter_map(|value| value.to_str().ok()) {
@@ -144,7 +144,7 @@ pub(crate) fn form(headers: &HeaderMap) -> Result<Form, Problem> {
     Err(Problem::new(Code::NotAcceptable, "send Accept: application/json or Accept: text/event-stream"))
 }
 
-/// Reads a JSON body within the bounds of the configuration.
+/// Reads a JSON body within the configured limits.
 pub(crate) async fn body(
     request: &HttpRequest,
     payload: web::Payload,
@@ -154,7 +154,7 @@ pub(crate) async fn body(
     read(request, payload, config).await
 }
 
-/// Refuses a body that is not said to be JSON.
+/// Rejects a body whose `Content-Type` is not JSON.
 pub(crate) fn json_only(request: &HttpRequest) -> Result<(), Problem> {
     let kind = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or("");
     let essence = kind.split(';').next().unwrap_or("").trim();
@@ -164,7 +164,7 @@ pub(crate) fn json_only(request: &HttpRequest) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Refuses a body that is said to be something else than JSON; what a browser says of any text, or nothing, is good.
+/// Like [`json_only`], but also accepts `text/plain`, which browsers send for any text, and no `Content-Type`.
 pub(crate) fn json_or_text(request: &HttpRequest) -> Result<(), Problem> {
     let kind = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let essence = kind.and_then(|kind| kind.split(';').next()).map(str::trim);
@@ -174,7 +174,7 @@ pub(crate) fn json_or_text(request: &HttpRequest) -> Result<(), Problem> {
     }
 }
 
-/// Reads a JSON body that may be left out.
+/// Reads an optional JSON body. `null` counts as absent.
 pub(crate) async fn optional_body(
     request: &HttpRequest,
     payload: web::Payload,
@@ -190,7 +190,7 @@ pub(crate) async fn optional_body(
     }
 }
 
-/// How many bytes a request says that it brings.
+/// The `Content-Length` of a request, if it is valid.
 pub(crate) fn content_length(request: &HttpRequest) -> Option<usize> {
     request.headers().get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
@@ -203,7 +203,7 @@ async fn read(
     read_within(request, payload, config.request_bytes, config.body_timeout).await
 }
 
-/// Reads a body of so many bytes, that comes in time.
+/// Reads a body of at most `limit` bytes, which must arrive within `time`.
 pub(crate) async fn read_within(
     request: &HttpRequest,
     payload: web::Payload,
@@ -211,7 +211,7 @@ pub(crate) async fn read_within(
     time: Duration,
 ) -> Result<web::Bytes, Problem> {
     let too_large = || Problem::new(Code::PayloadTooLarge, format!("the body must be at most {limit} bytes"));
-    // Who says that it will be too much need not send it first.
+    // If the announced length is too large, the client need not send the body first.
     if content_length(request).is_some_and(|length| limit < length) {
         return Err(too_large());
     }
@@ -223,10 +223,10 @@ pub(crate) async fn read_within(
     }
 }
 
-/// Bytes of a name that is told to who has sent it.
+/// Maximum length of a name that an error repeats to the client, in bytes.
 const NAME_BYTES: usize = 64;
 
-/// A name that a client has sent, for a sentence that refuses it. What may be anything is not sent back.
+/// A name from a client, for the error that rejects it. The server never sends back arbitrary text.
 pub(crate) fn refused_name(name: &str) -> String {
     let is_name = |byte| matches!(byte, b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.');
     if (1..=NAME_BYTES).contains(&name.len()) && name.bytes().all(is_name) {

@@ -1,4 +1,4 @@
-//! An agent's questions, as the notices of its journal have them.
+//! Permission requests, as the notices in an agent's journal contain them.
 
 mod approvals;
 
@@ -8,14 +8,14 @@ use tokenrail_domain::{JsonText, Notice};
 
 pub(crate) use approvals::Approvals;
 
-/// What a notice tells of a question.
+/// A notice about a permission request.
 #[derive(Debug)]
 pub(crate) enum QuestionNotice {
     Asked(Question),
     Settled(Settling),
 }
 
-/// The agent asks whether it may do something.
+/// A permission request: the agent asks whether it may do something.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Question {
@@ -34,7 +34,7 @@ struct Offer {
     kind: String,
 }
 
-/// The question is not open any more.
+/// The permission request is no longer open.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Settling {
@@ -45,7 +45,7 @@ pub(crate) struct Settling {
 }
 
 impl QuestionNotice {
-    /// None where the notice is about something else, or has not what it takes.
+    /// `None` if the notice is about something else, or its data is malformed.
     pub(crate) fn of(notice: &Notice) -> Option<Self> {
         let data = notice.data.as_str();
         match notice.subtype.as_str() {
@@ -57,17 +57,17 @@ impl QuestionNotice {
 }
 
 impl Question {
-    /// What the tool would be called with.
+    /// The input with which the agent wants to call the tool.
     pub(crate) fn input(&self) -> JsonText {
         JsonText::new_unchecked(self.input.get())
     }
 
-    /// The tool call that it is about. A question that is about none stands for one.
+    /// The id of the tool call that the request is about. If there is none, the id of the request itself.
     pub(crate) fn call(&self) -> &str {
         self.tool_call_id.as_deref().unwrap_or(&self.request_id)
     }
 
-    /// The option that allows it, or does not, this once where there is a choice.
+    /// The option that allows or rejects the action: if there is a choice, the one that does so only once.
     pub(crate) fn option(&self, allows: bool) -> Option<&str> {
         let (once, any) = if allows { ("allow_once", "allow_") } else { ("reject_once", "reject_") };
         let offers = || self.options.iter();
@@ -76,7 +76,7 @@ impl Question {
         offer.map(|offer| offer.option_id.as_str())
     }
 
-    /// The options by which the agent is allowed to go on.
+    /// The options that allow the action.
     pub(crate) fn allowing(&self) -> impl Iterator<Item = &str> {
         let allowing = self.options.iter().filter(|offer| offer.kind.starts_with("allow_"));
         allowing.map(|offer| offer.option_id.as_str())

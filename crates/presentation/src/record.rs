@@ -1,5 +1,5 @@
-//! The record of one turn: one JSON object, written as it is read, so that a turn of any length takes no more memory
-//! than a page.
+//! The record of one turn: one JSON object. It is written while the turn is read, so a turn of any length takes only
+//! the memory of one page.
 
 use bytes::Bytes;
 use futures_util::stream::{self, Stream};
@@ -23,7 +23,7 @@ enum List {
 }
 
 impl List {
-    /// All of them, in their order.
+    /// All lists, in order.
     fn all() -> impl Iterator<Item = Self> {
         let foreign = FOREIGN.iter().filter_map(|vocabulary| vocabulary.record);
         [Self::Messages, Self::RawAgentMessages].into_iter().chain(foreign.map(Self::Foreign))
@@ -38,16 +38,16 @@ impl List {
     }
 }
 
-/// What is left to be written of a record.
+/// The part of a record that is still to be written.
 pub(crate) struct TurnRecord {
     service: AgentService,
     id: AgentId,
     turn: TurnNumber,
     depth: usize,
-    /// The events of the turn: those after the first number, up to the second.
+    /// The events of the turn: those after the first sequence number, up to the second.
     range: (Sequence, Sequence),
     before: Option<Event>,
-    /// What the record begins with.
+    /// The fields before the lists, until they are written.
     beginning: Option<String>,
     lists: std::vec::IntoIter<List>,
     list: Option<OpenList>,
@@ -60,7 +60,7 @@ struct OpenList {
     fold: Items,
 }
 
-/// What makes items of events.
+/// Turns events into the items of a list.
 enum Items {
     Messages(Lineage),
     RawAgentMessages,
@@ -68,7 +68,7 @@ enum Items {
 }
 
 impl TurnRecord {
-    /// The record of a turn; of one that runs, as far as it is by now.
+    /// The record of a turn. For a running turn, it contains the events so far.
     pub(crate) async fn new(api: &Api, agent: &Agent, turn: &Turn) -> Result<Self, Refusal> {
         let service = api.service().clone();
         let range = match turn.first_sequence {
@@ -98,7 +98,7 @@ impl TurnRecord {
         })
     }
 
-    /// The bytes of the record, made as the client takes them.
+    /// The bytes of the record, generated as the client reads them.
     pub(crate) fn bytes(self) -> impl Stream<Item = Result<Bytes, Refusal>> {
         stream::try_unfold(self, |mut record| async move {
             let bytes = record.next().await?;
@@ -108,7 +108,7 @@ impl TurnRecord {
 
     async fn next(&mut self) -> Result<Option<Bytes>, Refusal> {
         if let Some(mut beginning) = self.beginning.take() {
-            // The lists come before the brace that ends the object.
+            // Remove the closing brace, because the lists come before it.
             beginning.pop();
             self.open(&mut beginning);
             return Ok(Some(beginning.into()));
@@ -126,7 +126,7 @@ impl TurnRecord {
             self.open(&mut end);
             end.into_bytes()
         };
-        // An empty piece would end the answer's body early.
+        // An empty chunk would end the response body early.
         if out.is_empty() {
             out.push(b'\n');
         }
@@ -170,7 +170,7 @@ impl OpenList {
     }
 }
 
-/// The event of that number.
+/// The event with that sequence number.
 async fn event(service: &AgentService, id: AgentId, number: Sequence) -> Result<Option<Event>, Refusal> {
     let Some(after) = number.0.checked_sub(1) else { return Ok(None) };
     let (events, _) = service.events(id, Sequence(after), Some(1)).await?;
@@ -193,6 +193,6 @@ async fn page(
 }
 
 fn json(value: &impl Serialize) -> String {
-    // What is written here has no map with keys that are not text, which is all that can fail.
+    // Serializing could fail only for a map whose keys are not strings. There is none here.
     serde_json::to_string(value).unwrap_or_default()
 }

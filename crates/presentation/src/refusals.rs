@@ -1,11 +1,11 @@
-//! The problems with which routes answer, for the OpenAPI document.
+//! The problems that routes can return, for the OpenAPI document.
 
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::{ContentBuilder, Ref, RefOr, ResponseBuilder, Schema};
 
 use crate::error::Code;
 
-/// What every route can answer: the guard stands before all of them.
+/// The problems of every route, because the guard runs before all of them.
 pub(crate) const EVERYWHERE: [Code; 7] = [
     Code::BadRequest,
     Code::Unauthenticated,
@@ -16,7 +16,7 @@ pub(crate) const EVERYWHERE: [Code; 7] = [
     Code::RateLimited,
 ];
 
-/// What a route that asks the store can answer.
+/// The problems of routes that use the store.
 pub(crate) const STORE: [Code; 6] = [
     Code::StoreFailed,
     Code::StoreBusy,
@@ -26,7 +26,7 @@ pub(crate) const STORE: [Code; 6] = [
     Code::CapacityExhausted,
 ];
 
-/// What a route with a body can answer.
+/// The problems of routes with a body.
 pub(crate) const BODY: [Code; 5] = [
     Code::MalformedJson,
     Code::PayloadTooLarge,
@@ -35,7 +35,8 @@ pub(crate) const BODY: [Code; 5] = [
     Code::RequestTimeout,
 ];
 
-/// Adds to the answers of each route the problems of all routes of its kind, and its own: those by method and path.
+/// Adds problems to the responses of each operation: those of its kind of route, and its own. `own` returns the latter
+/// for a method and path.
 pub(crate) fn add_problems(
     document: &mut utoipa::openapi::OpenApi,
     own: fn(method: &str, path: &str) -> &'static [Code],
@@ -67,8 +68,9 @@ fn problems(path: &str, method: &str) -> Vec<Code> {
     codes
 }
 
-/// A `limit` may be any whole number, for one that is larger than the server's is the server's, and so is more than
-/// there is of the `last` events; and after any turn there may be none. So no format bounds them.
+/// Removes the integer format of `limit`, `last` and `after`, because the server accepts any whole number. A larger
+/// `limit` than the server's means the server's, a `last` beyond the number of events means all of them, and `after`
+/// may name a turn that does not exist.
 pub(crate) fn unbind_numbers(operation: &mut Operation) {
     for parameter in operation.parameters.iter_mut().flatten() {
         if let RefOr::T(parameter) = parameter

@@ -1,12 +1,12 @@
-//! What routes are made of: the addresses, and what they answer to other methods.
+//! Builds the resources of routes: their paths, and their response to methods that they do not support.
 
 use actix_web::guard::{Any, Get, Head};
 use actix_web::{HttpResponse, Resource, Route, web};
 
 use crate::error::Problem;
 
-/// What can be read can be asked for its headers alone; the server leaves out the body. Streams cannot: to open one is
-/// to follow an agent.
+/// A route for GET and HEAD. The server omits the body for HEAD. Streams do not support HEAD, because opening a stream
+/// follows an agent.
 pub(crate) fn get_or_head() -> Route {
     web::route().guard(Any(Get()).or(Head()))
 }
@@ -16,7 +16,7 @@ pub(crate) fn resource<const N: usize>(path: &str, allow: &'static str, routes: 
     serving_or(web::resource(path), web::to(refuse), routes)
 }
 
-/// `refuse` answers the methods of no route.
+/// `refuse` handles all methods without a route.
 pub(crate) fn serving_or<const N: usize>(resource: Resource, refuse: Route, routes: [Route; N]) -> Resource {
     routes.into_iter().fold(resource.default_service(refuse), Resource::route)
 }

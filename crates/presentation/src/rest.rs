@@ -1,4 +1,4 @@
-//! REST. Each handler reads the request, calls one use case, and writes the answer.
+//! REST. Each handler reads the request, calls one use case, and writes the response.
 
 pub(crate) mod agents;
 pub(crate) mod copies;

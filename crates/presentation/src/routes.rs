@@ -1,4 +1,4 @@
-//! The whole application: the native [`endpoints`], those of other vocabularies, and the guard before them.
+//! The whole application: the native [`endpoints`], those of other vocabularies, and the guard in front of them.
 
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceFactory, ServiceRequest, ServiceResponse};
@@ -10,7 +10,7 @@ use crate::resource::{get_or_head, resource};
 use crate::vocabularies::FOREIGN;
 use crate::{endpoints, guard, openapi, rest, ws};
 
-/// The whole application: the routes behind their guard. More routes can be added to it; they are guarded too.
+/// The whole application: all routes behind the guard. Routes that are added to it are guarded too.
 pub fn app(
     api: Api,
 ) -> App<
@@ -25,7 +25,7 @@ pub fn app(
     App::new().configure(|config| routes(config, api)).wrap(middleware::from_fn(guard::guard))
 }
 
-/// All routes. They must stand behind the guard of [`app`], which also writes the bodies of problems.
+/// All routes. They must run behind the guard of [`app`], which also writes the bodies of problems.
 pub fn routes(config: &mut web::ServiceConfig, api: Api) {
     if api.config().test_routes {
         config.service(resource("/ws/echo", "GET", [web::get().to(ws::echo::open)]));
@@ -41,7 +41,7 @@ pub fn routes(config: &mut web::ServiceConfig, api: Api) {
     }
 }
 
-/// Something that can only be read: a page, a file. It needs a token unless [`PresentationConfig::open_paths`] names it.
+/// A read-only resource, such as a page or a file. It needs a token unless [`PresentationConfig::open_paths`] names it.
 ///
 /// [`PresentationConfig::open_paths`]: crate::PresentationConfig::open_paths
 pub fn page<F, Args>(path: &str, handler: F) -> Resource

@@ -1,4 +1,5 @@
-//! What is set on every accepted connection.
+//! Accepted connections: their socket options, their limits while they serve requests (`watched`), and their life after
+//! they have left HTTP (`streaming`).
 
 mod streaming;
 mod watched;
@@ -11,12 +12,12 @@ use rustix::net::sockopt::{set_socket_send_buffer_size, set_tcp_user_timeout};
 pub(crate) use streaming::{Framing, Streaming, poll_read};
 pub(crate) use watched::{Idle, Watch, Watched};
 
-/// What the kernel may hold for a client, and for how long.
+/// How much data the kernel may hold for a client, and for how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SocketLimits {
-    /// A client that accepts no byte for so long is cut.
+    /// A client that accepts no bytes for this long is disconnected.
     pub no_progress: Duration,
-    /// Bytes that wait in the kernel for one client.
+    /// Size of the kernel's send buffer for one client, in bytes.
     pub send_buffer_bytes: usize,
 }
 
@@ -26,7 +27,7 @@ impl Default for SocketLimits {
     }
 }
 
-/// Bounds what a client can hold up.
+/// Sets the socket options of an accepted connection. If that fails, it logs a warning.
 pub(crate) fn set_limits(stream: &TcpStream, limits: SocketLimits) {
     let timeout_ms = u32::try_from(limits.no_progress.as_millis()).unwrap_or(u32::MAX);
     let set = set_tcp_user_timeout(stream, timeout_ms)

@@ -17,13 +17,14 @@ use crate::query::{self, Query};
 use crate::vocabularies::native::{Detail, EventWriting};
 use crate::waits::{deadline, every, in_turns};
 
-/// Sent at once, so that the client knows that the stream is open, and when to come again (in milliseconds). It has the
-/// cursor, too: a reader that is cut off before the first event comes back with that, and not as a new one.
+/// The first block, which is sent at once. It shows that the stream is open, and sets the reconnection delay in
+/// milliseconds. It also contains the cursor: a client that is disconnected before the first event reconnects with that
+/// cursor, and not as a new client.
 fn hello(cursor: Sequence) -> Bytes {
     format!("retry: 1000\nid: {cursor}\n:\n\n").into()
 }
 
-/// A comment: a sign of life.
+/// A comment, as a sign of life.
 const BEAT: Bytes = Bytes::from_static(b":\n\n");
 
 /// Follows an agent.
@@ -41,7 +42,7 @@ pub(crate) async fn open(
     let (agent, follower) = api.service().follow(id, Some(cursor), keep).await?;
     let ended = !agent.status.is_active() && agent.queued == 0 && !follower.expects_more();
     if ended && !keep && cursor == follower.head() {
-        // The one answer after which an EventSource does not come again.
+        // This status stops an EventSource from reconnecting.
         return Ok(HttpResponse::NoContent().finish());
     }
     let place = api.open_stream(peer(request.peer_addr()))?;
@@ -79,15 +80,15 @@ struct EventStream {
     follower: Follower,
     writing: EventWriting,
     beat: Interval,
-    /// When the ticket ends by which the client has come back.
+    /// When the stream must end, if the client has resumed it with a ticket: when the ticket expires.
     until: Option<Instant>,
     hello: Option<Bytes>,
-    /// What the client has not taken yet of the last page.
+    /// The part of the last page that is not sent yet.
     rest: Bytes,
     _place: StreamPlace,
 }
 
-/// The blocks for the client. They are made as the client takes them: nothing is queued.
+/// The blocks for the client. They are generated as the client reads them, so nothing is queued.
 fn blocks(turn_bytes: usize, stream: EventStream) -> impl Stream<Item = Result<Bytes, actix_web::Error>> {
     let blocks = stream::unfold(stream, |mut stream| async move {
         let bytes = stream.next().await?;
@@ -118,7 +119,7 @@ impl EventStream {
                 }
                 Ok(Next::End(StreamEnd::AgentEnded | StreamEnd::AgentDeleted | StreamEnd::ShuttingDown)) => None,
                 Err(error) => {
-                    // The client comes again with its cursor, and is told then if it is still so.
+                    // The client reconnects with its cursor, and receives the problem then if it persists.
                     let agent = self.follower.agent();
                     tracing::error!(%agent, error = &error as &dyn std::error::Error, "an event stream broke");
                     None

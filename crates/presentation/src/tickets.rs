@@ -17,14 +17,15 @@ pub(crate) use denied::Denied;
 pub(crate) use opened::{Opening, Openings};
 pub(crate) use seal::Seal;
 
-/// How long the first event of a stream may wait for the file.
+/// How long the opening of a stream may wait until its ticket is saved in the file.
 const SAVING: Duration = Duration::from_secs(1);
 
-/// Tickets. Each is good for one use, soon. One that has opened an event stream is good for coming back to it as well.
+/// All tickets. Each can be used once, within a short time. A ticket that has opened an event stream can also resume
+/// that stream.
 pub(crate) struct Tickets {
     state: Mutex<State>,
     seal: Seal,
-    /// Those that named a path, and have opened its event stream.
+    /// Tickets for one path that have opened the event stream at that path.
     openings: Arc<Openings>,
     max: usize,
     age: Duration,
@@ -33,20 +34,20 @@ pub(crate) struct Tickets {
 
 #[derive(Default)]
 struct State {
-    /// Those that wait for their use.
+    /// Unused tickets.
     waiting: HashMap<String, Ticket>,
-    /// Those that named no path, and have opened an event stream: which, for whom, and until when they are good for it.
+    /// Tickets for any path that have opened an event stream, and what they can resume.
     opened: HashMap<String, Opened>,
 }
 
-/// What a ticket is good for.
+/// What an unused ticket allows.
 struct Ticket {
-    /// The only path that it opens; none: every path that a ticket may open.
+    /// The only path that it opens. `None`: any path that tickets can open.
     path: Option<String>,
-    /// The origin of the page that asked for it; none: no page did.
+    /// The origin of the page that requested it. `None` if no page did.
     origin: Option<String>,
     expires: Instant,
-    /// Until when it is good for coming back.
+    /// Until when it can resume the stream that it has opened.
     resumable_until: Timestamp,
 }
 
@@ -56,23 +57,24 @@ struct Opened {
     until: Timestamp,
 }
 
-/// Who shows a ticket, and where.
+/// A ticket, as a request shows it.
 #[derive(Clone, Copy)]
 pub(crate) struct Shown<'a> {
     pub(crate) ticket: &'a str,
     pub(crate) path: &'a str,
-    /// Browsers name it with every WebSocket, but not with an event stream of the same origin.
+    /// Browsers send it with every WebSocket, but not with an event stream of the same origin.
     pub(crate) origin: Option<&'a str>,
     pub(crate) now: Timestamp,
 }
 
 impl Tickets {
-    /// At most `max` tickets wait, each for at most `age`; for `resume` they are good for coming back.
+    /// At most `max` tickets may be unused, each for at most `age`. A ticket can resume its stream until `resume` after
+    /// it was issued.
     pub(crate) fn new(seal: Seal, openings: Openings, max: usize, age: Duration, resume: Duration) -> Self {
         Self { state: Mutex::default(), seal, openings: Arc::new(openings), max, age, resume }
     }
 
-    /// Makes a ticket that nobody can guess; none where too many wait.
+    /// Issues a ticket that cannot be guessed. `None` if too many tickets are unused.
     pub(crate) fn issue(
         &self,
         random: [u8; 32],
@@ -96,10 +98,11 @@ impl Tickets {
         Some(name)
     }
 
-    /// Uses a ticket up. One that is good for coming back after a restart is to be [saved](Self::save) first.
+    /// Uses a ticket up. If the ticket can resume a stream after a restart, returns the opening, which must be
+    /// [saved](Self::save) before the stream opens.
     ///
     /// # Errors
-    /// [`Denied`]: it does not open that path for that page, or not any more.
+    /// [`Denied`] if the ticket does not open that path for that page, or has expired.
     pub(crate) fn redeem(&self, shown: Shown<'_>) -> Result<Option<Opening>, Denied> {
         let Shown { ticket: name, path, origin, now } = shown;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -108,7 +111,7 @@ impl Tickets {
         if !(Instant::now() < ticket.expires && is_ticket_path(path) && fits) {
             return Err(Denied::Failed);
         }
-        // Where the origin is left out, the guard has looked at what browsers do send.
+        // If `Origin` is missing, the guard has checked `Sec-Fetch-Site` instead.
         check_origin(ticket.origin.as_deref(), origin, !is_events_path(path))?;
         if !is_events_path(path) {
             return Ok(None);
@@ -130,8 +133,8 @@ impl Tickets {
         Ok(opening)
     }
 
-    /// Notes in the file that a ticket opens a stream. Where that fails or takes long, the ticket is not good for coming
-    /// back after a restart; the client makes a new one then.
+    /// Saves in the file that a ticket opens a stream. If that fails or takes too long, the ticket cannot resume the
+    /// stream after a restart, and the client must request a new one then.
     pub(crate) async fn save(&self, opening: Opening) {
         let openings = Arc::clone(&self.openings);
         let saving = tokio::task::spawn_blocking(move || openings.save(opening));
@@ -143,10 +146,10 @@ impl Tickets {
         }
     }
 
-    /// Lets a reader come back to its event stream; gives until when.
+    /// Lets a client resume its event stream. Returns when the ticket expires.
     ///
     /// # Errors
-    /// [`Denied`]: the ticket is not for that stream and that page, or not any more.
+    /// [`Denied`] if the ticket is not for that stream and that page, or has expired.
     pub(crate) fn resume(&self, shown: Shown<'_>) -> Result<Timestamp, Denied> {
         let Shown { ticket, path, origin, now } = shown;
         if !is_events_path(path) {
@@ -167,7 +170,7 @@ impl Tickets {
 }
 
 impl State {
-    /// The one that would be forgotten next makes room.
+    /// Remembers a ticket. If there is no room, forgets the one that expires first.
     fn remember(&mut self, name: &str, opened: Opened, max: usize, now: Timestamp) {
         self.opened.retain(|_, opened| now < opened.until);
         if max <= self.opened.len() {
@@ -180,7 +183,7 @@ impl State {
     }
 }
 
-/// A ticket that was given to a page is good for that page's origin only.
+/// A ticket that was issued to a page is valid for that page's origin only.
 fn check_origin(given_to: Option<&str>, shown_by: Option<&str>, must_be_named: bool) -> Result<(), Denied> {
     match (given_to, shown_by) {
         (Some(_), None) if must_be_named => Err(Denied::OtherOrigin),

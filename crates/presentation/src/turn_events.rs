@@ -1,5 +1,5 @@
-//! The events of one turn, from its first to its result: what the vocabularies fold that answer a message with a
-//! stream of their own.
+//! The events of one turn, from its first event to its result. Vocabularies that respond to a message with a stream of
+//! its turn fold these events.
 
 use std::ops::Range;
 
@@ -9,19 +9,19 @@ use tokenrail_domain::{AgentId, Event, EventBody, Sequence, Turn, TurnNumber, Tu
 use crate::api::Api;
 use crate::error::Problem;
 
-/// A reader of one turn. Always from the turn's first event, so that a fold of it is the same for everybody: who
-/// comes back leaves out what he has already, and not what the fold needs.
+/// A reader of one turn. It always begins with the turn's first event, so that the fold is the same for every client. A
+/// client that reconnects skips the frames that it has, but not the events that the fold needs.
 pub(crate) struct TurnEvents {
     follower: Follower,
     turn: TurnNumber,
     over: bool,
 }
 
-/// What came of asking for more.
+/// The result of [`TurnEvents::next`].
 pub(crate) enum TurnNext {
     /// Consecutive events of the turn.
     Events(TurnPage),
-    /// The turn has ended, and all of it was given.
+    /// The turn has ended, and all its events were returned.
     Over,
     /// The stream ends before the turn does: the agent was deleted, or the server is stopping.
     Cut(StreamEnd),
@@ -40,13 +40,13 @@ impl TurnPage {
 }
 
 impl TurnEvents {
-    /// Follows a turn that waits, runs or has ended.
+    /// Follows a turn that is queued, runs or has ended.
     pub(crate) async fn follow(api: &Api, agent: AgentId, turn: &Turn) -> Result<Self, Problem> {
         let follower = api.service().follow_turn(agent, turn).await?;
         Ok(Self { follower, turn: turn.number, over: false })
     }
 
-    /// The number of the newest event that is known, of this turn or of one before it.
+    /// The sequence number of the agent's newest known event, which may be of another turn.
     pub(crate) fn head(&self) -> Sequence {
         self.follower.head()
     }
@@ -54,7 +54,7 @@ impl TurnEvents {
     /// Waits for more of the turn. May be dropped at any await.
     ///
     /// # Errors
-    /// [`StoreError`] where history cannot be read; asking again is safe.
+    /// [`StoreError`] if the history cannot be read. Calling again is safe.
     pub(crate) async fn next(&mut self) -> Result<TurnNext, StoreError> {
         while !self.over {
             let page = match self.follower.next().await? {
@@ -75,7 +75,7 @@ impl TurnEvents {
     }
 }
 
-/// Why a turn has failed: a word, a sentence, and Tokenrail's own code.
+/// Why a turn has failed: a word, a sentence, and Tokenrail's own error code. `None` if it has not failed.
 pub(crate) fn failure(result: &TurnResult) -> Option<(&str, &str, Option<&str>)> {
     match (result.outcome, &result.error) {
         (TurnOutcome::Completed | TurnOutcome::Cancelled, _) => None,

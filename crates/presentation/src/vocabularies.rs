@@ -1,5 +1,6 @@
-//! What clients speak. Each vocabulary is one folder with all that is its own: the fold that makes its frames of
-//! events, its wire names, its handlers and routes, and its part of the OpenAPI document.
+//! The vocabularies that clients speak: one folder for each. A folder contains everything that belongs to one
+//! vocabulary: the fold that turns events into frames, its wire names, its handlers and routes, and its part of the
+//! OpenAPI document.
 
 mod ai_sdk;
 mod kelpie;
@@ -11,19 +12,19 @@ use utoipa::openapi::OpenApi;
 
 use crate::json::ItemList;
 
-/// What a vocabulary adds to the server.
+/// The parts that a vocabulary adds to the server.
 pub(crate) struct Foreign {
     pub(crate) routes: fn(&mut ServiceConfig),
-    /// Its part of the OpenAPI document.
+    /// The vocabulary's part of the OpenAPI document.
     pub(crate) document: fn() -> OpenApi,
-    /// Its list in the record of a turn.
+    /// The vocabulary's list in the record of a turn. `None` if it has none.
     pub(crate) record: Option<ItemList>,
 }
 
-/// Whose words the streams of Letta's routes carry too.
+/// The second vocabulary that the streams of Letta's routes can carry.
 const GUEST: letta::Guest = letta::Guest { name: "kelpie", blocks: kelpie::blocks };
 
-/// One line for each vocabulary with routes of its own, besides the native one.
+/// One entry for each vocabulary that has its own routes, except the native one.
 pub(crate) const FOREIGN: &[Foreign] = &[
     Foreign { routes: ai_sdk::routes, document: ai_sdk::document, record: Some(ai_sdk::RECORD) },
     Foreign { routes: |config| letta::routes(config, GUEST), document: letta::document, record: None },

@@ -1,4 +1,4 @@
-//! What connections wait for beside what they are there for.
+//! Timers of connections, and the turns that connections take.
 
 use std::time::Duration;
 
@@ -7,16 +7,16 @@ use futures_util::stream::{Stream, StreamExt as _};
 use tokio::task::yield_now;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep_until};
 
-/// Ticks once in each period, the first time when one has passed; a late tick delays those after it.
+/// Ticks once in each period, and first after one period. A late tick delays those after it.
 pub(crate) fn every(period: Duration) -> Interval {
     let mut interval = interval(period);
     interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    // The first tick of an interval comes at once.
+    // Without this, the first tick would come at once.
     interval.reset();
     interval
 }
 
-/// Waits until then; for ever where there is no deadline.
+/// Waits until the deadline; forever if there is none.
 pub(crate) async fn deadline(at: Option<Instant>) {
     match at {
         Some(at) => sleep_until(at).await,
@@ -24,8 +24,8 @@ pub(crate) async fn deadline(at: Option<Instant>) {
     }
 }
 
-/// Lets others have their turn whenever a client has taken so many bytes: one that takes them as fast as they are given
-/// would keep its worker for as long as there are any.
+/// Yields to other connections after every `turn_bytes` bytes. Otherwise, a client that reads as fast as frames are
+/// produced would occupy its worker until there are none left.
 pub(crate) fn in_turns(
     frames: impl Stream<Item = Bytes> + 'static,
     turn_bytes: usize,

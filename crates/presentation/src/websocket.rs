@@ -1,4 +1,8 @@
-//! What every WebSocket of this server shares: the handshake, the messages of the client, and how a connection ends.
+//! What every WebSocket of this server shares: the handshake, the client's messages, and how a connection ends.
+//!
+//! After the handshake, the guard takes the socket from actix (`guard.rs`, `guard/leaving.rs`), and `listen.rs` runs
+//! the connection from then on. `socket/streaming.rs` writes the body of the response, as it does for event streams
+//! that respond to a GET, and `guard/bodies.rs` reads the client's bytes from the same socket.
 
 mod close;
 mod messages;
@@ -26,14 +30,14 @@ pub(crate) struct Handshake {
     pub(crate) place: StreamPlace,
 }
 
-/// Upgrades a request to a WebSocket. A message of the client has at most `bytes_max` bytes.
+/// Upgrades a request to a WebSocket. A message of the client may have at most `bytes_max` bytes.
 pub(crate) fn handshake(
     api: &Api,
     request: &HttpRequest,
     payload: web::Payload,
     bytes_max: usize,
 ) -> Result<Handshake, Problem> {
-    // HTTP/1.0 cannot become anything else (RFC 9110, section 7.8).
+    // HTTP/1.0 has no upgrades (RFC 9110, section 7.8).
     if request.version() < Version::HTTP_11 {
         return Err(handshake_problem(HandshakeError::NoConnectionUpgrade));
     }

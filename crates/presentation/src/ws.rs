@@ -1,8 +1,12 @@
-//! WebSocket: one connection follows many agents.
+//! The native WebSocket: one connection follows many agents.
 //!
-//! The frames of events are not sent by a session: the body of the upgraded response is a stream of bytes that are
-//! frames already, shared by all who follow the agent. It is asked for more only when the socket takes more, so a
-//! slow client holds up nobody and there is no queue for it.
+//! The body of the upgraded response is a stream of finished frames. All followers of an agent share the bytes of its
+//! events. The stream is polled only when the socket accepts more, so a slow client delays no other client and needs
+//! no queue.
+//!
+//! actix does not write that body: the guard takes the socket from actix (`guard.rs`, `guard/leaving.rs`), and
+//! `listen.rs` runs the connection from then on. `socket/streaming.rs` writes the bodies of WebSockets, and of event
+//! streams that respond to a GET.
 
 mod answers;
 mod connection;

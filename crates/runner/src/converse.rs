@@ -1,24 +1,25 @@
-//! Speaks with an agent program that must be spoken with: a process of its own, between supervisor and program.
+//! Runs an interactive agent program: a process of its own, between supervisor and program.
 //!
-//! Some programs take their prompt as a message of a protocol, ask questions and wait for the answers. For those the
-//! exec stage becomes `tokenrail converse <protocol> <run folder> -- <program> <args…>`. It starts the program, copies
-//! what that prints to its own standard output, which is the spool, and says to it what the protocol asks for. So an
-//! open question outlives the server as well as the agent does.
+//! Some programs receive their prompt as a message of a protocol, request permissions and wait for the answers. For
+//! these, the exec stage becomes `tokenrail converse <protocol> <run folder> -- <program> <args…>`. This process
+//! starts the program, copies the program's output to its own standard output, which is the spool, and sends the
+//! messages that the protocol requires. So an open permission request survives a restart of the server, as the agent
+//! does.
 //!
-//! | module | what it is |
+//! | module | what it does |
 //! | --- | --- |
 //! | [`conversation`] | the turns in one protocol, without I/O: lines in, messages out |
-//! | [`acp`], [`claude`], [`codex`] | the protocols, chosen by [`protocols`] |
-//! | [`questions`] | the questions that are open, who may answer them how, and until when |
-//! | [`answers`] | what the server tells a conversation while it runs |
-//! | [`rest`] | between two turns: which one follows, and until when the program waits for that |
-//! | [`spool`] | writes what the program prints, and lines of this process's own between them |
+//! | [`acp`], [`claude`], [`codex`] | the protocols, selected by [`protocols`] |
+//! | [`questions`] | the open permission requests, their options and deadlines |
+//! | [`answers`] | what the server sends to a running conversation |
+//! | [`rest`] | between two turns: how long the program stays idle, and which turn follows |
+//! | [`spool`] | writes the program's output, and this process's own lines between its lines |
 //! | [`program`] | the program, and its standard streams |
-//! | [`force`] | the end of a program that does not end by itself |
+//! | [`force`] | ends a program that does not end by itself |
 //! | [`exchange`] | the process, from start to end |
 //!
-//! What it is told on standard input, and the lines that it adds, are in [`run_folder`](crate::run_folder): others read and
-//! write them too.
+//! Other processes use the same formats: its standard input and what the server sends are defined in
+//! [`run_folder`](crate::run_folder), and its own lines in [`OwnLine`](tokenrail_ports::OwnLine).
 
 mod acp;
 mod answers;
@@ -40,15 +41,15 @@ use std::process::ExitCode;
 
 use crate::run_folder::Protocol;
 
-/// Runs the program and speaks with it until its turn has ended, and those that follow while it waits for them.
+/// Runs the program through its turn, and through the further turns that it receives while it is idle.
 ///
-/// The body of the internal command `converse`. Its standard input is the opening, its standard output the spool. The
-/// exit code is the program's; 128 and the signal's number where a signal has ended it.
+/// The body of the internal command `converse`. Its standard input is the opening, its standard output is the spool.
+/// The exit code is the program's, or 128 plus the signal's number if a signal ended the program.
 pub fn converse(protocol: Protocol, run_folder: &Path, program: &[OsString]) -> ExitCode {
     match exchange::run(protocol, run_folder, program) {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
-            // Standard error is where an agent says what is wrong with it.
+            // An agent reports its problems on standard error.
             let _ = std::io::Write::write_fmt(
                 &mut std::io::stderr(),
                 format_args!("lost the connection to the agent: {error}\n"),

@@ -3,31 +3,31 @@
 use bytes::{Buf, Bytes, BytesMut};
 use tokenrail_ports::{Line, OutputLine};
 
-/// Cuts an agent's output into lines, at the byte `0x0A` and nowhere else: agents print U+2028 and the like
-/// inside of their JSON.
+/// Splits an agent's output into lines, at the byte `0x0A` and nowhere else: agents print U+2028 and the like inside
+/// their JSON.
 ///
-/// No I/O here, and the lines do not depend on how the output is cut into chunks. A line that lies in one chunk is
-/// a slice of it; only the pieces of a line that spans chunks are copied. What is held at any time is less than
-/// one line of the allowed length.
+/// It does no I/O, and the lines do not depend on how the output is divided into chunks. A line within one chunk is a
+/// slice of the chunk; only a line that spans chunks is copied. Besides the last chunk, the framer holds at most one
+/// unfinished line of the allowed length.
 #[derive(Debug)]
 pub struct LineFramer {
     limits: FramerLimits,
-    /// What was fed and not yet looked at.
+    /// The fed bytes that were not read yet.
     chunk: Bytes,
     /// The beginning of a line whose end was not fed yet.
     partial: BytesMut,
     /// Set while the rest of a line that is too long is skipped.
     skipped: Option<Skipped>,
-    /// How many bytes were fed up to where `chunk` begins.
+    /// How many bytes were fed before `chunk` begins.
     offset: u64,
 }
 
-/// The bounds of a [`LineFramer`].
+/// The limits of a [`LineFramer`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FramerLimits {
-    /// A line of more bytes, its LF not counted, is [`Line::TooLong`].
+    /// A line of more bytes, without its LF, is [`Line::TooLong`].
     pub line_bytes: usize,
-    /// How many bytes of such a line are kept, at most `line_bytes`.
+    /// How many bytes of the beginning of such a line are kept. Must not exceed `line_bytes`.
     pub head_bytes: usize,
 }
 
@@ -42,13 +42,13 @@ impl LineFramer {
         Self { limits, chunk: Bytes::new(), partial: BytesMut::new(), skipped: None, offset: 0 }
     }
 
-    /// Takes the next bytes of the output. [`LineFramer::next_line`] must have given none before.
+    /// Takes the next bytes of the output. Before, [`LineFramer::next_line`] must have returned `None`.
     pub fn feed(&mut self, chunk: Bytes) {
         debug_assert!(self.chunk.is_empty(), "the chunk before has been read to its end");
         self.chunk = chunk;
     }
 
-    /// The next line that was fed with its end; none when more must be fed.
+    /// The next complete line. `None` if more must be fed.
     pub fn next_line(&mut self) -> Option<OutputLine> {
         let Some(length) = memchr::memchr(b'\n', &self.chunk) else {
             let rest = std::mem::take(&mut self.chunk);
@@ -69,7 +69,7 @@ impl LineFramer {
         Some(OutputLine { line, end_offset: self.offset })
     }
 
-    /// The output has ended: what is left of it is a line that was cut. None where nothing is left.
+    /// Ends the output. Returns what is left as a line that was cut. `None` if nothing is left.
     pub fn finish(&mut self) -> Option<OutputLine> {
         debug_assert!(self.chunk.is_empty(), "what was fed has been read to its end");
         if self.partial.is_empty() && self.skipped.is_none() {

@@ -1,4 +1,4 @@
-//! All run folders of a data folder: what ends runs that have no reader any more, and removes what they left on disk.
+//! All run folders of a data folder: ends runs that have no reader any more, and removes their files.
 
 use std::collections::BTreeSet;
 use std::io::{self, ErrorKind};
@@ -22,7 +22,7 @@ struct Place {
 }
 
 impl RunFolders {
-    /// The runs in this folder. After `kill_grace_ms`, a process that survives SIGKILL makes an end fail.
+    /// The runs in this folder. If a process survives SIGKILL for `kill_grace_ms`, ending its run fails.
     pub fn new(runs: PathBuf, kill_grace_ms: u64) -> Self {
         Self(Arc::new(Place { runs, kill_grace_ms }))
     }
@@ -48,7 +48,7 @@ impl IRuns for RunFolders {
 }
 
 impl Place {
-    /// Ends a run and keeps its spool. It blocks.
+    /// Ends a run and keeps its spool. Blocks.
     fn end_one(&self, agent: AgentId, turn: TurnNumber) -> io::Result<()> {
         let mut folder = RunFolder::at(&self.runs.join(format!("{agent}-{turn}")));
         if !folder.path().try_exists()? {
@@ -75,9 +75,9 @@ impl Place {
         Ok(removed)
     }
 
-    /// Kills the supervisor with all its descendants, and then whatever else the agent has started.
+    /// Kills the supervisor and all its descendants, and then all other processes that the agent has started.
     fn end(&self, folder: &RunFolder) -> io::Result<()> {
-        // A supervisor that is only slow starts no agent any more.
+        // Without its order, a supervisor that is only slow starts no agent any more.
         folder.forget_order()?;
         let supervisor: Option<SupervisorRecord> = folder.read(RunFolder::SUPERVISOR)?;
         if let Some(supervisor) = supervisor {
@@ -92,7 +92,7 @@ impl Place {
     }
 }
 
-/// Whether nobody will adopt this run, nor a later turn that runs in its process.
+/// Whether neither this run nor a later turn in its process is in `keep`. A kept spool does not count as abandoned.
 fn is_abandoned(
     keep: &BTreeSet<(AgentId, TurnNumber)>,
     folder: &RunFolder,

@@ -2,18 +2,18 @@
 //!
 //! | runner | the agent is | its output comes from |
 //! | --- | --- | --- |
-//! | [`ProcessRunner`] | a program on this machine, under a supervisor of its own | the spool file, which outlives the server |
-//! | [`ModelRunner`] | a model behind an HTTP API | the same: [`ask_model`] is a program like any other |
+//! | [`ProcessRunner`] | a program on this machine, with its supervisor | the spool file, which outlives the server |
+//! | [`ModelRunner`] | a model behind an HTTP API | the spool file: [`ask_model`] is a program like any other |
 //! | [`ProxyRunner`] | behind an HTTP service | a stream of server-sent events |
 //! | [`ReplayRunner`] | a recording | the recording, with its timing |
 //!
-//! [`RunFolders`] is what is left of all runs of processes, whichever runner started them.
+//! [`RunFolders`] manages what is left of all runs of processes, whichever runner started them.
 //!
-//! A process agent is run by two more processes, a supervisor and the stage that becomes the agent: [`supervisor_command`]
-//! is what either does. Both are of a program of their own beside the server's ([`supervisor_main`]), or of the server's
-//! ([`SupervisorProgram`] says which). Where the agent must be spoken with, [`converse`] is a third, between supervisor
-//! and agent, and always of the server's program. [`LineFramer`] and [`SseDecoder`] are pure: bytes in, lines and events
-//! out.
+//! A process agent needs two more processes: a supervisor, and the stage that becomes the agent.
+//! [`supervisor_command`] is the entry point of both. They run either a separate small program beside the server's
+//! ([`supervisor_main`]) or the server's own program; [`SupervisorProgram`] decides which. If the agent speaks a
+//! protocol, [`converse`] runs as a third process, between supervisor and agent, and always from the server's program.
+//! [`LineFramer`] and [`SseDecoder`] are pure: bytes in, lines and events out.
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("agents are supervised by means of Linux: child subreapers, pidfds, inotify and /proc");

@@ -1,14 +1,14 @@
-//! An agent that is a model behind an HTTP API: one request, one answer, streamed.
+//! An agent that is a model behind an HTTP API: each turn is one request, with a streamed answer.
 //!
-//! The request is made by a process of its own, this same program as `tokenrail model <API>`, under the same
-//! supervisor as every program: so an answer goes on while no server runs, and a cancel closes the connection at
-//! once. It is told what to ask by its standard input, and the key by its environment. What it prints is one line
-//! for each event of the answer, as the API sent it, and lines of its own, which alone begin with `{"tokenrail":"`.
+//! A separate process sends the request: this same program as `tokenrail model <API>`, under the same supervisor as
+//! every agent program. So an answer continues while no server runs, and a cancel closes the connection at once. The
+//! process receives the request on standard input, and the key in its environment. It prints one line for each event
+//! of the answer, as the API sent it, and lines of its own, which alone begin with `{"tokenrail":"`.
 //!
-//! * [`order`]: what the process is told
-//! * [`body`]: a request in the words of each API
-//! * [`ask`]: what happens in the process
-//! * [`report`]: its own lines
+//! * [`order`]: the standard input of the process
+//! * [`body`]: the request in the format of each API
+//! * [`ask`]: what the process does
+//! * [`report`]: what it prints
 
 mod ask;
 mod body;
@@ -28,19 +28,19 @@ pub use self::ask::ask_model;
 use self::order::{ModelOrder, Past};
 use crate::{ProcessConfig, ProcessLimits, ProcessRunner, RunWatcher, SupervisorProgram};
 
-/// What the process finds the certificates of others by, where they are not in the usual place.
+/// The variables that locate the certificates of certificate authorities, if these are not in the usual place.
 const CERTIFICATES: [&str; 2] = ["SSL_CERT_DIR", "SSL_CERT_FILE"];
 
-/// The APIs that can be asked.
+/// The supported APIs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ModelApi {
-    /// Messages of Anthropic.
+    /// Anthropic's Messages API.
     Anthropic,
-    /// Chat Completions of `OpenAI`, which many other servers speak.
+    /// `OpenAI`'s Chat Completions API, which many other servers implement.
     #[serde(rename = "openai-chat")]
     OpenAiChat,
-    /// Responses of `OpenAI`.
+    /// `OpenAI`'s Responses API.
     #[serde(rename = "openai-responses")]
     OpenAiResponses,
 }
@@ -48,7 +48,7 @@ pub enum ModelApi {
 impl ModelApi {
     pub const ALL: [Self; 3] = [Self::Anthropic, Self::OpenAiChat, Self::OpenAiResponses];
 
-    /// The name of its format.
+    /// The name of its event format.
     pub fn name(self) -> &'static str {
         match self {
             Self::Anthropic => "anthropic",
@@ -62,7 +62,7 @@ impl ModelApi {
         Self::ALL.into_iter().find(|api| api.name() == name)
     }
 
-    /// Where its maker offers it, and the usual name of the variable with the key for it.
+    /// The vendor's base URL, and the usual name of the variable that holds the key.
     pub fn official(self) -> (&'static str, &'static str) {
         match self {
             Self::Anthropic => ("https://api.anthropic.com", "ANTHROPIC_API_KEY"),
@@ -71,49 +71,48 @@ impl ModelApi {
     }
 }
 
-/// One kind of model behind an HTTP API.
+/// One agent type that uses a model API.
 #[derive(Debug, Clone)]
 pub struct ModelConfig {
     pub api: ModelApi,
-    /// Where it is: without `/v1/messages` for [`ModelApi::Anthropic`], without what comes behind `/v1` for the
-    /// others.
+    /// The base URL: without `/v1/messages` for [`ModelApi::Anthropic`], without what follows `/v1` for the others.
     pub base_url: String,
-    /// The variable of the server's environment that holds the key; none where no key is needed.
+    /// The variable of the server's environment that holds the key. `None` if no key is needed.
     pub api_key_env: Option<String>,
-    /// The model where an order names none.
+    /// The model of a turn that does not name one.
     pub model: Option<String>,
-    /// What the model is told before everything else.
+    /// The system prompt.
     pub system: Option<String>,
-    /// The longest answer, in tokens.
+    /// The maximum length of an answer, in tokens.
     pub max_tokens: Option<u32>,
-    /// More fields of the request, as its API has them.
+    /// Additional fields of the request, as the API defines them.
     pub parameters: Map<String, Value>,
     pub limits: ModelLimits,
-    /// How the process is run that asks.
+    /// How to run the process that sends the request.
     pub process: ModelProcess,
 }
 
-/// How the process is run that asks.
+/// How to run the process that sends the request.
 #[derive(Debug, Clone)]
 pub struct ModelProcess {
-    /// This program itself: `<program> model <API>` asks.
+    /// This program itself: `<program> model <API>` sends the request.
     pub program: PathBuf,
     pub supervisor: SupervisorProgram,
-    /// The folder of the run folders.
+    /// The folder that contains the run folders.
     pub runs: PathBuf,
     pub limits: ProcessLimits,
 }
 
-/// The bounds of a request to a model's API.
+/// The limits of a request to a model API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct ModelLimits {
-    /// How long it may take to connect.
+    /// How long connecting may take. Also how long reading the body of an error response may take.
     pub connect_timeout_ms: u64,
-    /// How long the API may be silent, also before its answer begins; a keep-alive is no silence.
+    /// How long the API may send nothing, also before its answer begins. A keep-alive counts as data.
     pub idle_timeout_ms: u64,
-    /// The longest event; a longer one ends the answer.
+    /// The maximum length of an event. A longer event ends the answer.
     pub event_bytes: usize,
-    /// How much is kept of an answer that says what was wrong.
+    /// How many bytes of an error response are kept.
     pub error_bytes: usize,
 }
 
@@ -128,14 +127,14 @@ impl Default for ModelLimits {
     }
 }
 
-/// Asks a model's API, each turn with the history that the order brings.
+/// Sends each turn to a model API, with the history that the order contains.
 pub struct ModelRunner {
     config: ModelConfig,
     process: ProcessRunner,
 }
 
 impl ModelRunner {
-    /// The watcher is that of all runners of the server.
+    /// All runners of the server share one watcher.
     pub fn new(config: ModelConfig, watcher: RunWatcher) -> Result<Self, RunnerError> {
         let ModelProcess { program, supervisor, runs, limits } = config.process.clone();
         let certificates = CERTIFICATES.iter().map(|name| (*name).to_owned());
@@ -155,13 +154,13 @@ impl ModelRunner {
         Ok(Self { config, process: ProcessRunner::new(process, watcher)? })
     }
 
-    /// The name of the key's variable, where it is needed and not there.
+    /// The name of the key's variable, if a key is needed and the variable is not set or empty.
     fn missing_key(&self) -> Option<&str> {
         let variable = self.config.api_key_env.as_deref()?;
         env::var_os(variable).is_none_or(|key| key.is_empty()).then_some(variable)
     }
 
-    /// What the process is told.
+    /// The standard input of the process.
     fn order(&self, order: &TurnOrder) -> Result<ModelOrder, RunnerError> {
         if let Some(variable) = self.missing_key() {
             return Err(RunnerError::KeyMissing { variable: variable.to_owned() });
@@ -208,7 +207,7 @@ impl IAgentRunner for ModelRunner {
         self.process.adopt(order, committed).await
     }
 
-    /// Nobody is asked: that would cost something, or tell somebody that we are here.
+    /// Sends no request, because it could cost money and would reveal that this server exists.
     async fn probe(&self) -> Probe {
         let base_url = &self.config.base_url;
         let problem = self.missing_key().map(|variable| {

@@ -1,8 +1,9 @@
 //! An agent that is a program on this machine.
 //!
-//! The runner does not hold the agent on a pipe of its own. It writes what is to be run into a run folder and starts a
-//! supervisor there; that copies what the agent prints into a file of the folder, and the runner reads the file as it
-//! grows. So the agent never waits for the server, outlives it, and the next server goes on where this one was.
+//! No pipe connects the runner with the agent. The runner writes what to run into a run folder and starts a
+//! supervisor there. The supervisor copies the agent's output into a file of the folder, and the runner reads the file
+//! as it grows. So the agent never waits for the server and outlives it, and a restarted server continues where the
+//! last one stopped.
 
 mod config;
 mod end;

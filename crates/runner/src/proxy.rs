@@ -1,7 +1,7 @@
 //! An agent behind an HTTP service.
 //!
-//! The service is asked with `POST <url>/agent/stream` and answers with server-sent events: `message` with one
-//! line of the agent's output, and at the end `complete` or `error`.
+//! The runner sends `POST <url>/agent/stream`. The service answers with server-sent events: `message` with one line of
+//! the agent's output, and at the end `complete` or `error`.
 
 mod answer;
 
@@ -19,26 +19,26 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::{SseDecoder, SseEvent};
 
-/// One kind of agent behind an HTTP service.
+/// One agent type behind an HTTP service.
 #[derive(Debug, Clone)]
 pub struct ProxyConfig {
-    /// Where the service is, without `/agent/stream`.
+    /// The address of the service, without `/agent/stream`.
     pub url: String,
     pub limits: ProxyLimits,
 }
 
-/// The bounds of an agent behind an HTTP service.
+/// The limits of an agent behind an HTTP service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProxyLimits {
-    /// How long it may take to connect.
+    /// How long connecting may take. Also how long reading the body of an error response may take.
     pub connect_timeout_ms: u64,
     /// How long the service may take until its answer begins.
     pub response_timeout_ms: u64,
-    /// How long the answer may pause; a keep-alive is no pause.
+    /// How long the service may send nothing during its answer. A keep-alive counts as data.
     pub idle_timeout_ms: u64,
-    /// The longest event; a longer one ends the run.
+    /// The maximum length of an event. A longer event ends the run.
     pub event_bytes: usize,
-    /// How much is read of an answer that says what was wrong.
+    /// How many bytes of an error response are read.
     pub error_bytes: usize,
 }
 
@@ -56,7 +56,7 @@ impl Default for ProxyLimits {
 
 /// Runs an agent behind an HTTP service.
 ///
-/// Its output is nowhere but in the connection: a run that breaks off cannot be taken up again.
+/// Its output exists only in the connection, so a run that was interrupted cannot be resumed.
 pub struct ProxyRunner {
     config: ProxyConfig,
     client: Client,
@@ -70,11 +70,11 @@ struct Request<'a> {
 }
 
 impl ProxyRunner {
-    /// Makes the client. Redirects are not followed, and no proxy of the environment is used: the prompt goes where
-    /// the configuration says and nowhere else.
+    /// Creates the HTTP client. It follows no redirects and uses no proxy from the environment: prompts are sent only
+    /// to the configured address.
     ///
     /// # Panics
-    /// Where the program has not installed a default crypto provider for `rustls`.
+    /// If the program has not installed a default crypto provider for `rustls`.
     pub fn new(config: ProxyConfig) -> Result<Self, RunnerError> {
         let client = Client::builder()
             .no_proxy()
@@ -123,19 +123,19 @@ fn unreachable(error: impl std::error::Error + Send + Sync + 'static) -> RunnerE
 }
 
 struct ProxyRun {
-    /// None when it was dropped, and the connection with it.
+    /// `None` after it was dropped, and the connection with it.
     response: Option<reqwest::Response>,
     decoder: SseDecoder,
-    /// How many bytes of output there were so far.
+    /// How many bytes of output have arrived.
     offset: u64,
     idle: Duration,
-    /// When the pause has been too long.
+    /// When the service will have been silent for too long.
     idle_at: Instant,
     end: Option<RunEnd>,
 }
 
 impl ProxyRun {
-    /// More of the answer; or why there is none.
+    /// The next part of the answer, or why there is none.
     async fn chunk(&mut self) -> Result<Bytes, AgentError> {
         let Some(response) = &mut self.response else {
             return Err(answer::dropped("the connection was closed"));
@@ -155,13 +155,13 @@ impl ProxyRun {
         }
     }
 
-    /// Takes in more of the answer; gives the lines in it.
+    /// Decodes a part of the answer. Returns the lines in it.
     fn read(&mut self, chunk: &[u8]) -> Vec<OutputLine> {
         let mut events = Vec::new();
         let read = self.decoder.feed(chunk, &mut events);
         let mut lines = Vec::new();
         for event in events {
-            // What comes after the end is nothing to us.
+            // Events after the end are ignored.
             if self.end.is_none() {
                 self.event(event, &mut lines);
             }
@@ -182,7 +182,7 @@ impl ProxyRun {
             }
             "complete" => self.end = Some(RunEnd::default()),
             "error" => self.end = Some(answer::failed(&data)),
-            // Services may say more than we know.
+            // Services may send events that this version does not know.
             _ => tracing::debug!(name, "ignoring an unknown event from the upstream"),
         }
     }
@@ -209,7 +209,7 @@ impl IAgentRun for ProxyRun {
     }
 
     async fn cancel(&mut self) -> Result<(), RunnerError> {
-        // The service ends its agent when nobody listens.
+        // The service ends its agent when the connection is closed.
         self.response = None;
         self.end.get_or_insert_default();
         Ok(())

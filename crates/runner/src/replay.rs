@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::{FramerLimits, LineFramer};
 
-/// The output of an agent that has run once, line by line, and when each line came.
+/// The recorded output of an agent, line by line, and the time of each line.
 #[derive(Debug, Clone)]
 pub struct Transcript {
     name: String,
@@ -22,9 +22,9 @@ pub struct Transcript {
 }
 
 impl Transcript {
-    /// Takes a recording: what the agent printed, and the times of its lines. `times` has one line for each of
-    /// them, and what counts is its first word: the milliseconds since the start. A line without a time comes with
-    /// the one before.
+    /// Creates a transcript from the output of an agent and the times of its lines. `times` has one line for each of
+    /// them. Its first word is the time in milliseconds since the start; the rest is ignored. A line without a time
+    /// comes with the one before.
     pub fn new(name: impl Into<String>, output: impl Into<Bytes>, times: &str) -> Self {
         let output = output.into();
         let limits = FramerLimits { line_bytes: output.len(), head_bytes: 0 };
@@ -36,14 +36,14 @@ impl Transcript {
         let mut due = Duration::ZERO;
         let with_times = lines.into_iter().map(|line| {
             let told = times.next().and_then(|time| time.split_ascii_whitespace().next()?.parse().ok());
-            // Lines stay in order whatever the times say.
+            // Lines stay in order, whatever the times are.
             due = due.max(told.map_or(due, Duration::from_millis));
             (due, line)
         });
         Self { name: name.into(), lines: with_times.collect() }
     }
 
-    /// Reads a recording `x.jsonl`, and the times from `x.times` beside it if that is there. It blocks.
+    /// Reads a recording `x.jsonl`, and its times from `x.times` in the same folder, if that file exists. Blocks.
     pub fn read(path: &Path) -> io::Result<Self> {
         let output = std::fs::read(path)?;
         let times = match std::fs::read_to_string(path.with_extension("times")) {
@@ -54,7 +54,7 @@ impl Transcript {
     }
 }
 
-/// Plays a recording, whatever the prompt is.
+/// Plays a recording, and ignores the prompt.
 #[derive(Debug, Clone)]
 pub struct ReplayRunner {
     transcript: Transcript,
@@ -62,12 +62,12 @@ pub struct ReplayRunner {
 }
 
 impl ReplayRunner {
-    /// `speed` 1 is as it was, 2 twice as fast; 0 (and what makes no sense) is as fast as it goes.
+    /// `speed` is a factor: 1 is the original speed, 2 is twice as fast. 0 or an invalid value is as fast as possible.
     pub fn new(transcript: Transcript, speed: f64) -> Self {
         Self { transcript, speed }
     }
 
-    /// A run in which what was printed up to `committed` has come already.
+    /// A run whose output up to `committed` is due at once.
     fn play(&self, committed: u64) -> ReplayRun {
         let due = |time: Duration| match time.as_secs_f64() / self.speed {
             seconds if self.speed > 0.0 => Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX),
@@ -100,7 +100,7 @@ struct ReplayRun {
     lines: Vec<(Duration, OutputLine)>,
     next: usize,
     started: Instant,
-    /// How much of the recording had been played when this run began.
+    /// The playing time that had passed when this run began.
     played: Duration,
     cancelled: bool,
 }

@@ -1,14 +1,14 @@
-//! The run folder: what the server, a supervisor, the exec stage and a conversation know in common.
+//! The run folder: what the server, the supervisor, the exec stage and the `converse` process share.
 //!
-//! These are processes of their own, and files in the run folder are all that they say to each other. So this module is
-//! the ground floor of the others: [`process`](crate::process), [`supervisor`](crate::supervisor) and
-//! [`converse`](crate::converse) use it, and it uses none of them.
+//! These are separate processes, and they communicate only through files in the run folder. So this module is the base
+//! of the others: [`process`](crate::process), [`supervisor`](crate::supervisor) and [`converse`](crate::converse) use
+//! it, and it uses none of them.
 //!
 //! | module | what it is |
 //! | --- | --- |
 //! | [`folder`] | the folder of one run, and its files |
-//! | [`records`] | what the JSON files say: the order, the supervisor, the end |
-//! | [`opening`], [`told`] | what a conversation is told: at its start, and later |
+//! | [`records`] | the contents of the JSON files: the order, the supervisor, the end |
+//! | [`opening`], [`told`] | messages to the `converse` process: at its start, and later |
 //! | [`runs`] | all run folders of a data folder |
 //! | [`proc`], [`begun`] | the process table |
 //! | [`programs`] | the programs that work for a run |

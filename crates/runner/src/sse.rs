@@ -2,45 +2,45 @@
 
 use bytes::{Buf, BytesMut};
 
-/// Reads a stream of server-sent events as the HTML standard defines it: lines end with LF, CR LF or CR, a byte
-/// order mark at the beginning is skipped, comments and unknown fields are ignored, and an event that the stream
-/// breaks off in is never given.
+/// Decodes a stream of server-sent events as the HTML standard defines it: lines end with LF, CR LF or CR, a byte
+/// order mark at the beginning is skipped, comments and unknown fields are ignored, and an incomplete event at the end
+/// of the stream is dropped.
 ///
-/// No I/O here, and the events do not depend on how the stream is cut into chunks. Data are bytes: whether they are
-/// UTF-8 is for the reader to say.
+/// Does no I/O. The events do not depend on how the stream is cut into chunks. Data are bytes: the caller checks
+/// whether they are UTF-8.
 #[derive(Debug)]
 pub struct SseDecoder {
-    /// At most this many bytes of one event are kept.
+    /// The maximum length of an event's data and the current line together.
     event_bytes: usize,
     line: BytesMut,
-    /// A CR ended the line before: an LF right after it belongs to it.
+    /// The previous line ended with a CR. An LF right after it belongs to it.
     after_cr: bool,
-    /// Nothing was read yet that could not be a byte order mark.
+    /// The first line has not ended yet. It may begin with a byte order mark.
     at_start: bool,
-    /// The name and the data of the event so far; none without a data field, but an empty one counts.
+    /// The name and the data of the current event. The data is `None` until a data field comes, even an empty one.
     name: String,
     data: Option<Vec<u8>>,
-    /// The last id that was given, and the one that holds with the end of the event that gave it: an event that the
-    /// stream breaks off in must come again.
+    /// The last id in the stream, and the last id of an event that is complete. After a break, the server must send an
+    /// incomplete event again.
     id: Option<String>,
     last_id: Option<String>,
     retry_ms: Option<u64>,
-    /// Set when the current event has outgrown its bound.
+    /// Set if the current event is longer than `event_bytes`.
     overflow: bool,
 }
 
 /// One event.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SseEvent {
-    /// The event's name; empty where the stream gives none, which means `message`.
+    /// The event's name. Empty if the stream contains none, which means `message`.
     pub name: String,
     /// The data lines, joined by `\n`.
     pub data: Vec<u8>,
-    /// The last id that the stream has given, with this event or before.
+    /// The last id in the stream, from this event or an earlier one.
     pub id: Option<String>,
 }
 
-/// The stream cannot be read on.
+/// The stream cannot be decoded any further.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("an event of the stream is longer than {event_bytes} bytes")]
 pub struct SseOverflow {
@@ -50,7 +50,7 @@ pub struct SseOverflow {
 const BYTE_ORDER_MARK: &[u8] = &[0xef, 0xbb, 0xbf];
 
 impl SseDecoder {
-    /// A decoder that refuses events whose lines have more than `event_bytes` bytes in all.
+    /// A decoder that rejects an event if its data and the current line together have more than `event_bytes` bytes.
     pub fn new(event_bytes: usize) -> Self {
         Self {
             event_bytes,
@@ -69,7 +69,7 @@ impl SseDecoder {
     /// Reads the next bytes of the stream and appends the events that they complete to `events`.
     ///
     /// # Errors
-    /// [`SseOverflow`] where an event is too long; every later call fails the same way.
+    /// [`SseOverflow`] if an event is too long. Every later call fails the same way.
     pub fn feed(&mut self, mut chunk: &[u8], events: &mut Vec<SseEvent>) -> Result<(), SseOverflow> {
         while !chunk.is_empty() && !self.overflow {
             if std::mem::take(&mut self.after_cr) && chunk[0] == b'\n' {
@@ -88,12 +88,12 @@ impl SseDecoder {
         if self.overflow { Err(SseOverflow { event_bytes: self.event_bytes }) } else { Ok(()) }
     }
 
-    /// The last id that the stream has given with an event that has ended: where to go on after a break.
+    /// The last id of an event that is complete: where to continue after a break.
     pub fn last_id(&self) -> Option<&str> {
         self.last_id.as_deref()
     }
 
-    /// How long the stream asks to wait before connecting again.
+    /// How long the stream asks to wait before connecting again, in milliseconds.
     pub fn retry_ms(&self) -> Option<u64> {
         self.retry_ms
     }
@@ -140,7 +140,7 @@ impl SseDecoder {
                 }
             }
             b"id" if !value.contains(&0) => self.id = Some(text()),
-            // Digits only: a sign is no part of the standard's number.
+            // Digits only: the standard allows no sign.
             b"retry" if value.iter().all(u8::is_ascii_digit) => {
                 self.retry_ms = text().parse().ok().or(self.retry_ms);
             }

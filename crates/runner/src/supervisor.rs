@@ -1,8 +1,11 @@
-//! The supervisor of one run, a process of its own.
+//! The supervisor of one run: a separate process.
 //!
-//! `supervise <run folder>`, of `tokenrail-supervisor` or of `tokenrail` itself ([`SupervisorProgram`]), starts the agent
-//! by way of `supervise --exec <run folder>`, copies what it prints into the spool, keeps what it says on standard error, passes on a cancel, ends a run that is over its limits,
-//! and stays until every process that descends from the agent has ended. What it has to say it writes into the run folder; nobody needs to be there to read it.
+//! Its command line is `supervise <run folder>`, of `tokenrail-supervisor` or of `tokenrail` itself
+//! ([`SupervisorProgram`](crate::SupervisorProgram)). The supervisor starts the agent by way of
+//! `supervise --exec <run folder>` and copies its output into the spool. It keeps the agent's standard error, carries
+//! out a cancel, and ends a run that is over its limits. It stays until every descendant of the agent has ended.
+//!
+//! It writes its results into the run folder. No server needs to run to read them.
 
 mod command;
 mod control;

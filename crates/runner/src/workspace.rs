@@ -12,15 +12,15 @@ use rustix::fs::Mode;
 use tokenrail_domain::AgentId;
 use tokenrail_ports::{CwdNotAllowed, FolderError, IWorkspace};
 
-/// Longer paths are refused; Linux takes no longer ones either.
+/// The longest allowed path. Linux has the same limit.
 const PATH_BYTES: usize = 4096;
 
 /// Folders on this machine: inside configured roots, or a new one for the agent.
 #[derive(Debug, Clone)]
 pub struct Workspaces {
-    /// Where agents get folders of their own.
+    /// The parent of the folders that are created for agents.
     own: PathBuf,
-    /// Inside which a launch may choose.
+    /// A launch may choose a folder inside one of these.
     roots: Vec<PathBuf>,
 }
 
@@ -31,7 +31,7 @@ impl Workspaces {
 
     fn make_own(&self, agent: AgentId) -> io::Result<PathBuf> {
         let folder = self.own.join(agent.to_string());
-        // Who works here, and when, is nobody else's business either.
+        // Private, because the names and times of the folders are confidential too.
         DirBuilder::new().recursive(true).mode(0o700).create(&self.own)?;
         rustix::fs::mkdir(&folder, Mode::RWXU)?;
         folder.canonicalize()
@@ -42,7 +42,7 @@ impl Workspaces {
         if PATH_BYTES < asked.len() || asked.contains(suspicious) || !Path::new(asked).is_absolute() {
             return Err(CwdNotAllowed);
         }
-        // Without symbolic links and dots, so that what is compared is what will be entered.
+        // Without symbolic links and dots, so that the compared path is the one that the agent will enter.
         let folder = Path::new(asked).canonicalize().map_err(|_| CwdNotAllowed)?;
         let inside = self
             .roots
@@ -70,11 +70,11 @@ impl IWorkspace for Workspaces {
     }
 }
 
-/// Removes a folder with all that is in it. Symbolic links are removed and not followed.
+/// Removes a folder with its contents. Symbolic links are removed and not followed.
 fn remove_all(folder: &Path) -> io::Result<()> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-            // Tools leave folders that nobody may write to, and such a folder keeps what is in it.
+            // Some tools leave read-only folders, whose contents cannot be removed.
             make_writable(folder)?;
             fs::remove_dir_all(folder)
         }
@@ -89,7 +89,7 @@ fn make_writable(folder: &Path) -> io::Result<()> {
         fs::set_permissions(&folder, Permissions::from_mode(0o700))?;
         for entry in fs::read_dir(&folder)? {
             let entry = entry?;
-            // Of the entry itself: a link to a folder is no folder.
+            // The type of the entry itself: a link to a folder is no folder.
             if entry.file_type()?.is_dir() {
                 open.push(entry.path());
             }

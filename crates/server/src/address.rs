@@ -1,4 +1,4 @@
-//! Where the server of a data folder listens, for the commands that look for it.
+//! The address of the server of a data folder, for the commands that connect to it.
 
 use std::io;
 use std::net::SocketAddr;
@@ -8,10 +8,10 @@ fn address_file(data_dir: &Path) -> PathBuf {
     data_dir.join("address")
 }
 
-/// Leaves the address for other commands.
+/// Writes the address to the data folder.
 ///
 /// # Errors
-/// Where the file cannot be written.
+/// If the file cannot be written.
 pub(crate) fn write(data_dir: &Path, address: SocketAddr) -> io::Result<()> {
     let file = address_file(data_dir);
     let new = file.with_extension("new");
@@ -19,13 +19,13 @@ pub(crate) fn write(data_dir: &Path, address: SocketAddr) -> io::Result<()> {
     std::fs::rename(new, file)
 }
 
-/// The address that a server has left; it may have died since.
+/// Reads the address that a server has written. That server may have died since.
 pub(crate) fn read(data_dir: &Path) -> Option<SocketAddr> {
     std::fs::read_to_string(address_file(data_dir)).ok()?.trim().parse().ok()
 }
 
-/// Takes the address back.
+/// Removes the address.
 pub(crate) fn remove(data_dir: &Path) {
-    // Gone is gone; a stale file only costs its reader one failed connection.
+    // The file may be gone already. A stale file only costs its reader one failed connection.
     let _ = std::fs::remove_file(address_file(data_dir));
 }

@@ -126,10 +126,10 @@ pub(crate) enum Exit {
     Failed,
     Usage,
     Unreachable,
-    /// What is stored cannot be trusted.
+    /// The stored data is corrupt.
     Damaged,
     Interrupted,
-    /// Whoever read the output has gone.
+    /// The reader of the output has gone.
     Closed,
 }
 
@@ -140,7 +140,7 @@ impl From<Exit> for ExitCode {
             Exit::Failed => 1,
             Exit::Usage => 2,
             Exit::Unreachable => 3,
-            // EX_CONFIG of sysexits.h: starting it again does not help, and service managers are told so by it.
+            // EX_CONFIG of sysexits.h. It tells service managers that another start does not help.
             Exit::Damaged => 78,
             Exit::Interrupted => 130,
             Exit::Closed => 141,
@@ -148,10 +148,10 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// The first descriptor behind standard input, output and error.
+/// The first file descriptor after standard input, output and error.
 const FIRST_INHERITED: i32 = 3;
 
-/// Runs the program: reads the command line, and does what it says.
+/// Runs the program: parses the command line and executes the command.
 pub fn main() -> ExitCode {
     if let Some(exit) = tokenrail_runner::supervisor_command() {
         return exit;
@@ -160,10 +160,10 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(answer) => return print(&answer),
     };
-    // The server keeps what it has inherited, such as the lock of a script that has become this program.
+    // The server keeps inherited file descriptors, such as the lock of a script that has become this program.
     let serves = matches!(cli.command, Command::Serve(_) | Command::Demo(_));
     let not_again = serves.then(memory::start_again_with_settings).flatten();
-    // But files and sockets of whoever has started it must not reach supervisors and agents.
+    // But supervisors and agents must not inherit the files and sockets of this program's parent.
     close_fds::set_fds_cloexec(FIRST_INHERITED, &[]);
     let hidden = hide_memory();
     if let Command::Model { api } = &cli.command {
@@ -213,7 +213,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// The threads of the program. Their number does not grow with agents: what blocks waits for one of them.
+/// Creates the runtime. Its number of threads does not grow with agents: blocking work waits for one of them.
 fn runtime(limits: &LimitsConfig) -> io::Result<Runtime> {
     let processors = thread::available_parallelism().map_or(1, NonZeroUsize::get);
     runtime::Builder::new_multi_thread()
@@ -227,7 +227,7 @@ fn model_api(name: &str) -> Result<ModelApi, &'static str> {
     ModelApi::named(name).ok_or("unknown API")
 }
 
-/// Prints help, or what is wrong with the command line.
+/// Prints help, or the error in the command line.
 fn print(answer: &clap::Error) -> ExitCode {
     match answer.print() {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
@@ -238,8 +238,8 @@ fn print(answer: &clap::Error) -> ExitCode {
     }
 }
 
-/// Keeps other processes of this user, agents among them, from reading the token and the environment out of this one's
-/// memory, and both out of core dumps. A program that this one becomes or starts is not concerned.
+/// Keeps other processes of this user, such as agents, from reading the token and the environment in this process's
+/// memory, and keeps both out of core dumps. It has no effect on a program that this process becomes or starts.
 fn hide_memory() -> std::io::Result<()> {
     Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
 }
@@ -264,7 +264,7 @@ async fn dispatch(command: Command, config: Config, mut screen: Screen) -> Exit 
         Command::Supervise { .. } | Command::Converse { .. } | Command::Model { .. } => Ok(Exit::Usage),
     };
     match done {
-        // Output is what a command is for, but not a server.
+        // Lost output is a failure of a command, but not of a server.
         Ok(Exit::Completed) if !serves => screen.exit_or(Exit::Completed),
         Ok(exit) => exit,
         Err(error) => {

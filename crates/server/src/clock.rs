@@ -1,4 +1,4 @@
-//! Time and chance of this machine.
+//! The clock and the random source of this machine.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -23,10 +23,10 @@ impl IClock for SystemClock {
 pub(crate) struct SystemRandom;
 
 impl SystemRandom {
-    /// Fills a buffer; up to 256 bytes the kernel gives them all at once.
+    /// Fills a buffer with random bytes. The kernel fills up to 256 bytes in one call.
     ///
     /// # Errors
-    /// The kernel's, where it has no random bytes to give.
+    /// The kernel's error, if it has no random bytes.
     pub(crate) fn fill(buffer: &mut [u8]) -> std::io::Result<()> {
         let mut filled = 0;
         while filled < buffer.len() {
@@ -39,7 +39,7 @@ impl SystemRandom {
 impl IRandom for SystemRandom {
     fn bytes(&self) -> [u8; 10] {
         let mut bytes = [0; 10];
-        // An interrupted call is the only failure of a kernel that has given random bytes before.
+        // If the kernel has returned random bytes before, only an interrupted call can fail.
         while Self::fill(&mut bytes).is_err() {
             std::thread::yield_now();
         }

@@ -38,7 +38,7 @@ pub(crate) fn store_config(config: &Config) -> StoreConfig {
     store
 }
 
-/// Puts an adapter behind every port.
+/// Chooses an adapter for every port.
 pub(crate) fn outside(config: &Config, store: &SqliteStore) -> Result<Outside, ComposeError> {
     let store = Arc::new(store.clone());
     let means = Means {
@@ -74,7 +74,7 @@ pub enum ComposeError {
     Program(#[source] io::Error),
 }
 
-/// The one watcher of all run folders: a user has few inotify instances.
+/// The one watcher of all run folders, because a user may have only a few inotify instances.
 pub(crate) fn watcher(config: &Config) -> io::Result<RunWatcher> {
     RunWatcher::new(WatchLimits {
         rest: Duration::from_micros(config.limits.run_gather_us),
@@ -83,7 +83,7 @@ pub(crate) fn watcher(config: &Config) -> io::Result<RunWatcher> {
     })
 }
 
-/// Which program supervises the runs of all agents.
+/// The program that supervises the runs of all agents.
 pub(crate) fn supervisor(config: &Config) -> io::Result<SupervisorProgram> {
     let patience = Duration::from_secs(config.limits.spawn_timeout_s);
     Ok(SupervisorProgram::beside(this_program()?, patience))
@@ -95,7 +95,7 @@ pub(crate) struct Means {
     pub(crate) supervisor: SupervisorProgram,
 }
 
-/// Puts an adapter behind one configured agent type.
+/// Creates the adapters of one configured agent type.
 pub(crate) fn agent_type(
     config: &Config,
     agent: &AgentConfig,
@@ -118,7 +118,7 @@ pub(crate) fn agent_type(
     })
 }
 
-/// What its agents can do: what their format can, as far as they are run in such a way.
+/// What agents of a type can do: the abilities of their format that their runner supports.
 fn abilities(agent: &AgentConfig) -> Abilities {
     let can = agent.format.abilities;
     match &agent.runner {
@@ -135,7 +135,7 @@ fn abilities(agent: &AgentConfig) -> Abilities {
     }
 }
 
-/// Makes a parser for each run.
+/// Creates a parser for each run.
 fn parsers(agent: &AgentConfig) -> MakeParser {
     let (format, mapping) = (agent.format, agent.jsonl.clone());
     Arc::new(move || format.parser(&mapping))
@@ -170,17 +170,17 @@ fn process_runner(
     ProcessRunner::new(process, means.watcher.clone())
 }
 
-/// Where the run folders of all process agents are.
+/// The folder that contains all run folders.
 fn runs_folder(config: &Config) -> PathBuf {
     config.data_dir.join("runs")
 }
 
-/// This program itself. In tests of this crate it is the test program.
+/// The path of this program. In tests of this crate it is the test program.
 fn this_program() -> io::Result<PathBuf> {
     std::env::current_exe()
 }
 
-/// The configuration takes nothing near the end of the numbers; one that was made otherwise is cut there.
+/// Saturates. The configuration file rejects values this large, but a [`Config`] can be built without one.
 fn in_ms(seconds: u64) -> u64 {
     seconds.saturating_mul(1000)
 }
@@ -249,7 +249,7 @@ fn replay_runner(replay: &config::ReplayConfig) -> io::Result<ReplayRunner> {
     Ok(ReplayRunner::new(transcript, replay.speed))
 }
 
-/// The bounds of the application, as configured.
+/// The limits of the application, as configured.
 pub(crate) fn limits(limits: &LimitsConfig) -> Limits {
     Limits {
         full_disk_wait: Duration::from_secs(limits.full_disk_wait_s),

@@ -23,24 +23,24 @@ use source::Source;
 #[derive(Debug, Clone)]
 pub struct Config {
     pub listen: SocketAddr,
-    /// The address that a flag, or the variable in its place, names: there, and nowhere else, a server is looked for.
+    /// The address of `--listen` or its variable. If there is one, commands look for a server only there.
     pub named: Option<SocketAddr>,
-    /// Where everything is kept: database, token, spools, folders of agents.
+    /// The folder of all data: database, token, spools, folders of agents.
     pub data_dir: PathBuf,
-    /// Authorities (`host` or `host:port`) that a request may name, beside the loopback ones.
+    /// Authorities (`host` or `host:port`) that a request may name, in addition to the loopback ones.
     pub allowed_hosts: Vec<String>,
-    /// Origins of web pages that may call, beside the server's own.
+    /// Origins of web pages that may send requests, in addition to the server's own.
     pub allowed_origins: Vec<String>,
-    /// The type of a launch that names none.
+    /// The agent type of a launch that does not name one.
     pub default_agent: Option<String>,
     pub synchronous: Synchronous,
     pub limits: LimitsConfig,
     pub agents: BTreeMap<String, AgentConfig>,
-    /// Loopback only: no token is asked for.
+    /// No token is required. Allowed on a loopback address only.
     pub insecure_no_auth: bool,
-    /// Whether `/ws/echo` and `/test/panic` are there: for tests only.
+    /// Whether `/ws/echo` and `/test/panic` exist: for tests only.
     pub test_routes: bool,
-    /// False where the folders of runs are polled instead: for tests only.
+    /// False if run folders are polled instead: for tests only.
     pub inotify: bool,
     /// The file that was read, if any.
     pub file: Option<PathBuf>,
@@ -56,7 +56,7 @@ pub enum Synchronous {
     Normal,
 }
 
-/// What the flags say; they come last.
+/// The command-line flags. They override all other layers.
 #[derive(Debug, Clone, Default)]
 pub struct Flags {
     pub config: Option<PathBuf>,
@@ -120,11 +120,11 @@ impl Config {
 }
 
 impl Config {
-    /// What is no mistake, and yet may not be meant: agent types, and a sentence about each.
+    /// Valid settings that may be mistakes: agent types, and a sentence about each.
     pub(crate) fn remarks(&self) -> Vec<(&str, String)> {
         let roots =
             self.agents.iter().flat_map(|(name, agent)| agent.cwd_roots.iter().map(move |root| (name, root)));
-        // It may come later, as one that is mounted does.
+        // The folder may appear later, for example when it is mounted.
         let missing = roots.filter(|(_, root)| !root.is_dir());
         let missing = missing.map(|(name, root)| {
             (
@@ -143,13 +143,13 @@ impl Config {
     }
 }
 
-/// Where the server listens unless told otherwise.
+/// Where the server listens by default.
 pub(crate) const DEFAULT_LISTEN: &str = "127.0.0.1:7117";
 
 fn listen(flags: &Flags, setting: Option<&str>, source: &Source<'_>) -> Result<SocketAddr, ConfigError> {
     let wrong = |text: &str| format!("invalid address {text:?}; expected a form like {DEFAULT_LISTEN}");
     let text = setting.unwrap_or(DEFAULT_LISTEN);
-    // Wrong is wrong, also where a flag goes over it.
+    // An invalid setting is an error even if a flag overrides it.
     let listen = text
         .parse()
         .map_err(|_| source.wrong(&["server", "listen"], format!("server.listen: {}", wrong(text))))?;
@@ -176,7 +176,7 @@ fn expand_home(path: &Path, home: Option<&Path>) -> PathBuf {
     }
 }
 
-/// Relative folders of flags and configuration are meant from where the program was started.
+/// Resolves relative folders of flags and configuration against the folder in which the program was started.
 fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }

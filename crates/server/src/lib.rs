@@ -1,7 +1,7 @@
-//! The binary: picks the adapters, starts the server, and the command line.
+//! The `tokenrail` program: chooses the adapters, starts the server, and implements the command line.
 //!
 //! 1. `compose`: every port and the adapter behind it;
-//! 2. [`Server`]: starts and stops all of it;
+//! 2. [`Server`]: starts and stops everything;
 //! 3. [`Config`]: the layers of the configuration;
 //! 4. `cli`: the commands.
 
@@ -20,8 +20,8 @@ pub use config::{Config, ConfigError, Flags};
 pub use server::{Server, StartError};
 pub use token::TokenError;
 
-/// Chooses the cryptography for TLS; once for the process, before the first HTTP client is made.
+/// Selects the cryptography for TLS. Must be called once per process, before the first HTTP client is created.
 pub fn install_crypto() {
-    // A second call finds the first one's choice, which is the same.
+    // A second call fails, because the first one has already selected the same provider.
     let _ = rustls::crypto::ring::default_provider().install_default();
 }

@@ -1,13 +1,13 @@
-//! What a panic leaves in the log: where it was, and not what it said. A text that cannot be cut where it was to be cut
-//! is part of what that says, and may be a prompt or a key.
+//! Panics are logged with their location, but without their message. The message may quote a prompt or a key: a panic
+//! about an invalid slice of a string contains that string.
 
 use std::panic::{PanicHookInfo, set_hook, take_hook};
 use std::thread;
 
-/// Set to anything but 0, it has everything told, on standard error.
+/// If this variable is set to anything but 0, panics are printed completely, on standard error.
 const ASKED_BY: &str = "RUST_BACKTRACE";
 
-/// From here on panics are told in this way.
+/// From now on, panics are logged without their message.
 pub(crate) fn keep_to_themselves() {
     let asked = std::env::var_os(ASKED_BY).is_some_and(|asked| asked != "0");
     if !asked {

@@ -59,10 +59,10 @@ pub enum StartError {
 }
 
 impl Server {
-    /// Opens the store, takes up what an earlier life has left, and serves.
+    /// Opens the store, takes over the turns that a previous start of the server has left, and serves.
     ///
     /// # Errors
-    /// [`StartError`]; nothing runs then.
+    /// [`StartError`]. No server runs in that case.
     pub async fn start(config: Config) -> Result<Self, StartError> {
         let store_config = compose::store_config(&config);
         let store = Handle::current()
@@ -95,12 +95,12 @@ impl Server {
         Ok(Self { config, address, token, service, store, http: handle, serving })
     }
 
-    /// The server's address, as a URL without a slash at its end.
+    /// The server's address as a URL, without a slash at its end.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// The page, with the token where the browser does not send it on: behind the `#`.
+    /// The URL of the page. The token is behind the `#`, because browsers do not send that part.
     pub fn page_url(&self) -> String {
         match &self.token {
             Some(token) => format!("{}/#token={token}", self.url()),
@@ -108,12 +108,12 @@ impl Server {
         }
     }
 
-    /// What clients must know; none where nothing is asked for.
+    /// The token that clients need; `None` if authentication is disabled.
     pub fn token(&self) -> Option<String> {
         self.token.clone()
     }
 
-    /// Cancels one agent, and waits until it has ended; at most `limits.shutdown_timeout_s`.
+    /// Cancels one agent and waits until it has ended, at most `limits.shutdown_timeout_s`.
     pub(crate) async fn end_agent(&self, id: &str) {
         let Ok(id) = id.parse() else { return };
         let ended = async {
@@ -128,8 +128,8 @@ impl Server {
         }
     }
 
-    /// Ends the streams and the server. The agents live on, unless `stop_agents`. Gives false where not all of it
-    /// was done within `limits.shutdown_timeout_s`.
+    /// Ends the streams and stops the server. Agents keep running unless `stop_agents` is set. Returns false if some
+    /// tasks did not end within `limits.shutdown_timeout_s`.
     pub async fn stop(self, stop_agents: bool) -> bool {
         address::remove(&self.config.data_dir);
         let patience = Duration::from_secs(self.config.limits.shutdown_timeout_s);
@@ -143,15 +143,15 @@ impl Server {
     }
 }
 
-/// Whoever can write to the data folder can put a token or a database of their own there.
+/// A user who can write to the data folder can put their own token or database there.
 fn check_private(data_dir: &Path) -> Result<(), StartError> {
     let mode = std::fs::metadata(data_dir).map_err(StartError::Folder)?.permissions().mode();
     if mode & 0o022 == 0 { Ok(()) } else { Err(StartError::OthersMayWrite(data_dir.to_owned())) }
 }
 
 fn listen(listener: TcpListener, api: Api, limits: &LimitsConfig) -> io::Result<actix_web::dev::Server> {
-    // The standard library lets 128 wait. When everybody comes back at once, those beyond would be dropped by the kernel,
-    // and some would hear of it only after a minute.
+    // The standard library sets a backlog of 128 connections. If all clients reconnect at once, the kernel drops the
+    // connections beyond that, and some clients notice it only after a minute.
     rustix::net::listen(&listener, i32::try_from(limits.connections).unwrap_or(i32::MAX))?;
     let sockets = SocketLimits {
         send_buffer_bytes: limits.send_buffer_bytes,
@@ -166,7 +166,7 @@ fn listen(listener: TcpListener, api: Api, limits: &LimitsConfig) -> io::Result<
     tokenrail_presentation::listen(listener, api, the_page, limits)
 }
 
-/// The page stands beside the API, behind the same guard.
+/// Serves the page beside the API, behind the same guard.
 fn the_page(routes: &mut ServiceConfig) {
     for path in tokenrail_web::PATHS {
         routes.service(page(path, tokenrail_web::serve));
@@ -207,7 +207,7 @@ fn presentation_config(config: &Config, address: SocketAddr, token: Option<Strin
     presentation
 }
 
-/// Tickets and request ids are drawn from this. That the kernel gives random bytes is seen once, at the start.
+/// The source of tickets and request ids. Only the start checks that the kernel returns random bytes.
 fn random_source() -> Result<tokenrail_presentation::RandomSource, StartError> {
     SystemRandom::fill(&mut [0; 32]).map_err(StartError::Random)?;
     Ok(Arc::new(|| {

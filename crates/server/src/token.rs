@@ -1,4 +1,4 @@
-//! The token that clients must know: made at the first start, kept in the data folder for its owner alone.
+//! The token that clients need. It is created at the first start, and only the owner of the data folder can read it.
 
 use std::fmt::Write as _;
 use std::fs::OpenOptions;
@@ -21,7 +21,7 @@ pub enum TokenError {
     Io { path: PathBuf, source: io::Error },
 }
 
-/// Where the token of a data folder is kept.
+/// The path of the token in a data folder.
 pub(crate) fn token_file(data_dir: &Path) -> PathBuf {
     data_dir.join("token")
 }
@@ -29,7 +29,7 @@ pub(crate) fn token_file(data_dir: &Path) -> PathBuf {
 /// Reads the token of a data folder: 64 hexadecimal digits, 256 random bits.
 ///
 /// # Errors
-/// [`TokenError`]; [`TokenError::Io`] with [`io::ErrorKind::NotFound`] where no server has ever started on it.
+/// [`TokenError`]; [`TokenError::Io`] with [`io::ErrorKind::NotFound`] if no server has ever started on the folder.
 pub(crate) fn read(data_dir: &Path) -> Result<String, TokenError> {
     let path = token_file(data_dir);
     let failed = |source| TokenError::Io { path: path.clone(), source };
@@ -48,7 +48,7 @@ pub(crate) fn read(data_dir: &Path) -> Result<String, TokenError> {
     }
 }
 
-/// Reads the token, or makes one where there is none yet.
+/// Reads the token, or creates one if there is none yet.
 ///
 /// # Errors
 /// [`TokenError`].
@@ -73,7 +73,7 @@ fn make(data_dir: &Path) -> Result<String, TokenError> {
     Ok(token)
 }
 
-/// All of it or nothing: a server that is killed meanwhile must not leave half a token.
+/// Writes the whole token or nothing: a server that is killed meanwhile must not leave half a token.
 fn write(path: &Path, token: &str) -> io::Result<()> {
     let new = path.with_extension("new");
     match std::fs::remove_file(&new) {

@@ -1,4 +1,4 @@
-// What a user does in a tab, and what one sees there.
+// What a user does in a tab, and what the user sees there.
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 
@@ -6,7 +6,7 @@ import { readRows } from "./rows.mjs";
 
 const axe = createRequire(`${process.cwd()}/`).resolve("axe-core/axe.min.js");
 
-/** Far more than anything ever takes. */
+/** Far longer than any step takes. */
 const patienceMs = 50_000;
 
 export const acts = {
@@ -28,26 +28,26 @@ export const acts = {
     await page.mouse.wheel(0, down);
   },
 
-  /** What has happened that nobody may have seen. */
+  /** The hidden activity so far. */
   async heard({ page, heard }) {
     const { violations } = await page.evaluate("window.noted");
     return { ...heard, violations };
   },
 
-  /** Makes the tab's processor so many times as slow. */
+  /** Slows the tab's processor down by this factor. */
   slow: ({ devtools }, { times }) => devtools.send("Emulation.setCPUThrottlingRate", { rate: times }).then(() => undefined),
 
-  /** Requests to such a path get no answer, as when the server is away. */
+  /** Requests to such a path get no response, as if the server were down. */
   refuse: ({ page }, { path }) => page.route(`**${path}`, (route) => route.abort()).then(() => undefined),
   accept: ({ page }, { path }) => page.unroute(`**${path}`).then(() => undefined),
 
-  /** Clicks, and gives the file that comes of it. */
+  /** Clicks, and returns the file that is downloaded. */
   async download({ page }, { on }) {
     const [file] = await Promise.all([page.waitForEvent("download", { timeout: patienceMs }), page.locator(on).click()]);
     return { name: file.suggestedFilename(), text: await readFile(await file.path(), "utf8") };
   },
 
-  /** What axe calls serious or worse, and where. */
+  /** The problems that axe calls serious or worse, and where they are. */
   async faults({ page }) {
     await page.evaluate(await readFile(axe, "utf8"));
     const { violations } = await page.evaluate("axe.run(document, { resultTypes: ['violations'] })");
@@ -58,14 +58,14 @@ export const acts = {
   picture: ({ page }, { file }) => page.screenshot({ path: file, animations: "disabled", caret: "hide" }).then(() => undefined),
 };
 
-/** Waits until an expression holds, and gives what it comes to. Playwright's own way of waiting would need `eval`. */
+/** Waits until an expression is true, and returns its value. Playwright's own function would need `eval`. */
 async function until({ page }, { script }) {
   for (const started = Date.now(); ; await new Promise((done) => setTimeout(done, 10))) {
-    // A page that is just being left has nothing to say.
+    // A page that is being left cannot be evaluated.
     const value = await page.evaluate(script).catch(() => undefined);
     if (value) return value;
     if (Date.now() - started > patienceMs) {
-      // Its beginning will do: a conversation may be long.
+      // The beginning is enough: a conversation may be long.
       const shown = await page.evaluate("document.body.innerText.slice(0, 1500)");
       throw new Error(`it never came to that: ${script}\nat ${page.url()}:\n${shown}`);
     }

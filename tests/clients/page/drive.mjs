@@ -1,5 +1,5 @@
-// A browser, driven line by line. Usage: CHROMIUM PROFILE, run in the folder that has playwright-core and axe-core.
-// Standard input has calls, `{tab, act, …}`; each is answered by one line, `{value}` or `{error}`.
+// Drives a browser line by line. Usage: CHROMIUM PROFILE, run in the folder that has playwright-core and axe-core.
+// Each line of standard input is a call, `{tab, act, …}`. The response is one line, `{value}` or `{error}`.
 import { createRequire } from "node:module";
 import { createInterface } from "node:readline";
 
@@ -9,8 +9,8 @@ import { openTab } from "./tab.mjs";
 const { chromium } = createRequire(`${process.cwd()}/`)("playwright-core");
 const [executablePath, profile] = process.argv.slice(2);
 
-// The pages are ours, and a build container is a sandbox itself.
-// A window of this browser has pages of its own for its address bar, which it would load beside the first page of each tab.
+// The pages are our own, and a build container is itself a sandbox.
+// The address bar of this browser has its own pages, which it would load next to the first page of each tab.
 const unseen = "--disable-features=WebUIOmniboxPopup,WebUIOmniboxAimPopup";
 const args = [unseen, "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
 const browser = await chromium.launch({ executablePath, args, chromiumSandbox: false, env: { ...process.env, HOME: profile } });

@@ -1,6 +1,6 @@
-// Reads a conversation from its beginning to its end, as somebody does who scrolls: only what is seen is in the document.
+// Reads a conversation from its beginning to its end by scrolling: only visible rows are in the document.
 
-/** Runs in the page. The texts are whole: what is folded is opened on the way. */
+/** Runs in the page. The texts are complete: folded texts are opened on the way. */
 export async function readRows() {
   const list = document.querySelector("#events");
   const frames = async (count = 2) => {
@@ -31,7 +31,7 @@ export async function readRows() {
     return Number(list.querySelector("[data-index]")?.getAttribute("aria-setsize") ?? 0);
   };
   list.dispatchEvent(new WheelEvent("wheel", { deltaY: -1 }));
-  // Rows that are measured on the way up push those below them down: then it is a little further to the first one.
+  // Rows that are measured on the way up move those below them down, so the first one may still be a little further up.
   for (let tries = 0; tries < 50; tries++) {
     list.scrollTop = 0;
     await frames(4);

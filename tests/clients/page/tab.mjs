@@ -1,6 +1,6 @@
-// A tab, and what it does that nobody may see: dialogs, requests to others, violations of the policy.
+// A tab, and its hidden activity: dialogs, requests to other hosts, violations of the policy.
 
-/** What runs in a page before its own scripts: it notes what the page does while nobody looks. */
+/** Runs in a page before its own scripts. It records what the page does unseen. */
 function watch() {
   window.noted = { violations: [], longTasks: [], firstRow: null, inPart: false, streamed: false };
   addEventListener("securitypolicyviolation", ({ violatedDirective, blockedURI, sample }) => {
@@ -22,12 +22,12 @@ function watch() {
     requestAnimationFrame(look);
     if (window.noted.firstRow !== null) return;
     if (!seen()) {
-      // What is painted now has rows in it, but not all that a reader would see.
+      // The current paint contains rows, but not yet all that a reader would see.
       if (document.querySelector("[data-index]")) window.noted.inPart = true;
       return;
     }
     window.noted.firstRow = 0;
-    // The frame after this one: by then it has been painted.
+    // Wait for the next frame: by then this one has been painted.
     requestAnimationFrame(() => {
       window.noted.firstRow = performance.now();
     });
@@ -35,7 +35,7 @@ function watch() {
   requestAnimationFrame(look);
 }
 
-/** A tab with a session of its own: it knows nothing of what others have been given. */
+/** A tab with its own session: it does not share the cookies and storage of others. */
 export async function openTab(browser, { width = 1280, height = 800, dark = false, phone = false }) {
   const size = phone ? { width: 390, height: 844 } : { width, height };
   const context = await browser.newContext({

@@ -10,7 +10,7 @@ interface Server {
 
 const script = JSON.stringify({ deltas: 20, pace_us: 1000 });
 
-/** What an agent has said, by our own client: launched, followed over a WebSocket, and read again in pages. */
+/** The output of an agent with Tokenrail's own client: launched, followed over a WebSocket, and read again in pages. */
 async function ours({ baseUrl, token }: Server) {
   const client = new TokenrailClient({ baseUrl, token });
   const agent = await client.launch({ type: "fake", prompt: script });
@@ -24,7 +24,7 @@ async function ours({ baseUrl, token }: Server) {
   return { id: agent.id, live, head: page.head, upTo: page.upTo, read: read.length, listed: listed.size };
 }
 
-/** The problem with which our client is refused. */
+/** The problem with which Tokenrail's own client is refused. */
 async function refusal({ baseUrl, token }: Server) {
   const client = new TokenrailClient({ baseUrl, token });
   try {
@@ -36,7 +36,7 @@ async function refusal({ baseUrl, token }: Server) {
   }
 }
 
-/** The text that a chat of the AI SDK answers, and the headers of the answer that a page may read. */
+/** The text of a response to an AI SDK chat, and the response headers that the page may read. */
 async function aiSdk({ baseUrl, token }: Server) {
   let run: string | null = null;
   const transport = new DefaultChatTransport({
@@ -59,7 +59,7 @@ async function aiSdk({ baseUrl, token }: Server) {
   }
 }
 
-/** The text that an agent answers to Letta's client. */
+/** The text that an agent sends to Letta's client. */
 async function letta({ baseUrl, token }: Server) {
   const client = new Letta({ baseURL: baseUrl, apiKey: token, project: "p", defaultHeaders: { "X-Letta-Source": "page" } });
   const agent = await client.agents.create({ name: "Ada", model: "fake" });
@@ -94,7 +94,7 @@ async function eventSource({ baseUrl, token }: Server) {
   return heard;
 }
 
-/** What a page that is not listed gets of a server: a status, or that its browser keeps it from it. */
+/** What a page of an unlisted origin gets from a server: a status, or the browser's refusal. */
 async function unlisted({ baseUrl, token }: Server) {
   const headers = { Authorization: `Bearer ${token}` };
   const read = await fetch(`${baseUrl}/api/agents`, { headers }).then((answer) => answer.status, () => "kept from it");

@@ -1,4 +1,4 @@
-// The dev server of a page of another origin. Its wishes come from the environment: TARGET, CHANGE_ORIGIN and CLIENTS.
+// The dev server of a page of another origin. The environment configures it: TARGET, CHANGE_ORIGIN and CLIENTS.
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -9,7 +9,7 @@ const ours = fileURLToPath(new URL("../../../crates/web/client/src/index.ts", im
 export default {
   clearScreen: false,
   cacheDir,
-  // The packages are where they were fetched. They are bundled before the first request: no reload in the middle of a test.
+  // The fetched packages. They are bundled before the first request, so that no reload interrupts a test.
   resolve: {
     alias: {
       "@tokenrail/client": ours,
@@ -25,7 +25,7 @@ export default {
       "/v1": proxy,
       "/ws": proxy,
       "/tokenrail": { ...proxy, rewrite: (path) => path.replace(/^\/tokenrail/, "") },
-      // As it should not be done: the path loses what is a part of it, or keeps what is not.
+      // Wrong configurations: the path loses a part that it needs, or keeps one that it should lose.
       "/cut": { ...proxy, rewrite: (path) => path.replace(/^\/cut\/api/, "") },
       "/kept": proxy,
     },

@@ -1,4 +1,4 @@
-//! Damaged files: the damage is found, or makes no difference. No wrong event is ever given.
+//! Damaged files: the damage is detected or makes no difference. The server never returns a wrong event.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,26 +19,26 @@ use crate::judge;
 const FILES: [&str; 3] = ["tokenrail.db", "tokenrail.db-wal", "tokenrail.db-shm"];
 const FLIPS: u64 = 220;
 const CUTS: u64 = 70;
-/// One damage in so many is given to the program too, and not to its store alone.
+/// One of this many damages is tested with the server too, and not only with its store.
 const SERVED_EVERY: u64 = 14;
-/// Of an agent that was running when the server was killed: what it had said by then, and no more.
+/// The number of compared events of an agent that was running when the server was killed.
 const SAID_BY_ALL: usize = 50;
 const WHOLE: PageLimit = PageLimit { events: usize::MAX, bytes: usize::MAX };
 
-/// What was read of one agent: its journal, and the events that people see.
+/// The content of one agent: its journal, and its displayed events.
 pub(super) type Said = (AgentId, Vec<Event>, Vec<Event>);
 
-/// What became of a damaged copy.
+/// The effect of a damage.
 #[derive(Debug, PartialEq, Eq, Clone, Copy)]
 enum Found {
-    /// It was refused, or a read was.
+    /// The store refused to open, or a read failed.
     Detected,
     Same,
-    /// Less of it: what a log holds ends where the log is damaged, as after a crash.
+    /// Less content: a damaged log ends at the damage, as after a crash.
     Earlier,
 }
 
-/// Two copies of the files: one of a server that was killed, with a log, and a later one of a server that was stopped.
+/// Two copies of the files: one of a server that was killed, with a log, and a later one of a stopped server.
 struct Copies {
     killed: TempDir,
     stopped: TempDir,
@@ -80,7 +80,7 @@ fn copy_files(from: &Path, to: &Path) {
     }
 }
 
-/// All that the store gives.
+/// The whole content of the store.
 pub(super) async fn read(folder: &Path) -> Option<Vec<Said>> {
     let config = StoreConfig { synchronous: Synchronous::Normal, ..StoreConfig::new(folder) };
     let store = SqliteStore::open(config).ok()?;
@@ -102,7 +102,7 @@ async fn read_all(store: &SqliteStore) -> Result<Vec<Said>, StoreError> {
     Ok(all)
 }
 
-/// Holds what is read of a damaged copy against what was there.
+/// Compares the content of a damaged copy with the original.
 async fn judged(folder: &Path, truth: &[Said], what: &str) -> Found {
     let Some(read) = read(folder).await else { return Found::Detected };
     if read == truth {
@@ -189,8 +189,7 @@ async fn damaged_files_are_detected_and_never_give_a_wrong_event() {
     assert!((FLIPS + CUTS) / 5 < tally[Found::Detected as usize], "{tally:?}");
 }
 
-/// What a real server on these files gives: of each agent its events as they are written, or none where it says that
-/// they cannot be read. None at all where it refuses to start.
+/// What a real server returns for these files: the events of each agent as written, or `None` if they cannot be read.
 type Given = BTreeMap<String, Option<Vec<String>>>;
 
 async fn served(folder: &TempDir) -> Option<Given> {
@@ -243,7 +242,7 @@ fn gives_nothing_wrong(given: &Given, truth: &Given, name: &str, what: &str) {
     for (id, events) in given {
         let Some(events) = events else { continue };
         let there = truth.get(id).and_then(Option::as_ref).expect("an agent that there was");
-        // What was running is ended by each start anew, at another time.
+        // Each start ends a running agent again, at another time.
         let ends_anew = there.first().is_some_and(|prompt| prompt.contains("hang"));
         let (events, there) = if ends_anew {
             (&events[..events.len().min(SAID_BY_ALL)], &there[..SAID_BY_ALL])
@@ -268,7 +267,7 @@ async fn an_older_copy_is_an_earlier_state_or_detected() {
     let swap = |folder: &Path| assert!(fs::copy(&old, folder.join(FILES[0])).is_ok());
     let found = judged(damaged(&copies.stopped, swap).path(), &truth, "an older database").await;
     assert_eq!(found, Found::Earlier, "a copy of a server that was stopped can be put back");
-    // With the log of a later life beside it.
+    // Next to the log of a later start.
     judged(damaged(&copies.killed, swap).path(), &truth, "an older database, a newer log").await;
     let newer = |folder: &Path| {
         swap(folder);

@@ -1,4 +1,4 @@
-//! Many kills under load. Each reader writes down what it sees before it counts as seen; that is what is judged.
+//! Many kills under load. Each reader records an event before it counts as seen, and the records are checked.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,22 +14,22 @@ use crate::follower::Way;
 use crate::harness::{PATIENCE, TestServer, fake_config, numbers};
 use crate::judge;
 
-/// How many kills there are where `TOKENRAIL_TEST_KILLS` names no other number.
+/// The number of kills, unless `TOKENRAIL_TEST_KILLS` is set.
 const KILLS: usize = 150;
-/// Agents at the same time, each with 200 events a second and a reader for each of `WAYS`.
+/// Concurrent agents, each with 200 events per second and one reader for each of `WAYS`.
 const AGENTS: u64 = 5;
 const PACE_US: u64 = 5_000;
 const WAYS: [Way; 4] = [Way::Rest, Way::Sse, Way::WebSocket, Way::WebSocket];
 const LIMITS: &str = "[limits]\nlaunches_per_minute = 100000\ncancel_grace_s = 1\n";
 
-/// What is done with one agent.
+/// What happens to one agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Plan {
     ToTheEnd,
     TwoTurns,
-    /// It is cancelled, and comes to no end by itself before that.
+    /// It is cancelled, and cannot end by itself before that.
     Held,
-    /// It is cancelled at any moment, and may have ended by then.
+    /// It is cancelled at a random time, and may have ended before.
     Race,
 }
 
@@ -37,11 +37,11 @@ impl Plan {
     const ALL: [Self; 4] = [Self::ToTheEnd, Self::TwoTurns, Self::Held, Self::Race];
 }
 
-/// What those who launch and read, and who kills, tell each other.
+/// Shared between the clients and the test that kills the server.
 struct Watch {
     folder: PathBuf,
     stop: AtomicBool,
-    /// What is being read: the agent, and where its reader writes it down.
+    /// The active readers: the agent, and the file with the reader's record.
     histories: Mutex<Vec<(String, PathBuf)>>,
 }
 
@@ -77,14 +77,14 @@ async fn whatever_was_seen_is_there_after_each_of_many_kills() {
     judge::database_is_sound(&server.data_dir(), "at the end");
     let doctor = server.command(&["doctor"]).output().unwrap();
     assert!(String::from_utf8_lossy(&doctor.stdout).contains("ok      database"), "{doctor:?}");
-    // Every launch was done once, whatever became of its answer: each was purged, and leaves one stone.
+    // Every launch happened once, whatever its response was: each agent was purged, and left one tombstone.
     let sql = "SELECT (SELECT count(*) FROM tombstones), (SELECT count(*) FROM agents)";
     let row = server.database().query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
     assert_eq!(row, (launched, 0));
     println!("{kills} kills, {launched} agents");
 }
 
-/// Any moment; or the one in which a commit has been written; or one so early that the start has hardly ended.
+/// Waits for a random time, for a moment right after a commit, or for a very short time after the start.
 async fn wait_for_a_moment(server: &TestServer, chance: &mut Chance) {
     let longest_ms = [600, 200, 40][chance.below(3) as usize];
     let pause_us = chance.below(longest_ms * 1000);
@@ -107,7 +107,7 @@ fn cut_a_start_short(server: &mut TestServer, chance: &mut Chance) {
     process.wait().unwrap();
 }
 
-/// The server is down: what anybody has seen must be on disk.
+/// The server is down: everything that any reader has seen must be on disk.
 fn examine(server: &TestServer, watch: &Watch, kill: usize) {
     judge::database_is_sound(&server.data_dir(), &format!("after kill {kill}"));
     let db = server.database();
@@ -115,13 +115,13 @@ fn examine(server: &TestServer, watch: &Watch, kill: usize) {
     let histories = watch.histories.lock().unwrap().clone();
     for (id, history) in histories {
         let seen = std::fs::read_to_string(&history).unwrap_or_default().lines().count();
-        // Nobody is there to have seen anything of an agent that has been purged since the list was copied.
+        // An agent may have been purged since the list was copied. Then there is nothing to compare.
         let head: i64 = db.query_row(sql, [&id], |row| row.get(0)).unwrap_or(i64::MAX);
         assert!(seen as i64 <= head, "after kill {kill} {id} ends at {head}, and {seen} events were seen");
     }
 }
 
-/// Launches one agent after the other. Gives how many.
+/// Launches one agent after the other. Returns how many.
 async fn life(client: Client, watch: Arc<Watch>, number: u64) -> i64 {
     let (mut chance, mut launched) = (Chance(100 + number), 0);
     while !watch.stop.load(Ordering::Relaxed) {

@@ -1,4 +1,4 @@
-//! Others at the database: who holds its lock, and who reads for a long time.
+//! Other processes at the database: one that holds the write lock, and one that reads for a long time.
 
 use std::process::Command;
 use std::time::Duration;
@@ -26,7 +26,7 @@ async fn who_writes_from_outside_delays_and_nothing_is_shown_meanwhile() {
     let reader = client.follow(&id, Way::WebSocket, 1, &history);
     server.wait_until(&id, |agent| 10 < agent["head"].as_u64().unwrap()).await;
     let outsider = outsider(&server);
-    // Longer than a statement waits for a lock.
+    // The lock is held longer than a statement waits for it.
     outsider.execute_batch("BEGIN IMMEDIATE").unwrap();
     let head = server.get(&format!("/api/agents/{id}")).await["head"].clone();
     std::fs::write(&gate, "").unwrap();
@@ -69,7 +69,7 @@ async fn a_limit_on_the_size_of_files_delays_and_kills_nobody() {
     let mut server = TestServer::start();
     server.stop();
     let plain = server.command(&["serve", "--log", "warn"]);
-    // In blocks of 512 bytes: 2 MiB.
+    // In blocks of 512 bytes, so 2 MiB.
     let mut limited = Command::new("/bin/sh");
     limited
         .args(["-c", "ulimit -f 4096; exec \"$0\" \"$@\""])
@@ -116,7 +116,7 @@ async fn a_backup_made_under_load_is_a_beginning_of_every_journal_and_can_be_ser
         let same =
             copied.iter().zip(&there).take_while(|(copied, there)| copied.get() == there.get()).count();
         assert!(number * 3_000 <= same as u64, "{same}");
-        // What the copy has besides is how it ended there: the open message, and the result.
+        // The copy has at most two more events, which its restart added: the end of the open message, and the result.
         assert!(copied.len() - same <= 2, "{same} of {}", copied.len());
     }
     std::fs::write(&gate, "").unwrap();

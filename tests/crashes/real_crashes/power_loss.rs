@@ -1,9 +1,9 @@
-//! The power goes: of what the server has written, the disk has what it was told to flush, and anything of the rest.
+//! A simulated power loss: the disk keeps what the server flushed, and any part of what it wrote but did not flush.
 //!
-//! A tape is made of one real server: every write, flush and name of its database, and all that it has sent to clients.
-//! At points of it the power is lost, in each of the ways of [`Loss`], and what is left is read by a new store. What any
-//! client was sent must be there, in the mode `full`; in either mode what is there is sound, and a beginning of every
-//! journal.
+//! The test records one real server: every write, flush and name change of its database, and everything that it sent to
+//! clients. At chosen points it applies each kind of [`Loss`], and a new store reads what is left. In the mode `full`,
+//! everything that any client was sent must still be there. In both modes the database must be sound, and contain the
+//! beginning of every journal.
 
 mod disk;
 mod tape;
@@ -26,9 +26,9 @@ use crate::judge;
 use disk::{Disk, Loss};
 use tape::{Call, Step};
 
-/// How often the power is lost in each mode, unless `TOKENRAIL_TEST_POWER_LOSSES` says otherwise.
+/// Power losses in each mode, unless `TOKENRAIL_TEST_POWER_LOSSES` is set.
 const LOSSES: usize = 1200;
-/// How many are looked at at the same time.
+/// How many results are checked at the same time.
 const AT_ONCE: usize = 4;
 const AGENT_ID: &str = "\"agentId\":\"";
 const NUMBER: &str = "\",\"sequenceNumber\":";
@@ -50,40 +50,40 @@ async fn with_synchronous_normal_the_end_may_be_lost_and_nothing_else_by_strace(
     assert_eq!(tally.forgetful_without_loss, 0, "the death of the server alone loses nothing");
 }
 
-/// One life of a server.
+/// The recording of one server, from its start to its stop.
 struct Taped {
     folder: String,
     steps: Vec<Step>,
-    /// All that there was at its end.
+    /// Everything that was saved at its end.
     truth: Arc<Vec<Said>>,
 }
 
 #[derive(Debug, Default)]
 struct Tally {
     losses: usize,
-    /// After so many something was missing that had been shown.
+    /// Losses after which something was missing that a client had been sent.
     forgetful: usize,
-    /// Of them, where nothing was lost that had been written.
+    /// The number of these after [`Loss::Nothing`].
     forgetful_without_loss: usize,
 }
 
 async fn taped(synchronous: &str) -> Taped {
     let settings = format!("[storage]\nsynchronous = \"{synchronous}\"\n[limits]\nwal_bytes = 1048576\n");
     let mut server = TestServer::start_with(&(fake_config() + &settings));
-    // Nothing is left of the start that gave it its port.
+    // The first start only reserved the port. Remove its data.
     server.stop();
     fs::remove_dir_all(server.data_dir()).unwrap();
     let tape = server.folder.path().join("tape");
     let plain = server.command(&["serve", "--log", "warn"]);
     let mut command = Command::new("strace");
     command.args(tape::OPTIONS).arg("-o").arg(&tape).arg(plain.get_program()).args(plain.get_args());
-    // As the server sets it for itself, by starting itself again: strace would let go of it then.
+    // The server would set this by restarting itself, and strace would lose it then.
     command.env("MALLOC_ARENA_MAX", "2").current_dir(server.folder.path()).stdin(Stdio::null());
     server.start_by(command).expect("it serves");
     story(&server).await;
     server.stop();
     let truth = Arc::new(read(&server.data_dir()).await.expect("it is sound"));
-    // The tracer writes the last lines when the server has gone.
+    // strace may still write its last lines after the server has ended.
     let started = std::time::Instant::now();
     let mut text = fs::read_to_string(&tape).unwrap();
     loop {
@@ -98,7 +98,7 @@ async fn taped(synchronous: &str) -> Taped {
     Taped { folder: server.data_dir().to_str().unwrap().to_owned(), steps: tape::read(&text), truth }
 }
 
-/// Turns that are followed live, a rest in which the log is taken over, and a log that is cut while it is written.
+/// Turns that are followed live, a checkpoint of the idle log, and a log that is checkpointed while it is written.
 async fn story(server: &TestServer) {
     let client = Client::of(server);
     let id = client.launch(&json!({ "deltas": 120, "pace_us": 2000 }), "first").await;
@@ -126,7 +126,7 @@ async fn lose_power(taped: &Taped) -> Tally {
     let (mut disk, mut chance, mut tally) = (Disk::new(&taped.folder), Chance(11), Tally::default());
     let mut shown = Shown::default();
     let mut judging = JoinSet::new();
-    // What begins at a line, and which flushes have come back at it.
+    // The calls that begin at a line, and the flushes that return at it.
     let mut steps = taped.steps.iter().peekable();
     let mut flushes: BTreeMap<usize, Vec<(&str, usize)>> = BTreeMap::new();
     for step in &taped.steps {
@@ -164,7 +164,7 @@ async fn lose_power(taped: &Taped) -> Tally {
     tally
 }
 
-/// The lines after which the power is lost: half of them where a flush has begun or come back, the others anywhere.
+/// The lines after which power is lost: about half of them where a flush begins or returns, the others anywhere.
 fn points(steps: &[Step], count: usize) -> BTreeSet<usize> {
     let (mut chance, mut points) = (Chance(3), BTreeSet::new());
     let flushes: Vec<_> = steps.iter().filter(|step| matches!(step.call, Call::Flush { .. })).collect();
@@ -180,7 +180,7 @@ fn points(steps: &[Step], count: usize) -> BTreeSet<usize> {
     points
 }
 
-/// What clients have been sent: for each agent that they have heard of, the number of its newest event.
+/// What clients were sent: for each agent, the number of its newest event.
 #[derive(Default, Clone)]
 struct Shown {
     agents: BTreeMap<String, usize>,
@@ -194,7 +194,7 @@ impl Shown {
             let Some(id) = named.get(..36) else { continue };
             let number = named[36..].strip_prefix(NUMBER).and_then(|rest| {
                 let digits = rest.split(|c: char| !c.is_ascii_digit()).next()?;
-                // Where it goes on with the next bytes that are sent, it may be longer.
+                // If the digits end the buffer, the number may continue in the next one.
                 (digits.len() < rest.len()).then(|| digits.parse().ok())?
             });
             let newest = self.agents.entry(id.to_owned()).or_default();
@@ -203,7 +203,7 @@ impl Shown {
     }
 }
 
-/// Whether everything is there that was shown. Panics where something is wrong.
+/// Whether everything that was sent to clients is there. Panics if anything is wrong.
 async fn judged(files: BTreeMap<String, Vec<u8>>, truth: &[Said], shown: &Shown, what: &str) -> bool {
     let folder = tempfile::tempdir().unwrap();
     for (name, bytes) in files {
@@ -220,7 +220,7 @@ async fn judged(files: BTreeMap<String, Vec<u8>>, truth: &[Said], shown: &Shown,
     })
 }
 
-/// A new life begins on what is left.
+/// A new store opens what is left.
 async fn read_after_loss(folder: &Path, what: &str) -> Vec<Said> {
     let read = read(folder).await.unwrap_or_else(|| panic!("{what}: it cannot be read"));
     judge::database_is_sound(folder, what);

@@ -1,5 +1,5 @@
-//! A disk that takes its time. What waits for it stays in the spool: the agent is not held up, and the server's memory
-//! stays where it was.
+//! A slow disk. Output that waits for it stays in the spool: the agent is not blocked, and the server's memory does not
+//! grow.
 
 use serde_json::json;
 
@@ -12,10 +12,10 @@ use crate::judge;
 /// How long each flush takes.
 const FLUSH: &str = "delay_enter=250000";
 const FLOOD_MIB: usize = 16;
-/// More than torture allows, for there are readers: what they are sent is in memory, up to `limits.tail_bytes`. It does not
-/// grow with the flood: 12 MiB of it and 48 take the same.
+/// More than in the torture tests, because of the followers: what they are sent is in memory, up to
+/// `limits.tail_bytes`. It does not grow with the flood: 12 MiB and 48 MiB take the same.
 const GROWTH_KIB_MAX: u64 = 48 << 10;
-/// A flood in smaller pieces would not have waited for the disk.
+/// With fewer flushes, the flood would not have waited for the disk.
 const FLUSHES_MIN: usize = 20;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -24,7 +24,7 @@ async fn a_disk_that_takes_its_time_costs_time_and_no_memory_by_strace() {
     let command = stage.traced("fsync", FLUSH);
     stage.server.start_by(command).unwrap();
     let (client, folder) = (Client::of(&stage.server), stage.server.folder.path().to_owned());
-    // What is done for the first time in a life of the server is no growth.
+    // What the server allocates for its first agent is not growth.
     let first = client.launch(&json!({ "deltas": 2000 }), "first").await;
     finished(client.follow(&first, Way::Sse, 1, &folder.join("first"))).await;
     let before = memory_kib(&stage.server);

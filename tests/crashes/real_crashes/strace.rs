@@ -1,7 +1,7 @@
-//! The server under `strace`: killed in the middle of a chosen system call, or told that the disk has failed.
+//! The server under `strace`: it is killed in the middle of a chosen system call, or its disk fails.
 //!
-//! `-b execve` lets go of each process that becomes another program, so that only the server itself is hit, not the
-//! supervisors and agents; the numbers count the calls of one thread.
+//! `-b execve` detaches from each process that starts another program, so only the server itself is affected, and not
+//! the supervisors and agents. The numbers count the calls of one thread.
 
 use std::fs::File;
 use std::os::unix::process::ExitStatusExt as _;
@@ -18,7 +18,7 @@ use crate::follower::Way;
 use crate::harness::{PATIENCE, TestServer, fake_config, numbers};
 use crate::judge;
 
-/// The calls in which the server is killed, and in the how manieth of them.
+/// The system calls during which the server is killed, and their numbers.
 const WRITES: [(&str, &[u32]); 2] = [
     ("pwrite64", &[1, 2, 3, 5, 8, 13, 21, 28, 34, 40, 47, 55, 63, 72, 81, 90, 99, 120, 150, 180]),
     ("fsync", &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14]),
@@ -34,18 +34,18 @@ const OTHERS: [(&str, &[u32]); 9] = [
     ("rename", &[1, 2]),
     ("mkdir", &[1, 2, 3]),
 ];
-/// So many of the points must have been reached, of each list.
+/// The minimum number of points that are reached, for each list.
 const REACHED_MIN: [usize; 2] = [32, 28];
 
-/// The calls that fail, and the how manieth of them: during the start, and while agents speak.
+/// The system calls that fail, and their numbers. They are both in the start and in later turns.
 const FAULTS: [(&str, &[u32]); 2] = [("fsync", &[2, 6, 9, 13, 18]), ("pwrite64", &[3, 30, 60, 110, 160])];
-/// So many of the faults of a disk must have struck, of each list of 20: some numbers may not be reached.
+/// The minimum number of faults that occur, of each list of 20. Some numbers may not be reached.
 const STRUCK_MIN: usize = 18;
-/// So many of those that go on must have found a server that lives on with them, and has tried so often.
+/// The minimum number of servers that survive a permanent fault, and the failed calls that prove it.
 const LIVED_ON_MIN: usize = 8;
 const TRIES_MIN: usize = 5;
 
-/// How long a server whose disk goes on failing is watched.
+/// How long a server with a permanent disk fault is watched.
 const STICKY_MS: u64 = 700;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -104,14 +104,14 @@ async fn a_disk_that_goes_on_failing_shows_nothing_that_is_not_saved_by_strace()
     assert!(LIVED_ON_MIN <= lived_on, "only {lived_on} servers have lived on with their fault");
 }
 
-/// Where strace writes the calls that it looks at.
+/// The file for the output of strace.
 const TRACE: &str = "trace";
 
-/// The code of the problem that is told, and the same request once more to a server whose disk works.
+/// The code of the problem, and the same request again after the disk works.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_launch_of_which_nobody_knows_whether_it_was_saved_says_so_by_strace() {
     let mut stage = Stage::new("a disk that forgets");
-    // After the start, which flushes less often.
+    // The fault begins after the start, which flushes less often.
     let command = stage.traced("fsync", "error=EIO:when=18+");
     stage.server.start_by(command).unwrap();
     let launch = |server: &TestServer, key: &str| {
@@ -143,15 +143,15 @@ async fn a_launch_of_which_nobody_knows_whether_it_was_saved_says_so_by_strace()
     assert_eq!(agents.as_array().unwrap().len(), launched + 1, "once, whatever had become of it");
 }
 
-/// How long the server may go on with its fault.
+/// How long the server may run with its fault.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Patience {
     ToTheEnd,
-    /// Then it is killed.
+    /// It is killed after a short time.
     Short,
 }
 
-/// One server, from its first start to its graceful end, and what happens to it between.
+/// One server, from its first start to its graceful end.
 pub(super) struct Stage {
     pub(super) server: TestServer,
     log: PathBuf,
@@ -161,14 +161,14 @@ pub(super) struct Stage {
 impl Stage {
     pub(super) fn new(what: &str) -> Self {
         let mut server = TestServer::start_with(&(fake_config() + "[limits]\ncancel_grace_s = 1\n"));
-        // Nothing is left of the start that gave it its port.
+        // The first start only reserved the port. Remove its data.
         server.stop();
         std::fs::remove_dir_all(server.data_dir()).unwrap();
         let log = server.folder.path().join("log");
         Self { server, log, what: what.to_owned() }
     }
 
-    /// Has everything happen while `call` is hit. Gives whether the server was killed by that.
+    /// Runs the story while `call` is hit. Returns whether the server was killed by that.
     async fn play(&mut self, call: &str, hit: &str, patience: Patience) -> bool {
         let command = self.traced(call, hit);
         let started = self.server.start_by(command);
@@ -206,7 +206,7 @@ impl Stage {
         struck
     }
 
-    /// How the server has ended by itself; none where it has not, within the time given.
+    /// How the server ended by itself; `None` if it has not ended in time.
     async fn ended_within(&mut self, patience: Duration) -> Option<ExitStatus> {
         let started = tokio::time::Instant::now();
         let process = self.server.process.as_mut().expect("it was started");
@@ -229,19 +229,19 @@ impl Stage {
         command.arg(self.server.folder.path().join(TRACE));
         command.arg("-e").arg(format!("trace={call}")).arg("-e").arg(format!("inject={call}:{hit}"));
         command.arg(plain.get_program()).args(plain.get_args());
-        // As the server sets it for itself, by starting itself again: strace would let go of it then.
+        // The server would set this by restarting itself, and strace would lose it then.
         command.env("MALLOC_ARENA_MAX", "2").current_dir(self.server.folder.path());
         command.stdin(std::process::Stdio::null()).stderr(File::create(&self.log).unwrap());
         command
     }
 
-    /// How many calls strace has let fail, or wait.
+    /// How many calls strace made fail or wait.
     pub(super) fn faults(&self) -> usize {
         let trace = std::fs::read_to_string(self.server.folder.path().join(TRACE)).unwrap();
         trace.lines().filter(|line| line.contains("(INJECTED)") || line.contains("(DELAYED)")).count()
     }
 
-    /// A server that did not come to serve was killed, or says why.
+    /// A server that failed to start was killed, or reports why.
     async fn ended(&mut self, said: &str) -> bool {
         let status = self.ended_within(PATIENCE).await.expect("it ends when it does not serve");
         let killed = status.signal() == Some(9);

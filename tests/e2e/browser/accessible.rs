@@ -1,4 +1,4 @@
-//! What axe finds on the page: nothing serious, in any light and at any width.
+//! What axe reports about the page: nothing serious, with any colour scheme and at any width.
 
 use serde_json::json;
 
@@ -12,7 +12,7 @@ const LOOKS: [(&str, Look); 4] = [
     ("dark phone", Look { dark: true, phone: true }),
 ];
 
-/// The rows that do not show when they were said, or as what.
+/// The rows that do not show their time or their type.
 const ROWS_WITHOUT_TIME_OR_TYPE: &str = "[...document.querySelectorAll('#events .row')]
   .filter((row) => !['.row-time', '.row-type'].every((part) => row.querySelector(part)?.checkVisibility({ opacityProperty: true })))
   .map((row) => row.dataset.type)";

@@ -1,4 +1,4 @@
-//! What a user asks of agents: launch, follow up, wait in the queue, cancel, try again.
+//! What a user does with agents: launch, follow up, wait in the queue, cancel, retry.
 
 use serde_json::json;
 
@@ -115,10 +115,10 @@ async fn what_the_first_page_cannot_read_is_told_and_read_again() {
     for path in paths {
         tab.refuse_no_more(path).await;
     }
-    // The page reads the types again by itself too, which takes the button away.
+    // The page also reloads the types automatically, which removes the button.
     tab.evaluate("document.querySelector('.home [data-testid=trouble] button')?.click()").await;
     tab.until_there("[data-testid=launch-demo]").await;
-    // The list is read again by itself.
+    // The page reloads the list automatically.
     tab.until("document.querySelector('.home-title').textContent === 'No agents yet'").await;
     tab.until("document.querySelector('[data-testid=trouble]') === null").await;
 }

@@ -1,4 +1,4 @@
-//! A browser's own `EventSource`, with the code that the protocol reference recommends, over connections that are lost.
+//! A browser's own `EventSource`, with the code from the protocol reference, over unreliable connections.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,7 +24,7 @@ fn listen() -> String {
     code.to_owned()
 }
 
-/// Stands between browsers and a server, and cuts all connections when it is told to.
+/// A proxy between browsers and a server that can cut all connections.
 struct Cutter {
     port: u16,
     cut: watch::Sender<()>,
@@ -45,7 +45,7 @@ impl Cutter {
                 let (target, mut cut, streams) = (target.clone(), cut.clone(), Arc::clone(&streams));
                 cut.mark_unchanged();
                 Handle::current().spawn(async move {
-                    // Where there is no server, the connection is closed.
+                    // If no server is running, the proxy closes the connection.
                     let Ok(mut server) = TcpStream::connect(target).await else { return };
                     streams.fetch_add(1, Ordering::Relaxed);
                     tokio::select! {
@@ -58,7 +58,7 @@ impl Cutter {
     }
 }
 
-/// A tab on the server's own page that listens to an agent, and notes what it hears.
+/// A tab on the server's own page that listens to an agent and records what it receives.
 async fn listening_tab(browser: &Browser, page: &str, server: &TestServer, id: &str) -> Tab {
     let tab = browser.tab(Look::default()).await;
     tab.visit(page).await;
@@ -98,13 +98,13 @@ async fn an_event_source_hears_every_event_once_through_cuts_and_a_killed_server
     let mut server = TestServer::start_with(&config);
     cutter.serve(listener, server.authority());
     let gate = server.folder.path().join("hurry");
-    // It takes until the last cut, however long that is.
+    // The agent continues until the last cut, however long that takes.
     let script = json!({ "deltas": 2000, "pace_us": 20_000, "hurry": gate });
     let id = server.launch(&script).await;
     let browser = Browser::start();
     let tab = listening_tab(&browser, &format!("http://127.0.0.1:{}/", cutter.port), &server, &id).await;
     for round in 0..5 {
-        // What is new comes by a connection that is there to be cut.
+        // New events prove that there is a connection to cut.
         let heard = tab.evaluate("heard.events.length").await.as_u64().unwrap();
         heard_until(&tab, heard + 10).await;
         if round == 2 {
@@ -149,7 +149,7 @@ async fn who_gets_no_ticket_asks_again_later_and_opens_nothing_without_one() {
     let tab = listening_tab(&browser, &format!("http://127.0.0.1:{}/", cutter.port), &server, &id).await;
     heard_until(&tab, 1).await;
     tab.evaluate("void (heard.refusals = [503, 429])").await;
-    // A browser comes back after a second: the ticket is too old then.
+    // A browser reconnects after a second, when the ticket has expired.
     cutter.cut.send_replace(());
     tab.until("heard.addresses.length >= 2").await;
     std::fs::write(gate, "").unwrap();

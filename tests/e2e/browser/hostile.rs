@@ -1,4 +1,4 @@
-//! What agents say is text, however it is cut into pieces: markup, links, and the codes of terminals.
+//! The output of agents is shown as text, however it is cut into pieces: markup, links, and terminal codes.
 
 #[path = "../../security/in_chromium/corpus.rs"]
 mod corpus;
@@ -25,8 +25,7 @@ const CODES: [&str; 12] = [
     "\u{1b}]8;;\u{1b}[",
 ];
 
-/// Elements that the page never makes, links that lead elsewhere than to a web page or a mailbox, and styles that ask
-/// for something.
+/// Elements that the page never creates, links to anything but web pages and mailboxes, and styles that load something.
 const STRANGE: &str = r"[
   ...document.querySelectorAll('#events :is(img,iframe,object,embed,math,base,meta,link,style,script,template,video,audio,marquee,details,form,svg:not(.icon))'),
   ...document.querySelectorAll('[onerror],[onload],[onclick],[srcdoc],[style*=url]'),
@@ -39,7 +38,7 @@ async fn nothing_that_an_agent_says_does_anything() {
     let browser = Browser::start();
     let all: Vec<String> = SCRIPTS.iter().chain(&CODES).map(|script| format!("{script}\n\n")).collect();
     let letters: Vec<String> = all.iter().flat_map(|script| script.chars()).map(String::from).collect();
-    // Pieces of three bytes or more, so that most are cut somewhere in a tag or a code.
+    // Pieces of three or more bytes, so that most cuts are inside a tag or a code.
     let pieces: Vec<String> = letters.chunks(3).map(<[String]>::concat).collect();
     for (turn, say) in [all, pieces, letters].into_iter().enumerate() {
         let gate = server.folder.path().join(format!("gate {turn}"));
@@ -51,7 +50,7 @@ async fn nothing_that_an_agent_says_does_anything() {
         tab.until(&ended(1)).await;
         assert_eq!(tab.evaluate(STRANGE).await, json!([]));
         assert_eq!(tab.evaluate("[window.hit, document.title]").await, json!([null, "Tokenrail"]));
-        // As they were written, too, and from the history.
+        // Check the text as written too, and again after loading it from the history.
         super::assert_as_stored(&tab, &server, &id).await;
         tab.reload().await;
         tab.until(&ended(1)).await;

@@ -6,12 +6,12 @@ use super::tab::{Browser, Tab};
 use super::vite::{self, Vite};
 use crate::harness::{TestServer, fake_config, numbers};
 
-/// A server that lets come whoever these settings name.
+/// A server that allows the origins of these settings.
 fn server(settings: &str) -> TestServer {
     TestServer::start_with(&format!("[server]\ndefault_agent = \"fake\"\n{settings}\n{}", fake_config()))
 }
 
-/// What one of the stories of the page comes to, with a server at this base URL.
+/// The result of one of the page's stories, with a server at this base URL.
 async fn play(tab: &Tab, story: &str, base_url: &str, server: &TestServer) -> Value {
     let wish = json!({ "baseUrl": base_url, "token": server.token() });
     tab.evaluate(&format!("page.{story}({wish})")).await
@@ -100,7 +100,7 @@ async fn a_page_behind_a_proxy_that_leaves_the_host_needs_it_to_be_one_of_the_se
     }
 }
 
-/// Does what a refusal has said.
+/// Changes the configuration as the refusal suggested.
 fn list(server: &mut TestServer, setting: &str) {
     server.config = server.config.replace("[server]\n", &format!("[server]\n{setting}\n"));
     server.kill_9();

@@ -1,4 +1,4 @@
-//! The pictures of the docs: the demo, as a user sees it. `cargo xtask web screenshots` keeps them.
+//! The screenshots of the docs: the demo, as a user sees it. `cargo xtask web screenshots` saves them.
 
 use std::path::{Path, PathBuf};
 
@@ -7,13 +7,13 @@ use serde_json::json;
 use super::{Browser, Look, address, demo_config, ended};
 use crate::harness::TestServer;
 
-/// Where they are kept; without it they are only taken and looked at.
+/// The folder for the screenshots. Without it, the test only takes and checks them.
 const VARIABLE: &str = "TOKENRAIL_TEST_SCREENSHOTS";
 
-/// Nobody waits long for a picture, and the repository keeps each of them for ever.
+/// Pictures must load quickly, and the repository keeps each version forever.
 const BYTES_MAX: usize = 150_000;
 
-/// A folder that is on every machine: the pictures show no other.
+/// A folder that exists on every machine. The pictures show no other path.
 const FOLDER: &str = "/usr";
 
 #[tokio::test]
@@ -53,7 +53,7 @@ async fn the_pictures_of_the_docs_can_be_taken() {
         let seen = tab.text("body").await;
         let own = server.folder.path().display().to_string();
         assert!(seen.contains(FOLDER) && !seen.contains(&own), "no path of this machine: {seen}");
-        // A phone shows the answer, where there is room for little else; a desk has room for how it came to that.
+        // A phone shows only the answer, for lack of room. A desktop shows how the agent got there.
         if !look.phone {
             tab.evaluate("document.querySelector('#events').scrollTop = 0").await;
             tab.until_there("[data-index='0']").await;

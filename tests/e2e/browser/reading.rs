@@ -1,4 +1,4 @@
-//! How a user reads: scrolling, searching, replaying, exporting, and all of it by keys.
+//! How a user reads: scrolling, searching, replaying, exporting, and all of it with the keyboard.
 
 use serde_json::{Value, json};
 
@@ -6,13 +6,13 @@ use super::recording::server_with;
 use super::{Browser, ended, rows_of, says, tab_on};
 use crate::harness::{TestServer, numbers};
 
-/// An expression: pixels between what is seen and the end.
+/// An expression: the pixels between the visible part and the end.
 const DISTANCE: &str = "(({ scrollTop, scrollHeight, clientHeight }) => scrollHeight - scrollTop - clientHeight)(document.querySelector('#events'))";
 
-/// How much has been said so far.
+/// The length of the text so far.
 const LENGTH: &str = "document.querySelector('#events [data-testid=row-text]').textContent.length";
 
-/// A promise: where the list stands, when it has come to rest. A browser scrolls by and by.
+/// A promise: the position of the list after it has stopped moving. A browser scrolls gradually.
 const AT_REST: &str = "new Promise((done) => {
   const list = document.querySelector('#events');
   let [before, frames] = [-1, 0];
@@ -24,7 +24,7 @@ const AT_REST: &str = "new Promise((done) => {
   });
 })";
 
-/// A promise: what was in the document while a reader went from the end to the start, some screens at a time.
+/// A promise: the contents of the document while a reader scrolls from the end to the start, a few screens at a time.
 const FROM_END_TO_START: &str = "(async () => {
   const list = document.querySelector('#events');
   const frame = () => new Promise((done) => requestAnimationFrame(done));
@@ -62,10 +62,11 @@ async fn who_scrolls_up_is_left_alone_until_he_goes_back() {
     let server = TestServer::start();
     let browser = Browser::start();
     let hurry = server.folder.path().join("hurry");
-    // Slow enough that the text is not yet so long that only its beginning is drawn, however slow the browser is.
+    // Slow enough that the text stays below the length at which only its beginning is drawn, however slow the browser
+    // is.
     let id = server.launch(&json!({ "deltas": 40_000, "pace_us": 3000, "hurry": hurry })).await;
     let tab = tab_on(&browser, &server, &id).await;
-    // So much that there is something to scroll.
+    // Enough text to scroll.
     tab.until(&format!("{LENGTH} > 6000 && {DISTANCE} < 48")).await;
     tab.wheel(-400).await;
     tab.until_there("[data-testid=to-end]").await;
@@ -81,7 +82,7 @@ async fn who_scrolls_up_is_left_alone_until_he_goes_back() {
     tab.until(&format!("window.length_ = {LENGTH}, document.querySelector('[data-testid=to-end]') === null"))
         .await;
     tab.until(&format!("{LENGTH} > window.length_ + 300 && {DISTANCE} < 48")).await;
-    // And by scrolling down again.
+    // Return by scrolling down again.
     tab.wheel(-400).await;
     tab.until_there("[data-testid=to-end]").await;
     tab.wheel(100_000).await;
@@ -96,7 +97,7 @@ async fn words_are_found_wherever_they_are() {
     let browser = Browser::start();
     let tab = tab_on(&browser, &server, &id).await;
     tab.press("/").await;
-    // What is typed before the search is there would be taken for other keys.
+    // Keys that are typed before the search field has the focus would be shortcuts.
     tab.until("document.activeElement?.dataset.testid === 'search'").await;
     tab.type_in("fn part_1").await;
     let expected: Vec<usize> = (0..120).filter(|n| n % 3 == 0 && n.to_string().starts_with('1')).collect();
@@ -107,7 +108,7 @@ async fn words_are_found_wherever_they_are() {
             json!(count)
         ))
         .await;
-        // The count is drawn before the row that is found.
+        // The page draws the count before the row that it found.
         let text = json!(format!("Message {number} "));
         tab.until(&format!("document.querySelector('[data-found]')?.textContent.includes({text})")).await;
         let seen = "(([list, found]) => list.top <= found.top && found.top < list.bottom)(['#events', '[data-found]'].map((it) => document.querySelector(it).getBoundingClientRect()))";
@@ -151,7 +152,7 @@ async fn of_ten_thousand_messages_few_are_in_the_document_and_each_is_in_its_pla
     for (index, row) in rows {
         let stored = &expected[index.parse::<usize>().unwrap()];
         assert_eq!(row["kind"], stored.kind, "row {index}");
-        // What is before the first mark of Markdown.
+        // The text before the first Markdown mark.
         let begins = if stored.kind == "text" { stored.text.split("**").next().unwrap() } else { "" };
         assert!(row["text"].as_str().unwrap().starts_with(begins), "row {index}: {row} is not {begins}");
     }
@@ -173,7 +174,8 @@ async fn what_is_found_in_the_end_of_an_output_is_opened_and_seen() {
     tab.until(&seen_in_its_box("line 333")).await;
 }
 
-/// An expression: this text stands where the box that scrolls shows it, and the list shows that.
+/// An expression: this text is in the visible part of its scrolling box, and the box is in the visible part of the
+/// list.
 fn seen_in_its_box(text: &str) -> String {
     format!(
         "(() => {{
@@ -204,7 +206,7 @@ async fn a_replay_goes_through_the_time_of_an_agent() {
     let tab = tab_on(&browser, &server, &id).await;
     tab.until(&ended(1)).await;
     tab.click("[data-testid=action-replay]").await;
-    // It plays by itself to the end, with its real timing.
+    // The replay reaches the end by itself, with the recorded timing.
     let whole = format!("{} of {} events", events.len(), events.len());
     let at_the_end = format!(
         "document.querySelector('[data-testid=replay-time]')?.textContent.includes({})",
@@ -214,7 +216,7 @@ async fn a_replay_goes_through_the_time_of_an_agent() {
     tab.choose("[data-testid=replay-speed]", "4").await;
     tab.until(&at_the_end).await;
     tab.until_there("[data-testid=replay] [aria-label=Play]").await;
-    // By the slider to the middle, and there is a beginning of what was said, and no result.
+    // Move the slider to the middle: the text has only its beginning, and there is no result.
     tab.evaluate("document.querySelector('[data-testid=scrubber]').focus()").await;
     tab.press("Home").await;
     tab.until("document.querySelector('[data-testid=result]') === null").await;
@@ -228,7 +230,7 @@ async fn a_replay_goes_through_the_time_of_an_agent() {
     tab.press("End").await;
     tab.until(&at_the_end).await;
     assert_eq!(tab.rows().await.len(), rows_of(&events).len());
-    // The key that plays and pauses presses a button that has the keyboard.
+    // If a button has the focus, the shortcut for play and pause presses the button.
     tab.evaluate("document.querySelector('[aria-label=\"End the replay\"]').focus()").await;
     tab.press("Space").await;
     tab.until_there("[data-testid=composer]").await;
@@ -269,7 +271,7 @@ async fn an_export_is_the_file_that_the_server_gives() {
     assert_eq!(name, format!("tokenrail-{id}.json"));
     let saved: Value = serde_json::from_str(&text).unwrap();
     let given = server.get(&format!("/api/agents/{id}/export")).await;
-    // When it was exported is another moment.
+    // Only the time of the export may differ.
     let names = |file: &Value| file.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     assert_eq!(names(&saved), names(&given));
     assert_eq!((&saved["agent"], &saved["events"]), (&given["agent"], &given["events"]));
@@ -290,7 +292,7 @@ async fn all_of_it_can_be_done_by_keys() {
     tab.press("Enter").await;
     tab.until(&format!("{} && {}", ended(2), says(&numbers(2)))).await;
     tab.evaluate("document.activeElement.blur()").await;
-    // The first one goes to what is seen, the others from row to row.
+    // The first key press selects a visible row, and further ones move from row to row.
     tab.press("j").await;
     tab.until(&focused("[data-index]")).await;
     let at = tab.evaluate("Number(document.activeElement.dataset.index)").await.as_u64().unwrap();

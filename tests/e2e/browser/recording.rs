@@ -1,4 +1,4 @@
-//! A recorded session of any length: what an agent of type `long` says, as fast as it goes.
+//! A recorded session of any length, which an agent of type `long` prints as fast as possible.
 
 use serde_json::{Value, json};
 
@@ -6,8 +6,8 @@ use crate::harness::{TestServer, fake_config};
 
 const MODEL: &str = "claude-opus-5-5";
 
-/// A server on which one agent has said so many messages, some of them with a tool, and the agent's id. Message `n`
-/// begins with `Message n`.
+/// A server with one agent that has sent this many messages, some of them with a tool call. Returns the agent's id too.
+/// Message `n` begins with `Message n`.
 pub(super) async fn server_with(messages: usize) -> (TestServer, String) {
     let mut server = TestServer::start();
     add(&mut server, &with_messages(messages));
@@ -16,7 +16,7 @@ pub(super) async fn server_with(messages: usize) -> (TestServer, String) {
     (server, id)
 }
 
-/// Gives a server the type `long`, which says this.
+/// Adds the agent type `long` with this output to a server.
 pub(super) fn add(server: &mut TestServer, said: &[Value]) {
     let file = server.folder.path().join("long.jsonl");
     let lines = [opening()].into_iter().chain(said.iter().cloned()).chain([result()]).enumerate();
@@ -31,7 +31,7 @@ pub(super) fn add(server: &mut TestServer, said: &[Value]) {
     server.start_again();
 }
 
-/// A tool that prints this.
+/// A tool call with this output.
 pub(super) fn with_tool_output(output: &str) -> Vec<Value> {
     call(0, "make", output).into()
 }
@@ -64,7 +64,7 @@ fn result() -> Value {
     })
 }
 
-/// A call of a tool, and what it gives.
+/// A tool call and its result.
 fn call(number: usize, command: &str, output: &str) -> [Value; 2] {
     let id = format!("toolu_{number:020}");
     let result = json!({ "type": "tool_result", "tool_use_id": id, "content": output, "is_error": false });
@@ -94,7 +94,7 @@ fn with_ids(mut line: Value, number: usize) -> Value {
     line
 }
 
-/// What message `number` says: Markdown of each kind, some lines of code now and then.
+/// The text of message `number`: Markdown of each kind, and some code in some messages.
 fn words(number: usize) -> String {
     let code = format!(
         "\n\n```rust\nfn part_{number}() -> usize {{\n    // The parts are counted from zero.\n    {number}\n}}\n```"

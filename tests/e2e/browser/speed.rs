@@ -1,5 +1,5 @@
-//! How quick the page is. The figures are printed, and are in docs/PERFORMANCE.md; what is asserted is far above them,
-//! since a test shares its machine. `cargo xtask web measure` runs this alone.
+//! How fast the page is. The test prints its figures, which are in docs/PERFORMANCE.md. The asserted limits are far
+//! higher, because a test shares its machine. `cargo xtask web measure` runs this alone.
 
 use serde_json::{Value, json};
 
@@ -8,14 +8,14 @@ use super::unwatched::Unwatched;
 use super::{Browser, Look, Tab, address, ended, tab_on};
 use crate::harness::TestServer;
 
-/// Nothing may hold the page up for longer, in milliseconds.
+/// The longest task of the page, in milliseconds.
 const LONG_TASK_MS: f64 = 50.0;
-/// From the click to the conversation.
+/// From the click to the conversation, in milliseconds.
 const FIRST_PAINT_MS: f64 = 300.0;
-/// How far above that it may be on a machine that does something else.
+/// The factor by which a busy machine may exceed that.
 const GENEROUS: f64 = 20.0;
 
-/// How often.
+/// An expression: how often the page requested the newest messages.
 const ASKED_FOR_THE_NEWEST: &str =
     "performance.getEntriesByType('resource').filter(({ name }) => name.includes('last=')).length";
 
@@ -23,7 +23,7 @@ const OPENED: usize = 15;
 const MESSAGES: usize = 1000;
 const TOKENS: u64 = 1600;
 const TOKEN_US: u64 = 5000;
-/// Each of about 150 characters.
+/// Tokens of about 150 characters each.
 const LONG_TOKENS: u64 = 1000;
 
 #[tokio::test]
@@ -44,7 +44,7 @@ async fn an_answer_over_100_000_characters_holds_nothing_up_and_is_seen_to_its_e
     assert!(longest(&tasks) < LONG_TASK_MS * GENEROUS, "{tasks:?}");
 }
 
-/// Has an agent say these tokens while a tab looks on: the tab, and its long tasks in milliseconds.
+/// Makes an agent print these tokens while a tab shows them. Returns the tab, and its long tasks in milliseconds.
 async fn long_tasks_of(say: Vec<String>) -> (Tab, Vec<f64>) {
     let server = TestServer::start();
     let browser = Browser::start();
@@ -53,7 +53,7 @@ async fn long_tasks_of(say: Vec<String>) -> (Tab, Vec<f64>) {
     let id = server.launch(&script).await;
     let tab = tab_on(&browser, &server, &id).await;
     tab.until("document.querySelector('[data-streaming]')").await;
-    // What it took to load the page is another matter.
+    // Do not count what it took to load the page.
     tab.evaluate("window.from = performance.now()").await;
     std::fs::write(gate, "").unwrap();
     tab.until(&format!(
@@ -78,7 +78,7 @@ async fn a_conversation_of_a_thousand_messages_is_there_at_once() {
     let (server, id) = server_with(MESSAGES).await;
     let browser = Unwatched::start().await;
     let mut noted = Vec::new();
-    // The first one finds a browser that has only just begun.
+    // Skip the first result: the browser has only just started.
     for opened in 0..=OPENED {
         let seen = browser.open(&address(&server, &format!("/agents/{id}"))).await;
         if opened > 0 {
@@ -117,7 +117,7 @@ fn paragraph(number: u64) -> String {
     format!("\n\nThis is paragraph **{number}**, {words}it ends here.")
 }
 
-/// A piece of an answer in Markdown: paragraphs, lists and code take turns.
+/// A piece of an answer in Markdown: headings, paragraphs, lists and code alternate.
 fn token(number: u64) -> String {
     match number % 80 {
         0 => format!("\n\n## Part {}\n\n", number / 80),

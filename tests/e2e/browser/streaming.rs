@@ -1,11 +1,11 @@
-//! A conversation that is on its way: what is shown is what is stored, whatever happens in between.
+//! A conversation in progress: the page shows what is stored, whatever happens meanwhile.
 
 use serde_json::json;
 
 use super::{Browser, Look, address, agent_in, assert_as_stored, demo_config, ended, says, tab_on};
 use crate::harness::{TestServer, numbers};
 
-/// Notes each text of the answer that does not go on where the one before it was: a gap, a double, a step back.
+/// Records each text of the answer that does not extend the one before it: a gap, a repetition, a step back.
 const WATCH_THE_ANSWER: &str = r##"(() => {
   window.faults = [];
   window.changes = 0;
@@ -31,7 +31,7 @@ async fn the_token_comes_by_the_fragment_and_leaves_the_address_bar() {
     assert_eq!(tab.address().await, format!("http://{}/", server.authority()));
     tab.reload().await;
     tab.until("document.querySelector('[data-testid=connection]')?.textContent === 'Live'").await;
-    // Whoever loads it again as early as that has lost nothing either.
+    // A reload at this early moment must not lose anything either.
     let hasty = browser.tab(Look::default()).await;
     hasty.visit(&address(&server, "/")).await;
     hasty.until("location.hash === ''").await;
@@ -52,7 +52,7 @@ async fn without_a_token_it_says_which_one_it_needs() {
     tab.fill("input", "no-such-token").await;
     tab.press("Enter").await;
     tab.until("document.querySelector('h1')?.textContent === 'Wrong token'").await;
-    // The whole address, as it was printed, will do.
+    // The whole address, as the server printed it, is accepted too.
     tab.fill("input", &address(&server, "/")).await;
     tab.press("Enter").await;
     tab.until_there("[data-testid=launch-form]").await;
@@ -67,7 +67,7 @@ async fn an_address_with_a_token_opens_in_a_tab_that_has_asked_for_it() {
     let plain = format!("http://{}/", server.authority());
     tab.visit(&plain).await;
     tab.until_there("[data-testid=ask-for-token]").await;
-    // A browser loads nothing for what stands behind the `#` alone.
+    // A browser does not load a page again if only the part after `#` changes.
     tab.evaluate("window.same = true").await;
     tab.visit(&format!("{plain}#token=no-such-token")).await;
     tab.until("document.querySelector('h1')?.textContent === 'Wrong token'").await;
@@ -121,7 +121,7 @@ async fn a_server_that_is_killed_in_mid_stream_leaves_no_gap_and_no_double() {
     let tab = tab_on(&browser, &server, &id).await;
     tab.evaluate(WATCH_THE_ANSWER).await;
     for _ in 0..2 {
-        // Each life must be seen to go on, so that each kill hits a stream that moves.
+        // Wait for progress after each restart, so that each kill hits an active stream.
         tab.until("window.seen = window.changes, true").await;
         tab.until("window.changes > window.seen + 10").await;
         server.kill_9();
@@ -152,7 +152,7 @@ async fn two_tabs_show_the_same() {
         tab.until(&ended(1)).await;
         assert_as_stored(tab, &server, &id).await;
     }
-    // The one hears what the other does.
+    // One tab receives what the other one does.
     second.fill("#composer-text", &json!({ "deltas": 3 }).to_string()).await;
     second.press("Enter").await;
     first.until(&format!("{} && {}", ended(2), says(&numbers(3)))).await;

@@ -1,4 +1,4 @@
-//! A browser and its tabs, driven by `tests/clients/page/drive.mjs`: a line for each call and for its answer.
+//! A browser and its tabs, driven by `tests/clients/page/drive.mjs`: one line for each call, and one for its answer.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -16,55 +16,55 @@ use tokio::time::timeout;
 
 use crate::real_clients::{clients, node};
 
-/// The browser's path; set by `cargo xtask test`.
+/// The path of the browser. `cargo xtask test` sets it.
 const CHROMIUM: &str = "TOKENRAIL_TEST_CHROMIUM";
 
-/// How long a call may take. The driver gives up before, and says what it has seen.
+/// How long a call may take. The driver gives up earlier, and reports what it has seen.
 const CALL_LIMIT: Duration = Duration::from_mins(1);
 
-/// A browser with a profile of its own; it ends with this.
+/// A browser with its own profile. It ends when it is dropped.
 pub(super) struct Browser {
     driver: Arc<Mutex<Driver>>,
     _profile: TempDir,
 }
 
-/// The driver's process: it answers each call before it reads the next one.
+/// The driver's process. It answers each call before it reads the next one.
 struct Driver {
     calls: ChildStdin,
     answers: Lines<BufReader<ChildStdout>>,
     _process: Child,
 }
 
-/// A tab, with a session of its own.
+/// A tab with its own session.
 pub(super) struct Tab {
     driver: Arc<Mutex<Driver>>,
     number: u64,
 }
 
-/// How a tab looks at the page.
+/// How a tab displays the page.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub(super) struct Look {
     pub(super) dark: bool,
     pub(super) phone: bool,
 }
 
-/// One row of a conversation, as it is shown.
+/// One row of a conversation, as displayed.
 #[derive(Debug, PartialEq, Eq, Deserialize)]
 pub(super) struct Row {
     pub(super) kind: String,
     pub(super) text: String,
-    /// Of a tool.
+    /// The output of a tool.
     #[serde(default)]
     pub(super) output: String,
 }
 
-/// What has happened in a tab that nobody may have seen.
+/// Hidden activity of a tab.
 #[derive(Debug, Deserialize)]
 pub(super) struct Heard {
     pub(super) dialogs: Vec<String>,
     pub(super) errors: Vec<String>,
     pub(super) violations: Vec<String>,
-    /// Where it has asked for anything.
+    /// The addresses of all its requests.
     pub(super) requests: Vec<String>,
 }
 
@@ -133,7 +133,7 @@ impl Tab {
         self.call("reload", json!({})).await;
     }
 
-    /// What is in the address bar.
+    /// The content of the address bar.
     pub(super) async fn address(&self) -> String {
         self.call("address", json!({})).await.as_str().unwrap().to_owned()
     }
@@ -158,22 +158,22 @@ impl Tab {
         self.call("type", json!({ "text": text })).await;
     }
 
-    /// Turns the wheel over the conversation, by so many pixels.
+    /// Turns the wheel over the conversation by this many pixels.
     pub(super) async fn wheel(&self, down: i32) {
         self.call("wheel", json!({ "down": down })).await;
     }
 
-    /// What an expression, or its promise, comes to in the page.
+    /// The value of an expression or its promise in the page.
     pub(super) async fn evaluate(&self, script: &str) -> Value {
         self.call("evaluate", json!({ "script": script })).await
     }
 
-    /// Waits until an expression is true, and gives what it comes to.
+    /// Waits until an expression is true, and returns its value.
     pub(super) async fn until(&self, script: &str) -> Value {
         self.call("until", json!({ "script": script })).await
     }
 
-    /// Waits until there is such an element.
+    /// Waits until such an element exists.
     pub(super) async fn until_there(&self, selector: &str) {
         self.until(&format!("document.querySelector({}) !== null", json!(selector))).await;
     }
@@ -194,12 +194,12 @@ impl Tab {
         serde_json::from_value(self.call("heard", json!({})).await).unwrap()
     }
 
-    /// Makes its processor so many times as slow.
+    /// Slows its processor down by this factor.
     pub(super) async fn slow_down(&self, times: u32) {
         self.call("slow", json!({ "times": times })).await;
     }
 
-    /// Has every request to such a path fail from now on.
+    /// Makes every request to such a path fail from now on.
     pub(super) async fn refuse(&self, path: &str) {
         self.call("refuse", json!({ "path": path })).await;
     }
@@ -208,19 +208,19 @@ impl Tab {
         self.call("accept", json!({ "path": path })).await;
     }
 
-    /// Clicks, and gives the name and the text of the file that is saved.
+    /// Clicks, and returns the name and the text of the saved file.
     pub(super) async fn download(&self, on: &str) -> (String, String) {
         let file = self.call("download", json!({ "on": on })).await;
         let part = |name: &str| file[name].as_str().unwrap().to_owned();
         (part("name"), part("text"))
     }
 
-    /// What axe calls serious or critical.
+    /// The problems that axe calls serious or critical.
     pub(super) async fn faults(&self) -> Vec<String> {
         serde_json::from_value(self.call("faults", json!({})).await).unwrap()
     }
 
-    /// Takes a picture of what is seen.
+    /// Takes a screenshot of the visible part.
     pub(super) async fn picture(&self, file: PathBuf) {
         self.call("picture", json!({ "file": file })).await;
     }

@@ -1,5 +1,5 @@
-//! A browser that nobody looks into while it loads a page. One that is debugged, as by the driver of the other tests, has
-//! work of its own for every script: it reads the whole of it again to know its lines.
+//! A browser without a debugger while it loads a page. A debugger, such as the driver of the other tests, causes extra
+//! work for every script: the browser reads it again to know its lines.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -17,18 +17,19 @@ use tokio_tungstenite::tungstenite::Message;
 use super::tab::chromium;
 use crate::follower::Socket;
 
-/// What it may take to begin.
+/// How long the browser may take to start.
 const START_LIMIT: Duration = Duration::from_mins(1);
 const START_POLL: Duration = Duration::from_millis(50);
-/// A browser has work of its own with a new tab, whose end nothing tells: who goes to an address has had it before.
+/// A browser does extra work for a new tab, and does not report its end. A user's tab has done this before the
+/// navigation.
 const TAB_OPENS: Duration = Duration::from_millis(500);
-/// A page is let alone for so long: what is looked at afterwards is what the browser has noted by itself.
+/// How long the test waits before it reads what the browser has recorded by itself.
 const ALONE: Duration = Duration::from_secs(3);
 const ANSWER_LIMIT: Duration = Duration::from_secs(30);
 
-/// What a browser has noted of a page, in milliseconds from the click. The paint is when the frame with the largest text,
-/// which is one of a row, came to the screen: the last entry "largest-contentful-paint",
-/// <https://www.w3.org/TR/largest-contentful-paint/>. `null` where no row is to be seen.
+/// What a browser has recorded about a page, in milliseconds from the click. The paint is the frame in which the
+/// largest text of a row appeared: the last "largest-contentful-paint" entry,
+/// <https://www.w3.org/TR/largest-contentful-paint/>. `null` if no row is visible.
 const NOTED: &str = "(async () => {
   const paints = await new Promise((done) => {
     setTimeout(() => done([]), 1000);
@@ -39,23 +40,23 @@ const NOTED: &str = "(async () => {
   return { paint: paints.at(-1).renderTime, came: Math.min(...messages.map(({ responseEnd }) => responseEnd)) };
 })()";
 
-/// A browser with a profile of its own; it ends with this.
+/// A browser with its own profile. It ends when it is dropped.
 pub(super) struct Unwatched {
     _process: Child,
     _profile: TempDir,
     authority: String,
 }
 
-/// When a conversation was there, in milliseconds from the click.
+/// When a conversation appeared, in milliseconds from the click.
 #[derive(Debug, Deserialize)]
 pub(super) struct Noted {
     /// Its newest rows were on the screen.
     pub(super) paint: f64,
-    /// Its newest messages had come.
+    /// Its newest messages had been received.
     pub(super) came: f64,
 }
 
-/// A tab, as the browser tells of it.
+/// A tab, as the browser describes it.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Target {
@@ -81,8 +82,8 @@ impl Unwatched {
         Self { _process: process, _profile: profile, authority: format!("127.0.0.1:{port}") }
     }
 
-    /// Has a new tab go to an address when it is there, and asks what was noted when it has been there for a while. That
-    /// somebody is connected costs the page nothing: none of the domains is enabled that look into it.
+    /// Opens a new tab, navigates it to an address, and after a while reads what the browser has recorded. The
+    /// connection costs the page nothing, because no domain that observes the page is enabled.
     pub(super) async fn open(&self, url: &str) -> Noted {
         let address = format!("http://{}/json/new?about:blank", self.authority);
         let target: Target = reqwest::Client::new().put(address).send().await.unwrap().json().await.unwrap();
@@ -99,7 +100,7 @@ impl Unwatched {
     }
 }
 
-/// The browser writes it when it listens.
+/// The browser writes this file when it listens.
 async fn port(file: &Path) -> u16 {
     let begun = Instant::now();
     loop {

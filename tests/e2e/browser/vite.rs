@@ -1,4 +1,4 @@
-//! Vite's dev server, with the page of `tests/clients/vite` and a proxy before a server.
+//! Vite's dev server, with the page of `tests/clients/vite` and a proxy to a Tokenrail server.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -10,7 +10,7 @@ use super::tab::{Browser, Look, Tab};
 use crate::harness::{PATIENCE, TestServer, free_port};
 use crate::real_clients::{clients, node};
 
-/// A dev server; it ends with this.
+/// A dev server. It ends when it is dropped.
 pub(super) struct Vite {
     process: Child,
     port: u16,
@@ -18,7 +18,7 @@ pub(super) struct Vite {
 }
 
 impl Vite {
-    /// Starts it on a port, and waits until it serves.
+    /// Starts it on a port, and waits until it responds.
     pub(super) async fn start(port: u16, server: &TestServer, change_origin: bool) -> Self {
         let cache = tempfile::tempdir().unwrap();
         let process = Command::new(node(&clients()))
@@ -42,7 +42,7 @@ impl Vite {
         vite
     }
 
-    /// Its address under one of its names, which are different origins.
+    /// Its address with one of its host names, which are different origins.
     pub(super) fn url(&self, host: &str) -> String {
         format!("http://{host}:{}", self.port)
     }
@@ -63,7 +63,7 @@ impl Drop for Vite {
     }
 }
 
-/// A port for one that is started later.
+/// A port for a dev server that is started later.
 pub(super) fn port() -> u16 {
     free_port()
 }

@@ -1,6 +1,6 @@
-//! A document as blocks of code, each with the mark in front of it.
+//! A document as code blocks, each with the mark in front of it.
 
-/// What is to be done with a block. It stands in a comment on the line before the block: `<!-- not run: why -->`.
+/// How a block is tested. The mark is a comment on the line before the block: `<!-- not run: why -->`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Mark {
     /// No mark: the language decides.
@@ -9,9 +9,9 @@ pub(super) enum Mark {
     NotRun(String),
     /// `file: NAME`: the block is written to this file, for the commands that follow.
     File(String),
-    /// `tested in: PATH`: another test reads the block out of this document.
+    /// `tested in: PATH`: another test reads the block from this document.
     TestedIn(String),
-    /// `excerpt: PATH`: each line of the block stands in that file of the sources.
+    /// `excerpt: PATH`: each line of the block is in that source file.
     Excerpt(String),
     Unknown(String),
 }
@@ -30,11 +30,11 @@ pub(super) struct Page {
     /// Its path in the repository.
     pub(super) name: String,
     pub(super) blocks: Vec<Block>,
-    /// `<!-- needs: curl node -->`: what the commands of the page call.
+    /// `<!-- needs: curl node -->`: the programs that the page's commands use.
     pub(super) needs: Vec<String>,
-    /// `<!-- needs a server -->`: the commands are run while a server runs.
+    /// `<!-- needs a server -->`: the commands run while a server runs.
     pub(super) needs_server: bool,
-    /// Lines of code that is indented and not fenced.
+    /// Lines of code that is indented instead of fenced.
     pub(super) indented: Vec<usize>,
 }
 

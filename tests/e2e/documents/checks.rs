@@ -1,4 +1,4 @@
-//! What can be said of a block without running it.
+//! Checks of a block without running it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,7 +7,7 @@ use tokenrail_server::{Config, Flags};
 
 use super::blocks::{Block, Mark, Page};
 
-/// What is wrong with the blocks of a page, each fault with its line.
+/// The faults in the blocks of a page, each with its line.
 pub(super) fn faults(page: &Page, root: &Path) -> Vec<String> {
     let indented =
         page.indented.iter().map(|line| (*line, "indented code; use a fence with a language".to_owned()));
@@ -31,7 +31,7 @@ fn fault(block: &Block, page: &Page, root: &Path) -> Option<String> {
 
 fn of_language(block: &Block) -> Option<String> {
     match block.language.as_str() {
-        // A session runs commands; `text` is output, or a picture.
+        // A session runs commands; `text` is output or a picture.
         "sh" | "text" => None,
         "json" => json(&block.text),
         "toml" => configuration(&block.text),
@@ -44,13 +44,13 @@ fn of_language(block: &Block) -> Option<String> {
     }
 }
 
-/// One value, or one after the other.
+/// One JSON value, or several in a row.
 fn json(text: &str) -> Option<String> {
     let mut values = serde_json::Deserializer::from_str(text).into_iter::<serde_json::Value>();
     values.find_map(Result::err).map(|error| format!("not JSON: {error}"))
 }
 
-/// Reads it as the server would.
+/// Reads the configuration as the server would.
 fn configuration(text: &str) -> Option<String> {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("tokenrail.toml");
@@ -60,7 +60,7 @@ fn configuration(text: &str) -> Option<String> {
     Config::load(&flags, &env).err().map(|error| error.to_string())
 }
 
-/// That the other test is there, and reads this document.
+/// Checks that the other test exists and reads this document.
 fn tested_in(path: &str, page: &Page, root: &Path) -> Option<String> {
     let Ok(text) = std::fs::read_to_string(root.join(path)) else {
         return Some(format!("{path}: no such file"));
@@ -69,7 +69,7 @@ fn tested_in(path: &str, page: &Page, root: &Path) -> Option<String> {
     (!text.contains(name)).then(|| format!("{path} does not name {name}"))
 }
 
-/// That each line stands in the source. A line with `…` stands for what was left out.
+/// Checks that each line is in the source. A line with `…` stands for what was left out.
 fn excerpt(path: &str, text: &str, root: &Path) -> Option<String> {
     let Ok(source) = std::fs::read_to_string(root.join(path)) else {
         return Some(format!("{path}: no such file"));

@@ -1,4 +1,4 @@
-//! The commands of a page, run by a shell from the first to the last, as a reader would type them.
+//! Runs the commands of a page in a shell, from the first to the last, as a reader would type them.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -12,14 +12,14 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use super::blocks::{Mark, Page};
 use crate::harness::{free_port, program};
 
-/// How long a page may take: far more than any does.
+/// How long a page may take: far longer than any page takes.
 const LIMIT: Duration = Duration::from_mins(2);
 
 pub(super) enum Outcome {
     Passed,
-    /// A program that the page calls is not there.
+    /// A program that the page uses is not installed.
     NotRun(String),
-    /// What the commands have printed.
+    /// The output of the commands.
     Failed(String),
 }
 
@@ -40,7 +40,7 @@ pub(super) fn run(page: &Page) -> Outcome {
     Outcome::Failed(format!("{}:\n{output}", page.name))
 }
 
-/// `python3:requests` is a module of Python; everything else is a program.
+/// `python3:requests` is a Python module. Anything else is a program.
 fn is_there(need: &str) -> bool {
     let mut command = Command::new("sh");
     match need.split_once(':') {
@@ -50,7 +50,7 @@ fn is_there(need: &str) -> bool {
     command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
 }
 
-/// The documents name the default address; each session has a port of its own.
+/// The documents use the default address, but each session has its own port.
 fn script_of(page: &Page, address: &str) -> String {
     let port = address.rsplit(':').next().expect("a port");
     let here = |text: &str| {
@@ -80,7 +80,7 @@ fn script_of(page: &Page, address: &str) -> String {
     script
 }
 
-/// Runs the script in a process group of its own, and ends with all of the group.
+/// Runs the script in its own process group, and ends the whole group afterwards.
 fn play(script: &Path, log: &Path, folder: &Path, address: &str) -> bool {
     let program = program();
     let path = program.parent().expect("its folder").display();
@@ -104,7 +104,7 @@ fn play(script: &Path, log: &Path, folder: &Path, address: &str) -> bool {
             None => std::thread::sleep(Duration::from_millis(50)),
         }
     };
-    // What the page has left in the background.
+    // End what the page has left in the background.
     let _ = kill_process_group(group, Signal::TERM);
     std::thread::sleep(Duration::from_millis(200));
     let _ = kill_process_group(group, Signal::KILL);

@@ -1,4 +1,4 @@
-//! Answers that fail, as the APIs tell it.
+//! Responses that fail, as the APIs report it.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::{APIS, KEY, of_type, server_for, turn};
 use crate::harness::text_of;
 use crate::model_server::{Gate, ModelServer, Reply};
 
-/// Asks once; the turn must fail like this.
+/// Sends one prompt. The turn must fail with this class.
 async fn fails(reply: Reply, class: &str, recoverable: bool) -> Vec<(Value, String)> {
     let mut errors = Vec::new();
     for api in APIS {

@@ -7,7 +7,7 @@ use super::{APIS, PIECES, deltas, ended, of_type, server_for, start_with_key};
 use crate::harness::{no_process_is_left, outline, text_of};
 use crate::model_server::{Gate, ModelServer, Reply};
 
-/// What an API sends that begins to answer, and says this.
+/// The beginning of an API's response, with this text.
 fn begun(api: &str, text: &str) -> Vec<u8> {
     format!("{STREAM}data: {}\n\n", delta(api, text)).into_bytes()
 }
@@ -41,7 +41,7 @@ async fn a_cancel_before_the_answer_has_begun_closes_the_connection_too() {
     }
 }
 
-/// The upstream begins so, and then says nothing more.
+/// The upstream sends `first`, and then nothing more.
 async fn silence_ends_the_turn(api: &str, first: Vec<u8>, said: &str) {
     let mut upstream = Upstream::start(first, Vec::new(), true).await;
     let server = server_for(&upstream.url, "[limits]\nidle_timeout_s = 1\n");
@@ -71,7 +71,7 @@ async fn an_answer_goes_on_while_the_server_is_killed_and_started_again() {
         let id = server.launch_as(api, "Say it all").await;
         for piece in 0..PIECES.len() {
             if piece == 3 {
-                // This one comes while nobody is there.
+                // This piece comes while no server runs.
                 server.kill_9();
                 gate.pass(1);
                 start_with_key(&mut server);

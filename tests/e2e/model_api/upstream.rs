@@ -1,4 +1,4 @@
-//! What no API should send: an upstream that sends the bytes of a test, and tells when its connection ends.
+//! What no API should send: an upstream that sends the bytes of a test, and reports when its connection ends.
 
 use std::sync::Arc;
 
@@ -12,11 +12,11 @@ use super::{APIS, KEY, KEY_VARIABLE, deltas, server_for, start_with_key, turn};
 use crate::harness::{PATIENCE, TestServer, processes_of_agent, text_of};
 use crate::long_lines::long_text;
 
-/// Begins an answer that is a stream.
+/// The head of a streamed response.
 pub(super) const STREAM: &str =
     "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
 
-/// The event of a stream that says this.
+/// The event of a stream with this text.
 pub(super) fn delta(api: &str, text: &str) -> Value {
     match api {
         "anthropic" => {
@@ -30,7 +30,7 @@ pub(super) fn delta(api: &str, text: &str) -> Value {
     }
 }
 
-/// The events that end an answer.
+/// The events that end a response.
 fn end(api: &str) -> &'static str {
     match api {
         "anthropic" => "data: {\"type\":\"message_stop\"}\n\n",
@@ -41,17 +41,17 @@ fn end(api: &str) -> &'static str {
     }
 }
 
-/// A server that sends bytes, and then reads until the other side has gone.
+/// A server that sends bytes, and then reads until the other side has disconnected.
 pub(super) struct Upstream {
     pub(super) url: String,
-    /// How many connections there were, and how many of them the other side has ended.
+    /// The number of connections, and how many of them the other side has ended.
     seen: watch::Receiver<(usize, usize)>,
-    /// More bytes that are sent when a permit is added.
+    /// For each permit, the next bytes are sent.
     pub(super) more: Arc<Semaphore>,
 }
 
 impl Upstream {
-    /// Sends `first` to everybody, and each of `then` when the test allows it; then it waits, or closes.
+    /// Sends `first` to every client, and each of `then` when the test adds a permit. Then it waits or closes.
     pub(super) async fn start(first: Vec<u8>, then: Vec<Vec<u8>>, waits: bool) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -62,7 +62,7 @@ impl Upstream {
             loop {
                 let Ok((socket, _)) = listener.accept().await else { return };
                 tell.send_modify(|(begun, _)| *begun += 1);
-                // The other side may go away at any time: that is what is looked for.
+                // The other side may disconnect at any time. This is what the tests check.
                 let _ = play(socket, &first, &then, &allowed, waits).await;
                 tell.send_modify(|(_, ended)| *ended += 1);
             }
@@ -70,12 +70,12 @@ impl Upstream {
         Self { url, seen, more }
     }
 
-    /// Answers, and closes.
+    /// Sends the response and closes the connection.
     async fn answering(answer: impl Into<Vec<u8>>) -> Self {
         Self::start(answer.into(), Vec::new(), false).await
     }
 
-    /// Waits until somebody has asked.
+    /// Waits until a request has come.
     pub(super) async fn until_asked(&mut self) {
         self.seen.wait_for(|(begun, _)| *begun == 1).await.unwrap();
     }
@@ -123,7 +123,7 @@ async fn play(
     Ok(())
 }
 
-/// The answer must be a failure of this class, code and text.
+/// The answer must be a failure with this class, code and text.
 async fn fails(answer: String, class: &str, code: &str, text: &str) {
     let upstream = Upstream::answering(answer).await;
     let server = server_for(&upstream.url, "");
@@ -181,7 +181,7 @@ async fn an_event_of_more_than_five_megabytes_is_kept_to_the_last_byte() {
         let server = server_for(&upstream.url, "");
         let (agent, events) = turn(&server, api, "Hi").await;
         assert_eq!(agent["status"], "completed", "{api}: {agent}");
-        // Such texts are not to be printed.
+        // Do not print such long texts.
         assert!(text_of(&events) == long && deltas(&events) == long, "{api}");
     }
 }
@@ -204,7 +204,7 @@ async fn nobody_is_asked_but_the_configured_address() {
     );
     let upstream = Upstream::answering(redirect).await;
     let mut server = server_for(&upstream.url, "");
-    // A proxy of the environment would see the key.
+    // A proxy from the environment would see the key.
     server.stop();
     let mut command = server.command(&["serve", "--log", "warn"]);
     let proxies = ["http_proxy", "HTTP_PROXY", "ALL_PROXY"].map(|name| (name, inside.url.clone()));
@@ -267,7 +267,7 @@ fn holds(bytes: &[u8], text: &str) -> bool {
     memchr::memmem::find(bytes, text.as_bytes()).is_some()
 }
 
-/// The files below the server's folders, its log too, that hold a text.
+/// The files in the server's folders, including its log, that contain a text.
 fn files_with(server: &TestServer, text: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut folders = vec![server.folder.path().to_owned()];

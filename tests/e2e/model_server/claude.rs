@@ -1,10 +1,10 @@
-//! How the real `claude` program is started, so that it talks to the scripted model and to nobody else.
+//! How to start the real `claude` program so that it only talks to the scripted model.
 
 use std::path::{Path, PathBuf};
 
 use super::ModelServer;
 
-/// Its output as JSON lines with every delta; the prompt comes on standard input.
+/// The output is JSON lines with every delta. The program reads the prompt from standard input.
 pub(crate) const ARGUMENTS: [&str; 5] =
     ["-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages"];
 
@@ -14,7 +14,7 @@ pub(crate) fn program() -> PathBuf {
     set.expect("TOKENRAIL_TEST_CLAUDE is the path of the claude program; `cargo xtask test` fetches it and sets this")
 }
 
-/// All that the program needs of an environment, besides `PATH`. Its sessions and settings are kept in `home`.
+/// The environment that the program needs besides `PATH`. Its sessions and settings are in `home`.
 pub(crate) fn environment(model: &ModelServer, home: &Path) -> Vec<(&'static str, String)> {
     let home = home.to_str().expect("a path in UTF-8").to_owned();
     vec![

@@ -1,4 +1,5 @@
-//! Replies as the Gemini API sends them: `streamGenerateContent` with server-sent events, `generateContent` at once.
+//! Replies as the Gemini API sends them: `streamGenerateContent` with server-sent events, `generateContent` as one
+//! object.
 
 use actix_web::HttpResponse;
 use serde_json::{Value, json};

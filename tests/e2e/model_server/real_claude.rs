@@ -1,4 +1,4 @@
-//! The real program understands the scripted model: without this, the tests on top of it would prove nothing.
+//! The real program understands the scripted model. Otherwise the tests that build on it would prove nothing.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
@@ -9,14 +9,14 @@ use tempfile::TempDir;
 
 use super::{Gate, ModelServer, Reply, claude};
 
-/// Runs one prompt to its end, and returns what was printed: one JSON object a line.
+/// Runs one prompt to its end, and returns the output: one JSON object per line.
 fn ask(model: &ModelServer, home: &TempDir, prompt: &str, more: &[&str]) -> Vec<Value> {
     let output = start(model, home, prompt, more).wait_with_output().expect("an end");
     let lines = output.stdout.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     lines.map(|line| serde_json::from_slice(line).expect("JSON")).collect()
 }
 
-/// Reads to the end what is printed, and does something when this delta is seen.
+/// Reads the output to its end, and runs `then` when this delta comes.
 fn watch(mut child: Child, delta: &str, then: impl FnOnce(&Child)) -> Vec<Value> {
     let mut then = Some(then);
     let mut seen = Vec::new();

@@ -1,11 +1,11 @@
-//! What the program asked.
+//! The requests of the program.
 
 use std::collections::BTreeMap;
 
 use actix_web::http::header::HeaderMap;
 use serde_json::Value;
 
-/// One request for a message. It carries the whole conversation so far.
+/// One request for a message. It contains the whole conversation so far.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     body: Value,
@@ -23,18 +23,19 @@ impl Request {
         self
     }
 
-    /// What a header says, by its name in lower case.
+    /// The value of a header, by its name in lower case.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).map(String::as_str)
     }
 
-    /// The request as it came.
+    /// The request body, unchanged.
     pub(crate) fn body(&self) -> &Value {
         &self.body
     }
 
-    /// Who said what so far, a line each: `user: Say hello`, `assistant: Hello`, `assistant: Bash {"command":"ls"}`.
-    /// What the program itself adds (system messages, and reminders among the user's words) is left out.
+    /// The conversation so far, one line per message: `user: Say hello`, `assistant: Hello`,
+    /// `assistant: Bash {"command":"ls"}`. Text that the program itself adds (system messages, and reminders in the
+    /// user's messages) is left out.
     pub(crate) fn conversation(&self) -> Vec<String> {
         let messages =
             self.body["messages"].as_array().or(self.body["input"].as_array()).into_iter().flatten();
@@ -74,7 +75,7 @@ fn block(block: &Value) -> String {
     }
 }
 
-/// A string as it is, and the text of a list of blocks.
+/// A string itself, or the text of a list of blocks.
 fn text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

@@ -59,7 +59,7 @@ impl Events {
         self.steps.push(Step::Send(format!("event: {name}\ndata: {event}\n\n").into()));
     }
 
-    /// An item that begins, is filled, and is done.
+    /// An item: its beginning, its content, and its end.
     fn item(&mut self, item: &Value, fill: impl FnOnce(&mut Self)) {
         let at = self.items.len();
         let mut begun = item.clone();

@@ -1,4 +1,4 @@
-//! What the model replies.
+//! The replies of the scripted model.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ pub(crate) enum Reply {
     Error { status: u16, kind: &'static str, message: &'static str, retry_after_s: Option<u32> },
 }
 
-/// Thinking, then text, then a tool call; each may be missing.
+/// Thinking, then text, then a tool call. Each is optional.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Message {
     pub(super) thinking: Vec<String>,
@@ -33,7 +33,7 @@ pub(super) struct ToolCall {
 pub(super) enum End {
     #[default]
     Proper,
-    /// Nothing more, with the connection open.
+    /// Nothing more, but the connection stays open.
     Silence,
     /// The connection is cut.
     Cut,
@@ -42,12 +42,12 @@ pub(super) enum End {
 }
 
 impl Reply {
-    /// Says these pieces, one delta each.
+    /// Sends these pieces, one delta each.
     pub(crate) fn text<P: Into<String>>(pieces: impl IntoIterator<Item = P>) -> Self {
         Self::Message(Message { text: strings(pieces), ..Message::default() })
     }
 
-    /// Thinks these pieces; mostly [`Reply::saying`] follows.
+    /// Sends these pieces of thinking. Usually [`Reply::saying`] follows.
     pub(crate) fn thinking<P: Into<String>>(pieces: impl IntoIterator<Item = P>) -> Self {
         Self::Message(Message { thinking: strings(pieces), ..Message::default() })
     }
@@ -63,7 +63,7 @@ impl Reply {
         Self::Error { status, kind, message, retry_after_s: None }
     }
 
-    /// Says these pieces after the thinking and before the tool call.
+    /// Sends these pieces after the thinking and before the tool call.
     pub(crate) fn saying<P: Into<String>>(self, pieces: impl IntoIterator<Item = P>) -> Self {
         self.with(|message| message.text = strings(pieces))
     }
@@ -78,23 +78,23 @@ impl Reply {
         self.with(|message| message.gate = Some(gate.clone()))
     }
 
-    /// Falls silent after the last piece of text.
+    /// Sends nothing more after the last piece of text, and keeps the connection open.
     pub(crate) fn then_silence(self) -> Self {
         self.with(|message| message.end = End::Silence)
     }
 
-    /// Cuts the connection after the last piece of text. A program may throw away what it has not yet read when
-    /// its connection ends, so a test that wants the text to be seen gates the reply, looks, and then lets it be cut.
+    /// Cuts the connection after the last piece of text. A program may discard what it has not read when its connection
+    /// ends. So if the text must be seen, gate the reply, wait for the text, and then let the reply be cut.
     pub(crate) fn then_cut(self) -> Self {
         self.with(|message| message.end = End::Cut)
     }
 
-    /// Tells an error after the last piece of text, and ends.
+    /// Sends an error after the last piece of text, and ends.
     pub(crate) fn then_error(self, kind: &'static str, message: &'static str) -> Self {
         self.with(|said| said.end = End::Error { kind, message })
     }
 
-    /// Tells the client when to come again; only errors do.
+    /// Tells the client when to retry. Only for errors.
     pub(crate) fn retry_after_s(mut self, seconds: u32) -> Self {
         match &mut self {
             Self::Error { retry_after_s, .. } => *retry_after_s = Some(seconds),
@@ -116,17 +116,17 @@ fn strings<P: Into<String>>(pieces: impl IntoIterator<Item = P>) -> Vec<String> 
     pieces.into_iter().map(Into::into).collect()
 }
 
-/// Holds a reply until the test lets it go on, piece by piece. Clones are the same gate.
+/// Holds a reply until the test releases it, piece by piece. Clones are the same gate.
 #[derive(Clone, Debug)]
 pub(crate) struct Gate(Arc<Semaphore>);
 
 impl Gate {
-    /// A closed one.
+    /// A closed gate.
     pub(crate) fn new() -> Self {
         Self(Arc::new(Semaphore::new(0)))
     }
 
-    /// Lets so many more pieces pass.
+    /// Lets this many more pieces pass.
     pub(crate) fn pass(&self, pieces: usize) {
         self.0.add_permits(pieces);
     }

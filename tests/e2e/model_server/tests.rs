@@ -1,4 +1,4 @@
-//! The server itself, as any client of the API sees it.
+//! The scripted model server, as any client of the API sees it.
 
 use futures_util::{FutureExt, StreamExt};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{Gate, ModelServer, Reply};
 
 async fn post(model: &ModelServer, path: &str, body: &Value) -> reqwest::Response {
-    // An error means that another test was first.
+    // An error means that another test has already installed it.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = reqwest::Client::builder().no_proxy().build().expect("a client");
     client.post(format!("{}{path}", model.url())).json(body).send().await.expect("an answer")
@@ -17,7 +17,7 @@ fn prompt(text: &str, stream: bool) -> Value {
     json!({ "stream": stream, "tools": tools, "messages": [{ "role": "user", "content": text }] })
 }
 
-/// The data of all events of a stream that ends.
+/// The data of all events of a stream that has ended.
 fn events(text: &str) -> Vec<Value> {
     let data = text.lines().filter_map(|line| line.strip_prefix("data: "));
     data.map(|data| serde_json::from_str(data).expect("JSON")).collect()
@@ -49,7 +49,7 @@ async fn a_reply_without_a_stream_is_one_object() {
     assert_eq!(reply["stop_reason"], "end_turn");
 }
 
-/// Whether a piece could go on now.
+/// Whether a piece could pass now.
 fn passes(gate: &Gate) -> bool {
     gate.wait().now_or_never().is_some()
 }

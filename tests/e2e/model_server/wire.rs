@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use super::request::Request;
 use super::script::{End, Gate, Message, Reply};
 
-/// How much of a tool's input goes into one delta, in characters.
+/// How many characters of a tool's input are in one delta.
 pub(super) const INPUT_PIECE_CHARS: usize = 7;
 
-/// `number` is what the ids of this reply are made of.
+/// `number` is used in the ids of this reply.
 pub(super) fn respond(reply: Reply, number: usize, request: &Request, stream: bool) -> HttpResponse {
     match reply {
         Reply::Error { status, kind, message, retry_after_s } => {
@@ -34,7 +34,7 @@ pub(super) fn respond(reply: Reply, number: usize, request: &Request, stream: bo
     }
 }
 
-/// Refuses with an error in the words of the API.
+/// Refuses with an error in the format of the API.
 pub(super) fn refuse(status: u16, retry_after_s: Option<u32>, error: &Value) -> HttpResponse {
     let status = StatusCode::from_u16(status).expect("a status of HTTP");
     let mut response = HttpResponse::build(status);
@@ -54,7 +54,7 @@ pub(super) enum Step {
     Wait(Gate),
     Silence,
     Cut,
-    /// The body is over, whatever follows.
+    /// The body ends here, whatever follows.
     End,
 }
 
@@ -67,7 +67,7 @@ fn play(steps: Vec<Step>) -> impl Stream<Item = io::Result<Bytes>> {
                 Step::End => return None,
                 Step::Silence => std::future::pending().await,
                 Step::Cut => {
-                    // Actix throws away what it has not sent when a body fails: let it send first.
+                    // If a body fails, Actix discards what it has not sent yet. Let it send first.
                     tokio::task::yield_now().await;
                     return Some((Err(io::ErrorKind::ConnectionAborted.into()), VecDeque::new()));
                 }
@@ -176,7 +176,7 @@ pub(super) fn waiting(message: &Message) -> Option<Step> {
     message.gate.clone().map(Step::Wait)
 }
 
-/// What comes in place of the rest, if anything does; `error` is how the API writes an error in a stream.
+/// What replaces the rest of the reply, if anything. `error` writes an error in the format of the API's streams.
 pub(super) fn ending(message: &Message, error: impl FnOnce(Value) -> Value) -> Vec<Step> {
     match &message.end {
         End::Proper => Vec::new(),
@@ -197,7 +197,7 @@ fn pieces(message: &Message) -> usize {
     message.thinking.len() + message.text.len() + usize::from(message.tool.is_some())
 }
 
-/// A token a piece: enough for a number that a test can expect.
+/// One token for each piece, so that a test can predict the number.
 pub(super) fn output_tokens(pieces: usize) -> usize {
     pieces.max(1)
 }

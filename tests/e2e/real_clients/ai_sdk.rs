@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::harness::{TestServer, fake_config};
 use crate::real_clients::{Driver, made};
 
-/// A server whose chats are with the scripted agent.
+/// A server whose chats use the scripted agent.
 fn start() -> TestServer {
     TestServer::start_with(&format!("[server]\ndefault_agent = \"fake\"\n{}", fake_config()))
 }
@@ -16,7 +16,7 @@ async fn play(client: &str, story: &str) {
     Driver::start(client, "ai_sdk.mjs", &server, &[story]).finish().await;
 }
 
-/// With an agent that asks.
+/// Plays a story with an agent that sends permission requests.
 async fn play_question(client: &str) {
     let server = crate::questions::server("[server]\ndefault_agent = \"asking\"\n");
     let version = major(client);
@@ -38,7 +38,7 @@ async fn play_over_a_restart(client: &str) {
     driver.finish().await;
 }
 
-/// What real agents have printed, each as an agent type that prints it again.
+/// The outputs of real agents, each as an agent type that replays it.
 async fn play_recordings(client: &str) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/claude/2.1.330");
     let mut names: Vec<String> = folder
@@ -65,7 +65,7 @@ async fn play_recordings(client: &str) {
     for name in &names {
         agents.push(format!("{name}={}", server.launch_as(name, "again").await));
     }
-    // As a client reads them that names no version, its major one, or its own.
+    // Read as a client that names no version, its major version, or its exact version.
     let own = match client {
         "ai-7" => "-v7.0.149",
         _ => "",
@@ -131,7 +131,7 @@ with_every_version! {
     oldest_5 "ai-5-oldest";
 }
 
-/// What only version 7 has.
+/// Features that only version 7 has.
 mod ai_7_transports {
     #[tokio::test]
     async fn a_workflow_goes_on_at_the_chunk_where_it_broke_off() {

@@ -1,11 +1,11 @@
-//! Letta's two clients, and the stream of seed 004 beside them.
+//! Letta's two clients, and Kelpie's stream beside them.
 
 use std::path::Path;
 
 use crate::harness::{TestServer, fake_config};
 use crate::real_clients::{Driver, made};
 
-/// A server whose agents are scripted, or repeat what a real agent has printed.
+/// A server whose agents are scripted, or replay the output of a real agent.
 fn start() -> TestServer {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/claude/2.1.330");
     let recorded = |name: &str| {
@@ -24,7 +24,7 @@ fn start() -> TestServer {
     TestServer::start_with(&config)
 }
 
-/// Plays a story with one of the clients.
+/// Starts a driver that plays a story with one of the clients.
 type Start = fn(&TestServer, &str) -> Driver;
 
 async fn play(start_driver: Start, story: &str) {
@@ -32,7 +32,7 @@ async fn play(start_driver: Start, story: &str) {
     start_driver(&server, story).finish().await;
 }
 
-/// With an agent that asks.
+/// Plays a story with an agent that sends permission requests.
 async fn play_question(start_driver: Start) {
     let server = crate::questions::server("");
     start_driver(&server, "question").finish().await;

@@ -1,4 +1,5 @@
-//! The parser is total and deterministic, its messages keep the rules, and their text is that of their deltas.
+//! The parser accepts any input and is deterministic. Its messages keep the rules, and their text is that of their
+//! deltas.
 
 use tokenrail_domain::{EventBody, Said};
 use tokenrail_parser::ClaudeParser;
@@ -62,7 +63,7 @@ pub(crate) const WORDS: &[&str] = &[
     "{\"type\":\"result\",\"subtype\":\"success\"}\n",
 ];
 
-/// What is said of a line may be longer than the line, but not by much.
+/// The results of a parser may be longer than its lines, but only up to these factors.
 const LONGER: usize = 40;
 const MORE_PER_LINE: usize = 4096;
 
@@ -70,11 +71,11 @@ pub(crate) fn run(data: &[u8]) {
     check(data, || Box::new(ClaudeParser::new()));
 }
 
-/// Checks what a parser makes of these lines.
+/// Checks the results of a parser for these lines.
 pub(crate) fn check(data: &[u8], parser: impl Fn() -> Box<dyn IMessageParser>) {
     let lines: Vec<&[u8]> = data.split(|byte| *byte == b'\n').collect();
     let said = parsed(&lines, parser());
-    // A cost that is no number is not equal to itself.
+    // A cost may be NaN, which is not equal to itself.
     assert_eq!(format!("{said:?}"), format!("{:?}", parsed(&lines, parser())), "the same lines say the same");
     said_messages::check(&said);
     let bytes: usize = said.iter().map(size).sum();

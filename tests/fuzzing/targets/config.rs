@@ -1,4 +1,4 @@
-//! A configuration is read, or refused with the place of what is wrong.
+//! A configuration is accepted, or refused with the position of the error.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -65,7 +65,7 @@ thread_local! {
     static FOLDER: RefCell<TempDir> = RefCell::new(tempfile::tempdir().expect("a folder"));
 }
 
-/// A file, and behind a line `%%` variables, one a line.
+/// The input is a file, and after a line `%%` environment variables, one per line.
 pub(crate) fn run(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let (file, variables) = text.split_once("\n%%\n").unwrap_or((&text, ""));

@@ -1,4 +1,4 @@
-//! A cursor is a whole number up to the head, or it is refused: in a query and in `Last-Event-ID`.
+//! A cursor is an integer up to the head, or it is refused: in a query and in `Last-Event-ID`.
 
 use actix_web::http::header::HeaderValue;
 use actix_web::test::TestRequest;
@@ -38,7 +38,7 @@ pub(crate) fn run(data: &[u8]) {
         let query = data.iter().fold(String::new(), |query, byte| query + &format!("%{byte:02X}"));
         let request = TestRequest::get().uri(&format!("{path}?since={query}"));
         let json = send(&world, request).await;
-        // What is no text cannot be a number either; which of the two is wrong is not told apart.
+        // Invalid UTF-8 is not a number either. The server does not distinguish the two errors.
         check(&json, std::str::from_utf8(data).ok(), head, None);
 
         let Ok(value) = HeaderValue::from_bytes(data) else { return };
@@ -61,7 +61,7 @@ async fn send(world: &World, request: TestRequest) -> Answer {
 fn check(answer: &Answer, text: Option<&str>, head: u64, stream: Option<()>) {
     let said = String::from_utf8_lossy(&answer.body);
     let digits = text.filter(|text| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()));
-    // What does not fit into 64 bits is no cursor.
+    // A number of more than 64 bits is not a cursor.
     let cursor = digits.and_then(|text| text.parse::<u64>().ok());
     match cursor {
         None => assert_eq!(answer.status, 400, "{text:?}: {said}"),
@@ -71,7 +71,7 @@ fn check(answer: &Answer, text: Option<&str>, head: u64, stream: Option<()>) {
             assert_eq!(answer.status, 200, "{text:?}: {said}");
             assert!(answer.whole, "the agent has ended");
             let (each, number_of) = match stream {
-                // The first block has no data, but the cursor with which the client comes back if nothing more comes.
+                // The first block has no data. It contains the cursor for a reconnect in case nothing more comes.
                 Some(()) => ("\ndata: ", "\nid: "),
                 None => ("\"sequenceNumber\":", "\"sequenceNumber\":"),
             };

@@ -1,5 +1,5 @@
-//! What an agent prints is in the journal to the last byte, and an event stream tells the journal: read by another
-//! decoder, there is one event for each, in order, and nothing of what the agent printed is taken for a field.
+//! An agent's output is in the journal byte for byte, and an event stream contains the journal. Another decoder reads
+//! one event for each entry, in order, and takes none of the agent's output for a field.
 
 use std::collections::BTreeMap;
 
@@ -65,7 +65,7 @@ fn lines(raw: &[u8]) -> impl Iterator<Item = &[u8]> {
     raw.split(|byte| *byte == b'\n').filter(|line| !line.is_empty())
 }
 
-/// Each message ends once, and says what its deltas have said; each turn ends once, with nothing left open.
+/// Each message ends once, with the text of its deltas. Each turn ends once, with no open message.
 fn check_messages(journal: &[Event]) {
     let mut open: BTreeMap<(TurnNumber, MessageOrdinal), Spoken> = BTreeMap::new();
     for event in journal {

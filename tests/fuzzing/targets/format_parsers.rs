@@ -1,4 +1,4 @@
-//! As `agent_parser`, for every other format: each of them reads whatever it is.
+//! As `agent_parser`, for every other format: each of them must accept any input.
 
 use tokenrail_parser::{JsonlMapping, formats};
 

@@ -1,4 +1,4 @@
-//! What goes in comes out, whatever the chunks are.
+//! The lines equal the output, whatever the chunks are.
 
 use bytes::Bytes;
 use tokenrail_ports::{Line, OutputLine};
@@ -31,7 +31,7 @@ fn framed(chunks: &[&[u8]], limits: FramerLimits) -> Vec<OutputLine> {
     lines
 }
 
-/// The lines of an output, read by somebody who has all of it.
+/// The lines of an output, computed from the whole output.
 fn model(output: &[u8], limits: FramerLimits) -> Vec<OutputLine> {
     let mut end_offset = 0;
     let pieces = output.split_inclusive(|byte| *byte == b'\n');

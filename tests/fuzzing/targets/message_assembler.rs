@@ -1,4 +1,4 @@
-//! The assembler keeps the text of every delta, against a model that keeps all of them.
+//! The assembler keeps the text of every delta. It is compared with a model that keeps all of them.
 
 use std::collections::BTreeMap;
 

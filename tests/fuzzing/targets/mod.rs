@@ -1,7 +1,7 @@
-//! What is fuzzed: each target takes any bytes, and panics where an oracle is not content.
+//! The fuzz targets. Each takes any bytes, and panics if a check fails.
 //!
-//! The test `fuzz` calls them with the corpus and with mutations of it; the programs of `tests/fuzz` let libFuzzer
-//! call them. `docs/explanation/reliability-tests.md` says what each of them must find.
+//! The test `fuzz` calls them with the corpus and with mutations of it; the programs of `tests/fuzz` let libFuzzer call
+//! them. `docs/explanation/reliability-tests.md` says what each of them must find.
 
 mod agent_parser;
 mod config;
@@ -19,13 +19,13 @@ mod sse_model;
 mod world;
 mod ws_client_frame;
 
-/// One entry to the product, and what is known of its language.
+/// One entry point of the product, and what is known about its language.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Target {
     /// The name of its folder in the corpus.
     pub(crate) name: &'static str,
     pub(crate) run: fn(&[u8]),
-    /// Words of its language: a mutation puts one in now and then.
+    /// Words of its language, which mutations insert.
     pub(crate) words: &'static [&'static str],
 }
 
@@ -43,7 +43,7 @@ pub(crate) const TARGETS: [Target; 11] = [
     Target { name: "ws_client_frame", run: ws_client_frame::run, words: ws_client_frame::WORDS },
 ];
 
-/// Gives the bytes to the target of that name.
+/// Runs the target of that name with the bytes.
 pub(crate) fn run(name: &str, data: &[u8]) {
     let target = TARGETS.iter().find(|target| target.name == name).expect("there is such a target");
     (target.run)(data);

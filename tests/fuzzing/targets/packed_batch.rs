@@ -1,4 +1,4 @@
-//! A batch that is no batch is refused; one that can be read is read the same when it is written again.
+//! An invalid batch is refused. A valid one is the same after it was written and read again.
 
 use tokenrail_domain::Event;
 use tokenrail_persistence::testing::{pack, tight_of, unpack};
@@ -15,9 +15,9 @@ pub(crate) fn run(data: &[u8]) {
         _ => unpack(1, streams.to_vec()),
     };
     let Some(events) = events else { return };
-    // What is compressed may hold more events than bytes.
+    // A compressed batch may hold more events than it has bytes.
     assert!(kind == 0 || events.len() <= streams.len(), "an event has at least one byte");
-    // A cost that is no number is not equal to itself: so what is compared is how they are shown.
+    // A cost may be NaN, which is not equal to itself. So the test compares the printed events.
     for codec in [1, 2] {
         let again = unpack(codec, pack(codec, &events)).expect("what was written can be read");
         assert_eq!(shown(&again), shown(&events));

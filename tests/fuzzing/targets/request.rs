@@ -1,4 +1,4 @@
-//! Whatever is asked, the answer is no error of the server, and a problem says so in the documented form.
+//! No request causes a server error, and every problem has the documented form.
 
 use actix_web::http::header::{HeaderName, HeaderValue};
 use actix_web::http::{Method, Uri};
@@ -66,7 +66,7 @@ pub(crate) const WORDS: &[&str] = &[
     "accept: */*;q=0",
 ];
 
-/// A line `METHOD TARGET`, lines `name: value`, an empty line, and a body; `$ID` is an agent that is there.
+/// A line `METHOD TARGET`, lines `name: value`, an empty line, and a body. `$ID` stands for an existing agent.
 pub(crate) fn run(data: &[u8]) {
     world::with(async |world, agent| {
         let Some(request) = request(data, agent) else { return };
@@ -86,7 +86,7 @@ fn request(data: &[u8], agent: AgentId) -> Option<TestRequest> {
     let first = lines.next()?;
     let space = first.iter().position(|byte| *byte == b' ')?;
     let target = std::str::from_utf8(&first[space + 1..]).ok()?.replace("$ID", &agent.to_string());
-    // The web server refuses what is no target or no header before anything of ours sees it.
+    // The web server itself refuses invalid targets and headers before Tokenrail's code sees them.
     let target: Uri = target.parse().ok().filter(|target: &Uri| target.path().starts_with('/'))?;
     let method = Method::from_bytes(&first[..space]).ok()?;
     let mut request = TestRequest::with_uri(&target.to_string()).method(method).insert_header(("host", HOST));

@@ -1,4 +1,4 @@
-//! The rules of messages, and a model of what a person sees of them.
+//! The rules of messages, and a model of what a user sees of them.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use tokenrail_domain::{
     Assembler, CompleteMessage, ContentBlock, EventBody, JsonText, MessageOrdinal, Part, Said, Sequence,
 };
 
-/// What the deltas of one message have said, part by part: text, reasoning and input of tools.
+/// The deltas of one message, part by part: text, reasoning and tool inputs.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Spoken {
     pub(crate) text: BTreeMap<Part, String>,
@@ -15,7 +15,7 @@ pub(crate) struct Spoken {
 }
 
 impl Spoken {
-    /// Adds a delta; gives how many bytes it has.
+    /// Adds a delta. Returns its length in bytes.
     pub(crate) fn hear(&mut self, body: &EventBody) -> usize {
         let (parts, part, text) = match body {
             EventBody::TextDelta { part, text, .. } => (&mut self.text, part, text),
@@ -27,7 +27,7 @@ impl Spoken {
         text.len()
     }
 
-    /// Checks that a complete message, in which nothing came whole, says just this.
+    /// Checks that a complete message equals its deltas. Nothing in it may have come without deltas.
     pub(crate) fn check(&self, complete: &CompleteMessage) {
         let all = |parts: &BTreeMap<Part, String>| parts.values().map(String::as_str).collect::<String>();
         assert_eq!(complete.text(), all(&self.text), "the text is the concatenation of its deltas");
@@ -41,7 +41,7 @@ impl Spoken {
     }
 }
 
-/// Checks that messages begin in order, end once, and that their text is that of their deltas.
+/// Checks that messages begin in order and end once, and that their text is that of their deltas.
 pub(crate) fn check(said: &[Said]) {
     let mut assembler = Assembler::default();
     let mut open: BTreeMap<MessageOrdinal, Spoken> = BTreeMap::new();
@@ -88,7 +88,7 @@ fn message_of(body: &EventBody) -> Option<MessageOrdinal> {
     }
 }
 
-/// What is called JSON is JSON, for it is sent as it is.
+/// JSON fields must contain valid JSON, because they are sent unchanged.
 fn check_json(body: &EventBody) {
     match body {
         EventBody::ToolCall(call) => is_json(&call.input),

@@ -1,6 +1,6 @@
-//! Choices, taken from the bytes of an input: so that an input is all there is to know of a run.
+//! Choices that are taken from the bytes of an input, so that the input alone determines a run.
 
-/// Reads an input from its front; behind its end are zeros.
+/// Reads an input from its front. After its end come zeros.
 pub(crate) struct Source<'a>(&'a [u8]);
 
 impl<'a> Source<'a> {
@@ -23,7 +23,7 @@ impl<'a> Source<'a> {
         self.byte() % bound
     }
 
-    /// Up to as many bytes.
+    /// Up to `length` bytes.
     pub(crate) fn take(&mut self, length: usize) -> &'a [u8] {
         let (taken, rest) = self.0.split_at(length.min(self.0.len()));
         self.0 = rest;
@@ -35,7 +35,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Cuts bytes into pieces of which some are empty and most are short; the cuts follow from `seed` and the bytes.
+/// Cuts bytes into pieces. Some are empty and most are short. The cuts follow from `seed` and the length.
 pub(crate) fn pieces(data: &[u8], seed: u8) -> Vec<&[u8]> {
     let mut state = u64::from(seed) << 32 | data.len() as u64 | 1;
     let mut pieces = Vec::new();

@@ -1,4 +1,4 @@
-//! The decoder says what the standard says, whatever the chunks are.
+//! The decoder agrees with the standard, whatever the chunks are.
 
 use tokenrail_runner::{SseDecoder, SseEvent, SseOverflow};
 
@@ -30,7 +30,7 @@ pub(crate) const WORDS: &[&str] = &[
     "\0",
 ];
 
-/// No input of a mutation is so long.
+/// Longer than any mutated input.
 const ROOM: usize = 1 << 20;
 
 pub(crate) fn run(data: &[u8]) {

@@ -1,4 +1,4 @@
-//! Server-sent events, read by somebody who has the whole stream: the HTML standard, paragraph by paragraph.
+//! A reader of server-sent events that has the whole stream. It follows the HTML standard paragraph by paragraph.
 
 /// One event: its name, its data, and the last id of the stream so far.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -8,7 +8,7 @@ pub(crate) struct Event {
     pub(crate) id: Option<String>,
 }
 
-/// What a stream says.
+/// The content of a stream.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stream {
     pub(crate) events: Vec<Event>,
@@ -37,7 +37,7 @@ pub(crate) fn read(stream: &[u8]) -> Stream {
             b"data" => data.get_or_insert_default().push(value.to_vec()),
             b"id" if !value.contains(&0) => id = Some(text()),
             b"retry" if !value.is_empty() && value.iter().all(u8::is_ascii_digit) => {
-                // The standard knows no bound; a number that nobody can wait for is ignored.
+                // The standard has no limit. A number that does not fit into the type is ignored.
                 read.retry_ms = text().parse().ok().or(read.retry_ms);
             }
             _ => {}
@@ -46,7 +46,7 @@ pub(crate) fn read(stream: &[u8]) -> Stream {
     read
 }
 
-/// The lines that have an end: LF, CR LF or CR.
+/// The lines with an end: LF, CR LF or CR.
 fn lines(stream: &[u8]) -> Vec<&[u8]> {
     let mut lines = Vec::new();
     let (mut begin, mut at) = (0, 0);

@@ -1,4 +1,4 @@
-//! The application and its presentation in this process, and an agent that prints what its prompt says.
+//! The application and its presentation in this process, with an agent that prints its prompt.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -30,19 +30,19 @@ use tokio::runtime::Handle;
 
 pub(crate) const HOST: &str = "localhost:7117";
 
-/// Short, so that inputs of a few hundred bytes have lines that are too long.
+/// A small limit, so that inputs of a few hundred bytes contain lines above it.
 pub(crate) const LINES: FramerLimits = FramerLimits { line_bytes: 2000, head_bytes: 100 };
 
-/// After so many uses of it a world is made anew: it keeps every agent in memory.
+/// After this many uses a world is replaced, because it keeps every agent in memory.
 const USES: u32 = 500;
 
-/// Makes the body of an answer complete: a stream that stays open is left after what is there at once.
+/// A complete response. Of a stream that stays open, only what is available at once is read.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Vec<u8>,
-    /// The body has come to its end.
+    /// The body has ended.
     pub(crate) whole: bool,
 }
 
@@ -65,13 +65,13 @@ thread_local! {
 struct Kept(Option<(World, AgentId, u32)>);
 
 impl Drop for Kept {
-    /// At the end of a thread the web server's own thread locals may be gone, and its drop would panic.
+    /// At the end of a thread, the web server's own thread locals may be gone, and dropping it would panic.
     fn drop(&mut self) {
         std::mem::forget(self.0.take());
     }
 }
 
-/// Does something with this thread's world, and with an agent that has ended in it.
+/// Runs `what` with this thread's world, and with an agent in it that has ended.
 pub(crate) fn with<T, F: Future<Output = T>>(what: impl FnOnce(World, AgentId) -> F) -> T {
     RUNTIME.with(|runtime| {
         runtime.block_on(async {
@@ -86,7 +86,7 @@ pub(crate) fn with<T, F: Future<Output = T>>(what: impl FnOnce(World, AgentId) -
     })
 }
 
-/// The next input gets a world of its own.
+/// The next input gets a new world.
 pub(crate) fn forget() {
     drop(NOW.with_borrow_mut(|kept| kept.0.take()));
 }
@@ -110,12 +110,12 @@ async fn new() -> (World, AgentId, u32) {
     (world, agent, 0)
 }
 
-/// What the agent prints whose journal is read by all.
+/// The output of the agent whose journal all inputs read.
 const TALK: &[u8] =
     b"{\"type\":\"assistant\",\"message\":{\"content\":[{\"type\":\"text\",\"text\":\"hello\"}]}}\n\
 {\"type\":\"result\",\"subtype\":\"success\"}\n";
 
-/// An application on the current runtime; nobody is asked for a token.
+/// An application on the current runtime. It requires no token.
 pub(crate) fn api() -> (Api, AgentService, Arc<MemoryStore>) {
     let store = Arc::new(MemoryStore::new(1));
     let printer = AgentType {
@@ -152,7 +152,7 @@ async fn body(body: impl MessageBody) -> (Vec<u8>, bool) {
     let mut bytes = Vec::new();
     let mut body = std::pin::pin!(body);
     loop {
-        // What is live gets a few turns of the others to say something, no time.
+        // A live stream may yield to other tasks a few times, but no time passes.
         let mut next = None;
         for _ in 0..50 {
             next = std::future::poll_fn(|cx| body.as_mut().poll_next(cx)).now_or_never();
@@ -171,9 +171,9 @@ async fn body(body: impl MessageBody) -> (Vec<u8>, bool) {
 }
 
 impl World {
-    /// Launches an agent that prints this.
+    /// Launches an agent with this output.
     pub(crate) async fn launch(&self, output: &[u8]) -> AgentId {
-        // Each byte as one character.
+        // Each byte becomes one character.
         let prompt = output.iter().map(|byte| char::from(*byte)).collect();
         let launched = self.service.launch(Launch { prompt, ..Launch::default() }).await;
         launched.expect("it can be launched").agent.id

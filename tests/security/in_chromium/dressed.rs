@@ -1,8 +1,8 @@
-//! The scripts of the corpus in other clothes.
+//! Variants of the scripts in the corpus.
 
 use super::corpus::SCRIPTS;
 
-/// Each script as it is, and in other clothes: with tags in other letters, with other spaces, inside Markdown.
+/// Each script unchanged, and its variants: tags in mixed case, other spaces, inside Markdown.
 pub(super) fn dressed() -> Vec<String> {
     let forms: [fn(&str) -> String; 5] = [
         strange_letters,
@@ -20,7 +20,7 @@ pub(super) fn dressed() -> Vec<String> {
     all
 }
 
-/// The names of tags in letters of changing case.
+/// Writes the names of tags in mixed case.
 fn strange_letters(script: &str) -> String {
     let (mut in_name, mut upper) = (false, false);
     let change = |letter: char| {

@@ -1,7 +1,7 @@
-//! No circles inside a crate: modules beside each other do not import each other, not by way of others either.
+//! No circles inside a crate: sibling modules do not import each other, neither directly nor through others.
 //!
-//! It is checked at each level: for the files and folders of a crate, and for those of each folder. A name is followed
-//! through re-exports to the module that defines it. Imports between a module and those inside it do not count.
+//! Each level is checked: the files and folders of a crate, and those of each folder. A name is followed through
+//! re-exports to the module that defines it. Imports between a module and the modules inside it do not count.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,14 +10,14 @@ use crate::workspace::Source;
 
 mod imports;
 
-/// Where a module is: the names from the root of its crate.
+/// The place of a module: the names from the root of its crate.
 type Place = Vec<String>;
 
-/// No chain of re-exports is so long.
+/// The maximum length of a chain of re-exports.
 const IMPORTS_MAX: usize = 16;
 
-/// The circles that are still there: the folder, and the modules of the circle in order of name. The check fails for a
-/// line that is not needed any more.
+/// The circles that still exist: the folder, and the modules of the circle, ordered by name. The check fails if a line
+/// is no longer needed.
 const KNOWN: [(&str, &str); 0] = [];
 
 /// The modules of one crate and what they import.
@@ -26,7 +26,7 @@ struct Crate<'a> {
     modules: BTreeMap<Place, Vec<Import>>,
 }
 
-/// Which modules beside it each one imports, and in which module inside it.
+/// The sibling modules that each module imports, and the module inside it that contains the import.
 type Neighbours = BTreeMap<String, BTreeMap<String, String>>;
 
 pub(super) fn check(sources: &[Source], faults: &mut Vec<String>) {
@@ -52,14 +52,14 @@ fn check_against(sources: &[Source], known: &[(&str, &str)], faults: &mut Vec<St
     }
 }
 
-/// The folders with the code of a crate.
+/// The folders that contain the code of a crate.
 fn roots(sources: &[Source]) -> BTreeSet<&str> {
     let root =
         |source: &'_ &Source| source.path.ends_with("/src/lib.rs") || source.path == "xtask/src/main.rs";
     sources.iter().filter(root).filter_map(|source| Some(source.path.rsplit_once('/')?.0)).collect()
 }
 
-/// Where the module of this file is; none for tests and for programs beside a library.
+/// The place of this file's module. `None` for tests and for programs beside a library.
 fn place(file: &str) -> Option<Place> {
     let mut names: Place = file.strip_suffix(".rs")?.split('/').map(str::to_owned).collect();
     if names.iter().any(|name| name == "tests" || name == "bin") {
@@ -104,7 +104,7 @@ impl<'a> Crate<'a> {
         found
     }
 
-    /// The module that defines what is imported; none if that is another crate's.
+    /// The module that defines what is imported. `None` if it is in another crate.
     fn target(&self, from: &Place, import: &Import, depth: usize) -> Option<Place> {
         let mut path = import.path.iter();
         let mut place = match import.path.first()?.as_str() {
@@ -119,7 +119,7 @@ impl<'a> Crate<'a> {
             "super" => from.clone(),
             name => {
                 let child = [&from[..], &[name.to_owned()]].concat();
-                // A name of another crate, or of the module itself.
+                // A module inside `from`. Any other name is that of another crate or of an item in `from`.
                 self.modules.contains_key(&child).then(|| from.clone())?
             }
         };
@@ -127,7 +127,7 @@ impl<'a> Crate<'a> {
         self.descend(place, &rest, depth)
     }
 
-    /// Follows the names from a module down, and through re-exports.
+    /// Follows the names downwards from a module, and through re-exports.
     fn descend(&self, mut place: Place, names: &[&String], depth: usize) -> Option<Place> {
         for (at, name) in names.iter().enumerate() {
             let child = [&place[..], &[(*name).clone()]].concat();
@@ -149,7 +149,7 @@ impl<'a> Crate<'a> {
     }
 }
 
-/// The sets of modules from each of which all others of the set are reached.
+/// The sets of modules in which each module reaches all others.
 fn circles(edges: &Neighbours) -> Vec<Vec<&str>> {
     let reach: BTreeMap<&str, BTreeSet<&str>> =
         edges.keys().map(|module| (module.as_str(), reached(edges, module))).collect();
@@ -176,7 +176,7 @@ fn reached<'a>(edges: &'a Neighbours, from: &'a str) -> BTreeSet<&'a str> {
     found
 }
 
-/// The imports that make the circle, with the module of each.
+/// The imports that form the circle, each with the module that contains it.
 fn example(edges: &Neighbours, circle: &[&str]) -> String {
     let inside = edges.iter().filter(|(from, _)| circle.contains(&from.as_str()));
     let all = inside.flat_map(|(from, to)| {

@@ -1,5 +1,5 @@
-//! The boundary between the vocabularies of presentation. Each is one folder, and no other code of the crate knows it
-//! but the list in `vocabularies.rs`; the native one alone may be used by the native routes.
+//! The boundary between the vocabularies of presentation. Each is one folder. No other code of the crate uses it,
+//! except the list in `vocabularies.rs`. The native vocabulary may be used by all code outside of the vocabularies.
 
 use crate::workspace::Source;
 
@@ -7,10 +7,10 @@ const FOLDER: &str = "crates/presentation/src/vocabularies/";
 const CRATE: &str = "crates/presentation/src/";
 /// The list of vocabularies: one line for each.
 const LIST: &str = "crates/presentation/src/vocabularies.rs";
-/// The vocabulary of the routes that are presentation's own.
+/// The vocabulary of Tokenrail's own API.
 const NATIVE: &str = "native";
 
-/// What a fold must not name: it is pure.
+/// What a fold must not name, because it is pure.
 const NOT_IN_A_FOLD: [&str; 5] =
     ["actix_web", "tokio", "crate::api", "tokenrail_application::AgentService", "std::time"];
 
@@ -61,7 +61,7 @@ fn code(text: &str) -> String {
 }
 
 /// Whether code names a vocabulary: alone (`vocabularies::letta`), in a group (`vocabularies::{kelpie, letta}`), or
-/// from beside it (`super::letta`).
+/// from a sibling (`super::letta`).
 fn names_it(code: &str, name: &str) -> bool {
     let is_part = |char: char| char.is_alphanumeric() || char == '_';
     let begins = |text: &str| text.strip_prefix(name).is_some_and(|rest| !rest.starts_with(is_part));

@@ -1,4 +1,4 @@
-//! Programs of others that tests need: which tests, and by which variables they find them.
+//! Third-party programs that tests need: which tests need them, and the variables by which the tests find them.
 
 use std::path::PathBuf;
 
@@ -6,21 +6,21 @@ use crate::clients::{self, CLIENTS, Client};
 use crate::tools::{self, TOOLS};
 use crate::{Failure, claude};
 
-/// In the path of each test that shows the page to a browser, which needs what drives it, too.
+/// Part of the path of each test that opens the page in a browser. These tests also need the browser's driver.
 pub(super) const BROWSER_TESTS: &str = "browser::";
 
-/// One or more of them, for the tests that have a name in their path.
+/// One or more programs, for the tests whose path contains `tests`.
 pub(super) struct Foreign {
-    /// Its row of the table.
+    /// Its row in the table.
     pub(super) what: &'static str,
     pub(super) tests: &'static str,
-    /// The variables and what they say, or why the programs can't be had.
+    /// The variables and their values, or why the programs are not available.
     pub(super) ready: Result<Vec<Setting>, Failure>,
 }
 
 pub(super) type Setting = (&'static str, PathBuf);
 
-/// Those whose tests are wanted, fetched if they are not there yet.
+/// The programs whose tests are wanted. Fetches them if they are missing.
 pub(super) fn foreign(is_wanted: impl Fn(&str) -> bool) -> Vec<Foreign> {
     let mut all = Vec::new();
     for tool in TOOLS.iter().filter(|tool| is_wanted(tool.tests)) {
@@ -41,7 +41,7 @@ pub(super) fn foreign(is_wanted: impl Fn(&str) -> bool) -> Vec<Foreign> {
     all
 }
 
-/// A browser, what drives it, and the clients that pages of another origin use.
+/// A browser, its driver, and the clients that pages of another origin use.
 pub(super) fn browser() -> Result<Vec<Setting>, Failure> {
     let chromium = (tools::CHROMIUM.variable, tools::CHROMIUM.ready()?);
     clients::BROWSER_DRIVER.ready()?;

@@ -1,4 +1,4 @@
-//! The parts of the tests: one after the other, and some beside those that wait most of the time.
+//! The parts of the tests: most run one after the other, and lanes of parts run at the same time.
 
 use std::process::Command;
 use std::thread::{self, Scope, ScopedJoinHandle};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::outcome::Outcome;
 use crate::process;
 
-/// Each part of the tests is done in a few minutes. One that takes so long hangs.
+/// Each part takes a few minutes. A part that takes longer than this hangs.
 pub(super) const PART_LIMIT: Duration = Duration::from_mins(20);
 
 /// One row of the table, before it has run.
@@ -23,7 +23,7 @@ pub(super) struct Row {
     pub(super) took: Duration,
 }
 
-/// What a part prints: line by line, or all of it when the part has ended, so that nothing else comes between.
+/// How a part prints: line by line, or everything when the part has ended, so that no other output comes between.
 pub(super) enum Log {
     Open,
     Held(String),
@@ -43,8 +43,8 @@ impl<'a> Part<'a> {
         Self { what, run: Box::new(run) }
     }
 
-    /// Commands at the lowest priority, one after the other, which all must succeed. Nothing that they build may be in
-    /// the way of the tests: cargo locks a folder that it builds in.
+    /// Commands at the lowest priority, one after the other, which all must succeed. They must not build into the
+    /// folder of the tests, because cargo locks a folder while it builds there.
     pub(crate) fn yielding(what: &'static str, commands: Vec<Command>) -> Self {
         Self::new(what, move |log| {
             let failed = commands.iter().find_map(|command| {
@@ -70,8 +70,8 @@ impl<'a> Part<'a> {
     }
 }
 
-/// Runs these parts one after the other, and each of the lanes in `beside` at the same time. Gives their rows, those of the
-/// lanes last.
+/// Runs these parts one after the other, and at the same time each of the lanes in `beside`. Returns their rows, those
+/// of the lanes last.
 pub(super) fn run<'a>(parts: Vec<Part<'a>>, beside: Vec<Vec<Part<'a>>>) -> Vec<Row> {
     thread::scope(|scope| {
         let beside: Vec<_> = beside.into_iter().map(|lane| begin(scope, lane)).collect();

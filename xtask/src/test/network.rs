@@ -1,4 +1,4 @@
-//! Tests without a network: what they run finds this machine's own programs, and nothing else in the world.
+//! Tests without a network: the programs that they run reach each other, and nothing else.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::process::Command;
@@ -8,17 +8,17 @@ use crate::process;
 /// What a test program can reach.
 #[derive(Debug)]
 pub(super) enum Network {
-    /// A loopback interface of its own, and no other: by these words before a command.
+    /// A loopback interface of its own, and no other. A command is run with these words before it.
     Loopback(&'static [&'static str]),
-    /// What this machine can reach; and why.
+    /// Everything that this machine can reach. The text says why the network could not be restricted.
     Machine(String),
 }
 
-/// Root may leave the network as it is.
+/// Root can leave the network of the machine directly.
 const AS_ROOT: &[&str] = &["unshare", "--net", "sh", "-c", "ip link set lo up && exec \"$@\"", "sh"];
 
-/// Others are root in a namespace of users, which is what lets them set up the interface; and then themselves again,
-/// for some programs do not do for root what they do for others.
+/// Other users become root in a user namespace, which allows them to set up the interface. Then they become themselves
+/// again, because some programs behave differently for root.
 const AS_ANOTHER: &[&str] = &[
     "sh",
     "-c",
@@ -28,7 +28,7 @@ const AS_ANOTHER: &[&str] = &[
 ];
 
 impl Network {
-    /// As little as this system lets be had.
+    /// The most restricted network that this system allows.
     pub(super) fn least() -> Self {
         let root = std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
         Self::by(if root { AS_ROOT } else { AS_ANOTHER })
@@ -43,7 +43,7 @@ impl Network {
         }
     }
 
-    /// The command, in this network.
+    /// The command, run in this network.
     pub(super) fn around(&self, command: &Command) -> Command {
         let (program, words) = match self {
             Self::Loopback(words) => (words[0], &words[1..]),
@@ -54,7 +54,7 @@ impl Network {
         runner
     }
 
-    /// For whoever reads the table.
+    /// What to print below the table.
     pub(super) fn told(&self) -> String {
         match self {
             Self::Loopback(_) => {

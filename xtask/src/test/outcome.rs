@@ -8,7 +8,7 @@ pub(super) enum Outcome {
     Passed {
         tests: u64,
     },
-    /// It is no test.
+    /// The part succeeded and has no tests.
     Done,
     Failed {
         reason: String,

@@ -1,4 +1,4 @@
-//! What test programs say of themselves, and what that makes of a part of the tests.
+//! Reads what test programs report, and derives the outcome of a part of the tests.
 
 use std::process::Command;
 
@@ -6,12 +6,12 @@ use super::lanes::{Log, PART_LIMIT};
 use super::outcome::Outcome;
 use crate::process;
 
-/// Runs test programs of Rust, and counts what they have run.
+/// Runs Rust test programs, and counts the tests that ran.
 pub(super) fn counted(what: &str, tests: &mut Command, log: &mut Log) -> Outcome {
     watched(what, tests, log, Tally::see)
 }
 
-/// The same with vitest.
+/// Like [`counted`], for vitest.
 pub(super) fn counted_by_vitest(what: &str, tests: &mut Command, log: &mut Log) -> Outcome {
     watched(what, tests, log, Tally::see_vitest)
 }
@@ -28,7 +28,7 @@ fn watched(what: &str, tests: &mut Command, log: &mut Log, see: fn(&mut Tally, &
     }
 }
 
-/// What the test programs said in their last lines.
+/// The sums of what the test programs reported in their last lines.
 #[derive(Default)]
 pub(super) struct Tally {
     passed: u64,
@@ -51,7 +51,7 @@ impl Tally {
         }
     }
 
-    /// The same of vitest: a line like `Tests  1 failed | 57 passed | 1 skipped (59)`.
+    /// Like [`Tally::see`], for vitest: a line like `Tests  1 failed | 57 passed | 1 skipped (59)`.
     pub(super) fn see_vitest(&mut self, line: &str) {
         let Some(rest) = line.trim_start().strip_prefix("Tests ") else { return };
         let counts = rest.split_once('(').map_or(rest, |(counts, _)| counts);
@@ -65,7 +65,7 @@ impl Tally {
         }
     }
 
-    /// No test at all is no success: a filter that fits nothing would look like one.
+    /// A part in which no test ran is no success. Otherwise a filter that matches nothing would look like one.
     pub(super) fn outcome(&self, success: bool) -> Outcome {
         let Self { passed, failed, ignored } = *self;
         if !success {

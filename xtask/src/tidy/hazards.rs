@@ -1,12 +1,12 @@
-//! What product code never does: it hands nothing to a shell, and writes nothing into the log that users have said, or
-//! that opens a door.
+//! What product code must never do: pass anything to a shell, or log anything that users have said or that gives
+//! access.
 
 use crate::workspace::Source;
 
-/// Programs that take their arguments apart.
+/// Programs that interpret their arguments as commands.
 const SHELLS: [&str; 7] = ["sh", "bash", "dash", "zsh", "ksh", "fish", "busybox"];
 
-/// How what must not be logged is called here.
+/// The names that our code uses for what must not be logged.
 const UNSPEAKABLE: [&str; 18] = [
     "api_key",
     "authorization",
@@ -30,7 +30,7 @@ const UNSPEAKABLE: [&str; 18] = [
 
 const LOGS: [&str; 4] = ["tracing::debug!(", "tracing::info!(", "tracing::warn!(", "tracing::error!("];
 
-/// Looks at a file of product code.
+/// Checks a file, if it is product code.
 pub(super) fn check(source: &Source, faults: &mut Vec<String>) {
     if !source.path.starts_with("crates/") || source.path.contains("/tests") {
         return;
@@ -56,7 +56,7 @@ pub(super) fn check(source: &Source, faults: &mut Vec<String>) {
     }
 }
 
-/// A name among the arguments, up to the end of the call, that must not be there. What stands in quotes is said by us.
+/// The first forbidden name among the arguments, up to the end of the call. Text in quotes is our own and is ignored.
 fn logged(arguments: &str) -> Option<&str> {
     let end = end_of_call(arguments);
     let quoted = arguments[..end].split('"').collect::<Vec<_>>();

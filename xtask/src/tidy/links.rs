@@ -4,7 +4,8 @@ use std::path::Path;
 
 use crate::workspace::Source;
 
-/// Every relative link of a README and of `docs/` leads to a file, and its `#…` to a heading there.
+/// Every relative link of a README, of `docs/` and of the documents at the root leads to a file, and its `#…` to a
+/// heading there.
 pub(super) fn check(source: &Source, root: &Path, faults: &mut Vec<String>) {
     let is_document =
         source.name() == "README.md" || source.path.starts_with("docs/") || !source.path.contains('/');
@@ -28,7 +29,7 @@ pub(super) fn check(source: &Source, root: &Path, faults: &mut Vec<String>) {
     }
 }
 
-/// Where `](here)`, `src="here"` and `href="here"` point to.
+/// The targets of `](here)`, `src="here"` and `href="here"`.
 fn targets(line: &str) -> impl Iterator<Item = &str> {
     [("](", ')'), ("src=\"", '"'), ("href=\"", '"')].into_iter().flat_map(move |(before, after)| {
         let words = line.split(before).skip(1);
@@ -61,7 +62,7 @@ fn has_heading(text: &str, anchor: &str) -> bool {
     headings.map(|line| slug(line.trim_start_matches('#'))).any(|slug| slug == anchor)
 }
 
-/// A heading as the web pages of repositories name it.
+/// The anchor of a heading, as code hosting sites build it.
 fn slug(heading: &str) -> String {
     let kept = heading.trim().chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
     kept.map(|c| if c == ' ' { '-' } else { c }).flat_map(char::to_lowercase).collect()

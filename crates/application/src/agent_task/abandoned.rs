@@ -1,4 +1,4 @@
-//! An agent that is cancelled when its last follower has left (`cancelOnDisconnect`).
+//! Cancels an agent after its last follower has left (`cancelOnDisconnect`).
 
 use tokenrail_ports::StoreError;
 
@@ -13,13 +13,13 @@ impl AgentTask {
         }
     }
 
-    /// Cancels what runs and what waits, unless somebody follows it again. It retries, because no client will.
+    /// Cancels the agent's open turns, unless a client follows the agent again. Retries, because no client will.
     async fn cancel_abandoned(&self) {
         let mut pause = self.core.limits.retry_pause;
         while self.tail.followers() == 0 {
             let queue = self.control.queue.lock().await;
             let cancelled = self.core.outside.agents.cancel(self.agent, self.core.now()).await;
-            // After an unknown outcome, too, it may be saved. Otherwise nothing is stopped yet.
+            // The cancel may be saved even if the outcome is unknown. After any other error, nothing is stopped yet.
             if matches!(cancelled, Ok(_) | Err(StoreError::OutcomeUnknown(_))) {
                 self.control.cancel();
                 self.control.poke();
@@ -37,7 +37,7 @@ impl AgentTask {
         }
     }
 
-    /// Ends a process that waits for the agent's next turn.
+    /// Ends a process that is idle until the agent's next turn.
     async fn dismiss(&self) {
         if let Ok(Some(agent)) = self.agent_row().await
             && let Some(kind) = self.agent_type(&agent)

@@ -1,4 +1,5 @@
-//! Cleans up after a panic of an agent's task: a bug of this program, which must not leave an agent running for ever.
+//! Cleans up after a panic of an agent's task. A panic is a bug of the server, and must not leave an agent running
+//! for ever.
 
 use std::panic::AssertUnwindSafe;
 
@@ -11,18 +12,18 @@ use crate::core::SaveError;
 use crate::stats::Counters;
 use crate::verdict::Verdict;
 
-/// What was found where a task had panicked.
+/// What the cleanup found after a panic.
 enum Found {
-    /// Its turn, which has been ended.
+    /// The turn of the task. It has been ended.
     Turn,
-    /// No turn, and no news since.
+    /// No turn, and the task was not poked meanwhile.
     Nothing,
-    /// No turn, but somebody has asked for one meanwhile.
+    /// No turn, but the task was poked meanwhile: there may be a new one.
     News,
 }
 
 impl AgentTask {
-    /// Ends the turn that has panicked. Returns whether the task can go on.
+    /// Ends the turn whose task panicked. Returns whether the task can continue.
     pub(super) async fn clean_up(&self) -> bool {
         self.tell();
         self.control.end();
@@ -33,7 +34,8 @@ impl AgentTask {
                 Ok(Ok(Found::Turn | Found::News)) => return true,
                 Ok(Ok(Found::Nothing) | Err(SaveError::Closing)) => return false,
                 Ok(Err(SaveError::Refused(error))) => {
-                    // What was being saved when it panicked may have been saved since: it is looked at again.
+                    // An append that was under way during the panic may have been saved since, so the next try reads
+                    // the journal again.
                     let error = &error as &dyn std::error::Error;
                     tracing::error!(agent = %self.agent, error, "cannot end a turn whose task panicked");
                 }
@@ -49,7 +51,7 @@ impl AgentTask {
             Some(turn) if *broken.get_or_insert(turn.number) == turn.number => turn,
             None if broken.is_none() && self.control.pokes() == pokes => return Ok(Found::Nothing),
             None if broken.is_none() => return Ok(Found::News),
-            // It has ended already.
+            // The turn has ended already.
             _ => return Ok(Found::Turn),
         };
         let verdict = Verdict::internal();
@@ -66,8 +68,8 @@ impl AgentTask {
         Ok(Found::Turn)
     }
 
-    /// Ends what is left of the turn's run without reading what it says. Its spool stays until the next start, for
-    /// whoever looks for the cause.
+    /// Ends what is left of the turn's run without reading its output. Its spool stays until the next start, so that
+    /// the cause of the panic can be found.
     async fn stop_run(&self, turn: &Turn) -> Result<(), SaveError> {
         let Some(agent) = self.agent_row().await? else { return Ok(()) };
         let Some(kind) = self.agent_type(&agent) else { return Ok(()) };
@@ -93,7 +95,8 @@ impl AgentTask {
         }
     }
 
-    /// Where it was is told by whoever hears of panics; what it said may be what users have written.
+    /// The message of the panic is not logged: it may contain text of users. The panic hook of the server logs the
+    /// place.
     fn tell(&self) {
         Counters::add(&self.core.counters.invariant_violations, 1);
         tracing::error!(agent = %self.agent, "an agent's task panicked: ending its turn");

@@ -1,4 +1,4 @@
-//! What was said in earlier turns, for agents that know of them only what they are told.
+//! The messages of earlier turns, for agents that know earlier turns only from what they are sent.
 
 use std::collections::VecDeque;
 
@@ -10,15 +10,15 @@ use crate::core::SaveError;
 
 /// The newest turns that fit, while a journal is read from its beginning.
 struct PastTurns {
-    /// The oldest first.
+    /// Oldest first.
     turns: VecDeque<(TurnNumber, PastTurn)>,
     bytes: usize,
     bytes_max: usize,
 }
 
 impl AgentTask {
-    /// The turns before this one, the oldest first, as the reader of the conversation has seen them: as many of the
-    /// newest as fit into the limit.
+    /// The turns before `before`, oldest first, with the text that a person sees: as many of the newest ones as fit
+    /// into `limits.model_history_bytes`.
     pub(super) async fn past_turns(&self, before: TurnNumber) -> Result<Vec<PastTurn>, SaveError> {
         let (core, limit) = (&self.core, self.core.limits.page());
         let mut past = PastTurns::new(core.limits.model_history_bytes);
@@ -60,7 +60,7 @@ impl PastTurns {
         let before = turn.text_bytes();
         of_turn(turn);
         self.bytes += turn.text_bytes() - before;
-        // The newest may be too long by itself, and is not whole yet.
+        // Keeps the newest turn even if it is too long by itself: it may not be complete yet.
         while self.bytes_max < self.bytes && 1 < self.turns.len() {
             let oldest = self.turns.pop_front();
             self.bytes -= oldest.map_or(0, |(_, turn)| turn.text_bytes());

@@ -1,4 +1,4 @@
-//! Playing another agent's journal again: its events, one by one, when they are due.
+//! Replays another agent's journal: its events one by one, each when it is due.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,22 +17,23 @@ use crate::core::SaveError;
 use crate::recorder::Recorder;
 use crate::verdict::Verdict;
 
-/// A replay that goes on. Numbers are those of the original, so the newest one says where it stands.
+/// A replay in progress. Its events have the sequence numbers of the original, so the newest number is its position.
 struct Player<'a> {
     task: &'a AgentTask,
     replay: Replay,
     recorder: Recorder,
     cancel: CancellationToken,
-    /// The turn that is to be started with the next event.
+    /// The turn that starts with the next event.
     start: Option<Turn>,
-    /// The end of a turn, to be saved together with the start of the next: as long as something is to be played, a
-    /// turn of the agent is open, and the next life of the server goes on with it.
+    /// The end of a turn, to be saved together with the start of the next turn. So until the replay is over, the
+    /// agent has an open turn, and the next start of the server continues it.
     held: Vec<Append>,
-    /// When the original said what is due at this moment. The time between two turns is left out.
+    /// The time of an event in the original, and the instant at which it was played. The time between two turns is
+    /// left out.
     anchor: Option<(Timestamp, Instant)>,
 }
 
-/// How far playing has come.
+/// The progress of a replay.
 enum Played {
     More,
     /// The last event has been played, or the replay was stopped.
@@ -40,7 +41,7 @@ enum Played {
 }
 
 impl AgentTask {
-    /// Plays on from where the journal stands.
+    /// Continues the replay after the newest event of the journal.
     pub(super) async fn play(&self, replay: Replay) -> Result<(), SaveError> {
         let cancel = self.control.begin().cancel;
         let played = self.play_on(replay, cancel).await;
@@ -49,7 +50,7 @@ impl AgentTask {
     }
 
     async fn play_on(&self, replay: Replay, cancel: CancellationToken) -> Result<(), SaveError> {
-        // Read only now: a cancel that came before the token was made stands in the store.
+        // Read only now: a cancel from before `Control::begin` is only in the store.
         let Some(turn) = self.first_open_turn().await? else { return Ok(()) };
         let Some(agent) = self.agent_row().await? else { return Ok(()) };
         let waits = turn.state == TurnState::Queued;
@@ -72,7 +73,7 @@ impl AgentTask {
 }
 
 impl Player<'_> {
-    /// In the middle of a turn, time goes on from the last event that was played.
+    /// In the middle of a turn, the time continues from the last event that was played.
     async fn find_anchor(&mut self) -> Result<(), SaveError> {
         let Some(before) = self.recorder.next_sequence().0.checked_sub(2) else { return Ok(()) };
         if self.start.is_none() {
@@ -82,7 +83,7 @@ impl Player<'_> {
         Ok(())
     }
 
-    /// Plays what is read at once.
+    /// Plays one page of events.
     async fn page(&mut self) -> Result<Played, SaveError> {
         let next = self.recorder.next_sequence();
         let events = self.read(next.before()).await?;
@@ -104,7 +105,8 @@ impl Player<'_> {
         Ok(Played::More)
     }
 
-    /// Waits until the event is due, and saves before what is due already; false where the replay was stopped.
+    /// Waits until the event is due. Events that are due already are saved before the wait. Returns false if the
+    /// replay was stopped.
     async fn wait_for(&mut self, event: &Event) -> Result<bool, SaveError> {
         let (core, cancel) = (Arc::clone(&self.task.core), self.cancel.clone());
         let (from, since) = *self.anchor.get_or_insert_with(|| (event.at, Instant::now()));
@@ -119,7 +121,7 @@ impl Player<'_> {
         tokio::select! {
             biased;
             () = core.closing.cancelled() => Err(SaveError::Closing),
-            // Before a turn has started, there is nothing to be ended: its start comes first.
+            // Before a turn has started there is nothing to end: its start comes first.
             () = cancel.cancelled(), if self.start.is_none() => Ok(false),
             () = core.draining.cancelled(), if self.start.is_none() => Ok(false),
             () = wait_until(due), if early => Ok(true),
@@ -134,7 +136,7 @@ impl Player<'_> {
         Duration::try_from_secs_f64(ms as f64 / 1000.0 / self.replay.speed).unwrap_or(Duration::MAX)
     }
 
-    /// Takes one event; true where it was the last.
+    /// Plays one event. Returns true if it was the last.
     async fn take(&mut self, event: &Event) -> Result<bool, SaveError> {
         let now = self.task.core.now();
         self.recorder.copy(event, now);
@@ -155,7 +157,7 @@ impl Player<'_> {
         Ok(false)
     }
 
-    /// The turn that begins with that event of the original.
+    /// The turn that begins with the event `first` of the original.
     async fn next_turn(&mut self, first: Sequence, now: Timestamp) -> Result<Turn, SaveError> {
         let agents = &self.task.core.outside.agents;
         let of = self.replay.of;
@@ -178,7 +180,7 @@ impl Player<'_> {
         })
     }
 
-    /// Saves what is pending, and what was held back for it.
+    /// Saves the pending events, and the ones that were held back for them.
     async fn save(&mut self, step: TurnStep) -> Result<(), SaveError> {
         self.held.extend(self.recorder.take(step));
         if let Some(append) = Append::chain(std::mem::take(&mut self.held)) {
@@ -187,10 +189,10 @@ impl Player<'_> {
         Ok(())
     }
 
-    /// Ends the replay before its time.
+    /// Ends the replay early.
     async fn end(&mut self, verdict: Verdict) -> Result<Played, SaveError> {
         if self.start.is_some() && !self.held.is_empty() {
-            // Between two turns, nothing is open.
+            // Between two turns, no turn is open. Only the end of the last one must be saved.
             self.recorder.take(TurnStep::Continue);
             self.save(TurnStep::Continue).await?;
             return Ok(Played::Over);
@@ -204,7 +206,7 @@ impl Player<'_> {
         Ok(Played::Over)
     }
 
-    /// The next events of the original; none where it has been purged.
+    /// The next events of the original. Empty if the original was purged.
     async fn read(&mut self, after: Sequence) -> Result<Vec<Event>, SaveError> {
         let core = &self.task.core;
         let (of, limit) = (self.replay.of, core.limits.history());

@@ -1,4 +1,4 @@
-//! Going on with a turn that an earlier life of this server began.
+//! Continues a turn that an earlier task of the agent began, usually before the server was restarted.
 
 use tokenrail_domain::{Assembler, Event, EventBody, Sequence, Timestamp, Turn};
 use tokenrail_ports::{Adoption, ExitStatus, RunEnd};
@@ -21,7 +21,7 @@ impl SoFar {
 }
 
 impl AgentTask {
-    /// Takes up the turn that runs, and finishes its stop where one was begun.
+    /// Resumes the running turn. If the turn was being stopped, finishes the stop.
     pub(super) async fn resume(&self) -> Result<(), SaveError> {
         let heard = self.control.begin();
         let taken_up = self.take_up(heard).await;
@@ -30,7 +30,7 @@ impl AgentTask {
     }
 
     async fn take_up(&self, heard: TurnInbox) -> Result<(), SaveError> {
-        // Read only now: a cancel that came before the token was made stands in the store.
+        // Read only now: a cancel from before `Control::begin` is only in the store.
         let Some(turn) = self.first_open_turn().await? else { return Ok(()) };
         let Some(agent) = self.agent_row().await? else { return Ok(()) };
         let so_far = self.so_far(&turn).await?;
@@ -43,7 +43,7 @@ impl AgentTask {
             Ok(Adoption::Run(run)) => return self.pump(recorder, run, turn, heard, ran_ms).await,
             Ok(Adoption::Gone) => RunEnd { status: ExitStatus::Gone, ..RunEnd::default() },
             Err(error) => {
-                // Nobody would read what it still says, and the agent's next turn needs the session.
+                // Nothing would read its further output, and the agent's next turn needs the session.
                 self.end_run(&turn).await;
                 RunEnd { error: Some(error.to_agent_error()), ..RunEnd::default() }
             }
@@ -53,7 +53,7 @@ impl AgentTask {
         self.end(recorder, verdict(None, stop, &end, &self.core.limits)).await
     }
 
-    /// Folds what the journal has of the turn.
+    /// Reads what the journal has of the turn.
     pub(super) async fn so_far(&self, turn: &Turn) -> Result<SoFar, SaveError> {
         let mut so_far = SoFar::nothing(turn.asked_at);
         let first = turn.first_sequence.unwrap_or(Sequence(1));

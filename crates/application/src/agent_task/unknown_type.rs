@@ -1,4 +1,4 @@
-//! A turn that runs, and whose agent type is not in the configuration any more.
+//! A running turn whose agent type is no longer in the configuration.
 
 use tokenrail_domain::{Agent, StopReason, Turn};
 use tokenrail_ports::{ExitStatus, RunEnd};
@@ -10,8 +10,9 @@ use crate::recorder::Recorder;
 use crate::verdict::{Stop, verdict};
 
 impl AgentTask {
-    /// Leaves the agent as it is. It keeps running, and its output waits in the spool until the server is started with
-    /// the type again. A misspelt name in the configuration must not cost an agent's output. Only a cancel ends the turn.
+    /// Leaves the agent as it is. It keeps running, and its output waits in the spool until the server is started
+    /// with the type again. A misspelt name in the configuration must not cost an agent's output. Only a cancel ends
+    /// the turn.
     pub(super) async fn leave_alone(
         &self,
         recorder: Recorder,

@@ -1,4 +1,4 @@
-//! Answers to the agent's questions.
+//! Answers to the agent's permission requests.
 
 use tokio::sync::mpsc;
 
@@ -6,12 +6,12 @@ use super::Pump;
 use crate::planted;
 use crate::questions::{Answered, Answering};
 
-/// The answers to the agent's questions.
+/// The answers to the agent's permission requests.
 pub(super) struct Answers {
     pub(super) inbox: mpsc::Receiver<Answering>,
-    /// The answers that were handed on. Their clients wait to hear whether they counted.
+    /// The answers that were handed on to the agent. Their clients wait to learn whether they counted.
     given: Vec<Answering>,
-    /// The questions that the batch that is being saved settles, each with the option that was chosen.
+    /// The permission requests that the batch being saved settles, each with the chosen option.
     pub(super) settled: Vec<(String, Option<String>)>,
 }
 
@@ -22,22 +22,23 @@ impl Answers {
 }
 
 impl Pump {
-    /// Hands an answer on to the agent. Whoever has given it hears of it when the agent's own output tells that the
-    /// question is settled, and that is saved; until then, another answer may have come first.
+    /// Hands an answer on to the agent. Its client is notified once the agent's own output reports that the
+    /// permission request is settled, and that is saved. Until then, another answer may have come first.
     pub(super) async fn answer(&mut self, answering: Answering) {
         let objection = match self.stopping.why {
-            // What is being stopped is not to be allowed anything any more.
+            // An agent that is being stopped must not receive any further permission.
             Some(_) if planted::stop_ends_answers() => Some(Answered::NotOpen),
             _ => self.recorder.questions().objection(&answering.answer),
         };
         if let Some(objection) = objection {
-            // Whoever has asked may have gone meanwhile.
+            // The client may have disconnected meanwhile.
             let _ = answering.told.send(objection);
             return;
         }
         self.answers.given.retain(|waiting| !waiting.told.is_closed());
         if self.answers.given.iter().any(|waiting| waiting.answer == answering.answer) {
-            // It is on its way already; who gave it first may leave before it is settled.
+            // The same answer is on its way already. The client that gave it first may disconnect before the request
+            // is settled.
             self.answers.given.push(answering);
             return;
         }
@@ -51,7 +52,7 @@ impl Pump {
         }
     }
 
-    /// Tells those who have answered what came of it, as far as it is saved.
+    /// Reports to the clients what came of their answers, as far as that is saved.
     pub(super) fn tell_settled(&mut self) {
         for (question, option) in self.answers.settled.drain(..) {
             let all = std::mem::take(&mut self.answers.given);
@@ -63,8 +64,8 @@ impl Pump {
     }
 }
 
-/// Of those who gave the answer that counts, the first who is still there hears that it was his; all others come too
-/// late, also with the same answer.
+/// Of the clients that gave the answer that counts, only the first one that is still connected receives
+/// [`Answered::Settled`]. All other answers are too late, even if they are the same.
 fn tell_one(told: Vec<Answering>, option: Option<&str>) {
     let mut counted = false;
     for Answering { answer, told } in told {

@@ -1,4 +1,4 @@
-//! A run whose output fills the disk: the journal gets the room that the output takes.
+//! A run whose output fills the disk: the journal gets the space that the output takes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,17 +10,17 @@ use crate::core::SaveError;
 use crate::full_since::FullSince;
 use crate::verdict::{Stop, Verdict, is_storage_full};
 
-/// A disk that is full, as one run sees it.
+/// The state of a full disk, for one run.
 #[derive(Default)]
 pub(super) struct FullDisk {
-    /// The run gave the room of its output back, or its output takes none.
+    /// The run has freed the space of its output, or its output takes none.
     gave_back: bool,
     pub(super) since: Arc<FullSince>,
 }
 
 impl Pump {
-    /// Ends a turn whose output still does not fit after the run has given its room back. The output that could not be
-    /// saved is left out, and the error gives its size.
+    /// Ends a turn whose output still does not fit after the run has freed its space. The output that could not be
+    /// saved is left out, and the error reports its size.
     pub(super) async fn end_without_room(&mut self) -> Result<(), SaveError> {
         let end = if let Some(end) = self.ended.take() {
             end
@@ -28,7 +28,7 @@ impl Pump {
             self.stopping.why.get_or_insert(Stop::FullDisk);
             self.until_gone().await
         };
-        // The end of a turn is small, so from here on it waits for room without a bound.
+        // The end of a turn is small, so from here on it waits for space without a time limit.
         self.full_disk.since = Arc::default();
         self.saved.next_mark = None;
         self.answers.settled.clear();
@@ -43,22 +43,23 @@ impl Pump {
         Ok(())
     }
 
-    /// Whether the run may have room to give back.
+    /// Whether the run may have space to free.
     ///
-    /// Asked again after each pause: the disk may be full only later, or the run not have ended yet.
+    /// Checked again after each pause, because the disk may fill up later, or the run may end later.
     pub(super) fn may_give_back(&self) -> bool {
         !self.full_disk.gave_back
     }
 
-    /// How long it takes until it is asked again.
+    /// How long to wait before the next check.
     pub(super) fn full_disk_pause(&self) -> Duration {
         let limits = &self.core.limits;
         limits.full_disk_wait.min(limits.retry_pause_max).max(limits.retry_pause)
     }
 
-    /// Gives back the room of a run whose output cannot be saved for want of room. Its end could not be saved otherwise,
-    /// and so its output, which may be what fills the disk, would never be removed. What has been read waits here, and is
-    /// saved if there is room in time. An agent that still runs after `limits.full_disk_wait` is ended first.
+    /// Frees the space of a run whose output cannot be saved because the disk is full. Otherwise the end of the run
+    /// could not be saved, so its output, which may be what fills the disk, would never be removed. The output that
+    /// was read already stays in memory, and is saved if there is space in time. An agent that still runs after
+    /// `limits.full_disk_wait` is ended first.
     pub(super) async fn give_back(&mut self) {
         let Some(full_for) = self.full_disk.since.elapsed() else { return };
         let waited = self.core.limits.full_disk_wait <= full_for;
@@ -70,7 +71,8 @@ impl Pump {
             Ok(SpoolRoom::Held) => {}
             Ok(SpoolRoom::GivenBack | SpoolRoom::None) => {
                 self.full_disk.gave_back = true;
-                // Output that was read may use that room. It waits as long again, in case somebody makes more.
+                // The output in memory may use the freed space. It waits for about `limits.full_disk_wait` again, in
+                // case more space becomes free.
                 let limits = &self.core.limits;
                 self.full_disk.since.bound(full_for + limits.full_disk_wait + limits.retry_pause_max);
             }

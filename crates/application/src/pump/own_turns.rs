@@ -1,4 +1,4 @@
-//! The turns that an agent begins by itself, after the result of the one it was asked for.
+//! The turns that an agent begins by itself, after the result of the turn before.
 
 use std::sync::Arc;
 
@@ -12,9 +12,9 @@ use crate::recorder::Recorded;
 use crate::verdict::{Stop, Verdict, verdict};
 
 impl Pump {
-    /// The agent has closed its turn and begun one by itself; a line can do that several times. All that the line
-    /// says is saved in one transaction: there is no moment at which the run belongs to no turn, or at which a line
-    /// counts as read of which something is missing.
+    /// The agent has closed its turn and begun one by itself. One line can do that several times. The whole line is
+    /// saved in one transaction, so the run always belongs to a turn, and no line counts as read while a part of it
+    /// is missing.
     pub(super) async fn begin_own_turns(
         &mut self,
         end_offset: u64,
@@ -24,8 +24,8 @@ impl Pump {
         if let Some(in_flight) = in_flight.take() {
             self.wait_until_saved(in_flight).await?;
         }
-        // Nobody may put a turn into the queue between the choice of a number and its use, and a cancel meets either
-        // the turn that ends or the one that begins.
+        // The lock keeps new turns out of the queue between the choice of a number and its use. And a cancel finds
+        // either the turn that ends or the one that begins.
         let control = Arc::clone(&self.control);
         let _queue = control.queue.lock().await;
         if self.stopping.why.is_none() && self.cancel.is_cancelled() {
@@ -56,8 +56,8 @@ impl Pump {
         verdict(self.recorder.close(), self.stopping.why, &RunEnd::default(), &self.core.limits)
     }
 
-    /// A turn that the agent has begun by itself: it runs in the process of the one before it, and what stops that
-    /// process stops it too.
+    /// A turn that the agent has begun by itself. It runs in the process of the turn before, and what stops that
+    /// process stops this turn too.
     fn own_turn(&self, number: TurnNumber, now: Timestamp) -> Turn {
         Turn {
             number,

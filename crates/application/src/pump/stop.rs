@@ -9,14 +9,14 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::Pump;
 use crate::verdict::{Flood, Stop};
 
-/// How far the run is being stopped.
+/// The progress of stopping the run.
 #[derive(Debug, Default)]
 pub(super) struct Stopping {
-    /// Why, if it is being stopped.
+    /// Why the run is being stopped. `None` if it is not.
     pub(super) why: Option<Stop>,
     /// When the agent is asked again, if asking failed.
     pub(super) again: Option<Instant>,
-    /// How often the agent was asked.
+    /// How many times the agent was asked.
     asked: u32,
     /// The agent printed more than a limit allows: the rest is left out.
     pub(super) flooded: bool,
@@ -29,8 +29,8 @@ impl Pump {
         self.ask_to_stop().await;
     }
 
-    /// Stops the run because it was cancelled, or because the server goes down with its agents. A cancel is saved by the
-    /// use case that it comes from.
+    /// Stops the run because it was cancelled, or because the server shuts down and stops its agents. A cancel is
+    /// already saved, by the use case that it comes from.
     pub(super) async fn stop_as_told(&mut self) {
         if self.cancel.is_cancelled() {
             self.carry_out(Stop::Cancelled).await;
@@ -39,8 +39,8 @@ impl Pump {
         }
     }
 
-    /// Stops the run. The reason is saved first: if the server crashes now, the next one finishes the stop, and comes to
-    /// the same verdict. If another reason was saved before, that one counts.
+    /// Stops the run. The reason is saved first: if the server crashes now, the next start finishes the stop, and
+    /// comes to the same verdict. If another reason was saved before, that one counts.
     pub(super) async fn stop(&mut self, stop: Stop) {
         self.stopping.why = Some(stop);
         if let Some(reason) = stop.reason() {
@@ -62,7 +62,8 @@ impl Pump {
         None
     }
 
-    /// What goes beyond a limit is left out, and the run stopped.
+    /// Stops the run because its output exceeds a limit. If the run is not being stopped for another reason, the rest
+    /// of its output is left out.
     pub(super) async fn flood(&mut self, flood: Flood) {
         if self.stopping.why.is_none() {
             self.stop(Stop::Flood(flood)).await;
@@ -70,7 +71,7 @@ impl Pump {
         self.stopping.flooded = matches!(self.stopping.why, Some(Stop::Flood(_)));
     }
 
-    /// Asks the agent to stop; where that fails, it is asked again later, `limits.stop_tries` times in all.
+    /// Asks the agent to stop. If that fails, the agent is asked again later, `limits.stop_tries` times in all.
     pub(super) async fn ask_to_stop(&mut self) {
         self.stopping.asked += 1;
         self.stopping.again = None;
@@ -80,7 +81,7 @@ impl Pump {
             tracing::warn!(agent = %self.agent, error, "cannot stop the agent, retrying");
             self.stopping.again = Some(Instant::now() + self.core.limits.retry_pause);
         } else {
-            // The run's end still shows in its output; there is nothing else to be done from here.
+            // Nothing else can be done here. If the run ends all the same, its output shows that.
             tracing::error!(agent = %self.agent, error, "cannot stop the agent");
         }
     }
@@ -89,7 +90,8 @@ impl Pump {
         self.stopping.why.is_some() || self.cancel.is_cancelled()
     }
 
-    /// Ends a process that rests, instead of keeping it for the agent's next turn.
+    /// Stops the run and waits until its process is gone, even if the process is idle and could serve the agent's
+    /// next turn. The remaining output is left out.
     pub(super) async fn until_gone(&mut self) -> RunEnd {
         self.ask_to_stop().await;
         self.ask_until_told().await;
@@ -103,8 +105,8 @@ impl Pump {
         }
     }
 
-    /// Leaves a run whose end is saved. The queue lock decides about a cancel at this moment: a cancel before it ends the
-    /// process here, and a later cancel finds the idle process at the runner.
+    /// Leaves a run whose end is saved. The queue lock decides about a cancel at this moment: a cancel before it ends
+    /// the process here, and a later cancel finds the idle process at the runner.
     pub(super) async fn leave(&mut self, end: &RunEnd) {
         if end.rests {
             let control = Arc::clone(&self.control);
@@ -125,7 +127,7 @@ impl Pump {
         }
     }
 
-    /// Ends the agent without reading what it says.
+    /// Stops the agent, and discards the output that it still prints.
     pub(super) async fn abort(&mut self) {
         if self.stopping.why.is_none() {
             self.stop(Stop::Abandoned).await;
@@ -135,7 +137,7 @@ impl Pump {
     }
 }
 
-/// Waits for a moment that may never come.
+/// Waits until `at`, or for ever if it is `None`.
 pub(super) async fn due(at: Option<Instant>) {
     match at {
         Some(at) => sleep_until(at).await,

@@ -1,4 +1,4 @@
-//! What a pump waits for beside its agent: made once for a run, and not anew with each line.
+//! What a pump waits for besides its agent: created once per run, and not again for each line.
 
 use std::future::pending;
 use std::pin::Pin;
@@ -10,12 +10,13 @@ use super::Pump;
 use crate::core::Core;
 use crate::timers::Expired;
 
-/// What a pump waits for beside its agent. To wait for it takes locks that all agents share, so it goes on while lines
-/// come and are saved.
+/// What a pump waits for besides its agent. Starting such a wait takes locks that all agents share, so one wait
+/// continues while lines arrive and are saved.
 pub(super) struct Waits {
-    /// The turn is cancelled, or the server goes down with its agents. Polled until it is ready, and then no more.
+    /// Ready when the turn is cancelled, or the server shuts down and stops its agents. Must not be polled after
+    /// that.
     pub(super) stopped: Pin<Box<dyn Future<Output = ()> + Send>>,
-    /// The server goes down.
+    /// Ready when the server shuts down.
     pub(super) closing: Pin<Box<dyn Future<Output = ()> + Send>>,
     /// For [`expiry`].
     pub(super) timer: Pin<Box<Sleep>>,
@@ -40,7 +41,8 @@ impl Waits {
 }
 
 impl Pump {
-    /// Until when the next batch is put off, so that it grows: its followers are the bottleneck.
+    /// Until when the next batch is delayed so that it grows, because followers are the bottleneck. `None` if it is
+    /// due.
     pub(super) fn put_off(&self) -> Option<Instant> {
         let limits = &self.core.limits;
         let pending = self.recorder.pending_events();
@@ -53,8 +55,8 @@ impl Pump {
     }
 }
 
-/// Waits until that bound is reached. Most deadlines move on with each line: then the timer is left as it is, and set anew
-/// when it rings.
+/// Waits until the deadline. Most deadlines move forward with each line. The timer is then left as it is, and reset
+/// only when it fires.
 pub(super) async fn expiry(timer: &mut Pin<Box<Sleep>>, deadline: Option<(Instant, Expired)>) -> Expired {
     let Some((at, expired)) = deadline else { return pending().await };
     while Instant::now() < at {

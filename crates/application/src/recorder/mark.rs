@@ -1,4 +1,4 @@
-//! The way back of a recorder, for recorded events that cannot be saved.
+//! Rolls a recorder back, if recorded events cannot be saved.
 
 use tokenrail_domain::{Assembler, EventBody, MessageOrdinal, Sequence, Timestamp};
 use tokenrail_ports::OutputLine;
@@ -6,17 +6,17 @@ use tokenrail_ports::OutputLine;
 use super::Recorder;
 use super::turn::RecordedTurn;
 
-/// A place to which a [`Recorder`] can go back.
+/// A state to which a [`Recorder`] can be rolled back.
 pub(crate) struct Mark {
     turn: RecordedTurn,
     next: Sequence,
     open: Vec<MessageOrdinal>,
-    /// The output up to here was accounted for.
+    /// The recorded events accounted for the output up to here.
     accounted: u64,
 }
 
 impl Recorder {
-    /// Where the journal is once all that was taken so far is saved. Pending events must not belong to a message.
+    /// The state of the journal once everything taken so far is saved. Pending events must not belong to a message.
     pub(crate) fn mark(&self) -> Mark {
         Mark {
             turn: RecordedTurn { close: None, ..self.turn.clone() },
@@ -26,13 +26,13 @@ impl Recorder {
         }
     }
 
-    /// Leaves out this line of output and all before it.
+    /// Leaves out this line of output and all output before it.
     pub(crate) fn leave_out(&mut self, line: &OutputLine) {
         self.offsets.leave_out(line.end_offset);
     }
 
-    /// Goes back to a mark: what came after it was not saved, and never will be. The messages that were open at the mark
-    /// are abandoned. Returns how many bytes of output are lost by that.
+    /// Rolls back to a mark. Nothing recorded since then was saved, and nothing of it ever will be. The messages that
+    /// were open at the mark are abandoned. Returns how many bytes of output are lost.
     pub(crate) fn abandon_since(&mut self, mark: &Mark, now: Timestamp) -> u64 {
         self.pending.clear();
         self.turn = mark.turn.clone();

@@ -9,7 +9,7 @@ pub(super) struct Offsets {
     pub(super) read: u64,
     /// The journal had the output up to here when the recorder began.
     committed: u64,
-    /// The parser has been given the output up to here. After a restart it is given all of it again.
+    /// The parser has read the output up to here. After a restart it reads the output from the beginning.
     parsed: u64,
 }
 
@@ -18,7 +18,7 @@ impl Offsets {
         Self { accounted: committed, read: committed, committed, parsed: 0 }
     }
 
-    /// The parser is given a line that ends here. Returns whether the line is new to the journal.
+    /// Notes that the parser reads a line that ends here. Returns whether the line is new to the journal.
     pub(super) fn parse(&mut self, end: u64) -> bool {
         self.parsed = end;
         let is_new = self.committed < end;
@@ -33,12 +33,12 @@ impl Offsets {
         self.accounted = self.accounted.max(end);
     }
 
-    /// The output up to here is not read.
+    /// Notes that the output up to here counts as read, but is left out.
     pub(super) fn leave_out(&mut self, end: u64) {
         self.read = self.read.max(end);
     }
 
-    /// Whether the parser has been given all output that the journal had.
+    /// Whether the parser has read all output that the journal already had.
     pub(super) fn has_caught_up(&self) -> bool {
         self.committed <= self.parsed
     }

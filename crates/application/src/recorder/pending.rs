@@ -14,7 +14,7 @@ pub(super) struct Pending {
     raw: BytesMut,
     /// Where the raw lines of each pending event end in `raw`.
     raw_ends: Vec<usize>,
-    /// Bytes of text of the pending events.
+    /// Bytes of text in the pending events.
     text_bytes: usize,
     /// A line was read since the last event. It waits for the next event, even if it is empty.
     line_waits: bool,
@@ -34,7 +34,8 @@ impl Pending {
         self.raw.extend_from_slice(lines);
     }
 
-    /// Takes back what was added after the first `length` bytes, unless it goes with an event. Returns whether it did.
+    /// Removes the raw bytes after the first `length` bytes, unless an event has them. Returns whether they were
+    /// removed.
     pub(super) fn take_back(&mut self, length: usize) -> bool {
         let is_free = self.attached_bytes() <= length;
         if is_free {

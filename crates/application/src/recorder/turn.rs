@@ -9,7 +9,7 @@ pub(super) struct RecordedTurn {
     pub(super) started_at: Timestamp,
     /// How many complete messages it has.
     pub(super) message_count: u32,
-    /// The agent's own account of its end, once it has given one.
+    /// The agent's own result. `None` until the agent reports one.
     pub(super) close: Option<TurnClose>,
 }
 
@@ -18,7 +18,7 @@ impl RecordedTurn {
         Self { number, started_at, message_count, close: None }
     }
 
-    /// The result that ends it. Takes the agent's own account.
+    /// The result that ends the turn. Consumes the agent's own result.
     pub(super) fn result(
         &mut self,
         outcome: TurnOutcome,

@@ -31,13 +31,13 @@ impl Recorder {
         self.note(EventBody::TurnResult(Box::new(result)), now);
     }
 
-    /// Ends the turn with this verdict, and takes what is pending.
+    /// Ends the turn with this verdict, and takes the pending events.
     pub(crate) fn take_end(&mut self, verdict: Verdict, now: Timestamp) -> Option<Append> {
         self.conclude(verdict, now);
         self.take(TurnStep::End)
     }
 
-    /// Begins a turn that the agent has begun by itself, and takes what is pending: what the line says, up to the
+    /// Begins a turn that the agent has begun by itself, and takes the pending events: those of the line, up to the
     /// beginning of yet another turn.
     pub(crate) fn take_own_turn(
         &mut self,
@@ -47,14 +47,14 @@ impl Recorder {
     ) -> (Option<Append>, Recorded) {
         let recorded = self.begin_own_turn(turn.number, end_offset, now);
         if self.pending_events() == 0 {
-            // An event takes the number of the turn. Without one, another turn could take it.
+            // Without an event, nothing would be saved, and another turn could take the number.
             self.notice("turn_began", "{}", now);
         }
         (self.take(TurnStep::Start(Box::new(turn))), recorded)
     }
 
-    /// Begins the next turn, after the end of one. Records what the line that began it says, up to the beginning of yet
-    /// another turn.
+    /// Begins the next turn, after the end of the previous one. Records the rest of the line that began it, up to the
+    /// beginning of yet another turn.
     pub(crate) fn begin_own_turn(&mut self, turn: TurnNumber, end_offset: u64, now: Timestamp) -> Recorded {
         self.turn.number = turn;
         self.turn.started_at = now;

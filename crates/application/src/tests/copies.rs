@@ -1,4 +1,4 @@
-//! Copies of a history: taken in from outside, played again, and read again.
+//! Copies of a history: imported, replayed, and reparsed.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -126,7 +126,7 @@ async fn few_histories_are_taken_in_at_once() {
 async fn a_replay_says_the_same_with_the_same_timing() {
     let harness = harness(talker());
     let (id, events) = two_turns(&harness).await;
-    // The clock of the tests stands still: these are the times of an agent that took two seconds for each event.
+    // The clock of the tests stands still. These are the times of an agent that took two seconds for each event.
     let spread: Vec<Event> = events
         .iter()
         .map(|event| Event { at: Timestamp(1_000_000 + 2000 * event.sequence.0 as i64), ..event.clone() })
@@ -171,7 +171,7 @@ async fn wherever_the_server_dies_a_replay_goes_on_in_its_next_life() {
         let (id, events) = two_turns(&first).await;
         first.store.take_appends(Some(appends));
         let replay = first.service.replay(id, 0.0).await.unwrap().id;
-        // Paused time moves only when nothing else can.
+        // Paused time only advances if all tasks wait.
         tokio::time::sleep(Duration::from_millis(50)).await;
         let all_taken = !first.service.get(replay).await.unwrap().status.is_active();
         first.service.shutdown(false, Duration::from_mins(1)).await;
@@ -240,7 +240,7 @@ async fn reading_the_lines_again_finds_what_is_stored() {
     }
 }
 
-/// Stores other bodies under the numbers of an ended agent, as an older parser would have.
+/// Stores other bodies for the events of an ended agent, as an older parser would have.
 async fn spoil(harness: &Harness, id: AgentId, spoil: impl Fn(&mut EventBody)) -> Vec<Event> {
     let good = harness.watch(id).await;
     for event in &good {
@@ -281,7 +281,7 @@ async fn a_turn_whose_numbers_would_mean_something_else_stays_as_it_is() {
     let harness = harness(talker());
     let (id, _) = two_turns(&harness).await;
     let mut old = harness.store.saved(id);
-    // The older parser has not displayed the second delta of turn 2, and has spelt the first of turn 1 wrong.
+    // The older parser did not display the second delta of turn 2, and misspelled the first one of turn 1.
     let second = old.iter().rposition(|event| matches!(event.body, EventBody::TextDelta { .. })).unwrap();
     let EventBody::TextDelta { text, .. } = &mut old[1].body else { panic!("a delta") };
     text.push('?');

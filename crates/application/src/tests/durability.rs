@@ -1,4 +1,4 @@
-//! What was promised before the server died is kept by its next life.
+//! What the server promised before it died is kept after the next start.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ fn lines(lines: &[&str]) -> Step {
     Step::Lines(lines.iter().map(|line| (*line).to_owned()).collect())
 }
 
-/// Dies, and lives again: what its runner finds of the run is `adopted`.
+/// Restarts the server. `adopted` is what its runner finds of the run.
 async fn next_life(h: &Harness, adopted: Option<Vec<Step>>) -> Harness {
     h.service.shutdown(false, Duration::from_mins(1)).await;
     h.store.take_appends(None);
@@ -24,7 +24,7 @@ async fn next_life(h: &Harness, adopted: Option<Vec<Step>>) -> Harness {
     next
 }
 
-/// An agent that is in the middle of a message, and deaf to whoever wants to stop it.
+/// An agent in the middle of a message that cannot be told to stop.
 async fn deaf() -> (Harness, AgentId) {
     let h = harness(ScriptedRunner::new([vec![lines(&["say half"]), Step::Hang]]));
     h.runner.fail_cancels(u32::MAX);
@@ -79,7 +79,7 @@ async fn the_reason_that_was_saved_first_is_that_of_the_verdict() {
     let h = harness(ScriptedRunner::new([vec![lines(&["say half"]), Step::Hang]]));
     let id = h.launch("hi").await;
     h.wait_for(id, |event| event.body.is_delta()).await;
-    // Saved, and not told yet when the timer runs out.
+    // The cancel is saved, but the run has not been told yet when the timer expires.
     h.store.cancel(id, Timestamp(5)).await.unwrap();
     assert_eq!(words(&h.watch(id).await).last().unwrap(), "result cancelled -");
 }
@@ -124,7 +124,7 @@ async fn a_run_that_printed_too_much_is_cut_at_the_same_line_in_the_next_life() 
 async fn an_agent_that_was_taken_up_can_be_cancelled() {
     let (h, id) = deaf().await;
     let next = next_life(&h, Some(vec![lines(&["say half"]), Step::Hang])).await;
-    // At once, before the task has taken anything up.
+    // Immediately after the start, before the task has adopted anything.
     next.service.cancel(id).await.unwrap();
     next.service.cancel(id).await.unwrap();
     assert_eq!(words(&next.watch(id).await).last().unwrap(), "result cancelled -");

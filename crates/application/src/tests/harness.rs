@@ -14,7 +14,7 @@ use tokio::runtime::Handle;
 
 use crate::{AgentService, AgentType, Launch, Limits, Next, Outside};
 
-/// Everything that a test holds of one service.
+/// What a test needs of one service.
 pub(super) struct Harness {
     pub(super) service: AgentService,
     pub(super) store: Arc<MemoryStore>,
@@ -22,7 +22,7 @@ pub(super) struct Harness {
     pub(super) workspace: Arc<NotedWorkspace>,
 }
 
-/// Small bounds: they are met in every test, not only under load.
+/// Small limits, so that every test reaches them, and not only one under load.
 pub(super) fn tiny_limits() -> Limits {
     Limits {
         running_agents: 2,
@@ -53,7 +53,7 @@ pub(super) fn harness_with(store: Arc<MemoryStore>, runner: Arc<ScriptedRunner>,
     Harness { service, store, runner, workspace }
 }
 
-/// The world outside: everything is a fake.
+/// The adapters of the service: everything is a fake.
 pub(super) fn outside(
     store: &Arc<MemoryStore>,
     runner: &Arc<ScriptedRunner>,
@@ -97,7 +97,7 @@ impl Harness {
         seen
     }
 
-    /// Waits until the journal holds an event of which `is` is true.
+    /// Waits until the journal holds an event for which `is` returns true.
     pub(super) async fn wait_for(&self, id: AgentId, is: impl Fn(&Event) -> bool) {
         let (_, mut follower) = self.service.follow(id, Some(Sequence::START), true).await.unwrap();
         while let Next::Page(page) = follower.next().await.unwrap() {
@@ -115,7 +115,7 @@ pub(super) fn assert_dense(events: &[Event]) {
     }
 }
 
-/// The events as short words: what a test compares.
+/// The events as short words, which tests compare.
 pub(super) fn words(events: &[Event]) -> Vec<String> {
     events.iter().map(|event| word(&event.body)).collect()
 }
@@ -159,8 +159,8 @@ fn about_question(subtype: &str) -> Said {
     Said::Event(EventBody::Notice(Box::new(Notice { subtype: subtype.to_owned(), data })))
 }
 
-/// Reads `ask QUESTION OPTIONS`, `settle QUESTION OPTION`, `say WORD`, `end`, `tool`, `returned`, `retry`, `close`, `fail`, `next`, `bare`, `twice`, `note`; anything else displays
-/// nothing.
+/// Parses `ask QUESTION OPTIONS`, `settle QUESTION OPTION`, `say WORD`, `end`, `tool`, `returned`, `retry`, `close`,
+/// `fail`, `next`, `bare`, `twice` and `note`. Any other line displays nothing.
 #[derive(Default)]
 struct WordParser {
     message: u32,

@@ -1,4 +1,4 @@
-//! What readers fetch of the history: every stretch once, and for a single reader one ahead.
+//! What readers fetch of the history: every stretch once, and one ahead for a single reader.
 
 use std::future::Future as _;
 use std::sync::{Arc, Mutex};
@@ -15,7 +15,7 @@ use crate::{AgentService, Follower, Limits, Next};
 /// Two stretches fit into memory.
 const STRETCH: usize = 4;
 
-/// A service that was just started over a journal of `5 * STRETCH` events, and what it reads.
+/// A service that was just started over a journal of `5 * STRETCH` events, and the reads that it makes.
 struct Old {
     service: AgentService,
     agent: AgentId,
@@ -26,7 +26,7 @@ async fn old_journal() -> Old {
     journal_that(false).await
 }
 
-/// The same. A journal that hesitates does not count what is read.
+/// The same. If the journal is slow, the reads are not recorded.
 async fn journal_that(hesitates: bool) -> Old {
     let store = Arc::new(MemoryStore::new(7));
     let words = (0..5 * STRETCH - 3).map(|n| format!("say w{n}")).chain(["close done".to_owned()]).collect();
@@ -94,7 +94,7 @@ async fn a_reader_that_stops_in_mid_fetch_holds_up_no_other() {
     let (_, mut stopped) = service.follow(agent, Some(Sequence::START), false).await.unwrap();
     let (_, mut queued) = service.follow(agent, Some(Sequence::START), false).await.unwrap();
     let (_, mut reader) = service.follow(agent, Some(Sequence::START), false).await.unwrap();
-    // Nobody polls these two again: their clients accept nothing.
+    // These two are not polled again, as if their clients accepted nothing.
     let mut unpolled = [Box::pin(stopped.next()), Box::pin(queued.next())];
     for next in &mut unpolled {
         let asked = std::future::poll_fn(|context| Poll::Ready(next.as_mut().poll(context))).await;

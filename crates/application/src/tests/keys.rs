@@ -1,4 +1,4 @@
-//! Keys are remembered for as long as is promised, whatever the clock says.
+//! Keys are remembered for the promised time, whatever the clock says.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::{AgentService, CommandKey, Launch, Outside};
 const DAY_MS: i64 = 24 * 3_600_000;
 const DAY: Duration = Duration::from_hours(24);
 
-/// A server on the store, by a clock of its own.
+/// A server on the store, with its own clock.
 fn server(store: &Arc<MemoryStore>, now: i64) -> (AgentService, Arc<StoppedClock>) {
     let scripts = (0..9).map(|_| vec![Step::line("close done")]);
     let runner = Arc::new(ScriptedRunner::new(scripts));
@@ -23,7 +23,7 @@ fn server(store: &Arc<MemoryStore>, now: i64) -> (AgentService, Arc<StoppedClock
     (AgentService::new(outside, tiny_limits(), Handle::current()), clock)
 }
 
-/// The agent that a launch with this key comes to, and whether it is an earlier one.
+/// The agent that a launch with this key returns, and whether the launch was a repetition.
 async fn launch(service: &AgentService, key: &str) -> (AgentId, bool) {
     let key = CommandKey { key: key.to_owned(), body: "p".to_owned() };
     let launch = Launch { prompt: "p".into(), idempotency: Some(key), ..Launch::default() };
@@ -37,7 +37,7 @@ async fn a_clock_that_jumps_and_comes_back_makes_no_key_old() {
     let first = launch(&service, "a").await.0;
     for jump in [DAY_MS * 25 / 24, 400 * DAY_MS, -400 * DAY_MS] {
         clock.advance_ms(jump);
-        // Whatever is asked with a key meanwhile.
+        // Another command with a key meanwhile.
         launch(&service, &format!("other {jump}")).await;
         assert_eq!(launch(&service, "a").await, (first, true), "in the meantime");
         clock.advance_ms(-jump);
@@ -68,7 +68,7 @@ async fn a_key_is_forgotten_when_the_server_has_lived_for_so_long() {
     assert_eq!(launch(&service, "a").await, (first, true));
     let second = launch(&service, "b").await.0;
     service.shutdown(true, DAY).await;
-    // What it has lived until its newest key counts in its next life.
+    // After a restart, the time that the server ran until its newest key counts.
     let (service, _) = server(&store, 7);
     assert_eq!(launch(&service, "a").await, (first, true));
     tokio::time::sleep(Duration::from_secs(2)).await;

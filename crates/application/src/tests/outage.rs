@@ -1,4 +1,4 @@
-//! The store is out of order for minutes: clients are told so, and nothing that nobody waits for is forgotten.
+//! The store fails for minutes: clients get an error in time, and accepted work is not lost.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,16 +11,16 @@ use tokio::time::{Instant, timeout};
 use super::harness::{Harness, harness, harness_with, tiny_limits, words};
 use crate::{Launch, Limits, Refusal};
 
-/// How many writes fail: with pauses of a second, that takes longer than any client waits.
+/// How many writes fail. With pauses of a second, this takes longer than any client waits.
 const WRITES: usize = 120;
-/// A little more than nothing, in virtual time.
+/// A small margin in virtual time.
 const MOMENT: Duration = Duration::from_millis(50);
 
 fn limits() -> Limits {
     Limits { retry_pause_max: Duration::from_secs(1), ..tiny_limits() }
 }
 
-/// An agent whose first turn is being taken out of the queue: that cannot be saved for two minutes.
+/// An agent whose first turn is about to start. For two minutes this cannot be saved.
 async fn stuck(error: fn() -> StoreError) -> (Harness, AgentId) {
     let (store, runner) = (Arc::new(MemoryStore::new(7)), ScriptedRunner::new([vec![Step::Hang]]));
     let h = harness_with(store, Arc::new(runner), limits());
@@ -32,7 +32,7 @@ async fn stuck(error: fn() -> StoreError) -> (Harness, AgentId) {
     (h, id)
 }
 
-/// What each command is told that needs the queue.
+/// The refusals of the commands that need the agent's queue.
 async fn told(h: &Harness, id: AgentId) -> Vec<Refusal> {
     let mut told = Vec::new();
     let bound = limits().command_timeout + MOMENT;
@@ -57,7 +57,7 @@ async fn a_command_is_answered_while_the_disk_is_full() {
     for refusal in told(&h, id).await {
         assert!(matches!(refusal, Refusal::Store(StoreError::Full)), "{refusal:?}");
     }
-    // What was refused is not done, and everything goes on when there is room.
+    // The refused commands had no effect, and everything continues when there is room.
     h.wait_for(id, |_| true).await;
     h.service.cancel(id).await.unwrap();
     assert_eq!(words(&h.watch(id).await), ["user hi", "notice reaped", "result cancelled -"]);
@@ -153,7 +153,7 @@ async fn an_agent_without_followers_runs_on_until_its_cancel_is_saved() {
     assert_eq!(words(&h.store.saved(id)).last().unwrap(), "result cancelled -");
 }
 
-/// What an agent does before and after the disk is full, and what its journal says in the end.
+/// Runs an agent that prints something before and after the disk becomes full. Returns its journal.
 async fn on_a_full_disk(before: &[&'static str], after: &[&'static str]) -> Vec<String> {
     let gate = Arc::new(tokio::sync::Notify::new());
     let mut script: Vec<_> = before.iter().map(|said| Step::line(*said)).collect();

@@ -11,7 +11,7 @@ use crate::{Follower, Limits, Next};
 
 const WAIT: Duration = Duration::from_mins(1);
 
-/// An agent that says a word each time it is asked to.
+/// An agent that prints a word each time [`Self::speak`] is called.
 struct Speaker {
     harness: Harness,
     id: AgentId,
@@ -30,7 +30,7 @@ impl Speaker {
         Self { harness, id, gate }
     }
 
-    /// Has it say the next word; gives the agent time to print it.
+    /// Makes it print the next word, and gives it time to do so.
     async fn speak(&self) {
         self.gate.notify_one();
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -40,7 +40,7 @@ impl Speaker {
         self.harness.service.follow(self.id, Some(Sequence::START), false).await.unwrap().1
     }
 
-    /// Two followers that have taken what was said so far.
+    /// Two followers that have read everything so far.
     async fn two_that_keep_up(&self) -> [Follower; 2] {
         let mut followers = [self.follow().await, self.follow().await];
         for follower in &mut followers {

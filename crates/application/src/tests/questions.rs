@@ -1,4 +1,4 @@
-//! Questions of agents, and who may answer them.
+//! Permission requests of agents, and their answers.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ fn answer(question: &str, option: Option<&str>) -> PermissionAnswer {
     PermissionAnswer { question: question.to_owned(), option: option.map(str::to_owned) }
 }
 
-/// An agent that has asked, and says how the question was settled when it is answered.
+/// An agent that has sent a permission request. When it is answered, it prints `settled`.
 async fn asking(settled: &str) -> (Harness, AgentId) {
     let script = vec![
         Step::line("ask 1-1 yes no"),
@@ -62,7 +62,7 @@ async fn an_answer_is_told_when_the_agent_begins_a_turn_of_its_own_with_it() {
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_came_too_late_is_told_so() {
-    // Somebody else has said no, or the time was over.
+    // Another client has denied it, or it timed out.
     let (h, id) = asking("settle 1-1 no").await;
     let late = h.service.answer(id, answer("1-1", Some("yes"))).await;
     assert!(matches!(late, Err(Refusal::QuestionSettled(_))), "{late:?}");
@@ -101,13 +101,13 @@ async fn an_agent_that_does_not_take_its_answer_leaves_it_open() {
 async fn an_answer_for_a_run_that_is_not_found_again_in_time_is_not_told_to_come_too_late() {
     let (h, id) = asking("settle 1-1 yes").await;
     h.service.shutdown(false, std::time::Duration::from_mins(1)).await;
-    // It has not taken up anything.
+    // The new server has not adopted any run.
     let next = harness_with(Arc::clone(&h.store), Arc::new(ScriptedRunner::new([])), tiny_limits());
     let refused = next.service.answer(id, answer("1-1", Some("yes"))).await;
     assert!(matches!(refused, Err(Refusal::AtCapacity)), "{refused:?}");
 }
 
-/// In whichever order they come.
+/// In any order.
 #[tokio::test(start_paused = true)]
 async fn of_several_same_answers_at_the_same_moment_one_counts() {
     for seed in 1..=60 {
@@ -133,7 +133,7 @@ async fn of_several_same_answers_at_the_same_moment_one_counts() {
     }
 }
 
-/// Its client may have gone, and say the same again.
+/// The first client may disconnect and send its answer again.
 #[tokio::test(start_paused = true)]
 async fn an_answer_whose_client_has_gone_counts_for_the_one_who_waits() {
     let (h, id) = asking("settle 1-1 yes").await;

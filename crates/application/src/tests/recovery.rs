@@ -10,7 +10,7 @@ fn lines(lines: &[&str]) -> Step {
     Step::Lines(lines.iter().map(|line| (*line).to_owned()).collect())
 }
 
-/// A second life of the server, on the same store.
+/// The server after a restart, on the same store.
 fn next_life(h: &Harness, runner: ScriptedRunner) -> Harness {
     harness_with(Arc::clone(&h.store), Arc::new(runner), tiny_limits())
 }
@@ -25,7 +25,7 @@ async fn a_new_life_goes_on_where_the_journal_ends_whatever_that_is() {
         let h = harness(ScriptedRunner::new([first]));
         let id = h.launch("hi").await;
         h.wait_for(id, |_| true).await;
-        // Paused time moves only when nothing else can: by then everything is saved.
+        // Paused time only advances if all tasks wait, so by then everything is saved.
         tokio::time::sleep(Duration::from_millis(1)).await;
         h.service.shutdown(false, Duration::from_secs(1)).await;
 

@@ -1,4 +1,4 @@
-//! Agents whose processes wait for the next turn when one has ended: nobody waits for their end, and a cancel brings it.
+//! Agents whose processes idle after a turn: nothing waits for them to exit, and a cancel stops them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 
 use super::harness::{Harness, harness, harness_with, tiny_limits, words};
 
-/// Says one word, and rests when it is let.
+/// Prints one word, and idles after the gate was opened.
 fn rests(gate: &Arc<Notify>) -> ScriptedRunner {
     ScriptedRunner::new([vec![Step::line("close a"), Step::Gate(Arc::clone(gate)), Step::Rest]])
 }

@@ -186,7 +186,7 @@ async fn a_session_that_may_be_a_path_is_told_and_never_gone_on_with() {
         None,
         "what it was called before is not its session"
     );
-    // What an older version has stored.
+    // A session id that an older version stored.
     h.store.set_session(id, "/s2");
     h.service.send(id, "four".into(), None).await.unwrap();
     let events = h.watch(id).await;
@@ -362,10 +362,10 @@ async fn one_turn_is_cancelled_and_the_others_go_on() {
     for prompt in ["two", "three"] {
         h.service.send(id, prompt.to_owned(), None).await.unwrap();
     }
-    // One that waits: what runs goes on.
+    // A queued turn. The running one continues.
     h.service.cancel_turn(id, TurnNumber(2)).await.unwrap();
     assert_eq!(h.service.get(id).await.unwrap().status, AgentStatus::Running);
-    // One that is not there, then the one that runs, then it once more.
+    // A turn that does not exist, then the running one, then the same again.
     for turn in [9, 1, 1] {
         h.service.cancel_turn(id, TurnNumber(turn)).await.unwrap();
     }

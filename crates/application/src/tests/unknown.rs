@@ -1,4 +1,5 @@
-//! A command that was saved, and whose answer was that nobody knows: it is carried out, and can be given again.
+//! A command whose commit succeeded although the store reported an unknown outcome: it is carried out, and can be
+//! repeated.
 
 use tokenrail_ports::StoreError;
 use tokenrail_ports::testing::{ScriptedRunner, Step};

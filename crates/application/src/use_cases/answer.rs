@@ -1,4 +1,4 @@
-//! The use case that answers a question of an agent.
+//! Answers a permission request of an agent.
 
 use std::time::Duration;
 
@@ -11,28 +11,27 @@ use crate::error::Refusal;
 use crate::questions::{Answered, Answering};
 use crate::service::AgentService;
 
-/// How often it is looked whether a run has been found again.
+/// How often to check whether a running turn can be reached again after a restart.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-/// What came of an answer that was taken.
+/// The outcome of an answer that was accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnswerOutcome {
-    /// The question is settled by it, and that is in the journal.
+    /// The permission request is settled by this answer, and that is in the journal.
     Settled,
-    /// It is on its way, but the agent has not taken it yet: the journal will tell.
+    /// The answer is on its way, but was not confirmed in time. The journal will show the outcome.
     HandedOn,
 }
 
 impl AgentService {
-    /// Answers a question of an agent: whether it may do something. The first answer counts, and it alone: the same one
-    /// again is refused. Returns when the
-    /// journal tells that the question is settled, or after `limits.answer_timeout`.
+    /// Answers a permission request of an agent. Only the first answer counts: a later one is refused, even if it is
+    /// the same. Returns when the journal shows that the request is settled, or after `limits.answer_timeout`.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`]; [`Refusal::QuestionUnknown`], [`Refusal::QuestionSettled`] where another answer came
-    /// first, the time was over, or its turn has ended; [`Refusal::OptionUnknown`]; [`Refusal::AtCapacity`] where too
-    /// many answers are on their way, or a run is not found again in time; [`Refusal::ShuttingDown`];
-    /// [`Refusal::Store`].
+    /// [`Refusal::NotFound`]; [`Refusal::QuestionUnknown`]; [`Refusal::QuestionSettled`] if another answer came
+    /// first, the request timed out, or its turn has ended; [`Refusal::OptionUnknown`]; [`Refusal::AtCapacity`] if
+    /// too many answers are on their way, or the turn cannot be reached in time after a restart;
+    /// [`Refusal::ShuttingDown`]; [`Refusal::Store`].
     pub async fn answer(&self, id: AgentId, answer: PermissionAnswer) -> Result<AnswerOutcome, Refusal> {
         let agent = self.get(id).await?;
         let question = answer.question.clone();
@@ -41,7 +40,7 @@ impl AgentService {
         let Some(answers) = self.answers_of(&agent, until).await? else {
             return Err(not_open(question, agent.turn.next()));
         };
-        // Where many answers are on their way, this one waits for its turn.
+        // If many answers are on their way, this one waits for its turn.
         match timeout_at(until, answers.send(Answering { answer, told })).await {
             Ok(Ok(())) => {}
             Ok(Err(_)) => return Err(self.run_ended(question, agent.turn)),
@@ -54,15 +53,15 @@ impl AgentService {
             Ok(Ok(Answered::NoSuchOption { options })) => {
                 Err(Refusal::OptionUnknown { known: options.join(", ") })
             }
-            // Perhaps the next turn has begun meanwhile, and only knows its own.
+            // Perhaps the next turn has begun meanwhile, and knows only its own permission requests.
             Ok(Ok(Answered::Unknown)) => Err(not_open(question, self.get(id).await?.turn)),
             Ok(Err(_)) => Err(self.run_ended(question, agent.turn)),
             Err(_) => Ok(AnswerOutcome::HandedOn),
         }
     }
 
-    /// How answers reach the turn that runs; none where none runs. A server that has just started may still have to
-    /// find the run.
+    /// The channel for answers to the running turn. `None` if no turn runs. After a start, the server may still have
+    /// to adopt the run.
     async fn answers_of(
         &self,
         agent: &Agent,
@@ -77,14 +76,15 @@ impl AgentService {
                 return Ok(None);
             }
             if until <= Instant::now() {
-                // It may well be open: whoever asks again later will hear.
+                // The permission request may still be open. The client can retry later.
                 return Err(Refusal::AtCapacity);
             }
             tokio::time::sleep(LOOK_AGAIN).await;
         }
     }
 
-    /// The run has ended before it could tell what came of an answer; or the server goes down, and the agent waits on.
+    /// Either the run has ended before it could report the outcome of an answer, or the server shuts down and the
+    /// agent keeps waiting.
     fn run_ended(&self, question: String, turn: TurnNumber) -> Refusal {
         if self.core.closing.is_cancelled() {
             return Refusal::ShuttingDown;
@@ -93,7 +93,8 @@ impl AgentService {
     }
 }
 
-/// A question names the turn in which it was asked: one from before this turn is not open any more.
+/// The id of a permission request contains the turn in which it was sent. A request from before `turn` is no longer
+/// open.
 fn not_open(question: String, turn: TurnNumber) -> Refusal {
     let asked_in = question.split_once('-').and_then(|(turn, number)| {
         number.parse::<u64>().ok()?;

@@ -10,16 +10,16 @@ use crate::service::AgentService;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Noted {
     Nothing,
-    /// Of a waiting turn only: the task finds it when it takes the turn.
+    /// Only for a waiting turn: the task finds the stop when it takes the turn.
     Waiting,
-    /// Perhaps of the running turn: the task is told at once.
+    /// Perhaps for the running turn: its task is notified at once.
     Running,
 }
 
 impl AgentService {
-    /// Cancels the running turn and the waiting turns. Returns when that is saved and a process that rests between two
-    /// turns has ended. The journal shows the ends of the turns. A repeated cancel, or the cancel of an agent that has
-    /// ended, changes nothing.
+    /// Cancels the running turn and the waiting turns. Returns when that is saved and a process that is idle between
+    /// two turns has ended. The journal shows the ends of the turns. A repeated cancel, or the cancel of an agent
+    /// that has ended, changes nothing.
     ///
     /// # Errors
     /// [`Refusal::NotFound`], [`Refusal::Store`].
@@ -28,8 +28,8 @@ impl AgentService {
         self.undisturbed(async move { service.do_cancel(id).await }).await
     }
 
-    /// Cancels one waiting or running turn. The agent's other turns continue. A waiting turn ends after the turns before
-    /// it. A turn that has ended or does not exist stays as it is.
+    /// Cancels one waiting or running turn. The agent's other turns continue. A waiting turn ends after the turns
+    /// before it. A turn that has ended or does not exist stays as it is.
     ///
     /// # Errors
     /// [`Refusal::NotFound`], [`Refusal::Store`].
@@ -45,8 +45,8 @@ impl AgentService {
         self.core.tracker.spawn_on(cancel, &self.core.runtime);
     }
 
-    /// Retries as long as the store fails, also if it is unknown whether the cancel was saved, because the task of the
-    /// turn was not told then.
+    /// Retries while the store fails, also if it is unknown whether the cancel was saved, because then the task of
+    /// the turn was not notified.
     async fn cancel_turn_patiently(&self, id: AgentId, turn: TurnNumber) {
         let mut pause = self.core.limits.retry_pause;
         while let Err(refusal) = self.do_cancel_turn(id, turn).await {
@@ -81,7 +81,8 @@ impl AgentService {
         let agents = &self.core.outside.agents;
         let save = async || {
             let noted = agents.cancel(id, self.core.now()).await?;
-            // What is noted already may not have been told: perhaps the first answer was that the outcome is unknown.
+            // The task may not know of a cancel that is saved already: the outcome of the first attempt may have been
+            // unknown.
             let tell = 0 < noted || self.core.control(id).is_some();
             Ok(if tell { Noted::Running } else { Noted::Nothing })
         };
@@ -91,8 +92,8 @@ impl AgentService {
         Ok(())
     }
 
-    /// Saves what ends turns, and then tells their task. No turn leaves the queue meanwhile, so each turn is met either
-    /// waiting or running. Returns what was saved.
+    /// Saves a stop, and then notifies the agent's task. No turn leaves the queue meanwhile, so each turn is found
+    /// either waiting or running. Returns what was saved.
     pub(super) async fn with_queue(
         &self,
         agent: &Agent,
@@ -115,7 +116,7 @@ impl AgentService {
         Ok(noted)
     }
 
-    /// Ends a process that rests until the agent's next turn.
+    /// Ends a process that is idle until the agent's next turn.
     pub(super) async fn dismiss(&self, agent: &Agent) {
         if let Some(kind) = self.core.outside.types.get(&agent.kind) {
             kind.runner.dismiss(agent.id).await;

@@ -1,4 +1,4 @@
-//! Conversations, which clients name by ids of their own.
+//! Conversations: agents that clients address by ids of their own.
 
 use tokenrail_domain::{Agent, AgentId, TurnNumber};
 use tokenrail_ports::KeyLife;
@@ -17,14 +17,16 @@ pub struct ConversationTurn {
 }
 
 impl AgentService {
-    /// Says something in the conversation `chat`: its first message launches an agent as `launch` says, each later
-    /// one is the agent's next turn. With a key, the same message again is said once, whichever of the two it was, as
-    /// long as it is the newest: what was said before that and is said again is meant.
+    /// Sends a message to the conversation `chat`. The first message launches an agent as `launch` says; each later
+    /// one becomes the agent's next turn. With a key, a repeated message is accepted only once, whether it launched
+    /// the agent or became a turn, while it is the conversation's newest message. A repetition of an older message is
+    /// deliberate and becomes a new turn.
     ///
     /// # Errors
-    /// [`Refusal`] where it was not said.
+    /// [`Refusal`] if the message was not accepted.
     pub async fn converse(&self, chat: String, launch: Launch) -> Result<ConversationTurn, Refusal> {
-        // A launch's keys are all of one scope; of a message, the agent is a part of the scope.
+        // All launches share one scope of keys, so this key must contain the conversation. The scope of a message
+        // contains the agent already.
         let first_key = launch.idempotency.as_ref().map(|key| in_chat(&chat, key));
         let agent = if let Some(agent) = self.by_chat(chat.clone()).await? {
             agent.id
@@ -36,8 +38,8 @@ impl AgentService {
             }
             outcome.agent.id
         };
-        // There is an agent: it may be this very message that has launched it, a moment ago or long since. That is
-        // asked last, for whoever says the same at the same time may have been faster until here.
+        // The agent exists. It may have been launched by this very message, just now or long ago. This is checked
+        // last, because a concurrent request with the same message may have launched it until here.
         if let Some(key) = &first_key
             && let Some(outcome) = self.launched(key, KeyLife::WhileNewest).await?
         {
@@ -46,21 +48,21 @@ impl AgentService {
         self.say(agent, launch.prompt, launch.idempotency).await
     }
 
-    /// Begins a conversation that has no id: each launches an agent as `launch` says. With a key, the same beginning
-    /// again is the same conversation, as long as nothing else was said in it.
+    /// Begins a conversation that has no id: launches an agent as `launch` says. With a key, a repeated beginning
+    /// returns the same conversation, while nothing else was said in it.
     ///
     /// # Errors
-    /// [`Refusal`] where it was not begun.
+    /// [`Refusal`] if the conversation was not begun.
     pub async fn begin(&self, launch: Launch) -> Result<ConversationTurn, Refusal> {
         let idempotency = launch.idempotency.as_ref().map(without_chat);
         let outcome = self.launch_once(Launch { idempotency, ..launch }, KeyLife::WhileNewest).await?;
         Ok(ConversationTurn { agent: outcome.agent.id, turn: TurnNumber::FIRST })
     }
 
-    /// Says something to an agent: its next turn. With a key, as [`AgentService::converse`] says it.
+    /// Sends a message to an agent: its next turn. The key works as in [`AgentService::converse`].
     ///
     /// # Errors
-    /// [`Refusal`] where it was not said.
+    /// [`Refusal`] if the message was not accepted.
     pub async fn say(
         &self,
         agent: AgentId,
@@ -80,9 +82,9 @@ impl AgentService {
     }
 }
 
-/// The key of a conversation's first message: another conversation may use the same one.
+/// The key of a conversation's first message. It contains the conversation, because another one may use the same key.
 fn in_chat(chat: &str, key: &CommandKey) -> CommandKey {
-    // The length keeps what belongs to the one from being read as the other's.
+    // The length separates the chat id from the key, whatever characters they contain.
     CommandKey { key: format!("chat:{}:{chat}:{}", chat.len(), key.key), body: key.body.clone() }
 }
 

@@ -1,4 +1,4 @@
-//! An agent that exists before its first message: for clients whose protocol makes the one before the other.
+//! Creates an agent before its first message, for clients whose protocol separates the two.
 
 use tokenrail_domain::{Agent, AgentId, AgentStatus, TurnNumber};
 use tokenrail_ports::StoreError;
@@ -8,11 +8,11 @@ use crate::error::Refusal;
 use crate::service::AgentService;
 
 impl AgentService {
-    /// Saves a new agent that has nothing to do yet: [`AgentService::send`] gives it its first turn. The prompt, the
-    /// idempotency key and the chat of `launch` are not looked at.
+    /// Saves a new agent without a turn; [`AgentService::send`] adds the first one. The prompt, the idempotency key
+    /// and the chat of `launch` are ignored.
     ///
     /// # Errors
-    /// [`Refusal`] where it was not made; nothing is left of it then.
+    /// [`Refusal`] if the agent was not created. Nothing is left of it then.
     pub async fn create(&self, launch: Launch) -> Result<Agent, Refusal> {
         let service = self.clone();
         self.undisturbed(async move { service.do_create(launch).await }).await
@@ -26,7 +26,7 @@ impl AgentService {
         let cwd = config.workspace.folder(id, launch.cwd.clone()).await?;
         let launch = Launch { prompt: String::new(), chat: None, ..launch };
         let agent = Agent {
-            // It has done all that it was asked to.
+            // The agent was asked for nothing yet, so it counts as completed.
             status: AgentStatus::Completed,
             turn: TurnNumber(0),
             queued: 0,

@@ -1,5 +1,5 @@
-//! Deletes agents, and purges what is left of them. Both are saved before they are carried out, so that after a crash the
-//! next start finishes them.
+//! Deletes agents, and purges what is left of them. Both are saved before they are carried out, so that after a crash
+//! the next start finishes them.
 
 use tokenrail_domain::AgentId;
 use tokenrail_ports::StoreError;
@@ -10,8 +10,8 @@ use crate::news::News;
 use crate::service::AgentService;
 
 impl AgentService {
-    /// Stops an agent and takes it out of the lists; with `purge` all that there is of it is gone too: its history,
-    /// what its runs have left on disk, and the folder that was made for it.
+    /// Stops an agent and removes it from the lists. With `purge`, also removes everything that belongs to it: its
+    /// history, the files of its runs, and the folder that was created for it.
     ///
     /// # Errors
     /// [`Refusal::NotFound`], [`Refusal::Store`].
@@ -32,7 +32,7 @@ impl AgentService {
             return Err(Refusal::NotFound(id));
         }
         if !self.until_stopped(id).await {
-            // It is saved: the next life of the server does the rest.
+            // The deletion is saved: the next start does the rest.
             return Ok(());
         }
         self.dismiss(&agent).await;
@@ -47,7 +47,7 @@ impl AgentService {
         Ok(())
     }
 
-    /// Finishes what an earlier life of the server was about to purge.
+    /// Finishes a purge that was saved before the server was restarted.
     pub(crate) async fn purge_in_background(&self, id: AgentId) {
         if !self.until_stopped(id).await {
             return;
@@ -58,7 +58,8 @@ impl AgentService {
         }
     }
 
-    /// Waits until nothing of an agent runs, but not for ever. False where the server goes down meanwhile.
+    /// Waits until nothing of an agent runs, for at most `limits.stop_timeout`. Returns false if the server shuts
+    /// down meanwhile.
     async fn until_stopped(&self, id: AgentId) -> bool {
         let Some(tail) = self.core.tails.get(id) else { return true };
         if tokio::time::timeout(self.core.limits.stop_timeout, tail.until_idle()).await.is_err() {
@@ -68,8 +69,8 @@ impl AgentService {
         !self.core.closing.is_cancelled()
     }
 
-    /// Removes all that there is of an agent. Its rows go last: as long as they are there, its next life knows what
-    /// is still to be removed.
+    /// Removes everything that belongs to an agent. Its rows are removed last: while they exist, the next start knows
+    /// that the purge must be finished.
     async fn finish_purge(&self, id: AgentId) -> Result<(), StoreError> {
         if let Err(error) = self.core.outside.runs.forget(id).await {
             let error = &error as &dyn std::error::Error;
@@ -80,7 +81,8 @@ impl AgentService {
         Ok(())
     }
 
-    /// Removes the folder that was made for an agent. Its type may be gone from the configuration: each type is asked.
+    /// Removes the folder that was created for an agent. All agent types are asked, because the agent's own type may
+    /// no longer be configured.
     pub(crate) async fn remove_folders(&self, id: AgentId) {
         for (name, kind) in &self.core.outside.types {
             if let Err(error) = kind.workspace.remove(id).await {

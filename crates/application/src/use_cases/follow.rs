@@ -19,7 +19,7 @@ impl AgentService {
         since: Option<Sequence>,
         keep: bool,
     ) -> Result<(Agent, Follower), Refusal> {
-        // The bell first, then the store: what is committed in between rings.
+        // The tail is taken before the store is read, so that a commit in between is announced to it.
         let tail = self.core.tails.of(id);
         let agent = self.get(id).await?;
         let tail = planted::subscribed_before(tail, || self.core.tails.of(id));
@@ -37,7 +37,8 @@ impl AgentService {
         let before = |turn: &Turn| turn.first_sequence.map(Sequence::before);
         let (_, mut follower) = self.follow(id, before(turn), true).await?;
         if turn.first_sequence.is_none() {
-            // A turn that waits begins after the head at which the follower began, unless it has begun before that.
+            // A waiting turn begins after the cursor of this follower, unless it started before the follower was
+            // created.
             let now = self.turn(id, turn.number).await?;
             if let Some(begin) = now.as_ref().and_then(before) {
                 (_, follower) = self.follow(id, Some(begin), true).await?;
@@ -46,15 +47,15 @@ impl AgentService {
         Ok(follower)
     }
 
-    /// The cursor before the turn in which `cursor` lies, for readers that need the whole turn. `cursor` itself if it lies
-    /// between two turns.
+    /// The cursor before the turn in which `cursor` lies, for readers that need the whole turn. `cursor` itself if it
+    /// lies between two turns.
     ///
     /// # Errors
     /// [`Refusal::Store`].
     pub async fn turn_begin(&self, id: AgentId, cursor: Sequence) -> Result<Sequence, Refusal> {
         let turn = match self.turn_at(id, cursor.next()).await? {
             Some(next) => Some(next),
-            // What comes next belongs to the turn that has not ended, if there is one.
+            // The next event belongs to the turn that has not ended, if there is one.
             None => self
                 .turn_at(id, cursor)
                 .await?
@@ -65,7 +66,7 @@ impl AgentService {
     }
 }
 
-/// The cursor that a client asks for, unless the journal has not come as far.
+/// The requested cursor. Refused if it is ahead of the head.
 pub(super) fn not_ahead(cursor: Sequence, head: Sequence) -> Result<Sequence, Refusal> {
     let cursor = planted::asked_cursor(cursor, head);
     if head < cursor { Err(Refusal::CursorAhead { head }) } else { Ok(cursor) }

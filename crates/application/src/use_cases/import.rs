@@ -1,4 +1,5 @@
-//! Taking in the history of an agent from elsewhere, piece by piece: checked as it comes, shown when all of it is there.
+//! Imports the history of an agent, piece by piece. Each piece is checked when it arrives. The agent is shown when
+//! all pieces are there.
 
 mod check;
 
@@ -15,7 +16,7 @@ use crate::core::Core;
 use crate::error::Refusal;
 use crate::service::AgentService;
 
-/// What a file says of its agent.
+/// The agent that a file describes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Imported {
     pub kind: String,
@@ -31,12 +32,12 @@ pub struct Imported {
     pub options: Option<JsonText>,
 }
 
-/// Why a history is not taken in.
+/// Why a history was not imported.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
     #[error("{place}: {detail}")]
     Invalid {
-        /// Where, as a JSON pointer: `/events/16`.
+        /// The place in the file, as a JSON pointer: `/events/16`.
         place: String,
         detail: String,
     },
@@ -53,7 +54,7 @@ impl ImportError {
 impl From<StoreError> for ImportError {
     fn from(error: StoreError) -> Self {
         match error {
-            // Whatever can be seen here has been checked: what is left is a number or a message that comes twice.
+            // `Check` has found all other faults, so only a turn or a message that occurs twice remains.
             StoreError::Conflict { head } => {
                 Self::invalid(format!("/events/{head}"), "the file contains a turn or a message twice")
             }
@@ -63,7 +64,7 @@ impl From<StoreError> for ImportError {
     }
 }
 
-/// A history that is being taken in. Dropped before [`Import::finish`], nothing of it is left.
+/// An import in progress. If it is dropped before [`Import::finish`], nothing of it is left.
 pub struct Import {
     core: Arc<Core>,
     agent: Agent,
@@ -73,8 +74,8 @@ pub struct Import {
 }
 
 impl AgentService {
-    /// Begins to take in the history of an agent that has ended. It gets an id of its own, and nobody can talk with
-    /// it. First its turns come, then its events.
+    /// Begins to import the history of an agent that has ended. The new agent gets an id of its own and is read-only.
+    /// The caller adds its turns first, then its events.
     ///
     /// # Errors
     /// [`ImportError::Refused`].
@@ -96,7 +97,7 @@ impl Import {
     /// Adds turns, in any order.
     ///
     /// # Errors
-    /// [`ImportError`]; the import is of no use then.
+    /// [`ImportError`]: the import cannot continue then.
     pub async fn turns(&mut self, turns: Vec<Turn>) -> Result<(), ImportError> {
         let id = self.agent.id;
         let turns: Vec<_> = turns.into_iter().map(|turn| Turn { agent: id, ..turn }).collect();
@@ -113,7 +114,7 @@ impl Import {
     /// Adds the next events.
     ///
     /// # Errors
-    /// [`ImportError`]; the import is of no use then.
+    /// [`ImportError`]: the import cannot continue then.
     pub async fn events(&mut self, events: Vec<Event>) -> Result<(), ImportError> {
         for event in &events {
             self.check.event(event)?;
@@ -134,10 +135,10 @@ impl Import {
         Ok(())
     }
 
-    /// All of it has come: the agent is shown.
+    /// Completes the import, and shows the agent.
     ///
     /// # Errors
-    /// [`ImportError`]: nothing is left of it then.
+    /// [`ImportError`]: nothing is left of the import then.
     pub async fn finish(mut self) -> Result<Agent, ImportError> {
         self.check.finish()?;
         self.core.outside.archive.finish_import(self.agent.clone()).await?;

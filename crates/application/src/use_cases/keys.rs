@@ -1,4 +1,4 @@
-//! The keys of commands: the same command with the same key happens once.
+//! Idempotency keys: a command that is repeated with the same key is done once.
 
 use tokenrail_domain::Timestamp;
 use tokenrail_ports::{Idempotency, KeyLife, Recalled, StoreError};
@@ -15,7 +15,7 @@ pub struct CommandKey {
 }
 
 impl AgentService {
-    /// What the key was used for, if it is known.
+    /// The command for which the key was used. `None` if the key is not known.
     pub(super) async fn recall(
         &self,
         scope: String,
@@ -29,7 +29,7 @@ impl AgentService {
         }
     }
 
-    /// The key as the store takes it: with its scope, and the time by which keys age.
+    /// The key for the store: with its scope, and with its age in the time of keys.
     pub(super) async fn idempotency(
         &self,
         scope: String,

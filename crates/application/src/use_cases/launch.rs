@@ -10,7 +10,7 @@ use crate::service::AgentService;
 /// The scope of the keys of launches.
 const LAUNCH: &str = "launch";
 
-/// What a client asks for with a launch.
+/// A client's request to launch an agent.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Launch {
     /// The agent type; `None` for the configured default.
@@ -31,7 +31,7 @@ pub struct Launch {
     pub idempotency: Option<CommandKey>,
 }
 
-/// What came of a launch.
+/// The outcome of a launch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LaunchOutcome {
     pub agent: Agent,
@@ -79,7 +79,7 @@ impl AgentService {
 
         let created = self.core.outside.agents.create(agent.clone(), turn, key).await;
         if !matches!(created, Ok(Created::New) | Err(StoreError::OutcomeUnknown(_))) {
-            // There is no such agent: nothing is left of it.
+            // The agent was not created, so its folder must not remain.
             self.remove_folders(id).await;
         }
         match created {
@@ -89,7 +89,7 @@ impl AgentService {
             Err(error) => return Err(self.refused(&agent, error)),
         }
         self.ensure_task(&agent);
-        // Now its own task waits for a place.
+        // From here on, the agent's task counts as waiting.
         drop(waiting);
         self.core.tell_created(&agent, now);
         Ok(LaunchOutcome { agent, again: false })
@@ -107,7 +107,7 @@ impl AgentService {
         }
     }
 
-    /// An agent whose launch is repeated.
+    /// The outcome of a repeated launch.
     async fn launched_again(&self, id: AgentId) -> Result<LaunchOutcome, Refusal> {
         let agent = self.get(id).await?;
         self.ensure_known_runs(&agent);

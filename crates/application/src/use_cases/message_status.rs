@@ -1,23 +1,23 @@
-//! One message as it stands: what a client asks that was away while it was said.
+//! The current state of one message, for clients that were disconnected while it was streamed.
 
 use tokenrail_domain::{AgentId, Assembler, EventBody, MessageOrdinal, MessageOutcome, Sequence, TurnNumber};
 
 use crate::error::Refusal;
 use crate::service::AgentService;
 
-/// One message as it stands.
+/// The current state of one message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MessageStatus {
-    /// How it ended; none while it is being said.
+    /// How the message ended. `None` while it is still streamed.
     pub outcome: Option<MessageOutcome>,
-    /// Its text so far. An abandoned message has failed, and has none.
+    /// The text so far. An abandoned message has failed, and has no text.
     pub text: String,
-    /// The event up to which this holds: whoever follows from here on gets the rest.
+    /// The event up to which this is valid. A client that follows from here receives the rest.
     pub sequence: Sequence,
 }
 
 impl AgentService {
-    /// The message as it stands; none where the agent has not said such a message.
+    /// The current state of a message. `None` if the turn has no such message.
     ///
     /// # Errors
     /// [`Refusal::NotFound`], [`Refusal::Store`].
@@ -32,7 +32,7 @@ impl AgentService {
         };
         let (mut since, mut open, mut sequence) = (first.before(), Assembler::default(), Sequence::START);
         loop {
-            // Deltas of messages that are complete are not in these pages, so a turn is a few of them.
+            // These pages do not contain the deltas of complete messages, so a turn has only a few pages.
             let page = self.messages(id, since, None).await?;
             for event in page.events.iter().filter(|event| event.turn == turn) {
                 if let Some((outcome, text)) = end_of(message, &event.body) {
@@ -50,13 +50,13 @@ impl AgentService {
             }
             since = page.up_to;
         }
-        // What it would be if it ended now is what it has said.
+        // The text so far is the text that the message would have if it ended now.
         let open = open.complete(message, MessageOutcome::Interrupted);
         Ok(open.map(|open| MessageStatus { outcome: None, text: open.text(), sequence }))
     }
 }
 
-/// How the message ends, and with what text, where this is its end.
+/// The outcome and text of the message, if `body` is its end.
 fn end_of(message: MessageOrdinal, body: &EventBody) -> Option<(MessageOutcome, String)> {
     match body {
         EventBody::Message(complete) if complete.message == message => {

@@ -40,7 +40,8 @@ impl AgentService {
         Ok(self.core.outside.journal.messages(id, since, self.page(events)).await?)
     }
 
-    /// The same of its newest `last` events alone, and the cursor after which that page begins.
+    /// Like [`AgentService::messages`], but for the agent's newest `last` events only. Also returns the cursor after
+    /// which the page begins.
     ///
     /// # Errors
     /// [`Refusal::NotFound`], [`Refusal::CursorAhead`], [`Refusal::Store`].

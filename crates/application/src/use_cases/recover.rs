@@ -8,8 +8,9 @@ use crate::error::Refusal;
 use crate::service::AgentService;
 
 impl AgentService {
-    /// Continues what was under way when the server ended. It adopts or closes running turns, runs queued ones, finishes
-    /// cancels and purges, and ends runs that belong to no turn. Returns the number of agents with open turns.
+    /// Continues what was under way when the server ended. It adopts or closes running turns, runs queued ones,
+    /// finishes cancels and purges, and ends runs that belong to no turn. Returns the number of agents with open
+    /// turns.
     ///
     /// # Errors
     /// [`Refusal::Store`].
@@ -31,8 +32,8 @@ impl AgentService {
         Ok(agents.len())
     }
 
-    /// Ends the runs whose agents or turns are gone. A run whose agent type is not in the configuration goes on: the type
-    /// may be back at the next start.
+    /// Ends the runs whose agents or turns are gone. A run continues if only its agent type is missing from the
+    /// configuration: the type may be back at the next start.
     async fn sweep(&self, agents: &[Agent]) -> Result<(), Refusal> {
         let mut keep = BTreeSet::new();
         for agent in agents {

@@ -1,4 +1,4 @@
-//! Reading stored raw lines again with the parser of today, and writing what it says under the same numbers.
+//! Parses stored raw lines again with the current parser, and writes the result under the same sequence numbers.
 
 mod rereading;
 
@@ -11,47 +11,48 @@ use crate::error::Refusal;
 use crate::outside::MakeParser;
 use crate::service::AgentService;
 
-/// What reading an agent's lines again has found.
+/// One finding of a reparse.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Finding {
-    /// The event says something else now.
+    /// The new event differs from the stored one.
     Changed { stored: Box<Event>, parsed: Box<Event> },
-    /// From this turn on, the run cannot be read again: its numbers would get another meaning.
+    /// From this turn on, the run cannot be reparsed, because its sequence numbers would change their meaning.
     Refused { turn: TurnNumber, reason: String },
 }
 
-/// What came of reading an agent's lines again.
+/// The outcome of a reparse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Reparsed {
     /// Events that were compared.
     pub events: u64,
-    /// Events that say something else now.
+    /// Events that differ from the stored ones.
     pub changed: u64,
-    /// Runs that cannot be read again to their end.
+    /// Runs that cannot be reparsed to their end.
     pub refused: u64,
 }
 
-/// Whether what was read is written.
+/// Whether a pass writes the new events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Pass {
     Look,
-    /// Up to this number.
+    /// Writes up to this number.
     Write(Sequence),
 }
 
-/// The turns of one process, and what reading them again has come to.
+/// The turns of one run, and what reparsing them has found.
 struct Run {
     /// The number before its first event.
     before: Sequence,
-    /// The last event that can be read again.
+    /// The last event of the turns that can be reparsed.
     good: Sequence,
     changed: u64,
 }
 
 impl AgentService {
-    /// Reads the stored lines of an agent's ended turns with the parser of today, and tells what differs from the
-    /// stored events. With `apply` it is written: what an event says may change, and nothing else. Where there
-    /// would be more or fewer events, or others, the turn and those after it in the same process stay as they are.
+    /// Parses the stored lines of an agent's ended turns again with the current parser, and passes each difference
+    /// from the stored events to `tell`. With `apply`, the new events are written. Only the content of an event may
+    /// change. If there would be more, fewer or other events, that turn and the later turns of the same run stay as
+    /// they are.
     ///
     /// # Errors
     /// [`Refusal::NotFound`], [`Refusal::UnknownType`], [`Refusal::Store`].
@@ -85,7 +86,7 @@ impl AgentService {
     }
 }
 
-/// One pass over the turns of one process.
+/// One pass over the turns of one run.
 struct Reading<'a> {
     service: &'a AgentService,
     agent: &'a Agent,
@@ -94,7 +95,7 @@ struct Reading<'a> {
     turn: Option<Turn>,
     rereading: Option<Rereading>,
     refused: bool,
-    /// It has come to a turn that has not ended.
+    /// The pass has reached a turn that has not ended.
     open: bool,
 }
 
@@ -103,7 +104,7 @@ impl<'a> Reading<'a> {
         Self { service, agent, parser, cursor, turn: None, rereading: None, refused: false, open: false }
     }
 
-    /// Reads the process's turns; stops before the next process.
+    /// Reads the turns of one run, and stops before the next run.
     async fn run(
         &mut self,
         pass: Pass,
@@ -150,7 +151,8 @@ impl<'a> Reading<'a> {
         Ok(run)
     }
 
-    /// Writes what was read, or notes how far it was good: a turn is, when all of it is.
+    /// Notes how far the run can be reparsed, which is up to the end of a whole turn. In a writing pass, writes the
+    /// new events of the page if any of them changed.
     async fn settle(
         &mut self,
         pass: Pass,
@@ -168,7 +170,8 @@ impl<'a> Reading<'a> {
         Ok(())
     }
 
-    /// Begins with the turn of the next event; false where it is of another process, or has not ended.
+    /// Begins the turn of the next event. Returns false if there is none, it belongs to another run, or it has not
+    /// ended.
     async fn begin_turn(&mut self, before: Sequence) -> Result<bool, Refusal> {
         let Some(turn) = self.service.turn_at(self.agent.id, self.cursor.next()).await? else {
             return Ok(false);

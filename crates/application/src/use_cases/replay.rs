@@ -1,4 +1,4 @@
-//! Copies of an agent's history: what may be copied.
+//! Replays an agent's history as a new agent, and decides which part of a history may be copied.
 
 use tokenrail_domain::{Agent, AgentId, AgentStatus, Copied, Replay, Sequence, Timestamp, Turn, TurnState};
 use tokenrail_ports::{Created, StoreError};
@@ -7,10 +7,11 @@ use crate::error::Refusal;
 use crate::service::AgentService;
 
 impl AgentService {
-    /// The agent as far as its turns have ended: what is whole of it, and stays as it is, whatever runs or waits now.
+    /// The agent as of the end of its last ended turn. This part is complete and never changes, whatever runs or
+    /// waits now.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`], [`Refusal::Active`] where none of its turns has ended, [`Refusal::Store`].
+    /// [`Refusal::NotFound`], [`Refusal::Active`] if none of its turns has ended, [`Refusal::Store`].
     pub async fn ended(&self, id: AgentId) -> Result<Agent, Refusal> {
         let agent = self.get(id).await?;
         let open = self.core.outside.agents.open_turns(id).await?;
@@ -26,11 +27,13 @@ impl AgentService {
         }
     }
 
-    /// Plays an agent again, as far as its turns have ended, with its timing, as a new agent: same numbers, new ids and
-    /// times. Nobody can talk with it. `speed` 1 is as it was, 2 twice as fast; 0 is as fast as it goes.
+    /// Replays an agent up to the end of its last ended turn, with its timing, as a new agent. The sequence numbers
+    /// stay the same; ids and times are new. The new agent is read-only. `speed` 1 is the original speed, 2 is twice
+    /// as fast, and 0 is without any delay.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`], [`Refusal::Active`], [`Refusal::AtCapacity`], [`Refusal::Store`].
+    /// [`Refusal::NotFound`], [`Refusal::Active`], [`Refusal::TooManyLaunches`], [`Refusal::AtCapacity`],
+    /// [`Refusal::ShuttingDown`], [`Refusal::Store`].
     pub async fn replay(&self, id: AgentId, speed: f64) -> Result<Agent, Refusal> {
         let service = self.clone();
         self.undisturbed(async move { service.do_replay(id, speed).await }).await
@@ -47,7 +50,7 @@ impl AgentService {
         let turn = Turn { number: first.number, run: first.run, ..Turn::queued(new, first.prompt, now) };
         match self.core.outside.agents.create(agent.clone(), turn, None).await? {
             Created::New => {}
-            // Without a key and a conversation, nothing can be in the way.
+            // None of these can happen without a key and a conversation.
             Created::Again(_) | Created::ChatTaken(_) | Created::KeyReused => {
                 return Err(StoreError::Conflict { head: Sequence::START }.into());
             }

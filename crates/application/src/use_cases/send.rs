@@ -19,7 +19,7 @@ impl AgentService {
     /// Gives an agent one more message: its next turn.
     ///
     /// # Errors
-    /// [`Refusal`] where it was not taken.
+    /// [`Refusal`] if the message was not accepted.
     pub async fn send(
         &self,
         id: AgentId,
@@ -82,12 +82,12 @@ impl AgentService {
             Ok(Enqueued::New { turn, queued }) => {
                 self.ensure_task(&agent);
                 if control.is_some() {
-                    // It waits: nothing else tells those who look on that the queue is longer.
+                    // The turn waits. Nothing else announces that the queue has grown.
                     self.core.tell_status(id, agent.status, now);
                 }
                 Ok(Accepted { turn, queued })
             }
-            // The first answer to the same key may have been that the outcome is unknown: then nobody runs it yet.
+            // The first attempt may have been answered with an unknown outcome. Then no task runs the turn yet.
             Ok(Enqueued::Again { turn, queued }) => {
                 self.ensure_task(&agent);
                 Ok(Accepted { turn, queued })

@@ -5,8 +5,8 @@ use std::time::Duration;
 use crate::service::AgentService;
 
 impl AgentService {
-    /// Ends the streams and the tasks. The agents live on and are taken up by the next life of the server, unless
-    /// `stop_agents`. Waits for at most `patience`; gives false where that was not enough.
+    /// Ends the streams and the tasks. The agents keep running and are adopted by the next start, unless
+    /// `stop_agents`. Waits for at most `patience`. Returns false if that was not enough.
     pub async fn shutdown(&self, stop_agents: bool, patience: Duration) -> bool {
         let wait = async {
             if stop_agents {

@@ -7,8 +7,8 @@ use crate::error::Refusal;
 use crate::service::AgentService;
 
 impl AgentService {
-    /// The agent's whole turns after `after`, waiting, running and ended, by number: at most `limits.list_agents` and
-    /// about `limits.page_bytes` at once. There are no more only where none is given.
+    /// The agent's turns after `after`, in full, whether they wait, run or have ended, by number: at most
+    /// `limits.list_agents` and about `limits.page_bytes` at once. Only an empty result means that there are no more.
     ///
     /// # Errors
     /// [`Refusal::NotFound`], [`Refusal::Store`].
@@ -17,7 +17,7 @@ impl AgentService {
         let limit = limit.min(limits.list_agents);
         let turns = self.core.outside.agents.turns(id, after, limit, limits.page_bytes).await?;
         if turns.is_empty() {
-            // Where there are none, it may be for want of the agent.
+            // There may be no turns because there is no such agent.
             self.get(id).await?;
         }
         Ok(turns)
@@ -55,7 +55,7 @@ impl AgentService {
         Ok(self.core.outside.agents.all_turns(filter, bounds).await?)
     }
 
-    /// One turn; none where the agent has no such turn.
+    /// One turn. `None` if the agent has no such turn.
     ///
     /// # Errors
     /// [`Refusal::NotFound`], [`Refusal::Store`].
@@ -65,7 +65,7 @@ impl AgentService {
         Ok(turns.into_iter().find(|turn| turn.number == number))
     }
 
-    /// The turn to which an event belongs; none where there is no such event.
+    /// The turn to which an event belongs. `None` if there is no such event.
     ///
     /// # Errors
     /// [`Refusal::Store`].

@@ -1,4 +1,4 @@
-//! Tells which agent types are configured, and whether they can be started.
+//! Lists the configured agent types, and whether they can be started.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use tokenrail_ports::{Abilities, Probe};
 use crate::outside::AgentType;
 use crate::service::AgentService;
 
-/// How many agent types are asked at a time whether they could be started: each starts its program.
+/// How many agent types are probed at the same time. Each probe starts a program.
 const PROBES_AT_ONCE: usize = 4;
 
-/// One configured agent type, as it stands.
+/// A configured agent type, and whether it can be started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TypeInfo {
     pub name: String,

@@ -75,14 +75,14 @@ const RECORDED: [(&str, ErrorClass); 56] = [
     // opencode.
     ("Connection reset by server", Network),
     ("<html><head><title>502 Bad Gateway</title></head></html>", Overloaded),
-    // Agents of the Agent Client Protocol.
+    // Agents that use ACP.
     ("Internal error: This request would exceed the rate limit for your organization.", RateLimit),
     ("Internal error: invalid x-api-key", Authentication),
     ("Internal error: messages.0.content: Input should be a valid list", InvalidRequest),
     ("Internal error: No previous sessions found for this project.", InvalidRequest),
     ("Internal error: API Error: 400 messages.0.content: Input should be a valid list", InvalidRequest),
     ("Internal error: OpenCode service failure", Unknown),
-    // APIs.
+    // Model APIs.
     ("Your input exceeds the context window", InvalidRequest),
     ("Engine is overloaded", Overloaded),
     ("an error was encountered while running the model", Unknown),

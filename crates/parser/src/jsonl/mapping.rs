@@ -13,7 +13,6 @@ use crate::fields;
 /// A field is named by its path from the top of the line: `text`, `message.content`. An empty path means that there is
 /// no such field, and an empty list of kinds means that there is no such kind. The default is the recommended output
 /// format for a program. In a configuration, a missing setting has its default value, and an unknown name is an error.
-/// is left out is as in the default, and an unknown name is an error.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct JsonlMapping {

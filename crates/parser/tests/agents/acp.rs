@@ -1,4 +1,4 @@
-//! The Agent Client Protocol, case by case, and read anew by other means than its parser.
+//! The Agent Client Protocol (ACP): cases, and a second, independent reader of its recordings.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,12 @@ use crate::Format::Acp;
 use crate::fixtures::Recording;
 use crate::truth::{Truth, joined, with_surrogates_spelled};
 
-/// What a recording has said, as far as it was read.
+/// The content of a recording, as far as it has been read.
 #[derive(Default)]
 pub(crate) struct AcpTruth {
     truth: Truth,
     is_loading: bool,
-    /// The message that goes on: its kind and id, and what it has said.
+    /// The current message: its kind, its id, and its text so far.
     open: Option<(Value, Value, String)>,
     calls: BTreeMap<String, Value>,
     done: Vec<String>,
@@ -75,7 +75,7 @@ impl AcpTruth {
             self.order.push(id.clone());
         }
         let known = self.calls.entry(id.clone()).or_insert_with(|| json!({ "first": update }));
-        // What is asked is sometimes told in other words.
+        // A permission request may describe the call in other words.
         if !is_question || known["rawInput"].is_null() {
             for (name, value) in update.as_object().unwrap() {
                 if *name != "rawInput" || value.as_object().is_none_or(|input| !input.is_empty()) {
@@ -106,7 +106,7 @@ impl AcpTruth {
     }
 }
 
-/// The tool, and what it was called with.
+/// The tool and its input.
 fn called(known: &Value) -> (String, Value) {
     let first = &known["first"];
     let is_word = |title: &&str| title.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
@@ -127,7 +127,7 @@ fn called(known: &Value) -> (String, Value) {
     (tool, input)
 }
 
-/// What came back.
+/// The result of a call.
 fn given(known: &Value) -> Value {
     let pieces = known["content"].as_array().cloned().unwrap_or_default();
     let has_change = pieces.iter().any(|piece| piece["type"] == "diff");
@@ -449,13 +449,13 @@ fn an_answer_that_the_agent_had_said_anew_is_not_complete() {
     assert_eq!(outcomes("/max_tokens"), [MessageOutcome::Complete; 4], "the model has ended each of them");
 }
 
-/// A piece of a message with this id.
+/// A piece of the message with this id.
 fn piece(id: &str, text: &str) -> String {
     let content = format!(r#""content":{{"type":"text","text":"{text}"}}"#);
     update(&format!(r#"{{"sessionUpdate":"agent_message_chunk","messageId":"{id}",{content}}}"#))
 }
 
-/// How the messages end that these lines say.
+/// The outcomes of the messages in these lines.
 fn outcomes(lines: &[String]) -> Vec<MessageOutcome> {
     let said = Acp.parse(lines.iter().map(String::as_bytes));
     let ends = said.iter().filter_map(|said| match said {
@@ -499,7 +499,7 @@ fn a_text_that_is_open_when_the_turn_is_cancelled_is_not_complete() {
     let replaced: Vec<String> =
         begins().chain([cancel(), piece("D", "Stopped."), ended("cancelled")]).collect();
     assert_eq!(outcomes(&replaced), [MessageOutcome::Cancelled]);
-    // The cancellation came too late.
+    // The cancel came too late.
     let whole: Vec<String> = begins().chain([cancel(), tool_ends(), ended("end_turn")]).collect();
     assert_eq!(outcomes(&whole), [complete]);
     let before: Vec<String> = begins().chain([tool_ends(), cancel(), ended("cancelled")]).collect();

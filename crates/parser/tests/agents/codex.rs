@@ -225,7 +225,7 @@ fn errors_are_classed_by_name_then_by_status_then_by_text() {
     ] {
         check_error(&format!(r#"{{"message":"{text}"}}"#), &format!("{class} {text:?}"));
     }
-    // Without the number where the name would have it.
+    // If the named field has no status, it is taken from the text.
     let text = "exceeded retry limit, last status: 429 Too Many Requests";
     let info = r#"{"responseTooManyFailedAttempts":{"httpStatusCode":null}}"#;
     let error = format!(r#"{{"message":"{text}","codexErrorInfo":{info}}}"#);

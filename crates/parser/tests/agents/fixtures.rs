@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use crate::Format;
 
-/// Where the recordings of each format are, and how many there must be at least.
+/// The folder of each format's recordings, and their minimum number.
 const FOLDERS: [(Format, &str, usize); 10] = [
     (Format::Acp, "acp/claude-agent-acp-0.101.0", 20),
     (Format::Acp, "acp/codex-acp-2.6.0", 12),
@@ -21,7 +21,7 @@ const FOLDERS: [(Format, &str, usize); 10] = [
     (Format::Opencode, "opencode/1.18.33", 20),
 ];
 
-/// What one run of an agent printed.
+/// The output of one run of an agent.
 pub(crate) struct Recording {
     pub(crate) format: Format,
     /// Agent, version and case, for example `codex/0.169.0/hello`.
@@ -29,7 +29,7 @@ pub(crate) struct Recording {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// The name alone: a failing case need not print the bytes.
+/// Only the name: a failing case need not print the bytes.
 impl fmt::Debug for Recording {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)

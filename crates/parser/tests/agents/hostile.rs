@@ -8,7 +8,7 @@ use crate::Format;
 use crate::fixtures::{Recording, recordings};
 use crate::pump::{self, Seen, pump};
 
-/// Lines that are nearly right, in any order.
+/// Lines that are almost valid, in any order.
 const WORDS: [&str; 58] = [
     r#"{"tokenrail":"sent","id":1,"method":"session/load"}"#,
     r#"{"tokenrail":"sent","id":2,"method":"session/prompt"}"#,
@@ -75,7 +75,7 @@ fn format() -> impl Strategy<Value = Format> {
 }
 
 fn recording() -> impl Strategy<Value = &'static Recording> {
-    // Long ones would only make it slow.
+    // Long recordings would only make the test slow.
     let short: Vec<_> = recordings().iter().filter(|recording| recording.bytes.len() < 40_000).collect();
     prop::sample::select(short)
 }
@@ -152,7 +152,7 @@ proptest! {
     }
 }
 
-/// What stands before and after the text of a delta.
+/// The text before and after a delta.
 const DELTAS: [(Format, &str, &str); 8] = [
     (
         Format::Claude,
@@ -180,7 +180,7 @@ const DELTAS: [(Format, &str, &str); 8] = [
     (Format::Jsonl, r#"{"text":"#, r#","type":"delta"}"#),
 ];
 
-/// What stands before and after the text of a message that comes whole, and its end.
+/// The text before and after a complete message, and its end.
 const MESSAGES: [(Format, &str, &str); 5] = [
     (Format::Claude, r#"{"type":"assistant","message":{"content":[{"type":"text","text":"#, "}]}}"),
     (Format::Codex, r#"{"type":"item.completed","item":{"id":"m","type":"agent_message","text":"#, "}}"),

@@ -1,4 +1,4 @@
-//! `JsonlParser`: which field is what is told to it.
+//! `JsonlParser`: the configuration names the fields.
 
 use tokenrail_domain::Said;
 use tokenrail_parser::{JsonlMapping, JsonlParser};

@@ -1,11 +1,11 @@
-//! Fields may stand in any order: an agent's result may come before its type.
+//! Fields may be in any order: an agent may print a result before its type.
 
 use serde_json::Value;
 use tokenrail_domain::{ContentBlock, EventBody, JsonText, Said};
 
 use crate::fixtures::recordings;
 
-/// Writes a value with its fields in the reverse of their alphabetical order.
+/// Writes a value with its fields in reverse alphabetical order.
 fn backwards(value: &Value) -> String {
     let mut out = String::new();
     write_backwards(value, &mut out);
@@ -38,7 +38,7 @@ fn write_backwards(value: &Value, out: &mut String) {
     }
 }
 
-/// Foreign JSON, as it is whatever the order of its fields.
+/// Normalizes the order of fields in JSON from the agent.
 fn sort(said: &mut Said) {
     let sort = |json: &mut JsonText| {
         if let Ok(value) = serde_json::from_str::<Value>(json.as_str()) {
@@ -74,7 +74,8 @@ fn the_order_of_fields_says_nothing() {
     for recording in recordings() {
         let turned = |write: fn(&Value) -> String| {
             let lines = recording.lines().map(|line| match serde_json::from_slice::<Value>(line) {
-                // Lines of our own are known by how they begin, and what only looks so by a blank.
+                // Tokenrail's own lines are recognized by their first bytes, and a blank marks foreign lines that
+                // resemble them.
                 Ok(value) if value.get("tokenrail").is_none() => write(&value).into_bytes(),
                 _ => line.to_vec(),
             });

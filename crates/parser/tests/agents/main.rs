@@ -1,5 +1,4 @@
-//! The parsers of agents other than Claude Code, as their callers see them: by cases, by recordings of real agents,
-//! and by hostile input.
+//! The parsers of agents other than Claude Code, from the outside: cases, recordings of real agents, and hostile input.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "where a test cannot go on, it must panic")]
 
@@ -28,7 +27,7 @@ use tokenrail_ports::{Activity, IMessageParser};
 
 use self::rendering::Rendering;
 
-/// The formats that these tests are about. Claude Code has tests of its own, and takes part in what all must bear.
+/// The tested formats. Claude Code has its own tests, and only takes part in those that apply to all formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Format {
     Acp,
@@ -57,7 +56,7 @@ impl Format {
         Self::Text,
     ];
 
-    /// Whether it is the stream of a model's API: one turn, with lines of the process's own.
+    /// Whether it is the stream of a model API: one turn, with lines that the process adds.
     fn is_of_model_api(self) -> bool {
         matches!(self, Self::Anthropic | Self::OpenAiChat | Self::OpenAiResponses)
     }
@@ -82,19 +81,19 @@ impl Format {
         format.parser(&JsonlMapping::default())
     }
 
-    /// All that is said of some lines.
+    /// Everything that the parser says about some lines.
     fn parse<'a>(self, lines: impl IntoIterator<Item = &'a [u8]>) -> Vec<Said> {
         pump::read(&mut *self.parser(), lines)
     }
 
-    /// What the agent is doing after the lines.
+    /// The agent's activity after the lines.
     fn activity<'a>(self, lines: impl IntoIterator<Item = &'a [u8]>) -> Activity {
         let mut parser = self.parser();
         pump::read(&mut *parser, lines);
         parser.activity()
     }
 
-    /// All that is said of the lines must be this, in the words of [`Rendering`].
+    /// Checks everything that the parser says about the lines, in the words of [`Rendering`].
     #[track_caller]
     fn check<L: AsRef<str>>(self, lines: &[L], expected: &[&str]) {
         let said = self.parse(lines.iter().map(|line| line.as_ref().as_bytes()));
@@ -106,7 +105,7 @@ impl Format {
 #[test]
 fn every_format_has_a_name_and_these_tests() {
     let mut names: Vec<&str> = Format::ALL.iter().map(|format| format.name()).collect();
-    // They are read as those are that they are named after.
+    // These formats are parsed like those after which they are named.
     names.extend(["claude-two-way", "codex-app-server"]);
     names.sort_unstable();
     assert_eq!(tokenrail_parser::formats().map(|format| format.name).collect::<Vec<_>>(), names);

@@ -1,4 +1,4 @@
-//! The streams of model APIs: their answers read anew, and cases.
+//! The streams of model APIs: cases, and a second, independent reader of their recordings.
 
 use std::collections::BTreeMap;
 
@@ -7,15 +7,15 @@ use serde_json::{Value, json};
 use crate::Format::{self, Anthropic, OpenAiChat, OpenAiResponses};
 use crate::truth::Words;
 
-/// Call, tool and input.
+/// Call id, tool and input.
 type Call = (String, String, Value);
 
-/// The answer of a model, read by other means than the parsers: parts by their place, whatever they are.
+/// The response of a model, read independently of the parsers: parts by their position, whatever they are.
 #[derive(Default)]
 pub(crate) struct ModelApiTruth {
     text: BTreeMap<(u64, u64), String>,
     reasoning: BTreeMap<(u64, u64), String>,
-    /// Call, tool and input as a text.
+    /// Call id, tool, and the input as text.
     calls: BTreeMap<u64, (String, String, String)>,
     ended: bool,
     failed: bool,
@@ -37,12 +37,12 @@ impl ModelApiTruth {
         }
     }
 
-    /// Some streams end so, and not by an event.
+    /// Some streams end this way instead of with an event.
     pub(crate) fn done(&mut self) {
         self.ended |= !self.failed;
     }
 
-    /// Adds what a person must see.
+    /// Adds what a user must see.
     pub(crate) fn tell(&self, messages: &mut Vec<Words>, open: &mut Vec<Words>, calls: &mut Vec<Call>) {
         let joined = |parts: &BTreeMap<(u64, u64), String>| parts.values().cloned().collect::<String>();
         let words = (joined(&self.text), joined(&self.reasoning));
@@ -118,7 +118,7 @@ impl ModelApiTruth {
         }
     }
 
-    /// An item of the whole response is the truth about it.
+    /// An item of the whole response is authoritative.
     fn item(&mut self, at: u64, item: &Value) {
         for (parts, words) in [("content", false), ("summary", true)] {
             for (place, part) in (0..).zip(item[parts].as_array().into_iter().flatten()) {
@@ -171,7 +171,7 @@ fn what_the_process_says_of_an_answer_that_never_began_is_told_with_the_words_of
 
 #[test]
 fn a_line_that_an_api_has_sent_is_none_of_our_own() {
-    // The process puts a blank before it.
+    // The process puts a blank before such a line.
     OpenAiChat.check(&[r#" {"tokenrail":"end"}"#], &["notice untyped"]);
 }
 
@@ -246,7 +246,7 @@ fn a_reason_that_says_that_the_answer_was_cut_is_an_error() {
 #[test]
 fn a_reason_with_which_whole_answers_end_is_no_error() {
     for reason in ["stop", "length", "tool_calls", "content_filter", "end_turn", "STOP", "eos_token"] {
-        // Some servers send a reason that says nothing with each piece.
+        // Some servers send a meaningless reason with each piece.
         let chunks = [("Half of", ""), (" it", "null"), (", and the rest", reason)].map(|(text, reason)| {
             format!(r#"{{"choices":[{{"delta":{{"content":"{text}"}},"finish_reason":"{reason}"}}]}}"#)
         });

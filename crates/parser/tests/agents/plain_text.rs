@@ -1,4 +1,4 @@
-//! `PlainTextParser`: what a program prints is what it says.
+//! `PlainTextParser`: the output of a program is its message.
 
 use proptest::prelude::*;
 use tokenrail_domain::{CompleteMessage, Said};
@@ -9,7 +9,7 @@ use crate::Format::Text;
 use crate::pump::{pump, read};
 use crate::rendering::Rendering;
 
-/// What is said when the program that printed the lines has ended.
+/// What the parser has said after the program has printed the lines and ended.
 fn ended(lines: &[&str], status: ExitStatus) -> Vec<Said> {
     let mut parser = PlainTextParser::new();
     let mut said = read(&mut parser, lines.iter().map(|line| line.as_bytes()));

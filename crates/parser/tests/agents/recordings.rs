@@ -1,4 +1,4 @@
-//! Every recording, and what is said of it.
+//! Every recording, and what its parser says.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use crate::Format;
 use crate::fixtures::{Recording, recordings};
 use crate::rendering::Rendering;
 
-/// Each thing said after the number of its line; a run of deltas after the number of its first one.
+/// Each result of the parser with its line number. Consecutive deltas have the number of the first one.
 fn account(recording: &Recording) -> String {
     let mut parser = recording.format.parser();
     let (mut said, mut line_of) = (Vec::new(), Vec::new());
@@ -50,7 +50,7 @@ fn the_same_lines_say_the_same_twice() {
     }
 }
 
-/// Events by which model APIs end an answer.
+/// Events with which model APIs end a response.
 const ENDS_OF_APIS: [&str; 6] = [
     "message_stop",
     "error",
@@ -60,11 +60,11 @@ const ENDS_OF_APIS: [&str; 6] = [
     "response.cancelled",
 ];
 
-/// Whether this line ends a turn, as the agent's format has it.
+/// Whether this line ends a turn according to the agent's format.
 fn ends_turn(format: Format, line: &Value) -> bool {
     let kind = line["type"].as_str().or(line["method"].as_str());
     if format == Format::Acp {
-        // Where the session does not begin, or does not go on, the conversation says what becomes of it.
+        // If the session cannot be created or resumed, the conversation reports it.
         let is_error = line["error"].is_object() && line["id"] != 1;
         return line["result"]["stopReason"].is_string() || is_error || line["tokenrail"] == "error";
     }
@@ -88,7 +88,7 @@ fn every_end_of_a_turn_is_said_and_no_other() {
     for recording in recordings() {
         let lines = recording.lines().filter_map(|line| serde_json::from_slice::<Value>(line).ok());
         let expected = lines.filter(|line| ends_turn(recording.format, line)).count();
-        // Of a model's API there is one turn, whatever comes behind its end.
+        // The stream of a model API is one turn, whatever comes after its end.
         let expected = if recording.format.is_of_model_api() { expected.min(1) } else { expected };
         let said = recording.format.parse(recording.lines());
         let closed = said.iter().filter(|said| matches!(said, Said::Close(_))).count();
@@ -98,7 +98,7 @@ fn every_end_of_a_turn_is_said_and_no_other() {
     assert!(60 < ends);
 }
 
-/// Lines that display nothing, by type or method, as the tables of the parsers name them.
+/// Lines that display nothing, by type or method, as the parsers list them.
 const SILENT: [&str; 12] = [
     "thread.started",
     "turn.started",
@@ -114,7 +114,7 @@ const SILENT: [&str; 12] = [
     "step_start",
 ];
 
-/// Events of model APIs that display nothing, as the tables of the parsers name them.
+/// Events of model APIs that display nothing, as the parsers list them.
 fn is_silent_in_api(format: Format, event: &Value) -> bool {
     let kind = event["type"].as_str().unwrap_or_default();
     let choice = &event["choices"][0];
@@ -163,7 +163,7 @@ fn only_lines_that_the_tables_name_say_nothing() {
     }
 }
 
-/// Of the Agent Client Protocol: news of what was said, what the conversation itself is about, and files.
+/// In ACP: updates of known items, lines about the connection itself, and file requests.
 fn is_silent_in_acp(line: &Value) -> bool {
     let update = &line["params"]["update"];
     let is_repeated = matches!(

@@ -7,7 +7,7 @@ use crate::pump::pump;
 
 const GIVEN: [&str; 6] = [r#"{"a":1}"#, r#""*** Begin Patch\n""#, "[1,2]", "7", "true", r#""{""#];
 
-/// A call with that input, in the words of the format.
+/// A call with that input, in lines of the format.
 fn call(format: Format, input: &str) -> Vec<String> {
     let lines = |lines: &[&str]| lines.iter().map(|line| line.replace("INPUT", input)).collect();
     match format {
@@ -29,7 +29,7 @@ fn call(format: Format, input: &str) -> Vec<String> {
             let whole = r#"{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"c","name":"t","input":INPUT}}"#;
             lines(&[whole, r#"{"type":"content_block_stop","index":0}"#])
         }
-        // Here it is the text of a JSON value.
+        // Here it is text that contains a JSON value.
         Format::OpenAiChat => {
             let function = json!({ "name": "t", "arguments": input });
             let call = json!({ "index": 0, "id": "c", "function": function });
@@ -65,7 +65,7 @@ fn what_is_not_given_is_an_empty_object() {
     }
 }
 
-/// Tools of the APIs of `OpenAI` may take text that is no JSON, or only looks like it.
+/// Tools of the `OpenAI` APIs may take text that is not JSON, or only resembles it.
 #[test]
 fn free_text_is_a_string_also_where_it_reads_as_json() {
     for text in ["*** Begin Patch", "7", r#"{"a":1}"#, r#""quoted""#, ""] {

@@ -1,4 +1,4 @@
-//! What agents themselves call their messages, read anew and by other means than the parsers.
+//! The messages, calls and results of an agent, read independently of the parsers.
 
 use std::collections::BTreeMap;
 
@@ -9,16 +9,16 @@ use crate::acp::AcpTruth;
 use crate::fixtures::Recording;
 use crate::model_api::ModelApiTruth;
 
-/// Text and reasoning of one message.
+/// The text and the reasoning of one message.
 pub(crate) type Words = (String, String);
 
 #[derive(Default)]
 pub(crate) struct Truth {
     /// Messages that ended, in the order of their ends.
     pub(crate) messages: Vec<Words>,
-    /// What a message without an end has said.
+    /// The text so far of a message without an end.
     pub(crate) open: Vec<Words>,
-    /// Call, tool, and what must be in its input.
+    /// Call id, tool, and what its input must contain.
     pub(crate) calls: Vec<(String, String, Value)>,
     pub(crate) results: Vec<(String, Value)>,
     text: String,
@@ -143,7 +143,7 @@ impl Truth {
     }
 }
 
-/// Escapes of surrogates are spelled out, for a strict reader refuses lone ones: `\ud83d` becomes `\\ud83d`.
+/// Escapes the escapes of surrogates, because a strict reader refuses lone ones: `\ud83d` becomes `\\ud83d`.
 pub(crate) fn with_surrogates_spelled(line: &[u8]) -> String {
     let line = String::from_utf8_lossy(line);
     let mut out = String::new();
@@ -161,7 +161,7 @@ pub(crate) fn with_surrogates_spelled(line: &[u8]) -> String {
     out + rest
 }
 
-/// Reads the surrogates that were spelled out.
+/// Decodes the escaped surrogates.
 pub(crate) fn joined(text: &str) -> String {
     let mut units: Vec<u16> = Vec::new();
     let mut rest = text;

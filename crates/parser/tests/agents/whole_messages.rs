@@ -1,4 +1,4 @@
-//! What a person sees in the end must be what the agent itself calls its messages, its calls and their results.
+//! What a user finally sees must equal the agent's own messages, calls and results.
 
 use serde_json::Value;
 use tokenrail_domain::CompleteMessage;

@@ -1,4 +1,4 @@
-//! A few lines in, what is said of them out.
+//! Small cases: a few lines, and what the parser says about them.
 
 mod errors;
 mod lines;
@@ -14,7 +14,7 @@ use crate::parse;
 use crate::pump::pump;
 use crate::rendering::Rendering;
 
-/// All that is said of the lines, in the words of [`Rendering`].
+/// Checks everything that the parser says about the lines, in the words of [`Rendering`].
 #[track_caller]
 fn check<L: AsRef<[u8]>>(lines: &[L], expected: &[&str]) {
     let said = parse(lines.iter().map(AsRef::as_ref));
@@ -22,7 +22,7 @@ fn check<L: AsRef<[u8]>>(lines: &[L], expected: &[&str]) {
     pump(&said);
 }
 
-/// The same, where somebody speaks with the agent.
+/// The same for an interactive agent.
 #[track_caller]
 fn check_two_way<L: AsRef<[u8]>>(lines: &[L], expected: &[&str]) {
     let said = parse_two_way(lines.iter().map(AsRef::as_ref));
@@ -38,7 +38,7 @@ fn parse_two_way<'a>(lines: impl IntoIterator<Item = &'a [u8]>) -> Vec<Said> {
     said
 }
 
-/// What the agent is doing after the lines.
+/// The agent's activity after the lines.
 fn activity(lines: &[String]) -> Activity {
     let mut parser = ClaudeParser::new();
     for line in lines {
@@ -55,7 +55,7 @@ fn notice(line: &str) -> Notice {
     }
 }
 
-/// The only notice of a line that was added where somebody speaks with the agent.
+/// The only notice of a line from an interactive agent.
 fn notice_two_way(line: &str) -> Notice {
     match &parse_two_way([line.as_bytes()])[..] {
         [Said::Event(EventBody::Notice(notice)), Said::Asked { .. } | Said::Settled { .. }] => {

@@ -5,14 +5,14 @@ use std::fs;
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// What one run of an agent printed.
+/// The output of one run of an agent.
 pub(crate) struct Recording {
     /// Version and case, for example `2.1.330/hello_partial`.
     pub(crate) name: String,
     pub(crate) bytes: Vec<u8>,
 }
 
-/// The name alone: a failing case need not print the bytes.
+/// Only the name: a failing case need not print the bytes.
 impl fmt::Debug for Recording {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)

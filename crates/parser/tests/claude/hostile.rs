@@ -9,7 +9,7 @@ use crate::fixtures::{Recording, recordings};
 use crate::parse;
 use crate::pump::pump;
 
-/// Words of the format, to build lines that are nearly right.
+/// Lines of the format, from which almost valid output is built.
 const WORDS: [&str; 24] = [
     r#"{"type":"stream_event","event":{"type":"message_start","message":{"id":"m1"}}}"#,
     r#"{"type":"stream_event","event":{"type":"message_start","message":{"id":"m2"}}}"#,
@@ -38,7 +38,7 @@ const WORDS: [&str; 24] = [
 ];
 
 fn recording() -> impl Strategy<Value = &'static Recording> {
-    // Long ones would only make it slow.
+    // Long recordings would only make the test slow.
     let short: Vec<_> = recordings().iter().filter(|recording| recording.bytes.len() < 40_000).collect();
     prop::sample::select(short)
 }
@@ -96,7 +96,7 @@ proptest! {
         let mut lines = vec![event(r#"{"type":"message_start","message":{"id":"m"}}"#.to_owned())];
         let mut whole: BTreeMap<u32, String> = BTreeMap::new();
         for (index, text) in &pieces {
-            // Every other block is one of reasoning.
+            // Every other block is reasoning.
             let delta = match index % 2 {
                 0 => format!(r#"{{"type":"text_delta","text":"{text}"}}"#),
                 _ => format!(r#"{{"type":"thinking_delta","thinking":"{text}"}}"#),
@@ -113,7 +113,7 @@ proptest! {
             lines.push(format!(r#"{{"type":"assistant","message":{{"id":"m","content":[{blocks}]}}}}"#));
         }
         lines.push(event(r#"{"type":"message_stop"}"#.to_owned()));
-        // The pump compares each message that was said in pieces with these.
+        // `pump` compares each streamed message with these blocks.
         let seen = pump(&parse(lines.iter().map(String::as_bytes)));
         let text: String = seen.messages.iter().map(CompleteMessage::text).collect();
         let texts = whole.iter().filter(|(index, _)| *index % 2 == 0);

@@ -1,4 +1,4 @@
-//! `ClaudeParser`, as its callers see it: by cases, by recordings of real agents, and by hostile input.
+//! `ClaudeParser` from the outside: cases, recordings of real agents, and hostile input.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "where a test cannot go on, it must panic")]
 
@@ -13,7 +13,7 @@ mod whole_messages;
 use tokenrail_domain::Said;
 use tokenrail_parser::ClaudeParser;
 
-/// All that is said of some lines.
+/// Everything that the parser says about some lines.
 fn parse<'a>(lines: impl IntoIterator<Item = &'a [u8]>) -> Vec<Said> {
     pump::read(&mut ClaudeParser::new(), lines)
 }

@@ -1,4 +1,4 @@
-//! What becomes of what a parser says: the messages that a person sees in the end.
+//! Folds the results of a parser into the messages that a user finally sees.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use tokenrail_domain::{
 };
 use tokenrail_ports::IMessageParser;
 
-/// All that a parser says of some lines.
+/// Everything that a parser says about some lines.
 pub(crate) fn read<'a>(
     parser: &mut dyn IMessageParser,
     lines: impl IntoIterator<Item = &'a [u8]>,
@@ -19,18 +19,18 @@ pub(crate) fn read<'a>(
     said
 }
 
-/// What a person sees in the end.
+/// What a user finally sees.
 #[derive(Default)]
 pub(crate) struct Seen {
     pub(crate) messages: Vec<CompleteMessage>,
-    /// Messages that were open when their turn, or the output, ended.
+    /// Messages that were open when their turn or the output ended.
     pub(crate) open: Vec<CompleteMessage>,
     pub(crate) calls: Vec<ToolCall>,
     pub(crate) results: Vec<ToolResult>,
 }
 
-/// Numbers and folds what was said, and checks that messages begin in order and end once, with the text of their deltas
-/// in the order in which these came.
+/// Numbers and folds the results of a parser. Checks that messages begin in order and end once, with the text of their
+/// deltas in the order in which they came.
 pub(crate) fn pump(said: &[Said]) -> Seen {
     let mut seen = Seen::default();
     let mut assembler = Assembler::default();

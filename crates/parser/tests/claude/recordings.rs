@@ -1,4 +1,4 @@
-//! Every recording, and what is said of it.
+//! Every recording, and what the parser says.
 
 use std::fmt::Write;
 
@@ -12,7 +12,7 @@ use crate::parse;
 use crate::pump::pump;
 use crate::rendering::Rendering;
 
-/// Each thing said after the number of its line; a run of deltas after the number of its first one.
+/// Each result of the parser with its line number. Consecutive deltas have the number of the first one.
 fn account(recording: &Recording) -> String {
     let mut parser = ClaudeParser::new();
     let (mut said, mut line_of) = (Vec::new(), Vec::new());
@@ -44,7 +44,7 @@ fn every_recording_says_what_it_said_before() {
     });
 }
 
-/// A text that an interrupt has cut never counts as a complete message, whatever the version prints of it.
+/// Text that an interrupt cut off never counts as a complete message, whatever the version prints.
 #[test]
 fn what_an_interrupt_cut_is_not_complete() {
     let mut cut = 0;
@@ -56,7 +56,7 @@ fn what_an_interrupt_cut_is_not_complete() {
         let seen = pump(&parse(recording.lines()));
         let complete = seen.messages.iter().filter(|message| message.outcome == MessageOutcome::Complete);
         for text in complete.map(CompleteMessage::text) {
-            // The scripted model's long answer.
+            // The long answer of the scripted model.
             assert!(!text.starts_with("# Notes on streaming"), "{}: {text}", recording.name);
         }
         cut += seen.messages.iter().filter(|message| message.outcome == MessageOutcome::Cancelled).count();

@@ -1,4 +1,4 @@
-//! What a parser says, as short text.
+//! The results of a parser as short text.
 
 use std::fmt::Write;
 
@@ -6,22 +6,22 @@ use tokenrail_domain::{
     AgentError, CompleteMessage, ContentBlock, EventBody, MessageOrdinal, Part, Said, TurnClose,
 };
 
-/// One line of text for each thing said; texts are cut to `text_max` characters.
+/// One line of text for each result. Texts are cut to `text_max` characters.
 #[derive(Clone, Copy)]
 pub(crate) struct Rendering {
     pub(crate) text_max: usize,
 }
 
-/// One message's part, and how it speaks.
+/// A part of a message, and the kind of its deltas.
 type Voice = (MessageOrdinal, Part, &'static str);
 
 impl Rendering {
-    /// Renders each thing said, one by one.
+    /// Renders each result separately.
     pub(crate) fn each(self, said: &[Said]) -> Vec<String> {
         said.iter().map(|said| self.said(said)).collect()
     }
 
-    /// Renders each thing said with its place; consecutive deltas of one part are rendered as one.
+    /// Renders each result with its position. Consecutive deltas of one part are rendered as one.
     pub(crate) fn runs(self, said: &[Said]) -> Vec<(usize, String)> {
         let mut out = Vec::new();
         let mut from = 0;

@@ -1,5 +1,5 @@
-//! The agent prints its messages whole as well as in pieces: what a person sees in the end must be just those.
-//! This reads the whole ones anew, by other means than the parser.
+//! The agent prints its messages both in pieces and whole: what a user finally sees must equal the whole ones. These
+//! tests read the whole messages independently of the parser.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,20 +10,20 @@ use crate::fixtures::{Recording, recordings};
 use crate::parse;
 use crate::pump::{pump, reasoning};
 
-/// Text and reasoning of one message, and the call whose sub-agent said it.
+/// The sub-agent's call of a message, its text, and its reasoning.
 type Words = (Option<String>, String, String);
 
-/// What the agent itself calls its messages.
+/// The agent's own messages.
 #[derive(Default)]
 struct Truth {
-    /// In the order in which they began to be said: message id, or line number where it was not streamed.
+    /// In the order of their beginnings: the message id, or the line number if the message was not streamed.
     order: Vec<String>,
     words: BTreeMap<String, Words>,
-    /// Message ids of the stream.
+    /// The ids of streamed messages.
     streamed: BTreeSet<String>,
-    /// Streamed messages that ended; all but the last of those that did not were begun anew.
+    /// Streamed messages that ended. Those that did not were restarted, except the last one.
     ended: BTreeSet<String>,
-    /// What the deltas of each streamed message said.
+    /// The text and reasoning in the deltas of each streamed message.
     deltas: BTreeMap<String, (String, String)>,
     calls: Vec<(String, String, Value, Option<String>)>,
     results: Vec<(String, Value)>,
@@ -43,7 +43,7 @@ impl Truth {
                     Some("stream_event") => truth.event(&line["event"], &mut current),
                     Some("assistant") => truth.assistant(&line, number),
                     Some("user") => truth.user(&line),
-                    // What it has said so far is void.
+                    // A retry discards the message so far.
                     Some("system") if line["subtype"] == "api_retry" => {
                         truth.ended.insert(current.clone());
                     }
@@ -109,11 +109,11 @@ impl Truth {
         }
     }
 
-    /// The messages that ended, and what a message without an end has said.
+    /// The messages that ended, and the text so far of a message without an end.
     fn messages(&self) -> (Vec<Words>, Vec<Words>) {
         let (mut whole, mut open) = (Vec::new(), Vec::new());
         let of_main_thread = |id: &&String| self.words.get(*id).is_none_or(|(parent, ..)| parent.is_none());
-        // What comes after a message that has not ended says it anew.
+        // If a later message follows, it repeats one that has not ended.
         let last = self.order.iter().rfind(of_main_thread);
         for id in &self.order {
             let words = self.words.get(id);
@@ -135,11 +135,11 @@ fn words(message: &CompleteMessage) -> Words {
     (message.parent_call.clone(), message.text(), reasoning(message))
 }
 
-/// Those of the main thread, in order, and those of each sub-agent: the threads are interleaved as they end.
+/// The messages of the main thread and of each sub-agent, in order. The threads are interleaved in the output.
 fn by_thread(words: impl IntoIterator<Item = Words>) -> BTreeMap<Option<String>, Vec<(String, String)>> {
     let mut threads: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for (parent, text, thinking) in words {
-        // A message of tool calls alone has no words.
+        // A message with only tool calls has no words.
         if !(text.is_empty() && thinking.is_empty()) {
             threads.entry(parent).or_default().push((text, thinking));
         }

@@ -41,7 +41,7 @@ impl BatchRange {
         packing::unpack(codec, first, self.turn, payload).map_err(|error| self.corrupt(error))
     }
 
-    /// What a reader is told about a payload that cannot be unpacked.
+    /// The error for a payload that cannot be unpacked.
     pub(crate) fn corrupt(self, error: MalformedBatch) -> StoreError {
         StoreError::Corrupt(format!("batch {}: {error}", self.first))
     }

@@ -22,11 +22,11 @@ pub(crate) fn parse(text: &str) -> Option<Timestamp> {
     let (hour, minute, second, ms) = (parts.next()??, parts.next()??, parts.next()??, parts.next()??);
     let days = days_from_civil(year.parse().ok()?, month.parse().ok()?, day.parse().ok()?)?;
     let ms = ((hour * 60 + minute) * 60 + second).checked_mul(1000)?.checked_add(ms)?;
-    // In this order, so that the smallest time there is does not overflow on the way.
+    // In this order, so that the smallest possible time does not overflow in between.
     days.checked_add(1)?.checked_mul(DAY_MS)?.checked_add(ms - DAY_MS).map(Timestamp)
 }
 
-/// Years are counted from March, so that the leap day is the last one; eras have 400 years, which repeat.
+/// Years begin in March, so that the leap day is their last day. The calendar repeats after an era of 400 years.
 fn civil(days: i64) -> (i64, i64, i64) {
     // From 1970-01-01 to 0000-03-01.
     let days = days + 719_468;

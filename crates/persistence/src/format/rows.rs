@@ -71,7 +71,7 @@ fn row_of(agent: AgentId, event: &Event) -> Result<MessageRow, StoreError> {
     })
 }
 
-/// What a row's checksum is made of.
+/// The columns that a row's checksum covers.
 struct Columns<'a> {
     agent: &'a str,
     sequence: Sequence,

@@ -77,7 +77,7 @@ pub(crate) fn store_error(error: Error) -> StoreError {
     shared_store_error(&Arc::new(error))
 }
 
-/// As [`store_error`], for an error that several callers receive.
+/// Like [`store_error`], for an error that several callers receive.
 pub(crate) fn shared_store_error(error: &Arc<Error>) -> StoreError {
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => StoreError::Full,

@@ -4,9 +4,9 @@
 //! | --- | --- |
 //! | [`append`] | one append: the write that every token goes through |
 //! | [`journal`] | batches of events |
-//! | [`message_row`], [`messages`] | rows of `agent_messages`; pages of what a person sees |
+//! | [`message_row`], [`messages`] | rows of `agent_messages`; pages of what a user sees |
 //! | [`commands`] | agents and turns: create, enqueue, cancel, delete, purge |
-//! | [`agents`], [`turns`], [`turn_ends`] | lists and single ones of them; what lists show of a turn's end |
+//! | [`agents`], [`turns`], [`turn_ends`] | one or a list of agents and turns; what lists show of a turn's end |
 //! | [`keys`] | idempotency keys |
 //! | [`archive`], [`compaction`] | imports and rewrites; packing the batches of ended turns tighter |
 //! | [`columns`] | columns as domain values |

@@ -4,10 +4,11 @@ use tokenrail_domain::{AgentStatus, Event, EventBody, Sequence, TurnNumber, Turn
 
 use crate::{Append, TurnStep};
 
-/// Whether an append keeps the promises of its own fields. A store refuses any other as a conflict.
+/// Whether an append has the form that its fields promise. A store refuses any other append as a conflict.
 ///
-/// Its events are consecutive, not empty, and of one turn. A turn result stands only at the end, and if and only if
-/// the step is [`TurnStep::End`]. A turn that starts is the turn of its events.
+/// Its events are consecutive, not empty, and of one turn. If and only if the step is [`TurnStep::End`], the last event
+/// is a turn result. No other event is one. If the step is [`TurnStep::Start`], the events belong to the turn that
+/// starts.
 pub fn is_well_formed(append: &Append) -> bool {
     let events = &append.events;
     let consecutive = events.windows(2).all(|pair| {
@@ -40,7 +41,7 @@ pub struct JournalState {
     pub head: Sequence,
     /// The turn that started last.
     pub turn: TurnNumber,
-    /// Whether that turn runs.
+    /// Whether that turn is running.
     pub running: bool,
 }
 
@@ -74,14 +75,14 @@ pub enum AppendDecision<'a> {
     Refuse,
 }
 
-/// An append that is to be written.
+/// An append that the store must write.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct NewEvents<'a> {
     pub first: &'a Event,
     pub last: &'a Event,
     /// The result, if the append ends its turn.
     pub result: Option<&'a TurnResult>,
-    /// The state of the journal afterwards. If the turn ends and another one waits, the status then becomes
+    /// The state of the journal afterwards. If the turn ends and another one is queued, the status then becomes
     /// `initializing`: see [`begins_again`].
     pub after: JournalState,
 }
@@ -133,7 +134,7 @@ impl JournalState {
             (TurnStep::Start(_), _) => {
                 (matches!(phase(turn)?, None | Some(TurnPhase::Queued)), AgentStatus::Running)
             }
-            // A turn that waits can end if none runs: it has failed to start.
+            // A queued turn can end if no turn is running: it failed to start.
             (TurnStep::End, Some(result)) => {
                 let open = matches!(phase(turn)?, Some(TurnPhase::Queued | TurnPhase::Running));
                 (open && (!self.running || is_this_turn), AgentStatus::from(result.outcome))
@@ -144,7 +145,7 @@ impl JournalState {
     }
 }
 
-/// Whether an agent of this status becomes `initializing` because `queued` turns wait: it does if it has ended.
+/// Whether an agent with this status becomes `initializing`: it has ended, and at least one turn is queued.
 pub fn begins_again(status: AgentStatus, queued: u32) -> bool {
     0 < queued && !status.is_active()
 }

@@ -1,14 +1,14 @@
-//! Rules for events that are not appended by a running turn: imported, or written anew.
+//! Rules for events that no running turn appends: imported and rewritten ones.
 
 use tokenrail_domain::{Agent, Event, EventBody, Sequence};
 
-/// Whether the events follow each other in one turn.
+/// Whether the events are consecutive and belong to one turn.
 pub fn are_consecutive(events: &[Event]) -> bool {
     events.windows(2).all(|pair| pair[0].sequence.next() == pair[1].sequence && pair[0].turn == pair[1].turn)
 }
 
-/// Whether a stored event can be replaced by one that says the same kind of thing under the same number. What
-/// others may refer to stays: numbers, turns, messages, outcomes.
+/// Whether a new event may replace the stored one. Everything that other data may refer to stays the same: its
+/// sequence, its turn, the message that it is a delta of or completes, and the outcome of its result.
 pub fn may_replace(stored: &Event, new: &Event) -> bool {
     let outcome = |event: &Event| match &event.body {
         EventBody::TurnResult(result) => Some(result.outcome),
@@ -20,7 +20,7 @@ pub fn may_replace(stored: &Event, new: &Event) -> bool {
         && outcome(stored) == outcome(new)
 }
 
-/// Whether an import can be finished as `agent`: all its events are there, and nothing of it runs.
+/// Whether an import can be finished as `agent`: all its events are stored, and its status is not an active one.
 pub fn may_finish_import(agent: &Agent, head: Sequence) -> bool {
     agent.head == head && !agent.status.is_active()
 }

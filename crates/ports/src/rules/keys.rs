@@ -1,4 +1,4 @@
-//! What a client is told that repeats a command with its idempotency key.
+//! The answer to a client that repeats a command with its idempotency key.
 
 use crate::{Created, Enqueued, Recalled};
 

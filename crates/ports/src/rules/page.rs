@@ -5,7 +5,7 @@ use tokenrail_domain::Event;
 
 use crate::PageLimit;
 
-/// Whether a page takes more.
+/// Whether a page takes more events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flow {
     More,

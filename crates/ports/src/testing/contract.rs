@@ -14,8 +14,8 @@ use tokenrail_domain::{Agent, AgentId, Event, Sequence, Turn};
 use super::samples::{Scribe, WHOLE, launch};
 use crate::{Append, IAgentRepository, IJournal};
 
-/// Makes one test of each promise. `$fresh` is a function that gives an empty store and whatever must live as
-/// long as it does.
+/// Defines one test for each promise. `$fresh` is a function that returns an empty store, and a guard that must live as
+/// long as the store.
 #[macro_export]
 macro_rules! store_contract {
     ($fresh:path) => {

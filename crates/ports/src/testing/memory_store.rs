@@ -1,4 +1,4 @@
-//! A store in memory that works, hesitates, and fails when it is told to.
+//! A working store in memory. It hesitates, and it fails if a test says so.
 
 mod agents;
 mod archive;
@@ -16,13 +16,13 @@ use crate::{
     Recalled, StoreError, TurnFilter,
 };
 
-/// How many times one await gives the others a turn, at most.
+/// The maximum number of times that one hesitation yields.
 const HESITATIONS_MAX: u64 = 4;
 
 /// [`IJournal`] and [`IAgentRepository`](crate::IAgentRepository) in memory.
 ///
-/// It hesitates: before and after each change it yields to the scheduler a number of times that follows from
-/// the seed. A fake that never yields hides races.
+/// It hesitates: before and after each change it yields to the scheduler. How often it yields follows from the seed. A
+/// fake that never yields hides races.
 pub struct MemoryStore {
     state: Mutex<State>,
 }
@@ -36,7 +36,7 @@ struct State {
     answer_lost: bool,
     /// How many more cancels fail before they do anything.
     cancels_refused: u32,
-    /// How many more appends are taken; none where there is no end to it.
+    /// How many more appends succeed. `None` for no limit.
     appends_left: Option<u32>,
     /// The state of the xorshift generator behind the hesitations; never 0.
     chance: u64,
@@ -50,12 +50,12 @@ struct UsedKey {
     used_at: Timestamp,
 }
 
-/// What goes wrong with an append.
+/// How an append fails.
 #[derive(Debug)]
 pub enum AppendFault {
     /// Nothing is saved, and the caller gets the error.
     BeforeSaving(StoreError),
-    /// It is saved, and the caller gets the error nevertheless.
+    /// The append is saved, but the caller still gets the error.
     AfterSaving(StoreError),
 }
 
@@ -78,22 +78,22 @@ impl MemoryStore {
         }
     }
 
-    /// Makes the next append that has no fault yet go wrong; called twice, the next two do.
+    /// Makes the next append fail that has no fault yet. Two calls make the next two appends fail.
     pub fn fail_next_append(&self, fault: AppendFault) {
         self.lock().faults.push_back(fault);
     }
 
-    /// Takes so many more appends and then none, as if the server had died there; with none it takes all again.
+    /// Makes all appends after the next `left` fail, as if the server had died there. `None` lets all succeed again.
     pub fn take_appends(&self, left: Option<u32>) {
         self.lock().appends_left = left;
     }
 
-    /// Makes the next command that changes an agent or its turns succeed, and tell that its outcome is unknown.
+    /// Makes the next command that changes an agent or its turns succeed, but report that its outcome is unknown.
     pub fn lose_next_answer(&self) {
         self.lock().answer_lost = true;
     }
 
-    /// Makes the next cancels of an agent fail, so many of them, as where the store is busy.
+    /// Makes the next `times` cancels of agents fail, as if the store was busy.
     pub fn refuse_cancels(&self, times: u32) {
         self.lock().cancels_refused = times;
     }
@@ -103,17 +103,17 @@ impl MemoryStore {
         if lost { Err(StoreError::OutcomeUnknown("told to fail".into())) } else { answer }
     }
 
-    /// Sets what [`IAgentRepository::check`] answers.
+    /// Sets whether [`IAgentRepository::check`] succeeds.
     pub fn set_healthy(&self, healthy: bool) {
         self.lock().healthy = healthy;
     }
 
-    /// What is saved of an agent's journal at this moment, without hesitation.
+    /// The events of an agent that are saved at this moment, without hesitation.
     pub fn saved(&self, agent: AgentId) -> Vec<Event> {
         self.saved_after(agent, 0)
     }
 
-    /// As [`MemoryStore::saved`], without the first `known` events.
+    /// Like [`MemoryStore::saved`], without the first `known` events.
     pub fn saved_after(&self, agent: AgentId, known: usize) -> Vec<Event> {
         let after = |shelf: &Shelf| shelf.events.get(known..).unwrap_or_default().to_vec();
         self.lock().shelves.get(&agent).map(after).unwrap_or_default()
@@ -124,7 +124,7 @@ impl MemoryStore {
         self.lock().shelves.get(&agent).map(|shelf| shelf.agent.clone())
     }
 
-    /// Stores a session as an older version of the server may have done it.
+    /// Stores a session as an older version of the server may have stored it.
     pub fn set_session(&self, agent: AgentId, session: &str) {
         if let Some(shelf) = self.lock().shelves.get_mut(&agent) {
             shelf.agent.session = Some(session.to_owned());
@@ -140,7 +140,7 @@ impl MemoryStore {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does something at one moment, some time from now, and tells of it some time after.
+    /// Does something at one moment, after a hesitation, and reports it after another one.
     async fn act<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
         self.hesitate().await;
         let answer = act(&mut self.lock());
@@ -161,7 +161,7 @@ impl State {
         self.chance ^= self.chance << 13;
         self.chance ^= self.chance >> 7;
         self.chance ^= self.chance << 17;
-        // The low bits of a xorshift are the weak ones.
+        // The low bits of a xorshift generator are weak.
         self.chance >> 24
     }
 
@@ -240,7 +240,7 @@ impl State {
         agents.find(|agent| agent.deleted_at.is_none() && agent.chat.as_deref() == Some(chat))
     }
 
-    /// It remembers no order but that of the times at which turns were asked for.
+    /// The memory store keeps no order in which turns were saved. It sorts them by the time of their request.
     fn all_turns(&self, filter: &TurnFilter, bounds: ListBounds) -> Result<ListPage<ListedTurn>, StoreError> {
         let TurnFilter { agents, open, behind, oldest_first, limit } = filter;
         let mut turns: Vec<&Turn> = self.shelves.values().flat_map(|shelf| shelf.turns.values()).collect();

@@ -1,4 +1,4 @@
-//! Fakes that work, and the contracts that fakes and real adapters pass.
+//! Working fakes, and the contracts that fakes and real adapters pass.
 
 pub mod contract;
 mod memory_store;

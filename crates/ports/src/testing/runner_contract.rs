@@ -10,7 +10,7 @@ use crate::{
     Adoption, ExitStatus, IAgentRun, IAgentRunner, IRuns, Line, OutputLine, RunEnd, RunOutput, TurnOrder,
 };
 
-/// One thing that the agent of a promise does.
+/// One thing that the agent under test does.
 #[derive(Debug, Clone, Copy)]
 pub enum Act {
     /// It prints these lines.
@@ -29,11 +29,11 @@ pub struct Stage {
     pub runs: Arc<dyn IRuns>,
     /// The order of the agent's first turn.
     pub order: TurnOrder,
-    /// Lets an agent go on that [waits](Act::Waits).
+    /// Lets an agent continue that [waits](Act::Waits).
     pub open_gate: Box<dyn Fn()>,
 }
 
-/// Makes one test of each promise. `$fresh` is a function from the acts of an agent to a [`Stage`].
+/// Defines one test for each promise. `$fresh` is a function from the acts of an agent to a [`Stage`].
 #[macro_export]
 macro_rules! runner_contract {
     ($fresh:path) => {
@@ -97,7 +97,7 @@ pub async fn a_cancel_ends_a_run_that_hangs(fresh: impl Fn(&[Act]) -> Stage) {
     let mut run = stage.runner.start(&stage.order).await.unwrap();
     assert_eq!(first(&mut *run).await, ["one"]);
     run.cancel().await.unwrap();
-    // Again changes nothing.
+    // A second cancel has no effect.
     run.cancel().await.unwrap();
     let (lines, end) = rest(&mut *run).await;
     assert_eq!((lines.len(), end.status), (0, ExitStatus::Signal(15)));
@@ -169,7 +169,7 @@ pub async fn a_forgotten_agent_has_no_runs(fresh: impl Fn(&[Act]) -> Stage) {
     assert!(adopted(&stage).await.is_none());
 }
 
-/// Starts the agent and reads its first line. Then the reader is gone, as if the server was restarted.
+/// Starts the agent, reads its first line and drops the reader, as if the server was restarted.
 async fn read_one(stage: &Stage) {
     let mut run = stage.runner.start(&stage.order).await.unwrap();
     assert_eq!(first(&mut *run).await, ["one"]);

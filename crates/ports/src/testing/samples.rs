@@ -1,4 +1,4 @@
-//! Agents and events to test with.
+//! Sample agents and events for tests.
 
 use std::sync::Arc;
 
@@ -17,15 +17,15 @@ pub const LAUNCHED_AT: Timestamp = Timestamp(1_795_299_000_000);
 /// A limit that no test reaches.
 pub const WHOLE: PageLimit = PageLimit { events: usize::MAX, bytes: usize::MAX };
 
-/// A list that is cut nowhere.
+/// A list in which nothing is cut.
 pub const WHOLE_LIST: ListBounds = ListBounds { bytes: usize::MAX, field_bytes: usize::MAX };
 
-/// A page of so many events.
+/// A page of at most `events` events.
 pub fn page_of(events: usize) -> PageLimit {
     PageLimit { events, ..WHOLE }
 }
 
-/// The `n`th sample agent, as it is launched, with its first turn. A later one has a greater id.
+/// The `n`th sample agent as it is launched, with its first turn. The ids of the sample agents grow with `n`.
 pub fn launch(n: u8) -> (Agent, Turn) {
     let at = Timestamp(LAUNCHED_AT.0 + i64::from(n));
     let agent = Agent {
@@ -57,7 +57,7 @@ pub fn launch(n: u8) -> (Agent, Turn) {
     (agent, turn)
 }
 
-/// A turn that waits.
+/// A queued turn.
 pub fn queued_turn(agent: AgentId, number: TurnNumber, prompt: &str) -> Turn {
     Turn {
         agent,
@@ -85,7 +85,7 @@ pub fn notice(subtype: &str) -> EventBody {
     EventBody::Notice(Box::new(Notice { subtype: subtype.into(), data: json("{}") }))
 }
 
-/// A question of an agent, which can be answered with `yes` or `no`.
+/// A permission request that can be answered with `yes` or `no`.
 pub fn question(id: &str, call: Option<&str>) -> EventBody {
     let call = call.map_or_else(String::new, |call| format!(r#""toolCallId":"{call}","#));
     let options = r#"[{"optionId":"yes","name":"Yes","kind":"allow_once"},{"optionId":"no","name":"No","kind":"reject_once"}]"#;
@@ -96,7 +96,7 @@ pub fn question(id: &str, call: Option<&str>) -> EventBody {
     EventBody::Notice(Box::new(Notice { subtype, data: json(&data) }))
 }
 
-/// That question is not open any more.
+/// The event that the permission request is no longer open.
 pub fn settled(id: &str, option: Option<&str>, by: &str) -> EventBody {
     let option = option.map_or_else(String::new, |option| format!(r#""optionId":"{option}","#));
     let data = format!(r#"{{"requestId":"{id}",{option}"by":"{by}"}}"#);
@@ -118,7 +118,7 @@ pub fn result(outcome: TurnOutcome) -> TurnResult {
     }
 }
 
-/// An error that has every field.
+/// An error in which every field is set.
 pub fn error() -> AgentError {
     AgentError {
         class: ErrorClass::RateLimit,
@@ -129,7 +129,7 @@ pub fn error() -> AgentError {
     }
 }
 
-/// Writes the journal of one agent: gives each body its number and keeps account of the open messages.
+/// Writes the journal of one agent: numbers the events and tracks the open messages.
 #[derive(Clone)]
 pub struct Scribe {
     agent: AgentId,
@@ -150,7 +150,7 @@ impl Scribe {
         }
     }
 
-    /// Goes on with another turn, without starting it.
+    /// Continues with another turn, without starting it.
     #[must_use]
     pub fn at_turn(mut self, turn: TurnNumber) -> Self {
         self.turn = turn;
@@ -169,7 +169,7 @@ impl Scribe {
         self.write(bodies, TurnStep::Continue)
     }
 
-    /// Ends the turn with that outcome.
+    /// Ends the turn with this outcome.
     pub fn end(&mut self, outcome: TurnOutcome) -> Append {
         self.end_with(result(outcome))
     }
@@ -178,14 +178,14 @@ impl Scribe {
         self.write(vec![EventBody::TurnResult(Box::new(result))], TurnStep::End)
     }
 
-    /// The complete event of a message that has been said in deltas.
+    /// The complete event of a message that was said in deltas.
     #[expect(clippy::expect_used, reason = "a test that completes what is not open is wrong")]
     pub fn complete(&self, message: u32) -> EventBody {
         let complete = self.open.complete(MessageOrdinal(message), MessageOutcome::Complete);
         EventBody::Message(Box::new(complete.expect("it is open")))
     }
 
-    /// The same events again, without having written them.
+    /// The append that [`Scribe::say`] would return, without writing it.
     pub fn rehearse(&self, bodies: Vec<EventBody>) -> Append {
         self.clone().say(bodies)
     }
@@ -209,7 +209,7 @@ impl Scribe {
         self.open.record(self.head, &body);
         let raw = match self.head.0 % 3 {
             0 => None,
-            // Agents print what is not UTF-8, and lines that display nothing are joined to the next.
+            // Agents print invalid UTF-8, and lines that display nothing are joined to the next line.
             1 => Some(Bytes::from_static(b"{\"type\":\"ping\"}\n{\"broken\":\"\xff\xfe\"}")),
             _ => Some(Bytes::from(format!("{{\"line\":{}}}", self.head))),
         };
@@ -218,8 +218,8 @@ impl Scribe {
     }
 }
 
-/// Bodies of every kind but the turn result, with every optional field both there and absent. The messages 0
-/// and 1 are completed.
+/// Bodies of every kind except the turn result, with every optional field both present and absent. The messages 0 and 1
+/// are completed.
 pub fn every_body() -> Vec<EventBody> {
     let (first, second, part) = (MessageOrdinal(0), MessageOrdinal(1), Part(2));
     let fragment = |tool: Option<&str>, fragment: &str| EventBody::ToolInputDelta {

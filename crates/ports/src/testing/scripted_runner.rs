@@ -20,34 +20,34 @@ pub enum Step {
     Lines(Vec<String>),
     /// It prints a line that is longer than allowed.
     LongLine { length_bytes: u64 },
-    /// It prints so many bytes of a line and does not end it.
+    /// It prints part of a line: `bytes` bytes without a line end.
     Unfinished { bytes: u64 },
-    /// It waits for an answer to a question.
+    /// It waits for an answer to a permission request.
     UntilAnswered,
     /// It waits until the gate is opened.
     Gate(Arc<Notify>),
-    /// It says nothing more until it is cancelled.
+    /// It prints nothing more until it is cancelled.
     Hang,
-    /// Its turn has ended and its process rests; after a cancel it ends.
+    /// It ends its turn, and its process is idle. After a cancel, the process ends.
     Rest,
-    /// Reading it panics, as a bug would.
+    /// It makes the read panic, as a bug would.
     Panic,
     /// It ends. A script without an end exits with 0.
     End(RunEnd),
 }
 
 impl Step {
-    /// One line by itself.
+    /// Prints one line by itself.
     pub fn line(line: impl Into<String>) -> Self {
         Self::Lines(vec![line.into()])
     }
 }
 
-/// A run by its agent and turn.
+/// A run, named by its agent and turn.
 type RunKey = (AgentId, TurnNumber);
 
-/// Plays one script for each turn, in the order in which they were given. It hesitates: each output comes only after
-/// other tasks have had their chance. It is [`IRuns`] too, for the runs that it has started.
+/// Plays one script for each turn, in the order in which the scripts were given. It hesitates: it yields to other tasks
+/// before each output. It also implements [`IRuns`], for the runs that it has started.
 #[derive(Debug, Default)]
 pub struct ScriptedRunner {
     scripts: Mutex<VecDeque<Vec<Step>>>,
@@ -72,32 +72,32 @@ impl ScriptedRunner {
         Self { scripts: Mutex::new(scripts.into_iter().collect()), ..Self::default() }
     }
 
-    /// What the next adoption finds, instead of what is left: a run from its first byte, or nothing.
+    /// Sets what the next adoption finds, in place of the runs that are left: a run from its first byte, or nothing.
     pub fn adopt_next(&self, script: Option<Vec<Step>>) {
         lock(&self.adoptions).push_back(script);
     }
 
-    /// Makes that many adoptions fail.
+    /// Makes the next `times` adoptions fail.
     pub fn fail_adoptions(&self, times: u32) {
         *lock(&self.failing_adoptions) = times;
     }
 
-    /// What was ordered so far.
+    /// The orders so far, of starts and of adoptions.
     pub fn orders(&self) -> Vec<TurnOrder> {
         lock(&self.orders).clone()
     }
 
-    /// How many runs were asked to stop.
+    /// How many runs were cancelled.
     pub fn cancels(&self) -> u32 {
         *lock(&self.cancels)
     }
 
-    /// Makes that many asks to stop fail.
+    /// Makes the next `times` cancels fail.
     pub fn fail_cancels(&self, times: u32) {
         *lock(&self.deaf_to) = times;
     }
 
-    /// The runs that each sweep was told to keep.
+    /// The runs that each sweep was asked to keep.
     pub fn swept(&self) -> Vec<BTreeSet<RunKey>> {
         lock(&self.swept).clone()
     }
@@ -107,22 +107,22 @@ impl ScriptedRunner {
         lock(&self.ended).clone()
     }
 
-    /// The agents of which nothing was to be kept.
+    /// The agents that were forgotten.
     pub fn forgotten(&self) -> Vec<AgentId> {
         lock(&self.forgotten).clone()
     }
 
-    /// The agents whose processes were not to rest any more.
+    /// The agents whose idle processes were dismissed.
     pub fn dismissed(&self) -> Vec<AgentId> {
         lock(&self.dismissed).clone()
     }
 
-    /// The answers that agents were given.
+    /// The answers that were passed on to agents.
     pub fn answers(&self) -> Vec<PermissionAnswer> {
         lock(&self.answers).clone()
     }
 
-    /// How many runs were removed after their end.
+    /// How many runs were left after their end.
     pub fn discards(&self) -> u32 {
         *lock(&self.discards)
     }
@@ -310,7 +310,7 @@ impl IAgentRun for ScriptedRun {
     }
 }
 
-/// Whether one was left.
+/// Decrements the counter. Returns false if it was already 0.
 fn take_one(left: &Mutex<u32>) -> bool {
     let mut left = lock(left);
     let one_less = left.checked_sub(1);

@@ -1,4 +1,4 @@
-//! Time and chance that do what a test says.
+//! A clock, random numbers and workspaces that a test controls.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use tokenrail_domain::{AgentId, Timestamp};
 
 use crate::{CwdNotAllowed, FolderError, IClock, IRandom, IWorkspace};
 
-/// A clock that stands still until it is set.
+/// A clock that stands still until a test advances it.
 #[derive(Debug)]
 pub struct StoppedClock(AtomicI64);
 
@@ -30,7 +30,7 @@ impl IClock for StoppedClock {
     }
 }
 
-/// Counts instead of drawing: the same test gets the same ids.
+/// Counts instead of drawing random numbers, so that the same test always gets the same ids.
 #[derive(Debug, Default)]
 pub struct CountingRandom(AtomicU64);
 
@@ -42,7 +42,7 @@ impl IRandom for CountingRandom {
     }
 }
 
-/// Allows `/allowed` and everything below it; nothing is made.
+/// Allows `/allowed` and everything below it, and creates nothing.
 #[derive(Debug)]
 pub struct PretendWorkspace;
 
@@ -61,7 +61,7 @@ impl IWorkspace for PretendWorkspace {
     }
 }
 
-/// Allows what [`PretendWorkspace`] does, and notes whose own folders there are.
+/// Allows what [`PretendWorkspace`] allows, and records which agents have folders of their own.
 #[derive(Debug, Default)]
 pub struct NotedWorkspace(Mutex<BTreeSet<AgentId>>);
 

@@ -1,10 +1,10 @@
-//! The table of problem codes. `docs/reference/protocol/problems.md` has the same rows, which a test compares.
+//! The table of problem codes. A test checks that `docs/reference/protocol/problems.md` has the same rows.
 
 use actix_web::http::StatusCode;
 
 macro_rules! codes {
     ($($name:ident $word:literal $status:ident $retryable:literal $title:literal $when:literal;)*) => {
-        /// A problem's code: stable words that clients may branch on.
+        /// A problem code. Codes are stable, so clients may branch on them.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub(crate) enum Code { $($name),* }
 
@@ -28,7 +28,7 @@ macro_rules! codes {
                 match self { $(Self::$name => $title),* }
             }
 
-            /// When it is told: sentences for people, with words of the protocol in backticks.
+            /// When the problem occurs, in sentences for people. Protocol words are in backticks.
             pub(crate) fn when(self) -> &'static str {
                 match self { $(Self::$name => $when),* }
             }

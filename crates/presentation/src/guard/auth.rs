@@ -1,4 +1,4 @@
-//! Who is asking: the token, in one of the three ways in which it can be shown.
+//! Authenticates requests: by the token in `Authorization`, by the token in a WebSocket subprotocol, or by a ticket.
 
 use actix_web::http::Method;
 use actix_web::http::header::{self, HeaderMap};
@@ -9,10 +9,10 @@ use crate::config::{PresentationConfig, Secret};
 use crate::query::{self, Form, Query, form};
 use crate::tickets::{Denied, Opening, Shown, Tickets};
 
-/// The subprotocol that a WebSocket client offers beside its token, and gets as the answer.
+/// The subprotocol that a WebSocket client offers in addition to its token. The server selects it.
 pub(crate) const SUBPROTOCOL: &str = "tokenrail.v1";
 
-/// What of a request tells who is asking.
+/// The parts of a request that authentication needs.
 pub(crate) struct Asking<'a> {
     pub(crate) method: &'a Method,
     pub(crate) path: &'a str,
@@ -21,21 +21,21 @@ pub(crate) struct Asking<'a> {
     pub(crate) now: Timestamp,
 }
 
-/// By what a request may go on.
+/// Why a request is accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pass {
-    /// By the token, or by a ticket that is not good for coming back after a restart.
+    /// It has the token, needs none, or has a ticket that cannot resume a stream after a restart.
     Free,
-    /// By a ticket that opens an event stream, which is to be noted before it does.
+    /// It has a ticket that opens an event stream. The guard saves this before the stream opens.
     Opens(Opening),
-    /// By a ticket that has opened this event stream, as long as that is good.
+    /// It has a ticket that has opened this event stream before, and is valid until this time.
     Until(Timestamp),
 }
 
-/// Whether the request may go on.
+/// Authenticates a request.
 ///
 /// # Errors
-/// [`Denied`].
+/// [`Denied`] if the request needs a token and has no valid token or ticket.
 pub(crate) fn check(
     config: &PresentationConfig,
     tickets: &Tickets,
@@ -66,7 +66,7 @@ pub(crate) fn check(
     }
 }
 
-/// Lets a ticket's first use through, or a reader that comes back, which says where it was.
+/// Accepts the first use of a ticket, or a client that reconnects, which sends `Last-Event-ID`.
 fn redeem(tickets: &Tickets, ticket: &str, asking: &Asking<'_>) -> Result<Pass, Denied> {
     let origin = asking.headers.get(header::ORIGIN).and_then(|origin| origin.to_str().ok());
     let shown = Shown { ticket, path: asking.path, origin, now: asking.now };
@@ -78,7 +78,7 @@ fn redeem(tickets: &Tickets, ticket: &str, asking: &Asking<'_>) -> Result<Pass, 
     }
 }
 
-/// Whether the path is read without a token.
+/// Whether the path can be read without a token.
 fn is_open(config: &PresentationConfig, asking: &Asking<'_>) -> bool {
     if !matches!(*asking.method, Method::GET | Method::HEAD) {
         return false;

@@ -1,4 +1,4 @@
-//! What becomes of a body that is not read to its end: nobody may keep a connection by it.
+//! Request bodies that no handler reads to the end. They must not keep a connection open.
 
 use std::cell::{Cell, RefCell};
 use std::pin::Pin;
@@ -17,7 +17,7 @@ use pin_project_lite::pin_project;
 
 use crate::socket::{Watch, poll_read};
 
-/// The body of a request, as far as it has come: its handler reads it, and the guard sees whether it has ended.
+/// The body of a request. Its handler reads it, and the guard can see whether it has ended.
 pub(super) struct Incoming(Option<Rc<Shared>>);
 
 struct Shared {
@@ -26,7 +26,7 @@ struct Shared {
 }
 
 impl Incoming {
-    /// Looks on at the body of a request, if it has one.
+    /// Wraps the body of a request, if it has one, so that the guard can observe it.
     pub(super) fn of(request: &mut ServiceRequest) -> Self {
         let payload = match request.take_payload() {
             Payload::None => return Self(None),
@@ -37,23 +37,24 @@ impl Incoming {
         Self(Some(shared))
     }
 
-    /// Throws away what has come already: a small body that nobody wanted does not cost the connection.
+    /// Discards what has already arrived, so that a small unread body does not cost the connection.
     pub(super) async fn skip(&self) {
         let Some(shared) = &self.0 else { return };
         if shared.ended.get() {
             return;
         }
-        // What came together with the head is handed over only when this waits.
+        // The dispatcher hands over what came with the head only when this task yields.
         tokio::task::yield_now().await;
         let mut reader = Reader(Rc::clone(shared));
         while let Some(Some(Ok(_))) = reader.next().now_or_never() {}
     }
 
-    /// The connection leaves HTTP: after what has come already, the body is what comes from the socket.
+    /// Continues the body on the socket when the connection leaves HTTP: first what has already arrived, then what
+    /// the socket receives.
     pub(super) fn go_on_with(&self, socket: Rc<TcpStream>) {
         let Some(shared) = &self.0 else { return };
         let payload = &mut *shared.payload.borrow_mut();
-        // The dispatcher, which ends now, hands over what it holds only while little waits.
+        // The dispatcher ends now. It hands over its input only while little of it is unread, so read all of it.
         let mut early = BytesMut::new();
         while let Some(Some(Ok(bytes))) = payload.next().now_or_never() {
             early.extend_from_slice(&bytes);
@@ -86,14 +87,14 @@ impl Stream for Reader {
     }
 }
 
-/// Reads on from where the dispatcher of HTTP has ended.
+/// Continues to read where the HTTP dispatcher has ended.
 struct SocketReader {
     early: Bytes,
     dispatched: Option<Payload>,
     socket: Rc<TcpStream>,
 }
 
-/// How much is read from a socket at once.
+/// Maximum number of bytes that are read from a socket at once.
 const READ_BYTES: usize = 8 << 10;
 
 impl Stream for SocketReader {
@@ -106,11 +107,11 @@ impl Stream for SocketReader {
         if let Some(payload) = &mut self.dispatched {
             match ready!(payload.poll_next_unpin(cx)) {
                 Some(Ok(bytes)) => return Poll::Ready(Some(Ok(bytes))),
-                // The dispatcher has seen the end of its part, or says that more was to come.
+                // The dispatcher's part has ended. An error only means that the dispatcher expected more.
                 Some(Err(_)) | None => self.dispatched = None,
             }
         }
-        // Most polls find nothing: a buffer is made only for what is there.
+        // Most polls find nothing, so create a buffer only if there is input.
         ready!(self.socket.poll_read_ready(cx))?;
         let mut bytes = [0; READ_BYTES];
         Poll::Ready(match ready!(poll_read(&self.socket, cx, &mut bytes)) {
@@ -121,7 +122,7 @@ impl Stream for SocketReader {
     }
 }
 
-/// The connection of a request that is being answered; none where nobody watches it.
+/// Notifies the [`Watch`] of a connection when the response is complete. `watch` is `None` if there is none to notify.
 pub(super) struct Answering {
     watch: Option<Rc<Watch>>,
     incoming: Incoming,
@@ -132,7 +133,7 @@ impl Answering {
         Self { watch, incoming }
     }
 
-    /// That of a connection which is no longer there for requests.
+    /// For a connection that no longer serves requests.
     pub(super) fn of_nobody() -> Self {
         Self { watch: None, incoming: Incoming(None) }
     }
@@ -147,8 +148,9 @@ impl Drop for Answering {
 }
 
 pin_project! {
-    /// The body of an answer. It holds on to the request's body: the library closes the connection behind an answer
-    /// whose request somebody still reads, and otherwise waits for the rest of it as long as it takes.
+    /// The body of a response. It keeps the request's body alive, because actix closes the connection after the
+    /// response if the request's body still has a reader. Otherwise, actix waits for the rest of that body without a
+    /// time limit.
     pub(crate) struct Outgoing<B> {
         #[pin]
         body: B,

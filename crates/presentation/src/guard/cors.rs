@@ -1,7 +1,8 @@
-//! CORS: what browsers are told, so that pages of the origins in `server.allowed_origins` may read the answers.
+//! CORS headers, so that pages of the origins in `server.allowed_origins` can read the responses.
 //!
-//! The guard does this by itself, because the two have one policy and one order. A middleware around the guard, as
-//! `actix-cors` is, answers preflights before `Host` is checked; one inside it cannot reach what the guard refuses.
+//! The guard does this itself, because access control and CORS share one policy and one order of checks. A middleware
+//! around the guard, such as `actix-cors`, would respond to preflights before `Host` is checked. A middleware inside
+//! the guard could not add headers to the responses by which the guard rejects requests.
 
 use actix_web::HttpResponse;
 use actix_web::dev::ServiceRequest;
@@ -11,43 +12,43 @@ use actix_web::http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use super::origin;
 use crate::config::PresentationConfig;
 
-/// Methods that a page may use, on any path: a path that does not have one answers 405, which the page can read.
+/// Methods that a page may use on any path. If a path does not support one, the page can read the 405 response.
 const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, PATCH, DELETE");
 
-/// Headers that a page may send: those that are read here, and those that the client library, the AI SDK and Letta's
-/// client send. A browser refuses the whole request where one of them is missing. Browsers do not take `*` for
+/// Headers that a page may send: those that the server reads, and those that the client library, the AI SDK and Letta's
+/// client send. If a header is missing here, browsers block the whole request. Browsers do not accept `*` for
 /// `Authorization`.
 const REQUEST_HEADERS: &str = "accept, authorization, cache-control, content-type, idempotency-key, last-event-id, \
                                user-agent, x-letta-source, x-project, x-project-id";
 
-/// Letta's client describes itself in headers that begin like this, more of them in each version.
+/// Letta's client describes itself in headers with this prefix. Each version adds more of them.
 const STAINLESS: &str = "x-stainless-";
 
-/// Headers of answers that a page may read, besides the few that it always may. Browsers know no wildcard for a part
-/// of a name.
+/// Headers of responses that a page may read, in addition to the few that it always may. Browsers accept no wildcard
+/// for a part of a name.
 const EXPOSED: HeaderValue = HeaderValue::from_static(
     "Allow, Content-Disposition, ETag, Idempotent-Replayed, Link, Location, Retry-After, Tokenrail-Auth, \
      Tokenrail-Head, Tokenrail-Since, Tokenrail-Up-To, WWW-Authenticate, X-Request-Id, X-Should-Retry, \
      X-Vercel-AI-UI-Message-Stream, X-Workflow-Run-Id, X-Workflow-Stream-Tail-Index",
 );
 
-/// How long a browser may remember the answer to a preflight, in seconds.
+/// How long a browser may cache the response to a preflight, in seconds.
 const MAX_AGE_S: u32 = 600;
 
 const VARY_PREFLIGHT: HeaderValue =
     HeaderValue::from_static("Access-Control-Request-Method, Access-Control-Request-Headers");
 const ORIGIN: HeaderValue = HeaderValue::from_static("Origin");
 
-/// What the answer to one request says about origins.
+/// What the response to one request says about origins.
 pub(crate) struct Cors {
-    /// The origin that asks, where it is listed.
+    /// The origin of the request, if it is listed.
     listed: Option<HeaderValue>,
-    /// Whether another origin would get another answer.
+    /// Whether the response depends on the origin.
     varies: bool,
 }
 
 impl Cors {
-    /// Looks at a request.
+    /// Reads the origin of a request.
     pub(crate) fn of(config: &PresentationConfig, headers: &HeaderMap) -> Self {
         let mut origins = headers.get_all(header::ORIGIN);
         let origin =
@@ -56,14 +57,14 @@ impl Cors {
         Self { listed, varies: !config.allowed_origins.is_empty() }
     }
 
-    /// Whether this is the question of a browser whether a page of a listed origin may send a request.
+    /// Whether a browser asks if a page of a listed origin may send a request.
     pub(crate) fn is_preflight(&self, request: &ServiceRequest) -> bool {
         self.listed.is_some()
             && request.method() == Method::OPTIONS
             && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
     }
 
-    /// Adds what there is to say to an answer, whatever it is: a page must be able to read why it is refused, too.
+    /// Adds the CORS headers to any response. A page must also be able to read why its request is rejected.
     pub(crate) fn finish(self, headers: &mut HeaderMap) {
         if self.varies {
             headers.append(header::VARY, ORIGIN);
@@ -75,7 +76,7 @@ impl Cors {
     }
 }
 
-/// The answer to a preflight. Browsers send no token with one.
+/// The response to a preflight. Browsers send no token with a preflight.
 pub(crate) fn preflight(asked: &HeaderMap) -> HttpResponse {
     HttpResponse::NoContent()
         .insert_header((header::ACCESS_CONTROL_ALLOW_METHODS, METHODS))

@@ -1,11 +1,12 @@
-//! How large the head of a request may be.
+//! The size limits of a request's head.
 
 use actix_web::dev::ServiceRequest;
 
 use crate::config::PresentationConfig;
 use crate::error::{Code, Problem};
 
-/// Checks the size of a request's head, which the HTTP library bounds at four times as much and more.
+/// Checks the size of a request's head. actix's own limits are fixed and higher than the defaults: 128 KiB and 96
+/// headers.
 pub(crate) fn check_size(config: &PresentationConfig, request: &ServiceRequest) -> Result<(), Problem> {
     let target = request.uri().path_and_query().map_or(0, |target| target.as_str().len());
     let lines = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 4);

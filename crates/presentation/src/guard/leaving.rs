@@ -1,4 +1,5 @@
-//! Connections that leave HTTP: what they are asked for is a stream, and nothing comes after it.
+//! Takes a connection from actix if the response is a stream, because nothing follows a stream. [`Streaming`] then
+//! writes the response.
 
 use std::fmt::Write as _;
 use std::rc::Rc;
@@ -14,8 +15,8 @@ use tokenrail_domain::Timestamp;
 use super::bodies::{Answering, Incoming, Outgoing};
 use crate::socket::{Framing, Streaming, Watch};
 
-/// How an answer goes on without the dispatcher of HTTP; none where it does not. An event stream that answers a POST
-/// stays with it: such a client soon sends the next request.
+/// How the response is framed without actix's dispatcher. `None` if the dispatcher writes the response. An event stream
+/// that responds to a POST stays with the dispatcher, because such a client soon sends its next request.
 pub(super) fn framing<B>(
     response: &ServiceResponse<B>,
     method: &Method,
@@ -33,7 +34,8 @@ pub(super) fn framing<B>(
     }
 }
 
-/// Gives the connection to the answer, for good. What is given back says to the dispatcher that there is no more to do.
+/// Hands the connection over to the response, for good. The returned response is empty: it tells the dispatcher that
+/// nothing is left to do.
 pub(super) fn leave<B: MessageBody + 'static>(
     watch: &Watch,
     socket: Rc<TcpStream>,
@@ -57,7 +59,7 @@ pub(super) fn leave<B: MessageBody + 'static>(
     ServiceResponse::new(request, response.set_body(Outgoing::new(nothing, Answering::of_nobody())))
 }
 
-/// The head of an answer, as the library writes it.
+/// The head of a response, as actix writes it.
 fn head(response: &HttpResponse<()>, framing: Framing, now: Timestamp) -> Bytes {
     let status = response.status();
     let mut head =
@@ -69,7 +71,7 @@ fn head(response: &HttpResponse<()>, framing: Framing, now: Timestamp) -> Bytes 
     });
     let now = jiff::Timestamp::from_millisecond(now.0).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
     if let Ok(date) = jiff::fmt::rfc2822::DateTimePrinter::new().timestamp_to_rfc9110_string(&now) {
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = write!(head, "date: {date}\r\n");
     }
     let mut head = head.into_bytes();
@@ -83,7 +85,7 @@ fn head(response: &HttpResponse<()>, framing: Framing, now: Timestamp) -> Bytes 
     head.into()
 }
 
-/// Headers that are said of the connection, and not by who answers.
+/// Whether a header describes the connection. [`head`] writes these headers itself, or omits them.
 fn is_of_connection(name: &http::header::HeaderName) -> bool {
     [header::CONNECTION, header::TRANSFER_ENCODING, header::CONTENT_LENGTH, header::DATE].contains(name)
 }

@@ -1,4 +1,4 @@
-//! Where a request comes from: the checks against DNS rebinding and against other sites' pages.
+//! Checks the host and the origin of a request, against DNS rebinding and against pages of other sites.
 
 use actix_web::http::header::{self, HeaderMap, HeaderValue};
 use actix_web::http::uri::Authority;
@@ -6,10 +6,10 @@ use actix_web::http::uri::Authority;
 use crate::config::PresentationConfig;
 use crate::error::{Code, Problem};
 
-/// Bytes of a name that is told to who has sent it: a DNS name with scheme and port.
+/// Maximum length of a host or origin that an error repeats to the client, in bytes: a DNS name with scheme and port.
 const NAME_BYTES: usize = 270;
 
-/// Checks `Host` and the authority of the request's target: what a rebound name cannot forge.
+/// Checks `Host` and the authority of the request's target. DNS rebinding cannot forge them.
 pub(crate) fn check_host(
     config: &PresentationConfig,
     headers: &HeaderMap,
@@ -33,7 +33,7 @@ pub(crate) fn check_host(
     Err(Problem::new(Code::HostNotAllowed, detail))
 }
 
-/// Checks `Origin` and `Sec-Fetch-Site`: what another site's page cannot leave out.
+/// Checks `Origin` and `Sec-Fetch-Site`, which a page of another site cannot omit.
 pub(crate) fn check_origin(config: &PresentationConfig, headers: &HeaderMap) -> Result<(), Problem> {
     let refused = |detail: String| Problem::new(Code::OriginNotAllowed, detail);
     let mut origins = headers.get_all(header::ORIGIN).peekable();
@@ -51,7 +51,7 @@ pub(crate) fn check_origin(config: &PresentationConfig, headers: &HeaderMap) -> 
     ))
 }
 
-/// Why pages of an origin may not come, and what to do about it.
+/// The error for an origin that is not allowed: the reason, and what to do.
 fn refusal(origin: &HeaderValue) -> String {
     match origin.to_str() {
         Ok("null") => {
@@ -64,7 +64,7 @@ fn refusal(origin: &HeaderValue) -> String {
     }
 }
 
-/// Whether a name that a client has sent can be told to it. What may be anything is not sent back.
+/// Whether an error may repeat a name from a client. The server never sends back arbitrary text.
 fn is_plain(name: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b".:-[]/".contains(&byte);
     (1..=NAME_BYTES).contains(&name.len()) && name.bytes().all(plain)
@@ -78,8 +78,8 @@ fn is_allowed(config: &PresentationConfig, origin: &str) -> bool {
     own || is_listed(config, origin)
 }
 
-/// Whether an origin is in `server.allowed_origins`, exactly as it stands there.
+/// Whether an origin is in `server.allowed_origins`, in exactly this spelling.
 pub(crate) fn is_listed(config: &PresentationConfig, origin: &str) -> bool {
-    // `null` is what sandboxed and local pages send: it says nothing about who they are.
+    // Sandboxed and local pages send `null`, which does not identify them.
     origin != "null" && config.allowed_origins.iter().any(|allowed| allowed == origin)
 }

@@ -1,4 +1,4 @@
-//! The file as pieces: read from beginning to end, never as a whole.
+//! Splits the file into pieces while reading it. The whole file is never in memory.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -12,13 +12,13 @@ use tokenrail_domain::{Event, Turn};
 
 use crate::vocabularies::native::dto::archive::{ArchivedEvent, ArchivedTurn, ReadAgent, VERSION};
 
-/// The fields of a file, in their order.
+/// The fields of a file, in order.
 const FIELDS: [&str; 4] = ["tokenrail", "agent", "turns", "events"];
-/// Fields of later versions that a file may have besides.
+/// Maximum number of additional fields, which later versions may add.
 const MORE_FIELDS: usize = 64;
-/// Turns, or events, of one piece.
+/// Maximum number of turns or events in one piece.
 const ITEMS: usize = 512;
-/// Bytes of the file that make a piece.
+/// A piece is full when it contains this many bytes of the file.
 const PIECE_BYTES: usize = 1 << 20;
 
 /// A piece of a file.
@@ -35,7 +35,7 @@ pub(super) struct Malformed {
     pub(super) detail: String,
 }
 
-/// Reads a file and gives its pieces to `take`, which says whether it wants more. One item may have `most` bytes.
+/// Reads a file and passes its pieces to `take`, which returns false to stop. One item may have `most` bytes.
 pub(super) fn read_pieces(
     body: impl Read,
     most: usize,
@@ -52,7 +52,7 @@ pub(super) fn read_pieces(
     read.map_err(|error| Malformed { place: sink.place.take(), detail: error.to_string() })
 }
 
-/// How many bytes the item that is being read may still have.
+/// How many more bytes the current item may have.
 struct Budget {
     left: Cell<usize>,
     most: usize,
@@ -84,7 +84,7 @@ impl<R: Read> Read for Counted<'_, R> {
 
 struct Sink<'a, F> {
     take: RefCell<F>,
-    /// Where the reader is: a JSON pointer.
+    /// The reader's position, as a JSON pointer.
     place: RefCell<String>,
     budget: &'a Budget,
 }
@@ -140,7 +140,7 @@ impl<'de, F: FnMut(Piece) -> bool> Visitor<'de> for File<'_, '_, F> {
             if FIELDS.len() + MORE_FIELDS <= seen.len() {
                 return Err(A::Error::custom("the file has too many fields"));
             }
-            // What a later version adds is left out. What stands there twice is read by each reader in another way.
+            // Ignore the fields of later versions. Reject duplicates, because parsers disagree about which one counts.
             if !seen.insert(name.clone()) {
                 sink.place.replace(pointer(&name));
                 return Err(A::Error::custom("duplicate field"));
@@ -163,7 +163,7 @@ fn version<E: serde::de::Error>(version: u64) -> Result<(), E> {
     Err(E::custom(format_args!("unsupported file version {version}; only {VERSION} is supported")))
 }
 
-/// A list of the file: each item is read, and full pieces are given on.
+/// A list in the file. It reads the items, and passes on each full piece.
 struct List<'a, 'b, F, R, T> {
     sink: &'a Sink<'b, F>,
     name: &'static str,

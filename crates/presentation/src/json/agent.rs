@@ -1,4 +1,4 @@
-//! What several vocabularies say of an agent in the same words.
+//! Objects about an agent that several vocabularies share.
 
 use serde::Serialize;
 use tokenrail_domain::AgentError;

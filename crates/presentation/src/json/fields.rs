@@ -1,4 +1,4 @@
-//! The fields of one JSON object, read one by one, so that every wrong one is named.
+//! Reads the fields of a JSON object one by one, so that errors can name every invalid field.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,14 +12,14 @@ use crate::error::{Code, FieldProblem, Problem};
 use crate::json::readable::{Stumble, stumble};
 use crate::query;
 
-/// The fields of one JSON object, taken out one by one; what is wrong is collected.
+/// The fields of one JSON object, to be taken out one by one. It collects the errors.
 pub(crate) struct Fields {
     fields: BTreeMap<String, Box<RawValue>>,
     errors: Vec<FieldProblem>,
 }
 
 impl Fields {
-    /// Splits a JSON object into its fields. Fields that nobody takes out are ignored.
+    /// Splits a JSON object into its fields. Fields that are not taken out are ignored.
     pub(crate) fn read(body: &[u8], depth: usize) -> Result<Self, Problem> {
         let malformed = |detail: &str| Problem::new(Code::MalformedJson, detail);
         let Ok(text) = std::str::from_utf8(body) else { return Err(malformed("not valid UTF-8")) };
@@ -37,8 +37,8 @@ impl Fields {
         Ok(Self { fields, errors: Vec::new() })
     }
 
-    /// Takes out of a JSON object the fields that are `wanted`, and gives the one called `large` as it stands, without
-    /// a copy. All the others are skipped, however large and however deeply nested they are.
+    /// Reads the `wanted` fields of a JSON object, and returns the field `large` unparsed, without a copy. All other
+    /// fields are skipped, regardless of their size and nesting.
     pub(crate) fn pick<'a>(
         body: &'a [u8],
         wanted: &[&str],
@@ -56,7 +56,7 @@ impl Fields {
         }
     }
 
-    /// A text that may be left out; `check` says what is wrong with it.
+    /// An optional string. `check` returns what is wrong with it.
     pub(crate) fn text(
         &mut self,
         name: &str,
@@ -69,7 +69,7 @@ impl Fields {
         Some(text)
     }
 
-    /// A text that must be there.
+    /// A required string.
     pub(crate) fn required_text(
         &mut self,
         name: &str,
@@ -81,7 +81,7 @@ impl Fields {
         self.text(name, check).unwrap_or_default()
     }
 
-    /// A value that may be left out or be `null`, which is the same.
+    /// An optional value. `null` counts as absent.
     pub(crate) fn optional<T: for<'de> Deserialize<'de>>(
         &mut self,
         name: &str,
@@ -91,12 +91,12 @@ impl Fields {
         self.take(name, expected)
     }
 
-    /// Whether nothing is wrong so far.
+    /// Whether there are no errors so far.
     pub(crate) fn are_good(&self) -> bool {
         self.errors.is_empty()
     }
 
-    /// Notes that a field is wrong.
+    /// Records that a field is invalid.
     pub(crate) fn refuse(&mut self, name: &str, wrong: &'static str) {
         self.errors.push(FieldProblem::body(name, wrong));
     }
@@ -128,13 +128,13 @@ impl Fields {
         None
     }
 
-    /// An object that may be left out or be `null`, which is the same.
+    /// An optional object. `null` counts as absent.
     pub(crate) fn optional_object(&mut self, name: &str) -> Option<JsonText> {
         self.fields.retain(|known, value| known != name || value.get() != "null");
         self.object(name)
     }
 
-    /// The field `agentId`. An id that is no id is as unknown as any other: none, and no complaint.
+    /// The required field `agentId`. A malformed id is not an error here: it is `None`, and so an unknown agent.
     pub(crate) fn agent(&mut self) -> Option<AgentId> {
         self.required_text("agentId", |_| None).parse().ok()
     }
@@ -146,23 +146,23 @@ impl Fields {
         query::cursor(value.get()).map(Some)
     }
 
-    /// Takes a field that is `null` for one that is not there, as clients that are lax about it mean it.
+    /// Removes all fields that are `null`. Some clients send `null` for an absent field.
     pub(crate) fn forget_nulls(&mut self) {
         self.fields.retain(|_, value| value.get() != "null");
     }
 
-    /// A whole number, 0 or more, that may be left out.
+    /// An optional whole number, 0 or greater.
     pub(crate) fn number(&mut self, name: &str) -> Option<u64> {
         self.take(name, "must be a whole number, 0 or greater")
     }
 
-    /// What is wrong with the fields that were taken out so far.
+    /// Fails if any of the fields taken out so far is invalid.
     pub(crate) fn check(&mut self) -> Result<(), Problem> {
         let errors = std::mem::take(&mut self.errors);
         if errors.is_empty() { Ok(()) } else { Err(Problem::fields(errors)) }
     }
 
-    /// What is wrong with the fields that were taken out.
+    /// Fails if any of the fields taken out is invalid.
     pub(crate) fn finish(self) -> Result<(), Problem> {
         if self.errors.is_empty() { Ok(()) } else { Err(Problem::fields(self.errors)) }
     }
@@ -176,7 +176,7 @@ impl Fields {
         if let Ok(value) = serde_json::from_str(value.get()) {
             return Some(value);
         }
-        // A string that is none is one with half a character in it.
+        // A JSON string that cannot be read as text contains an unpaired surrogate.
         let half = stumble(value.get()).filter(|_| value.get().starts_with('"'));
         self.errors.push(FieldProblem::body(name, half.map_or(expected.to_owned(), |half| half.to_string())));
         None
@@ -188,7 +188,7 @@ fn not_an_object() -> Problem {
     Problem::fields(vec![error])
 }
 
-/// Picks some fields of an object; of these none may stand twice. What is skipped takes no stack.
+/// Picks some fields of an object, and rejects duplicates of them. Skipping the other fields takes no stack.
 struct Picker<'n> {
     wanted: &'n [&'n str],
     large: &'n str,
@@ -220,7 +220,7 @@ impl<'de> Visitor<'de> for Picker<'_> {
     }
 }
 
-/// The fields of an object in which none stands twice: which of the two was meant cannot be known.
+/// The fields of an object without duplicates. It is impossible to know which of two duplicates is meant.
 struct Unique(BTreeMap<String, Box<RawValue>>);
 
 impl<'de> Deserialize<'de> for Unique {
@@ -249,7 +249,7 @@ impl<'de> Deserialize<'de> for Unique {
     }
 }
 
-/// How deep JSON is nested.
+/// The nesting depth of JSON.
 pub(crate) fn nesting(text: &str) -> usize {
     let (mut depth, mut deepest, mut quoted, mut escaped) = (0_usize, 0, false, false);
     for byte in text.bytes() {

@@ -20,7 +20,7 @@ impl JsonList {
             self.out.push(b',');
         }
         if let Err(error) = serde_json::to_writer(&mut self.out, value) {
-            // No type of ours refuses to be written.
+            // Not expected: all types that are written here can be serialized.
             tracing::error!(error = &error as &dyn std::error::Error, "cannot serialize an item of a list");
             self.out.truncate(begin);
             return;
@@ -28,12 +28,12 @@ impl JsonList {
         self.has_items = true;
     }
 
-    /// What was written since this was last asked.
+    /// Takes what was written since the last call.
     pub(crate) fn take(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.out)
     }
 
-    /// The whole list, if nothing of it was taken.
+    /// The whole list, with its brackets, if [`JsonList::take`] was not called.
     pub(crate) fn into_list(self) -> Vec<u8> {
         let mut out = self.out;
         out.insert(0, b'[');
@@ -44,7 +44,7 @@ impl JsonList {
 
 /// A fold of any vocabulary whose frames are items of a list.
 pub(crate) trait ListFold {
-    /// Takes in the next event, and appends its items.
+    /// Applies the next event, and appends its items.
     fn items(&mut self, event: &Event, out: &mut JsonList);
 }
 
@@ -57,10 +57,10 @@ where
     }
 }
 
-/// A list that a vocabulary makes of a turn.
+/// A list that a vocabulary adds to the record of a turn.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ItemList {
     pub(crate) name: &'static str,
-    /// Begins to fold a turn.
+    /// Creates the fold of a turn.
     pub(crate) items: fn(AgentId, TurnNumber) -> Box<dyn ListFold>,
 }

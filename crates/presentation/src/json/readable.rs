@@ -1,11 +1,11 @@
-//! What common readers of JSON stumble over, though it is JSON.
+//! Finds valid JSON that common parsers cannot read.
 
 use std::fmt;
 
-/// How deep foreign JSON may be nested: readers commonly stop at 128 levels, and frames add some around it.
+/// Maximum nesting depth of foreign JSON. Parsers commonly stop at 128 levels, and frames add some levels.
 const DEPTH: usize = 100;
 
-/// Why a common reader cannot read some JSON.
+/// Why common parsers cannot read some valid JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stumble {
     Number,
@@ -23,7 +23,7 @@ impl fmt::Display for Stumble {
     }
 }
 
-/// What the first such thing in `json` is, which is valid JSON.
+/// The first obstacle in `json`, which must be valid JSON. `None` if common parsers can read it.
 pub(crate) fn stumble(json: &str) -> Option<Stumble> {
     let bytes = json.as_bytes();
     let (mut at, mut depth) = (0, 0_usize);
@@ -59,7 +59,7 @@ pub(crate) fn stumble(json: &str) -> Option<Stumble> {
     None
 }
 
-/// Where the string ends whose text begins at `at`; none where half of a surrogate pair is in it.
+/// The index after the string whose text begins at `at`. `None` if the string contains an unpaired surrogate.
 fn after_string(bytes: &[u8], mut at: usize) -> Option<usize> {
     loop {
         let rest = bytes.get(at..).unwrap_or_default();
@@ -79,7 +79,7 @@ fn after_string(bytes: &[u8], mut at: usize) -> Option<usize> {
     }
 }
 
-/// The code unit of the escape `\u1234` that stands at `at`.
+/// The code unit of the `\u1234` escape at `at`. `None` if there is no such escape.
 fn unit(bytes: &[u8], at: usize) -> Option<u16> {
     let digits = bytes.get(at..at + 6)?.strip_prefix(b"\\u")?;
     u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()

@@ -1,4 +1,4 @@
-//! Ids, times and foreign JSON as they stand in JSON, written without allocation.
+//! Ids, times and foreign JSON as JSON values, written without allocation.
 
 use jiff::tz::TimeZone;
 use serde::ser::Error as _;
@@ -31,14 +31,14 @@ impl Serialize for IdText {
 #[cfg_attr(test, derive(ts_rs::TS), ts(type = "string"))]
 pub(crate) struct IsoTime(pub(crate) Timestamp);
 
-/// In the last days of the year 9999, after which a year has five digits.
+/// The latest time that is written, in the last days of the year 9999. Later years have five digits.
 const LAST_MS: i64 = 253_402_128_000_000;
 
 impl IsoTime {
     fn write(self) -> [u8; 24] {
         let ms = self.0.0.clamp(0, LAST_MS);
         let mut text = *b"0000-00-00T00:00:00.000Z";
-        // In range after the clamp; the epoch stands in for what cannot be.
+        // Always in range after the clamp, so the epoch is never used.
         let time = jiff::Timestamp::from_millisecond(ms).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
         let time = TimeZone::UTC.to_datetime(time);
         digits(&mut text[0..4], time.year().unsigned_abs());
@@ -75,14 +75,14 @@ impl Serialize for Json<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match serde_json::from_str::<&RawValue>(self.0.as_str()) {
             Ok(raw) if stumble(raw.get()).is_none() => raw.serialize(serializer),
-            // Whoever made it has vouched that it is JSON; if wrongly, one value is shown as text, and the frame holds.
+            // The creator of a `JsonText` vouches for it. Even if it is invalid JSON, the frame stays valid.
             _ => serializer.serialize_str(self.0.as_str()),
         }
     }
 }
 
-/// What a tool gave, for those who take text alone: a string as it is, the texts of content blocks one to a line, and
-/// anything else as JSON.
+/// The output of a tool, for clients that accept only text: a string as it is, the texts of content blocks on separate
+/// lines, and anything else as JSON.
 pub(crate) fn plain_text(content: &JsonText) -> String {
     #[derive(Deserialize)]
     #[serde(untagged)]

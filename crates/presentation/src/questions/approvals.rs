@@ -1,21 +1,21 @@
-//! The questions of one turn, for clients who know of approvals: a tool call is allowed, or it is not.
+//! The permission requests of one turn, for clients that know only approvals: a tool call is approved, or it is not.
 
 use std::collections::BTreeMap;
 
 use super::{Question, Settling};
 
-/// The questions that a client was told of, and that are open.
+/// The open permission requests that a client has received, by request id.
 #[derive(Debug, Default)]
 pub(crate) struct Approvals(BTreeMap<String, Approval>);
 
 #[derive(Debug)]
 struct Approval {
     call: String,
-    /// The options that allow it.
+    /// The options that allow the tool call.
     allowing: Vec<String>,
 }
 
-/// How a question was settled.
+/// How a permission request was settled.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Verdict {
     pub(crate) call: String,
@@ -23,19 +23,19 @@ pub(crate) struct Verdict {
 }
 
 impl Approvals {
-    /// Takes in a question about that call. A client knows one question of a call at a time.
+    /// Adds a permission request about `call`. It replaces an older one, because a client knows only one for each call.
     pub(crate) fn ask(&mut self, question: &Question, call: &str) {
         self.0.retain(|_, open| open.call != call);
         let allowing = question.allowing().map(str::to_owned).collect();
         self.0.insert(question.request_id.clone(), Approval { call: call.to_owned(), allowing });
     }
 
-    /// Forgets questions about other calls than these.
+    /// Forgets the permission requests about calls that are not known.
     pub(crate) fn retain(&mut self, is_known: impl Fn(&str) -> bool) {
         self.0.retain(|_, open| is_known(&open.call));
     }
 
-    /// None where the client knows of no such question.
+    /// Removes a settled permission request, and returns its verdict. `None` if the client does not know the request.
     pub(crate) fn settle(&mut self, settling: &Settling) -> Option<Verdict> {
         let Approval { call, allowing } = self.0.remove(&settling.request_id)?;
         let approved = settling.option_id.as_ref().is_some_and(|option| allowing.contains(option));

@@ -1,4 +1,4 @@
-//! Agents as a whole: launch, list, look, cancel, delete.
+//! Agents as a whole: launch, list, get, cancel, delete.
 
 use std::fmt::Write as _;
 
@@ -15,9 +15,9 @@ use crate::vocabularies::native::dto;
 use crate::vocabularies::native::dto::agent::{AgentDto, AgentStatusDto};
 use crate::vocabularies::native::dto::requests::LaunchBody;
 
-/// Agents of one page, where the client does not say how many.
+/// Number of agents in one page, if the client does not choose it.
 const PAGE: usize = 100;
-/// The states of agents that start or run.
+/// The statuses of agents that are starting or running.
 const ACTIVE: &str = "initializing,running";
 
 /// Launch an agent
@@ -127,7 +127,7 @@ pub(crate) async fn delete(
     Ok(HttpResponse::NoContent().finish())
 }
 
-/// One page of agents; `statuses` are those of the filter, as the next page is asked for them.
+/// One page of agents. `statuses` are the filter's statuses as a query value, for the link to the next page.
 async fn listing(api: &Api, filter: AgentFilter, statuses: Option<&str>) -> Result<HttpResponse, Problem> {
     let ListPage { items: agents, more } = api.service().list(filter.clone()).await?;
     let mut response = HttpResponse::Ok();

@@ -1,4 +1,4 @@
-//! Copies of an agent: as a file, from a file, and played again.
+//! Copies of an agent: export, import and replay.
 
 use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse, web};

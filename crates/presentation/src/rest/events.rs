@@ -1,4 +1,4 @@
-//! What an agent has said, and what is said to it.
+//! The events of an agent, and messages to it.
 
 use actix_web::http::Method;
 use actix_web::http::header::HeaderName;
@@ -75,14 +75,14 @@ pub(crate) async fn events(
     Dialect::over_http(&query)?;
     if query::form(request.headers())? == Form::EventStream {
         if request.method() == Method::HEAD {
-            // To follow is to do something: an agent may be cancelled when its last follower goes.
+            // Following has a side effect: an agent may be cancelled when its last follower disconnects.
             return Err(Problem::method_not_allowed("GET"));
         }
         return sse::open(&api, id, &query, &request).await;
     }
     let since = query.since()?.unwrap_or(Sequence::START);
     let (limit, detail) = (query.limit(usize::MAX)?, Detail::wished(&query)?);
-    // They mean nothing here, but what is wrong in one form is wrong in the other.
+    // These have no effect on JSON, but an invalid value is an error in both formats.
     query.flag("keep")?;
     query.flag("unnamed")?;
     let (events, head) = api.service().events(id, since, limit).await?;

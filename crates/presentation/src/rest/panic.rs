@@ -1,5 +1,5 @@
-//! Fails as no handler should: for tests of what a fault of this program leaves behind. It is there only where
-//! [`PresentationConfig::test_routes`](crate::PresentationConfig::test_routes) says so.
+//! A handler that panics, for tests of what a bug leaves behind. The route exists only if
+//! [`PresentationConfig::test_routes`](crate::PresentationConfig::test_routes) is set.
 
 use actix_web::HttpResponse;
 use actix_web::web::Path;

@@ -1,4 +1,4 @@
-//! Answers to the questions of agents.
+//! Answers to permission requests.
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use tokenrail_application::AnswerOutcome;

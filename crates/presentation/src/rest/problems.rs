@@ -1,4 +1,4 @@
-//! `/problems/<code>`: the page to which the `type` of a problem leads.
+//! `/problems/<code>`: the page to which the `type` of a problem links.
 
 use actix_web::{HttpResponse, web};
 
@@ -27,8 +27,7 @@ fn page(code: Code) -> String {
     )
 }
 
-/// Backticks become `<code>`. The sentences are this program's own: there is nothing in them to escape, which a test
-/// checks.
+/// Turns backticks into `<code>`. The sentences are constants that need no escaping, which a test checks.
 fn with_code(sentence: &str) -> String {
     let parts = sentence.split('`').enumerate();
     parts

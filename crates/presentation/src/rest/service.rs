@@ -1,4 +1,4 @@
-//! The server itself: its types, tickets, health and counts.
+//! The server itself: agent types, tickets, health and metrics.
 
 use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse, web};

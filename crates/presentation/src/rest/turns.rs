@@ -12,7 +12,7 @@ use crate::record::TurnRecord;
 use crate::vocabularies::native::dto;
 use crate::vocabularies::native::dto::turn::{TurnDto, TurnRecordSchema};
 
-/// Turns of one page, where the client does not say how many.
+/// Number of turns in one page, if the client does not choose it.
 const PAGE: usize = 100;
 
 /// List an agent's turns
@@ -68,6 +68,6 @@ pub(crate) async fn turn(
 /// Reads the number of a turn.
 fn number(text: &str) -> Option<TurnNumber> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    // Beyond the greatest number there is no turn either.
+    // A number that does not fit becomes the largest number, and no turn has that either.
     digits.then(|| TurnNumber(text.parse().unwrap_or(u32::MAX)))
 }

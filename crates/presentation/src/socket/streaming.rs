@@ -1,8 +1,9 @@
-//! A connection that has left HTTP: it writes one stream until that ends, and is closed then.
+//! A connection that has left HTTP: it writes one stream (a WebSocket or an event stream) until the stream ends, and is
+//! then closed.
 //!
-//! The library's dispatcher holds two buffers of 8 KiB and the state of requests for as long as its connection lives, and
-//! copies all that goes out. A follower waits most of its life, so it keeps nothing but its socket and its stream, and
-//! writes from bytes that all followers share.
+//! actix's dispatcher keeps two buffers of 8 KiB and the state of requests for the life of its connection, and copies
+//! all output. A follower waits most of the time, so it keeps only its socket and its stream, and writes from bytes
+//! that all followers share.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -17,23 +18,23 @@ use actix_web::rt::net::TcpStream;
 use bytes::{Buf as _, Bytes};
 use tokio::time::timeout;
 
-/// The client has `flush` for each so many bytes of an answer.
+/// The client has the flush timeout for each of these steps of a response, in bytes.
 pub(super) const STEP_BYTES: u64 = 64 << 10;
-/// Once so much waits, it is written before the stream is asked for more.
+/// When this many bytes wait, they are written before the stream is polled for more.
 const GATHER_BYTES: usize = 64 << 10;
-/// As with so many pieces. Each is a slice in one write to the socket.
+/// The same limit as a number of pieces. Each piece is a slice in one write to the socket.
 const GATHER_PIECES: usize = 64;
-/// How much is read at once of what nobody wants.
+/// How many bytes of unwanted input are read at once.
 const DISCARD_BYTES: usize = 1 << 10;
 
-/// How a stream stands on the wire.
+/// How a stream is framed on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Framing {
-    /// The body brings frames of its own, and reads what the client says.
+    /// The body contains WebSocket frames, and its owner reads the client's messages.
     Upgraded,
-    /// As chunks of HTTP/1.1.
+    /// Chunks of HTTP/1.1.
     Chunked,
-    /// Its end is that of the connection.
+    /// The end of the connection ends the stream.
     UntilClose,
 }
 
@@ -43,15 +44,15 @@ pub(crate) struct Streaming {
     framing: Framing,
     body: BoxBody,
     out: Out,
-    /// How long the client may take for each [`STEP_BYTES`] of what is left at the end.
+    /// How long the client may take for each [`STEP_BYTES`] that are unsent when the body ends.
     flush: Duration,
-    /// Bytes that a client may still send to whom nobody listens.
+    /// How many more bytes the client may send that are read only to discard them.
     unwanted_bytes: usize,
 }
 
 impl Streaming {
-    /// Writes the head of an answer, and then its body. A client that sends more than so many bytes where nobody
-    /// listens is cut.
+    /// Writes `head`, and then `body`. If nothing reads the client's bytes, a client that sends more than
+    /// `unwanted_bytes` is disconnected.
     pub(crate) fn new(
         socket: Rc<TcpStream>,
         head: Bytes,
@@ -65,22 +66,22 @@ impl Streaming {
         Self { socket, framing, body, out, flush, unwanted_bytes }
     }
 
-    /// Streams until the body ends or the client goes.
+    /// Streams until the body ends or the client disconnects.
     ///
     /// # Errors
-    /// The client has gone, or has not taken the rest in time.
+    /// The body failed, or the client has disconnected or has not received the rest in time.
     pub(crate) async fn run(mut self: Box<Self>) -> io::Result<()> {
         while poll_fn(|cx| self.poll_gather(cx)).await? {
             self.write().await?;
         }
         let steps = u32::try_from(1 + self.out.bytes as u64 / STEP_BYTES).unwrap_or(u32::MAX);
         timeout(self.flush.saturating_mul(steps), self.write()).await??;
-        // A socket that is closed with something unread throws away what its client has not read yet.
+        // Closing a socket with unread input discards what the client has not read yet. So discard the input first.
         poll_fn(|cx| Poll::Ready(_ = self.poll_discard(cx))).await;
         Ok(())
     }
 
-    /// Waits until something is to be written; false where it is the last.
+    /// Waits until there are bytes to write. Returns false if they are the last.
     fn poll_gather(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
         while self.out.has_room() {
             match Pin::new(&mut self.body).poll_next(cx) {
@@ -109,7 +110,7 @@ impl Streaming {
 
     fn say(&mut self, bytes: Bytes) {
         match self.framing {
-            // A chunk without bytes would be the last one.
+            // An empty chunk would end the body.
             _ if bytes.is_empty() => {}
             Framing::Chunked => {
                 self.out.push(format!("{:x}\r\n", bytes.len()).into());
@@ -125,12 +126,12 @@ impl Streaming {
             poll_fn(|cx| self.socket.poll_write_ready(cx)).await?;
             self.out.write_to(&self.socket)?;
         }
-        // What many pieces have needed is not kept while nothing happens.
+        // Free the memory of many pieces while the connection is idle.
         self.out = Out::default();
         Ok(())
     }
 
-    /// Throws away what comes; ready when the client has gone, or has sent too much.
+    /// Discards input. Ready when the client has disconnected or has sent too much.
     fn poll_discard(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut thrown_away = [0; DISCARD_BYTES];
         while 0 < self.unwanted_bytes {
@@ -143,7 +144,7 @@ impl Streaming {
     }
 }
 
-/// Reads what has come; 0 where nothing comes any more.
+/// Reads available input. Returns 0 at its end.
 pub(crate) fn poll_read(
     socket: &TcpStream,
     cx: &mut Context<'_>,
@@ -158,7 +159,7 @@ pub(crate) fn poll_read(
     }
 }
 
-/// What waits to be written.
+/// Bytes that wait to be written.
 #[derive(Default)]
 struct Out {
     pieces: VecDeque<Bytes>,
@@ -179,10 +180,10 @@ impl Out {
         self.pieces.push_back(piece);
     }
 
-    /// Writes as much as the socket takes at once.
+    /// Writes as much as the socket accepts at once.
     fn write_to(&mut self, socket: &TcpStream) -> io::Result<()> {
         let written = match self.pieces.front() {
-            // One batch for a follower that keeps up, which is the rule.
+            // The usual case: one batch, for a follower that keeps up.
             Some(only) if self.pieces.len() == 1 => socket.try_write(only),
             _ => self.write_many_to(socket),
         };

@@ -1,7 +1,7 @@
-//! A connection whose client may not keep it for nothing.
+//! Limits on clients that keep a connection without using it.
 //!
-//! The library waits for the head of the first request only, and for the rest of a body that nobody reads as long as it
-//! takes. So whoever sends a byte now and then would keep a connection for ever, also without a token.
+//! actix limits only the time for the head of the first request, and reads the rest of an unread body for any length of
+//! time. So a client that sends a byte now and then could keep a connection forever, even without a token.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future as _;
@@ -17,20 +17,21 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::streaming::{STEP_BYTES, Streaming};
 
-/// What a client may send that is of no use.
+/// Limits on a client that keeps a connection without using it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Idle {
-    /// From an answer to the next request.
+    /// From a response to the next request.
     pub(crate) keep_alive: Duration,
     /// From the first byte of the next request to the end of its head.
     pub(crate) head: Duration,
-    /// Bytes that are read of a body after its answer.
+    /// How many bytes of a request body are read after the response.
     pub(crate) rest_bytes: usize,
-    /// How long the client may take for each [`STEP_BYTES`] of an answer whose length is known, and of the rest of any other.
+    /// How long the client may take for each [`STEP_BYTES`] of a response whose length is known, and of the unsent rest
+    /// of any other.
     pub(crate) flush: Duration,
 }
 
-/// What a connection is doing: its reader and the guard of its requests share this.
+/// The state of a connection, shared by its socket and by the guard of its requests.
 pub(crate) struct Watch {
     idle: Idle,
     phase: Cell<Phase>,
@@ -38,32 +39,32 @@ pub(crate) struct Watch {
     link: RefCell<Link>,
 }
 
-/// Who has the socket.
+/// The owner of the socket.
 enum Link {
-    /// The library's dispatcher of HTTP.
+    /// actix's HTTP dispatcher.
     Http(TcpStream),
-    /// The connection streams from now on, and the dispatcher is told that its socket is closed.
+    /// The connection only streams from now on. To the dispatcher, the socket appears closed.
     Left(Option<Box<Streaming>>),
 }
 
-/// What the client still has to take of an answer.
+/// How long the client may take to receive the response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Flush {
-    /// Nobody knows how much comes: a client that takes nothing of it is cut by the socket.
+    /// The length of the response is unknown. The socket's own limit disconnects a client that receives nothing.
     Open,
-    /// All was written, and how much waits is seen with the next write.
+    /// The response is complete. The next write shows how much of it is unsent, and sets the deadline.
     Last,
     Due(Instant),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// A request is being answered. So is the time before the first one, which the library bounds.
+    /// A request is being processed. This includes the time before the first request, which actix limits.
     Request,
-    /// The next request is waited for, or the rest of its head.
+    /// The connection waits for the next request, or for the rest of its head if `begun`.
     Between { due: Instant, begun: bool },
-    /// The last answer was given before its request had come to its end: so many more bytes are read, and thrown away
-    /// by the library, which closes soon.
+    /// The response was complete before the request's body was. At most this many more bytes are read. actix discards
+    /// them, and closes the connection soon.
     Rest { bytes: usize },
 }
 
@@ -77,12 +78,12 @@ impl Watch {
         self.idle
     }
 
-    /// Whether the dispatcher of HTTP has the socket no longer.
+    /// Whether the socket was taken from the HTTP dispatcher.
     pub(crate) fn has_left(&self) -> bool {
         matches!(*self.link.borrow(), Link::Left(_))
     }
 
-    /// Takes the socket from the dispatcher of HTTP; none where it was taken before.
+    /// Takes the socket from the HTTP dispatcher. `None` if it was taken before.
     pub(crate) fn leave(&self) -> Option<Rc<TcpStream>> {
         match self.link.replace(Link::Left(None)) {
             Link::Http(socket) => Some(Rc::new(socket)),
@@ -93,12 +94,12 @@ impl Watch {
         }
     }
 
-    /// What the connection does when the dispatcher has ended.
+    /// Sets what the connection does after the dispatcher has ended.
     pub(crate) fn then(&self, streaming: Streaming) {
         self.link.replace(Link::Left(Some(Box::new(streaming))));
     }
 
-    /// What the connection does now that the dispatcher has ended; none where it has only answered requests.
+    /// What the connection does after the dispatcher has ended. `None` if it has only served requests.
     pub(crate) fn streaming(&self) -> Option<Box<Streaming>> {
         match &mut *self.link.borrow_mut() {
             Link::Http(_) => None,
@@ -106,13 +107,13 @@ impl Watch {
         }
     }
 
-    /// A request has come.
+    /// A request has arrived.
     pub(crate) fn request(&self) {
         self.phase.set(Phase::Request);
         self.flush.set(Flush::Open);
     }
 
-    /// It was answered, and whether its body had come to its end.
+    /// The response is complete. `whole` says whether the request's body was read to its end.
     pub(crate) fn answered(&self, whole: bool) {
         self.phase.set(if whole {
             Phase::Between { due: Instant::now() + self.idle.keep_alive, begun: false }
@@ -124,7 +125,7 @@ impl Watch {
         }
     }
 
-    /// Its answer has so many bytes.
+    /// The body of the response has `bytes` bytes.
     pub(crate) fn answers(&self, bytes: u64) {
         self.flush.set(Flush::Due(self.flush_by(bytes)));
     }
@@ -134,7 +135,7 @@ impl Watch {
         Instant::now() + self.idle.flush.saturating_mul(steps)
     }
 
-    /// Until when the client has to take what waits, of which this is the rest.
+    /// When the client must have received the response, of which `waiting` bytes are unsent. `None` without a deadline.
     fn flush_due(&self, waiting: usize) -> Option<Instant> {
         if self.flush.get() == Flush::Last {
             self.answers(waiting as u64);
@@ -156,14 +157,14 @@ impl Watch {
     }
 }
 
-/// The socket of a connection, as the dispatcher of HTTP sees it.
+/// The socket of a connection, as the HTTP dispatcher sees it.
 pub(crate) struct Watched {
     watch: Rc<Watch>,
     reading: Timer,
     writing: Timer,
 }
 
-/// Made when it is needed first.
+/// A timer that is created on its first use.
 #[derive(Default)]
 struct Timer(Option<Pin<Box<Sleep>>>);
 
@@ -186,7 +187,8 @@ impl Watched {
         &self.watch
     }
 
-    /// What came of a write of the rest of what waits.
+    /// The result of a write, or an error if the write is pending and the client's time is over. `waiting` is the
+    /// number of unsent bytes.
     fn written(
         &mut self,
         written: Poll<io::Result<usize>>,
@@ -209,9 +211,9 @@ impl AsyncRead for Watched {
         into: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let Self { watch, reading, .. } = &mut *self;
-        // The dispatcher ends then.
+        // The end of the input ends the dispatcher.
         let Link::Http(socket) = &mut *watch.link.borrow_mut() else { return Poll::Ready(Ok(())) };
-        // To end the connection here would throw away an answer that the client has not read yet.
+        // Ending the connection here would discard a response that the client has not read yet.
         if watch.phase.get() == (Phase::Rest { bytes: 0 }) {
             return Poll::Pending;
         }
@@ -219,7 +221,7 @@ impl AsyncRead for Watched {
         let read = Pin::new(socket).poll_read(cx, into);
         match (&read, watch.phase.get()) {
             (Poll::Ready(_), _) => watch.has_read(into.filled().len() - before),
-            // No more comes of it.
+            // The client took too long: report the end of the input.
             (Poll::Pending, Phase::Between { due, .. }) if reading.is_over(due, cx) => {
                 return Poll::Ready(Ok(()));
             }
@@ -234,7 +236,8 @@ impl AsyncWrite for Watched {
         let written = match &mut *self.watch.link.borrow_mut() {
             Link::Http(socket) => Pin::new(socket).poll_write(cx, bytes),
             Link::Left(_) => {
-                // The stream has the head of the answer. That the socket is closed is seen at the next reading.
+                // Discard the bytes: the stream writes the head of the response itself. The next read shows the
+                // dispatcher that the socket is closed.
                 cx.waker().wake_by_ref();
                 return Poll::Ready(Ok(bytes.len()));
             }

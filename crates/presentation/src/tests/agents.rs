@@ -1,4 +1,4 @@
-//! REST, where all goes well.
+//! REST requests that succeed.
 
 use actix_web::test::TestRequest;
 use serde_json::json;
@@ -54,7 +54,7 @@ async fn the_newest_messages_can_be_asked_for_by_themselves() {
     let harness = Harness::new();
     let id = harness.launch("say a b").await;
     harness.ended(&id).await;
-    // Events 1 to 5: what was asked, two deltas, their message, the end.
+    // Events 1 to 5: the prompt, two deltas, their message, the result.
     for (query, since, numbers) in [
         ("last=1", "4", vec![5]),
         ("last=2", "3", vec![4, 5]),
@@ -243,7 +243,7 @@ async fn the_document_describes_every_route_and_its_problems() {
         "get /metrics",
         "get /problems/{code}",
         "get /readyz",
-        // The vocabulary that exists in tests alone.
+        // The vocabulary that exists only in tests.
         "get /telegraph/{id}",
         "get /ws",
     ];

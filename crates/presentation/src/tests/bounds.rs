@@ -1,4 +1,4 @@
-//! What one request, and one peer, may ask for.
+//! The limits of one request and of one peer.
 
 use std::time::Duration;
 
@@ -81,7 +81,7 @@ async fn the_head_of_a_request_has_a_size() {
     assert_eq!(harness.call(many).await.problem(), "headers_too_large");
 }
 
-/// Sends bytes to a real server, and reads until it closes the connection.
+/// Sends bytes to a real server, and reads until the server closes the connection.
 async fn exchange(harness: &Harness, said: &str) -> String {
     let served = serve(harness);
     let mut socket = tokio::net::TcpStream::connect(("127.0.0.1", served.port)).await.unwrap();

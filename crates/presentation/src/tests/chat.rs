@@ -129,7 +129,7 @@ async fn a_client_without_a_chat_id_goes_on_by_its_own_messages() {
     let harness = Harness::for_chats();
     let mut wish = body("c", "u1", "say a");
     wish.as_object_mut().unwrap().remove("id");
-    // Neither has this client a content type.
+    // This client sends no content type either.
     let post = async |wish: &Value| {
         harness.call(TestRequest::post().uri("/api/chat").set_payload(wish.to_string())).await
     };
@@ -269,7 +269,7 @@ async fn launches_by_chats_are_counted_and_messages_are_not() {
     assert_eq!(say(&harness, "c2", "u1", "say a").await.problem(), "rate_limited");
 }
 
-/// Whether a turn has begun when it is looked at is a matter of luck: it must not matter.
+/// Whether a turn has begun when it is first read depends on timing. The answer must not.
 #[actix_web::test]
 async fn an_answer_is_whole_however_early_it_is_asked_for() {
     let harness = Harness::for_chats();

@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use super::client::{Client, Heard, serve};
 use super::harness::{Answer, Harness};
 
-/// What a message, and any other request, may have; of a chat as a whole, and of all that are being received.
+/// The limits for a message or any other request, for a chat request, and for all chat requests that are being
+/// received.
 const MESSAGE_BYTES: usize = 2_000;
 const CHAT_BYTES: usize = 400_000;
 const CHATS_BYTES: usize = 800_000;
@@ -31,7 +32,7 @@ fn body(chat: &str, messages: &[&str]) -> String {
     format!(r#"{{"id":"{chat}","trigger":"submit-message","messages":[{}]}}"#, messages.join(","))
 }
 
-/// Histories that clients have, and what no client should have in its own.
+/// Histories that clients really send, and malformed ones.
 fn histories() -> Vec<(&'static str, String)> {
     let answer = |part: &str| format!(r#"{{"id":"a","role":"assistant","parts":[{part}]}}"#);
     let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));

@@ -1,4 +1,4 @@
-//! A WebSocket client that says and hears exactly what it is told, and a server on a port of its own.
+//! A WebSocket client that sends and receives exactly what a test says, and a server on its own port.
 
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ use tokio::net::TcpStream;
 use super::harness::{HOST, Harness, TOKEN};
 use crate::{ServerLimits, listen};
 
-/// A WebSocket client that says and hears exactly what it is told.
+/// A WebSocket client that sends and receives exactly what a test says.
 pub(crate) struct Client {
     socket: TcpStream,
     read: BytesMut,
 }
 
-/// What a client hears.
+/// What a client receives.
 #[derive(Debug)]
 pub(crate) enum Heard {
     Frame(Value),
@@ -33,7 +33,7 @@ pub(crate) struct Served {
     pub(crate) handle: ServerHandle,
 }
 
-/// Serves the presentation on a port of its own.
+/// Serves the presentation on its own port.
 pub(crate) fn serve(harness: &Harness) -> Served {
     serve_with(harness, ServerLimits { workers: 1, ..ServerLimits::default() })
 }
@@ -49,7 +49,7 @@ pub(crate) fn serve_with(harness: &Harness, limits: ServerLimits) -> Served {
 }
 
 impl Client {
-    /// Shakes hands; gives the head of the answer too.
+    /// Performs the handshake. Also returns the head of the response.
     pub(crate) async fn connect(served: &Served, query: &str) -> (Self, String) {
         Self::connect_to(served, &format!("/ws{query}")).await
     }
@@ -86,7 +86,7 @@ impl Client {
         self.send_bytes(&out).await;
     }
 
-    /// Sends frames as they are.
+    /// Sends frames unchanged.
     pub(crate) async fn send_bytes(&mut self, frames: &[u8]) {
         self.socket.write_all(frames).await.unwrap();
     }
@@ -115,7 +115,7 @@ impl Client {
         }
     }
 
-    /// The next frame that is no news of all agents.
+    /// The next frame that is not a lifecycle event.
     pub(crate) async fn frame(&mut self) -> Value {
         loop {
             match self.hear().await {

@@ -197,7 +197,7 @@ async fn a_bad_file_is_refused_and_says_where() {
     assert_eq!(agents.as_array().unwrap().len(), 1, "nothing is left");
 }
 
-/// Sends a file byte for byte, and then nothing but white space, until it is answered.
+/// Sends a file byte for byte, and then white space until the response comes.
 async fn dripped(served: &Served, file: &str) -> String {
     let mut socket = TcpStream::connect(("127.0.0.1", served.port)).await.unwrap();
     let (mut reading, mut writing) = socket.split();
@@ -223,7 +223,7 @@ async fn dripped(served: &Served, file: &str) -> String {
 
 #[actix_web::test]
 async fn a_file_that_comes_byte_for_byte_does_not_keep_its_place() {
-    // By its pace, and by the time for all of it.
+    // First the pace is too slow, then the total time is too long.
     for (body_ms, import_ms) in [(200, 600_000), (20_000, 200)] {
         let harness = Harness::with(|config, limits| {
             config.body_timeout = Duration::from_millis(body_ms);
@@ -293,7 +293,7 @@ async fn of_an_agent_that_runs_the_turns_that_have_ended_are_copied() {
         let sent = format!("{{\"content\":\"{content}\"}}");
         assert_eq!(harness.post(&format!("/api/agents/{id}/messages"), &sent).await.status, 202);
     }
-    // The turn that runs has an event.
+    // Wait until the running turn has an event.
     while harness.get(&format!("/api/agents/{id}")).await.json()["head"].as_u64() < Some(10) {
         tokio::task::yield_now().await;
     }

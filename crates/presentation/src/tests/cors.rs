@@ -1,4 +1,4 @@
-//! What pages of other origins are told.
+//! The CORS headers for pages of other origins.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ fn words(list: &str) -> BTreeSet<String> {
     list.split(',').map(|word| word.trim().to_ascii_lowercase()).collect()
 }
 
-/// What every answer to a page of a listed origin says.
+/// The headers of every response to a page of a listed origin.
 fn assert_readable(answer: &Answer, what: &str) {
     let of =
         |name: &str| answer.headers.get_all(name).map(|value| value.to_str().unwrap()).collect::<Vec<_>>();
@@ -40,7 +40,7 @@ fn assert_says_nothing(answer: &Answer, what: &str) {
     assert_eq!(about, None, "{what}: {answer:?}");
 }
 
-/// A preflight: from where, and for which headers.
+/// A preflight request of an origin for some headers.
 fn preflight(origin: &str, headers: &str) -> TestRequest {
     TestRequest::with_uri("/api/agents")
         .method(Method::OPTIONS)
@@ -184,7 +184,7 @@ async fn other_origins_are_told_nothing() {
     assert_eq!(answer.problem(), "origin_not_allowed");
     assert_says_nothing(&answer, "two origins");
 
-    // The server's own page needs nothing of it, and its preflight stays what it was: a request without a token.
+    // The server's own page needs no CORS, so its preflight is a normal request without a token.
     let own = "http://localhost:7117";
     let answer = harness.call_raw(preflight(own, "authorization")).await;
     assert_eq!(answer.problem(), "unauthenticated");
@@ -204,7 +204,7 @@ async fn a_preflight_for_another_host_is_refused_like_everything_else() {
     assert_eq!(answer.problem(), "host_not_allowed");
 }
 
-/// Headers that a page may always read, and those that are for the browser.
+/// Headers that a page may always read, and headers for the browser itself.
 const NOT_LISTED: &str = "cache-control, content-type, content-length, x-content-type-options, referrer-policy, \
     content-security-policy, cross-origin-resource-policy, cross-origin-opener-policy, vary, x-accel-buffering, \
     access-control-allow-origin, access-control-expose-headers, connection, upgrade, sec-websocket-version";
@@ -291,7 +291,7 @@ async fn a_refusal_says_which_setting_lets_a_page_come() {
     assert!(said.contains("remove its prefix before /api"), "{said}");
     let said = detail(HOST, "x-a", "", "/api/nowhere").await;
     assert_eq!(said, "no such path");
-    // What is no name is not sent back.
+    // Invalid names are not repeated in the response.
     for strange in ["<script>", "a b", "\u{e9}"] {
         assert!(!detail(strange, "x-a", "", "/api/agents").await.contains(strange));
         assert!(!detail(HOST, "origin", strange, "/api/agents").await.contains(strange));

@@ -1,4 +1,4 @@
-//! The dialects over a real socket: from any cursor, in mid message, with options, and what clients ask.
+//! The dialects over a real socket: from any cursor, in the middle of a message, with options, and client requests.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::client::{Client, serve};
 use super::harness::Harness;
 use super::journals::{STORIES, keep, written, written_in_turns};
 
-/// Batches of few events, so that turns begin and end inside of them, and a heartbeat that tells soon how far it is.
+/// Batches of few events, so that turns begin and end inside them, and frequent heartbeats with the current head.
 fn small_batches() -> Harness {
     Harness::with(|config, limits| {
         config.heartbeat = Duration::from_millis(10);
@@ -20,7 +20,7 @@ fn small_batches() -> Harness {
     })
 }
 
-/// An agent whose turns are all stories; the last one goes on.
+/// An agent with a turn for each story. The last turn is still running.
 async fn all_stories(harness: &Harness) -> (AgentId, usize) {
     let (agent, appends) = written_in_turns(1, &STORIES.map(|(_, story)| story));
     let head = appends.iter().map(|append| append.events.len()).sum();
@@ -28,7 +28,7 @@ async fn all_stories(harness: &Harness) -> (AgentId, usize) {
     (agent.id, head)
 }
 
-/// What is told from a cursor on: up to a heartbeat that says that it was all.
+/// The frames from a cursor on, up to the first heartbeat that has reached the head.
 async fn told(client: &mut Client, id: AgentId, dialect: &str, since: Option<usize>) -> Vec<Value> {
     let wish = json!({"agentId": id.to_string(), "dialect": dialect, "since": since});
     client.say("subscribe", wish).await;
@@ -65,7 +65,7 @@ async fn from_any_cursor_a_dialect_gives_the_rest_of_the_same_frames() {
     served.handle.stop(false).await;
 }
 
-/// The next frames that are no heartbeat.
+/// The next frames that are not heartbeats.
 async fn next<const N: usize>(client: &mut Client) -> [Value; N] {
     let mut frames = Vec::new();
     while frames.len() < N {
@@ -139,7 +139,7 @@ async fn the_status_of_a_message_is_told_to_whoever_names_it() {
     assert_eq!(states[last..], ["streaming", "streaming"]);
     assert_eq!(head, frames.last().unwrap()["payload"]["sequence"]);
 
-    // Of an agent that this connection does not follow.
+    // A message of an agent that this connection does not follow.
     let (mut client, _) = Client::connect(&served, "").await;
     let theirs = told(&mut client, other.id, "message", Some(0)).await;
     client.say("unsubscribe", json!({"agentId": other.id.to_string()})).await;
@@ -223,7 +223,7 @@ async fn text_can_be_had_in_measure_and_in_order_with_the_rest() {
     served.handle.stop(false).await;
 }
 
-/// The frames with the texts of each message in succession as one, and no `more`.
+/// Joins consecutive texts of each message, and removes `more`.
 fn joined(frames: &[Value]) -> Vec<Value> {
     let mut joined: Vec<Value> = Vec::new();
     for frame in frames {

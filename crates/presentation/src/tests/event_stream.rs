@@ -15,7 +15,7 @@ async fn stream(harness: &Harness, id: &str, query: &str, last_event_id: Option<
         .await
 }
 
-/// The numbers of the events. The block before them has the cursor.
+/// The ids of the events. The block before them contains the cursor.
 fn ids(answer: &Answer) -> Vec<&str> {
     let blocks = answer.text.split("\n\n").filter(|block| block.contains("\ndata: "));
     blocks.map(|block| block.strip_prefix("id: ").unwrap().split('\n').next().unwrap()).collect()

@@ -1,4 +1,4 @@
-//! Who may come.
+//! Who has access.
 
 use actix_web::http::{Method, Version};
 use actix_web::test::TestRequest;
@@ -9,7 +9,7 @@ use crate::PresentationConfig;
 const HOST_REFUSED: &str = "host_not_allowed";
 const ORIGIN_REFUSED: &str = "origin_not_allowed";
 
-/// Each case: headers of a good request that are changed or added, and the code of the problem, or "" for none.
+/// `headers` change a good request or are added to it. `expected` is the code of the problem, or "" for success.
 async fn check(headers: &[(&str, &str)], uri: &str, expected: &str) {
     let harness = Harness::with(|config, _| config.allowed_origins = vec!["https://app.example".into()]);
     let mut request = TestRequest::get().uri(uri);
@@ -126,7 +126,7 @@ async fn one_answer_to_every_wrong_token() {
 
 #[actix_web::test]
 async fn a_socket_takes_the_token_as_a_subprotocol() {
-    // Past the token, a request that is no handshake is told so.
+    // The token is accepted: the request only fails because it is not a handshake.
     let offer = format!("tokenrail.v1, bearer.{TOKEN}");
     check(&[("authorization", "(none)"), ("sec-websocket-protocol", &offer)], "/ws", "upgrade_required")
         .await;
@@ -174,7 +174,7 @@ async fn encoded_bodies_are_refused() {
     check(&[("content-encoding", "gzip")], "/api/agents", "content_encoding_refused").await;
 }
 
-/// A ticket for a page, as its browser asks for one, or for a program, which has no origin.
+/// A ticket for a page, as its browser requests it, or for a program, which sends no origin.
 async fn ticket(harness: &Harness, origin: Option<&str>) -> String {
     let mut request = TestRequest::post().uri("/api/tickets");
     if let Some(origin) = origin {
@@ -191,12 +191,12 @@ async fn a_ticket_that_was_given_to_a_page_is_for_that_page() {
     harness.ended(&id).await;
     let events = format!("/api/agents/{id}/events");
     let cases = [
-        // Past the ticket, a request that is no handshake is told so.
+        // The ticket is accepted: the request only fails because it is not a handshake.
         ("/ws", Some(own), Some(own), "upgrade_required"),
         ("/ws", Some(own), Some("https://app.example"), ORIGIN_REFUSED),
         ("/ws", Some(own), None, ORIGIN_REFUSED),
         ("/ws", None, None, "upgrade_required"),
-        // A browser names the origin of an event stream only where it is another one.
+        // A browser names the origin of an event stream only if it is another origin.
         (&events, Some(own), None, ""),
         (&events, Some("https://app.example"), Some("https://app.example"), ""),
         (&events, Some("https://app.example"), Some(own), ORIGIN_REFUSED),
@@ -214,7 +214,7 @@ async fn a_ticket_that_was_given_to_a_page_is_for_that_page() {
     }
 }
 
-/// The answer to who shows a ticket at an agent's events: where it was, its origin, and the server's time since.
+/// Requests an agent's events. Returns the code of the problem, or "" for success.
 async fn come(harness: &Harness, uri: &str, last_event_id: Option<&str>, origin: Option<&str>) -> String {
     let mut request = TestRequest::get().uri(uri).insert_header(("host", HOST));
     request = request.insert_header(("accept", "text/event-stream"));
@@ -296,7 +296,7 @@ async fn who_comes_back_with_a_ticket_stays_until_its_time() {
     harness.clock.advance_ms(59_500);
     let keep = format!("{uri}&keep=true");
     let stays = come(&harness, &keep, Some("0"), None);
-    // It reads the stream to its end.
+    // This request reads the stream to its end.
     let read = tokio::time::timeout(std::time::Duration::from_mins(1), stays).await;
     assert_eq!(read.expect("the stream ends with the ticket"), "");
 }

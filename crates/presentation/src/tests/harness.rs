@@ -1,4 +1,4 @@
-//! A presentation to test: the real application over a store in memory and an agent that does what its prompt says.
+//! A presentation to test: the real application over a memory store, and an agent that does what its prompt says.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -39,7 +39,7 @@ pub(crate) struct Harness {
     pub(crate) clock: Arc<StoppedClock>,
 }
 
-/// An answer, read to its end.
+/// A response, read to its end.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
@@ -56,7 +56,7 @@ impl Answer {
         self.headers.get(name).map_or("", |value| value.to_str().unwrap())
     }
 
-    /// The code of a problem; checks that the rest of it is in order.
+    /// The code of a problem. Checks that the rest of the problem is valid.
     pub(crate) fn problem(&self) -> String {
         assert_eq!(self.header("content-type"), "application/problem+json", "{self:?}");
         let problem = self.json();
@@ -74,7 +74,7 @@ impl Harness {
         Self::with(|_, _| {})
     }
 
-    /// One whose chats have an agent type.
+    /// A harness with an agent type for chats.
     pub(crate) fn for_chats() -> Self {
         Self::build(|_, _| {}, Some("script".to_owned()))
     }
@@ -116,13 +116,13 @@ impl Harness {
         Self { api: Api::new(service.clone(), config, random), service, store, clock }
     }
 
-    /// Sends a request with the token and a good host, unless it has its own.
+    /// Sends a request with the token and a valid host, unless it has its own.
     pub(crate) async fn call(&self, request: TestRequest) -> Answer {
         let request = request.insert_header(("host", HOST));
         self.call_raw(request.insert_header(("authorization", format!("Bearer {TOKEN}")))).await
     }
 
-    /// Sends a request as it is.
+    /// Sends a request unchanged.
     pub(crate) async fn call_raw(&self, request: TestRequest) -> Answer {
         let app = init_service(app(self.api.clone())).await;
         read(call(&app, request.to_request()).await).await
@@ -137,7 +137,7 @@ impl Harness {
         self.call(request.set_payload(body.to_owned())).await
     }
 
-    /// Launches an agent that does what the prompt says; gives its id.
+    /// Launches an agent that does what the prompt says. Returns its id.
     pub(crate) async fn launch(&self, prompt: &str) -> String {
         let answer = self
             .post("/api/agents", &serde_json::json!({"type": "script", "prompt": prompt}).to_string())
@@ -146,7 +146,7 @@ impl Harness {
         answer.json()["agentId"].as_str().unwrap().to_owned()
     }
 
-    /// Waits until the agent's events are all there.
+    /// Waits until the agent has ended.
     pub(crate) async fn ended(&self, id: &str) {
         let id: AgentId = id.parse().unwrap();
         let (_, mut follower) = self.service.follow(id, None, false).await.unwrap();
@@ -167,14 +167,14 @@ async fn read<B: actix_web::body::MessageBody>(response: ServiceResponse<B>) -> 
     Answer { status, headers, text: String::from_utf8(body.to_vec()).unwrap() }
 }
 
-/// Does what the prompt says: `say WORDS`: a message, word by word; `ask`: asks a question, and waits for the answer;
-/// `ask in vain`: does not take it; `hang`: nothing, until it is cancelled.
+/// Does what the prompt says. `say WORDS`: prints a message word by word. `ask`: sends a permission request and waits
+/// for the answer. `ask in vain`: never uses the answer. `hang`: does nothing until it is cancelled.
 struct ScriptRunner;
 
 struct ScriptRun {
     lines: Vec<String>,
     hang: bool,
-    /// It prints no more lines than this before it has an answer.
+    /// It prints only its first line until it has an answer.
     asks: bool,
     offset: u64,
     answered: Notify,

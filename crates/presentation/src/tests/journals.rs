@@ -1,4 +1,4 @@
-//! Journals as agents leave them: one for each thing that a vocabulary must be able to tell.
+//! Journals as agents leave them: one for each case that a vocabulary must handle.
 
 use tokenrail_domain::{
     Agent, AgentError, CompleteMessage, ContentBlock, ErrorClass, Event, EventBody, MessageOrdinal,
@@ -8,7 +8,7 @@ use tokenrail_ports::testing::samples::{self, Scribe, notice, text_delta};
 use tokenrail_ports::testing::{MemoryStore, samples::queued_turn};
 use tokenrail_ports::{Append, IAgentRepository as _, IJournal as _};
 
-/// What an agent has said, and how its turn ended; none where it goes on.
+/// What an agent prints, and how its turn ends; `None` if the turn is still running.
 type Story = fn(&mut Scribe) -> (Vec<EventBody>, Option<TurnResult>);
 
 /// The stories by name.
@@ -111,7 +111,7 @@ pub(crate) const STORIES: [(&str, Story); 12] = [
     }),
 ];
 
-/// What no store would keep: more of a message after its end.
+/// A journal that no store would accept: more of a message after its end.
 pub(crate) const ORPHANS: (&str, Story) = ("orphans: what comes after the end of a message", |scribe| {
     let mut said = vec![text_delta(0, "Hello")];
     said.push(heard(scribe, &said, 0));
@@ -119,7 +119,7 @@ pub(crate) const ORPHANS: (&str, Story) = ("orphans: what comes after the end of
     (said, Some(result(TurnOutcome::Completed)))
 });
 
-/// The story as a journal: its agent, and what is to be appended.
+/// The story as a journal: its agent and the appends.
 pub(crate) fn written(story: Story) -> (Agent, Vec<Append>) {
     written_in_turns(1, &[story])
 }
@@ -144,7 +144,7 @@ pub(crate) fn events(appends: &[Append]) -> Vec<Event> {
     appends.iter().flat_map(|append| append.events.iter().cloned()).collect()
 }
 
-/// Keeps a journal, as if its agent had run here.
+/// Stores a journal as if its agent had run here.
 pub(crate) async fn keep(store: &MemoryStore, agent: &Agent, appends: Vec<Append>) {
     let turns = appends.iter().filter_map(|append| match &append.step {
         tokenrail_ports::TurnStep::Start(turn) => Some(turn),
@@ -166,7 +166,7 @@ fn result(outcome: TurnOutcome) -> TurnResult {
     samples::result(outcome)
 }
 
-/// The complete event of a message, after all that was said so far.
+/// The complete event of a message after all its deltas so far.
 fn heard(scribe: &Scribe, said: &[EventBody], message: u32) -> EventBody {
     let mut ahead = scribe.clone();
     ahead.say(said.to_vec());

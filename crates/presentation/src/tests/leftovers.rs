@@ -1,4 +1,4 @@
-//! What is left of a request when it has been answered, and what HTTP/1.0 is told: over a real server.
+//! The rest of a request after its response, and requests over HTTP/1.0, with a real server.
 
 use std::time::Duration;
 
@@ -51,7 +51,7 @@ async fn connect(served: &Served) -> TcpStream {
     TcpStream::connect(("127.0.0.1", served.port)).await.unwrap()
 }
 
-/// Reads the head of an answer, and its body where its length is known.
+/// Reads the head of a response, and its body if it has a length.
 async fn answer(socket: &mut TcpStream) -> String {
     let read = async {
         let mut head = Vec::new();
@@ -67,7 +67,7 @@ async fn answer(socket: &mut TcpStream) -> String {
     tokio::time::timeout(PATIENCE, read).await.expect("it is answered")
 }
 
-/// Whether somebody else is served.
+/// Checks that another client is served.
 async fn is_served(served: &Served) {
     let mut socket = connect(served).await;
     let ask = format!("GET /healthz HTTP/1.1\r\nHost: {HOST}\r\nConnection: close\r\n\r\n");
@@ -75,7 +75,7 @@ async fn is_served(served: &Served) {
     assert!(answer(&mut socket).await.starts_with("http/1.1 200 "));
 }
 
-/// Sends a piece now and then, until the connection has ended.
+/// Sends a piece now and then until the connection has ended.
 async fn drip(mut socket: TcpStream, piece: String) {
     let (mut reading, mut writing) = socket.split();
     let mut rest = Vec::new();
@@ -91,7 +91,7 @@ async fn drip(mut socket: TcpStream, piece: String) {
     }
 }
 
-/// The request line and headers of a request, without the end of the head.
+/// The request line and headers of a request, without the empty line after them.
 fn request(line: &str, headers: &[&str]) -> String {
     headers.iter().fold(format!("{line} HTTP/1.1\r\n"), |head, header| head + header + "\r\n")
 }
@@ -126,7 +126,7 @@ async fn whoever_never_ends_a_body_that_was_answered_keeps_nobody_out() {
     let mut dripping = Vec::new();
     for (status, line, headers, piece) in cases {
         for coding in [Coding::Chunked, Coding::Length] {
-            // More than may be announced is refused at once.
+            // A length above the limit would be refused at once.
             let length = if status == 408 { 60 } else { 100_000 };
             let (header, piece) = (coding.header(length), coding.piece(piece));
             let mut socket = connect(&served).await;
@@ -239,7 +239,7 @@ async fn an_answer_that_is_taken_byte_for_byte_keeps_nobody_out() {
     served.handle.stop(false).await;
 }
 
-/// All that is answered to a request over HTTP/1.0, up to the end of the connection: head, and body.
+/// The response to a request over HTTP/1.0, up to the end of the connection: head and body.
 async fn one_zero(served: &Served, target: &str, headers: &[&str]) -> (String, String) {
     let mut socket = connect(served).await;
     let ask = format!("GET {target} HTTP/1.0\r\nHost: {HOST}\r\nAuthorization: Bearer {TOKEN}\r\n");

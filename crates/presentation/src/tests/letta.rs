@@ -1,4 +1,4 @@
-//! What Letta's clients see, and those of seed 004.
+//! What Letta's clients see, and those of Kelpie.
 
 use std::future::poll_fn;
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub(super) async fn say(harness: &Harness, id: &str, body: &Value) -> Answer {
     harness.post(&format!("/v1/agents/{id}/messages"), &body.to_string()).await
 }
 
-/// The frames of a stream without those of Kelpie, and its end.
+/// The frames of a stream, without those of Kelpie. Checks the end of the stream.
 pub(super) fn frames(answer: &Answer) -> Vec<Value> {
     assert_eq!(answer.status, 200, "{answer:?}");
     assert_eq!(answer.header("content-type"), "text/event-stream");

@@ -1,4 +1,4 @@
-//! What Letta's clients see of runs: those that take long, those that are tried again, and the list of all.
+//! What Letta's clients see of runs: long ones, repeated ones, and the list of all.
 
 use std::future::poll_fn;
 use std::time::Duration;
@@ -11,12 +11,12 @@ use super::harness::{Answer, HOST, Harness, TOKEN};
 use super::letta::{frames, made, say, text};
 use crate::app;
 
-/// A harness whose silences are short.
+/// A harness that sends heartbeats after a short silence.
 fn lively() -> Harness {
     Harness::with(|config, _| config.heartbeat = Duration::from_millis(5))
 }
 
-/// Begins a run, and gives its id.
+/// Begins a run. Returns its id.
 async fn begin(harness: &Harness, id: &str, prompt: &str) -> String {
     let body = json!({ "input": prompt }).to_string();
     let begun = harness.post(&format!("/v1/agents/{id}/messages/async"), &body).await;
@@ -31,7 +31,7 @@ async fn shown(harness: &Harness, run: &str) -> Value {
     harness.get(&format!("/v1/runs/{run}")).await.json()
 }
 
-/// Says something and wants all of the answer; `between` happens while it is waited for.
+/// Sends a message and waits for the whole answer. `between` runs meanwhile.
 async fn whole(harness: &Harness, id: &str, prompt: &str, between: impl AsyncFnOnce()) -> (String, bool) {
     let service = init_service(app(harness.api.clone())).await;
     let request = TestRequest::post()
@@ -207,7 +207,7 @@ async fn the_runs_of_all_agents_are_listed_and_sorted_out() {
     harness.post(&format!("/v1/runs/{cancelled}/stream"), "{}").await;
     harness.clock.advance_ms(1);
     let runs = begin(&harness, &one, "hang").await;
-    // What it says at its beginning has been saved: it runs.
+    // The agent's first output is saved when the run has this status.
     let mut status = Value::Null;
     while status != "running" {
         status = shown(&harness, &runs).await["status"].take();

@@ -1,4 +1,4 @@
-//! Lists have a bound in bytes, and pages of messages are found without reading more than they need.
+//! Lists have a limit in bytes, and pages of messages are found without reading more than necessary.
 
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ fn next(answer: &Answer) -> Option<String> {
     Some(link.strip_suffix(">; rel=\"next\"").unwrap().to_owned())
 }
 
-/// Of each character the first byte alone is at an even place.
+/// Each character begins at an even offset, so a cut at an odd offset splits one.
 fn long_prompt() -> String {
     format!("say {}", "é".repeat(100_000))
 }
@@ -128,7 +128,7 @@ async fn letta_lists_agents_from_any_cursor_in_both_orders() {
     assert_eq!(ids(&harness.get("/v1/agents?name=Grace").await), [grace], "also among the older ones");
 }
 
-/// Walks over all messages in pages.
+/// Reads all messages in pages.
 async fn walked(harness: &Harness, path: &str, query: &str, limit: usize) -> Vec<Value> {
     let (mut all, mut after) = (Vec::new(), String::new());
     loop {
@@ -178,7 +178,7 @@ async fn pages_of_messages_of_any_size_are_the_whole_history() {
     }
 }
 
-/// Turns are counted by those that there are, and not by their numbers.
+/// The cost depends on how many turns there are, not on their numbers.
 #[actix_web::test]
 async fn the_greatest_number_of_a_turn_costs_no_more_than_any_other() {
     let harness = Harness::new();

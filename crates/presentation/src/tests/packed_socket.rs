@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::client::{Client, serve};
 use super::harness::Harness;
 
-/// What each frame is, and the numbers that it has.
+/// The type of each frame, and its numbers.
 fn told(frames: &[Value]) -> Vec<String> {
     let frame = |frame: &Value| {
         let payload = &frame["payload"];

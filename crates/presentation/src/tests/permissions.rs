@@ -1,4 +1,4 @@
-//! Questions of agents, answered over REST and WebSocket.
+//! Permission requests, answered over REST and WebSocket.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::client::{Client, serve};
 use super::harness::Harness;
 
-/// An agent that has asked; gives its id.
+/// An agent that has sent a permission request. Returns its id.
 async fn asking(harness: &Harness, prompt: &str) -> String {
     let id = harness.launch(prompt).await;
     while question(harness, &id).await.is_none() {

@@ -291,7 +291,7 @@ fn every_failure_of_the_store_has_its_own_answer() {
     }
 }
 
-/// Codes that a test in this crate provokes, each named in it. A new code must come with such a test.
+/// A test in this crate provokes each code, and names it. A new code needs such a test.
 #[test]
 fn every_code_is_documented_and_provoked() {
     let tests = [
@@ -324,7 +324,7 @@ fn every_code_is_documented_and_provoked() {
     );
 }
 
-/// The `type` of a problem leads somewhere: also for who has no token, since that is a problem too.
+/// The `type` of a problem is a working link. It needs no token, because a missing token is a problem too.
 #[actix_web::test]
 async fn every_code_has_a_page_that_explains_it() {
     let harness = Harness::new();
@@ -353,7 +353,7 @@ async fn every_code_has_a_page_that_explains_it() {
 #[actix_web::test]
 async fn a_query_that_is_no_query_is_refused() {
     let harness = Harness::new();
-    // `%FF` decodes to no UTF-8: it is read leniently, and the value is then no number.
+    // `%FF` is not valid UTF-8. It is decoded leniently, and the value is then not a number.
     assert_eq!(harness.get("/api/agents?limit=%FF").await.problem(), "validation_failed");
     let socket = TestRequest::get().uri("/ws").insert_header(("upgrade", "websocket"));
     let socket =

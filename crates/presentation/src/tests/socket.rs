@@ -150,7 +150,7 @@ async fn news_of_all_agents_go_to_every_connection() {
     let harness = Harness::new();
     let served = serve(&harness);
     let (mut client, _) = Client::connect(&served, "").await;
-    // An answer shows that the server listens before the news come.
+    // The answer shows that the server is listening before the lifecycle events come.
     client.say("ping", json!({})).await;
     client.frame().await;
     let id = harness.launch("say a").await;
@@ -251,7 +251,7 @@ async fn a_client_that_missed_news_is_told_to_load_the_list() {
     client.say("ping", json!({})).await;
     client.frame().await;
     let id = harness.launch("hang").await;
-    // The client reads nothing while more news come than are kept and than its socket holds.
+    // The client reads nothing while more lifecycle events come than the server keeps and the socket buffers.
     let mut told = false;
     for _ in 0..8_000 {
         harness.service.delete(id.parse().unwrap(), false).await.unwrap();
@@ -265,7 +265,7 @@ async fn a_client_that_missed_news_is_told_to_load_the_list() {
     served.handle.stop(false).await;
 }
 
-/// The head of a frame that announces so many bytes.
+/// The head of a frame that announces `length` bytes.
 fn announcing(first: u8, length: u64) -> Vec<u8> {
     [&[first, 0xff][..], &length.to_be_bytes(), &[0; 4]].concat()
 }
@@ -292,7 +292,7 @@ async fn what_is_too_large_is_refused_by_the_head_that_announces_it() {
     for (path, bytes, expected) in cases {
         let (mut client, _) = Client::connect_to(&served, path).await;
         client.send_bytes(&bytes).await;
-        // Nothing of the payload comes, and the client stays.
+        // No byte of the payload is sent, and the client stays connected.
         let heard = client.hear().await;
         assert!(matches!(heard, Heard::Close(code) if code == expected), "{path} {expected}: {heard:?}");
     }

@@ -3,7 +3,7 @@
 /// Why a request is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Denied {
-    /// It has no token and no ticket.
+    /// It has no token, and no ticket that this path accepts.
     Unknown,
     /// Its token or ticket is wrong: a failed login.
     Failed,

@@ -1,4 +1,4 @@
-//! Which signed tickets have opened an event stream. Only those are good for coming back to it, also after a restart.
+//! The signed tickets that have opened an event stream. Only these can resume it, even after a restart.
 
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
@@ -15,20 +15,20 @@ use crate::hex::{hex, unhex};
 pub(super) const NONCE: usize = 16;
 
 const FILE_MODE: u32 = 0o600;
-/// Bytes of one line of the file, at most: a nonce, a space, a number and the end of the line.
+/// Maximum bytes of one line of the file: a nonce, a space, a number and the end of the line.
 const LINE: usize = 2 * NONCE + 22;
 
 /// A ticket that has opened an event stream. Without its signature it opens nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Opening {
-    /// Until when it is good for coming back.
+    /// Until when it can resume the stream.
     pub(super) until: Timestamp,
     pub(super) nonce: [u8; NONCE],
 }
 
 /// The tickets that have opened an event stream, in memory and in a file.
 ///
-/// The file is not synced: it outlives the process, and after a loss of power a client makes a new ticket.
+/// The file is not synced. It survives the process, but after a power loss a client may have to request a new ticket.
 pub(crate) struct Openings {
     known: Mutex<BTreeSet<Opening>>,
     file: Option<Mutex<Log>>,
@@ -37,14 +37,14 @@ pub(crate) struct Openings {
 
 struct Log {
     path: PathBuf,
-    /// None where it could not be written: it is made anew with the next opening.
+    /// `None` at the start, and after a failed write: the next opening then rewrites the file.
     file: Option<File>,
     lines: usize,
 }
 
 impl Openings {
-    /// Remembers at most `max`: those that are good for the longest time. What the file has of an earlier life is
-    /// taken over.
+    /// Remembers at most `max` openings: those that expire last. Loads those that the file contains from before the
+    /// server was restarted.
     pub(crate) fn new(path: Option<PathBuf>, max: usize, now: Timestamp) -> Self {
         let mut known = path.as_deref().map_or_else(BTreeSet::new, |path| read(path, max));
         trim(&mut known, max, now);
@@ -62,8 +62,8 @@ impl Openings {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).contains(&opening)
     }
 
-    /// Writes an opening that was added to the file. The file is written anew when it has twice as many lines as may
-    /// be remembered.
+    /// Writes an added opening to the file. Rewrites the file when it has twice as many lines as openings may be
+    /// remembered.
     pub(super) fn save(&self, opening: Opening) -> io::Result<()> {
         let Some(log) = &self.file else { return Ok(()) };
         let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
@@ -93,7 +93,7 @@ fn line(Opening { until, nonce }: Opening) -> String {
     format!("{} {}\n", hex(&nonce), until.0)
 }
 
-/// What the file has. A line that is no such line was cut when the server died, and its ticket is forgotten.
+/// Reads the file. It ignores malformed lines: a line is truncated if the server died while writing it.
 fn read(path: &Path, max: usize) -> BTreeSet<Opening> {
     let most = LINE.saturating_mul(max).saturating_mul(2);
     let mut text = String::new();

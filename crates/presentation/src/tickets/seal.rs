@@ -1,4 +1,4 @@
-//! What lets an `EventSource` come back: its browser repeats the address that it was made with, and so the ticket in it.
+//! Signs tickets, so that an `EventSource` can reconnect: the browser repeats its URL, and so the ticket in it.
 
 use ring::hmac;
 use tokenrail_domain::Timestamp;
@@ -7,7 +7,7 @@ use super::denied::Denied;
 use super::opened::{NONCE, Opening};
 use crate::hex::{hex, unhex};
 
-/// What the key is made for. Another meaning of tickets needs another word, so that no old ticket has it.
+/// The purpose of the derived key. If the meaning of tickets changes, change this too, so that no old ticket is valid.
 const PURPOSE: &[u8] = b"tokenrail: tickets of event streams, 1";
 
 const UNTIL: usize = 8;
@@ -15,7 +15,7 @@ const ORIGIN: usize = 16;
 const SIGNED: usize = NONCE + UNTIL + ORIGIN;
 const TAG: usize = 32;
 
-/// Signs tickets of event streams. The key follows from the token: a restart keeps it, a new token ends it.
+/// Signs tickets of event streams. The key is derived from the token, so it survives a restart, but not a new token.
 pub(crate) struct Seal(hmac::Key);
 
 impl Seal {
@@ -24,7 +24,7 @@ impl Seal {
         Self(hmac::Key::new(hmac::HMAC_SHA256, hmac::sign(&secret, PURPOSE).as_ref()))
     }
 
-    /// A ticket for a path and the origin of a page, if one has asked for it.
+    /// A ticket for a path, and for the origin of the page that requested it, if a page did.
     pub(crate) fn ticket(
         &self,
         nonce: [u8; 32],
@@ -42,11 +42,11 @@ impl Seal {
         hex(&signed) + &hex(tag.as_ref())
     }
 
-    /// What a ticket says that is one of this server's, for this path and a page of this origin, and not too old. It
-    /// does not say whether it has opened anything.
+    /// Verifies that a server with this token has issued the ticket, for this path and a page of this origin, and that
+    /// it has not expired. It does not check whether the ticket has opened a stream.
     ///
     /// # Errors
-    /// [`Denied`].
+    /// [`Denied`] if one of these conditions is not met.
     pub(crate) fn check(
         &self,
         ticket: &str,
@@ -69,7 +69,7 @@ impl Seal {
         if other { Err(Denied::OtherOrigin) } else { Ok(Opening { until, nonce }) }
     }
 
-    /// An origin may be longer than a ticket should be.
+    /// A short hash of an origin, because an origin may be longer than a ticket should be.
     fn origin(&self, origin: &str) -> [u8; ORIGIN] {
         let tag = hmac::sign(&self.0, format!("origin {origin}").as_bytes());
         let mut short = [0; ORIGIN];

@@ -1,4 +1,4 @@
-//! The AI SDK's vocabulary: chats whose answers are UI message streams, over HTTP and over a WebSocket.
+//! The AI SDK's vocabulary: chats whose responses are UI message streams, over HTTP and over a WebSocket.
 
 mod chat;
 mod dto;
@@ -17,7 +17,7 @@ pub(super) use routes::routes;
 
 use crate::json::ItemList;
 
-/// The turn as UI message chunks: the same that `/api/chat` gives.
+/// The turn as UI message chunks: the same chunks that `/api/chat` streams to a client that names no version.
 pub(super) const RECORD: ItemList = ItemList {
     name: "aiSDKChunks",
     items: |agent, turn| Box::new(fold::AiSdkFold::new(agent, turn, fold::SdkVersion::Any)),

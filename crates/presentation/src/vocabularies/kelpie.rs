@@ -8,7 +8,7 @@ use tokenrail_domain::AgentId;
 
 use crate::blocks::BlockFold;
 
-/// The blocks of one turn.
+/// Creates the fold that writes the blocks of one turn.
 pub(super) fn blocks(agent: AgentId) -> Box<dyn BlockFold> {
     Box::new(fold::KelpieFold::new(agent))
 }

@@ -1,4 +1,4 @@
-//! Letta's vocabulary: the REST API that Letta's clients and its command line speak, and its streams.
+//! Letta's vocabulary: the REST API that Letta's clients and its command-line tool use, and its streams.
 
 mod dto;
 mod fold;

@@ -49,19 +49,19 @@ impl Dialect {
         }
     }
 
-    /// The dialect of that name.
+    /// Returns the dialect with this name.
     ///
     /// # Errors
-    /// [`Problem`], with the name and those that are known.
+    /// [`Problem`] with the unknown name and the known names.
     pub(crate) fn named(name: &str) -> Result<Self, Problem> {
         let dialect = Self::ALL.into_iter().find(|dialect| dialect.as_str() == name);
         dialect.ok_or_else(|| unknown(name, &Self::ALL.map(Self::as_str)))
     }
 
-    /// Events over HTTP are told in one dialect alone, which a client may name.
+    /// Checks that a request for events over HTTP names no unsupported dialect. Over HTTP there is only one.
     ///
     /// # Errors
-    /// [`Problem`], with the name and the one that is known.
+    /// [`Problem`] with the unknown name and the one known name.
     pub(crate) fn over_http(query: &Query) -> Result<(), Problem> {
         match query.get("dialect") {
             Some(name) if name != Self::Agent.as_str() => Err(unknown(name, &[Self::Agent.as_str()])),
@@ -89,15 +89,16 @@ pub(crate) enum Detail {
 }
 
 impl Detail {
-    /// What the query of a request wishes.
+    /// Reads the client's choice from the query of a request.
     ///
     /// # Errors
-    /// [`Problem`], which names the parameter.
+    /// [`Problem`] that names the parameter.
     pub(crate) fn wished(query: &Query) -> Result<Self, Problem> {
         Ok(Self::of(query.flag("raw")?, query.flag("packed")?))
     }
 
-    /// What a client wishes. Raw lines belong to one event each, so where they are wished for nothing is packed.
+    /// The detail that a client asks for. Raw lines belong to one event each, so a request for raw lines disables
+    /// packing.
     pub(crate) fn of(raw: bool, packed: bool) -> Self {
         match (raw, packed) {
             (true, _) => Self::Raw,
@@ -106,7 +107,7 @@ impl Detail {
         }
     }
 
-    /// Splits events into those that share a frame.
+    /// Splits events into groups that share a frame.
     fn cut(self, events: &[Event]) -> impl Iterator<Item = Packed<'_>> {
         let (together, alone) = match self {
             Self::Packed => (events, &[][..]),
@@ -119,12 +120,12 @@ impl Detail {
         self == Self::Raw
     }
 
-    /// Gives a fold events, those together that share a frame.
+    /// Feeds events to a fold. Deltas that share a frame are fed together.
     pub(crate) fn feed<F: Fold, T: Frames<F::Vocabulary>>(self, fold: &mut F, events: &[Event], out: &mut T) {
         self.ends(fold, events, out, |_| 0);
     }
 
-    /// The same; returns where each event ends, by the length of what was written so far.
+    /// Like [`Detail::feed`]. Returns where each event ends, as the length of the output at that point.
     fn ends<F: Fold, T: Frames<F::Vocabulary>>(
         self,
         fold: &mut F,

@@ -1,4 +1,4 @@
-//! A small vocabulary, to prove that one is a folder and a line: `telegraph/`, and its line in [`FOREIGN`].
+//! A small vocabulary. It proves that a vocabulary is a folder, here `telegraph/`, and a line in [`FOREIGN`].
 //!
 //! [`FOREIGN`]: super::FOREIGN
 
@@ -68,7 +68,7 @@ async fn pages(harness: &Harness, id: &str) -> Vec<Page> {
 async fn its_followers_share_what_is_written_and_no_other_vocabulary_gets_it() {
     let harness = Harness::new();
     let id = harness.launch("say a b").await;
-    // Somebody who follows keeps the newest batches in memory.
+    // A follower keeps the newest batches in memory.
     let _keeper = harness.service.follow(id.parse().unwrap(), None, true).await.unwrap();
     harness.ended(&id).await;
     let (first, second) = (pages(&harness, &id).await, pages(&harness, &id).await);

@@ -1,4 +1,4 @@
-//! How a connection ends: close codes, and which of them answers what a client has done.
+//! How a connection ends: the close codes, and the code for each cause.
 
 use actix_http::ws::CloseReason;
 use bytes::Bytes;
@@ -6,7 +6,7 @@ use bytes::Bytes;
 use super::messages::Broken;
 use crate::frames;
 
-/// Close codes. Below 4500: come again, with your cursors; from there on: do not.
+/// Close codes. From 4000 to 4499, the client should reconnect with its cursors; from 4500 on, it should not.
 pub(crate) mod close_code {
     pub(crate) const NORMAL: u16 = 1000;
     pub(crate) const PROTOCOL_ERROR: u16 = 1002;
@@ -20,8 +20,8 @@ pub(crate) mod close_code {
     pub(crate) const TOO_LARGE: u16 = 4509;
 }
 
-/// The close code for what cannot be read, and the reason; none where the connection has gone, so that there is nobody
-/// to tell.
+/// The close code and the reason, if nothing more can be read. `None` if the client has disconnected and would not
+/// receive them.
 pub(crate) fn because_of(broken: Broken) -> Option<(u16, &'static str)> {
     match broken {
         Broken::TooLarge => Some((close_code::TOO_LARGE, "payload too large")),
@@ -33,7 +33,7 @@ pub(crate) fn because_of(broken: Broken) -> Option<(u16, &'static str)> {
     }
 }
 
-/// The frame that answers a client's close: it repeats the code, if there was one (RFC 6455, section 5.5.1).
+/// The frame that answers a client's close. It repeats the code, if there was one (RFC 6455, section 5.5.1).
 pub(crate) fn close_reply(asked: Option<CloseReason>) -> Bytes {
     let code = asked.map_or(close_code::NORMAL, |reason| reason.code.into());
     frames::close(code, "")

@@ -1,8 +1,10 @@
-//! What a client says over a WebSocket, as whole messages. `/ws` and `/api/chat` read with the same bounds.
+//! Reads the messages of a WebSocket client, as whole messages. `/ws` and `/api/chat` share this code, with different
+//! size limits.
 //!
-//! A message that is too large is refused by the head of the frame that says so, before any of its payload is kept. The
-//! library's parser gathers the whole frame first, whatever length it announces, so it is given whole frames only. The
-//! fragments of a message are copied into one buffer: a small one would otherwise hold the whole chunk that it came in.
+//! A message that is too large is rejected as soon as a frame header announces its size, before any of that frame's
+//! payload is kept. actix's parser would first collect the whole frame, whatever its length, so it receives whole
+//! frames only. The fragments of a message are copied into one buffer: otherwise a small fragment would keep the whole
+//! chunk alive in which it arrived.
 
 mod head;
 #[cfg(test)]
@@ -19,7 +21,7 @@ use self::head::{Head, Kind};
 use crate::api::{Api, ChatRoom};
 use crate::waits::deadline;
 
-/// A buffer that has held so much is not kept for what comes next.
+/// After a message of at least this size, its buffer is not kept for the next one.
 const LARGE_BYTES: usize = 64 << 10;
 
 /// A whole message, or a control frame.
@@ -37,13 +39,13 @@ pub(crate) enum Message {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Broken {
     TooLarge,
-    /// It needs room among the large requests, and there is none.
+    /// The message needs room for large requests, and there is none.
     NoRoom,
-    /// The rest of it did not come in time.
+    /// The rest of the message did not arrive in time.
     TooSlow,
     NotUtf8,
     Protocol,
-    /// The connection has gone.
+    /// The client has disconnected.
     Gone,
 }
 
@@ -53,20 +55,21 @@ pub(crate) struct Messages {
     payload: dev::Payload,
     codec: Codec,
     bytes_max: usize,
-    /// What has come and was not read yet: less than a frame, but for what came together with its end.
+    /// Bytes that have arrived and are not parsed yet: an incomplete frame, or what arrived together with the end of a
+    /// frame.
     waiting: BytesMut,
-    /// The fragments that have come of a message.
+    /// The fragments of a message that have arrived.
     message: BytesMut,
     is_text: bool,
     room: Option<(ChatRoom, usize)>,
-    /// When the message began of which a part has come.
+    /// When the first bytes of the incomplete message arrived.
     began: Option<Instant>,
     alive: bool,
 }
 
 impl Messages {
-    /// Reads messages of at most so many bytes, in however many fragments they come. What exceeds
-    /// `limits.request_bytes` needs room among all large requests.
+    /// Reads messages of at most `bytes_max` bytes, in any number of fragments. The part of a message above
+    /// `limits.request_bytes` needs room, which all large requests share.
     pub(crate) fn new(api: Api, payload: dev::Payload, bytes_max: usize) -> Self {
         Self {
             api,
@@ -82,12 +85,12 @@ impl Messages {
         }
     }
 
-    /// Whether anything has come since this was asked.
+    /// Whether any bytes have arrived since the last call.
     pub(crate) fn was_alive(&mut self) -> bool {
         std::mem::take(&mut self.alive)
     }
 
-    /// A message was dealt with: the room that it took is free again.
+    /// Frees the room that the previous message took. Call it when the message was handled.
     pub(crate) fn clear(&mut self) {
         self.room = None;
     }
@@ -95,7 +98,7 @@ impl Messages {
     /// The next message. May be dropped at any await.
     ///
     /// # Errors
-    /// [`Broken`]: the connection is of no use then.
+    /// [`Broken`]: the connection cannot be used any more.
     pub(crate) async fn next(&mut self) -> Result<Message, Broken> {
         loop {
             if let Some(message) = self.read()? {
@@ -113,7 +116,8 @@ impl Messages {
         }
     }
 
-    /// As for a body over HTTP: there is so much time for each part of it.
+    /// When the rest of an incomplete message must have arrived. As for an HTTP body, the client has
+    /// `limits.body_timeout_s` for each `limits.request_bytes`.
     fn due(&mut self) -> Option<Instant> {
         if self.held() == 0 {
             self.began = None;
@@ -129,7 +133,7 @@ impl Messages {
         self.waiting.len() + self.message.len()
     }
 
-    /// A message of what has come; none where more of it must come first.
+    /// A message from the bytes that have arrived. `None` if more bytes must arrive first.
     fn read(&mut self) -> Result<Option<Message>, Broken> {
         while let Some(frame) = self.frame()? {
             let message = match frame {
@@ -143,7 +147,7 @@ impl Messages {
                     None => continue,
                 },
             };
-            // The next one has its own time.
+            // The next message has its own time.
             if self.message.is_empty() {
                 self.began = None;
             }
@@ -153,7 +157,8 @@ impl Messages {
         Ok(None)
     }
 
-    /// What is left of the buffer would hold all of it, for as long as the connection lives.
+    /// Replaces the buffer if it is empty or was large. Otherwise, the rest of it would keep all of its memory alive
+    /// for the life of the connection.
     fn let_go(&mut self, message: &Message) {
         let (Message::Text(bytes) | Message::Binary(bytes)) = message else { return };
         if self.waiting.is_empty() || LARGE_BYTES <= bytes.len() {
@@ -174,7 +179,7 @@ impl Messages {
                 return Ok(None);
             }
         }
-        // Less than a head: it waits for more. A head that is against the protocol: it says so.
+        // Without a valid head, the codec waits for more bytes, or returns an error if the head violates the protocol.
         self.codec.decode(&mut self.waiting).map_err(Broken::from)
     }
 
@@ -200,7 +205,7 @@ impl Messages {
         if self.is_text { whole_text(message).map(Some) } else { Ok(Some(Message::Binary(message))) }
     }
 
-    /// Takes room for what is held. `limits.request_bytes` are there for every connection.
+    /// Takes room for the bytes that are held. Every connection may hold `limits.request_bytes` without it.
     fn make_room(&mut self) -> Result<(), Broken> {
         let step = self.api.config().request_bytes;
         let has = self.room.as_ref().map_or(0, |(_, has)| *has);

@@ -1,4 +1,4 @@
-//! Answers to agents' questions that a connection has taken, and what comes of them.
+//! The answers to permission requests that a connection has received, and their outcomes.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -12,13 +12,13 @@ use crate::api::Api;
 use crate::error::Problem;
 use crate::vocabularies::native::dto::permission::PermissionStateDto;
 
-/// Answers on their way to agents. They go on while the connection does other things.
+/// Answers on their way to agents. They make progress while the connection does other things.
 #[derive(Default)]
 pub(crate) struct Answers {
     on_their_way: FuturesUnordered<Pin<Box<dyn Future<Output = Answered>>>>,
 }
 
-/// What came of an answer.
+/// The outcome of an answer.
 pub(crate) struct Answered {
     pub(crate) agent: AgentId,
     pub(crate) question: String,
@@ -40,7 +40,7 @@ impl Answers {
         }));
     }
 
-    /// The next that has come to its end; none where there is none.
+    /// Waits for the next outcome. `None` if no answer is on its way.
     pub(crate) async fn next(&mut self) -> Option<Answered> {
         self.on_their_way.next().await
     }

@@ -1,4 +1,4 @@
-//! One WebSocket connection: what the client says in, frames out.
+//! One WebSocket connection: it reads the client's messages, and produces frames.
 
 use std::sync::Arc;
 
@@ -33,15 +33,15 @@ pub(crate) struct Connection {
     api: Api,
     messages: Messages,
     subscriptions: Subscriptions,
-    /// Answers to questions that are on their way to agents.
+    /// Answers to permission requests that are on their way to agents.
     answers: Answers,
     news: NewsReader,
     closing: CancellationToken,
     heartbeat: Interval,
     ping: Interval,
-    /// When the connection is given up unless the client answers the ping.
+    /// When the connection is closed unless the client answers the ping.
     pong_due: Option<Instant>,
-    /// Events are being handed over.
+    /// Whether the bytes that are being sent contain events.
     giving: bool,
     wishes: Wishes,
     out: Outbox,
@@ -83,7 +83,7 @@ impl Connection {
         }
     }
 
-    /// The next bytes for the client; none when the connection is to be closed.
+    /// The next bytes for the client. `None` if the connection must be closed.
     pub(crate) async fn next(&mut self) -> Option<Bytes> {
         loop {
             if let Some(bytes) = self.out.next() {
@@ -96,12 +96,12 @@ impl Connection {
             }
             match self.wake().await {
                 Wake::Closing => self.close_with(close_code::SHUTTING_DOWN, "shutting down"),
-                // In a box: what dealing with a message needs would be kept for the whole life of the connection.
+                // Boxed: otherwise, the connection would hold the memory of this future for its whole life.
                 Wake::Message(message) => Box::pin(self.message(message)).await,
                 Wake::NoPong => self.close_with(close_code::NO_PONG, "no pong"),
                 Wake::Ping => {
                     self.out.control(frames::ping());
-                    // A ping that is not answered yet keeps its deadline.
+                    // An unanswered ping keeps its deadline.
                     let due = Instant::now() + self.api.config().pong_timeout;
                     self.pong_due.get_or_insert(due);
                 }
@@ -117,8 +117,8 @@ impl Connection {
         }
     }
 
-    /// The socket takes bytes of events: a ping may still wait behind many others to be read, so the client has more
-    /// time for it. Whoever takes none is cut by the socket's own limit.
+    /// Extends the deadline of the pong while the socket accepts bytes of events, because the client may have to read
+    /// many of them before the ping. The socket's own limit disconnects a client that accepts no bytes.
     fn taken(&mut self) {
         if let (true, Some(due)) = (self.giving, &mut self.pong_due) {
             *due = Instant::now() + self.api.config().pong_timeout;
@@ -128,12 +128,12 @@ impl Connection {
     async fn wake(&mut self) -> Wake {
         let Self { messages, subscriptions, news, closing, heartbeat, ping, pong_due, out, answers, .. } =
             self;
-        // What waits at the throttle goes first.
+        // If the throttle is full, its text must go out before more events are read.
         let full = out.is_full();
         tokio::select! {
             biased;
             () = closing.cancelled() => Wake::Closing,
-            // Before the deadline of the pong, which may have come while the socket was full.
+            // Before the pong's deadline, because the pong may have arrived while the socket was full.
             message = messages.next() => Wake::Message(message),
             () = deadline(*pong_due) => Wake::NoPong,
             _ = ping.tick() => Wake::Ping,
@@ -146,7 +146,7 @@ impl Connection {
     }
 
     async fn message(&mut self, message: Result<Message, Broken>) {
-        // Whatever comes, the client lives.
+        // Any message shows that the client is alive.
         self.pong_due = None;
         match message {
             Ok(Message::Text(text)) => {
@@ -154,14 +154,14 @@ impl Connection {
                 self.messages.clear();
             }
             Ok(Message::Binary(_)) => {
-                self.close_with(close_code::NOT_TEXT, "binary messages are not supported; send text")
+                self.close_with(close_code::NOT_TEXT, "binary messages are not supported; send text");
             }
             Ok(Message::Ping(payload)) => self.out.control(frames::pong(&payload)),
             Ok(Message::Pong) => {}
             Ok(Message::Close(reason)) => self.close(close_reply(reason)),
             Err(broken) => match because_of(broken) {
                 Some((code, reason)) => self.close_with(code, reason),
-                // There is nobody to tell.
+                // The client has disconnected.
                 None => self.closed = true,
             },
         }
@@ -244,7 +244,7 @@ impl Connection {
         }
     }
 
-    /// What is told last of an agent that is deleted while it is followed is that it was deleted.
+    /// If an agent is deleted while it is followed, `agent:deleted` is the last frame about it.
     fn unsubscribed(&mut self, agent: AgentId, deleted: Option<Timestamp>) {
         self.send("unsubscribed", Unsubscribed { agent_id: agent.into() });
         if let Some(at) = deleted {
@@ -259,7 +259,7 @@ impl Connection {
     fn news(&mut self, news: Option<Result<Arc<NewsItem>, NewsMissed>>) {
         match news {
             Some(Ok(item)) => {
-                // Of an agent that is followed that is told last.
+                // For a followed agent, `agent:deleted` is sent after its last event.
                 let told_later = match item.news {
                     News::Deleted { agent, at } => self.subscriptions.deleted(agent, at),
                     News::Created { .. } | News::Updated { .. } => false,
@@ -273,7 +273,7 @@ impl Connection {
                     Problem::new(Code::NewsLagged, "lifecycle events were missed: reload the list of agents");
                 self.problem(&problem, None);
             }
-            // The desk of the news lives as long as the service, which is closing then.
+            // The lifecycle events end only when the service closes.
             None => self.close_with(close_code::SHUTTING_DOWN, "shutting down"),
         }
     }

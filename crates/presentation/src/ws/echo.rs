@@ -1,5 +1,5 @@
-//! Sends back what comes, by the same reading, frames and close codes as `/ws`: for tests of conformance, which need
-//! somebody who answers. It is there only where [`PresentationConfig::test_routes`] says so.
+//! Echoes every message, with the same reader, frames and close codes as `/ws`, for WebSocket conformance tests. The
+//! route exists only if [`PresentationConfig::test_routes`] is set.
 //!
 //! [`PresentationConfig::test_routes`]: crate::PresentationConfig::test_routes
 
@@ -14,7 +14,7 @@ use crate::frames;
 use crate::websocket::{Handshake, Message, Messages, handshake, telling};
 use crate::websocket::{because_of, close_code, close_reply};
 
-/// The largest message of the conformance cases, in bytes. `/ws` itself may be told to take less.
+/// The largest message of the conformance tests, in bytes. `/ws` itself may have a lower limit.
 const MESSAGE_BYTES: usize = 64 << 10;
 
 struct Echo {
@@ -40,7 +40,7 @@ pub(crate) async fn open(
 }
 
 impl Echo {
-    /// The next frame for the client; none when the connection is to be closed.
+    /// The next frame for the client. `None` if the connection must be closed.
     async fn next(&mut self) -> Option<Bytes> {
         while !self.closed {
             let message = tokio::select! {
@@ -65,7 +65,7 @@ impl Echo {
         None
     }
 
-    /// The last frame.
+    /// Makes this frame the last one.
     fn close(&mut self, frame: Bytes) -> Bytes {
         self.closed = true;
         frame

@@ -1,4 +1,4 @@
-//! Begins to follow an agent, in the dialect that the client speaks.
+//! Begins to follow an agent, in the dialect that the client has chosen.
 
 use tokenrail_application::Follower;
 use tokenrail_domain::{Agent, AgentId, Sequence};
@@ -13,16 +13,16 @@ use crate::ws::wishes::Wishes;
 /// An agent that is followed from now on.
 pub(crate) struct Followed {
     pub(crate) agent: Agent,
-    /// The newest event.
+    /// The sequence number of the newest event.
     pub(crate) head: Sequence,
     pub(crate) follower: Follower,
     pub(crate) teller: Teller,
 }
 
-/// Follows an agent as the client wishes.
+/// Follows an agent as the client has requested.
 ///
 /// # Errors
-/// [`Problem`] where the agent or the cursor is unknown.
+/// [`Problem`] if the agent is unknown, the cursor is ahead of the newest event, or the store fails.
 pub(crate) async fn follow(api: &Api, wish: &Subscribe, wishes: &Wishes) -> Result<Followed, Problem> {
     let since = wish.since.map(Sequence);
     let dialect = wish.dialect.unwrap_or(wishes.dialect);
@@ -37,7 +37,7 @@ pub(crate) async fn follow(api: &Api, wish: &Subscribe, wishes: &Wishes) -> Resu
     let follower =
         if begin == cursor { follower } else { api.service().follow(agent.id, Some(begin), true).await?.1 };
     let telling = match dialect {
-        // What waits at the throttle is joined there.
+        // The throttle joins the pieces that wait.
         Dialect::Stream if wishes.throttle.is_some() => Telling::Pieces,
         _ if packed => Telling::Packed,
         _ => Telling::Plain,
@@ -46,7 +46,7 @@ pub(crate) async fn follow(api: &Api, wish: &Subscribe, wishes: &Wishes) -> Resu
     Ok(Followed { agent, head, follower, teller })
 }
 
-/// Where a fold must begin to show what comes after the cursor: before the turn in which the cursor lies.
+/// Where a fold must begin in order to show the events after the cursor: before the turn in which the cursor lies.
 async fn begin(api: &Api, agent: AgentId, cursor: Sequence) -> Result<Sequence, Problem> {
     Ok(api.service().turn_begin(agent, cursor).await?)
 }

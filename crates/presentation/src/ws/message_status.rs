@@ -1,4 +1,4 @@
-//! Answers what became of a message: the question of a client that was away.
+//! The current state of one message, for a client that was disconnected.
 
 use tokenrail_application::{AgentFilter, MessageStatus};
 use tokenrail_domain::{AgentId, MessageOrdinal, MessageOutcome, Timestamp, TurnNumber, message_of};
@@ -10,7 +10,7 @@ use crate::json::IdText;
 use crate::vocabularies::native::dto::client::{AskedStatus, unknown_message};
 use crate::vocabularies::native::dto::message_frames::MessageStatusFrame;
 
-/// A message as it stands.
+/// The current state of a message.
 pub(crate) struct Answer {
     agent: AgentId,
     message: Uuid,
@@ -29,10 +29,11 @@ impl Answer {
     }
 }
 
-/// The message as it stands, of the agent that is named, of one that is followed, or of any other.
+/// The current state of a message. It belongs to the named agent; if none is named, the followed agents and then other
+/// agents are searched.
 ///
 /// # Errors
-/// [`Problem`] where no such message.
+/// [`Problem`] if there is no such message, or the store fails.
 pub(crate) async fn message_status(
     api: &Api,
     mut followed: impl Iterator<Item = AgentId>,
@@ -52,7 +53,7 @@ pub(crate) async fn message_status(
     Ok(Answer { agent, message, status: status.ok_or_else(unknown_message)? })
 }
 
-/// Looks among the agents that were launched in the millisecond that a message's id says.
+/// Searches the agents that were launched in the millisecond that the message's id contains.
 async fn launched_with(
     api: &Api,
     message: Uuid,

@@ -1,4 +1,4 @@
-//! What goes out to one client: at once, in measure, or collected for a while.
+//! The output of one client: sent at once, throttled, or collected into batches.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -12,15 +12,15 @@ use crate::vocabularies::native::{Piece, Words};
 use crate::ws::throttle::Throttle;
 use crate::ws::wishes::Pace;
 
-/// What goes out to one client. It is filled only when it is empty, by what the client or one event brings about:
-/// so its bound is one page, or one batch.
+/// The output of one client. Frames are added only when none is ready to be sent, and only the frames of one wake-up of
+/// the connection. So it holds at most about one page or one batch.
 pub(crate) struct Outbox {
     ready: VecDeque<Bytes>,
-    /// What is let out in measure, before it is collected.
+    /// Throttles text, before frames are collected.
     throttle: Option<Throttle>,
     /// How long frames are collected.
     wait: Option<Duration>,
-    /// Bytes of frames that wait after which nothing is waited for.
+    /// When this many bytes of frames wait, they are sent at once.
     batch_bytes_max: usize,
     batch: Vec<Bytes>,
     batch_bytes: usize,
@@ -40,7 +40,7 @@ impl Outbox {
         }
     }
 
-    /// What goes out next: at most [`CHUNK_BYTES`].
+    /// The bytes to send next: at most [`CHUNK_BYTES`].
     pub(crate) fn next(&mut self) -> Option<Bytes> {
         let first = self.ready.front_mut()?;
         if CHUNK_BYTES < first.len() {
@@ -49,23 +49,23 @@ impl Outbox {
         self.ready.pop_front()
     }
 
-    /// When something that waits is to go: call [`Outbox::let_out`].
+    /// When waiting output is due. Then call [`Outbox::let_out`].
     pub(crate) fn due(&self) -> Option<Instant> {
         let throttled = self.throttle.as_ref().and_then(Throttle::due);
         self.due.into_iter().chain(throttled).min()
     }
 
-    /// Whether so much waits at the throttle that no more should be asked for.
+    /// Whether so much text waits at the throttle that no more events should be read.
     pub(crate) fn is_full(&self) -> bool {
         self.throttle.as_ref().is_some_and(Throttle::is_full)
     }
 
-    /// Sends a control frame: it never waits.
+    /// Sends a control frame, which is never delayed.
     pub(crate) fn control(&mut self, frame: Bytes) {
         self.ready.push_back(frame);
     }
 
-    /// Sends what is told of events.
+    /// Sends the frames of events.
     pub(crate) fn say(&mut self, words: Words) {
         match words {
             Words::Frames(frames) => self.push(frames),
@@ -81,7 +81,7 @@ impl Outbox {
         }
     }
 
-    /// Sends text frames, behind the text that waits.
+    /// Sends frames, after the text that waits.
     pub(crate) fn push(&mut self, frames: Bytes) {
         match &mut self.throttle {
             Some(throttle) if !throttle.is_empty() => {
@@ -94,7 +94,7 @@ impl Outbox {
         }
     }
 
-    /// Sends what is due.
+    /// Sends the output that is due.
     pub(crate) fn let_out(&mut self) {
         let now = Instant::now();
         if let Some(throttle) = self.throttle.as_mut().filter(|it| it.due().is_some_and(|due| due <= now)) {
@@ -108,7 +108,7 @@ impl Outbox {
         }
     }
 
-    /// Sends all that waits: nothing comes after it.
+    /// Sends all waiting output, before the connection closes.
     pub(crate) fn let_all_out(&mut self) {
         self.let_all_through();
         self.flush();
@@ -138,7 +138,7 @@ impl Outbox {
         }
     }
 
-    /// Sends what was collected.
+    /// Sends the collected frames as one batch.
     fn flush(&mut self) {
         self.due = None;
         self.batch_bytes = 0;

@@ -18,9 +18,9 @@ pub(crate) struct Subscriptions {
 
 struct Subscription {
     teller: Teller,
-    /// The number up to which events were given.
+    /// The sequence number up to which events were sent.
     given: u64,
-    /// When it was deleted: told when it is followed no longer.
+    /// When the agent was deleted. The client receives this after the agent's last event.
     deleted: Option<Timestamp>,
     abort: AbortHandle,
 }
@@ -30,23 +30,23 @@ struct Waited {
     next: Result<Next, StoreError>,
 }
 
-/// What one of the agents has to tell.
+/// An update about one of the agents.
 #[derive(Debug)]
 pub(crate) enum Told {
-    /// What follows; nothing, where none of it is told.
+    /// Its next frames. They are empty if the dialect shows none of the new events.
     Words(Words),
-    /// It is followed no longer.
+    /// The agent is no longer followed.
     End {
         agent: AgentId,
         end: StreamEnd,
-        /// When it was deleted, where that was heard of already.
+        /// When the agent was deleted, if that is known.
         deleted: Option<Timestamp>,
     },
-    /// Its history cannot be read; it is followed no longer.
+    /// The agent's history cannot be read. The agent is no longer followed.
     Broken {
         agent: AgentId,
         error: StoreError,
-        /// When it was deleted, where that was heard of already.
+        /// When the agent was deleted, if that is known.
         deleted: Option<Timestamp>,
     },
 }
@@ -65,7 +65,7 @@ impl Subscriptions {
         self.known.contains_key(&agent)
     }
 
-    /// Follows an agent; where it was followed already, from the new cursor and no longer from the old one.
+    /// Follows an agent. If it is already followed, the new cursor replaces the old one.
     pub(crate) fn insert(&mut self, follower: Follower, teller: Teller) {
         let (agent, given) = (follower.agent(), follower.cursor().max(teller.after()).0);
         let deleted = self.remove(agent);
@@ -73,26 +73,25 @@ impl Subscriptions {
         self.known.insert(agent, Subscription { teller, given, deleted, abort });
     }
 
-    /// Follows an agent no longer; gives when it was deleted, where that was heard of already.
+    /// Stops following an agent. Returns when the agent was deleted, if that is known.
     pub(crate) fn remove(&mut self, agent: AgentId) -> Option<Timestamp> {
         let gone = self.known.remove(&agent)?;
         gone.abort.abort();
         gone.deleted
     }
 
-    /// Keeps until the end of a followed agent that it was deleted; false where it is not followed.
+    /// Records that a followed agent was deleted, for the end of its events. Returns false if it is not followed.
     pub(crate) fn deleted(&mut self, agent: AgentId, at: Timestamp) -> bool {
         let followed = self.known.get_mut(&agent);
         followed.map(|subscription| subscription.deleted = Some(at)).is_some()
     }
 
-    /// For each agent, the number up to which its events were given.
+    /// For each agent, the sequence number up to which its events were sent.
     pub(crate) fn heads(&self) -> BTreeMap<AgentId, u64> {
         self.known.iter().map(|(agent, subscription)| (*agent, subscription.given)).collect()
     }
 
-    /// Waits until one of the agents has something to tell; for ever where none is followed. May be dropped at any
-    /// await.
+    /// Waits for an update about one of the agents; forever if none is followed. May be dropped at any await.
     pub(crate) async fn next(&mut self) -> Told {
         loop {
             match self.waiting.next().await {

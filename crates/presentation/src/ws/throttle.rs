@@ -1,4 +1,4 @@
-//! Lets text out in measure: what comes in quick succession is joined, and no more than so many bytes go at once.
+//! Throttles text: it joins text that arrives in quick succession, and limits the bytes that are sent at once.
 
 use std::collections::VecDeque;
 
@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use crate::vocabularies::native::{Piece, TextPiece};
 use crate::ws::wishes::Pace;
 
-/// Text of the dialect `stream` that waits, and whatever must not overtake it.
+/// Waiting text of the dialect `stream`, and the frames that must not overtake it.
 pub(crate) struct Throttle {
     pace: Pace,
     waiting: VecDeque<Piece>,
@@ -26,7 +26,7 @@ impl Throttle {
         self.waiting.is_empty()
     }
 
-    /// Whether as much waits as is let out at once.
+    /// Whether as much text waits as may be sent at once.
     pub(crate) fn is_full(&self) -> bool {
         self.pace.bytes <= self.text_bytes
     }
@@ -36,12 +36,13 @@ impl Throttle {
         self.frame_bytes
     }
 
-    /// When the next text is let out.
+    /// When the next text is sent.
     pub(crate) fn due(&self) -> Option<Instant> {
         self.due
     }
 
-    /// Takes text: it waits, and is joined to what the same message has said before.
+    /// Adds text, which waits. It is joined to the preceding text of the same message, up to the number of bytes that
+    /// may be sent at once.
     pub(crate) fn text(&mut self, text: TextPiece) {
         self.text_bytes += text.text.len();
         self.due.get_or_insert_with(|| Instant::now() + self.pace.wait);
@@ -54,13 +55,13 @@ impl Throttle {
         self.waiting.extend(rest.map(Piece::Text));
     }
 
-    /// Takes frames that must not overtake the text.
+    /// Adds frames that must not overtake the text.
     pub(crate) fn frames(&mut self, frames: Bytes) {
         self.frame_bytes += frames.len();
         self.waiting.push_back(Piece::Frames(frames));
     }
 
-    /// What goes now: as much text as is let out at once, and what stands between.
+    /// Returns the frames to send now: as much text as may be sent at once, and the frames between.
     pub(crate) fn let_out(&mut self) -> Vec<Bytes> {
         self.due = None;
         let (mut out, mut room) = (Vec::new(), self.pace.bytes);
@@ -77,7 +78,7 @@ impl Throttle {
                 }
                 Piece::Text(mut text) => {
                     if room == self.pace.bytes {
-                        // More than may ever go at once: the text of a single event.
+                        // The text of a single event is longer than what may be sent at once, so split it.
                         let bytes = text.text.floor_char_boundary(room);
                         self.text_bytes -= bytes;
                         out.push(text.split(bytes));
@@ -91,7 +92,7 @@ impl Throttle {
         out
     }
 
-    /// All that waits.
+    /// Returns all that waits.
     pub(crate) fn let_all_out(&mut self) -> Vec<Bytes> {
         self.due = None;
         (self.text_bytes, self.frame_bytes) = (0, 0);

@@ -1,4 +1,4 @@
-//! What a client wishes for the whole connection, as its query says.
+//! The options of a connection, from the query of the client.
 
 use std::time::Duration;
 
@@ -6,30 +6,30 @@ use crate::error::Problem;
 use crate::query::Query;
 use crate::vocabularies::native::Dialect;
 
-/// How long frames or text may be told to wait, in milliseconds.
+/// The maximum of `batch` and `throttle`, in milliseconds.
 const WAIT_MAX_MS: u64 = 1000;
-/// How long frames are collected where it is not said how long.
+/// How long frames are collected if `batch` is empty or `true`, in milliseconds.
 const BATCH_MS: u64 = 50;
-/// How often text is let out where it is not said how often, and how many bytes of it.
+/// How often text is sent if `throttle` is empty or `true`, in milliseconds, and how many bytes of it by default.
 const THROTTLE_MS: u64 = 4;
 const THROTTLE_BYTES: usize = 4096;
-/// The bounds of a wish for those bytes. Less than the longest character would never be let out.
+/// The range of `throttleBytes`. A limit below the length of the longest character would never let it out.
 const THROTTLE_BYTES_MIN: usize = 16;
 const THROTTLE_BYTES_MAX: usize = 1 << 20;
 
-/// What a client wishes for the whole connection.
+/// The options that a client has chosen for the whole connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Wishes {
     pub(crate) dialect: Dialect,
-    /// Tell deltas that follow one another at once.
+    /// Combine consecutive deltas into one frame.
     pub(crate) packed: bool,
-    /// Collect frames for so long.
+    /// How long frames are collected into a batch. `None`: no batches.
     pub(crate) batch: Option<Duration>,
-    /// Let text of the dialect `stream` out in measure.
+    /// Throttle the text of the dialect `stream`.
     pub(crate) throttle: Option<Pace>,
 }
 
-/// How much text is let out, and how often.
+/// How much text is sent at once, and how often.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Pace {
     pub(crate) wait: Duration,
@@ -37,10 +37,10 @@ pub(crate) struct Pace {
 }
 
 impl Wishes {
-    /// Reads them.
+    /// Reads the options.
     ///
     /// # Errors
-    /// [`Problem`], which names the parameter.
+    /// [`Problem`] if a parameter is invalid. It names the parameter.
     pub(crate) fn of(query: &Query) -> Result<Self, Problem> {
         let dialect = query.get("dialect").map(Dialect::named).transpose()?.unwrap_or_default();
         let packed = query.flag("packed")?;
@@ -56,14 +56,14 @@ impl Wishes {
             },
         };
         let pace = wait(query, "throttle", THROTTLE_MS)?;
-        // Whoever says how much has asked for it.
+        // `throttleBytes` alone turns the throttle on, too.
         let pace = pace.or(bytes.map(|_| Duration::from_millis(THROTTLE_MS)));
         let throttle = pace.map(|wait| Pace { wait, bytes: bytes.unwrap_or(THROTTLE_BYTES) });
         Ok(Self { dialect, packed, batch, throttle })
     }
 }
 
-/// A parameter that says how long to wait; empty: as long as is usual.
+/// A parameter that says how long to wait. If it is empty or `true`, the default applies.
 fn wait(query: &Query, name: &'static str, usual_ms: u64) -> Result<Option<Duration>, Problem> {
     let ms = match query.get(name) {
         None | Some("false") => return Ok(None),

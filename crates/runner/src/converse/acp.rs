@@ -1,12 +1,12 @@
 //! The Agent Client Protocol, version 1: JSON-RPC over lines.
 //!
-//! | module | what it is |
+//! | module | what it does |
 //! | --- | --- |
-//! | [`session`] | how a session begins, or goes on, with the model that is asked for |
-//! | [`permission`] | the agent's questions |
-//! | [`login`] | ways to log in that need nobody |
-//! | [`files`] | the agent's requests for files, in the folder that it works in and nowhere else |
-//! | [`messages`] | what is said, in the words of the protocol |
+//! | [`session`] | how a session begins or continues, with the requested model |
+//! | [`permission`] | the agent's permission requests |
+//! | [`login`] | login methods that need no user |
+//! | [`files`] | the agent's requests for files, in its working folder and nowhere else |
+//! | [`messages`] | the messages of the protocol |
 
 mod files;
 mod login;
@@ -27,12 +27,12 @@ use super::rpc::{Incoming, Kind, METHOD_NOT_FOUND, Rpc, text};
 use crate::run_folder::Opening;
 
 const VERSION: u64 = 1;
-/// There is no login, or not any more.
+/// The error code if the agent has no login, or no longer has one.
 const LOGIN_REQUIRED: i64 = -32000;
-/// The request was taken back.
+/// The error code if a request was cancelled.
 const CANCELLED: i32 = -32800;
 
-/// The turns of an agent, in one session. When its standard input is closed it ends by itself.
+/// The turns of an agent, in one session. When its standard input is closed, the agent exits.
 #[derive(Debug)]
 pub(super) struct AcpConversation {
     opening: Opening,
@@ -40,12 +40,12 @@ pub(super) struct AcpConversation {
     files: Files,
     permissions: Permissions,
     login: Login,
-    /// What the agent offers for a session that there was before.
+    /// How the agent can continue an earlier session.
     can_load: bool,
     can_resume: bool,
-    /// How the agent names itself.
+    /// The name that the agent reports.
     name: Option<String>,
-    /// Empty as long as it is not known.
+    /// Empty until it is known.
     session: String,
     stage: Stage,
 }
@@ -56,7 +56,7 @@ enum Stage {
     Beginning,
     Prompted,
     Cancelled,
-    /// The prompt was answered, and it is asked for nothing.
+    /// The prompt was answered, and the agent is idle.
     Resting,
 }
 
@@ -78,7 +78,7 @@ impl AcpConversation {
     }
 
     fn answered(&mut self, method: &'static str, line: &Incoming<'_>, out: &mut Outbox) {
-        // Either the prompt is answered, or there will be none.
+        // Either this is the answer to the prompt, or no prompt will be sent.
         if self.stage == Stage::Cancelled {
             out.over = true;
             return;
@@ -93,7 +93,7 @@ impl AcpConversation {
                 self.session_begun(method, &line.result(), out);
             }
             "session/prompt" => self.rest(out),
-            // The model is set, or the session is loaded.
+            // The model is set, or the session is completely loaded.
             _ => self.prompt(out),
         }
     }
@@ -109,19 +109,19 @@ impl AcpConversation {
         self.begin_session(out);
     }
 
-    /// The agent has answered with an error. The parser reads which.
+    /// The agent has answered with an error. The parser reads which one.
     fn refused(&mut self, method: &'static str, error: &RawValue, out: &mut Outbox) {
         match method {
             "session/new" | "session/load" | "session/resume" => self.session_refused(method, error, out),
-            // All that was wanted of it is its answer.
+            // Only the answer matters, not its content.
             "session/set_mode" => self.prompt(out),
-            // The turn has failed; the session has not, unless there is no login for it any more.
+            // The turn has failed. The session has not, unless the agent no longer has a login.
             "session/prompt" if self.is_only_here() && error_of(error).0 != LOGIN_REQUIRED => self.rest(out),
             _ => out.over = true,
         }
     }
 
-    /// Whether the session ends with the process: no other one can go on with it.
+    /// Whether the session ends with the process, because no other process can continue it.
     fn is_only_here(&self) -> bool {
         !self.can_load && !self.can_resume
     }
@@ -131,8 +131,8 @@ impl AcpConversation {
         out.rests = true;
     }
 
-    /// It speaks, and was not asked. Nobody hears that, so it is not to begin anything more. But where the session would
-    /// be lost, that is worse.
+    /// Handles unsolicited output. No run reads the output of an idle agent, so the conversation ends before the agent
+    /// begins anything more. But if the session would be lost, which is worse, the conversation continues.
     fn spoken(&self, out: &mut Outbox) {
         out.over |= self.stage == Stage::Resting && !self.is_only_here();
     }
@@ -194,7 +194,7 @@ impl Conversation for AcpConversation {
     }
 
     fn cancel(&mut self, out: &mut Outbox) {
-        // Where there is no prompt there is nothing to be cancelled.
+        // Without a prompt there is nothing to cancel.
         out.over |= self.stage == Stage::Beginning;
         if self.stage == Stage::Prompted {
             out.own.push(OwnLine::Cancel {});
@@ -210,7 +210,7 @@ impl Conversation for AcpConversation {
     }
 }
 
-/// The code and the message of an error, with what it says beyond that.
+/// The code and the message of an error, with its details.
 fn error_of(error: &RawValue) -> (i64, String) {
     let error: messages::Failure<'_> = super::rpc::read(Some(error));
     let code = error.code.and_then(|code| code.get().parse().ok()).unwrap_or(0);

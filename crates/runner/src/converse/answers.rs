@@ -1,4 +1,4 @@
-//! What the server tells a conversation while it runs.
+//! What the server sends to a running conversation.
 
 use std::io::{self, ErrorKind};
 
@@ -6,11 +6,11 @@ use tokio::net::unix::pipe;
 
 use crate::run_folder::{ANSWER_BYTES, RunFolder, Told};
 
-/// The pipe in the run folder to which the server writes, a JSON object a line.
+/// The pipe in the run folder to which the server writes: one JSON object per line.
 pub(super) struct Answers {
-    /// Open for writing too, so that it has no end.
+    /// Also open for writing, so that a read never reaches its end.
     pipe: pipe::Receiver,
-    /// A line whose end has not come yet.
+    /// The beginning of a line that is not complete yet.
     partial: Vec<u8>,
 }
 
@@ -24,7 +24,7 @@ impl Answers {
         self.pipe.readable().await
     }
 
-    /// The lines that have come, as far as they make sense: nobody but the server writes here.
+    /// Returns the complete lines that have arrived. It ignores malformed lines, because only the server writes here.
     pub(super) fn read(&mut self) -> io::Result<Vec<Told>> {
         let mut bytes = [0; ANSWER_BYTES];
         match self.pipe.try_read(&mut bytes) {
@@ -37,7 +37,7 @@ impl Answers {
             let line: Vec<u8> = self.partial.drain(..=end).collect();
             told.extend(serde_json::from_slice::<Told>(&line).ok());
         }
-        // Nothing that makes sense is this long.
+        // No valid line is longer than this.
         self.partial.truncate(ANSWER_BYTES);
         Ok(told)
     }

@@ -1,4 +1,4 @@
-//! `claude -p --input-format stream-json`: messages and control requests, one JSON object a line.
+//! `claude -p --input-format stream-json`: messages and control requests, one JSON object per line.
 
 mod survey;
 
@@ -17,24 +17,24 @@ const ALLOW: &str = "allow";
 const ALLOW_ALWAYS: &str = "allow_always";
 const REJECT: &str = "reject";
 
-/// The turns of Claude Code. When its standard input is closed it ends by itself, after its result.
+/// The turns of Claude Code. When its standard input is closed, it exits after its result.
 #[derive(Debug)]
 pub(super) struct ClaudeConversation {
     prompt: String,
-    /// What is asked, by the id of the request.
+    /// The open permission requests, by the id of the request.
     asked: BTreeMap<String, Asked>,
-    /// What the user is to choose, by the key of the question that is open.
+    /// The open requests of `AskUserQuestion`, by the key of the question that is open.
     surveys: BTreeMap<String, Survey>,
-    /// The turn has ended, and it is asked for nothing.
+    /// The turn has ended, and the program is idle.
     rests: bool,
-    /// Something goes on beside its turns, or has: of that it speaks without being asked.
+    /// The program has, or had, work in the background. It reports that work without being asked.
     in_background: bool,
 }
 
 #[derive(Debug)]
 struct Asked {
     input: Box<RawValue>,
-    /// What the program would like to be told, so that it need not ask again.
+    /// The permission updates that the program suggests, so that it need not ask again.
     suggestions: Option<Box<RawValue>>,
 }
 
@@ -58,7 +58,7 @@ struct Line<'a> {
     patch: Option<&'a RawValue>,
 }
 
-/// What has changed of a task.
+/// The fields of a task that have changed.
 #[derive(Debug, Default, Deserialize)]
 struct Patch<'a> {
     #[serde(borrow)]
@@ -122,12 +122,12 @@ impl ClaudeConversation {
         Self { prompt, asked: BTreeMap::new(), surveys: BTreeMap::new(), rests: false, in_background: false }
     }
 
-    /// The result of a turn. Of a program that has failed, or that will go on by itself, nothing more is asked: as its
-    /// input is closed, it ends when it has said all.
+    /// Handles the result of a turn. If the program has failed, or will continue by itself, the conversation is over:
+    /// the program's input is closed, and the program exits when it has said everything.
     fn result(&mut self, line: &Line<'_>, out: &mut Outbox) {
         let failed = line.is_error.is_some_and(|failed| failed.get() != "false");
         let succeeded = !failed && text(line.subtype).as_deref() == Some("success");
-        // While it rests, it is the result of what it was not asked.
+        // A program that is idle reports the result of something that it was not asked to do.
         if !succeeded || self.in_background || self.rests {
             out.over = true;
         } else {
@@ -140,7 +140,7 @@ impl ClaudeConversation {
             Some("background_tasks_changed") => {
                 self.in_background |= line.tasks.is_none_or(|tasks| tasks.get() != "[]");
             }
-            // A tool that only takes its time is told as a task too.
+            // A tool that only takes long is reported as a task too.
             Some("task_started" | "task_updated") => {
                 let patch: Patch<'_> = read(line.patch);
                 self.in_background |= is_true(line.is_backgrounded) || is_true(patch.is_backgrounded);
@@ -150,14 +150,15 @@ impl ClaudeConversation {
         }
     }
 
-    /// It speaks, and was not asked: whoever would hear it has gone, so it is not to begin anything more.
+    /// Handles output of the program. If the program is idle, no run reads that output, so the conversation ends
+    /// before the program begins anything more.
     fn spoken(&mut self, out: &mut Outbox) {
         out.over |= self.rests;
     }
 
     fn control_request(&mut self, id: String, request: &ControlRequest<'_>, out: &mut Outbox) {
         if text(request.subtype).as_deref() != Some("can_use_tool") {
-            // Nothing of the kind was offered. An unanswered request would make the program wait for ever.
+            // This client offers no other requests. Without an answer, the program would wait forever.
             let response =
                 Response::Error { request_id: &id, error: "this client does not support this request" };
             return out.say(&Message::ControlResponse { response });
@@ -186,7 +187,7 @@ impl ClaudeConversation {
         self.asked.insert(id, Asked { input, suggestions: suggestions.map(ToOwned::to_owned) });
     }
 
-    /// Asks the next question, or tells the program all answers.
+    /// Asks the next question, or sends all answers to the program.
     fn go_on(&mut self, survey: Survey, out: &mut Outbox) {
         if let Some(question) = survey.next() {
             out.asked.push(question);
@@ -242,7 +243,7 @@ impl Conversation for ClaudeConversation {
         }
         let Some(asked) = self.asked.remove(question) else { return };
         let response = match choice {
-            // The interrupt that follows takes the question back.
+            // The interrupt that follows withdraws the request.
             Choice::TurnCancelled => return,
             Choice::Option(option) if option == ALLOW => {
                 Decision::Allow { updated_input: &asked.input, updated_permissions: None }
@@ -276,15 +277,15 @@ fn decide(request_id: &str, response: Decision<'_>, out: &mut Outbox) {
     out.say(&Message::ControlResponse { response: Response::Success { request_id, response } });
 }
 
-/// What would be allowed from now on, in words; none where nothing is suggested, or what cannot be said: nobody is to
-/// allow what he is not told.
+/// What would be allowed from now on, in words. `None` if nothing is suggested, or if a suggestion cannot be put into
+/// words: users must not allow something that they cannot see.
 fn suggested(suggestions: Option<&RawValue>) -> Option<String> {
     let suggestions: Vec<Suggestion<'_>> = serde_json::from_str(suggestions?.get()).ok()?;
     let words = suggestions.iter().map(Suggestion::words).collect::<Option<Vec<_>>>()?;
     (!words.is_empty()).then(|| format!("Allow, and from now on allow {}", words.join(", ")))
 }
 
-/// A change of what is allowed.
+/// A permission update that the program suggests.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Suggestion<'a> {

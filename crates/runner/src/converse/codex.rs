@@ -14,14 +14,14 @@ use crate::run_folder::Opening;
 const COMMAND: &str = "item/commandExecution/requestApproval";
 const FILE_CHANGE: &str = "item/fileChange/requestApproval";
 
-/// One turn of Codex. Its standard input is closed when the turn has ended: then it ends by itself.
+/// One turn of Codex. When the turn has ended, the standard input of Codex is closed, and Codex exits.
 #[derive(Debug)]
 pub(super) struct CodexConversation {
     opening: Opening,
     rpc: Rpc,
     thread: String,
     turn: Option<String>,
-    /// The ids of the requests that are questions, as they were written, by their keys.
+    /// The JSON-RPC ids of open permission requests, exactly as received, by their keys.
     asked: BTreeMap<String, Box<RawValue>>,
     cancelled: bool,
 }
@@ -39,7 +39,7 @@ struct ClientInfo {
     version: &'static str,
 }
 
-/// Of `thread/start` and `thread/resume`.
+/// The parameters of `thread/start` and `thread/resume`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ThreadParams<'a> {
@@ -115,7 +115,7 @@ impl CodexConversation {
 
     fn answered(&mut self, method: &'static str, line: &Incoming<'_>, out: &mut Outbox) {
         if line.error.is_some() {
-            // The parser reads why. Without one of these there is no turn.
+            // The parser reads the reason. If any request other than the interrupt fails, there is no turn.
             out.over |= method != "turn/interrupt";
             return;
         }
@@ -177,7 +177,7 @@ impl CodexConversation {
         self.asked.insert(key, request.to_owned());
     }
 
-    /// Ends the turn, as soon as it is known which one it is.
+    /// Interrupts the turn if its id is known. If not, this is called again when it is.
     fn interrupt(&mut self, out: &mut Outbox) {
         if let Some(turn_id) = &self.turn {
             self.rpc.request("turn/interrupt", InterruptTurn { thread_id: &self.thread, turn_id }, out);
@@ -199,7 +199,7 @@ impl Conversation for CodexConversation {
             Kind::Request { id, method } => self.asked(id, &method, &line, out),
             Kind::Notification(method) => {
                 let about: About<'_> = line.params();
-                // The agent's own threads end turns too.
+                // Threads that the agent itself has started end turns too.
                 let ours = text(about.thread_id).is_none_or(|thread| thread == self.thread);
                 match &*method {
                     "turn/completed" => out.over |= ours,

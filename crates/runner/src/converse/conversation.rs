@@ -8,41 +8,41 @@ use serde_json::value::RawValue;
 
 /// The turns of a run in one protocol: lines of the program in, messages for it out.
 pub(super) trait Conversation {
-    /// Says what begins the turn.
+    /// Begins the first turn.
     fn open(&mut self, out: &mut Outbox);
 
-    /// Takes one line of the program, without its line end. What makes no sense is not for the conversation to judge:
-    /// the parser reads the same line.
+    /// Handles one line of the program, without its line end. A line that makes no sense is ignored here: the parser
+    /// reads the same line and decides what it means.
     fn line(&mut self, line: &[u8], out: &mut Outbox);
 
-    /// Tells the program how its question was settled. `question` is its key.
+    /// Sends the outcome of a permission request to the program. `question` is the key of the request.
     fn answer(&mut self, question: &str, choice: &Choice, out: &mut Outbox);
 
-    /// Asks the program to end its turn. Its questions were settled before.
+    /// Asks the program to end its turn. Its permission requests are settled before this call.
     fn cancel(&mut self, out: &mut Outbox);
 
-    /// Begins a further turn. Asked only of a conversation that has said [`Outbox::rests`].
+    /// Begins a further turn. Called only if the conversation has set [`Outbox::rests`].
     fn further_turn(&mut self, prompt: String, out: &mut Outbox) {
         let _ = prompt;
         out.over = true;
     }
 }
 
-/// How a question was settled.
+/// The outcome of a permission request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Choice {
     /// One of the options that were offered.
     Option(String),
-    /// Whoever was asked has chosen none.
+    /// No option was chosen.
     Dismissed,
     /// The whole turn is being cancelled.
     TurnCancelled,
 }
 
-/// A question of the program.
+/// A permission request of the program.
 #[derive(Debug)]
 pub(super) struct Question {
-    /// By which the conversation knows it again.
+    /// Identifies the request within the conversation.
     pub(super) key: String,
     pub(super) tool_call_id: Option<String>,
     pub(super) tool_name: String,
@@ -50,7 +50,7 @@ pub(super) struct Question {
     pub(super) options: Vec<Choosable>,
 }
 
-/// What a conversation wants done.
+/// What a conversation wants its process to do.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     /// Lines for the program's standard input.
@@ -58,11 +58,11 @@ pub(super) struct Outbox {
     /// Lines for the spool.
     pub(super) own: Vec<OwnLine>,
     pub(super) asked: Vec<Question>,
-    /// The keys of questions that the program has taken back.
+    /// The keys of permission requests that the program has withdrawn.
     pub(super) withdrawn: Vec<String>,
-    /// The turn has ended, and the program could be asked for another one.
+    /// The turn has ended, and the program can take another one.
     pub(super) rests: bool,
-    /// The turn has ended: there is nothing more to say.
+    /// The conversation has ended: there is nothing more to say.
     pub(super) over: bool,
 }
 
@@ -72,15 +72,15 @@ impl Outbox {
         !over && !rests && to_program.is_empty() && own.is_empty() && asked.is_empty() && withdrawn.is_empty()
     }
 
-    /// Says something to the program.
+    /// Adds a message for the program.
     pub(super) fn say(&mut self, message: &impl Serialize) {
-        // It is made of texts and values that are JSON already.
+        // Writing cannot fail: messages consist of text and of values that are already JSON.
         if serde_json::to_writer(&mut self.to_program, message).is_ok() {
             self.to_program.push(b'\n');
         }
     }
 
-    /// The turn cannot go on: the reader of the journal is told why.
+    /// Ends the conversation with an error, which a reader of the journal sees.
     pub(super) fn fail(&mut self, class: ErrorClass, code: &'static str, text: String) {
         self.own.push(OwnLine::Error(OwnFailure::new(class, code, text)));
         self.over = true;

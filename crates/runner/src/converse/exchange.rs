@@ -26,21 +26,22 @@ use super::spool::Spool;
 use crate::run_folder::{ANSWER_BYTES, ConverseLimits, Opening, Protocol, RunFolder, Told};
 use crate::{FramerLimits, LineFramer};
 
-/// What is added to the number of the signal that has ended a program, as shells do.
+/// Added to the number of the signal that has ended a program, as shells do.
 const SIGNALLED: i32 = 128;
-/// What a pipe holds at most, where nobody has made it larger.
+/// The default capacity of a pipe, in bytes.
 const PIPE_BYTES: usize = 64 << 10;
-/// Where it is not known how the program has ended.
+/// The exit code if it is not known how the program has ended.
 const UNKNOWN: u8 = 1;
 
-/// Runs the program; gives its exit code.
+/// Runs the program and returns its exit code.
 pub(super) fn run(protocol: Protocol, run_folder: &Path, program: &[OsString]) -> io::Result<u8> {
     let mut opening = Vec::new();
     io::stdin().lock().read_to_end(&mut opening)?;
     let opening: Opening = serde_json::from_slice(&opening)?;
     let (questions, limits, folder) = (Questions::new(&opening), opening.limits, RunFolder::at(run_folder));
     let rest = Rest::new(folder.clone(), opening.turn, limits.rest_ms);
-    // Before there is a program that could be quicker: an agent's folder is opened here.
+    // This opens the agent's folder. It must happen before the program starts, because the program could replace the
+    // folder.
     let mut conversation = conversation_in(protocol, opening);
     let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
@@ -49,22 +50,22 @@ pub(super) fn run(protocol: Protocol, run_folder: &Path, program: &[OsString]) -
     })
 }
 
-/// What goes to and fro.
+/// The communication with one program.
 struct Exchange {
     limits: ConverseLimits,
     program: Program,
     framer: LineFramer,
-    /// How many bytes the framer was fed.
+    /// How many bytes the framer has received.
     fed: u64,
     spool: Spool<File>,
     answers: Answers,
     questions: Questions,
     rest: Rest,
-    /// There is a further turn, for a program that rests.
+    /// The server has announced a further turn.
     has_further: bool,
     interrupt: SignalStream,
     terminate: SignalStream,
-    /// The program has been told all.
+    /// Nothing more will be said. The program's input is closed when the program has taken everything.
     over: bool,
     force: Force,
 }
@@ -142,7 +143,7 @@ impl Exchange {
                 self.close_input()?;
             }
         };
-        // It is not to rest any more, whatever it has said last.
+        // The program has exited, so it must not become idle, whatever its last lines say.
         self.close_input()?;
         self.drain(conversation)?;
         self.spool.finish()?;
@@ -165,7 +166,7 @@ impl Exchange {
         }
     }
 
-    /// Takes what there is of the program's output; gives how many bytes that were.
+    /// Reads the available output of the program. Returns the number of bytes.
     fn read_output(&mut self, conversation: &mut dyn Conversation) -> io::Result<usize> {
         match self.program.read(self.limits.read_bytes)? {
             Output::Bytes(bytes) => {
@@ -181,7 +182,7 @@ impl Exchange {
         }
     }
 
-    /// Writes each line to the spool before the conversation answers it.
+    /// Writes each line to the spool before the conversation's response to it is sent.
     fn heard(&mut self, bytes: &Bytes, conversation: &mut dyn Conversation) -> io::Result<()> {
         let mut written = 0;
         let before = self.fed;
@@ -200,7 +201,7 @@ impl Exchange {
             self.apply(out, conversation)?;
         }
         self.spool.program(&bytes[written..])?;
-        // What it has said together with its result is of the same turn.
+        // Lines that arrive together with the result belong to the same turn.
         self.begin_rest_if_due()
     }
 
@@ -218,7 +219,7 @@ impl Exchange {
         Ok(())
     }
 
-    /// Ends the turn as the protocol has it.
+    /// Cancels the turn as the protocol defines it. A program that is idle ends instead.
     fn cancel(&mut self, conversation: &mut dyn Conversation) -> io::Result<()> {
         self.questions.cancel_turn();
         if self.rest.is_resting() {
@@ -270,8 +271,8 @@ impl Exchange {
             self.spool.own(&OwnLine::Error(OwnFailure::new(ErrorClass::Process, "input_unread", text)))?;
             self.close_input()?;
         }
-        // The program ends by itself then. How long it may live on is not for this process to say: something of it may
-        // go on in the background.
+        // The program then ends by itself. This process does not limit how long that takes, because the program may
+        // have work in the background.
         if over {
             self.end();
         } else if rests && !self.over {
@@ -280,9 +281,9 @@ impl Exchange {
         Ok(())
     }
 
-    /// There is nothing more to say: with its input closed the program ends. How long one may live on that has been at
-    /// work is not for this process to say, for something of it may go on in the background; of one that has rested
-    /// nobody hears any more.
+    /// Nothing more will be said. When its input is closed, the program ends by itself. If it was working, this
+    /// process does not limit how long that takes, because the program may have work in the background. If it was
+    /// idle, it gets a grace period, because nobody reads its output any more.
     fn end(&mut self) {
         self.over = true;
         if self.rest.end() && self.force.due().is_none() {
@@ -290,9 +291,9 @@ impl Exchange {
         }
     }
 
-    /// The program has done what it was asked. Unless it is being stopped, it waits for a further turn.
+    /// The turn has ended. Unless it is being cancelled, the program becomes idle and waits for a further turn.
     fn begin_rest_if_due(&mut self) -> io::Result<()> {
-        // Within a line it goes on to say something, and whoever waits for an answer is still at work.
+        // In the middle of a line the program has more to say. While it waits for an answer, it is still working.
         let has_said_all = self.spool.is_between_lines() && self.questions.next_deadline().is_none();
         let may_rest = has_said_all && !self.questions.is_cancelled() && self.program.can_be_told();
         match self.rest.begin_if_due(Instant::now(), may_rest) {
@@ -305,10 +306,11 @@ impl Exchange {
         }
     }
 
-    /// Begins a further turn. That the program is asked stands in the spool before it is: whoever reads that knows
-    /// whether it was. Between two lines it stands there at once.
+    /// Begins a further turn. The spool records that the program is asked before the program is asked, so that a
+    /// reader of the spool knows whether it was. The line is written at once, because the program is not in the middle
+    /// of a line.
     fn begin_further(&mut self, conversation: &mut dyn Conversation) -> io::Result<()> {
-        // It may have begun something by itself: then it is not asked.
+        // The program may have begun something by itself. Then it is not asked.
         self.drain(conversation)?;
         if !self.spool.is_between_lines() {
             return Ok(());
@@ -320,7 +322,8 @@ impl Exchange {
         self.tell(conversation, |conversation, out| conversation.further_turn(further.prompt, out))
     }
 
-    /// Takes what the program has written by now: others may write to its pipe for ever.
+    /// Reads what the program has written by now, up to the capacity of a pipe: other processes may write to it
+    /// forever.
     fn drain(&mut self, conversation: &mut dyn Conversation) -> io::Result<()> {
         let mut drained = 0;
         while drained < PIPE_BYTES {
@@ -332,7 +335,7 @@ impl Exchange {
         Ok(())
     }
 
-    /// Nothing more can be said to the program, so it cannot be answered either.
+    /// Closes the program's input. The program can receive no more answers, so its permission requests are closed too.
     fn close_input(&mut self) -> io::Result<()> {
         self.program.close_input();
         self.end();

@@ -1,4 +1,4 @@
-//! The end of a program that does not end by itself.
+//! Ends a program that does not end by itself.
 
 use std::array::IntoIter;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 use tokio::time::Instant;
 
-/// Which signal the program gets next, and when: SIGTERM after a time of grace, and SIGKILL after another.
+/// Which signal the program gets next, and when: SIGTERM after a grace period, and SIGKILL after another one.
 pub(super) struct Force {
     grace: Duration,
     due: Option<Instant>,
@@ -20,7 +20,7 @@ impl Force {
         Self { grace: Duration::from_millis(grace_ms), due: None, signals }
     }
 
-    /// Begins the time of grace, or begins it again.
+    /// Starts the grace period, or starts it again.
     pub(super) fn begin(&mut self) {
         self.due = Instant::now().checked_add(self.grace);
     }

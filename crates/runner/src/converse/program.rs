@@ -1,4 +1,4 @@
-//! The program that is spoken with, and its standard streams.
+//! The program, and its standard streams.
 
 use std::ffi::OsString;
 use std::io::{self, ErrorKind};
@@ -12,37 +12,38 @@ use tokio::process::{Child, ChildStdin, Command};
 
 use crate::run_folder::{RunFolder, THIS_PROGRAM};
 
-/// The program, and what it has not taken yet.
+/// The program, and the input that it has not taken yet.
 pub(super) struct Program {
     child: Child,
     group: Pid,
-    /// None when it was closed.
+    /// `None` after it was closed.
     input: Option<ChildStdin>,
     unsent: BytesMut,
-    /// None when the program has closed it.
+    /// `None` after the program has closed it.
     output: Option<pipe::Receiver>,
 }
 
 /// What the program has done.
 pub(super) enum Deed {
     Printed,
-    /// It has taken so many bytes.
+    /// It has taken this many bytes of its input.
     Taken(usize),
-    /// It takes nothing more, ever.
+    /// It will never take input again.
     InputClosed,
     Exited(ExitStatus),
 }
 
-/// What there is of the program's output.
+/// The result of reading the program's output.
 pub(super) enum Output {
     Bytes(Bytes),
-    /// It has closed it: there is nothing to be heard from it any more.
+    /// The program has closed its output: nothing more can come.
     Closed,
     Nothing,
 }
 
 impl Program {
-    /// Starts it by way of a stage that ties it to this process: it ends with it.
+    /// Starts the program through a stage that ties it to this process: when this process ends, the kernel kills the
+    /// program.
     pub(super) fn start(folder: &RunFolder, program: &[OsString]) -> io::Result<Self> {
         let mut child = Command::new(THIS_PROGRAM)
             .arg0("tokenrail")
@@ -52,7 +53,7 @@ impl Program {
             .args(program)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            // A signal to the group of this process is for this process.
+            // The program has its own process group. A signal to the group of this process must not reach it.
             .process_group(0)
             .kill_on_drop(true)
             .spawn()?;
@@ -67,7 +68,7 @@ impl Program {
         })
     }
 
-    /// Waits until it does something. May be dropped at any await.
+    /// Waits until the program does something. The future may be dropped at any await.
     pub(super) async fn deed(&mut self) -> io::Result<Deed> {
         let Self { child, input, unsent, output, .. } = self;
         tokio::select! {
@@ -77,7 +78,7 @@ impl Program {
         }
     }
 
-    /// Takes what there is of its output, at most `read_bytes`.
+    /// Reads the available output of the program, at most `read_bytes`.
     pub(super) fn read(&mut self, read_bytes: usize) -> io::Result<Output> {
         let Some(output) = &self.output else { return Ok(Output::Nothing) };
         let mut bytes = BytesMut::zeroed(read_bytes);
@@ -95,7 +96,7 @@ impl Program {
         }
     }
 
-    /// Will be told that; gives how much waits for it to read.
+    /// Adds input for the program. Returns how many bytes the program has not taken yet.
     pub(super) fn tell(&mut self, bytes: &[u8]) -> usize {
         self.unsent.extend_from_slice(bytes);
         self.unsent.len()
@@ -113,19 +114,19 @@ impl Program {
         self.input.is_some()
     }
 
-    /// From here on it is told nothing.
+    /// Closes the input, and discards what the program has not taken.
     pub(super) fn close_input(&mut self) {
         self.input = None;
         self.unsent.clear();
     }
 
     pub(super) fn signal(&self, signal: Signal) {
-        // It may have ended just now.
+        // The program may just have ended.
         let _ = kill_process_group(self.group, signal);
     }
 }
 
-/// Gives the program what it takes of that; none where it takes nothing more, ever.
+/// Writes input to the program. Returns how many bytes it has taken; `None` if it will never take input again.
 async fn write(input: Option<&mut ChildStdin>, unsent: &[u8]) -> Option<usize> {
     match input {
         Some(input) if !unsent.is_empty() => input.write(unsent).await.ok(),

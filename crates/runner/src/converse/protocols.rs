@@ -1,4 +1,4 @@
-//! Which conversation speaks which protocol.
+//! Selects the conversation for a protocol.
 
 use super::acp::AcpConversation;
 use super::claude::ClaudeConversation;

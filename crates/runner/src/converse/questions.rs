@@ -1,4 +1,4 @@
-//! The questions that are open.
+//! The open permission requests.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::conversation::{Choice, Question};
 use crate::run_folder::{Answer, Opening, Unanswered};
 
-/// The questions that are open, by the ids under which they are known outside.
+/// The open permission requests, by their public ids.
 #[derive(Debug)]
 pub(super) struct Questions {
     turn: u64,
@@ -19,11 +19,11 @@ pub(super) struct Questions {
     timeout: Duration,
     unanswered: Unanswered,
     open_max: usize,
-    /// A longer input is not shown.
+    /// The maximum length of an input. A longer input is not shown.
     input_bytes: usize,
-    /// The turn is being cancelled: nothing is asked any more.
+    /// The turn is being cancelled: further requests are settled at once.
     cancelled: bool,
-    /// Nobody can be answered any more.
+    /// The program can receive no more answers.
     closed: bool,
 }
 
@@ -34,7 +34,7 @@ struct Open {
     until: Instant,
 }
 
-/// What the conversation and the spool are to be told of a question that was settled.
+/// A permission request that was settled: what the conversation and the spool need to know.
 #[derive(Debug)]
 pub(super) struct Settled {
     pub(super) key: String,
@@ -51,14 +51,15 @@ impl Questions {
             timeout: Duration::from_millis(opening.limits.question_timeout_ms),
             unanswered: opening.unanswered,
             open_max: opening.limits.open_questions,
-            // The whole question is a line, which has more in it, and quotes may double what they hold.
+            // The line of the request contains more than the input, and escaping may double the length of the input.
             input_bytes: opening.limits.line_bytes / 4,
             cancelled: false,
             closed: false,
         }
     }
 
-    /// Takes up a question, and says it. Where too many are open, it is settled at once.
+    /// Opens a permission request, and returns its line for the spool. If too many are open, if the turn is being
+    /// cancelled or if the program can receive no answers, it settles the request at once.
     pub(super) fn ask(&mut self, question: Question, now: Instant) -> (OwnLine, Option<Settled>) {
         self.asked += 1;
         let request_id = format!("{}-{}", self.turn, self.asked);
@@ -87,7 +88,7 @@ impl Questions {
         )
     }
 
-    /// The first answer to an open question settles it; any other means nothing.
+    /// Settles an open request. Only the first valid answer has an effect.
     pub(super) fn answer(&mut self, answer: Answer) -> Option<Settled> {
         let Answer { request, option } = answer;
         let open = self.open.get(&request)?;
@@ -100,14 +101,14 @@ impl Questions {
         self.settle(&request, choice, ResolvedBy::User)
     }
 
-    /// The program has taken a question back: there is nobody to be told.
+    /// Settles a request that the program has withdrawn. The program does not need to be told.
     pub(super) fn withdraw(&mut self, key: &str) -> Option<OwnLine> {
         let request =
             self.open.iter().find(|(_, open)| open.key == key).map(|(request, _)| request.clone())?;
         self.settle(&request, Choice::Dismissed, ResolvedBy::Agent).map(|settled| settled.line)
     }
 
-    /// From here on what is asked is of that turn.
+    /// Further requests belong to this turn.
     pub(super) fn begin_turn(&mut self, turn: u64) {
         (self.turn, self.asked) = (turn, 0);
     }
@@ -116,12 +117,12 @@ impl Questions {
         self.cancelled
     }
 
-    /// From here on the turn is being cancelled.
+    /// Settles further requests at once, because the turn is being cancelled.
     pub(super) fn cancel_turn(&mut self) {
         self.cancelled = true;
     }
 
-    /// From here on nobody can be answered: what is open is settled without an answer.
+    /// The program can receive no more answers: settles all open requests without one.
     pub(super) fn close(&mut self) -> Vec<OwnLine> {
         self.closed = true;
         let open: Vec<_> = self.open.keys().cloned().collect();
@@ -133,14 +134,14 @@ impl Questions {
         self.open.values().map(|open| open.until).min()
     }
 
-    /// Settles a question for which it is too late.
+    /// Settles a request whose time has run out.
     pub(super) fn take_expired(&mut self, now: Instant) -> Option<Settled> {
         let request =
             self.open.iter().find(|(_, open)| open.until <= now).map(|(request, _)| request.clone())?;
         self.expire(&request)
     }
 
-    /// Settles one of those that are open, for the turn is cancelled.
+    /// Settles one of the open requests, because the turn is cancelled.
     pub(super) fn take_cancelled(&mut self) -> Option<Settled> {
         let request = self.open.keys().next().cloned()?;
         self.settle(&request, Choice::TurnCancelled, ResolvedBy::Cancel)
@@ -167,8 +168,8 @@ impl Questions {
     }
 }
 
-/// JSON that common readers can read: what they cannot comes as a string that holds it. A question that nobody can read
-/// is one that nobody answers.
+/// Makes the input readable for common JSON parsers. If they cannot read it, the result is a string that contains it.
+/// Nobody would answer a request that cannot be read.
 fn readable(input: Box<RawValue>, most: usize) -> Box<RawValue> {
     let length = input.get().len();
     if most < length {

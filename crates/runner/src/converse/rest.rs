@@ -1,4 +1,4 @@
-//! Between two turns: the program waits for a while for what it is asked next.
+//! Between two turns: the program stays idle for a while and waits for the next turn.
 
 use std::io;
 use std::time::Duration;
@@ -7,13 +7,13 @@ use tokio::time::Instant;
 
 use crate::run_folder::{FurtherTurn, RunFolder};
 
-/// Whether the program rests, and until when.
+/// Whether the program is idle, and until when.
 #[derive(Debug)]
 pub(super) struct Rest {
     folder: RunFolder,
-    /// The turn that runs, or has been the last.
+    /// The turn that runs, or ran last.
     turn: u64,
-    /// None where it does not rest at all: with its turn the program ends.
+    /// How long the program may be idle. `None` if it may not: then it ends with its turn.
     most: Option<Duration>,
     state: State,
 }
@@ -21,7 +21,7 @@ pub(super) struct Rest {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     AtWork,
-    /// Its turn has ended, and it may have more to say.
+    /// Its turn has ended, but some of its output may not be read yet.
     Done,
     Resting {
         until: Instant,
@@ -34,12 +34,13 @@ impl Rest {
         Self { folder, turn, most, state: State::AtWork }
     }
 
-    /// Its turn has ended. It is to rest when all that it has said by now is read.
+    /// The turn has ended. The program becomes idle when everything that it has printed by now is read.
     pub(super) fn is_due(&mut self) {
         self.state = State::Done;
     }
 
-    /// Begins to rest where that is due; false where the program is to end instead.
+    /// Makes the program idle if that is due: `Some(true)` if it is idle now, `Some(false)` if it must end instead, and
+    /// `None` if neither is due.
     pub(super) fn begin_if_due(&mut self, now: Instant, may_rest: bool) -> Option<bool> {
         if self.state != State::Done {
             return None;
@@ -49,7 +50,7 @@ impl Rest {
         Some(until.is_some())
     }
 
-    /// It does not rest any more, and will not; says whether it did.
+    /// Ends the idle time. Returns whether the program was idle.
     pub(super) fn end(&mut self) -> bool {
         let rested = self.is_resting();
         self.state = State::AtWork;
@@ -67,10 +68,11 @@ impl Rest {
         }
     }
 
-    /// The further turn, which begins with that; none where the program does not rest, or has taken it already.
+    /// Takes the further turn, which thereby begins. `None` if the program is not idle, or has already taken that
+    /// turn.
     ///
     /// # Errors
-    /// Where what is asked cannot be read.
+    /// If the further turn cannot be read.
     pub(super) fn take_further(&mut self) -> io::Result<Option<FurtherTurn>> {
         if !self.is_resting() {
             return Ok(None);

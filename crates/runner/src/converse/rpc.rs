@@ -1,4 +1,4 @@
-//! JSON-RPC 2.0 over lines, as far as two protocols need it.
+//! JSON-RPC 2.0 over lines: the part that the Agent Client Protocol and Codex use.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use tokenrail_ports::OwnLine;
 
 use super::conversation::Outbox;
 
-/// There is no such method here.
+/// The error code for an unknown method.
 pub(super) const METHOD_NOT_FOUND: i32 = -32601;
 
-/// One line of the program. Every field is unread until it is asked for: a field that makes no sense costs itself.
+/// One line of the program. Each field is parsed only when it is used, so that a malformed field affects only itself.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Incoming<'a> {
     #[serde(borrow)]
@@ -29,15 +29,15 @@ pub(super) struct Incoming<'a> {
 /// What a line is.
 #[derive(Debug)]
 pub(super) enum Kind<'a> {
-    /// An answer to the request that was sent by this method.
+    /// The answer to a request that was sent with this method.
     Answer(&'static str),
-    /// The program wants an answer.
+    /// The program expects an answer.
     Request {
         id: &'a RawValue,
         method: String,
     },
     Notification(String),
-    /// It makes no sense to a conversation.
+    /// A conversation cannot use it.
     Other,
 }
 
@@ -55,17 +55,17 @@ impl<'a> Incoming<'a> {
     }
 }
 
-/// Reads an object; what is missing, or is something else, reads as an object without fields.
+/// Reads an object. If the value is absent or malformed, returns an object without fields.
 pub(super) fn read<'a, T: Deserialize<'a> + Default>(raw: Option<&'a RawValue>) -> T {
     raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
 }
 
-/// Reads a string; none where it is none, or is no text.
+/// Reads a string; `None` if the value is absent or not a string.
 pub(super) fn text(raw: Option<&RawValue>) -> Option<String> {
     serde_json::from_str(raw?.get()).ok()
 }
 
-/// The requests that were sent, and the lines for new ones.
+/// The requests that have no answer yet. Writes the lines of new messages.
 #[derive(Debug, Default)]
 pub(super) struct Rpc {
     last_id: u64,
@@ -101,7 +101,7 @@ struct Refusal {
 const VERSION: &str = "2.0";
 
 impl Rpc {
-    /// Sends a request; the spool says so, for its answer has only a number.
+    /// Sends a request. The spool records its method, because the answer contains only the id.
     pub(super) fn request(&mut self, method: &'static str, params: impl Serialize, out: &mut Outbox) {
         self.last_id += 1;
         let id = self.last_id;
@@ -119,7 +119,7 @@ impl Rpc {
         out.say(&Reply { jsonrpc: VERSION, id, result: Some(result), error: None });
     }
 
-    /// Refuses one. An unanswered request would make the program wait for ever.
+    /// Refuses a request of the program. Without an answer, the program would wait forever.
     pub(super) fn refuse(id: &RawValue, code: i32, message: impl Into<String>, out: &mut Outbox) {
         let error = Some(Refusal { code, message: message.into() });
         out.say(&Reply::<()> { jsonrpc: VERSION, id, result: None, error });

@@ -1,4 +1,4 @@
-//! Writes the spool: what the program prints, byte for byte, and lines of the conversation's own between its lines.
+//! Writes the spool: the program's output, byte for byte, and the conversation's own lines between its lines.
 
 use tokenrail_ports::OwnLine;
 
@@ -10,9 +10,9 @@ const PREFIX: &[u8] = OwnLine::PREFIX.as_bytes();
 #[derive(Debug)]
 pub(super) struct Spool<W> {
     file: W,
-    /// The beginning of a line, as long as it may still become one that only the conversation may write.
+    /// The beginning of a line. It is held while it can still become a line that only the conversation may write.
     held: Vec<u8>,
-    /// Whether the program is within a line.
+    /// Whether the program is in the middle of a line.
     in_line: bool,
     /// Own lines that wait for the end of the program's line.
     waiting: Vec<u8>,
@@ -23,7 +23,7 @@ impl<W: Write> Spool<W> {
         Self { file, held: Vec::new(), in_line: false, waiting: Vec::new() }
     }
 
-    /// Writes what the program has printed.
+    /// Writes output of the program.
     pub(super) fn program(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             let end = memchr::memchr(b'\n', bytes).map_or(bytes.len(), |at| at + 1);
@@ -34,7 +34,7 @@ impl<W: Write> Spool<W> {
         self.file.flush()
     }
 
-    /// Writes a line of the conversation's own, at once or when the program has ended its line.
+    /// Writes an own line: at once, or after the program has ended its line.
     pub(super) fn own(&mut self, line: &OwnLine) -> io::Result<()> {
         serde_json::to_writer(&mut self.waiting, line)?;
         self.waiting.push(b'\n');
@@ -44,12 +44,12 @@ impl<W: Write> Spool<W> {
         self.file.flush()
     }
 
-    /// Whether a line of the conversation's own would be written at once.
+    /// Whether an own line would be written at once.
     pub(super) fn is_between_lines(&self) -> bool {
         !self.in_line && self.held.is_empty()
     }
 
-    /// The program prints nothing more.
+    /// Writes everything that is held back, because the program prints nothing more.
     pub(super) fn finish(&mut self) -> io::Result<()> {
         let held = std::mem::take(&mut self.held);
         self.file.write_all(&held)?;
@@ -70,7 +70,7 @@ impl<W: Write> Spool<W> {
                 return Ok(());
             }
             if self.held.starts_with(PREFIX) {
-                // A blank before it means nothing in JSON, and makes it anybody's line.
+                // In JSON, a leading blank means nothing. With it, the line no longer looks like an own line.
                 self.file.write_all(b" ")?;
             }
             self.file.write_all(&std::mem::take(&mut self.held))?;

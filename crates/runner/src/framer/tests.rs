@@ -55,7 +55,7 @@ fn a_line_over_the_limit_is_skipped_and_the_next_one_is_read() {
     check(b"1234567890", &[(too_long("123", 10), 10)]);
 }
 
-/// What the lines must be, told in the simplest way.
+/// The expected lines, computed in the simplest way.
 fn told_simply(output: &[u8]) -> Vec<OutputLine> {
     let mut end_offset = 0;
     let mut lines = Vec::new();

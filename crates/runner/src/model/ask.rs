@@ -1,4 +1,4 @@
-//! What happens in the process that asks.
+//! The separate process: sends the request, and prints the answer.
 
 use std::env;
 use std::error::Error;
@@ -25,18 +25,18 @@ use crate::SseDecoder;
 const ANTHROPIC_VERSION: (HeaderName, HeaderValue) =
     (HeaderName::from_static("anthropic-version"), HeaderValue::from_static("2023-06-01"));
 
-/// Asks a model once, as standard input says, and prints the answer as it comes.
+/// Sends the request on standard input to a model API once, and prints the answer as it arrives.
 ///
-/// The body of the internal command `model <API>`. It handles no signal: what ends the process closes the
-/// connection. Exit code 0 says that all was printed that there is to say, be it an answer or an error.
+/// The body of the internal command `model <API>`. It handles no signals: any signal that ends the process closes the
+/// connection. Exit code 0 means that everything was printed, be it an answer or an error.
 ///
 /// # Panics
-/// Where the program has not installed a default crypto provider for `rustls`.
+/// If the program has not installed a default crypto provider for `rustls`.
 pub fn ask_model(api: ModelApi) -> ExitCode {
     match read_order().and_then(|order| ask(api, &order)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // It is read with what the process has written to standard error; where that fails, the code must do.
+            // The error is read from standard error. If this write fails, only the exit code remains.
             let _ = writeln!(io::stderr(), "cannot call the model: {error}");
             ExitCode::FAILURE
         }
@@ -65,15 +65,15 @@ fn ask(api: ModelApi, order: &ModelOrder) -> io::Result<()> {
     })
 }
 
-/// Asks; the answer has begun then.
+/// Sends the request, and returns when the answer has begun.
 async fn request(api: ModelApi, order: &ModelOrder, key: Option<&str>) -> Result<Response, OwnFailure> {
     let limits = &order.limits;
     let unusable = |error: &dyn Error| {
         let text = format!("cannot create the request: {}", with_causes(error));
         failure(ErrorClass::InvalidRequest, "upstream_unreachable", text)
     };
-    // No redirect is followed and no proxy of the environment used: prompt and key go where the configuration says
-    // and nowhere else.
+    // It follows no redirect and uses no proxy from the environment: prompt and key are sent only to the configured
+    // address.
     let client = Client::builder()
         .no_proxy()
         .redirect(redirect::Policy::none())
@@ -116,7 +116,7 @@ fn headers(api: ModelApi, key: Option<&str>) -> Result<HeaderMap, reqwest::heade
     Ok(headers)
 }
 
-/// Prints the answer's events until it ends. The outer error: they cannot be printed.
+/// Prints the answer's events until it ends. The outer error means that they cannot be printed.
 async fn copy<W: Write>(
     mut response: Response,
     limits: &ModelLimits,
@@ -145,7 +145,7 @@ async fn copy<W: Write>(
     }
 }
 
-/// More of the answer; none where it has ended.
+/// The next part of the answer; `None` if it has ended.
 async fn chunk(response: &mut Response, limits: &ModelLimits) -> Result<Option<Bytes>, OwnFailure> {
     match timeout(Duration::from_millis(limits.idle_timeout_ms), response.chunk()).await {
         Ok(Ok(chunk)) => Ok(chunk),
@@ -163,7 +163,7 @@ fn idle(limits: &ModelLimits) -> OwnFailure {
     failure(ErrorClass::Timeout, "upstream_idle", text)
 }
 
-/// Why the answer is no stream of events; none where it is one.
+/// Why the answer is not a stream of events; `None` if it is one.
 async fn refusal<W: Write>(
     response: &mut Response,
     limits: &ModelLimits,
@@ -188,7 +188,7 @@ async fn refusal<W: Write>(
     Some(OwnFailure { status: Some(status.as_u16()), retry_after_ms, body, ..failure })
 }
 
-/// Any failure of the API counts as overload: what can be done about it is the same, to try again later.
+/// Any failure of the API counts as overload, because the remedy is the same: try again later.
 fn class(status: StatusCode) -> ErrorClass {
     match status.as_u16() {
         401 | 403 | 407 => ErrorClass::Authentication,
@@ -200,7 +200,7 @@ fn class(status: StatusCode) -> ErrorClass {
     }
 }
 
-/// The beginning of the answer, or of what comes of it in time.
+/// The beginning of the body, or the part of it that arrives in time.
 async fn beginning(response: &mut Response, limits: &ModelLimits, bytes_max: usize) -> Vec<u8> {
     let mut body = Vec::new();
     let read = async {
@@ -211,12 +211,12 @@ async fn beginning(response: &mut Response, limits: &ModelLimits, bytes_max: usi
             }
         }
     };
-    // What has come when the time is up must do.
+    // If the time runs out, the part that has arrived is used.
     let _ = timeout(Duration::from_millis(limits.connect_timeout_ms), read).await;
     body
 }
 
-/// The error with what has caused it.
+/// The error, with its causes.
 fn with_causes(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

@@ -1,18 +1,18 @@
-//! A request in the words of each API.
+//! The request in the format of each API.
 
 use serde_json::{Map, Value, json};
 
 use super::ModelApi;
 use super::order::{Message, ModelOrder, Role};
 
-/// Anthropic's API wants to be told how long an answer may be: enough for nearly all, and no model refuses it.
+/// Anthropic's API requires a maximum. This one is enough for nearly all answers, and no model rejects it.
 const MAX_TOKENS: u32 = 8192;
 
-/// The address that is asked.
+/// The URL of the request.
 pub(super) fn url(api: ModelApi, base_url: &str) -> String {
     let base = base_url.trim_end_matches('/');
     let path = match api {
-        // Both ways of writing its address are in use.
+        // Users write the base URL with and without `/v1`.
         ModelApi::Anthropic if base.ends_with("/v1") => "/messages",
         ModelApi::Anthropic => "/v1/messages",
         ModelApi::OpenAiChat => "/chat/completions",
@@ -21,7 +21,7 @@ pub(super) fn url(api: ModelApi, base_url: &str) -> String {
     format!("{base}{path}")
 }
 
-/// The request. A parameter of the configuration goes over what would be sent otherwise, but not over what is asked.
+/// The body of the request. Configured parameters override its fields, except the model, the messages and `stream`.
 pub(super) fn body(api: ModelApi, order: &ModelOrder) -> Value {
     let mut body = match api {
         ModelApi::Anthropic => anthropic(order),
@@ -48,7 +48,7 @@ fn anthropic(order: &ModelOrder) -> Map<String, Value> {
 fn openai_chat(order: &ModelOrder) -> Map<String, Value> {
     let system = order.system.iter().map(|system| Message { role: Role::System, content: system.clone() });
     let messages: Vec<Message> = system.chain(order.conversation()).collect();
-    // Without being asked, the API says nothing of what an answer has cost.
+    // Without this option, the API does not report the usage of tokens.
     let mut body =
         fields([("messages", json!(messages)), ("stream_options", json!({ "include_usage": true }))]);
     body.extend(order.max_tokens.iter().map(|most| ("max_tokens".to_owned(), (*most).into())));
@@ -56,7 +56,7 @@ fn openai_chat(order: &ModelOrder) -> Map<String, Value> {
 }
 
 fn openai_responses(order: &ModelOrder) -> Map<String, Value> {
-    // The history is ours: nothing needs to be kept there.
+    // Each request contains the history, so the API need not store anything.
     let mut body = fields([("input", json!(order.conversation())), ("store", false.into())]);
     body.extend(order.system.iter().map(|system| ("instructions".to_owned(), system.as_str().into())));
     body.extend(order.max_tokens.iter().map(|most| ("max_output_tokens".to_owned(), (*most).into())));

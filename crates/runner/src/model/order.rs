@@ -1,4 +1,4 @@
-//! What the process that asks is told: one JSON object on its standard input.
+//! The standard input of the process that sends the request: one JSON object.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::ModelLimits;
 
-/// One request to a model. The key is not here, but only the name of the variable that holds it.
+/// One request to a model. It does not contain the key, only the name of the variable that holds it.
 #[derive(Serialize, Deserialize)]
 pub(super) struct ModelOrder {
     pub(super) base_url: String,
@@ -22,15 +22,15 @@ pub(super) struct ModelOrder {
     pub(super) limits: ModelLimits,
 }
 
-/// What was said in an earlier turn.
+/// An earlier turn of the conversation.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Past {
     pub(super) user: String,
-    /// Empty where there was no answer.
+    /// Empty if there was no answer.
     pub(super) assistant: String,
 }
 
-/// Who says something.
+/// The author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Role {
@@ -47,8 +47,8 @@ pub(super) struct Message {
 }
 
 impl ModelOrder {
-    /// The conversation: begins and ends with the user, and never has two messages of one role in a row. Some APIs
-    /// and many templates of local models refuse anything else.
+    /// The conversation. It begins and ends with the user, and two messages in a row never have the same role, because
+    /// some APIs and many templates of local models reject anything else.
     pub(super) fn conversation(&self) -> Vec<Message> {
         let mut messages: Vec<Message> = Vec::new();
         let past = self
@@ -69,7 +69,7 @@ impl ModelOrder {
     }
 }
 
-/// Without what was said: an order may be printed when something is wrong with it.
+/// Omits the texts, because an order may be printed if something is wrong with it.
 impl fmt::Debug for ModelOrder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ModelOrder")

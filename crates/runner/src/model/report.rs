@@ -7,13 +7,13 @@ use memchr::memmem::Finder;
 use tokenrail_domain::ErrorClass;
 use tokenrail_ports::{OwnFailure, OwnLine};
 
-/// A shorter key is none, and would be found in every other word.
+/// A shorter value is not a real key, and would be found inside ordinary words.
 const KEY_BYTES_MIN: usize = 8;
 
-/// Prints lines, each at once: whoever follows waits for it.
+/// Prints lines. It flushes each one, because followers wait for it.
 pub(super) struct Printer<W> {
     out: W,
-    /// What must not be printed.
+    /// The key, which must not be printed.
     secret: Option<Finder<'static>>,
 }
 
@@ -57,7 +57,7 @@ impl<W: Write> Printer<W> {
         self.out.flush()
     }
 
-    /// An API that tells what was wrong with a key may quote it.
+    /// An API that rejects a key may quote it in the error.
     fn hide_secret(&self, line: &mut [u8]) {
         let Some(secret) = &self.secret else { return };
         while let Some(at) = secret.find(line) {
@@ -65,16 +65,16 @@ impl<W: Write> Printer<W> {
         }
     }
 
-    /// A text of the API's without the key, cut to its length.
+    /// A text from the API without the key, cut to `bytes_max`.
     pub(super) fn quoted<'a>(&self, text: &'a [u8], bytes_max: usize) -> Cow<'a, str> {
         let mut text = text.to_vec();
-        // First the key, so that not a half of it stays behind.
+        // The key is hidden before the cut. Otherwise, half of it could remain.
         self.hide_secret(&mut text);
         text.truncate(bytes_max);
         Cow::Owned(String::from_utf8_lossy(&text).trim().to_owned())
     }
 
-    /// How much must be read of a text that is cut to that length, so that no part of the key stays at its end.
+    /// How many bytes to read of a text that is cut to `bytes_max`, so that no part of the key remains at its end.
     pub(super) fn bytes_to_read(&self, bytes_max: usize) -> usize {
         bytes_max + self.secret.as_ref().map_or(0, |secret| secret.needle().len())
     }

@@ -1,12 +1,12 @@
-//! When an upstream wants to be asked again.
+//! How long an upstream asks to wait before the next request.
 
 use reqwest::header::{DATE, HeaderMap, HeaderName, RETRY_AFTER};
 
-/// Of some APIs, and finer than seconds.
+/// A header of some APIs, more precise than seconds.
 const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
 
-/// How long to wait, in milliseconds; none where nothing is said that can be understood. A date is one of the upstream's
-/// clock, so it is held against the time that the upstream says it is.
+/// How long to wait, in milliseconds. `None` if the headers do not say so in a known form. A date is compared with the
+/// upstream's own `Date`, because the clocks of the two machines may differ.
 pub(super) fn retry_after_ms(headers: &HeaderMap) -> Option<u64> {
     let header = |name: &HeaderName| headers.get(name)?.to_str().ok();
     if let Some(ms) = header(&RETRY_AFTER_MS).and_then(|value| value.parse().ok()) {
@@ -18,7 +18,7 @@ pub(super) fn retry_after_ms(headers: &HeaderMap) -> Option<u64> {
     }
     let (until, now) =
         (httpdate::parse_http_date(value).ok()?, httpdate::parse_http_date(header(&DATE)?).ok()?);
-    // What has passed is now.
+    // A date in the past means "now".
     u64::try_from(until.duration_since(now).unwrap_or_default().as_millis()).ok()
 }
 

@@ -6,95 +6,96 @@ use std::path::PathBuf;
 use super::SupervisorProgram;
 use crate::{FramerLimits, Protocol, Unanswered};
 
-/// One kind of process agent.
+/// The configuration of one type of process agent.
 #[derive(Debug, Clone)]
 pub struct ProcessConfig {
     pub supervisor: SupervisorProgram,
-    /// The folder of the run folders. It is made where it is missing, for this user alone.
+    /// The folder that contains the run folders. If it is missing, it is created with access for this user only.
     pub runs: PathBuf,
-    /// The agent's program: an absolute path, or a name that is looked up in the server's `PATH`.
+    /// The agent program: an absolute path, or a name that is looked up in the server's `PATH`.
     pub program: String,
     pub args: Vec<String>,
-    /// Come after `args` where a session is resumed; `{session}` stands for its id.
+    /// Follow `args` if a session is resumed. `{session}` is replaced with its id.
     pub resume_args: Vec<String>,
-    /// Come after `args` where a model is asked for; `{model}` stands for its name.
+    /// Follow `args` if the turn names a model. `{model}` is replaced with its name.
     pub model_args: Vec<String>,
-    /// Fixed values of the agent's environment.
+    /// Environment variables with fixed values.
     pub env: BTreeMap<String, String>,
-    /// What the agent gets of the server's environment; nothing else of it reaches the agent.
+    /// The variables that the agent gets from the server's environment. It gets no others.
     pub pass_env: Vec<String>,
-    /// Whether a cancel begins with an interrupt (SIGINT), which lets the agent close its turn in good order.
+    /// Whether a cancel begins with an interrupt (SIGINT), which lets the agent end its turn cleanly.
     pub interrupt: bool,
-    /// How the program is spoken with; none where it takes its prompt and needs nothing more.
+    /// How Tokenrail speaks with the program. `None` if the program needs only its prompt.
     pub converse: Option<ConverseConfig>,
     pub limits: ProcessLimits,
 }
 
-/// How a program is spoken with that takes its prompt as a message of a protocol.
+/// How Tokenrail speaks with a program that takes its prompt as a message of a protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConverseConfig {
     pub protocol: Protocol,
-    /// How long a question of the program waits for its answer.
+    /// How long a permission request of the program waits for its answer.
     pub question_timeout_ms: u64,
-    /// What becomes of it then.
+    /// The answer if nobody answers in time.
     pub unanswered: Unanswered,
-    /// Whether the program may ask for files in the folder that it works in.
+    /// Whether the program may request files in its working directory.
     pub files: bool,
-    /// How long the process waits for the next turn of its agent after one; with 0 each turn has a process of its own.
-    /// Not with each protocol it can wait: [`Protocol::can_rest`].
+    /// How long the process stays idle after a turn, to run the agent's next turn. 0: each turn has its own process.
+    /// Not every protocol allows it: see [`Protocol::can_rest`].
     pub rest_ms: u64,
 }
 
-/// The bounds of a process agent.
+/// The limits of a process agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessLimits {
     /// A longer line is [`Line::TooLong`](tokenrail_ports::Line::TooLong).
     pub line_bytes: usize,
-    /// How much of the beginning of such a line is given.
+    /// How many bytes of the beginning of such a line are returned.
     pub head_bytes: usize,
-    /// How much of the spool is read at once.
+    /// How many bytes of the spool are read at once.
     pub read_bytes: usize,
-    /// How many lines are given at once.
+    /// How many lines are returned at once.
     pub output_lines: usize,
-    /// From a cancel to the first SIGKILL. With an interrupt, SIGTERM follows after half of it.
+    /// The time from a cancel to the first SIGKILL. With an interrupt, SIGTERM follows after half of it.
     pub cancel_grace_ms: u64,
     /// How long processes that outlive the agent may take to end after SIGTERM.
     pub leftover_grace_ms: u64,
-    /// How long after the first SIGKILL the run may take to vanish; what is left then is reported.
+    /// How long it may take to kill all processes of the run. Leftovers get SIGTERM first, for at most half of this
+    /// time. Processes that are left at its end are reported.
     pub kill_grace_ms: u64,
-    /// How much of what the agent prints on standard error is kept: one half of it from the beginning, one from
-    /// the end.
+    /// How many bytes of the agent's standard error are kept: one half from the beginning, one from the end.
     pub stderr_bytes: usize,
-    /// How long a supervisor waits for room on a full disk, to write down how its agent ended.
+    /// How long a supervisor waits for free space on a full disk, to record how its agent ended.
     pub exit_patience_ms: u64,
-    /// How long the agent's output may wait for room on a full disk. Then the run is ended.
+    /// How long the agent's output may wait for free space on a full disk. Then the supervisor ends the run.
     pub full_disk_wait_ms: u64,
-    /// How many processes a run may have at once; with more it is ended. 0 is no limit.
+    /// How many processes a run may have at once. A run with more is ended. 0: no limit.
     pub agent_processes: u64,
-    /// How much memory the processes of a run may have together, in memory or swapped out, without the files that they
-    /// have mapped; with more it is ended. 0 is no limit.
+    /// How much memory the processes of a run may have together: in memory or swapped out, without mapped files. A run
+    /// with more is ended. 0: no limit.
     pub agent_memory_bytes: u64,
-    /// How much the processes of a run give way to others where the processor is short, as in nice(1): 0 to 19.
+    /// The niceness of a run's processes, as in nice(1): 0 to 19. If the processor is busy, others go first.
     pub agent_nice: u64,
-    /// How often it is looked whether a run is over its limits.
+    /// How often a supervisor checks whether its run is over a limit. While few processes begin on the machine, and
+    /// without a memory limit, it checks less often.
     pub look_ms: u64,
     /// How long a supervisor may take to start.
     pub spawn_timeout_ms: u64,
-    /// How long a program that is spoken with may take to end after its turn.
+    /// How long a program that speaks a protocol may take to end after its turn.
     pub exit_grace_ms: u64,
-    /// How many questions of it may be open; one more is settled as if nobody had answered.
+    /// How many of its permission requests may be open. A further one is settled like one that nobody answers.
     pub open_questions: usize,
-    /// How much may wait for it when it does not read. With more, the conversation breaks off.
+    /// How many unread bytes may wait for the program. With more, the conversation ends.
     pub unread_bytes: usize,
-    /// The largest file that it may ask for, or have written.
+    /// The largest file that the program may request, or ask Tokenrail to write.
     pub file_bytes: usize,
-    /// How many processes may wait for the next turns of their agents.
+    /// How many processes may be idle until the next turns of their agents.
     pub resting_agents: usize,
-    /// A process whose spool is longer does not wait: what is of its turns stays on the disk for as long as it lives.
+    /// A process with a longer spool does not stay idle: the output of its turns is on the disk until it ends.
     pub resting_spool_bytes: u64,
-    /// How long the program may take to tell its version.
+    /// How long the program may take to print its version.
     pub probe_timeout_ms: u64,
-    /// How much of what it says then is read.
+    /// How many bytes of that output are read.
     pub probe_bytes: usize,
 }
 

@@ -1,4 +1,4 @@
-//! How a run has ended, as its reader is told.
+//! How a run ended, as its reader sees it.
 
 use std::fs::File;
 use std::io;
@@ -9,7 +9,7 @@ use tokenrail_ports::{ExitStatus, RunEnd};
 
 use crate::run_folder::{ExecFailure, ExitRecord, OverLimit, RunFolder, RunLimit, Unkept};
 
-/// What the supervisor has written down, in the words of the port.
+/// The supervisor's record, as the type of the port.
 pub(super) fn run_end(exit: ExitRecord, stderr: String) -> RunEnd {
     let ExitRecord {
         code,
@@ -79,8 +79,8 @@ fn process_error(code: &str, text: String) -> AgentError {
     AgentError::new(ErrorClass::Process, Some(code), text)
 }
 
-/// The record of a run whose spool is emptied, for a full disk needs its room: what was not read is lost. None where it
-/// is to be kept: without `waited`, only a run that a full disk has ended gives its room back.
+/// The record of a run whose spool is emptied, because the disk is full. The unread output is lost. `None` if the spool
+/// must be kept: without `waited`, only a run that a full disk has ended gives its space back.
 pub(super) fn emptied(
     mut exit: ExitRecord,
     spool_bytes: u64,
@@ -96,8 +96,8 @@ pub(super) fn emptied(
     Some(exit)
 }
 
-/// Adds what had been read before the spool was emptied, by a server that died before it was saved. `kept` is up to where
-/// it is saved, or was read by this server.
+/// Adds the output that was read before the spool was emptied, and not saved before the server died. `kept` is the
+/// end of the output that is saved, or that this server has read.
 pub(super) fn with_unsaved(mut exit: ExitRecord, kept: u64) -> ExitRecord {
     if let Some(read_to) = exit.emptied_at {
         lose(&mut exit, read_to.saturating_sub(kept));
@@ -113,10 +113,10 @@ fn lose(exit: &mut ExitRecord, bytes: u64) {
     exit.unkept.get_or_insert_with(|| Unkept { bytes: 0, cause: cause() }).bytes += bytes;
 }
 
-/// Empties the spool and writes down how the run ended with that. A server that adopts the run later finds no output, and
-/// how it ended.
+/// Empties the spool and records how the run ended, with the lost output. A server that adopts the run later finds the
+/// record and no output.
 pub(super) fn empty_spool(folder: &RunFolder, spool: &File, exit: &ExitRecord) -> io::Result<()> {
-    // It makes the room for the next line.
+    // First, because it frees the space for the record.
     spool.set_len(0)?;
     folder.write_exit(exit)
 }

@@ -1,8 +1,8 @@
-//! The turns that follow in the process of an earlier one: between them, that process rests.
+//! Turns that run in the process of an earlier turn. Between turns, that process is idle.
 //!
-//! The server writes `further.json` and says so; whoever speaks with the program writes [`OwnLine::Further`] into the spool,
-//! and tells the program then. So the spool says whether the program was asked, and the turn's output begins with that
-//! line.
+//! The server writes `further.json` and sends [`Told::Further`]. The `converse` process writes [`OwnLine::Further`]
+//! into the spool, and only then passes the prompt to the program. So the spool says whether the program got the
+//! prompt, and the turn's output begins with that line.
 
 use std::io;
 use std::time::Duration;
@@ -14,15 +14,15 @@ use tokio::time::{sleep, timeout};
 use super::run::{ProcessRun, is_line, is_unread};
 use crate::run_folder::{FurtherTurn, RunFolder, Told, blocking};
 
-/// How long whoever was told of a further turn may take to take it up. The answer is one line.
+/// How long the `converse` process may take to begin a further turn. Its answer is one line.
 const ASK_PATIENCE: Duration = Duration::from_secs(5);
-/// How often the end of a process is asked for that nobody needs any more, and how long between.
+/// How many times an idle process that nobody needs any more is asked to end, and the pause between.
 const STOP_TRIES: u32 = 5;
 const STOP_PAUSE: Duration = Duration::from_millis(200);
 
 impl ProcessRun {
-    /// Asks a process that rests for a further turn. Gives the run of that turn, of which nothing has been read; none
-    /// where the process has ended without having been asked. One that does not hear is ended.
+    /// Starts a further turn in an idle process. Returns the run of that turn, of which nothing has been read. `None`
+    /// if the process ended before it got the prompt. A process that does not react is ended.
     pub(super) async fn ask(mut self, turn: TurnNumber, prompt: String) -> Result<Option<Self>, RunnerError> {
         let folder = self.folder().clone();
         let (turn, behind) = (turn.0.into(), self.begins());
@@ -34,7 +34,7 @@ impl ProcessRun {
         let told = async {
             let further = written.await?;
             match self.tell(&Told::Further { further: turn }).await {
-                // Nobody listens any more: what is left is its end.
+                // The `converse` process has ended. What is left to read is the end of the run.
                 Err(error) if is_unread(&error) => Ok(further),
                 told => told.map(|()| further),
             }
@@ -48,8 +48,8 @@ impl ProcessRun {
         }
     }
 
-    /// The run of a further turn that was handed to the process, or nearly, before the server was restarted. `None` if
-    /// the process was never asked; it is ended then, and the turn is not retried.
+    /// Waits until the process has begun the further turn, and returns the run of that turn. The server may have been
+    /// restarted since it wrote `further.json`. `None` if the process never got the prompt. The process is ended then.
     pub(super) async fn when_asked(mut self, further: &FurtherTurn) -> Result<Option<Self>, RunnerError> {
         let asked = match timeout(ASK_PATIENCE, self.until_asked(further.turn)).await {
             Ok(asked) => asked,
@@ -71,8 +71,8 @@ impl ProcessRun {
         }
     }
 
-    /// Waits until the spool says that the program was asked; gives where that line begins. None where the process has
-    /// ended before.
+    /// Waits until the spool says that the program got the prompt. Returns where that line begins. `None` if the
+    /// process ended before.
     async fn until_asked(&mut self, turn: u64) -> Result<Option<u64>, RunnerError> {
         let asked = serde_json::to_vec(&OwnLine::Further { turn }).map_err(io::Error::from)?;
         loop {
@@ -88,7 +88,7 @@ impl ProcessRun {
         }
     }
 
-    /// Ends a process that rests, and removes what is left of its run.
+    /// Ends an idle process, and removes its run folder.
     pub(super) async fn end(&mut self) {
         let folder = self.folder().path().display().to_string();
         if let Err(error) = self.stop_and_remove().await {

@@ -13,19 +13,19 @@ use super::SupervisorProgram;
 use super::watch::FolderWatch;
 use crate::run_folder::{ExitRecord, RunFolder, SupervisorRecord, blocking};
 
-/// How many supervisors start at the same time, of all agent types; others wait. Loading a program takes processor time.
-/// Without this bound, requests took seconds while 1,000 agents were launched.
+/// How many supervisors start at once, of all agent types. Others wait. Loading a program takes processor time: without
+/// this limit, requests took seconds while 1,000 agents were launched.
 static STARTING: Semaphore = Semaphore::const_new(4);
 
-/// What came of the start of a program.
+/// The outcome of starting a supervisor program.
 enum Start {
-    /// A supervisor has said who it is. None: it has said that the run has ended.
+    /// The supervisor has written its record. `None` if it has written only the record of the run's end.
     Introduced(Option<SupervisorRecord>),
-    /// The program has ended and said nothing.
+    /// The program has ended without a record.
     Ended(ExitStatus),
 }
 
-/// Starts a supervisor, and waits until it has said who it is.
+/// Starts a supervisor, and waits until it has written its record. `None` if the run has ended without one.
 pub(super) async fn launch(
     program: &SupervisorProgram,
     folder: &RunFolder,
@@ -40,7 +40,7 @@ pub(super) async fn launch(
                 Ok(Start::Introduced(known)) => return Ok(known),
                 Ok(Start::Ended(status)) if !program.has_refused(status) => return Err(ended(status)),
                 Err(error) if !program.is_unusable(&error) => return Err(error),
-                // It has done nothing.
+                // The small program has done nothing, so the server's own program can take over.
                 Ok(Start::Ended(_)) | Err(_) => {}
             }
         }
@@ -71,29 +71,29 @@ async fn start(
             () = watch.changed() => {}
             status = &mut ended => {
                 let status = status.map_err(io::Error::other)?;
-                // It may have done its work in the meantime.
+                // It may have written its record just before it ended.
                 return Ok(introduced(folder).await?.map_or(Start::Ended(status), Start::Introduced));
             }
         }
     }
 }
 
-/// Gives how it has ended, if that is before it has said who it is.
+/// Starts the program. The receiver gets the program's exit status.
 async fn spawn(mut command: Command, supervisors: &TaskTracker) -> io::Result<oneshot::Receiver<ExitStatus>> {
     command.env_clear().current_dir("/").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    // Whoever starts a program waits until it has begun, and followers would wait with it.
+    // The call blocks until the program has been loaded. On a thread of the runtime, followers would wait with it.
     let mut child = blocking(move || command.spawn()).await?;
     let (ended, seen) = oneshot::channel();
     supervisors.spawn(async move {
         if let Ok(status) = child.wait().await {
-            // Nobody listens any more once the supervisor has said that it runs.
+            // There is no receiver any more once the supervisor has written its record.
             let _ = ended.send(status);
         }
     });
     Ok(seen)
 }
 
-/// Whether the supervisor has said who it is. The inner none: it has said that the run has ended.
+/// The supervisor's record, if it has written one. The inner `None`: it has written only how the run ended.
 pub(super) async fn introduced(folder: &RunFolder) -> io::Result<Option<Option<SupervisorRecord>>> {
     let folder = folder.clone();
     blocking(move || {

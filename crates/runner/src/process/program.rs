@@ -1,4 +1,4 @@
-//! Finds the agent's program and asks for its version.
+//! Finds the agent program and asks for its version.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -13,12 +13,12 @@ use tokio::process::Command;
 
 use super::ProcessConfig;
 
-/// The path of the program that would be run.
+/// The absolute path of the program to run.
 pub(super) fn resolve(program: &str) -> Result<PathBuf, RunnerError> {
     let missing = || RunnerError::ProgramMissing { program: program.to_owned() };
     let refused = || RunnerError::NotExecutable { program: program.to_owned() };
     if program.contains('/') {
-        // A relative path would mean another program in each folder that an agent works in.
+        // A relative path would mean a different program in each working directory.
         let path = PathBuf::from(program);
         return match path.is_absolute() && path.exists() {
             false => Err(missing()),
@@ -43,7 +43,7 @@ fn is_executable(path: &Path) -> bool {
     path.is_file() && access(path, Access::EXEC_OK).is_ok()
 }
 
-/// Checks the folder that the agent is to work in.
+/// Checks the agent's working directory.
 pub(super) fn check_cwd(cwd: &Path) -> Result<(), RunnerError> {
     if cwd.is_absolute() && cwd.is_dir() && access(cwd, Access::EXEC_OK).is_ok() {
         Ok(())
@@ -52,7 +52,7 @@ pub(super) fn check_cwd(cwd: &Path) -> Result<(), RunnerError> {
     }
 }
 
-/// The environment of the agent's program: the fixed values, and what is passed on.
+/// The environment of the agent program: the fixed values, and the variables that are passed on.
 pub(super) fn environment(config: &ProcessConfig) -> Vec<(String, OsString)> {
     let passed = config.pass_env.iter().filter(|name| !config.env.contains_key(*name));
     let passed = passed.filter_map(|name| Some((name.clone(), env::var_os(name)?)));
@@ -73,15 +73,15 @@ pub(super) async fn probe(config: &ProcessConfig) -> Probe {
         Ok(Err(error)) => {
             Probe { program, problem: Some(format!("cannot start it: {error}")), ..Probe::default() }
         }
-        // Not every program has a version, and a slow one runs all the same.
+        // A timeout is not a problem: not every program prints a version, and a slow one can still run.
         Err(_) => Probe { program, unset_keys: unset_keys(config), ..Probe::default() },
     }
 }
 
-/// How variables that hold a key are named.
+/// The endings of the names of variables that hold a key.
 const KEYS: [&str; 2] = ["_KEY", "_TOKEN"];
 
-/// The variables that are passed on, look like keys and are not there; none where one is there, which is enough.
+/// The variables that are passed on, look like keys and are not set. Empty if one key is set: one is enough.
 fn unset_keys(config: &ProcessConfig) -> Vec<String> {
     let is_key = |name: &String| KEYS.iter().any(|end| name.ends_with(end));
     if environment(config).iter().any(|(name, value)| is_key(name) && !value.is_empty()) {
@@ -107,7 +107,7 @@ async fn ask_version(config: &ProcessConfig, program: &Path) -> io::Result<Optio
         stdout.take(config.limits.probe_bytes as u64).read_to_end(&mut said).await?;
     }
     if !child.wait().await?.success() {
-        // What it says then is no version.
+        // The output of a failed command is no version.
         return Ok(None);
     }
     let said = String::from_utf8_lossy(&said);

@@ -1,4 +1,4 @@
-//! Agents whose processes wait between two turns.
+//! Agents whose processes stay idle between two turns.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -17,14 +17,14 @@ use tokio_util::task::TaskTracker;
 use super::run::ProcessRun;
 use super::watch::RunWatcher;
 
-/// The processes that wait: one for each agent at most, and `most` of them.
+/// The idle processes: at most one for each agent, and at most `most` of them.
 ///
-/// They are worth no more than the time that another start would take: the next life of the server ends those that it
-/// finds.
+/// An idle process only saves the time of another start. So a restarted server does not adopt idle processes: it ends
+/// them.
 #[derive(Clone)]
 pub(super) struct Resting {
     most: usize,
-    /// How long one may wait before it is ended from here: it should have ended by itself.
+    /// How long a process may stay idle before the server ends it. It should have ended by itself earlier.
     patience: Duration,
     tasks: TaskTracker,
     agents: Arc<Mutex<Agents>>,
@@ -33,22 +33,22 @@ pub(super) struct Resting {
 #[derive(Default)]
 struct Agents {
     entries: BTreeMap<AgentId, Entry>,
-    /// How many have come so far.
+    /// How many entries there have been so far.
     came: u64,
 }
 
-/// It stays here until its process has been taken or has ended: two processes in one session would not know of each
-/// other.
+/// An idle process. The entry stays until its process has been taken or has ended, because two processes in one
+/// session would not know of each other.
 struct Entry {
     kind: Kind,
-    /// How many had come before.
+    /// The number of this entry. The oldest has the smallest.
     came: u64,
-    /// Takes the run back. Where there is none, or when it is dropped, the process is ended.
+    /// Takes the run back. If this is `None` or is dropped, the process is ended.
     claim: Option<oneshot::Sender<oneshot::Sender<ProcessRun>>>,
     gone: CancellationToken,
 }
 
-/// What a process was started with: a turn that wants something else needs another process.
+/// The settings that a process was started with. A turn with other settings needs another process.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Kind {
     model: Option<String>,
@@ -63,15 +63,15 @@ impl From<&TurnOrder> for Kind {
     }
 }
 
-/// A run whose process may wait for the next turn of its agent.
+/// A run whose process may stay idle until the next turn of its agent.
 pub(super) struct RestableRun {
     run: ProcessRun,
     home: Home,
 }
 
-/// Where a process waits for the next turn of its agent.
+/// Where a process is kept until the next turn of its agent.
 pub(super) struct Home {
-    /// False where it has been started in other ways than it would be now: then it ends with its turn.
+    /// False if the process may have been started with another configuration, or was cancelled: it ends with its turn.
     pub(super) keeps: bool,
     pub(super) resting: Resting,
     pub(super) watcher: RunWatcher,
@@ -84,14 +84,14 @@ impl RestableRun {
         Self { run: run.that_may_rest(), home }
     }
 
-    /// Leaves a turn that has ended: if the process rests, it is kept for the next one, and otherwise nothing is.
+    /// Leaves a turn that has ended. An idle process is kept for the next turn; otherwise the run folder is removed.
     async fn leave(&mut self) -> io::Result<()> {
         let Self { run, home } = self;
         let Some(rests_at) = run.rests_at() else { return run.remove().await };
         let next = match run.reopen(home.watcher.clone()).await {
             Ok(next) => next.beginning_at(run.begins() + rests_at, 0),
             Err(error) => {
-                // It cannot be waited for, and so it is not kept.
+                // Nothing can watch the process, so it is not kept.
                 run.end().await;
                 return Err(error);
             }
@@ -109,7 +109,7 @@ impl IAgentRun for RestableRun {
     }
 
     async fn cancel(&mut self) -> Result<(), RunnerError> {
-        // Whatever becomes of this: it is not to have another turn.
+        // Even if the cancel fails, the process must not get another turn.
         self.home.keeps = false;
         self.run.cancel().await
     }
@@ -138,8 +138,8 @@ impl Resting {
         self.agents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps a run that rests until it is taken, or ends by itself; one that is not worth it is ended. Where there are
-    /// too many, the one that has waited longest is.
+    /// Keeps an idle process until it is taken or ends by itself. If it is not worth it, it is ended. If there are too
+    /// many, the one that has been idle longest is ended.
     pub(super) fn keep(&self, agent: AgentId, kind: Kind, run: ProcessRun, is_worth_it: bool) {
         let (claim, claimed) = oneshot::channel();
         let gone = CancellationToken::new();
@@ -170,8 +170,8 @@ impl Resting {
         }
     }
 
-    /// The run that waits for such a turn of its agent. One that waits for another kind, or is ending, has ended when
-    /// this returns.
+    /// Takes the agent's idle process, if it fits the turn. A process that does not fit, or that is ending, has ended
+    /// when this returns.
     pub(super) async fn take(&self, order: &TurnOrder) -> Option<ProcessRun> {
         let (claim, gone) = {
             let mut agents = self.lock();
@@ -187,12 +187,12 @@ impl Resting {
                 return Some(run);
             }
         }
-        // It may have ended just now.
+        // Either it does not fit and is being ended, or it ended just now.
         gone.cancelled().await;
         None
     }
 
-    /// Ends the process that rests for an agent, where there is one.
+    /// Ends the agent's idle process, if it has one.
     pub(super) async fn dismiss(&self, agent: AgentId) {
         let gone = self.lock().entries.get_mut(&agent).map(Entry::end);
         if let Some(gone) = gone {
@@ -209,14 +209,14 @@ impl Resting {
 }
 
 impl Entry {
-    /// Has the process end; when that is so is told by the token.
+    /// Ends the process. The returned token is cancelled once it has ended.
     fn end(&mut self) -> CancellationToken {
         self.claim = None;
         self.gone.clone()
     }
 }
 
-/// A run that waits. Where its task is dropped, as the server goes down, its process is asked to end.
+/// The task of an idle process. If the task is dropped, as when the server stops, the process is asked to end.
 struct Rester(Option<ProcessRun>);
 
 impl Rester {
@@ -229,7 +229,7 @@ impl Rester {
                 biased;
                 claimed = &mut claimed => break claimed.ok(),
                 () = &mut until => break None,
-                // What it says unasked nobody hears, and it is not to fill the disk with it.
+                // Unsolicited output is discarded, and must not fill the disk.
                 output = run.next() => match output {
                     Ok(RunOutput::Lines(_) | RunOutput::Progress { .. }) if !run.fills_disk() => {}
                     _ => break None,

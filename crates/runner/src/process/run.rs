@@ -29,56 +29,56 @@ pub(super) struct ProcessRun {
     limits: ProcessLimits,
     spool: Arc<File>,
     fresh: FreshRead,
-    /// How many bytes of the spool are of earlier turns. All other offsets are counted from there.
+    /// How many bytes of the spool belong to earlier turns. All other offsets are counted from there.
     begins: u64,
-    /// How many bytes of standard error are.
+    /// How many bytes of standard error belong to earlier turns.
     stderr_begins: u64,
     /// How many bytes of the spool the framer was fed.
     offset: u64,
-    /// How many an earlier server has saved.
+    /// How many bytes were saved before the server was restarted.
     committed: u64,
-    /// How the run ended, where its spool is being emptied.
+    /// How the run ended, once its spool is being emptied.
     emptied: Option<ExitRecord>,
     framer: LineFramer,
     watch: FolderWatch,
     supervisor: KnownSupervisor,
-    /// How the run has ended; there may be more in the spool.
+    /// How the run ended. The spool may still have unread output.
     end: Option<RunEnd>,
     next_look: NextLook,
-    /// The framer has given all, the unfinished line too.
+    /// The framer has returned everything, including the unfinished last line.
     finished: bool,
     cancelled: bool,
-    /// When the supervisor, which was asked to stop the agent, has had its time.
+    /// When to kill the supervisor, which was asked to stop the agent.
     force_at: Option<Instant>,
-    /// A line was too long to be given.
+    /// A line was too long to be returned whole.
     keep_spool: bool,
     rest: Rest,
 }
 
-/// Whether the process waits for a further turn when this one has ended.
+/// Whether the process stays idle for a further turn after this one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Rest {
     Never,
     NotYet,
-    /// The turn has ended: its output has so many bytes.
+    /// The turn has ended, and this is the length of its output in bytes.
     At(u64),
 }
 
-/// When to look into the run folder again.
+/// When to check the run folder again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum NextLook {
     Now,
-    /// The spool was read to where it ended then: whatever comes later is told by the watch.
+    /// The spool was read to its end at that time. The watch reports later changes.
     WhenTold,
 }
 
 enum KnownSupervisor {
-    /// The descriptor is a pidfd and no pipe: only its readiness is asked for, and that is the same for both.
+    /// The descriptor is a pidfd and not a pipe. Only its readiness is used, which works the same for both.
     Alive(SupervisorRecord, pipe::Receiver),
     Gone,
 }
 
-/// What the run folder holds that is new.
+/// What is new in the run folder.
 enum News {
     /// At least one byte.
     Output(Fresh),
@@ -87,8 +87,8 @@ enum News {
 }
 
 impl ProcessRun {
-    /// Reads the run from its first byte. `supervisor` is who said that it supervises the run, if anybody has; that
-    /// it still lives is checked here.
+    /// Reads the run from its first byte. `supervisor` is the record in the run folder, if there is one. This function
+    /// checks whether that process still lives.
     pub(super) fn open(
         folder: RunFolder,
         limits: ProcessLimits,
@@ -126,24 +126,24 @@ impl ProcessRun {
         })
     }
 
-    /// Reads the output from there on, as that of a turn which has read nothing yet.
+    /// Reads the output from these offsets on, as a turn of which nothing has been read.
     pub(super) fn beginning_at(self, begins: u64, stderr_begins: u64) -> Self {
         let framer = LineFramer::new(self.limits.framer());
         let (offset, next_look, rest) = (0, NextLook::Now, Rest::Never);
         Self { begins, stderr_begins, offset, framer, next_look, rest, ..self }
     }
 
-    /// Sees where the turn ends, though its process does not.
+    /// Notices the end of the turn even if the process stays idle.
     pub(super) fn that_may_rest(self) -> Self {
         Self { rest: Rest::NotYet, ..self }
     }
 
-    /// Goes on after an earlier server that has saved so much.
+    /// Sets how many bytes were saved before the server was restarted.
     pub(super) fn with_committed(self, committed: u64) -> Self {
         Self { committed, ..self }
     }
 
-    /// Reads what this run reads, once more.
+    /// Opens the same run again, from its first byte.
     pub(super) async fn reopen(&self, watcher: RunWatcher) -> io::Result<Self> {
         let folder = self.folder.clone();
         let watch = blocking(move || watcher.watch(folder.path())).await?;
@@ -159,7 +159,7 @@ impl ProcessRun {
         &self.folder
     }
 
-    /// Whether the spool is longer than that of a process which rests may be.
+    /// Whether the spool is too long for an idle process.
     pub(super) fn fills_disk(&self) -> bool {
         self.limits.resting_spool_bytes < self.begins + self.offset
     }
@@ -172,8 +172,8 @@ impl ProcessRun {
         self.keep_spool
     }
 
-    /// How many bytes its output has, where the turn has ended and the process waits for the next one. One that is
-    /// being stopped does not wait.
+    /// The length of the turn's output in bytes, if the turn has ended and the process is idle. A process that is being
+    /// stopped is not idle.
     pub(super) fn rests_at(&self) -> Option<u64> {
         match self.rest {
             Rest::At(bytes) if !self.cancelled => Some(bytes),
@@ -181,7 +181,7 @@ impl ProcessRun {
         }
     }
 
-    /// Lines that were read already.
+    /// Takes the next complete lines from the framer.
     fn lines(&mut self) -> Vec<OutputLine> {
         let mut lines = Vec::new();
         while lines.len() < self.limits.output_lines
@@ -216,7 +216,7 @@ impl ProcessRun {
                 if record.open()?.is_none() {
                     self.supervisor = KnownSupervisor::Gone;
                 } else {
-                    // A false alarm, which the runtime allows itself: it is told so, or it would not wait again.
+                    // The runtime may wake without cause. `WouldBlock` clears the readiness, so that it waits again.
                     let _ = pidfd.try_io(|| Err::<(), _>(ErrorKind::WouldBlock.into()));
                 }
             }
@@ -231,7 +231,8 @@ impl ProcessRun {
         Ok(run_end(with_unsaved(exit, kept), stderr))
     }
 
-    /// The end of a run whose supervisor has died. The agent has died with it, but not what the agent had started.
+    /// The end of a run whose supervisor has died. The agent died with it, but the processes that the agent had started
+    /// did not: they are killed here.
     async fn lost(&self) -> io::Result<RunEnd> {
         let (folder, behind, kill_grace_ms) =
             (self.folder.clone(), self.stderr_begins, self.limits.kill_grace_ms);
@@ -272,7 +273,7 @@ impl IAgentRun for ProcessRun {
                         RunOutput::Lines(lines)
                     });
                 }
-                // Before the record is written all processes have ended: one more look gives the last output.
+                // All processes end before the record is written, so one more look finds the last output.
                 (News::Exit(exit), _) => self.end = Some(self.ended(exit).await?),
                 (News::Nothing, None) => self.changed().await?,
                 (News::Nothing, Some(end)) => {
@@ -297,7 +298,7 @@ impl IAgentRun for ProcessRun {
                 self.cancelled = true;
                 self.force_at = Instant::now().checked_add(self.patience());
             }
-            // Nobody listens: the supervisor is gone, and `next` ends what it has left behind.
+            // The supervisor is gone. `next` ends the processes that it left behind.
             Err(error) if is_unread(&error) => {
                 self.cancelled = true;
                 self.supervisor = KnownSupervisor::Gone;
@@ -323,7 +324,7 @@ impl IAgentRun for ProcessRun {
     }
 }
 
-/// Waits for a moment that may never come.
+/// Waits until `at`; forever if it is `None`.
 async fn due(at: Option<Instant>) {
     match at {
         Some(at) => sleep_until(at).await,
@@ -331,7 +332,7 @@ async fn due(at: Option<Instant>) {
     }
 }
 
-/// Whether the line says just that.
+/// Whether the line is exactly this text.
 pub(super) fn is_line(line: &OutputLine, text: &[u8]) -> bool {
     matches!(&line.line, Line::Whole(whole) if **whole == *text)
 }

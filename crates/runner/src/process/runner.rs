@@ -1,4 +1,4 @@
-//! Starts process agents, and takes over those of an earlier server.
+//! Starts process agents, and adopts those that were started before the server was restarted.
 
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -24,29 +24,31 @@ use crate::run_folder::{
     is_argument, run_of,
 };
 
-/// A timer can count so far.
+/// A timer cannot represent much longer times.
 const LONGEST_REST: Duration = Duration::from_hours(10 * 365 * 24);
 
-/// A program that has not told its version is asked again after this.
+/// If the program did not print a version, the next probe after this time asks again.
 const ASK_AGAIN: Duration = Duration::from_mins(10);
 
 /// Runs an agent that is a program on this machine, under a supervisor that outlives the server.
 ///
-/// A cancel sends the agent's process group an interrupt (where configured), then SIGTERM; after
-/// [`cancel_grace_ms`](crate::ProcessLimits::cancel_grace_ms) every descendant gets SIGKILL until none is left. A
-/// run in which a line was too long to be given leaves its spool behind when it is discarded: the only file in
+/// A cancel sends the agent's process group an interrupt (if configured), then SIGTERM. After
+/// [`cancel_grace_ms`](crate::ProcessLimits::cancel_grace_ms) every descendant gets SIGKILL until none is left.
+///
+/// If a line was too long to be returned whole, the spool is kept when the run is left: as the only file in
 /// `<run folder>.kept`, which stays until its agent is forgotten.
 pub struct ProcessRunner {
     config: Arc<ProcessConfig>,
     watcher: RunWatcher,
-    /// Waits for the supervisors, so that they do not stay as zombies. Nobody waits for it: they outlive the server.
+    /// Waits for the supervisors, so that they do not stay as zombies. The server does not wait for this tracker when
+    /// it stops, because supervisors outlive it.
     supervisors: TaskTracker,
     resting: Resting,
     probed: Mutex<Option<(Probe, Instant)>>,
 }
 
 impl ProcessRunner {
-    /// Makes the folder of the run folders. The watcher is that of all runners of the server.
+    /// Creates the folder that contains the run folders. All runners of the server share the watcher.
     pub fn new(config: ProcessConfig, watcher: RunWatcher) -> Result<Self, RunnerError> {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&config.runs)?;
         Ok(Self {
@@ -58,7 +60,7 @@ impl ProcessRunner {
         })
     }
 
-    /// Writes down what is to be run.
+    /// Creates the run folder, and watches it.
     async fn prepare(&self, order: &TurnOrder) -> Result<(RunFolder, FolderWatch), RunnerError> {
         let folder = RunFolder::of(&self.config.runs, order);
         let (config, watcher, order) = (Arc::clone(&self.config), self.watcher.clone(), order.clone());
@@ -88,7 +90,7 @@ impl ProcessRunner {
         Ok(ProcessRun::open(folder, self.config.limits, watch, supervisor)?)
     }
 
-    /// Where the process of such a turn waits for a further one; none where it does not.
+    /// Where the process of this turn is kept while it is idle. `None` if it ends with its turn.
     fn home(&self, order: &TurnOrder) -> Option<Home> {
         if rest_ms(&self.config) == 0 {
             return None;
@@ -97,14 +99,14 @@ impl ProcessRunner {
         Some(Home { keeps: true, resting, watcher, agent: order.agent, kind: order.into() })
     }
 
-    /// That of a process which an earlier server has started, perhaps with another configuration. It may rest however
-    /// that is now.
+    /// The home of a process that was started before the server was restarted, perhaps with another configuration. It
+    /// may become idle even if the configuration no longer allows that. Then it is ended.
     fn home_of_adopted(&self, order: &TurnOrder) -> Home {
         let (resting, watcher) = (self.resting.clone(), self.watcher.clone());
         Home { keeps: false, resting, watcher, agent: order.agent, kind: order.into() }
     }
 
-    /// Takes over a turn that went on in the process of an earlier one.
+    /// Adopts a turn that runs in the process of an earlier turn.
     async fn adopt_further(
         &self,
         order: &TurnOrder,
@@ -141,7 +143,7 @@ impl IAgentRunner for ProcessRunner {
                 Ok(restable(run, self.home(order)))
             }
             Err(error) => {
-                // Without its folder, a supervisor that is only slow ends by itself.
+                // A supervisor that is only slow ends by itself without its folder.
                 blocking(move || folder.remove()).await?;
                 Err(error.into())
             }
@@ -165,7 +167,7 @@ impl IAgentRunner for ProcessRunner {
             };
         };
         let supervisor = self.known_supervisor(&folder, &watch).await?;
-        // An order without anybody who speaks with the program has no rest in it.
+        // Only a program that speaks a protocol can become idle.
         let is_spoken_with = self.config.converse.is_some();
         let home = is_spoken_with.then(|| self.home_of_adopted(order));
         let run = self.open(folder, watch, supervisor)?.with_committed(committed);
@@ -180,7 +182,7 @@ impl IAgentRunner for ProcessRunner {
             return probe.clone();
         }
         let probe = program::probe(&self.config).await;
-        // What is missing or broken may be mended the next time.
+        // A problem is not cached, because it may be solved by the next probe.
         *probed = probe.problem.is_none().then(|| (probe.clone(), Instant::now()));
         probe
     }
@@ -195,8 +197,8 @@ impl IAgentRunner for ProcessRunner {
 }
 
 impl ProcessRunner {
-    /// Who supervises a run of an earlier server. That server may have died just after starting the supervisor:
-    /// then it is waited for.
+    /// The supervisor of a run that was started before the server was restarted. The server may have died just after
+    /// starting the supervisor. Then this function waits for its record.
     async fn known_supervisor(
         &self,
         folder: &RunFolder,
@@ -224,7 +226,7 @@ impl ProcessRunner {
     }
 }
 
-/// A run whose process rests there after its turn, if it may.
+/// A run whose process is kept in `home` after its turn, if there is one.
 fn restable(run: ProcessRun, home: Option<Home>) -> Box<dyn IAgentRun> {
     match home {
         Some(home) => Box::new(RestableRun::new(run, home)),
@@ -262,21 +264,21 @@ fn exec_order(config: &ProcessConfig, order: &TurnOrder) -> Result<ExecOrder, Ru
     })
 }
 
-/// How long a process waits for the next turn; 0 where it does not.
+/// How long a process stays idle, waiting for the next turn. 0 if it ends with its turn.
 fn rest_ms(config: &ProcessConfig) -> u64 {
     let rest_ms = config.converse.map_or(0, |converse| converse.rest_ms);
     if config.limits.resting_agents == 0 { 0 } else { rest_ms }
 }
 
-/// How long a process may wait at the longest, with all that it has to end by itself.
+/// The longest time that a process may stay idle, including the graces in which it should end by itself.
 fn rest_patience(config: &ProcessConfig) -> Duration {
     let ProcessLimits { exit_grace_ms, .. } = config.limits;
-    // It is asked, then told, then killed.
+    // The program is asked to end, then gets SIGTERM, then SIGKILL: one grace each.
     let graces = exit_grace_ms.saturating_mul(3);
     Duration::from_millis(rest_ms(config).saturating_add(graces)).min(LONGEST_REST)
 }
 
-/// What the program, or whoever speaks with it, finds on standard input.
+/// The standard input of the program, or of the `converse` process.
 fn stdin(config: &ProcessConfig, order: &TurnOrder) -> io::Result<Vec<u8>> {
     let Some(converse) = config.converse else { return Ok(order.prompt.clone().into_bytes()) };
     let ProcessLimits {
@@ -287,7 +289,7 @@ fn stdin(config: &ProcessConfig, order: &TurnOrder) -> io::Result<Vec<u8>> {
     let opening = Opening {
         prompt: order.prompt.clone(),
         session: order.session.clone().map(SessionId::into_string),
-        // Where an argument names it, nothing more need be said.
+        // If an argument names the model, the protocol need not.
         model: order.model.clone().filter(|_| config.model_args.is_empty()),
         cwd: order.cwd.to_str().ok_or_else(not_text)?.to_owned(),
         turn: order.turn.0.into(),
@@ -307,10 +309,10 @@ fn stdin(config: &ProcessConfig, order: &TurnOrder) -> io::Result<Vec<u8>> {
     Ok(serde_json::to_vec(&opening)?)
 }
 
-/// The arguments with the value in its place; none without a value.
+/// The arguments with `value` in place of `place`. Empty if there is no value.
 fn filled(args: &[String], place: &str, value: Option<&str>) -> Result<Vec<String>, RunnerError> {
     let Some(value) = value else { return Ok(Vec::new()) };
-    // Models come from clients: none may become an option of the program. A session id cannot be one.
+    // Clients choose the model, which must not become an option of the program. A session id cannot be one.
     if value.starts_with('-') || value.contains('\0') {
         let text = format!("{value:?} is not allowed as the value of {place}");
         return Err(io::Error::new(io::ErrorKind::InvalidInput, text).into());

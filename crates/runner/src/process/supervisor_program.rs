@@ -1,10 +1,11 @@
-//! The program that supervises runs: a small one beside the server's own, or the server's own, which can do it too.
+//! The program that supervises runs: a small one beside the server's own program, or the server's own program.
 //!
-//! Each process has a copy of all that the loader changes in its program. For each running agent there is a supervisor,
-//! so there is a program that can do nothing else. It reads and writes the same files as the server, and these may change
-//! with each version: so it must be made of the very same sources. It is asked for them when a server starts; and it is
-//! told at each start which they must be, and ends where it is made of others, for an upgrade may have put another one
-//! in its place meanwhile.
+//! Each process has its own copy of all the memory that the loader changes in its program. Each running agent has a
+//! supervisor, so a small program that can do nothing else saves memory. It reads and writes the same files as the
+//! server, and their format may change with each version, so it must be built from the same sources.
+//!
+//! The server asks the small program for its sources once, when the server starts. An upgrade may replace the file
+//! later, so each start of a supervisor also names the required sources, and a program of other sources refuses.
 
 use std::io::{self, ErrorKind, Read as _};
 use std::os::unix::fs::MetadataExt as _;
@@ -20,10 +21,10 @@ use tokio::process::Command;
 
 use crate::run_folder::{BUILD, REFUSED, SUPERVISOR};
 
-/// The bit of a file's mode by which everybody may write it.
+/// The bit of a file's mode that lets everybody write to it.
 const WRITTEN_BY_OTHERS: u32 = 0o002;
 
-/// Far more than it says of itself.
+/// Much longer than the output of `--version`.
 const VERSION_BYTES: usize = 256;
 
 /// The program that supervises runs.
@@ -32,7 +33,7 @@ pub struct SupervisorProgram(Arc<Programs>);
 
 #[derive(Debug)]
 struct Programs {
-    /// The server's own.
+    /// The server's own program.
     own: PathBuf,
     small: PathBuf,
     own_because: OnceLock<OwnBecause>,
@@ -47,10 +48,10 @@ pub enum OwnBecause {
     Missing(PathBuf),
     #[error("{} is from a different build: it is {said:?}, and the server is {BUILD}", program.display())]
     OtherBuild { program: PathBuf, said: String },
-    /// There has been an upgrade since the server has started.
+    /// An upgrade has replaced the file since the server started.
     #[error("{} was replaced by a different build", .0.display())]
     Replaced(PathBuf),
-    /// Whoever can write it could run programs as the user of the server.
+    /// A user who can write to the file could run programs as the server's user.
     #[error(
         "{} is not trusted: it must be owned by root, the server's user or the owner of the server's \
          program, and must not be writable by anyone else",
@@ -62,19 +63,20 @@ pub enum OwnBecause {
 }
 
 impl SupervisorProgram {
-    /// That program and no other.
+    /// Always uses this program.
     pub fn own(program: PathBuf) -> Self {
         Self(Arc::new(Programs { small: PathBuf::new(), own: program, own_because: OwnBecause::Told.into() }))
     }
 
-    /// The small one beside that program, if it is there and of the same build. It has so much time to say so. It blocks.
+    /// Uses the small program beside this one, if it exists and is of the same build. It has `patience` to print its
+    /// build. Blocks.
     pub fn beside(own: PathBuf, patience: Duration) -> Self {
         let small = own.with_file_name(SUPERVISOR);
         let asked = check(&small, &own).and_then(|()| ask(&small, patience));
         let own_because = asked.map_or_else(OnceLock::from, |()| OnceLock::new());
         match own_because.get() {
             None => {}
-            // So it is where one file was copied, or built.
+            // This is normal if only the server's program was copied or built.
             Some(because @ OwnBecause::Missing(_)) => {
                 tracing::info!(%because, "the server's own program supervises runs, which uses more memory");
             }
@@ -83,7 +85,7 @@ impl SupervisorProgram {
         Self(Arc::new(Programs { own, small, own_because }))
     }
 
-    /// Why runs are supervised by the server's own program; none where they are by the small one.
+    /// Why the server's own program supervises runs. `None` if the small program does.
     pub fn own_because(&self) -> Option<&OwnBecause> {
         self.0.own_because.get()
     }
@@ -97,7 +99,7 @@ impl SupervisorProgram {
         &self.0.own
     }
 
-    /// Starts the small program for a run, where there is one.
+    /// The command that supervises a run with the small program. `None` if that is not used.
     pub(super) fn small_command(&self, run_folder: &Path) -> Option<Command> {
         if self.own_because().is_some() {
             return None;
@@ -107,14 +109,14 @@ impl SupervisorProgram {
         Some(command)
     }
 
-    /// Starts the server's own program for a run.
+    /// The command that supervises a run with the server's own program.
     pub(super) fn own_command(&self, run_folder: &Path) -> Command {
         let mut command = Command::new(&self.0.own);
         command.arg("supervise").arg(run_folder);
         command
     }
 
-    /// Says whether the small program has refused a run. It is not used any more then.
+    /// Whether the small program has refused a run. If so, it is not used any more.
     pub(super) fn has_refused(&self, status: ExitStatus) -> bool {
         let refused = status.code() == Some(REFUSED.into());
         if refused {
@@ -123,7 +125,7 @@ impl SupervisorProgram {
         refused
     }
 
-    /// Says whether it is for the file that the small program cannot be started: then it is not used any more.
+    /// Whether the small program cannot be started because of its file. If so, it is not used any more.
     pub(super) fn is_unusable(&self, error: &io::Error) -> bool {
         use ErrorKind::{ExecutableFileBusy, NotFound, PermissionDenied};
         let no_program = rustix::io::Errno::NOEXEC.raw_os_error();
@@ -149,7 +151,7 @@ fn warn(because: &OwnBecause) {
     tracing::warn!(%because, "the server's own program supervises runs, which uses more memory");
 }
 
-/// Whether a program may be run at all: in a folder that everybody can write to, anybody could have put it there.
+/// Checks whether the program can be trusted. In a folder that everybody can write to, anybody could have put it there.
 fn check(program: &Path, own: &Path) -> Result<(), OwnBecause> {
     let unusable = |error: io::Error| match error.kind() {
         ErrorKind::NotFound => OwnBecause::Missing(program.to_owned()),
@@ -176,7 +178,7 @@ fn ask(program: &Path, patience: Duration) -> Result<(), OwnBecause> {
     }
 }
 
-/// What it says of itself: one line, in one piece.
+/// The output of `--version`: one line, read in one piece.
 fn version(program: &Path, patience: Duration) -> io::Result<String> {
     let mut child = std::process::Command::new(program)
         .arg("--version")
@@ -188,7 +190,7 @@ fn version(program: &Path, patience: Duration) -> io::Result<String> {
         .spawn()?;
     let said =
         child.stdout.take().map_or_else(|| Err(ErrorKind::BrokenPipe.into()), |from| read(from, patience));
-    // Whatever else it wanted to do. It may have ended.
+    // The kill fails if it has already ended.
     let _ = child.kill();
     child.wait()?;
     said

@@ -1,16 +1,16 @@
-//! Tells runs that something in their folder has changed.
+//! Wakes a run if something in its folder has changed.
 //!
-//! One thread and one inotify instance serve all runs of the server, however many agents and agent types there are: a
-//! user has 128 instances by default, and every editor takes some. Where no instance or no watch is to be had, the
-//! folders are polled: slower, but nothing else changes.
+//! One thread and one inotify instance serve all runs of the server, whatever the number of agents and agent types: a
+//! user has 128 instances by default, and every editor takes some. If no instance or no watch is available, the thread
+//! polls the folders. That is slower, but nothing else changes.
 //!
-//! The same thread counts for all runs how many processes begin on the machine, and has their supervisors look at their
-//! limits if these are many.
+//! The same thread counts how many processes begin on the machine. If there are many, it asks all supervisors to check
+//! their limits.
 //!
-//! * [`gather`]: what inotify has to tell, each run once
-//! * [`poll`]: how a folder is looked at without inotify
+//! * [`gather`]: reads the events of inotify, and lists each run once
+//! * [`poll`]: checks a folder without inotify
 //! * [`thread`]: the thread that waits for both
-//! * [`planted`]: nothing, but in the build that hunts for planted bugs
+//! * [`planted`]: does nothing, except in the build that hunts for planted bugs
 
 mod gather;
 mod planted;
@@ -33,15 +33,15 @@ use self::gather::AWAITED;
 use self::poll::Polled;
 use crate::run_folder::{Begun, RunFolder};
 
-/// The bounds of a [`RunWatcher`].
+/// The limits of a [`RunWatcher`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WatchLimits {
-    /// How long the watcher rests when it has woken somebody. What comes meanwhile is gathered: each run is woken once,
-    /// and reads more at once.
+    /// How long the watcher pauses after it has woken a run. It gathers what happens meanwhile, so that each run is
+    /// woken once and reads more at once.
     pub rest: Duration,
-    /// How often the folder of a run is looked at where inotify does not watch it.
+    /// How often a run folder is checked if inotify does not watch it.
     pub poll: Duration,
-    /// False where inotify is not to be used.
+    /// False if inotify must not be used.
     pub inotify: bool,
 }
 
@@ -51,7 +51,7 @@ impl Default for WatchLimits {
     }
 }
 
-/// Why folders of runs are polled.
+/// Why run folders are polled.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PollsBecause {
     #[error("inotify was disabled")]
@@ -65,29 +65,29 @@ pub enum PollsBecause {
     NoWatch(String),
 }
 
-/// The one watcher of all run folders of a server. A clone is the same watcher; its thread ends with the last of them
-/// and the last run that is watched.
+/// The one watcher of all run folders of a server. Clones share it. Its thread ends with the last clone and the last
+/// watched run.
 #[derive(Clone)]
 pub struct RunWatcher(Arc<Handle>);
 
-/// What is shared with the thread, which is stopped when this is dropped.
+/// The state that is shared with the thread. Dropping this stops the thread.
 struct Handle(Arc<Shared>);
 
 struct Shared {
     limits: WatchLimits,
-    /// None where every folder is polled.
+    /// `None` if every folder is polled.
     inotify: Option<OwnedFd>,
-    /// Readable when the thread has to look at `runs` again.
+    /// Readable when the thread must read `runs` again.
     told: OwnedFd,
     runs: Mutex<Runs>,
 }
 
 #[derive(Default)]
 struct Runs {
-    /// Who waits, by watch descriptor. A folder that is watched twice has one descriptor.
+    /// The waiting runs, by watch descriptor. A folder that is watched twice has one descriptor.
     watched: HashMap<i32, Vec<Arc<Notify>>>,
     polled: Vec<Arc<Polled>>,
-    /// All that are watched, in either way.
+    /// All watched folders, by inotify or by polling.
     folders: Vec<Arc<RunFolder>>,
     polls_because: Option<PollsBecause>,
     stopped: bool,
@@ -107,10 +107,10 @@ enum By {
 }
 
 impl RunWatcher {
-    /// Starts the watcher's thread. Where there is no inotify, it polls, and warns of that in the log.
+    /// Starts the watcher's thread. If inotify is not available, it polls, and logs a warning.
     ///
     /// # Errors
-    /// Where the kernel has no thread or no descriptor left.
+    /// If the kernel has no thread or no descriptor left.
     pub fn new(limits: WatchLimits) -> io::Result<Self> {
         Self::counting(limits, Begun::on_this_machine())
     }
@@ -129,21 +129,22 @@ impl RunWatcher {
         Ok(Self(Arc::new(Handle(shared))))
     }
 
-    /// Why some or all folders are polled; none where inotify has watched all so far.
+    /// Why some or all folders are polled. `None` if inotify has watched all folders so far.
     pub fn polls_because(&self) -> Option<PollsBecause> {
         self.shared().lock().polls_because.clone()
     }
 
-    /// Whether inotify would watch this folder; it is not watched after that. It blocks for a moment.
+    /// Tries to watch this folder, and stops watching it. Returns why folders are polled; `None` if they are not.
+    /// Blocks for a moment.
     ///
     /// # Errors
-    /// Where the folder cannot be watched at all.
+    /// If the folder cannot be watched at all.
     pub fn try_out(&self, folder: &Path) -> io::Result<Option<PollsBecause>> {
         drop(self.watch(folder)?);
         Ok(self.polls_because())
     }
 
-    /// Watches a folder. It blocks for a moment.
+    /// Watches a folder. Blocks for a moment.
     pub(super) fn watch(&self, folder: &Path) -> io::Result<FolderWatch> {
         let changed = Arc::new(Notify::new());
         let by = match self.watch_by_inotify(folder, &changed)? {
@@ -154,17 +155,17 @@ impl RunWatcher {
         let mut runs = self.shared().lock();
         runs.folders.push(Arc::clone(&folder));
         if runs.folders.len() == 1 {
-            // Until now nothing was to be counted.
+            // Until now there was no run, so the thread did not count processes.
             self.shared().tell();
         }
         drop(runs);
         Ok(FolderWatch { watcher: self.clone(), changed, folder, by })
     }
 
-    /// Gives the watch descriptor; none where inotify takes no more.
+    /// Returns the watch descriptor. `None` if inotify has no watch left.
     fn watch_by_inotify(&self, folder: &Path, changed: &Arc<Notify>) -> io::Result<Option<i32>> {
         let Some(inotify) = &self.shared().inotify else { return Ok(None) };
-        // While it is held, no descriptor is given back that was just found again.
+        // Under the lock, so that no drop removes a descriptor that inotify has just returned again.
         let mut runs = self.shared().lock();
         match inotify::add_watch(inotify, folder, AWAITED) {
             Ok(descriptor) => {
@@ -204,15 +205,15 @@ impl Shared {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has the thread look at `runs` again.
+    /// Makes the thread read `runs` again.
     fn tell(&self) {
-        // It fails where the counter is full, and then the thread has been woken already.
+        // The write fails if the counter is full. Then the thread has been woken already.
         let _ = rustix::io::write(&self.told, &1_u64.to_ne_bytes());
     }
 }
 
 impl Runs {
-    /// Keeps the first reason, and warns of it.
+    /// Keeps the first reason, and logs it.
     fn will_poll(&mut self, because: PollsBecause) {
         if self.polls_because.is_none() {
             tracing::warn!("polling the run folders, which delays output and uses more CPU: {because}");
@@ -222,7 +223,7 @@ impl Runs {
 }
 
 impl FolderWatch {
-    /// Waits until something has changed since the last call. Changes are not counted: look, then wait, then look
+    /// Waits until something has changed since the last call. Changes are not counted: check, then wait, then check
     /// again.
     pub(super) async fn changed(&self) {
         self.changed.notified().await;
@@ -239,11 +240,11 @@ impl Drop for FolderWatch {
             By::Inotify(descriptor) => {
                 let Some(waiting) = runs.watched.get_mut(descriptor) else { return };
                 waiting.retain(|changed| !Arc::ptr_eq(changed, &self.changed));
-                // Whoever has taken over the run in the meantime waits on.
+                // Another watch of the same folder keeps the descriptor.
                 if waiting.is_empty() {
                     runs.watched.remove(descriptor);
                     if let Some(inotify) = &shared.inotify {
-                        // It fails where the folder is gone, and its watch with it.
+                        // It fails if the folder is gone: its watch is gone too.
                         let _ = inotify::remove_watch(inotify, *descriptor);
                     }
                 }

@@ -1,4 +1,4 @@
-//! What the answers of an HTTP service mean.
+//! Interprets the answers of an HTTP service.
 
 use std::error::Error;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use super::ProxyLimits;
 
-/// Why the answer is no stream of events; none where it is one.
+/// Why the answer is not a stream of events; `None` if it is one.
 pub(super) async fn refusal(response: &mut Response, limits: &ProxyLimits) -> Option<AgentError> {
     let status = response.status();
     if status.is_success() {
@@ -45,7 +45,7 @@ pub(super) fn failed(data: &[u8]) -> RunEnd {
         code: Option<i32>,
         error: Option<String>,
     }
-    // It is an error, whatever it says.
+    // It is an error, even if its data is malformed.
     let Failed { code, error: stderr } = serde_json::from_slice(data).unwrap_or_default();
     let stderr = stderr.unwrap_or_default();
     let text = match (code, stderr.trim()) {
@@ -61,7 +61,7 @@ pub(super) fn failed(data: &[u8]) -> RunEnd {
     }
 }
 
-/// The connection broke.
+/// The error for a lost connection.
 pub(super) fn dropped(how: &str) -> AgentError {
     error(ErrorClass::Network, "upstream_dropped", format!("lost the connection to the upstream: {how}"))
 }
@@ -70,7 +70,7 @@ pub(super) fn error(class: ErrorClass, code: &str, text: String) -> AgentError {
     AgentError::new(class, Some(code), text)
 }
 
-/// The error with what has caused it.
+/// The error, with its causes.
 pub(super) fn with_causes(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -94,7 +94,7 @@ fn class(status: StatusCode) -> ErrorClass {
     }
 }
 
-/// The beginning of the answer, or of what comes of it in time.
+/// The beginning of the body, or the part of it that arrives in time.
 async fn body(response: &mut Response, limits: &ProxyLimits) -> String {
     let mut body = Vec::new();
     let read = async {
@@ -105,7 +105,7 @@ async fn body(response: &mut Response, limits: &ProxyLimits) -> String {
             }
         }
     };
-    // What has come when the time is up must do.
+    // If the time runs out, the part that has arrived is used.
     let _ = timeout(Duration::from_millis(limits.connect_timeout_ms), read).await;
     String::from_utf8_lossy(&body).trim().to_owned()
 }

@@ -23,7 +23,7 @@ fn runner(speed: f64) -> ReplayRunner {
     ReplayRunner::new(Transcript::new("test", OUTPUT, TIMES), speed)
 }
 
-/// What comes, and after how many milliseconds.
+/// The lines, and after how many milliseconds they came.
 async fn played(mut run: Box<dyn IAgentRun>) -> Vec<(u128, Vec<u64>)> {
     let started = Instant::now();
     let mut played = Vec::new();

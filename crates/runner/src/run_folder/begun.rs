@@ -6,11 +6,12 @@ use rustix::io::pread;
 
 /// `/proc/loadavg` is shorter.
 const LOAD_BYTES: usize = 128;
-/// So many processes and threads that begin between two looks may be a fork bomb. A build has fewer in a tenth of a second.
+/// If this many processes and threads begin between two looks, it may be a fork bomb. A build starts fewer in a tenth
+/// of a second.
 const STORM: u64 = 100;
 
-/// Reads which process is the newest. The kernel numbers processes and threads one after the other, so this tells how many
-/// have begun, at the cost of one read.
+/// Reads the number of the newest process. The kernel numbers processes and threads one after the other, so the
+/// difference is how many have begun. It costs one read.
 #[derive(Debug)]
 pub(crate) struct Begun {
     load: Option<File>,
@@ -29,7 +30,7 @@ impl Begun {
         Self { load: Some(load), newest: None }
     }
 
-    /// Says whether many have begun since the last look, or it cannot be known.
+    /// Whether many have begun since the last look. Also true if that is unknown.
     pub(crate) fn is_storm(&mut self) -> bool {
         let newest = newest(self.load.as_ref());
         let begun = begun_since(self.newest, newest);
@@ -43,12 +44,12 @@ impl Begun {
     }
 }
 
-/// How many have begun between the two; none if that cannot be known. The numbers begin again at their end.
+/// How many have begun between the two. `None` if that is unknown, for example because the numbers have wrapped around.
 pub(crate) fn begun_since(before: Option<u64>, now: Option<u64>) -> Option<u64> {
     now.zip(before).and_then(|(now, before)| now.checked_sub(before))
 }
 
-/// The number of the process or thread that has begun last, by `/proc/loadavg`.
+/// The number of the newest process or thread, from `/proc/loadavg`.
 fn newest(load: Option<&File>) -> Option<u64> {
     let mut text = [0; LOAD_BYTES];
     let read = pread(load?, &mut text, 0).ok()?;

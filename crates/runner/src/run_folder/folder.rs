@@ -1,18 +1,18 @@
-//! The run folder: how runner, supervisor and exec stage speak with each other.
+//! The run folder: how runner, supervisor, exec stage and `converse` process communicate.
 //!
 //! | file | written by | what it is |
 //! | --- | --- | --- |
-//! | `order.json` | runner | what to run; removed by the exec stage, for the environment may hold secrets |
-//! | `stdin` | runner | the prompt; where the program is spoken with, the opening of the conversation |
-//! | `control` | runner | a FIFO: `cancel <grace_ms> <kill_ms>`; `look`: see whether the run is over its limits |
-//! | `answers` | runner | a FIFO, where the program is spoken with: a line of JSON for each answer to a question of it, and for a further turn |
-//! | `further.json` | runner | the turn that follows in the same process, and its prompt |
-//! | `supervisor.json` | supervisor | who it is |
-//! | `stdout` | supervisor | the spool: all that the agent prints |
-//! | `stderr` | supervisor | beginning and end of what the agent prints on standard error |
+//! | `order.json` | runner | what to run; the exec stage removes it, because the environment may hold secrets |
+//! | `stdin` | runner | the prompt; if the program speaks a protocol, the [`Opening`](super::Opening) |
+//! | `control` | runner | a FIFO: `cancel <grace_ms> <kill_ms>`; `look`: check whether the run is over its limits |
+//! | `answers` | runner | a FIFO, if the program speaks a protocol: [`Told`](super::Told), one line of JSON each |
+//! | `further.json` | runner | the next turn in the same process, and its prompt |
+//! | `supervisor.json` | supervisor | which process it is |
+//! | `stdout` | supervisor | the spool: everything that the agent prints |
+//! | `stderr` | supervisor | the beginning and the end of the agent's standard error |
 //! | `exec.json` | exec stage | why the agent could not be started |
-//! | `exit.new` | runner | room for `exit.json`, which is written here and then renamed |
-//! | `exit.json` | supervisor | how the run ended; the last thing that is written |
+//! | `exit.new` | runner | reserved space for `exit.json`, which is written here and then renamed |
+//! | `exit.json` | supervisor | how the run ended; written last. The runner rewrites it if it empties the spool |
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
@@ -26,19 +26,19 @@ use tokenrail_ports::{TurnOrder, is_disk_full};
 
 use super::records::{ExecOrder, ExitRecord};
 
-/// In the environment of every process of a run: the name of its folder.
+/// The environment variable that every process of a run has. Its value is the name of the run folder.
 pub(crate) const MARKER: &str = "TOKENRAIL_RUN";
 
-/// The command by which a supervisor looks whether its run is over a limit.
+/// The command that makes a supervisor check whether its run is over a limit.
 pub(crate) const LOOK: &str = "look";
 
-/// The folder of one run: of a turn, and of those that follow in the same process.
+/// The folder of one run: of a turn, and of the turns that follow in the same process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RunFolder {
     path: PathBuf,
 }
 
-/// How much room is kept for `exit.json`: far more than it takes, and one block of most disks.
+/// How much space is reserved for `exit.json`: much more than it needs, and one block of most disks.
 const EXIT_BYTES: usize = 4 << 10;
 
 impl RunFolder {
@@ -47,9 +47,9 @@ impl RunFolder {
     pub(crate) const EXEC: &str = "exec.json";
     pub(crate) const EXIT: &str = "exit.json";
     pub(crate) const SPOOL: &str = "stdout";
-    /// The newest of the turns that followed the one that began the run.
+    /// The newest of the turns that followed the run's first turn.
     pub(crate) const FURTHER: &str = "further.json";
-    /// Ends the name of a folder in which only the spool of a run is left.
+    /// The suffix of a folder that holds only the spool of a run.
     pub(crate) const KEPT: &str = ".kept";
 
     pub(crate) fn at(path: &Path) -> Self {
@@ -70,12 +70,12 @@ impl RunFolder {
         self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
-    /// Makes the folder with all that the supervisor needs. On an error nothing is left of it, but a folder that
-    /// was there before stays as it is.
+    /// Creates the folder with everything that the supervisor needs. After an error nothing is left of it, but a folder
+    /// that existed before stays as it is.
     pub(crate) fn create(&self, order: &ExecOrder, stdin: &[u8]) -> io::Result<()> {
         DirBuilder::new().mode(0o700).create(&self.path)?;
         self.fill(order, stdin).inspect_err(|_| {
-            // The error that is told is the one that has led here.
+            // The caller gets the first error, not this one.
             let _ = self.remove();
         })
     }
@@ -103,11 +103,11 @@ impl RunFolder {
         self.path.join("control")
     }
 
-    /// Has the supervisor look now whether the run is over its limits.
+    /// Asks the supervisor to check now whether the run is over its limits.
     pub(crate) fn ask_to_look(&self) {
         let mut control = OpenOptions::new();
         control.write(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed());
-        // If nobody reads, the supervisor has ended. If there is no room, it has been asked often enough.
+        // If nobody reads, the supervisor has ended. If the FIFO is full, it has been asked often enough.
         let _ = control
             .open(self.control())
             .and_then(|mut control| control.write_all(format!("{LOOK}\n").as_bytes()));
@@ -126,7 +126,7 @@ impl RunFolder {
         OpenOptions::new().append(true).open(self.path.join(Self::SPOOL))
     }
 
-    /// The spool, for whoever reads it; an empty one where the run never came so far.
+    /// The spool, for a reader. If the run has none, an empty one is created.
     pub(crate) fn spool_to_read(&self) -> io::Result<File> {
         let path = self.path.join(Self::SPOOL);
         OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)
@@ -136,7 +136,7 @@ impl RunFolder {
         private_file(&self.path.join("stderr"))
     }
 
-    /// How many bytes of standard error are kept by now.
+    /// How many bytes of standard error have been kept so far.
     pub(crate) fn stderr_bytes(&self) -> io::Result<u64> {
         match fs::metadata(self.path.join("stderr")) {
             Ok(kept) => Ok(kept.len()),
@@ -145,7 +145,7 @@ impl RunFolder {
         }
     }
 
-    /// What is kept of the agent's standard error, behind so many bytes.
+    /// The kept part of the agent's standard error, after its first `behind` bytes.
     pub(crate) fn stderr(&self, behind: u64) -> io::Result<String> {
         let behind = usize::try_from(behind).unwrap_or(usize::MAX);
         match fs::read(self.path.join("stderr")) {
@@ -155,7 +155,7 @@ impl RunFolder {
         }
     }
 
-    /// Reads one of the JSON files; none where it is not there, or where a power loss has left an empty one.
+    /// Reads one of the JSON files. `None` if it does not exist, or is not valid: a power loss can leave an empty one.
     pub(crate) fn read<T: DeserializeOwned>(&self, name: &str) -> io::Result<Option<T>> {
         match fs::read(self.path.join(name)) {
             Ok(bytes) => Ok(serde_json::from_slice(&bytes).ok()),
@@ -164,7 +164,7 @@ impl RunFolder {
         }
     }
 
-    /// Writes one of the JSON files: whoever sees it sees all of it.
+    /// Writes one of the JSON files. A reader sees the complete file or none, because it is renamed into place.
     pub(crate) fn write<T: Serialize>(&self, name: &str, value: &T) -> io::Result<()> {
         let file = self.path.join(name);
         let unfinished = file.with_extension("new");
@@ -172,10 +172,10 @@ impl RunFolder {
         fs::rename(unfinished, file)
     }
 
-    /// Writes how the run ended, into the room that was kept for it: a full disk is one of the ends to tell of.
+    /// Writes how the run ended, into the space that was reserved for it: the disk may be full.
     pub(crate) fn write_exit(&self, exit: &ExitRecord) -> io::Result<()> {
         let mut text = serde_json::to_vec(exit)?;
-        // Blanks mean nothing in JSON, and the file is not cut: that would give its room away.
+        // Padded with blanks, which mean nothing in JSON. A truncation would give up the reserved space.
         text.resize(text.len().max(EXIT_BYTES), b' ');
         let reserve = self.reserve();
         let mut file =
@@ -184,16 +184,16 @@ impl RunFolder {
         fs::rename(reserve, self.path.join(Self::EXIT))
     }
 
-    /// Why nothing more can be written here, where that is for want of room.
+    /// Tries to write to this folder. Returns the error if the disk is full.
     pub(crate) fn disk_full(&self) -> Option<String> {
         let tried = self.path.join("room");
         let written = private_file(&tried).and_then(|mut file| file.write_all(&[b' '; EXIT_BYTES]));
-        // It goes with the folder otherwise.
+        // If this fails, the file is removed with the folder.
         let _ = fs::remove_file(tried);
         written.err().filter(is_disk_full).map(|error| error.to_string())
     }
 
-    /// Removes what to run from the disk: it may hold secrets, and without it no agent is started any more.
+    /// Removes the order, which may hold secrets. Without it, no agent is started any more.
     pub(crate) fn forget_order(&self) -> io::Result<()> {
         match fs::remove_file(self.path.join(Self::ORDER)) {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
@@ -209,7 +209,7 @@ impl RunFolder {
         }
     }
 
-    /// Removes the folder but for the spool, which then is all that is left in `<folder>.kept`.
+    /// Removes the folder except the spool, which becomes the only file in `<folder>.kept`.
     pub(crate) fn keep_spool(&self) -> io::Result<()> {
         let mut kept = self.path.clone().into_os_string();
         kept.push(Self::KEPT);

@@ -1,8 +1,8 @@
-//! What a conversation begins with.
+//! The input with which a conversation begins.
 
 use serde::{Deserialize, Serialize};
 
-/// How a program is spoken with.
+/// The protocol that a program speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
     /// The Agent Client Protocol.
@@ -16,7 +16,7 @@ pub enum Protocol {
 impl Protocol {
     pub const ALL: [Self; 3] = [Self::Acp, Self::Claude, Self::CodexAppServer];
 
-    /// The word for it on the command line.
+    /// Its name on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Acp => "acp",
@@ -25,7 +25,7 @@ impl Protocol {
         }
     }
 
-    /// Whether a program can be asked for another turn when one has ended.
+    /// Whether a program can run another turn after one has ended, and so can be idle between them.
     pub fn can_rest(self) -> bool {
         matches!(self, Self::Acp | Self::Claude)
     }
@@ -36,50 +36,50 @@ impl Protocol {
     }
 }
 
-/// What becomes of a question that nobody answers in time.
+/// The answer to a permission request that nobody answers in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Unanswered {
     /// The agent may not do it.
     Reject,
-    /// It may, this once.
+    /// The agent may do it this once.
     Allow,
 }
 
-/// What the conversation is told on standard input.
+/// The standard input of the `converse` process.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Opening {
     pub(crate) prompt: String,
-    /// The session to go on with.
+    /// The session to resume.
     pub(crate) session: Option<String>,
     pub(crate) model: Option<String>,
-    /// The folder to work in; absolute.
+    /// The working directory; absolute.
     pub(crate) cwd: String,
-    /// Begins the ids of questions: they are unique among all turns of the agent.
+    /// The ids of permission requests begin with it, so that they are unique among all turns of the agent.
     pub(crate) turn: u64,
     pub(crate) limits: ConverseLimits,
     pub(crate) unanswered: Unanswered,
-    /// Whether the program may ask for files in that folder.
+    /// Whether the program may request files in that folder.
     pub(crate) files: bool,
 }
 
-/// The bounds of a conversation.
+/// The limits of a conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ConverseLimits {
-    /// A longer line of the program is copied, and not understood.
+    /// A longer line of the program is copied, but not parsed.
     pub(crate) line_bytes: usize,
     pub(crate) read_bytes: usize,
-    /// How long the program waits for another turn after one; 0 where it ends with its turn.
+    /// How long the program stays idle after a turn. 0: it ends with its turn.
     #[serde(default)]
     pub(crate) rest_ms: u64,
-    /// How long a question waits for its answer.
+    /// How long a permission request waits for its answer.
     pub(crate) question_timeout_ms: u64,
     /// How long the program may take to end after its turn.
     pub(crate) exit_grace_ms: u64,
-    /// How many questions may be open; one more is rejected at once.
+    /// How many permission requests may be open. A further one is settled at once, as if nobody had answered.
     pub(crate) open_questions: usize,
-    /// How much may wait for a program that does not read. More, and the conversation is over.
+    /// How many bytes may wait for a program that does not read. With more, the conversation ends.
     pub(crate) unread_bytes: usize,
-    /// The largest file that it may ask for, or have written.
+    /// The largest file that the program may request, or ask Tokenrail to write.
     pub(crate) file_bytes: usize,
 }

@@ -1,4 +1,4 @@
-//! What `/proc` tells about processes.
+//! The process table: reads `/proc`.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -17,10 +17,10 @@ use rustix::process::{
 
 use super::records::SupervisorRecord;
 
-/// What is read at once of the list of a process's threads. A name there takes 32 bytes.
+/// How much of the list of a process's threads is read at once. An entry takes 32 bytes.
 const THREADS_BYTES: usize = 1 << 10;
 
-/// One process, and not another one that has got its id later.
+/// One process. The start time distinguishes it from a later process with the same id.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Process {
     pub(crate) pid: Pid,
@@ -29,33 +29,33 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// The process with this id; none where there is none, or only what is left of one that has ended.
+    /// The process with this id. `None` if it does not exist, or has ended and is only a zombie.
     pub(crate) fn find(pid: Pid) -> Option<Self> {
         Self::read(pid, &fs::read_to_string(file(pid, "stat")).ok()?)
     }
 
     fn read(pid: Pid, stat: &str) -> Option<Self> {
-        // The second field is the program's name, which may hold blanks and parentheses itself.
+        // The second field is the program's name, which may contain blanks and parentheses.
         let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
         let state = fields.next()?;
         let parent = fields.next()?.parse().ok()?;
         let threads: u32 = fields.nth(15)?.parse().ok()?;
         let start_time = fields.nth(1)?.parse().ok()?;
-        // The state is that of the first thread. Where others are left the process has not ended, and its children are
-        // still its own.
+        // The state is that of the first thread. If other threads are left, the process has not ended, and its children
+        // still belong to it.
         let has_ended = state == "X" || (state == "Z" && threads <= 1);
         (!has_ended).then_some(Self { pid, parent, start_time })
     }
 
-    /// What stays the same all its life; its parent does not.
+    /// The fields that never change while the process lives. Its parent can change.
     pub(crate) fn identity(&self) -> (Pid, u64) {
         (self.pid, self.start_time)
     }
 
-    /// A descriptor that becomes readable when the process ends; none where it has ended already.
+    /// A descriptor that becomes readable when the process ends. `None` if it has already ended.
     pub(crate) fn open(&self) -> io::Result<Option<OwnedFd>> {
         match pidfd_open(self.pid, PidfdFlags::NONBLOCK) {
-            // Only now is it sure that the descriptor is of this process.
+            // Checked after opening: otherwise the id could have gone to another process in between.
             Ok(fd) => {
                 Ok((Self::find(self.pid).map(|found| found.start_time) == Some(self.start_time))
                     .then_some(fd))
@@ -65,19 +65,20 @@ impl Process {
         }
     }
 
-    /// How much memory it has that the kernel cannot take from it: its own and what it shares with others, in memory or
-    /// swapped out; not the files that it has mapped.
+    /// The memory that the kernel cannot take from the process: private and shared, in memory or swapped out, without
+    /// mapped files.
     pub(crate) fn held_bytes(&self) -> u64 {
         self.sizes("status", ["RssAnon:", "RssShmem:", "VmSwap:"]).unwrap_or(0)
     }
 
-    /// The same, but of what it shares only its part. It takes longer, and not every process lets itself be asked.
+    /// The same, but only the process's part of shared memory. This takes longer. If the kernel does not permit it for
+    /// this process, the result is [`Process::held_bytes`].
     pub(crate) fn share_bytes(&self) -> u64 {
         let own = self.sizes("smaps_rollup", ["Pss_Anon:", "Pss_Shmem:", "SwapPss:"]);
         own.unwrap_or_else(|| self.held_bytes())
     }
 
-    /// The sum of what stands in lines like `RssAnon:  123 kB`; none where there is no such line.
+    /// The sum of lines like `RssAnon:  123 kB`, in bytes. `None` if there is no such line.
     fn sizes(&self, name: &str, fields: [&str; 3]) -> Option<u64> {
         let text = fs::read_to_string(file(self.pid, name)).ok()?;
         let kibibytes = text.lines().filter_map(|line| {
@@ -87,7 +88,7 @@ impl Process {
         kibibytes.map(|kibibytes| kibibytes << 10).reduce(|sum, more| sum + more)
     }
 
-    /// Sends a signal; gives false where the process has ended or is none of ours to end.
+    /// Sends a signal. Returns false if the process has ended, or if this user may not signal it.
     pub(crate) fn signal(&self, signal: Signal) -> bool {
         matches!(self.open(), Ok(Some(fd)) if pidfd_send_signal(&fd, signal).is_ok())
     }
@@ -101,7 +102,7 @@ impl SupervisorRecord {
         Ok(Self { pid: pid.as_raw_pid(), start_time: own.start_time, boot_id: boot_id()? })
     }
 
-    /// The descriptor of the supervisor that wrote the record; none where it is gone.
+    /// A descriptor of the supervisor that wrote the record. `None` if the supervisor has ended.
     pub(crate) fn open(&self) -> io::Result<Option<OwnedFd>> {
         let Some(found) = Pid::from_raw(self.pid).and_then(Process::find) else { return Ok(None) };
         if found.start_time != self.start_time || boot_id()? != self.boot_id {
@@ -110,7 +111,8 @@ impl SupervisorRecord {
         found.open()
     }
 
-    /// Kills the supervisor with all that descends from it; when it is gone, nobody can tell whose they were. It blocks.
+    /// Kills the supervisor and all its descendants. These are listed first, because they cannot be identified once it
+    /// has ended. Blocks.
     pub(crate) fn kill_with_descendants(&self) -> io::Result<()> {
         let (Some(pidfd), Some(pid)) = (self.open()?, Pid::from_raw(self.pid)) else { return Ok(()) };
         let family = descendants(pid)?;
@@ -131,7 +133,7 @@ pub(crate) fn descendants(ancestor: Pid) -> io::Result<Vec<Process>> {
     let pids: HashSet<i32> = seen.iter().map(|process| process.pid.as_raw_pid()).collect();
     let mut children: HashMap<i32, Vec<Process>> = HashMap::new();
     for process in seen {
-        // A parent that has ended after its child was looked at has left it to another one.
+        // If the parent has ended since the child was read, the child has another parent now.
         let known = pids.contains(&process.parent);
         let process = if known { Some(process) } else { Process::find(process.pid) };
         if let Some(process) = process {
@@ -148,8 +150,7 @@ pub(crate) fn descendants(ancestor: Pid) -> io::Result<Vec<Process>> {
     Ok(found)
 }
 
-/// All processes that descend from this very one, which must be a subreaper. Where it has no child, nobody else is looked
-/// at.
+/// All descendants of this process, which must be a subreaper. If it has no child, no other process is read.
 pub(crate) fn own_descendants() -> io::Result<Vec<Process>> {
     let peek = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     match waitid(WaitId::All, peek) {
@@ -158,15 +159,15 @@ pub(crate) fn own_descendants() -> io::Result<Vec<Process>> {
     }
 }
 
-/// The same, for who only counts them: the kernel is asked for the children of each, and nobody else is looked at. While
-/// some are ending, others may be left out.
+/// The same, good enough for counting. It asks the kernel for the children of each process and reads no others. While
+/// some processes are ending, others may be missing.
 pub(crate) fn own_family() -> io::Result<Vec<Process>> {
     let own = getpid();
-    // Not every kernel is built with it.
+    // Not every kernel is built with `/proc/<pid>/task/<tid>/children`.
     let Ok(mut open) = children(own) else { return own_descendants() };
     let mut found = Vec::new();
     while let Some(pid) = open.pop() {
-        // Who has ended has left its children to somebody else.
+        // A process that has ended has no children any more: they have another parent.
         open.extend(children(pid).unwrap_or_default());
         found.extend(Process::find(pid));
     }
@@ -175,12 +176,12 @@ pub(crate) fn own_family() -> io::Result<Vec<Process>> {
 
 fn children(parent: Pid) -> io::Result<Vec<Pid>> {
     let mut found = Vec::new();
-    // The standard library would read the list with a buffer of 32 KiB, which a supervisor needs for nothing else.
+    // The standard library would read the list with a buffer of 32 KiB, which a supervisor uses nowhere else.
     let mut buffer = [MaybeUninit::uninit(); THREADS_BYTES];
     let mut threads = RawDir::new(File::open(file(parent, "task"))?, &mut buffer);
     while let Some(thread) = threads.next() {
         let thread = thread?;
-        // All others are numbers: the folder itself, and the one above it.
+        // Skips `.` and `..`. All other names are numbers.
         let Some(thread) = thread.file_name().to_str().ok().filter(|name| !name.starts_with('.')) else {
             continue;
         };
@@ -191,10 +192,10 @@ fn children(parent: Pid) -> io::Result<Vec<Pid>> {
 }
 
 /// Kills all processes that have `variable` (`NAME=value`) in their environment, until none is left or the time is
-/// up. Gives how many were killed, and how many are left.
+/// up. Returns how many were killed, and how many are left.
 ///
-/// A process that has cleared its environment is not found: this is for runs whose supervisor, which would find it,
-/// has died. It blocks.
+/// It does not find a process that has cleared its environment. A supervisor would, so this is only for runs whose
+/// supervisor has died. Blocks.
 pub(crate) fn kill_marked(variable: &str, kill_grace_ms: u64) -> io::Result<(u32, u32)> {
     let until = Instant::now() + Duration::from_millis(kill_grace_ms);
     let mut killed = HashSet::new();
@@ -216,7 +217,7 @@ pub(crate) fn is_argument(argument: &[u8]) -> io::Result<bool> {
 /// The processes whose NUL-separated file `name` has `entry`.
 fn with_entry(name: &str, entry: &[u8]) -> io::Result<Vec<Process>> {
     let has_entry = |pid: &Pid| {
-        // What cannot be read has ended or is another user's.
+        // If the file cannot be read, the process has ended or belongs to another user.
         fs::read(file(*pid, name)).is_ok_and(|text| text.split(|byte| *byte == 0).any(|part| part == entry))
     };
     Ok(pids()?.filter(has_entry).filter_map(Process::find).collect())
@@ -231,7 +232,7 @@ fn file(pid: Pid, name: &str) -> PathBuf {
     PathBuf::from(format!("/proc/{pid}/{name}"))
 }
 
-/// Which boot of the machine this is. Where the kernel does not say, a start time alone must do.
+/// The id of this boot of the machine. Empty if the kernel has none: then only the start time identifies a process.
 fn boot_id() -> io::Result<String> {
     match fs::read_to_string("/proc/sys/kernel/random/boot_id") {
         Ok(id) => Ok(id.trim().to_owned()),

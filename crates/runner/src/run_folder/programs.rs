@@ -1,6 +1,6 @@
-//! The programs that work for a run: their names, and of which sources they are made.
+//! The programs that work for a run: their names, and the sources that they are built from.
 
-/// The sources that this program is made of.
+/// The version, and a hash of the sources that this program is built from.
 pub(crate) const BUILD: &str = concat!(env!("CARGO_PKG_VERSION"), "+", env!("TOKENRAIL_SOURCES"));
 /// The name of the program that can only supervise.
 pub(crate) const SUPERVISOR: &str = "tokenrail-supervisor";

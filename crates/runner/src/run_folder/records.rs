@@ -14,10 +14,10 @@ pub(crate) struct ExecOrder {
     pub(crate) args: Vec<String>,
     pub(crate) env: Vec<(String, OsString)>,
     pub(crate) cwd: OsString,
-    /// The protocol in which the program is spoken with; none where it takes its prompt and needs nothing more.
+    /// The protocol that the program speaks. `None` if it needs only its prompt.
     #[serde(default)]
     pub(crate) converse: Option<String>,
-    /// The program that speaks with it then, where the supervisor's own cannot.
+    /// The program that runs `converse`, if the supervisor's own program cannot.
     #[serde(default)]
     pub(crate) speaker: Option<OsString>,
     pub(crate) interrupt: bool,
@@ -25,12 +25,13 @@ pub(crate) struct ExecOrder {
     pub(crate) kill_grace_ms: u64,
     pub(crate) stderr_bytes: usize,
     pub(crate) exit_patience_ms: u64,
-    /// 0 is no wait, as in an order of a version that knew none.
+    /// 0: no wait. Orders of early versions lack it.
     #[serde(default)]
     pub(crate) full_disk_wait_ms: u64,
-    /// 0 is no limit, as in an order of a version that knew none; and so with the next one.
+    /// 0: no limit. Orders of early versions lack it.
     #[serde(default)]
     pub(crate) agent_processes: u64,
+    /// 0: no limit. Orders of early versions lack it.
     #[serde(default)]
     pub(crate) agent_memory_bytes: u64,
     #[serde(default)]
@@ -39,7 +40,7 @@ pub(crate) struct ExecOrder {
     pub(crate) look_ms: u64,
 }
 
-/// Which process supervises the run. A process id alone comes back; together with the rest it does not.
+/// Which process supervises the run. The kernel reuses process ids, but not together with the other fields.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SupervisorRecord {
     pub(crate) pid: i32,
@@ -55,21 +56,21 @@ pub(crate) struct ExitRecord {
     pub(crate) signal: Option<i32>,
     /// How many processes outlived the agent and were ended.
     pub(crate) reaped: u32,
-    /// How many could not be.
+    /// How many could not be ended.
     pub(crate) left: u32,
     pub(crate) cancelled: bool,
-    /// Why there was no agent to begin with.
+    /// Why the agent could not be started.
     pub(crate) failure: Option<ExecFailure>,
-    /// Why nothing more could be written beside the spool when the agent ended, where that was so.
+    /// The error of a write to the run folder when the agent ended, if the disk was full.
     pub(crate) disk_full: Option<String>,
-    /// What the spool lacks of the agent's output, where it lacks any.
+    /// The part of the agent's output that is missing from the spool, if any.
     #[serde(default)]
     pub(crate) unkept: Option<Unkept>,
-    /// The limit for which it was ended, if it was.
+    /// The limit that the run exceeded, if it was ended for that.
     #[serde(default)]
     pub(crate) over_limit: Option<OverLimit>,
-    /// How many bytes of the spool had been read when it was emptied, where a full disk needed its room. They may not
-    /// have been saved.
+    /// How many bytes of the spool had been read when it was emptied to free space on a full disk. They may not have
+    /// been saved.
     #[serde(default)]
     pub(crate) emptied_at: Option<u64>,
 }
@@ -77,12 +78,12 @@ pub(crate) struct ExitRecord {
 /// Output that could not be written to the spool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Unkept {
-    /// How much of it had been printed when the run ended.
+    /// How many bytes of it had been printed when the run ended.
     pub(crate) bytes: u64,
     pub(crate) cause: ExecFailure,
 }
 
-/// A run was over a limit of its own.
+/// A run exceeded one of its limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct OverLimit {
     pub(crate) limit: RunLimit,
@@ -90,7 +91,7 @@ pub(crate) struct OverLimit {
     pub(crate) seen: u64,
 }
 
-/// What all processes of a run together may have no more of.
+/// What a limit counts, for all processes of a run together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum RunLimit {
@@ -98,11 +99,11 @@ pub(crate) enum RunLimit {
     MemoryBytes,
 }
 
-/// Why the agent could not be started, or its output not be kept.
+/// Why the agent could not be started, or its output could not be saved.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ExecFailure {
     pub(crate) text: String,
-    /// There was no room on the disk: later there may be.
+    /// The disk was full. A later try may succeed.
     #[serde(default)]
     pub(crate) disk_full: bool,
 }

@@ -9,31 +9,31 @@ use tokenrail_domain::{AgentId, TurnNumber};
 use super::folder::RunFolder;
 use super::told::FurtherTurn;
 
-/// What the name of a folder among the run folders says.
+/// The parsed name of a run folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RunName {
     pub(crate) agent: AgentId,
     pub(crate) turn: TurnNumber,
-    /// Only what was kept of a run is left.
+    /// Whether the folder holds only the kept spool of a run.
     pub(crate) kept: bool,
 }
 
 impl RunName {
     fn parse(name: &str) -> Option<Self> {
         let (run, kept) = name.strip_suffix(RunFolder::KEPT).map_or((name, false), |run| (run, true));
-        // The agent's id has hyphens itself.
+        // The agent's id contains hyphens too.
         let (agent, turn) = run.rsplit_once('-')?;
         Some(Self { agent: agent.parse().ok()?, turn: TurnNumber(turn.parse().ok()?), kept })
     }
 }
 
-/// The folders of an agent's runs, without what was kept of earlier ones. It blocks.
+/// The folders of an agent's runs, without kept spools. Blocks.
 pub(crate) fn folders_of(runs: &Path, agent: AgentId) -> io::Result<Vec<RunFolder>> {
     let all = all_runs(runs)?.into_iter();
     Ok(all.filter(|(_, run)| run.agent == agent && !run.kept).map(|(folder, _)| folder).collect())
 }
 
-/// All run folders in `runs`, also what was kept of earlier runs. It blocks.
+/// All run folders in `runs`, including kept spools. Blocks.
 pub(crate) fn all_runs(runs: &Path) -> io::Result<Vec<(RunFolder, RunName)>> {
     let mut found = Vec::new();
     let entries = match fs::read_dir(runs) {
@@ -49,7 +49,7 @@ pub(crate) fn all_runs(runs: &Path) -> io::Result<Vec<(RunFolder, RunName)>> {
     Ok(found)
 }
 
-/// The run that goes on with a turn which has none of its own. It blocks.
+/// The run of an earlier turn in whose process this turn runs, if there is one. Blocks.
 pub(crate) fn run_of(
     runs: &Path,
     agent: AgentId,

@@ -1,34 +1,35 @@
-//! What the server tells a conversation: answers to its questions, and further turns.
+//! Messages from the server to the `converse` process: answers to permission requests, and further turns.
 
 use serde::{Deserialize, Serialize};
 
-/// The longest answer: what a pipe takes in one piece.
+/// The longest message: a pipe takes this many bytes in one piece.
 pub(crate) const ANSWER_BYTES: usize = 4 << 10;
 
-/// An answer, as it comes through the run folder: one line of JSON.
+/// An answer to a permission request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Answer {
     pub(crate) request: String,
-    /// None where none of the options is chosen.
+    /// `None` if none of the options is chosen.
     pub(crate) option: Option<String>,
 }
 
-/// A further turn of a run, as it stands in the run folder.
+/// A further turn of a run: the content of `further.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FurtherTurn {
     pub(crate) turn: u64,
     pub(crate) prompt: String,
-    /// Behind how many bytes of the spool its output begins; with the line that says that the program was asked.
+    /// The offset in the spool at which the earlier turn ended. The output of this turn begins after it, with the line
+    /// `OwnLine::Further`.
     pub(crate) behind: u64,
-    /// How many bytes of standard error are of earlier turns.
+    /// How many bytes of standard error belong to earlier turns.
     pub(crate) stderr_begins: u64,
 }
 
-/// What comes through the FIFO of the run folder: one line of JSON each.
+/// A message through the FIFO `answers`: one line of JSON.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Told {
-    /// There is a further turn. What is asked stands in a file, for it may be long.
+    /// There is a further turn. Its prompt is in `further.json`, because it may be long.
     Further {
         further: u64,
     },

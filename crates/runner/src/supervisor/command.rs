@@ -1,7 +1,7 @@
-//! The command lines of a supervisor and of its second stage.
+//! The command lines of a supervisor and of the exec stage.
 //!
-//! There are two of them for each turn, and they are started by the server alone: the parser of other command lines would
-//! be most of the time and of the memory that they take. So they are read by hand, before anything else is done.
+//! Each run needs both, and only Tokenrail itself starts them. The parser of other command lines would take most of
+//! their time and memory. So they are parsed by hand, before anything else.
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -14,11 +14,11 @@ use super::exec::{Speaker, exec_stage};
 use super::supervise::supervise;
 use crate::run_folder::{BUILD, REFUSED, SUPERVISOR};
 
-/// The first descriptor behind standard input, output and error.
+/// The first descriptor after standard input, output and error.
 const FIRST_INHERITED: i32 = 3;
 
-/// Supervises a run, or begins one, where the command line of this process says so: `supervise <run folder>`, and
-/// `supervise --exec <run folder>`. None where it says something else. To be called first thing in `main`.
+/// Supervises a run, or becomes its agent, if the command line of this process is `supervise <run folder>` or
+/// `supervise --exec <run folder>`. `None` for any other command line. Must be called first in `main`.
 pub fn supervisor_command() -> Option<ExitCode> {
     match &arguments()[..] {
         [command, folder] if command == "supervise" && !folder.as_encoded_bytes().starts_with(b"-") => {
@@ -31,10 +31,10 @@ pub fn supervisor_command() -> Option<ExitCode> {
     }
 }
 
-/// All that the program `tokenrail-supervisor` does: the same, for a server that was built of the same sources. It is
-/// told that at each start, for an upgrade may have put it beside another server's program.
+/// The `main` of the program `tokenrail-supervisor`: the same commands, for a server that was built from the same
+/// sources. Each start names the server's build (`--for`), because an upgrade may have replaced one of the programs.
 ///
-/// Whatever else it will be able to do: `--version`, and the refusal of what it does not know, must stay as they are.
+/// Servers of other versions rely on `--version`, and on the refusal of unknown command lines. Both must not change.
 pub fn supervisor_main() -> ExitCode {
     match &arguments()[..] {
         [command, folder, wanted, build] if command == "supervise" && wanted == "--for" && build == BUILD => {
@@ -55,10 +55,10 @@ fn arguments() -> Vec<OsString> {
     std::env::args_os().skip(1).take(5).collect()
 }
 
-/// Does it without what belongs to others: files and sockets of whoever has started the server.
+/// Runs the stage. The programs that it starts inherit no files or sockets of the process that started the server.
 fn alone(stage: impl FnOnce() -> ExitCode) -> ExitCode {
     close_fds::set_fds_cloexec(FIRST_INHERITED, &[]);
-    // Agents are not to read this process's memory. Where it cannot be hidden, nobody is here to be told.
+    // Agents must not read this process's memory. If it cannot be hidden, there is nowhere to report that.
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     stage()
 }

@@ -1,4 +1,4 @@
-//! What a supervisor is told: lines in the FIFO of the run folder.
+//! Commands to the supervisor: lines in the FIFO `control` of the run folder.
 
 use std::io;
 use std::path::Path;
@@ -8,10 +8,10 @@ use tokio::time::Duration;
 
 use crate::run_folder::LOOK;
 
-/// The longest command that makes sense, and more.
+/// Longer than any valid command.
 const COMMAND_BYTES: usize = 256;
 
-/// Someone wants the agent to stop.
+/// The command to stop the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Cancel {
     pub(super) grace: Duration,
@@ -22,13 +22,13 @@ pub(super) struct Cancel {
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Commands {
     pub(super) cancel: Option<Cancel>,
-    /// Many processes begin on the machine: look whether the run is over its limits.
+    /// Many processes begin on the machine: check whether the run is over its limits.
     pub(super) look: bool,
 }
 
 /// The reading end of the FIFO.
 pub(super) struct Control {
-    /// Open for writing too, so that it has no end.
+    /// Open for writing too, so that it never reports an end of file.
     fifo: pipe::Receiver,
     command: Vec<u8>,
 }
@@ -43,7 +43,7 @@ impl Control {
         self.fifo.readable().await
     }
 
-    /// Reads what there is.
+    /// Reads the commands that have arrived.
     pub(super) fn read(&mut self) -> Commands {
         let mut bytes = [0; COMMAND_BYTES];
         while let Ok(read) = self.fifo.try_read(&mut bytes) {
@@ -54,7 +54,7 @@ impl Control {
         }
         let lines = self.command.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
         let commands: Vec<u8> = self.command.drain(..lines).collect();
-        // Nothing that makes sense is this long.
+        // No valid command is this long.
         self.command.truncate(COMMAND_BYTES);
         Commands::parse(&String::from_utf8_lossy(&commands))
     }

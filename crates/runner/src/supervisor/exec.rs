@@ -1,4 +1,4 @@
-//! The stage between supervisor and agent: sets up the process, then becomes the agent.
+//! The exec stage between supervisor and agent: sets up the process, then becomes the agent.
 
 use std::convert::Infallible;
 use std::ffi::{CString, NulError, OsString};
@@ -18,42 +18,43 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::run_folder::{ExecFailure, ExecOrder, RunFolder, SupervisorRecord, THIS_PROGRAM};
 
-/// Whose program speaks with an agent that must be spoken with.
+/// Which program runs `converse` for an agent that speaks a protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Speaker {
     ThisProgram,
-    /// The server's, which the order names: this one cannot.
+    /// The server's program, which the order names. This program cannot run `converse`.
     OfTheOrder,
 }
 
-/// How much sooner than others an agent is ended for want of memory; the most is 1000.
+/// The `oom_score_adj` of an agent, at most 1000. The higher it is, the sooner the kernel kills the process if memory
+/// runs out.
 const OOM_SCORE: i32 = 500;
 
-/// The exit code where there is no agent to have one.
+/// The exit code if the agent could not be started.
 const NOT_STARTED: u8 = 127;
 
-/// Becomes the agent that the run folder orders. Returns only if that fails; why is in the run folder then.
+/// Becomes the agent that the run folder orders. Returns only if that fails, with the reason in the run folder.
 ///
-/// The body of the internal command `supervise --exec <run folder>`. Its standard streams are the agent's.
+/// The body of the internal command `supervise --exec <run folder>`. The agent inherits its standard streams.
 pub(super) fn exec_stage(run_folder: &Path, speaker: Speaker) -> ExitCode {
     let folder = RunFolder::at(run_folder);
     let failure = match prepare(&folder).and_then(|order| become_agent(&folder, order, speaker)) {
         Err(error) => error,
         Ok(never) => match never {},
     };
-    // Where this cannot be written either, the exit code has to tell it all.
+    // If this cannot be written either, only the exit code reports the failure.
     let _ = folder.write(RunFolder::EXEC, &ExecFailure::from(&failure));
     ExitCode::from(NOT_STARTED)
 }
 
-/// Becomes the program with which process `parent` speaks, and ends with that. Returns only if that fails; why is in
-/// the run folder then.
+/// Becomes the program that the `converse` process `parent` speaks with. The kernel kills it if `parent` ends. Returns
+/// only if it cannot be started, with the reason in the run folder.
 ///
 /// The body of the internal command `converse --exec-for <parent> - <run folder> -- <program> <args…>`.
 pub fn exec_for(parent: i32, run_folder: &Path, program: &[OsString]) -> ExitCode {
     let become_program = || {
         set_parent_process_death_signal(Some(Signal::KILL))?;
-        // If it has died before the line above, nobody will send the signal.
+        // If the parent died before the line above, the kernel sends no signal.
         if getppid().map(rustix::process::Pid::as_raw_pid) != Some(parent) {
             return Err(io::Error::other("the helper process that started this one has ended"));
         }
@@ -71,7 +72,7 @@ pub fn exec_for(parent: i32, run_folder: &Path, program: &[OsString]) -> ExitCod
 
 fn prepare(folder: &RunFolder) -> io::Result<ExecOrder> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
-    // If the supervisor died before the line above, nobody will send the signal.
+    // If the supervisor died before the line above, the kernel sends no signal.
     let supervisor: Option<SupervisorRecord> = folder.read(RunFolder::SUPERVISOR)?;
     let parent = getppid().map(rustix::process::Pid::as_raw_pid);
     if supervisor.map(|supervisor| supervisor.pid) != parent {
@@ -93,28 +94,29 @@ fn prepare(folder: &RunFolder) -> io::Result<ExecOrder> {
     Ok(order)
 }
 
-/// Where the machine runs out of memory, the kernel is to end an agent rather than its server, or anybody else. What the
-/// agent starts inherits that.
+/// If the machine runs out of memory, the kernel should kill an agent rather than its server or any other process. The
+/// agent's child processes inherit the score.
 fn end_first_without_memory() {
     let score = "/proc/self/oom_score_adj";
     let inherited = fs::read_to_string(score).ok().and_then(|score| score.trim().parse::<i32>().ok());
     if inherited.is_some_and(|inherited| inherited < OOM_SCORE) {
-        // Where it may not be written, the kernel chooses as it always did.
+        // If this fails, the kernel chooses as usual.
         let _ = fs::write(score, OOM_SCORE.to_string());
     }
 }
 
-/// Where the processor is short, those who follow agents come before what agents compute. What the agent starts inherits
-/// that. By default Linux shares the processor between sessions first, and between the processes of each then, so it is
-/// told of both: <https://man7.org/linux/man-pages/man7/sched.7.html>, "The autogroup feature".
+/// Lowers the agent's priority: if the processor is busy, the server goes before the work of agents. The agent's child
+/// processes inherit the niceness. By default Linux shares the processor between sessions first, and then between the
+/// processes of each session, so both get the value: <https://man7.org/linux/man-pages/man7/sched.7.html>, "The
+/// autogroup feature".
 fn give_way(nice: u64) {
     let nice = i32::try_from(nice).unwrap_or(i32::MAX);
-    // Where it may not be, the agent has its share as everybody else.
+    // If this fails, the agent has the same priority as other processes.
     let _ = rustix::process::nice(nice);
     session_gives_way(nice);
 }
 
-/// The same for a session as a whole.
+/// Sets the niceness of this process's session as a whole.
 pub(super) fn session_gives_way(nice: i32) {
     let _ = fs::write("/proc/self/autogroup", nice.to_string());
 }
@@ -134,13 +136,13 @@ fn become_agent(folder: &RunFolder, order: ExecOrder, speaker: Speaker) -> io::R
     become_program(program, args, env.into_iter().map(|(name, value)| (name.into(), value)).collect())
 }
 
-/// Not by way of the standard library: what the kernel does not know as a program, that would hand to a shell.
+/// Does not use the standard library, which would pass a file of an unknown format to a shell.
 fn become_program(
     program: OsString,
     args: Vec<OsString>,
     env: Vec<(OsString, OsString)>,
 ) -> io::Result<Infallible> {
-    // A Rust program ignores SIGPIPE, and an agent would inherit that. What is caught is not inherited.
+    // A Rust program ignores SIGPIPE, and an agent would inherit that. A caught signal is reset by execve.
     let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
     let _entered = runtime.enter();
     let _caught = signal(SignalKind::pipe())?;
@@ -162,15 +164,15 @@ fn command_line(program: OsString, args: Vec<String>) -> Vec<OsString> {
     iter::once(program).chain(args.into_iter().map(OsString::from)).collect()
 }
 
-/// The command line of whoever speaks with the program.
+/// The command line of the `converse` process.
 fn conversation(protocol: String, folder: &RunFolder, program: OsString, args: Vec<String>) -> Vec<OsString> {
     let folder = folder.path().as_os_str().to_owned();
     let own = ["tokenrail".into(), "converse".into(), protocol.into(), folder, "--".into()];
     own.into_iter().chain(command_line(program, args)).collect()
 }
 
-/// Enters the folder that was allowed. Between that and now, a part of its path may have become a link to elsewhere:
-/// so what is compared is where this process really is.
+/// Enters the allowed working directory. Since it was checked, a part of its path may have become a link to another
+/// place. So the function compares where this process really is.
 fn enter(cwd: &Path) -> io::Result<()> {
     std::env::set_current_dir(cwd)?;
     if std::env::current_dir()? == cwd {

@@ -1,30 +1,32 @@
-//! Whether a run has more processes or memory than it may.
+//! Checks whether a run has too many processes or too much memory.
 //!
-//! Each supervisor looks by itself, because it outlives the server. A look must cost next to nothing: the kernel numbers
-//! processes one after the other, and if fewer have begun on the machine than are still allowed, nobody need be counted.
-//! To count the processes of a run, only those are asked for.
+//! Each supervisor checks by itself, because it outlives the server. A check must cost next to nothing. The kernel
+//! numbers processes one after the other: if fewer have begun on the machine than the run may still start, there is
+//! nothing to count. A count reads only the processes of the run.
 //!
-//! A thousand supervisors that wake ten times a second still take half a core. So a supervisor looks seldom while few
-//! processes begin on the machine. As soon as many do, the server tells all supervisors to look.
+//! A thousand supervisors that wake ten times a second still use half a core. So a supervisor checks less often while
+//! few processes begin on the machine. As soon as many begin, the server asks all supervisors to check.
 
 use tokio::time::{Duration, Instant};
 
 use crate::run_folder::{Begun, ExecOrder, OverLimit, Process, RunLimit, begun_since, own_family};
 
-/// After a walk through all processes there is none for this many times as long as it took.
+/// After a count of the run's processes, the next one waits for this many times as long as the count took.
 const REST_AFTER_WALK: u32 = 20;
 
-/// While few processes begin on the machine, there are so many times as long pauses between two looks.
+/// While few processes begin on the machine, the pause between two checks is this many times as long.
 const CALM: u32 = 10;
 
-/// Looks now and then whether a run is over one of its limits.
+/// Checks periodically whether a run is over one of its limits.
 pub(super) struct LimitWatch {
-    /// 0 is no limit, and so with the next one.
+    /// 0: no limit.
     processes_max: u64,
+    /// 0: no limit.
     memory_bytes_max: u64,
     next_walk: Instant,
-    /// How many processes the run had when they were counted, and the newest of the machine then.
+    /// How many processes the run had at the last count.
     counted: u64,
+    /// The number of the machine's newest process at that count.
     newest: Option<u64>,
     begun: Begun,
     look: Duration,
@@ -47,21 +49,21 @@ impl LimitWatch {
         }
     }
 
-    /// The first limit that was found to be passed.
+    /// The first limit that the run exceeded, if any.
     pub(super) fn over(&self) -> Option<OverLimit> {
         self.over
     }
 
-    /// Whether there is something to look for.
+    /// Whether there is a limit to check. False once a limit is exceeded.
     pub(super) fn looks(&self) -> bool {
         let limited = 0 < self.processes_max || 0 < self.memory_bytes_max;
         limited && self.over.is_none()
     }
 
-    /// Says whether the run is over a limit.
+    /// Checks the limits. Returns whether the run is over one of them.
     pub(super) fn look(&mut self) -> bool {
         let began = Instant::now();
-        // What one process holds can grow at any time.
+        // With a memory limit it is never calm, because the memory of one process can grow at any time.
         self.calm = !self.begun.is_storm() && self.memory_bytes_max == 0;
         let newest = self.begun.newest();
         if self.next_walk <= began && (0 < self.memory_bytes_max || self.may_have_too_many(newest)) {
@@ -71,19 +73,19 @@ impl LimitWatch {
         self.over.is_some()
     }
 
-    /// How long to wait until the next look.
+    /// How long to wait until the next check.
     pub(super) fn pause(&self) -> Duration {
         if self.calm { self.look * CALM } else { self.look }
     }
 
-    /// Whether there could be too many processes, if all that have begun since they were counted were of this run.
+    /// Whether the run would have too many processes if all that have begun since the last count were its own.
     fn may_have_too_many(&self, newest: Option<u64>) -> bool {
         let at_most = begun_since(self.newest, newest).map(|begun| self.counted + begun);
         0 < self.processes_max && at_most.is_none_or(|at_most| self.processes_max < at_most)
     }
 
     fn walk(&mut self, newest: Option<u64>) {
-        // Where they cannot be counted now, they are the next time.
+        // If the count fails, the next check tries again.
         let Ok(processes) = own_family() else { return };
         (self.counted, self.newest) = (processes.len() as u64, newest);
         if 0 < self.processes_max && self.processes_max < self.counted {
@@ -95,7 +97,7 @@ impl LimitWatch {
         if allowed == 0 || processes.iter().map(Process::held_bytes).sum::<u64>() <= allowed {
             return;
         }
-        // What processes share was counted for each of them: now it is looked at more closely, which takes longer.
+        // Memory that processes share was counted for each of them. The exact measurement takes longer.
         let seen = processes.iter().map(Process::share_bytes).sum();
         if allowed < seen {
             self.over = Some(OverLimit { limit: RunLimit::MemoryBytes, allowed, seen });

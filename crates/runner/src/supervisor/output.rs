@@ -1,12 +1,12 @@
-//! Copies what the agent prints from its pipe into the spool.
+//! Copies the agent's output from its pipe into the spool.
 //!
-//! The agent's standard output is a pipe and not the spool itself: a program that opens `/dev/stdout` anew would
-//! truncate a file, and what had been printed by then would be lost. A full disk also becomes a wait that way, since
-//! the agent's writes are held in the pipe until there is room again.
+//! The agent's standard output is a pipe and not the spool itself. A program that opens `/dev/stdout` again would
+//! truncate a file, and the earlier output would be lost. The pipe also turns a full disk into a wait: it holds the
+//! agent's writes until there is space again.
 //!
-//! The copy has a thread of its own, so that a slow disk does not keep the supervisor from hearing a cancel. It uses
-//! read(2) and write(2) rather than splice(2): not every kernel reports a splice to inotify, by which the server learns
-//! of new output, and a splice holds the lock of the pipe, and with it the agent, while the disk is written to.
+//! The copy has its own thread, so that a slow disk does not delay a cancel. It uses read(2) and write(2) rather than
+//! splice(2). Not every kernel reports a splice to inotify, through which the server learns of new output. And a splice
+//! holds the lock of the pipe while it writes to the disk, which stops the agent.
 
 use std::io::{self, ErrorKind, PipeReader, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -22,36 +22,36 @@ use tokio::time::{Duration, Instant};
 
 use crate::run_folder::{ExecFailure, Unkept};
 
-/// How long to wait for room on a full disk before looking again.
+/// How long to wait between two writes to a full disk.
 pub(super) const WRITE_AGAIN: Duration = Duration::from_millis(200);
 
-/// What is read at once at first: most agents say little, and each has a buffer of its own.
+/// How much is read at once at first. Most agents print little, and each has its own buffer.
 const FIRST_READ_BYTES: usize = 4 << 10;
-/// And at most: as much as a pipe holds, where nobody has made it larger.
+/// The maximum read at once: the default size of a pipe.
 const READ_BYTES: usize = 64 << 10;
 /// The thread needs little; its buffer is on the heap.
 const STACK_BYTES: usize = 128 << 10;
-/// Output that comes sooner than this after the last one is part of a flood.
+/// Output that follows the output before it within this time is part of a flood.
 const FLOOD_GAP: Duration = Duration::from_millis(1);
-/// How long the thread rests in a flood, while the pipe collects what is printed. Without it each line would wake the
-/// thread, and then the server: on a busy machine that took most of the agent's share of the processor.
+/// How long the thread pauses in a flood, while the pipe collects output. Without the pause, each line would wake the
+/// thread and then the server. On a busy machine that took most of the agent's share of the processor.
 const FLOOD_REST: Duration = Duration::from_micros(250);
 
-/// What the copier is to do.
+/// What the copier must do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
 #[repr(u8)]
 enum Order {
     Copy,
-    /// All processes that print have ended: copy what is still in the pipe, and end.
+    /// All processes of the run have ended: copy what is still in the pipe, and end.
     Finish,
-    /// The same, without waiting for room.
+    /// The same, without waiting for space on a full disk.
     GiveUp,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum State {
     Copying,
-    /// Nothing more can be written, and the patience for that has ended.
+    /// Nothing more can be written, and `patience` is over.
     Stuck,
     Ended(Option<Unkept>),
 }
@@ -69,7 +69,7 @@ struct Shared {
 }
 
 impl OutputCopier {
-    /// Starts the thread. `patience` is how long output may wait for room on a full disk.
+    /// Starts the thread. `patience` is how long output may wait for space on a full disk.
     pub(super) fn start<W: Write + Send + 'static>(
         pipe: PipeReader,
         spool: W,
@@ -96,26 +96,26 @@ impl OutputCopier {
     /// Waits until the output is stuck. May be dropped at any await.
     pub(super) async fn stuck(&mut self) {
         if self.state.wait_for(|state| *state == State::Stuck).await.is_err() {
-            // The thread has ended, and whatever it had to say is known.
+            // The thread has ended, so the output cannot get stuck any more.
             std::future::pending::<()>().await;
         }
     }
 
-    /// From here on only what is in the pipe now is copied.
+    /// Copies only what is in the pipe now, and then ends.
     pub(super) fn finish(&self) {
         self.shared.tell(Order::Finish);
     }
 
-    /// The same, and what does not fit on the disk at once is given up.
+    /// The same, but gives up output that does not fit on the disk at once.
     pub(super) fn give_up(&self) {
         self.shared.tell(Order::GiveUp);
     }
 
-    /// Waits until the spool is final; says what it lacks. May be dropped at any await.
+    /// Waits until the spool is final. Returns the output that is missing from it. May be dropped at any await.
     pub(super) async fn ended(&mut self) -> Option<Unkept> {
         match self.state.wait_for(|state| matches!(state, State::Ended(_))).await.as_deref() {
             Ok(State::Ended(unkept)) => unkept.clone(),
-            // It has panicked.
+            // The thread has panicked.
             _ => Some(Unkept {
                 bytes: 0,
                 cause: ExecFailure { text: "copying the output failed".to_owned(), disk_full: false },
@@ -127,7 +127,7 @@ impl OutputCopier {
 impl Shared {
     fn tell(&self, order: Order) {
         self.order.fetch_max(order as u8, Ordering::SeqCst);
-        // It fails where the counter is full, and then the thread has been woken already.
+        // The write fails if the counter is full. Then the thread has been woken already.
         let _ = rustix::io::write(&self.changed, &1_u64.to_ne_bytes());
     }
 
@@ -144,9 +144,9 @@ struct Copier<W> {
     shared: Arc<Shared>,
     told: watch::Sender<State>,
     buffer: Vec<u8>,
-    /// How many bytes were taken from the pipe and are not in the spool.
+    /// How many bytes were read from the pipe and are not in the spool yet.
     held: usize,
-    /// Since when nothing can be written.
+    /// Since when the spool takes no output.
     full_since: Option<Instant>,
 }
 
@@ -159,19 +159,19 @@ impl<W: Write> Copier<W> {
         self.told.send_replace(State::Ended(unkept));
     }
 
-    /// Copies until nobody can print any more, or until it is told to finish.
+    /// Copies until no process has the pipe open for writing, or until the order is to finish.
     fn copy(&mut self) -> io::Result<()> {
         let mut pace = Pace::default();
         while !self.shared.is(Order::Finish) {
             self.wait_for_output()?;
             match self.copy_some(READ_BYTES)? {
                 Some(0) => return Ok(()),
-                // Output in large pieces has been collected already.
+                // No pause for large pieces: they have been collected already.
                 Some(read) if pace.is_flood(Instant::now()) && read < READ_BYTES / 2 => self.rest(),
                 Some(_) | None => {}
             }
         }
-        // Whoever holds the pipe still is none of the run's processes, and is not waited for.
+        // A process that still has the pipe open does not belong to the run. The copy does not wait for it.
         let mut left = ioctl_fionread(&self.pipe)?;
         while 0 < left {
             match self.copy_some(READ_BYTES.min(usize::try_from(left).unwrap_or(READ_BYTES)))? {
@@ -191,16 +191,16 @@ impl<W: Write> Copier<W> {
         }
     }
 
-    /// Waits a little, unless the order changes.
+    /// Pauses for a moment, unless the order changes.
     fn rest(&self) {
         let awaited = PollFd::new(&self.shared.changed, PollFlags::IN);
         let pause = Timespec { tv_sec: 0, tv_nsec: i64::from(FLOOD_REST.subsec_nanos()) };
-        // An interrupted rest is a short one.
+        // A signal only shortens the pause.
         let _ = poll(&mut [awaited], Some(&pause));
     }
 
-    /// Copies what there is, at most so much; gives how much that was: 0 where nobody can print any more, none where
-    /// nobody has.
+    /// Copies what is in the pipe, at most `most` bytes. Returns how many bytes that were: 0 if no process has the pipe
+    /// open for writing, `None` if the pipe is empty.
     fn copy_some(&mut self, most: usize) -> io::Result<Option<usize>> {
         let most = most.min(self.buffer.len());
         match self.pipe.read(&mut self.buffer[..most]) {
@@ -216,7 +216,7 @@ impl<W: Write> Copier<W> {
         }
     }
 
-    /// Writes what was read to the spool, as soon as that takes it.
+    /// Writes the first `read` bytes of the buffer to the spool, as soon as it takes them.
     fn keep(&mut self, read: usize) -> io::Result<()> {
         self.held = read;
         while 0 < self.held {
@@ -230,7 +230,7 @@ impl<W: Write> Copier<W> {
         Ok(())
     }
 
-    /// Waits a while before the next try. The error comes back where there is none.
+    /// Waits before the next try. Returns the error if there must be no next try.
     fn refused(&mut self, error: io::Error) -> io::Result<()> {
         let since = *self.full_since.get_or_insert_with(Instant::now);
         let is_hopeless = !is_disk_full(&error) || self.patience <= since.elapsed();
@@ -238,7 +238,7 @@ impl<W: Write> Copier<W> {
             return Err(error);
         }
         if is_hopeless && *self.told.borrow() == State::Copying {
-            // The supervisor ends the agent now, which may give room back, and then says so.
+            // The supervisor ends the agent now, which may free space. Then it sends the order to finish.
             self.told.send_replace(State::Stuck);
         }
         let _ = rustix::io::read(&self.shared.changed, &mut [0; 8]);
@@ -252,14 +252,14 @@ impl<W: Write> Copier<W> {
     }
 }
 
-/// Tells a flood from lines that come one by one.
+/// Distinguishes a flood from lines that come one by one.
 #[derive(Debug, Default)]
 struct Pace {
     copied_at: Option<Instant>,
 }
 
 impl Pace {
-    /// Whether what was copied now came soon after what was copied before.
+    /// Whether the output that was copied now came soon after the output before it.
     fn is_flood(&mut self, now: Instant) -> bool {
         let before = self.copied_at.replace(now);
         before.is_some_and(|before| now.saturating_duration_since(before) < FLOOD_GAP)

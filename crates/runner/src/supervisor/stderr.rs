@@ -4,15 +4,16 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 
-/// Keeps the first and the last bytes of what the agent prints on standard error.
+/// Keeps the first and the last bytes of the agent's standard error.
 ///
-/// The beginning is written at once, so that it is there if this process dies; the end when the stream has ended.
-/// What cannot be written, for example because the disk is full, waits until then: the agent must not notice.
+/// The beginning is written at once, so that it is kept if this process dies. The end is written when the stream has
+/// ended. If the beginning cannot be written, for example because the disk is full, it waits in memory: the agent must
+/// not notice.
 pub(super) struct StderrKeeper<W = File> {
     file: W,
-    /// Of the beginning.
+    /// The part of the beginning that is not written yet.
     unwritten: Vec<u8>,
-    /// How many more bytes of the beginning there is room for.
+    /// How many more bytes belong to the beginning.
     head_room: usize,
     tail: VecDeque<u8>,
     tail_bytes: usize,
@@ -36,7 +37,7 @@ impl<W: Write> StderrKeeper<W> {
         let (head, rest) = bytes.split_at(bytes.len().min(self.head_room));
         self.head_room -= head.len();
         self.unwritten.extend(head);
-        // An error is met again in the end.
+        // After an error, the next write tries again, and `finish` returns the last error.
         let _ = self.write();
         self.tail.extend(rest);
         let over = self.tail.len().saturating_sub(self.tail_bytes);

@@ -1,4 +1,4 @@
-//! What happens in a supervisor, from start to end.
+//! The life of a supervisor, from start to end.
 
 use std::future::pending;
 use std::io::{self, ErrorKind};
@@ -27,13 +27,13 @@ use super::stderr::StderrKeeper;
 use super::ticks::Ticks;
 use crate::run_folder::{ExecFailure, ExecOrder, ExitRecord, RunFolder, SupervisorRecord, Unkept};
 
-/// What is read of standard error at once. It is on the stack, which each supervisor has for itself.
+/// How much of standard error is read at once. The buffer is on the stack, and each supervisor has its own.
 const STDERR_READ_BYTES: usize = 4 << 10;
 
-/// Runs the agent that the run folder orders, and stays until no process of it is left.
+/// Runs the agent that the run folder orders, and stays until no process of the run is left.
 ///
-/// The body of the internal command `supervise <run folder>`: to be called first thing in `main`, where there is
-/// no async runtime yet and one thread only. Everything worth knowing is in the run folder afterwards.
+/// The body of the internal command `supervise <run folder>`. Must be called first in `main`, before an async runtime
+/// or a second thread exists. All results are in the run folder.
 pub(super) fn supervise(run_folder: &Path) -> ExitCode {
     let folder = RunFolder::at(run_folder);
     let (patience, ended) = match order(&folder) {
@@ -47,8 +47,8 @@ pub(super) fn supervise(run_folder: &Path) -> ExitCode {
     }
 }
 
-/// Writes down how the run has ended. Where the disk is so full that even the room that was kept is no use, as on
-/// disks that never write to the same place twice, it waits for more.
+/// Records how the run ended. If the disk is full and even the reserved space is no use, as on file systems that never
+/// write to the same place twice, it waits for free space.
 fn tell(folder: &RunFolder, exit: &ExitRecord, patience: Duration) -> io::Result<()> {
     let until = Instant::now() + patience;
     loop {
@@ -67,16 +67,16 @@ fn order(folder: &RunFolder) -> io::Result<ExecOrder> {
 }
 
 fn run(folder: &RunFolder, order: ExecOrder) -> io::Result<ExitRecord> {
-    // It fails for the leader of a process group: started by hand, this process is one of its own already.
+    // It fails for the leader of a process group. This process is one already if a shell has started it.
     let _ = setsid();
-    // If the server needs the processor, output waits in the pipe. Within its session this process keeps its priority.
+    // If the server needs the processor, output waits in the pipe. Within its session, this process keeps its priority.
     session_gives_way(i32::try_from(order.agent_nice).unwrap_or(i32::MAX));
     set_child_subreaper(Some(getpid()))?;
-    // For the agent too.
+    // The agent inherits it.
     umask(Mode::RWXG | Mode::RWXO);
-    // One thread, and it stays: the agent is killed when the thread that has started it ends.
+    // On this thread, which stays: the kernel kills the agent when the thread that has started it ends.
     let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
-    // The runtime moves what it is given, and each move would take as much of the stack, which stays.
+    // Boxed, because the runtime moves the future. Each move would use its size of stack, which is never given back.
     let supervised = Box::pin(async { Supervisor::start(folder, order)?.run(folder).await });
     runtime.block_on(supervised)
 }
@@ -85,7 +85,7 @@ fn run(folder: &RunFolder, order: ExecOrder) -> io::Result<ExitRecord> {
 pub(super) struct Supervisor {
     pub(super) order: ExecOrder,
     pub(super) agent: Pid,
-    /// How the agent has ended.
+    /// How the agent ended.
     ended: Option<WaitStatus>,
     children: SignalStream,
     control: Control,
@@ -94,21 +94,21 @@ pub(super) struct Supervisor {
     output: OutputCopier,
     /// The agent's output cannot be written any more.
     output_stuck: bool,
-    /// None when it has been read to its end.
+    /// `None` once it has been read to its end.
     stderr: Option<pipe::Receiver>,
     kept: StderrKeeper,
-    /// Held so that these signals do not end the supervisor: a service manager sends them to everybody when it
-    /// stops the server, and the agent's end is still to be recorded. Where files may not grow beyond a limit of the
-    /// system, a write fails then instead of killing the supervisor.
+    /// Held so that these signals do not end the supervisor. A service manager sends them to all processes when it
+    /// stops the server, and the agent's end must still be recorded. With SIGXFSZ held, a write beyond a file size
+    /// limit of the system fails instead of killing the supervisor.
     _ignored: [SignalStream; 4],
 }
 
-/// What a supervisor waits for.
+/// The events that a supervisor waits for.
 pub(super) enum Happening {
     /// A process has ended, perhaps the agent.
     Child,
     Cancel(Cancel),
-    /// The run is over one of its limits, or its output cannot be kept: nothing is left to be waited for.
+    /// The run is over one of its limits, or its output cannot be saved: it must be ended at once.
     MustEnd,
     Deadline,
 }
@@ -158,7 +158,7 @@ impl Supervisor {
 
     async fn run(mut self, folder: &RunFolder) -> io::Result<ExitRecord> {
         let cancel = self.until_end_or_stop().await;
-        // At once: what else ends with the run may give room back.
+        // At once, because the end of the other processes may free space.
         let disk_full = folder.disk_full();
         if let Some(cancel) = cancel {
             self.stop_politely(cancel).await;
@@ -167,7 +167,7 @@ impl Supervisor {
         let swept = self.sweep(kill).await?;
         let unkept = self.finish_output(cancel.is_some()).await;
         self.read_stderr();
-        // On a full disk a part of it is lost: how the run ended is worth more.
+        // On a full disk a part of standard error is lost. The record of the end is more important.
         let _ = self.kept.finish();
         let status = self.ended;
         Ok(ExitRecord {
@@ -188,12 +188,12 @@ impl Supervisor {
         self.ended.is_some()
     }
 
-    /// Whether the run is to be ended at once.
+    /// Whether the run must be ended at once.
     pub(super) fn must_end(&self) -> bool {
         self.watch.over().is_some() || self.output_stuck
     }
 
-    /// Waits for the end of the agent, or a cancel, or until the run must end; gives the cancel.
+    /// Waits until the agent ends, a cancel comes, or the run must end. Returns the cancel.
     async fn until_end_or_stop(&mut self) -> Option<Cancel> {
         while !self.agent_has_ended() && !self.must_end() {
             if let Happening::Cancel(cancel) = self.wait(None).await {
@@ -203,7 +203,7 @@ impl Supervisor {
         None
     }
 
-    /// Gives the agent the chance to end by itself.
+    /// Asks the agent to end by itself.
     async fn stop_politely(&mut self, cancel: Cancel) {
         let until = Instant::now() + cancel.grace;
         if self.order.interrupt {
@@ -216,7 +216,8 @@ impl Supervisor {
         }
     }
 
-    /// The whole group: some agents are a launcher, which passes no signal on, and the real program.
+    /// Signals the whole process group: some agents consist of a launcher, which passes no signal on, and the real
+    /// program.
     fn signal_agent(&self, signal: Signal) {
         if kill_process_group(self.agent, signal).is_err() {
             // It has no group of its own yet, or has just ended.
@@ -232,8 +233,8 @@ impl Supervisor {
         }
     }
 
-    /// Waits until all that was printed is in the spool; says what is not. No process of the run is left by now. Where
-    /// somebody wants the end, nothing waits for room on a full disk any more.
+    /// Waits until all output is in the spool. Returns what is missing. No process of the run is left by now. After a
+    /// cancel, or if the run must end, output does not wait for space on a full disk any more.
     async fn finish_output(&mut self, cancelled: bool) -> Option<Unkept> {
         self.output.finish();
         if cancelled || self.must_end() {
@@ -251,7 +252,7 @@ impl Supervisor {
         }
     }
 
-    /// Waits for one thing to happen, and reads standard error meanwhile.
+    /// Waits for one event, and reads standard error meanwhile.
     pub(super) async fn wait(&mut self, deadline: Option<Instant>) -> Happening {
         loop {
             tokio::select! {
@@ -283,16 +284,16 @@ impl Supervisor {
         }
     }
 
-    /// Looks now, and decides when to look again.
+    /// Checks the limits now, and sets the time of the next check.
     fn is_over_a_limit(&mut self) -> bool {
         let is_over = self.watch.looks() && self.watch.look();
-        // If it cannot be set, the looks go on as before.
+        // If the timer cannot be set, it keeps its period.
         let _ = self.looks.set(self.watch.pause());
         is_over
     }
 
-    /// Takes the statuses of all children that have ended: the agent's own, and those of its descendants, which
-    /// come to the subreaper when their parent has ended.
+    /// Takes the statuses of all children that have ended: the agent, and descendants of it, which become children of
+    /// the subreaper when their parent ends.
     fn reap(&mut self) {
         while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
             if pid == self.agent {
@@ -308,7 +309,7 @@ impl Supervisor {
                 Ok(0) => self.stderr = None,
                 Ok(read) => self.kept.keep(&bytes[..read]),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                // There is nothing more to be had.
+                // After an error there is nothing more to read.
                 Err(_) => self.stderr = None,
             }
         }

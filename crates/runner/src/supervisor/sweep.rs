@@ -1,4 +1,4 @@
-//! Ends everything that a run has started.
+//! Ends all processes of a run.
 
 use std::collections::HashSet;
 use std::io;
@@ -9,27 +9,27 @@ use tokio::time::{Duration, Instant};
 use super::supervise::Supervisor;
 use crate::run_folder::own_descendants;
 
-/// How often the processes are counted while they are being ended. Most ends are told by a signal; those of
-/// processes with a living parent are not.
+/// How often the processes are counted while they are being ended. SIGCHLD reports most ends, but not those of
+/// processes whose parent is alive.
 const COUNT_AGAIN_MS: u64 = 10;
 
-/// What became of the processes of a run.
+/// The outcome of a sweep.
 #[derive(Debug, Default)]
 pub(super) struct Swept {
     /// How many outlived the agent and were ended.
     pub(super) reaped: u32,
-    /// How many could not be.
+    /// How many could not be ended.
     pub(super) left: u32,
 }
 
 impl Supervisor {
-    /// Ends all descendants. If the agent has ended, what it has left behind is asked to; if it has not, it was
-    /// asked already. Where the run must end at once nobody is asked. It takes no longer than `kill`.
+    /// Ends all descendants, within the time `kill`. If the agent has ended, the processes that it left behind get
+    /// SIGTERM first. SIGKILL comes at once if the run must end at once, or if the agent was asked to end and has not.
     pub(super) async fn sweep(&mut self, kill: Duration) -> io::Result<Swept> {
         let mut ended = HashSet::new();
         let until = Instant::now() + kill;
         if self.agent_has_ended() && !self.must_end() {
-            // The second half at least is for those who do not listen.
+            // At least half of the time is for processes that ignore SIGTERM.
             let leftover = Duration::from_millis(self.order.leftover_grace_ms).min(kill / 2);
             self.end_all(Signal::TERM, Instant::now() + leftover, &mut ended).await?;
         }
@@ -39,7 +39,7 @@ impl Supervisor {
         Ok(Swept { reaped: ended.len() as u32, left })
     }
 
-    /// Sends a signal to all descendants until there are none or the time is up. Gives how many are left.
+    /// Sends a signal to all descendants until none is left or the time is up. Returns how many are left.
     async fn end_all(
         &mut self,
         signal: Signal,
@@ -48,7 +48,7 @@ impl Supervisor {
     ) -> io::Result<u32> {
         let mut asked = HashSet::new();
         loop {
-            // They are found anew each time: while some are ended, others may be born.
+            // Listed again each time, because others may begin while some are ended.
             let alive = own_descendants()?;
             if alive.is_empty() && (self.agent_has_ended() || signal == Signal::TERM) {
                 return Ok(0);
@@ -68,8 +68,8 @@ impl Supervisor {
     }
 }
 
-/// Stops all descendants where they are, until there is none that was not told to or the time is up. A process that is
-/// killed makes room for the next one of its kind; a stopped one does not, and begins no other.
+/// Sends SIGSTOP to all descendants, until there is no new one or the time is up. A killed process makes room for the
+/// next process of a fork bomb. A stopped process does not, and starts no other.
 fn freeze_all(deadline: Instant) -> io::Result<()> {
     let mut told = HashSet::new();
     loop {

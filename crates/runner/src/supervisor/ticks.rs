@@ -1,7 +1,7 @@
-//! A timer of the kernel's own.
+//! A timer of the kernel.
 //!
-//! A timer of the runtime wakes the supervisor twice for each tick, and is set anew by a write to a descriptor. With a
-//! thousand supervisors that is a core's time.
+//! A timer of the async runtime wakes the supervisor twice for each tick, and setting it again writes to a descriptor.
+//! With a thousand supervisors that uses a whole core.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -12,7 +12,7 @@ use rustix::time::{
 };
 use tokio::io::unix::AsyncFd;
 
-/// Ticks at equal distances.
+/// Ticks at regular intervals.
 pub(super) struct Ticks {
     timer: AsyncFd<OwnedFd>,
     period: Duration,
@@ -20,7 +20,7 @@ pub(super) struct Ticks {
 
 impl Ticks {
     /// # Errors
-    /// Where no descriptor is left.
+    /// If no descriptor is left.
     pub(super) fn every(period: Duration) -> io::Result<Self> {
         let timer =
             timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK.union(TimerfdFlags::CLOEXEC))?;
@@ -29,7 +29,7 @@ impl Ticks {
         AsyncFd::new(timer).map(|timer| Self { timer, period })
     }
 
-    /// Ticks at other distances, from now on.
+    /// Sets another period, which begins now.
     ///
     /// # Errors
     /// If the period is longer than the kernel's clock.
@@ -41,10 +41,10 @@ impl Ticks {
         Ok(())
     }
 
-    /// Waits for the next tick. Those that have passed unheard are one.
+    /// Waits for the next tick. Missed ticks count as one.
     pub(super) async fn tick(&self) {
         loop {
-            // It fails where the runtime ends, and then nothing is waited for any more.
+            // It fails if the runtime ends. Then nothing waits for ticks any more.
             let Ok(mut ready) = self.timer.readable().await else { return std::future::pending().await };
             if rustix::io::read(&self.timer, &mut [0; 8]).is_ok() {
                 return;

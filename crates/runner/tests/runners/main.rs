@@ -1,4 +1,4 @@
-//! The runners against real processes and real connections, all in one binary: it links once.
+//! The runners with real processes and real connections, all in one binary, so that linking happens once.
 
 #[cfg(test)]
 mod process;

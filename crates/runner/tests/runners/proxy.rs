@@ -1,4 +1,4 @@
-//! A proxy agent against a small HTTP server that answers with recorded bytes.
+//! A proxy agent and a small HTTP server that answers with recorded bytes.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 
 const OK: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\n";
 
-/// A server for one request, which then does with the connection what it is told.
+/// A server for one request. `Then` says what it does with the connection afterwards.
 struct Upstream {
     url: String,
     request: oneshot::Receiver<String>,
@@ -24,7 +24,7 @@ struct Upstream {
 
 enum Then {
     Close,
-    /// Sends nothing more, and tells when the client has gone.
+    /// Sends nothing more, and reports when the client has disconnected.
     Hang(oneshot::Sender<()>),
 }
 
@@ -48,7 +48,7 @@ impl Upstream {
         Self { url, request, _server: server }
     }
 
-    /// Answers with these events, the last bytes of the connection.
+    /// Answers with these events, which are the last bytes of the connection.
     async fn events(body: &[u8]) -> Self {
         let head = format!("{OK}content-length: {}\r\n", body.len());
         Self::new(&head, body, Then::Close).await
@@ -78,7 +78,7 @@ async fn read_request(client: &mut TcpStream) -> String {
 }
 
 fn runner(url: &str, limits: ProxyLimits) -> ProxyRunner {
-    // Each test may be the first one.
+    // Any test may be the first one.
     let _ = rustls::crypto::ring::default_provider().install_default();
     ProxyRunner::new(ProxyConfig { url: url.to_owned(), limits }).unwrap()
 }
@@ -107,7 +107,7 @@ async fn rest(run: &mut Box<dyn IAgentRun>) -> (Vec<OutputLine>, RunEnd) {
     }
 }
 
-/// The data of the recording's `message` events, read in the simplest way.
+/// The data of the recording's `message` events, parsed in the simplest way.
 fn recorded(recording: &str) -> Vec<String> {
     let recording = recording.replace("\r\n", "\n");
     let (whole, _) = recording.rsplit_once("\n\n").unwrap();
@@ -194,7 +194,7 @@ async fn a_refusal_is_told_by_what_can_be_done_about_it() {
         ("404 Not Found", ErrorClass::InvalidRequest),
         ("500 Internal Server Error", ErrorClass::Unknown),
         ("503 Service Unavailable", ErrorClass::Overloaded),
-        // A redirect is not followed: the prompt is for the configured upstream alone.
+        // The runner follows no redirect: the prompt is for the configured upstream only.
         ("307 Temporary Redirect\r\nlocation: http://127.0.0.1:1/", ErrorClass::Protocol),
         ("200 OK\r\ncontent-type: text/html", ErrorClass::Protocol),
     ] {

@@ -1,5 +1,5 @@
-//! The `tokenrail-supervisor` program, which `tokenrail` starts for each run of an agent. It can do nothing else, so that
-//! little of it is held for each of them.
+//! The `tokenrail-supervisor` program, which `tokenrail` starts for each run of an agent. It does nothing else, so
+//! that each of its processes needs little memory.
 
 use std::process::ExitCode;
 

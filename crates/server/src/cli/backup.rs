@@ -1,4 +1,4 @@
-//! `tokenrail backup`: a copy of the database that a server may use meanwhile.
+//! `tokenrail backup`: a copy of the database, even while a server uses it.
 
 use std::path::PathBuf;
 

@@ -14,10 +14,10 @@ use crate::address;
 use crate::config::Config;
 use crate::token::{self, TokenError};
 
-/// How long a connection may take: the server is on this machine, or near.
+/// How long connecting may take. The server is on this machine or near it.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A running server, as this program talks to it.
+/// A running server, and the credentials for it.
 #[derive(Clone)]
 pub(crate) struct Client {
     http: reqwest::Client,
@@ -25,7 +25,7 @@ pub(crate) struct Client {
     token: Option<String>,
 }
 
-/// What the server says of a request that it refused.
+/// The error that the server returns for a request.
 #[derive(Debug, Deserialize)]
 struct Problem {
     #[serde(default)]
@@ -54,11 +54,12 @@ impl Client {
         Ok(Self { http, base, token })
     }
 
-    /// The server at the address that `--listen` names; without it, the one that runs on the data folder. Nobody else
-    /// is told the folder's token: not whoever has the configured address, nor who has got that of a server that died.
+    /// Connects to the server at the address of `--listen`; without one, to the server that runs on the data folder.
+    /// It sends the folder's token to no other server: not to a server at the configured address, and not to a program
+    /// that listens on the address of a server that has died.
     ///
     /// # Errors
-    /// [`Exit::Unreachable`] where none answers.
+    /// [`Exit::Unreachable`] if no server answers.
     pub(crate) async fn reach(config: &Config) -> Result<Self, Failure> {
         let running = || address::read(&config.data_dir).filter(|_| is_in_use(&config.data_dir));
         let Some(address) = config.named.or_else(running) else {
@@ -78,7 +79,8 @@ impl Client {
         self.base.as_str().trim_end_matches('/')
     }
 
-    /// Asks for what is at a path, given by its segments; they and the parameters may be whatever a user has typed.
+    /// Requests a path, which is given by its segments. Segments and parameters may contain any text that a user has
+    /// typed.
     pub(crate) async fn get(&self, path: &[&str], query: &[(&str, &str)]) -> Result<Response, Failure> {
         self.send(self.request(Method::GET, path, query)?).await
     }
@@ -109,7 +111,7 @@ impl Client {
         query: &[(&str, &str)],
     ) -> Result<RequestBuilder, Failure> {
         if path.iter().any(|segment| matches!(*segment, "" | "." | "..")) {
-            // In an address these mean something else, however they are written.
+            // These have a special meaning in a URL, however they are escaped.
             return Err(Failure::new(Exit::Failed, "no such agent (not_found)"));
         }
         let mut url = self.base.clone();
@@ -148,7 +150,7 @@ impl Client {
 }
 
 impl Problem {
-    /// What is wrong, in one line: where the server names fields, they say it better than anything.
+    /// The error in one line. If the server names fields, their messages are more specific than the rest.
     fn sentence(self) -> String {
         let Self { title, detail, code, errors } = self;
         if errors.is_empty() {
@@ -165,7 +167,7 @@ impl Problem {
     }
 }
 
-/// The token of the data folder; none where no server has ever run on it, or none is asked for.
+/// The token of the data folder. `None` if no server has ever run on it, or if authentication is disabled.
 fn token_of(config: &Config) -> Result<Option<String>, TokenError> {
     if config.insecure_no_auth {
         return Ok(None);
@@ -177,7 +179,7 @@ fn token_of(config: &Config) -> Result<Option<String>, TokenError> {
     }
 }
 
-/// Who listens on all addresses is reached on the loopback one.
+/// A server that listens on all addresses is reached on the loopback address.
 fn to_connect(mut address: SocketAddr) -> SocketAddr {
     match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),

@@ -16,7 +16,7 @@ use super::screen::{Screen, Style};
 use super::{Exit, Failure};
 use crate::config::Config;
 
-/// Bytes of a file that are read at once.
+/// How many bytes of a file are read at once.
 const CHUNK_BYTES: usize = 64 << 10;
 
 #[derive(Debug, Args)]
@@ -47,7 +47,7 @@ pub(crate) async fn export(config: &Config, args: ExportArgs, screen: &mut Scree
     let client = Client::reach(config).await?;
     let answer = client.get(&["api", "agents", &args.id, "export"], &[]).await?;
     let Some(path) = args.output else { return to_stdout(answer).await };
-    // For nobody else's eyes, as in the data folder: agents say and read what others must not know.
+    // Only its owner may read it, as in the data folder: agents read and print secrets.
     let created = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path).await;
     let mut file = created.map_err(|error| with_path(&path, &error))?;
     match to_file(answer, &mut file).await {
@@ -56,7 +56,7 @@ pub(crate) async fn export(config: &Config, args: ExportArgs, screen: &mut Scree
             Ok(Exit::Completed)
         }
         Err(failure) => {
-            // Half a file must not be taken for a whole one.
+            // An incomplete file must not be mistaken for a complete one.
             let _left = tokio::fs::remove_file(&path).await;
             Err(failure)
         }

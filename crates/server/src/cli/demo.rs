@@ -1,4 +1,4 @@
-//! `tokenrail demo`: the main job on a recorded session, without an account.
+//! `tokenrail demo`: launches and follows an agent that is a recorded session, without an account.
 
 use clap::Args;
 use serde_json::json;
@@ -34,7 +34,7 @@ pub(crate) async fn demo(mut config: Config, args: DemoArgs, screen: &mut Screen
     let mut stop = StopSignal::listen()?;
     let server = Server::start(config).await?;
     let client = Client::new(&server.url(), server.token())?;
-    // While it plays the page shows it too, whatever comes of it.
+    // Printed before the launch: the page shows the session while it plays, whatever its outcome.
     let page = server.page_url();
     if screen.json {
         screen.remark(&format!("open in a browser: {page}"));

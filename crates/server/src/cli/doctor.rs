@@ -14,7 +14,7 @@ use crate::compose::{self, Means};
 use crate::config::{Config, RunnerConfig};
 use crate::token::{self, TokenError};
 
-/// One thing that was looked at.
+/// The result of one check.
 struct Finding {
     name: String,
     verdict: Verdict,
@@ -133,7 +133,7 @@ async fn database(config: &Config) -> Finding {
     }
 }
 
-/// Whoever answers must know the folder's token: otherwise it is another folder's server.
+/// The server that answers must accept the folder's token. Otherwise it is the server of another folder.
 async fn server(config: &Config) -> Finding {
     let name = "server";
     let client = match Client::reach(config).await {
@@ -152,7 +152,7 @@ async fn server(config: &Config) -> Finding {
     }
 }
 
-/// Whether a server that is started now would hear of output, or has to look for it.
+/// Whether a server that starts now would be notified of output, or would have to poll.
 fn inotify(data_dir: &Path, watcher: &RunWatcher) -> Finding {
     let name = "inotify";
     let place = if data_dir.is_dir() { data_dir } else { Path::new("/") };
@@ -168,7 +168,7 @@ fn inotify(data_dir: &Path, watcher: &RunWatcher) -> Finding {
     }
 }
 
-/// Which program a server that is started now has supervise its agents.
+/// The program that would supervise agents if a server started now.
 fn supervisors(program: &SupervisorProgram) -> Finding {
     let name = "supervisors";
     match program.own_because() {
@@ -196,7 +196,7 @@ fn abilities(abilities: Abilities) -> String {
     )
 }
 
-/// What it does without, if any of them would do.
+/// Says that an agent program needs a login, if none of its variables for keys is set.
 fn keys(unset: &[String]) -> Option<String> {
     let verb = if unset.len() == 1 { "is" } else { "are" };
     (!unset.is_empty()).then(|| {
@@ -221,7 +221,7 @@ async fn programs(config: &Config, means: &Means) -> Vec<Finding> {
         let needed = config.default_agent.as_deref() == name.strip_prefix("agents.");
         findings.push(match probe.problem.map(|problem| format!("{problem} ({what})")) {
             None => finding(&name, Verdict::Good, what),
-            // A program that nobody has asked for may be missing.
+            // Only the program or API of the default agent type must work.
             Some(problem)
                 if !needed || !matches!(agent.runner, RunnerConfig::Process(_) | RunnerConfig::Http(_)) =>
             {

@@ -14,9 +14,9 @@ use super::show::Shower;
 use super::{Exit, Failure};
 use crate::config::Config;
 
-/// Bytes of one event of the stream.
+/// The maximum length of one event of the stream, in bytes.
 const EVENT_BYTES: usize = 64 << 20;
-/// How often a lost connection is opened again before giving up, and the pause between.
+/// How many connections in a row may fail without a new event, and the pause between them.
 const RECONNECTS: u32 = 60;
 const RECONNECT_PAUSE: Duration = Duration::from_millis(500);
 const SPIN: Duration = Duration::from_millis(100);
@@ -38,7 +38,7 @@ pub(crate) async fn tail(config: &Config, args: TailArgs, screen: &mut Screen) -
     follow(&client, &args.id, args.since, args.keep, screen).await
 }
 
-/// Shows an agent until it has ended, over as many connections as it takes.
+/// Shows an agent until it has ended. It reconnects if the connection is lost.
 pub(crate) async fn follow(
     client: &Client,
     id: &str,
@@ -59,9 +59,9 @@ pub(crate) async fn follow(
             }
             Ok(()) => match ended_as(client, id).await? {
                 Some(status) if shower.unread == 0 => return Ok(exit(&status)),
-                // What was shown is not what was said.
+                // Some events were not decoded, but printed as received.
                 Some(_) => return Ok(Exit::Failed),
-                // The server has gone down in good order, and the agent lives on.
+                // The server has stopped in an orderly way, and the agent keeps running.
                 None => sleep(RECONNECT_PAUSE).await,
             },
             Err(error) if error.exit != Exit::Unreachable && last == before && failures == 0 => {
@@ -123,7 +123,7 @@ async fn stream(
     }
 }
 
-/// How the agent has ended; none where it has not, or where nobody is there to say so.
+/// The status of an agent that has ended. `None` if it has not ended, or if no server answers.
 async fn ended_as(client: &Client, id: &str) -> Result<Option<String>, Failure> {
     let answer = match client.get(&["api", "agents", id, "status"], &[]).await {
         Ok(answer) => answer.json::<Value>().await?,

@@ -1,4 +1,4 @@
-//! `tokenrail ls` and `tokenrail cancel`.
+//! `tokenrail ls`, `tokenrail answer` and `tokenrail cancel`.
 
 use clap::Args;
 use serde_json::value::RawValue;
@@ -27,7 +27,7 @@ pub(crate) async fn ls(config: &Config, args: LsArgs, screen: &mut Screen) -> Re
     let agents: Vec<Box<RawValue>> = client.get(&["api", "agents"], &query).await?.json().await?;
     let mut all_read = true;
     for agent in &agents {
-        // A line end stands in JSON only where a space may.
+        // In JSON, a line break can only occur where a space may.
         let text = agent.get().replace(['\n', '\r'], " ");
         match serde_json::from_str(&text) {
             _ if screen.json => screen.line(Style::Plain, &text),

@@ -1,4 +1,4 @@
-//! What the server asks of the system's memory allocator: to keep little of what was freed, and to give it back.
+//! Makes the system's memory allocator keep little freed memory, and return it to the system.
 
 use std::ffi::OsStr;
 use std::io;
@@ -7,16 +7,18 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-/// glibc gives a heap to each thread, and raises by itself the size from which freed memory goes back to the system: after
-/// a flood a server would keep several times of what it uses. With these settings it keeps what it uses.
+/// glibc gives each thread a heap, and by itself raises the size from which freed memory is returned to the system.
+/// After a flood, a server would keep several times the memory that it uses. With these settings it keeps what it
+/// uses.
 const SETTINGS: [(&str, &str); 3] =
     [("MALLOC_ARENA_MAX", "2"), ("MALLOC_MMAP_THRESHOLD_", "2097152"), ("MALLOC_TRIM_THRESHOLD_", "2097152")];
 
-/// Whoever sets one of these knows what it is for.
+/// A user who sets one of these has a reason. The settings are left alone then.
 const OTHERS: [&str; 2] = ["GLIBC_TUNABLES", "LD_PRELOAD"];
 
-/// Replaces this process by the same program with these settings, which are read when a program is loaded and at no
-/// other time. Gives nothing where they are there already.
+/// Replaces this process by the same program with these settings, which are read only when a program is loaded.
+/// Returns `None` if a variable of `SETTINGS` or `OTHERS` is already set, and an error if the process cannot be
+/// replaced.
 pub(crate) fn start_again_with_settings() -> Option<io::Error> {
     let mut names = SETTINGS.iter().map(|(name, _)| *name).chain(OTHERS);
     if names.any(|name| std::env::var_os(name).is_some()) {
@@ -33,15 +35,16 @@ pub(crate) fn start_again_with_settings() -> Option<io::Error> {
     Some(command.exec())
 }
 
-/// How often the server looks at what it holds.
+/// How often the server checks how much memory it holds.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
-/// How long it waits at most before it tries again to give something back, where the last tries were in vain.
+/// The longest wait between two tries, if the last tries returned too little memory.
 const TRY_AGAIN_MAX: Duration = Duration::from_mins(1);
-/// What a burst has left is given back when it is as much as this.
+/// The memory that a burst has left is returned if it is more than this.
 const GIVE_BACK_KIB: u64 = 4 << 10;
 
-/// Gives back to the system, from now on, what bursts have left in the allocator's heaps. By itself it gives back their
-/// ends only, and a thousand readers that come and go leave 50 MiB of free pages between what lives on.
+/// Starts a thread that returns to the system what bursts leave in the allocator's heaps. The allocator itself returns
+/// only the ends of heaps. After a thousand readers have come and gone, 50 MiB of free pages remain between data that
+/// is still in use.
 pub(crate) fn give_back_after_bursts() -> io::Result<()> {
     thread::Builder::new().name("memory".to_owned()).spawn(|| {
         let mut tries = Tries::default();
@@ -56,14 +59,14 @@ pub(crate) fn give_back_after_bursts() -> io::Result<()> {
     Ok(())
 }
 
-/// When to try to give memory back. Tries that were in vain become rare, until there is something new to be given back.
+/// When to try to return memory. After tries in vain, the next ones become rare until a new burst.
 #[derive(Debug)]
 struct Tries {
-    /// The least that was ever held.
+    /// The least memory that was ever held, in KiB.
     least: u64,
-    /// What the last try has left.
+    /// The memory that was held after the last try, in KiB.
     left: u64,
-    /// How many looks to wait after a try in vain, and how many of them are to come.
+    /// The number of checks from one try to the next, and how many of them remain. It doubles after each try in vain.
     pause: u32,
     to_come: u32,
 }
@@ -90,7 +93,7 @@ impl Tries {
     }
 }
 
-/// The memory that this process has, in KiB; none where the system does not tell.
+/// The memory that this process holds, in KiB; `None` if the system does not report it.
 fn resident_kib() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
@@ -100,7 +103,7 @@ fn resident_kib() -> Option<u64> {
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[expect(unsafe_code, reason = "the C library has no other way, and asks nothing of its caller")]
 fn trim() {
-    // SAFETY: it may be called at any time from any thread, and touches free memory only.
+    // SAFETY: `malloc_trim` may be called at any time from any thread, and touches only free memory.
     unsafe { libc::malloc_trim(0) };
 }
 

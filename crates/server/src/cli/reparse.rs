@@ -1,6 +1,6 @@
-//! `tokenrail reparse`: reads the stored lines of agents again with the parser of this version.
+//! `tokenrail reparse`: parses the stored lines of agents again with the parsers of this version.
 //!
-//! It works on the data folder itself, and no server may run there: what a server has in memory would not follow.
+//! It opens the data folder itself, and no server may run there: the data in a server's memory would become stale.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use super::{Exit, Failure};
 use crate::compose;
 use crate::config::Config;
 
-/// How long the store's background work may take to end.
+/// How long the tasks of the service may take to end.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Args)]
@@ -36,7 +36,7 @@ pub(crate) struct ReparseArgs {
     limit: u64,
 }
 
-/// What came of all agents.
+/// The sum over all agents.
 #[derive(Default)]
 struct Total {
     agents: u64,

@@ -15,7 +15,7 @@ use super::{Exit, Failure};
 use crate::config::Config;
 use crate::server::Server;
 
-/// Bytes of a prompt that is read from standard input.
+/// The maximum length of a prompt on standard input, in bytes.
 const PROMPT_BYTES: u64 = 1 << 20;
 
 #[derive(Debug, Args)]
@@ -44,12 +44,12 @@ pub(crate) async fn run(config: Config, args: RunArgs, screen: &mut Screen) -> R
     let mut stop = StopSignal::listen()?;
     match Client::reach(&config).await {
         Ok(client) => launch_and_follow(&client, &body, &mut stop, screen).await,
-        // Where an address is named, there and nowhere else.
+        // If the user names an address, no private server replaces the server there.
         Err(error) if error.exit == Exit::Unreachable && config.named.is_none() => {
             screen.remark("no server is running; starting a private one for this run");
             warn_of_root(screen);
             let mut private = config;
-            // For this run alone, wherever a server for others would listen.
+            // The server is for this run only, so it must not listen where the configured server would.
             private.listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
             let server = Server::start(private).await?;
             let client = Client::new(&server.url(), server.token())?;
@@ -57,7 +57,8 @@ pub(crate) async fn run(config: Config, args: RunArgs, screen: &mut Screen) -> R
                 Ok(id) => (Some(id.clone()), follow_until_stopped(&client, &id, &mut stop, screen).await),
                 Err(error) => (None, Err(error)),
             };
-            // Others that this server has taken up live on; this run must not, for nobody else knows of it.
+            // Other agents that this server has taken over keep running. The agent of this run must not, because
+            // nobody else knows of it.
             if let Some(id) = id {
                 server.end_agent(&id).await;
             }
@@ -68,7 +69,7 @@ pub(crate) async fn run(config: Config, args: RunArgs, screen: &mut Screen) -> R
     }
 }
 
-/// Launches, and follows until the end; a stop signal cancels the agent.
+/// Launches an agent and follows it until its end. A stop signal cancels the agent.
 pub(crate) async fn launch_and_follow(
     client: &Client,
     body: &Value,
@@ -128,7 +129,8 @@ fn body(args: RunArgs) -> Result<Value, Failure> {
     Ok(Value::Object(body))
 }
 
-/// The folder as the server needs it, which works in another one. An absolute path may be of another machine.
+/// The server works in another folder, so it needs an absolute path. An absolute path is not checked, because it may
+/// be on another machine.
 fn absolute(cwd: &str) -> Result<String, Failure> {
     if Path::new(cwd).is_absolute() {
         return Ok(cwd.to_owned());

@@ -1,17 +1,17 @@
-//! What a person or a pipe sees: plain lines, and on a terminal colours and a spinner.
+//! Output for people and pipes: plain lines, and on a terminal colours and a spinner.
 
 use std::error::Error;
 use std::io::{self, IsTerminal as _, Write as _};
 
 use super::Exit;
 
-/// Standard output, as it is used here.
+/// Standard output, and the state of the terminal.
 pub(crate) struct Screen {
     pub(crate) json: bool,
     terminal: bool,
     cursor: Cursor,
     frame: usize,
-    /// What keeps standard output from taking more.
+    /// The error because of which standard output takes nothing more.
     lost: Option<io::ErrorKind>,
 }
 
@@ -20,7 +20,7 @@ pub(crate) struct Screen {
 enum Cursor {
     LineStart,
     InLine,
-    /// On a status line, which must go before anything else is written.
+    /// On a status line, which must be cleared before anything else is written.
     OnStatus,
 }
 
@@ -52,12 +52,12 @@ impl Screen {
         self.lost.is_some()
     }
 
-    /// Whether its reader has gone: what is left is not wanted.
+    /// Whether the reader of the output has gone, so that the rest is not wanted.
     pub(crate) fn is_left(&self) -> bool {
         self.lost == Some(io::ErrorKind::BrokenPipe)
     }
 
-    /// How a command ends for which output is everything, where it would end as `exit`.
+    /// The exit of a command whose purpose is its output: `exit`, unless output was lost.
     pub(crate) fn exit_or(&self, exit: Exit) -> Exit {
         match self.lost {
             None => exit,
@@ -83,7 +83,7 @@ impl Screen {
         self.cursor = if text.ends_with('\n') { Cursor::LineStart } else { Cursor::InLine };
     }
 
-    /// A reader that leaves has had enough; every other reason is told, for nobody could guess it.
+    /// Records that output is lost. A reader that has gone needs no message; any other error is printed.
     fn lose(&mut self, error: &io::Error) {
         self.lost = Some(error.kind());
         if !self.is_left() {
@@ -104,7 +104,7 @@ impl Screen {
         }
     }
 
-    /// Shows what is going on, until something is written; on a terminal only.
+    /// Shows a status until something else is written; on a terminal only.
     pub(crate) fn status(&mut self, status: &str) {
         if !self.is_live() || self.cursor == Cursor::InLine {
             return;
@@ -122,7 +122,7 @@ impl Screen {
         }
     }
 
-    /// Tells what went wrong, with its causes.
+    /// Prints an error with its causes to standard error.
     pub(crate) fn error(&mut self, error: &dyn Error) {
         self.clear_status();
         self.end_line();
@@ -138,7 +138,7 @@ impl Screen {
         let _ = writeln!(io::stderr(), "tokenrail: {}", without_controls(&text));
     }
 
-    /// A remark that is no output.
+    /// Prints a remark to standard error.
     pub(crate) fn remark(&mut self, remark: &str) {
         self.clear_status();
         self.end_line();
@@ -158,7 +158,7 @@ impl Style {
     }
 }
 
-/// Agents print what they like: on a terminal nothing of it may move the cursor or ask the terminal anything.
+/// Agents can print anything. On a terminal, their output must not move the cursor or query the terminal.
 fn without_controls(text: &str) -> String {
     text.chars().filter(|c| matches!(c, '\n' | '\t') || !c.is_control()).collect()
 }

@@ -70,7 +70,7 @@ pub(crate) async fn serve(mut config: Config, args: ServeArgs, screen: &mut Scre
     tracing::info!("stopping");
     let in_time = tokio::select! {
         in_time = server.stop(args.stop_agents) => in_time,
-        // Nothing that is saved needs an orderly end.
+        // What is saved is safe without an orderly stop.
         () = stop.recv() => return Ok(Exit::Interrupted),
     };
     if !in_time {
@@ -79,8 +79,8 @@ pub(crate) async fn serve(mut config: Config, args: ServeArgs, screen: &mut Scre
     Ok(Exit::Completed)
 }
 
-/// Where files may not grow beyond a limit of the system, a write fails then instead of killing the server. Agents are
-/// not given this: a new program begins with the usual signals.
+/// If the system limits the size of files, a write beyond the limit fails instead of killing the server. Agents are
+/// not affected: a new program begins with the default signal handlers.
 fn survive_file_size_limit() -> std::io::Result<Signal> {
     signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))
 }
@@ -108,7 +108,7 @@ pub(crate) fn token(config: &Config, screen: &mut Screen) -> Result<Exit, Failur
     Ok(Exit::Completed)
 }
 
-/// Agents run as who runs the server.
+/// Agents run as the user that runs the server.
 pub(crate) fn warn_of_root(screen: &mut Screen) {
     if rustix::process::geteuid().is_root() {
         screen.remark(
@@ -117,11 +117,11 @@ pub(crate) fn warn_of_root(screen: &mut Screen) {
     }
 }
 
-/// Ctrl-C, or what a service manager sends. One that comes before it is waited for is not lost.
+/// Ctrl-C, or the signal of a service manager. A signal that arrives before [`StopSignal::recv`] is not lost.
 pub(crate) struct StopSignal {
     interrupt: Signal,
     terminate: Signal,
-    /// The terminal was closed; none where whoever started this program has said that this means nothing.
+    /// The terminal was closed. `None` if this program was started with that signal ignored.
     hangup: Option<Signal>,
 }
 
@@ -129,14 +129,14 @@ impl StopSignal {
     /// Listens from now on: these signals no longer end the program by themselves.
     ///
     /// # Errors
-    /// Where the kernel refuses.
+    /// If the kernel refuses.
     pub(crate) fn listen() -> io::Result<Self> {
         let (interrupt, terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
         let hangup = if ignores_hangup() { None } else { Some(signal(SignalKind::hangup())?) };
         Ok(Self { interrupt, terminate, hangup })
     }
 
-    /// Waits until one has come.
+    /// Waits for one of these signals.
     pub(crate) async fn recv(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
@@ -153,7 +153,7 @@ async fn hung_up(hangup: &mut Option<Signal>) {
     }
 }
 
-/// As `nohup` has it.
+/// Whether this process ignores SIGHUP, for example because `nohup` has started it.
 fn ignores_hangup() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -1,4 +1,4 @@
-//! Shows the events of an agent as a person reads them.
+//! Shows the events of an agent to a person.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -9,7 +9,7 @@ use super::screen::{Screen, Style};
 const EXCERPT_CHARS: usize = 160;
 const EXCERPT_LINES: usize = 6;
 
-/// An event as the API gives it: the parts that are shown.
+/// An event as the API returns it: the parts that are shown.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ShownEvent {
@@ -45,7 +45,7 @@ struct ShownError {
     class: String,
 }
 
-/// Shows one agent, event after event.
+/// Shows one agent, event by event.
 #[derive(Debug, Default)]
 pub(crate) struct Shower {
     /// The message whose deltas have been shown.
@@ -53,12 +53,12 @@ pub(crate) struct Shower {
     thinking: bool,
     pub(crate) events: u64,
     pub(crate) tokens: u64,
-    /// Events that could not be read.
+    /// Events that could not be decoded.
     pub(crate) unread: u64,
 }
 
 impl Shower {
-    /// Shows the event of that number. One that cannot be read is shown as it came: nothing may hide in it.
+    /// Shows the event with that number. If it cannot be decoded, it is shown as received, so that nothing is hidden.
     pub(crate) fn show_text(&mut self, number: u64, event: &str, screen: &mut Screen) {
         match serde_json::from_str(event) {
             Ok(event) => self.show(&event, screen),

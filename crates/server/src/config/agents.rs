@@ -79,7 +79,7 @@ pub struct ProxyConfig {
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReplayConfig {
     pub transcript: Transcript,
-    /// 1 is real time, 0 as fast as it goes.
+    /// 1 is the original speed, 0 is as fast as possible.
     pub speed: f64,
 }
 

@@ -1,4 +1,4 @@
-//! Reads the layers: the file, and the environment over it.
+//! Reads the layers: the file, and the environment, which overrides it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ pub(super) struct ServerTable {
 }
 
 impl ServerTable {
-    /// What can never match what a client sends is a mistake.
+    /// Rejects an empty data folder, and hosts and origins that no request can ever contain.
     pub(super) fn check(&self, source: &Source<'_>) -> Result<(), ConfigError> {
         if self.data_dir.as_deref() == Some("") {
             let message = "server.data_dir: must not be empty; set a folder or omit it".to_owned();
@@ -84,7 +84,7 @@ const OTHER_VARIABLES: [&str; 6] = [
     "TOKENRAIL_RUN",
 ];
 
-/// The file to read: the one asked for, else `./tokenrail.toml`, else the user's.
+/// The file to read: the one that the user names, else `./tokenrail.toml`, else the one in the user's config folder.
 pub(super) fn find_file(asked: Option<&Path>, env: &BTreeMap<String, String>) -> Option<PathBuf> {
     if let Some(path) = asked {
         return Some(path.to_owned());
@@ -98,7 +98,7 @@ pub(super) fn find_file(asked: Option<&Path>, env: &BTreeMap<String, String>) ->
     [Some(here), user].into_iter().flatten().find(|path| path.is_file())
 }
 
-/// Reads the file, and lays the environment over it.
+/// Reads the file, then applies the environment.
 pub(super) fn read<'a>(
     file: Option<&Path>,
     env: &'a BTreeMap<String, String>,
@@ -109,7 +109,7 @@ pub(super) fn read<'a>(
         let unreadable = |source| ConfigError::Unreadable { path: path.to_owned(), source };
         let text = std::fs::read_to_string(path).map_err(unreadable)?;
         let wrong = |error: &toml::de::Error| in_file(path, &text, error);
-        // Once by itself, so that whatever is wrong in it has a line.
+        // First the file alone, so that every error in it has a line.
         toml::from_str::<Tables>(&text).map_err(|error| wrong(&error))?;
         table = toml::from_str(&text).map_err(|error| wrong(&error))?;
         source.file = Some((path.to_owned(), text));
@@ -148,7 +148,7 @@ fn overlay(table: &mut toml::Table, variable: &str, value: &str) -> Result<(), C
     let Some(entries) = entry.as_table_mut() else {
         return Err(wrong(format!("{section} is not a table in the configuration file")));
     };
-    // By itself, so that the message names the variable.
+    // First this variable alone, so that the message names it.
     let alone = |value: &toml::Value| {
         let entries = toml::Table::from_iter([(key.to_owned(), value.clone())]);
         let table = toml::Table::from_iter([(section.to_owned(), toml::Value::Table(entries))]);
@@ -158,7 +158,7 @@ fn overlay(table: &mut toml::Table, variable: &str, value: &str) -> Result<(), C
     let plain = toml::Value::String(value.to_owned());
     match alone(&read) {
         Ok(()) => entries.insert(key.to_owned(), read),
-        // A name of digits is a name all the same.
+        // A name may consist of digits.
         Err(_) if alone(&plain).is_ok() => entries.insert(key.to_owned(), plain),
         Err(error) => return Err(wrong(explain(error.message()))),
     };

@@ -1,4 +1,4 @@
-//! `[limits]`: every bound of the system that can be configured.
+//! `[limits]`: all limits that can be configured.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use tokenrail_runner::{ModelLimits, ProcessLimits, WatchLimits};
 /// Ten years: longer than any useful wait, and small enough for every clock.
 const LONGEST_S: u64 = 10 * 365 * 24 * 3600;
 const LONGEST_HOURS: u64 = LONGEST_S / 3600;
-/// For the short pauses.
+/// The maximum of times in milliseconds and microseconds.
 const LONGEST_PAUSE_MS: u64 = 60_000;
 /// A pebibyte, or that many items: more than any machine has, and small enough to calculate with.
 const MOST: u64 = 1 << 50;
@@ -19,7 +19,7 @@ const MOST: u64 = 1 << 50;
 const NICEST: u64 = 19;
 const MOST_RESTS: u64 = 1000;
 
-/// The defaults: each is written in the crate that keeps the limit.
+/// The defaults. Each is defined in the crate that enforces the limit.
 struct Defaults {
     application: Limits,
     process: ProcessLimits,
@@ -70,7 +70,7 @@ macro_rules! limits {
         }
 
         impl LimitsConfig {
-            /// The first limit that cannot be kept, and why not.
+            /// The first limit with an invalid value, and what is wrong with it.
             #[expect(clippy::cast_lossless, reason = "limits are of several types, some of which need the cast")]
             pub(super) fn wrong(&self) -> Option<(&'static str, String)> {
                 $(if let Some(why) = wrong(stringify!($name), self.$name as u64) {
@@ -90,127 +90,130 @@ macro_rules! limits {
 }
 
 limits! { defaults:
-    /// Agents that run at the same time; more wait.
+    /// Agents that run at the same time. Further agents wait.
     running_agents: usize = defaults.application.running_agents,
-    /// Launches that may wait; then 503 `capacity_exhausted`.
+    /// Launches that may wait until an agent can run. Further launches get 503 `capacity_exhausted`.
     queued_launches: usize = defaults.application.queued_launches,
-    /// Launches per minute; then 429 `rate_limited`.
+    /// Launches per minute. Further launches get 429 `rate_limited`.
     launches_per_minute: u32 = defaults.application.launches_per_minute,
-    /// Turns of one agent that may wait.
+    /// Waiting turns of one agent.
     queued_turns: u32 = defaults.application.queued_turns,
-    /// Bytes of one line of output; a longer one stays in the spool and is reported.
+    /// Bytes of one line of output. A longer line stays in the spool and is reported.
     line_bytes: usize = defaults.process.line_bytes,
-    /// Bytes that one run may print; then it is ended as `output_capped`.
+    /// Bytes that one run may print. A run with more is terminated as `output_capped`.
     spool_bytes: u64 = defaults.application.spool_bytes,
-    /// Bytes of text that the open messages of a turn may hold; then it is ended as `output_capped`.
+    /// Bytes of text in the open messages of a turn. With more, the run is terminated as `output_capped`.
     message_bytes: usize = defaults.application.message_bytes,
-    /// Processes that one run may have at once; with more it is ended as `processes_capped`. 0 is no limit.
+    /// Processes of one run at once. A run with more is terminated as `processes_capped`. 0: no limit.
     agent_processes: u64 = defaults.process.agent_processes,
-    /// Bytes of memory that the processes of one run may have together, without the files that they have mapped; with
-    /// more it is ended as `memory_capped`. 0 is no limit.
+    /// Bytes of memory of all processes of a run together. Mapped files do not count. A run with more is terminated as
+    /// `memory_capped`. 0: no limit.
     agent_memory_bytes: u64 = defaults.process.agent_memory_bytes,
-    /// How much the processes of agents give way to others where the processor is short, as in nice(1): 0 to 19.
+    /// The CPU niceness of agent processes, as in nice(1): 0 to 19.
     agent_nice: u64 = defaults.process.agent_nice,
-    /// Bytes of standard error that are kept.
+    /// Bytes of standard error that are stored.
     stderr_bytes: usize = defaults.process.stderr_bytes,
-    /// Questions of one agent that may be open; one more is settled as if nobody had answered.
+    /// Open permission requests of one agent. Further requests are settled at once, as if their time had run out.
     open_questions: usize = defaults.process.open_questions,
-    /// Processes of each agent type that may wait for the next turns of their agents; 0 is none.
+    /// Idle processes of each agent type that may wait for the next turns of their agents. 0: none.
     resting_agents: usize = defaults.process.resting_agents,
-    /// Bytes that may wait for an agent that is spoken with and does not read; more, and its turn fails.
+    /// Bytes of input that may wait for an interactive agent that does not read. With more, its turn fails.
     unread_bytes: usize = defaults.process.unread_bytes,
-    /// Bytes of a file that an agent of the Agent Client Protocol may ask for, or have written.
+    /// Bytes of a file that an agent reads or writes through the server (Agent Client Protocol).
     file_bytes: usize = defaults.process.file_bytes,
-    /// Silence in the middle of a message; not while a tool runs.
+    /// Inactivity in the middle of a message. Time in which a tool runs does not count.
     stream_timeout_s: u64 = defaults.application.stream_timeout.as_secs(),
-    /// Silence of an agent; not while a tool runs.
+    /// Inactivity of an agent. Time in which a tool runs does not count.
     idle_timeout_s: u64 = defaults.application.idle_timeout.as_secs(),
-    /// How long a turn may take.
+    /// The duration of a turn.
     turn_timeout_s: u64 = defaults.application.turn_timeout.as_secs(),
-    /// How long an agent may live on after its result.
+    /// How long an agent may run after its result.
     result_grace_s: u64 = defaults.application.result_grace.as_secs(),
-    /// How long a cancelled agent has to end by itself.
+    /// How long a cancelled agent may take to end by itself.
     cancel_grace_s: u64 = defaults.process.cancel_grace_ms / 1000,
-    /// How long its processes have to be gone after that.
+    /// How long its processes may take to disappear after that.
     kill_grace_s: u64 = defaults.process.kill_grace_ms / 1000,
-    /// How long the output of an agent may wait for room on a full disk; then its turn ends as `storage_full`.
+    /// How long the output of an agent may wait for space on a full disk. Then its turn fails as `storage_full`.
     full_disk_wait_s: u64 = defaults.application.full_disk_wait.as_secs(),
-    /// How long a supervisor waits for room on a full disk, to write down how its agent ended.
+    /// How long a supervisor waits for space on a full disk to record how its agent ended.
     exit_patience_s: u64 = defaults.process.exit_patience_ms / 1000,
-    /// How long the supervisor of an agent has to start, and `tokenrail-supervisor` to say of which build it is.
+    /// How long an agent's supervisor may take to start, and `tokenrail-supervisor` to report its build.
     spawn_timeout_s: u64 = defaults.process.spawn_timeout_ms / 1000,
-    /// How long the watcher of the run folders rests when it has woken a run, in microseconds: what agents print
-    /// meanwhile is read at once. 0 is no rest.
+    /// How long the watcher of the run folders pauses after it has notified a run, in microseconds. Output that agents
+    /// print during the pause is then read at once. 0: no pause.
     run_gather_us: u64 = in_us(defaults.watch.rest),
-    /// How often the folder of a run is looked at where inotify does not watch it, in milliseconds.
+    /// The poll interval of a run folder that inotify does not watch, in milliseconds.
     run_poll_ms: u64 = in_ms(defaults.watch.poll),
-    /// How long a client that answers a question waits to be told that the agent has taken the answer.
+    /// How long the server waits for the agent to accept a permission answer, before it responds to the client.
     answer_timeout_s: u64 = defaults.application.answer_timeout.as_secs(),
-    /// How long a command to an agent waits while something of that agent is being saved; then 503 `store_busy`.
+    /// How long a command to an agent waits while data of that agent is being saved. Then 503 `store_busy`.
     command_timeout_s: u64 = defaults.application.command_timeout.as_secs(),
-    /// How long an agent with `cancelOnDisconnect` runs on without a follower.
+    /// How long an agent with `cancelOnDisconnect` continues without a follower.
     disconnect_grace_s: u64 = defaults.application.disconnect_grace.as_secs(),
-    /// How long the start of an answer of an upstream may take.
+    /// How long connecting to a proxied agent or a model API may take.
     connect_timeout_s: u64 = defaults.model.connect_timeout_ms / 1000,
-    /// Bytes of a request's body.
+    /// Bytes of the body of a request.
     request_bytes: usize = defaults.presentation.request_bytes,
-    /// Bytes of a request of a chat, which brings the whole conversation.
+    /// Bytes of a chat's request, which contains the whole conversation.
     chat_bytes: usize = defaults.presentation.chat_bytes,
-    /// Bytes of large requests of chats, all together, that are being received.
+    /// Bytes of all large chat requests together that are being received.
     chats_bytes: usize = defaults.presentation.chats_bytes,
     /// Events of one page.
     page_events: usize = defaults.application.page_events,
-    /// Bytes of one page, about.
+    /// Bytes of one page, approximately.
     page_bytes: usize = defaults.application.page_bytes,
-    /// Events that a follower fetches at once from the store; others that are about there share them.
+    /// Events that a follower reads from the store at once. Followers near the same position share one read.
     history_events: usize = defaults.application.history_events,
-    /// Bytes of them, about.
+    /// Bytes of these events, approximately.
     history_bytes: usize = defaults.application.history_bytes,
-    /// Bytes of what was said in earlier turns that a model's API is told with the next; the oldest are left out.
+    /// Bytes of earlier turns that are sent to a model API with the next turn. The oldest turns are left out.
     model_history_bytes: usize = defaults.application.model_history_bytes,
-    /// Agents, turns or messages of one list.
+    /// Agents, turns or messages in one list.
     list_agents: usize = defaults.application.list_agents,
-    /// Bytes of one list, about.
+    /// Bytes of one list, approximately.
     list_bytes: usize = defaults.application.list_bytes,
-    /// Bytes of one field of an agent or turn in a list; what is longer is cut there.
+    /// Bytes of one field of an agent or turn in a list. A longer field is cut.
     list_field_bytes: usize = defaults.application.list_field_bytes,
-    /// Lines of one agent that are read before others have their turn.
+    /// Lines of one agent that are parsed before other agents are served.
     output_lines: usize = defaults.process.output_lines,
-    /// Events of one agent that may wait for their commit, and go into one transaction; what is beyond waits in the spool.
+    /// Events of one agent that may wait for their commit, and go into one transaction. Further output waits in the
+    /// spool.
     pending_events: usize = defaults.application.pending_events,
-    /// Bytes of them.
+    /// Bytes of these events.
     pending_bytes: usize = defaults.application.pending_bytes,
-    /// How long a batch waits, at most, for its followers to take the one before it, in milliseconds.
+    /// How long a batch waits, at most, until its followers have taken the previous one, in milliseconds. 0: no wait.
     follower_wait_ms: u64 = in_ms(defaults.application.follower_wait),
-    /// So many followers must have kept up so far; for fewer nothing waits.
+    /// How many followers must have kept up before a batch waits for them.
     follower_wait_from: usize = defaults.application.follower_wait_from,
-    /// An agent floods if so many bytes of its output are saved at once, and again within a second: it takes turns with others.
+    /// An agent floods if this many bytes of its output are saved at once, twice within a second. Flooding agents take
+    /// turns with the others.
     flood_bytes: usize = defaults.store.large_bytes,
-    /// While others save, a flood rests so many times as long as saving its last piece took. 0 is no rest.
+    /// While other agents save, a flooding agent pauses this many times as long as saving its last piece took. 0: no
+    /// pause.
     flood_rest: u32 = defaults.store.large_rest,
-    /// How long a flood waits, about, while the write-ahead log is begun anew.
+    /// How long a flooding agent waits while the write-ahead log is restarted, in milliseconds, approximately.
     flood_wait_ms: u32 = defaults.store.large_wait_ms,
-    /// Bytes of newest events in memory, per running agent.
+    /// Bytes of the newest events in memory, per agent that runs or is followed.
     tail_bytes: usize = defaults.application.tail_bytes,
-    /// The same, of all agents together.
+    /// The same for all agents together.
     tails_bytes: usize = defaults.application.tails_bytes,
-    /// Bytes of the write-ahead log, before it is started anew.
+    /// The size at which the write-ahead log is restarted, in bytes.
     wal_bytes: u64 = defaults.store.wal_max_bytes,
-    /// A database up to this size has its pages checked at each start.
+    /// The largest database whose pages are checked at each start, in bytes.
     start_check_bytes: u64 = defaults.store.start_check_bytes,
-    /// A database up to this size is written anew after a purge, so that nothing is left of what was purged.
+    /// The largest database that is rewritten after a purge to remove every trace of the purged data, in bytes.
     wipe_bytes: u64 = defaults.store.wipe_max_bytes,
     /// Connections at the same time.
     connections: usize = defaults.presentation.connections,
-    /// Event streams and `WebSockets` of one peer; the loopback address has no limit of its own.
+    /// Event streams and `WebSockets` of one client address. Loopback addresses have no limit.
     streams_per_peer: usize = defaults.presentation.streams_per_peer,
-    /// Logins of one peer per minute that may fail; then 429 `rate_limited`.
+    /// Failed logins of one client address per minute. Then 429 `rate_limited`.
     failed_logins_per_minute: u32 = defaults.presentation.failed_logins_per_minute,
-    /// Peers whose failed logins are remembered.
+    /// Client addresses whose failed logins are remembered.
     peers: usize = defaults.presentation.peers,
-    /// How long the ticket of an event stream is good for coming back to it with `Last-Event-ID`.
+    /// How long the ticket of an event stream can be used to reconnect with `Last-Event-ID`.
     ticket_resume_s: u64 = defaults.presentation.ticket_resume.as_secs(),
-    /// Bytes of a request's head.
+    /// Bytes of the head of a request.
     header_bytes: usize = defaults.presentation.header_bytes,
     /// Headers of a request.
     headers: usize = defaults.presentation.headers,
@@ -218,31 +221,31 @@ limits! { defaults:
     body_timeout_s: u64 = defaults.presentation.body_timeout.as_secs(),
     /// Agents that one WebSocket connection may follow.
     subscriptions_per_connection: usize = defaults.presentation.subscriptions_per_connection,
-    /// Bytes that one stream takes before others have their turn.
+    /// Bytes that are sent on one stream before others are served.
     stream_turn_bytes: usize = defaults.presentation.stream_turn_bytes,
     /// Bytes in the kernel's send buffer of a connection.
     send_buffer_bytes: usize = defaults.sockets.send_buffer_bytes,
-    /// A client that accepts no byte for this long is cut.
+    /// A client that accepts no byte for this long is disconnected.
     send_timeout_s: u64 = defaults.sockets.no_progress.as_secs(),
-    /// Bytes of a file that is imported.
+    /// Bytes of an imported file.
     import_bytes: u64 = defaults.presentation.import_bytes,
-    /// Bytes of one event or turn of it.
+    /// Bytes of one event or turn of an imported file.
     import_event_bytes: usize = defaults.presentation.import_event_bytes,
-    /// How long a client may take to send it.
+    /// How long a client may take to send an imported file.
     import_timeout_s: u64 = defaults.presentation.import_timeout.as_secs(),
-    /// Files that are imported at the same time.
+    /// Imports at the same time.
     imports: usize = defaults.application.imports,
-    /// Threads that run the server's tasks; never more than there are processors.
+    /// Threads for the server's tasks, at most one per processor.
     worker_threads: usize = 4,
-    /// Threads that work with files for the agents.
+    /// Threads that work with the files of agents.
     blocking_threads: usize = 16,
     /// How long an idempotency key is remembered.
     idempotency_hours: u64 = defaults.application.idempotency_age.as_secs() / 3600,
-    /// How long a graceful stop may take.
+    /// The duration of a graceful stop.
     shutdown_timeout_s: u64 = defaults.application.stop_timeout.as_secs(),
 }
 
-/// Those that are none where they are 0.
+/// Limits that may be 0, which then means "none".
 const OPTIONAL: [&str; 7] = [
     "agent_processes",
     "agent_memory_bytes",
@@ -253,7 +256,8 @@ const OPTIONAL: [&str; 7] = [
     "flood_rest",
 ];
 
-/// What is wrong with the value of a limit. A grace may be 0; with most other limits of 0 nothing would ever go on.
+/// What is wrong with the value of a limit. A grace period may be 0. With most other limits at 0, nothing would ever
+/// continue.
 fn wrong(name: &str, value: u64) -> Option<String> {
     if value == 0 && !name.ends_with("_grace_s") && !OPTIONAL.contains(&name) {
         return Some(format!("limits.{name}: 0 is too small; it must be at least 1"));

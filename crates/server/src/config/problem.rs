@@ -12,7 +12,7 @@ pub enum ConfigError {
     File { path: PathBuf, line: usize, message: String },
     #[error("{variable}: {message}")]
     Variable { variable: String, message: String },
-    /// A setting of which it is not known where it stands: a flag, or a default.
+    /// A setting without a known place: from a flag or a default.
     #[error("{0}")]
     Setting(String),
     #[error("--insecure-no-auth requires a loopback address, but {0} is not one")]
@@ -29,7 +29,7 @@ pub(super) fn missing(key: &'static str, what: &str) -> Wrong {
     (key, format!("{key} is missing: {what}"))
 }
 
-/// The wrong word, and the known one that is nearest to it.
+/// The wrong word, and the known word that is most similar to it.
 pub(super) fn with_suggestion<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> String {
     match nearest(wrong, known) {
         Some(right) => format!("{wrong:?}; did you mean {right:?}?"),
@@ -37,7 +37,7 @@ pub(super) fn with_suggestion<'a>(wrong: &str, known: impl Iterator<Item = &'a s
     }
 }
 
-/// The known word that somebody may have meant.
+/// The known word that the user may have meant.
 pub(super) fn nearest<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     known
         .map(|word| (strsim::damerau_levenshtein(wrong, word), word))
@@ -46,7 +46,7 @@ pub(super) fn nearest<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> 
         .map(|(_, word)| word)
 }
 
-/// Adds a suggestion to what the TOML reader says, where there is one.
+/// Adds a suggestion to a message of the TOML parser, if there is one.
 pub(super) fn explain(message: &str) -> String {
     match unknown_word(message).or_else(|| other_type(message)) {
         Some(suggestion) => format!("{message}; {suggestion}"),
@@ -54,14 +54,14 @@ pub(super) fn explain(message: &str) -> String {
     }
 }
 
-/// Of an unknown word the reader lists the known ones in backticks.
+/// For an unknown word, the parser lists the known ones in backticks.
 fn unknown_word(message: &str) -> Option<String> {
     let mut words = message.strip_prefix("unknown ")?.split('`').skip(1).step_by(2);
     let wrong = words.next()?;
     nearest(wrong, words).map(|right| format!("did you mean `{right}`?"))
 }
 
-/// Of a wrong type the reader says what it found, in quotes or backticks, and what it expected.
+/// For a wrong type, the parser says what it found, in quotes or backticks, and what it expected.
 fn other_type(message: &str) -> Option<String> {
     let (found, expected) =
         message.strip_prefix("invalid ")?.split_once(": ")?.1.split_once(", expected ")?;

@@ -1,4 +1,4 @@
-//! Where a setting stands, so that whoever has to mend it is led there.
+//! Where a setting was made, so that an error can name the place.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,10 +14,10 @@ pub(super) struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// Says what is wrong with a setting, and in which line or variable: `path` is its section and key.
+    /// An error about a setting, with its line or variable. `path` is the sections and the key of the setting.
     pub(super) fn wrong(&self, path: &[&str], message: String) -> ConfigError {
         let variable = format!("TOKENRAIL_{}", path.join("_").to_ascii_uppercase());
-        // Settings are read from variables in any case.
+        // The names of variables are not case-sensitive.
         if let Some(set) = self.env.keys().find(|set| set.eq_ignore_ascii_case(&variable)) {
             return ConfigError::Variable { variable: set.clone(), message };
         }
@@ -29,7 +29,7 @@ impl Source<'_> {
     }
 }
 
-/// What the reader of TOML says, with its line.
+/// An error of the TOML parser, with its line.
 pub(super) fn in_file(path: &Path, text: &str, error: &toml::de::Error) -> ConfigError {
     let line = line_of(text, error.span().map_or(0, |span| span.start));
     ConfigError::File { path: path.to_owned(), line, message: explain(error.message()) }
@@ -39,7 +39,7 @@ fn line_of(text: &str, offset: usize) -> usize {
     1 + text.bytes().take(offset).filter(|byte| *byte == b'\n').count()
 }
 
-/// The line of a key; of the section around it where the key is not there; none where nothing of it is there.
+/// The line of a key. If the key is absent, the line of its section; `None` if that is absent too.
 fn line_of_key(text: &str, path: &[&str]) -> Option<usize> {
     let table = DeTable::parse(text).ok()?;
     let mut table = table.get_ref();

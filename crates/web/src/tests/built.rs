@@ -1,12 +1,12 @@
-//! The built files are in the repository, so that whoever has no Node can build the server. So somebody must notice when
-//! they are older than their sources.
+//! The built files are in the repository, so that building the server does not require Node. This test fails if they
+//! are older than their sources.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
 
-/// What the build reads: whole folders, and single files. `page/source-hash.ts` has the same list.
+/// The inputs of the build: whole folders, and single files. `page/source-hash.ts` has the same list.
 const SOURCES: [&str; 10] = [
     "client/package.json",
     "client/src",
@@ -42,7 +42,7 @@ fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The hash of what `sha256sum` would print for all of them, in order of path.
+/// The hash of what `sha256sum` would print for all of them, ordered by path.
 fn hash_of(root: &Path) -> String {
     let mut files = Vec::new();
     for source in SOURCES {

@@ -1,13 +1,13 @@
-// The server that one would write in an afternoon, to be measured beside Tokenrail: Node, ws and better-sqlite3.
+// The server that a developer would write in an afternoon, for comparison with Tokenrail: Node, ws and better-sqlite3.
 //
 //     node server.mjs DATABASE AGENT each|read
 //
-// Each agent is a child process on pipes. Of what it prints, each token is saved as a row and then sent to everybody who
-// follows the agent: saved first, sent second. `each` inserts every token by itself; `read` inserts what one read of the
-// pipe has brought in one transaction, numbers it in memory, and hands each socket all of it at once.
+// Each agent is a child process with pipes. Each token of its output is saved as a row, and then sent to all followers:
+// saved first, sent second. `each` inserts every token separately. `read` inserts the result of one read of the
+// pipe in one transaction, numbers it in memory, and passes all of it to each socket at once.
 //
-// Of Tokenrail's interface it has what the benchmark needs: POST /api/agents {prompt}, GET /api/agents/ID, and at /ws
-// `subscribe {agentId}`, which gets what comes from then on.
+// It has the parts of Tokenrail's interface for the benchmark: POST /api/agents {prompt}, GET /api/agents/ID, and
+// at /ws `subscribe {agentId}`, which returns everything from then on.
 
 import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
@@ -58,7 +58,7 @@ const agents = new Map();
 
 const asRow = (message) => ({ ...message, metadata: JSON.stringify(message.metadata) });
 
-/** What a line displays, or nothing. */
+/** The token that a line displays, if any. */
 function parse(line) {
   const { type, event } = JSON.parse(line);
   if (type !== "stream_event") return undefined;
@@ -73,7 +73,7 @@ function parse(line) {
   return undefined;
 }
 
-/** The frame that a message is sent in, the benchmark's numbers first. */
+/** The frame of a message. The fields that the benchmark reads come first. */
 function frame(message) {
   const { agentId, sequenceNumber: sequence } = message;
   const payload = { agentId, sequence, message };

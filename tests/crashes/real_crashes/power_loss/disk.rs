@@ -1,7 +1,7 @@
-//! A disk that keeps what it was told to flush, and of everything else whatever it likes.
+//! A simulated disk that keeps what was flushed, and a random part of everything else.
 //!
-//! A file system may write back the pages of a file in any order and at any time, a sector of 512 bytes at once; a name
-//! is there or gone for sure when its folder was flushed. That is all that is relied upon.
+//! A file system may write the pages of a file in any order and at any time, one sector of 512 bytes at a time. A name
+//! is certainly present or absent only after its folder was flushed. The test assumes nothing else.
 
 use std::collections::BTreeMap;
 
@@ -10,18 +10,18 @@ use crate::Chance;
 
 const SECTOR: usize = 512;
 
-/// What becomes of what was not flushed.
+/// What happens to the data that was not flushed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Loss {
     /// All of it is lost.
     All,
-    /// Nothing is lost: as if only the server had died.
+    /// Nothing is lost, as if only the server had died.
     Nothing,
-    /// Of each write each sector is lost or not, of each change of a length or name too.
+    /// Each sector of each write is kept or lost at random, and so is each change of a length or name.
     Sectors,
     /// The log is kept, the database is not.
     OfDatabase,
-    /// The reverse.
+    /// The database is kept, the log is not.
     OfLog,
     /// The last write is kept in part.
     EndOfLastWrite,
@@ -41,16 +41,16 @@ pub(super) struct Disk {
 #[derive(Default)]
 struct File {
     flushed: Vec<u8>,
-    /// What was done since, in that order.
+    /// The changes since the last flush, in order.
     changes: Vec<Change>,
-    /// Its name is there for sure.
+    /// The folder was flushed after the file was created.
     is_named: bool,
-    /// Its name was taken away, which is not sure yet.
+    /// The file was unlinked, but the folder was not flushed after that.
     is_removed: bool,
 }
 
 struct Change {
-    /// The line in which it was done.
+    /// The line at which the call returned.
     done: usize,
     what: What,
 }
@@ -65,12 +65,12 @@ impl Disk {
         Self { folder: folder.to_owned(), files: BTreeMap::new() }
     }
 
-    /// Something was asked of the disk: from here on it may be there in part.
+    /// A call has begun: from here on, a part of it may be on the disk.
     pub(super) fn begin(&mut self, step: &Step) {
         match &step.call {
             Call::Open { path, creates: true } => {
                 if let Some(name) = self.name(path) {
-                    // One that comes again is another one; that its name was taken away makes no difference then.
+                    // A new file with this name replaces the old one, whose removal does not matter any more.
                     self.files.entry(name).or_default().is_removed = false;
                 }
             }
@@ -87,7 +87,7 @@ impl Disk {
         }
     }
 
-    /// A flush has come back: what was done before it began is there for sure.
+    /// A flush has returned: what was done before it began is certainly on the disk.
     pub(super) fn flushed(&mut self, path: &str, begun: usize) {
         if path == self.folder {
             self.files.retain(|_, file| !file.is_removed);
@@ -99,7 +99,7 @@ impl Disk {
         }
     }
 
-    /// The files after a loss of power.
+    /// The files after a power loss.
     pub(super) fn after(&self, loss: Loss, chance: &mut Chance) -> BTreeMap<String, Vec<u8>> {
         let there = self.files.iter().filter_map(|(name, file)| {
             let loss = match loss {
@@ -120,7 +120,7 @@ impl Disk {
         }
     }
 
-    /// The name of a file that counts. The index of the log does not: SQLite makes it anew after a crash.
+    /// The name of a file that matters. The index of the log does not: SQLite rebuilds it after a crash.
     fn name(&self, path: &str) -> Option<String> {
         let name = path.strip_prefix(&self.folder)?.strip_prefix('/')?;
         (name.starts_with("tokenrail.db") && !name.ends_with("-shm")).then(|| name.to_owned())
@@ -169,7 +169,7 @@ impl What {
                 for (at, sector) in sectors(*at, bytes) {
                     match chance.below(4) {
                         0 | 1 => write(file, at, sector),
-                        // It is as long as if it had been written, and there is nothing.
+                        // The file has its new length, but the sector is empty.
                         2 => file.resize(file.len().max(at + sector.len()), 0),
                         _ => {}
                     }
@@ -190,7 +190,7 @@ impl What {
     }
 }
 
-/// A write, cut where sectors begin.
+/// Splits a write at the boundaries of sectors.
 fn sectors(at: usize, bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     let first = (SECTOR - at % SECTOR).min(bytes.len());
     let (head, rest) = bytes.split_at(first);

@@ -1,8 +1,8 @@
-//! What a server has said to its disk and to its clients, in order: read from what `strace` has written down.
+//! The calls of a server to its disk and its clients, in order, parsed from the output of `strace`.
 
 use std::collections::HashMap;
 
-/// The options by which `strace` writes a tape: every string in full, as hexadecimal, and the path of each descriptor.
+/// Options of `strace`: it writes every string in full, as hexadecimal, and the path of each descriptor.
 pub(super) const OPTIONS: [&str; 12] = [
     "-f",
     "-D",
@@ -18,7 +18,7 @@ pub(super) const OPTIONS: [&str; 12] = [
     "--trace=openat,pwrite64,fsync,fdatasync,ftruncate,unlink,unlinkat,writev,sendto",
 ];
 
-/// What was asked of the system.
+/// A system call.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Call {
     Open { path: String, creates: bool },
@@ -29,8 +29,7 @@ pub(super) enum Call {
     Send { bytes: Vec<u8> },
 }
 
-/// A call that did what it was to do, and the lines of the tape in which it began and in which it was done; there may be
-/// others between.
+/// A successful call, and the lines of the recording at which it began and returned. Other calls may be between them.
 #[derive(Debug)]
 pub(super) struct Step {
     pub(super) call: Call,
@@ -38,10 +37,10 @@ pub(super) struct Step {
     pub(super) done: usize,
 }
 
-/// The calls that matter here, by when they began.
+/// The relevant calls, ordered by their beginning.
 pub(super) fn read(tape: &str) -> Vec<Step> {
     let mut steps = Vec::new();
-    // What a thread has begun and not done.
+    // The unfinished call of each thread.
     let mut begun: HashMap<&str, Option<Step>> = HashMap::new();
     for (line, text) in tape.lines().enumerate() {
         let (thread, text) = text.split_once(' ').expect("a thread, a call");
@@ -60,7 +59,7 @@ pub(super) fn read(tape: &str) -> Vec<Step> {
     steps
 }
 
-/// None where the call has failed. What was written in part was written as far as is said.
+/// `None` if the call failed. For a partial write or send, only the bytes that it reported count.
 fn finished(mut step: Step, line: usize, text: &str) -> Option<Step> {
     let (_, result) = text.rsplit_once(" = ").expect("a result");
     let number = result.split(|c: char| c != '-' && !c.is_ascii_digit()).next()?;
@@ -74,7 +73,7 @@ fn finished(mut step: Step, line: usize, text: &str) -> Option<Step> {
 
 fn call(text: &str) -> Option<Call> {
     let (name, arguments) = text.split_once('(').expect("a call");
-    // Texts and paths are hexadecimal, so no comma is theirs.
+    // Texts and paths are hexadecimal, so they contain no comma.
     let mut arguments = arguments.split(", ");
     let mut next = || arguments.next().map(|argument| argument.trim_end().trim_end_matches(')'));
     Some(match name {
@@ -101,7 +100,7 @@ fn call(text: &str) -> Option<Call> {
     })
 }
 
-/// The path beside a descriptor: `7</a/b>`.
+/// The path next to a descriptor: `7</a/b>`.
 fn path_of(file: &str) -> String {
     let path = file.split_once('<').and_then(|(_, path)| path.split_once('>')).map_or("", |(path, _)| path);
     String::from_utf8(hexadecimal(path)).expect("UTF-8")
@@ -111,7 +110,7 @@ fn text_of(quoted: &str) -> String {
     String::from_utf8(unescaped(quoted)).expect("UTF-8")
 }
 
-/// What stands between the first two quotation marks.
+/// The text between the first two quotation marks.
 fn unescaped(quoted: &str) -> Vec<u8> {
     hexadecimal(quoted.split('"').nth(1).expect("a text"))
 }

@@ -1,11 +1,11 @@
-//! Reads what a file of Rust imports: its `use` declarations, and paths that begin with `crate`, `super` or `self`.
+//! Reads what a Rust file imports: its `use` declarations, and paths that begin with `crate`, `super` or `self`.
 
-/// One path.
+/// One imported path.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Import {
-    /// `*`, or `self` at the end, is left out.
+    /// Without `*`, and without `self` at the end.
     pub(super) path: Vec<String>,
-    /// The name that it has in the module; none of a path in the code, and none of `*`.
+    /// The name of the import in the module. `None` for a path in the code, and for `*`.
     name: Option<String>,
 }
 
@@ -15,7 +15,7 @@ impl Import {
     }
 }
 
-/// All imports of the code of a file, without those of its tests.
+/// All imports in the code of a file, except those of its tests.
 pub(super) fn imports(text: &str) -> Vec<Import> {
     let words = words(&code(text));
     let mut found = Vec::new();
@@ -35,7 +35,7 @@ pub(super) fn imports(text: &str) -> Vec<Import> {
     found
 }
 
-/// The code without comments, texts and tests. Texts over several lines may leave words behind, which are no paths.
+/// The code without comments, strings and tests. Strings over several lines may leave words, which are no paths.
 fn code(text: &str) -> String {
     let mut code = String::new();
     let mut lines = text.lines().peekable();
@@ -59,7 +59,7 @@ fn code(text: &str) -> String {
     code
 }
 
-/// What follows the end of a text.
+/// What follows the end of a string.
 fn after_quote(text: &str) -> &str {
     let mut escaped = false;
     for (at, c) in text.char_indices() {
@@ -73,7 +73,7 @@ fn after_quote(text: &str) -> &str {
     ""
 }
 
-/// Names, `::`, and single signs.
+/// Splits the code into names, `::`, and single characters.
 fn words(code: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let mut in_name = false;

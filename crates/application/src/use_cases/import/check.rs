@@ -1,4 +1,4 @@
-//! Whether a history keeps the rules of a journal. Pure.
+//! Checks that a history keeps the rules of a journal. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,21 +8,21 @@ use tokenrail_domain::{
 
 use super::ImportError;
 
-/// Turns of one import.
+/// The maximum number of turns of one import.
 const TURNS_MAX: usize = 1_000_000;
-/// Messages of one turn that are open at the same time.
+/// The maximum number of messages of one turn that are open at the same time.
 const OPEN_MAX: usize = 4096;
 
-/// Checks turns, and then events, as they come.
+/// Checks turns, and then events, as they arrive.
 #[derive(Debug, Default)]
 pub(super) struct Check {
-    /// Each turn by its first number.
+    /// The turns whose events have not begun yet, by the number of their first event.
     spans: BTreeMap<Sequence, Span>,
     numbers: BTreeSet<TurnNumber>,
-    /// The turns in which others ran.
+    /// The turns to whose runs the turns belong: each must be in the file.
     runs: BTreeSet<TurnNumber>,
     head: Sequence,
-    /// Of each open message, the number of its first delta.
+    /// The number of the first delta of each open message.
     open: BTreeMap<MessageOrdinal, Sequence>,
     current: Option<Span>,
 }
@@ -103,7 +103,7 @@ impl Check {
         Ok(())
     }
 
-    /// A message is complete once, after its deltas, and says where they begin.
+    /// Checks that a message is completed once, after its deltas, and names its first delta.
     fn message(&mut self, event: &Event) -> Result<(), &'static str> {
         match &event.body {
             EventBody::Message(complete) => {

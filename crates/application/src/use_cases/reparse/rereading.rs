@@ -1,4 +1,4 @@
-//! Which events the lines of a run would become today, one for each that is stored. Pure.
+//! The events that the current parser makes of a run's lines, one for each stored event. Pure.
 
 use std::collections::VecDeque;
 
@@ -10,34 +10,34 @@ use tokenrail_ports::{ExitStatus, IMessageParser, Line, OutputLine, TurnStep};
 
 use crate::recorder::{Recorded, Recorder, RecorderStart};
 
-/// Notices that the server itself has written.
+/// Notices that the server itself writes.
 const OWN_NOTICES: [&str; 3] = ["reaped", "unshown_output", "turn_began"];
 
-/// The lines say something else than what stands under these numbers.
+/// The lines no longer produce the events that are stored under these numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Misfit(pub(super) String);
 
-/// Reads the lines of one run again, and goes along the stored events: what the server has written of itself stays,
-/// and what the agent has said is said anew.
+/// Reads the lines of one run again, in step with the stored events. Events that the server itself wrote stay as they
+/// are. Events of the agent are made anew from its lines.
 pub(super) struct Rereading {
     recorder: Recorder,
-    /// What the lines read so far have become, and is not met yet among the stored events.
+    /// Events made of the lines read so far that have not met their stored events yet.
     made: VecDeque<Event>,
-    /// Lines that were read.
+    /// How many lines were read.
     lines: u64,
     end: End,
-    /// The agent has begun a turn by itself, which the stored events have not come to.
+    /// The lines have begun an own turn of the agent, which the stored events have not reached yet.
     waits: bool,
-    /// The stored events have come to a turn that the agent has not begun yet.
+    /// The turn that the stored events have reached, but the lines have not begun yet.
     expected: Option<TurnNumber>,
 }
 
-/// How the turn ended: the lines alone do not tell.
+/// How the turn ended. The lines alone do not contain that.
 struct End {
     outcome: TurnOutcome,
     error: Option<AgentError>,
     duration_ms: u64,
-    /// The parser has been told that the process has ended.
+    /// The parser knows that the process has ended.
     told: bool,
     reached: bool,
 }
@@ -55,7 +55,7 @@ impl End {
 }
 
 impl Rereading {
-    /// Begins with the first turn of a run, and its result.
+    /// Begins with the first turn of a run, and the stored result of that turn.
     pub(super) fn new(
         parser: Box<dyn IMessageParser>,
         turn: &Turn,
@@ -82,13 +82,13 @@ impl Rereading {
         }
     }
 
-    /// The stored events have come to the next turn of the run.
+    /// Notes that the stored events have reached the next turn of the run.
     pub(super) fn next_turn(&mut self, number: TurnNumber, outcome: TurnOutcome, result: Option<Event>) {
         self.end = End::of(outcome, result);
         self.expected = Some(number);
     }
 
-    /// What stands under the number of this event today.
+    /// The new event under the number of this stored event.
     pub(super) fn read(&mut self, stored: &Event) -> Result<Event, Misfit> {
         self.begin_expected(stored);
         self.read_lines(stored)?;
@@ -96,7 +96,8 @@ impl Rereading {
             return Err(Misfit(format!("turn {} would no longer begin", stored.turn)));
         }
         if self.made.is_empty() && stored.raw.is_none() && stored.body.delta_of().is_some() {
-            // No end of anything is a delta: an empty line has said it, and of such a line no byte is stored.
+            // The end of a turn or of a message produces no delta. So an empty line produced this one: no byte of an
+            // empty line is stored.
             self.read_line(Bytes::new(), stored)?;
             self.collect();
         }
@@ -115,7 +116,7 @@ impl Rereading {
             let (was, is) = (name(&stored.body), name(&new.body));
             return Err(Misfit(format!("event {} would change from {was} to {is}", stored.sequence)));
         }
-        // Its place, its time and its lines are what they were.
+        // The number, the turn, the time and the raw lines stay the same.
         Ok(Event { body: new.body, ..stored.clone() })
     }
 
@@ -123,7 +124,7 @@ impl Rereading {
         let raw = stored.raw.clone().unwrap_or_default();
         let mut lines: Vec<Bytes> = split(&raw);
         if is_too_long(&stored.body) {
-            // Of such a line only the head is there, and no parser has seen it.
+            // Only the head of such a line is stored, and no parser has read it.
             lines.pop();
         }
         for line in lines {
@@ -144,7 +145,7 @@ impl Rereading {
         Ok(())
     }
 
-    /// Begins the turn that both the lines and the stored events have come to.
+    /// Begins the turn that both the lines and the stored events have reached.
     fn begin_expected(&mut self, stored: &Event) {
         if self.waits
             && let Some(number) = self.expected.take()
@@ -155,15 +156,15 @@ impl Rereading {
         }
     }
 
-    /// The agent has said all that it has to say in this turn: what is open ends, and the turn with it.
+    /// Ends the turn and its open messages, because its lines produce nothing more.
     fn conclude(&mut self, stored: &Event) {
-        // How a process ended is not stored, but a turn without a result of the agent's completes in one way only: by
-        // an exit code of 0. To any other end, and where it was stopped, a parser has nothing to say.
+        // The exit status of a process is not stored. But a turn without a result of the agent completes in one way
+        // only: by exit code 0. For any other end, or if the agent was stopped, a parser adds nothing.
         let by_exit_code = self.end.outcome == TurnOutcome::Completed && self.recorder.close().is_none();
         if by_exit_code && !std::mem::replace(&mut self.end.told, true) {
             self.recorder.output_ended(ExitStatus::Code(0), stored.at);
             if 0 < self.recorder.pending_events() {
-                // The server may have written something of itself between this and the end.
+                // The server may have written an event of its own between these events and the end.
                 return;
             }
         }
@@ -172,7 +173,7 @@ impl Rereading {
         }
         let told = self.recorder.close().and_then(|close| close.error.clone());
         let error = match (&self.end.error, told) {
-            // The agent's own error is told as it is read today; the server's stays.
+            // An error of the agent is taken from the new parse. An error of the server stays.
             (Some(AgentError { code: None, .. }), Some(told)) => Some(told),
             (error, _) => error.clone(),
         };
@@ -199,7 +200,7 @@ fn split(raw: &Bytes) -> Vec<Bytes> {
     }
 }
 
-/// Whether the server has written it of itself.
+/// Whether the server itself wrote the event.
 fn is_own(body: &EventBody) -> bool {
     match body {
         EventBody::UserMessage { .. } => true,
@@ -213,8 +214,8 @@ fn is_too_long(body: &EventBody) -> bool {
     matches!(body, EventBody::Error(error) if error.code.as_deref() == Some("line_too_long"))
 }
 
-/// Whether whoever has seen the one would take the other for the same thing: the same kind of event, of the same
-/// message or call. An end that the server has given a message stays one.
+/// Whether a client that has seen one of the events would take the other for the same: the same kind of event, of the
+/// same message or tool call. A message that is complete stays complete, and one that is not stays incomplete.
 fn same_meaning(stored: &Event, new: &Event) -> bool {
     let call = |body: &EventBody| match body {
         EventBody::ToolCall(made) => Some(made.call.clone()),

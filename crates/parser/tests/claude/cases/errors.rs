@@ -2,7 +2,7 @@
 
 use super::{assistant, check, event, start, stop, text, whole};
 
-/// The class of the error that an assistant line tells.
+/// The error class of an assistant line.
 #[track_caller]
 fn check_class(line: &str, expected: &str) {
     let expected = format!("error {expected}");

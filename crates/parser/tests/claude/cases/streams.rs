@@ -167,7 +167,7 @@ fn a_dropped_stream_is_abandoned() {
         ],
         &[r#"0.0 text "Hel""#, "0 abandoned", r#"1.0 text "Hello""#, "1 end complete"],
     );
-    // Version 2.0 does not tell.
+    // Version 2.0 prints no notice of the retry.
     check(
         &[start("m"), text(0, "Hel"), start("n"), text(0, "Hello"), stop()],
         &[r#"0.0 text "Hel""#, "0 abandoned", r#"1.0 text "Hello""#, "1 end complete"],

@@ -1,4 +1,4 @@
-//! Where turns begin and end, and what goes on in them.
+//! How turns begin and end, and what happens in them.
 
 use tokenrail_ports::Activity;
 
@@ -29,7 +29,7 @@ fn a_failure_is_told_once_and_stands_in_the_result() {
         &[result(r#","is_error":true,"subtype":"success","result":"Sorry","api_error_status":529"#)],
         &[r#"error overloaded recoverable "Sorry""#, r#"close "Sorry" error overloaded recoverable "Sorry""#],
     );
-    // Old versions do not call it an error.
+    // Old versions do not mark this as an error.
     check(
         &[result(r#","is_error":false,"subtype":"error_max_turns","errors":[]"#)],
         &[

@@ -1,4 +1,4 @@
-//! Messages that come whole, tool results, and what the agent writes in the user's name.
+//! Complete messages, tool results, and what the agent writes in the user's name.
 
 use super::{Rendering, activity, assistant, check, event, notice, parse, result, start, stop, text, whole};
 
@@ -130,7 +130,7 @@ fn a_whole_text_of_a_version_that_does_not_mark_what_it_cuts_ends_with_the_next_
             assert_eq!(told[1], r#"0 message complete + text "Hel""#, "{version}: {next}");
         }
     }
-    // These come at any time, also before the note.
+    // These lines come at any time, also before the note.
     let of = r#","parent_tool_use_id":"c0""#;
     let in_call = r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"c9","content":"x"}]},"parent_tool_use_id":"c0"}"#;
     for between in [
@@ -144,7 +144,7 @@ fn a_whole_text_of_a_version_that_does_not_mark_what_it_cuts_ends_with_the_next_
         let told = Rendering { text_max: 1000 }.each(&parse(lines.iter().map(String::as_bytes)));
         assert!(told.contains(&"0 end cancelled".to_owned()), "{between}: {told:?}");
     }
-    // These say themselves that the answer broke off.
+    // These lines already mean that the response broke off.
     for broken in [
         r#"{"type":"system","subtype":"api_retry","attempt":1}"#,
         r#"{"type":"error","error":{"message":"m"}}"#,
@@ -154,7 +154,7 @@ fn a_whole_text_of_a_version_that_does_not_mark_what_it_cuts_ends_with_the_next_
         let told = Rendering { text_max: 1000 }.each(&parse(lines.iter().map(String::as_bytes)));
         assert_eq!(told[2], "0 end failed", "{broken}");
     }
-    // Its turn ends it where the process was killed.
+    // If the process is killed here, the end of the turn ends the message.
     let lines = [init("2.1.197"), whole("m", "Hel")];
     assert!(activity(&lines).message_whole);
     let known = assistant("m", r#"{"type":"text","text":"Hel"}],"stop_reason":"end_turn","x":["#, "");

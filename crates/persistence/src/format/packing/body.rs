@@ -1,4 +1,4 @@
-//! What happened, in the streams. The codes below are stored: they may be added to, never changed.
+//! The bodies of events, in the streams. The codes below are stored: new ones may be added, but none may change.
 
 use tokenrail_domain::{
     AgentError, CompleteMessage, ContentBlock, ErrorClass, EventBody, JsonText, MessageOutcome, Notice,

@@ -4,7 +4,7 @@ use bytes::{Buf, Bytes};
 
 use super::MalformedBatch;
 
-/// Seven bits a byte, low ones first; the high bit says that more follow.
+/// Writes seven bits per byte, the low ones first. The high bit of a byte means that more follow.
 pub(super) fn put_varint(out: &mut Vec<u8>, mut number: u64) {
     while 0x80 <= number {
         out.push(number as u8 | 0x80);
@@ -13,7 +13,7 @@ pub(super) fn put_varint(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-/// Makes small numbers of either sign small.
+/// Maps small numbers of either sign to small numbers.
 pub(super) fn zigzag(number: i64) -> u64 {
     ((number << 1) ^ (number >> 63)) as u64
 }

@@ -44,7 +44,7 @@ impl Streams {
         }
     }
 
-    /// A delta's text: itself after a 0, or where it stands in the raw line, plus 1.
+    /// A delta's text: 0 and the text itself, or its position in the raw line, plus 1.
     pub(super) fn delta_text(&mut self, text: &str, raw: Option<&[u8]>) {
         match raw.and_then(|raw| find(raw, text.as_bytes(), self.text_at)) {
             None => {
@@ -113,8 +113,8 @@ impl StreamReaders {
     }
 }
 
-/// Looks first where the text before was: a single letter stands in many places, and the same one each time
-/// packs best.
+/// Checks first the position at which the previous text was found. A single letter occurs at many positions, and a
+/// repeated position packs best.
 fn find(raw: &[u8], text: &[u8], likely: usize) -> Option<usize> {
     if text.is_empty() {
         return None;

@@ -5,29 +5,29 @@ use bytes::Bytes;
 use super::MalformedBatch;
 use super::bytes_io::{StreamReader, put_varint};
 
-/// What is written, apart by kind.
+/// The values to write, separated by kind.
 pub(super) struct Streams {
     /// How many events there are.
     pub(super) counts: Vec<u8>,
-    /// One byte an event: what it is.
+    /// One byte per event: its kind.
     pub(super) kinds: Vec<u8>,
-    /// Milliseconds since the event before, zigzag.
+    /// Milliseconds since the previous event, in zigzag encoding.
     pub(super) times: Vec<u8>,
-    /// One more than the length; 0 where there is no raw.
+    /// The length plus 1. 0 if the event has no raw line.
     pub(super) raw_lengths: Vec<u8>,
     /// Lengths of texts.
     pub(super) lengths: Vec<u8>,
     /// Numbers and flags.
     pub(super) numbers: Vec<u8>,
     pub(super) texts: Vec<u8>,
-    /// Codec 2 only: what stood where `raw` has a mark, 16 bytes each.
+    /// Codec 2 only: the UUIDs in place of which `raw` has marks, 16 bytes each.
     pub(super) uuids: Vec<u8>,
     pub(super) raw: Vec<u8>,
-    /// Where in its raw line the text of the delta before was found; not written.
+    /// The position at which the text of the previous delta was found in its raw line. Not written.
     pub(super) text_at: usize,
 }
 
-/// The same streams, being read.
+/// The same streams, for reading.
 pub(super) struct StreamReaders {
     pub(super) counts: StreamReader,
     pub(super) kinds: StreamReader,
@@ -56,7 +56,7 @@ impl Streams {
         }
     }
 
-    /// The streams in one piece: their lengths, then they themselves.
+    /// Joins the streams: their lengths, then their contents.
     pub(super) fn join(&self) -> Vec<u8> {
         let parts = self.parts();
         let bytes: usize = parts.iter().map(|part| part.len()).sum();

@@ -53,7 +53,7 @@ proptest! {
             .into_iter()
             .enumerate()
             .map(|(index, (body, at, raw, echo))| {
-                // Now and then the text of a delta stands in its raw line.
+                // Sometimes the raw line contains the text of the delta.
                 let raw = match &body {
                     EventBody::TextDelta { text, .. } if echo < 128 => Some(format!("{{\"t\":\"{text}\"}}").into_bytes()),
                     _ => raw,

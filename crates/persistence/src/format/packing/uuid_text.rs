@@ -1,23 +1,24 @@
-//! UUIDs in raw lines: 36 characters of text that no compressor gets below 18 bytes, and that are 16.
+//! UUIDs in raw lines. As text they have 36 characters, which no compressor reduces to less than 18 bytes. As numbers
+//! they have 16 bytes.
 //!
-//! Agents print a random UUID with every line. Taken out, it costs what it must, and the text around it becomes
-//! one long repetition.
+//! Agents print a random UUID with every line. If it is taken out, it costs only its 16 bytes, and the text around it
+//! becomes one long repetition.
 
 use std::collections::HashSet;
 
 use super::MalformedBatch;
 
-/// Stands where a UUID was.
+/// Stands in place of a UUID.
 const MARK: u8 = 0xff;
-/// The byte after it stands for itself. Neither byte occurs in UTF-8, so it is hardly ever needed.
+/// The next byte stands for itself. Neither of the two bytes occurs in UTF-8, so this is hardly ever needed.
 const ESCAPE: u8 = 0xfe;
 
 const TEXT_BYTES: usize = 36;
 const UUID_BYTES: usize = 16;
 const HYPHENS: [usize; 4] = [8, 13, 18, 23];
 
-/// Gives the lines with marks, and the UUIDs in the order of their marks. One that has been seen before is
-/// left where it is: such a text (a session's id) repeats with its line.
+/// Returns the lines with marks, and the UUIDs in the order of their marks. A UUID that occurred before stays in the
+/// text: such a UUID, for example a session id, repeats together with its line.
 pub(super) fn take_out(raw: &[u8]) -> (Vec<u8>, Vec<u8>) {
     let mut marked = Vec::with_capacity(raw.len());
     let mut uuids = Vec::new();
@@ -46,7 +47,7 @@ pub(super) fn take_out(raw: &[u8]) -> (Vec<u8>, Vec<u8>) {
     (marked, uuids)
 }
 
-/// The inverse of [`take_out`]; `bytes_max` is the most it may give.
+/// The inverse of [`take_out`]. The result has at most `bytes_max` bytes.
 pub(super) fn put_back(marked: &[u8], uuids: &[u8], bytes_max: usize) -> Result<Vec<u8>, MalformedBatch> {
     let bytes = marked.len() + uuids.len() / UUID_BYTES * TEXT_BYTES;
     if bytes_max < bytes {
@@ -70,7 +71,7 @@ pub(super) fn put_back(marked: &[u8], uuids: &[u8], bytes_max: usize) -> Result<
     Ok(raw)
 }
 
-/// Only the spelling that [`write`] gives: hyphens, lower case.
+/// Parses only the spelling that [`write`] writes: with hyphens, in lower case.
 fn parse(text: &[u8; TEXT_BYTES]) -> Option<[u8; UUID_BYTES]> {
     if HYPHENS.iter().any(|at| text[*at] != b'-') {
         return None;

@@ -1,4 +1,4 @@
-//! The column `content`: plain text, or JSON where there is more than text.
+//! The column `content`: plain text, or JSON if there is more than text.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -19,14 +19,14 @@ enum BlockJson {
         name: String,
         input: JsonAsText,
     },
-    /// A block of a kind that Tokenrail does not know, whole.
+    /// A block of a kind that Tokenrail does not know, unchanged.
     Other {
         value: JsonAsText,
     },
 }
 
-/// Foreign JSON inside ours, letter for letter: a tagged enum is buffered while it is read, which only text
-/// survives unchanged.
+/// Foreign JSON inside ours, unchanged. Serde buffers a tagged enum while it reads it, and only text survives that
+/// unchanged.
 type JsonAsText = String;
 
 /// A tool call.
@@ -62,12 +62,12 @@ pub(super) fn write(body: &EventBody) -> serde_json::Result<String> {
     })
 }
 
-/// Whether such a message is stored as the text of its only block.
+/// Whether a message with these blocks is stored as the text of its only block.
 pub(super) fn is_plain(blocks: &[ContentBlock]) -> bool {
     matches!(blocks, [ContentBlock::Text(_)])
 }
 
-/// The blocks of a message; `in_json` where its content is not the text of its only block.
+/// The blocks of a message. `in_json` is false if its content is the text of its only block.
 pub(super) fn blocks(content: String, in_json: bool) -> serde_json::Result<Vec<ContentBlock>> {
     if !in_json {
         return Ok(vec![ContentBlock::Text(content)]);
@@ -76,7 +76,7 @@ pub(super) fn blocks(content: String, in_json: bool) -> serde_json::Result<Vec<C
     Ok(blocks.into_iter().map(BlockJson::into_block).collect())
 }
 
-/// Call, tool and input.
+/// The id, the tool and the input of a tool call.
 pub(super) fn tool_use(content: &str) -> serde_json::Result<(String, String, JsonText)> {
     let ToolUseJson { kind: _, id, name, input } = serde_json::from_str(content)?;
     Ok((id, name, JsonText::new_unchecked(input.get())))

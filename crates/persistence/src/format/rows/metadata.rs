@@ -1,4 +1,4 @@
-//! The column `metadata`: what the event is, and all of it that is not its content.
+//! The column `metadata`: the type of an event, and everything that is not its content.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use tokenrail_domain::{
 
 use super::content;
 
-/// All fields of all events; each event has its own.
+/// The fields of all events. Each event has only its own.
 #[derive(Serialize, Deserialize, Default)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct RowMetadata {
@@ -18,7 +18,7 @@ pub(super) struct RowMetadata {
     pub(super) turn: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<u32>,
-    /// How many blocks `content` has, where it is JSON.
+    /// The number of blocks in `content`, if it is JSON.
     #[serde(skip_serializing_if = "Option::is_none")]
     blocks: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -39,7 +39,7 @@ pub(super) struct RowMetadata {
     duration_ms: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     num_turns: Option<u32>,
-    /// As text of a number: a number that is parsed by `serde_json` may lose its last bit.
+    /// The number as text: `serde_json` may lose the last bit of a number that it parses.
     #[serde(skip_serializing_if = "Option::is_none")]
     cost_usd: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -56,7 +56,7 @@ struct ErrorJson {
     class: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     code: Option<String>,
-    /// Only where it is not the row's content.
+    /// Only if it is not the row's content.
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -144,7 +144,7 @@ impl RowMetadata {
         self.outcome = Some(outcome.as_str().to_owned());
         self.duration_ms = Some(*duration_ms);
         self.num_turns = *num_turns;
-        // Infinity and "not a number" have no JSON: such a cost is nonsense, and none is kept.
+        // JSON has no infinity and no NaN. Such a cost makes no sense and is not stored.
         let cost = cost_usd.filter(|cost| cost.is_finite()).map(|cost| cost.to_string());
         self.cost_usd = cost.map(RawValue::from_string).transpose()?;
         self.usage = usage.as_ref().map(content::raw_json).transpose()?;
@@ -154,7 +154,7 @@ impl RowMetadata {
         Ok(())
     }
 
-    /// The message that the event has completed or abandoned: no other event has one.
+    /// The message that the event completes or abandons. Other events have none.
     pub(super) fn closed(&self) -> Option<u32> {
         self.message
     }
@@ -192,7 +192,7 @@ impl RowMetadata {
         })
     }
 
-    /// A notice may have any word for itself, also one of ours, but only ours have a usage or a message.
+    /// A notice may have any type, even one of ours, but only ours have a usage or a message.
     fn into_system(self, content: String) -> EventBody {
         if let Some(usage) = self.usage {
             let usage = JsonText::new_unchecked(usage.get());

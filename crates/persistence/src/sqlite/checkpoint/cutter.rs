@@ -102,8 +102,9 @@ impl LogCutter {
         }
     }
 
-    /// During a checkpoint of the other thread SQLite would refuse. If it `must` be done, this waits: on a slow disk
-    /// for long, and every write waits with it. Otherwise a later write tries again.
+    /// Restarts the log. SQLite would refuse this during a checkpoint of the other thread. If it `must` be done, this
+    /// waits for that thread: on a slow disk for a long time, and every write waits with it. Otherwise a later write
+    /// tries again.
     fn begin_anew(&mut self, connection: &Connection, must: bool) {
         let under_way = Arc::clone(&self.under_way);
         let free = if must { Some(lock(&under_way)) } else { try_lock(&under_way) };

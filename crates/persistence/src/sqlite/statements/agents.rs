@@ -11,8 +11,8 @@ use crate::sqlite::statements::columns::{
     agent_id_of, json_of, maybe, parsed, sequence_of, status_of, text_of, turn_of,
 };
 
-/// The columns that [`agent_of`] reads, in its order, and what follows them. `$text` is for those whose beginning
-/// tells something, `$whole` for those that are good for nothing where a part is missing.
+/// The columns that [`agent_of`] reads, in its order, and those that follow. `$text` is for columns whose beginning is
+/// useful, `$whole` for columns that are useless if a part is missing.
 macro_rules! agent {
     ($text:ident, $whole:ident, $more:expr) => {
         concat!(
@@ -53,7 +53,7 @@ macro_rules! as_it_is {
     };
 }
 
-/// As many bytes as `?1` says: the last character may be cut through. See [`text_of`].
+/// The first `?1` bytes, which may end within a character. See [`text_of`].
 macro_rules! beginning {
     ($column:literal) => {
         concat!("substr(CAST(", $column, " AS BLOB), 1, ?1)")
@@ -68,7 +68,7 @@ macro_rules! short {
 
 const AGENT: &str = agent!(as_it_is, as_it_is, "");
 
-/// An agent as a list shows it: no field has more bytes than `?1`. Behind the columns of the agent are the lengths of
+/// An agent as shown in a list: no field has more bytes than `?1`. After the columns of the agent follow the lengths of
 /// those in [`LONG_FIELDS`].
 const LISTED: &str = agent!(
     beginning,
@@ -78,7 +78,7 @@ const LISTED: &str = agent!(
     octet_length(agents.usage), octet_length(agents.metadata), octet_length(agents.options)"
 );
 
-/// The first of the columns behind an agent.
+/// The first column after those of the agent.
 const LENGTHS: usize = 30;
 
 const LONG_FIELDS: [LongField; 10] = [
@@ -100,7 +100,7 @@ pub(crate) fn get(db: &Connection, id: AgentId) -> Result<Option<Agent>, StoreEr
     Ok(select(db, "WHERE agents.id = ?1", &[&id.to_string()])?.pop())
 }
 
-/// Every agent that has a turn which waits or runs, oldest first.
+/// Every agent that has a queued or running turn, oldest first.
 pub(crate) fn with_open_turns(db: &Connection, field_bytes: usize) -> Result<Vec<ListedAgent>, StoreError> {
     let which = "
         WHERE agents.key IN (SELECT agent FROM turns WHERE state <> 'ended')
@@ -109,7 +109,7 @@ pub(crate) fn with_open_turns(db: &Connection, field_bytes: usize) -> Result<Vec
     Ok(listed(db, which, &[], (usize::MAX, bounds))?.items)
 }
 
-/// Every agent whose history is to be removed.
+/// Every agent that is marked to be purged.
 pub(crate) fn to_purge(db: &Connection) -> Result<Vec<AgentId>, StoreError> {
     let mut statement = db.prepare_cached(TO_PURGE).map_err(store_error)?;
     let agents = statement.query_map([], |row| agent_id_of(row, 0)).map_err(store_error)?;
@@ -123,7 +123,7 @@ pub(crate) fn list(
 ) -> Result<ListPage<ListedAgent>, StoreError> {
     let AgentFilter { statuses, kind, name, before, after, oldest_first, deleted, limit } = filter;
     let (before, after) = (before.map(|id| id.to_string()), after.map(|id| id.to_string()));
-    // One more than is wanted tells whether there are more.
+    // One row more than requested shows whether there are more.
     let rows = i64::try_from(*limit).unwrap_or(i64::MAX).saturating_add(1);
     let words: Vec<&str> = statuses.iter().map(|status| status.as_str()).collect();
     let mut values: Vec<&dyn ToSql> = vec![deleted, kind, name, &before, &after, &rows];
@@ -160,8 +160,8 @@ fn select(db: &Connection, which: &str, values: &[&dyn ToSql]) -> Result<Vec<Age
     agents.collect::<Result<_, _>>().map_err(store_error)
 }
 
-/// A page of agents as a list shows them. The long fields are cut by SQLite, row by row: no more than one of them is in
-/// memory as a whole.
+/// A page of agents as shown in a list. SQLite cuts the long fields row by row, so that only one of them at a time is
+/// completely in memory.
 fn listed(
     db: &Connection,
     which: &str,

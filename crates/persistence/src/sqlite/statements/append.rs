@@ -274,7 +274,7 @@ fn end(
     wait_again(db, agent)
 }
 
-/// `rules::begins_again` as a statement: it counts the turns that wait.
+/// `rules::begins_again` as a statement: it counts the queued turns.
 pub(crate) fn wait_again(db: &Connection, agent: i64) -> rusqlite::Result<()> {
     db.prepare_cached(WAIT_AGAIN)?.execute(named_params! { ":agent": agent })?;
     Ok(())

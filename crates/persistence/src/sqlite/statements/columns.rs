@@ -26,7 +26,7 @@ pub(crate) fn turn_of(row: &Row<'_>, at: usize) -> rusqlite::Result<TurnNumber> 
     row.get(at).map(TurnNumber)
 }
 
-/// A text, or its first bytes: a blob that may end within a character, which is left out.
+/// A text, or its first bytes: a blob that may end within a character, which is omitted.
 pub(crate) fn text_of(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<String>> {
     let ValueRef::Blob(bytes) = row.get_ref(at)? else { return row.get(at) };
     let text = match str::from_utf8(bytes) {

@@ -26,7 +26,7 @@ const REMEMBER: &str = "
 
 const NEWEST: &str = "SELECT max(used_at) FROM idempotency";
 
-/// As [`recall`], and deletes keys that are too old.
+/// Like [`recall`], but also deletes keys that are too old.
 pub(crate) fn look_up(db: &Connection, key: Option<&Idempotency>) -> rusqlite::Result<Option<Recalled>> {
     let Some(key) = key else { return Ok(None) };
     db.prepare_cached(FORGET)?.execute(named_params! { ":forget_before": key.forget_before.0 })?;
@@ -56,7 +56,7 @@ pub(crate) fn newest(db: &Connection) -> rusqlite::Result<Option<Timestamp>> {
     db.prepare_cached(NEWEST)?.query_row([], |row| Ok(row.get::<_, Option<i64>>(0)?.map(Timestamp)))
 }
 
-/// Saves the key with the result of its command: the turn's number, and how many turns were waiting.
+/// Saves the key with the result of its command: the turn's number, and how many turns were queued.
 pub(crate) fn remember(
     db: &Connection,
     key: Option<&Idempotency>,

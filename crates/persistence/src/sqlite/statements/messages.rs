@@ -1,4 +1,4 @@
-//! Pages of what a person sees: rows of complete messages, deltas of open ones.
+//! Pages of what a user sees: rows of complete messages, deltas of open ones.
 
 use std::collections::HashMap;
 use std::iter::Peekable;
@@ -126,7 +126,7 @@ fn open_deltas(
         }
         flow
     })?;
-    // The page must notice that there is one that does not fit.
+    // The page must notice that there is an event that does not fit.
     deltas.events.extend(one_more);
     Ok(deltas.events)
 }

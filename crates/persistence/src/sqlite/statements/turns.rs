@@ -33,14 +33,14 @@ macro_rules! turns {
     };
 }
 
-/// Turns as lists show them: of a prompt as many bytes as `?1` says, so that its last character may be cut through.
+/// Turns as shown in lists: of a prompt only the first `?1` bytes, which may end within a character.
 const LISTED: &str = columns!("substr(CAST(turns.prompt AS BLOB), 1, ?1)");
 
 const OPEN: &str = turns!("turns.state <> 'ended' ORDER BY turns.state = 'queued', turns.number");
 
 const AFTER: &str = turns!("turns.number > :after ORDER BY turns.number LIMIT :limit");
 
-/// Turns do not overlap: the one that began last before an event has it.
+/// Turns do not overlap: an event belongs to the last turn that began at or before it.
 const AT: &str = turns!(
     "turns.first_sequence <= :sequence AND :sequence <= heads.head
     ORDER BY turns.first_sequence DESC LIMIT 1"
@@ -48,7 +48,7 @@ const AT: &str = turns!(
 
 const LAST: &str = "SELECT coalesce(max(number), 0) FROM turns WHERE agent = :agent";
 
-/// The turn that runs and those that wait.
+/// The running turn and the queued ones.
 pub(crate) fn open(db: &Connection, id: AgentId) -> Result<Vec<Turn>, StoreError> {
     let mut statement = db.prepare_cached(OPEN).map_err(store_error)?;
     let turns = statement
@@ -57,7 +57,7 @@ pub(crate) fn open(db: &Connection, id: AgentId) -> Result<Vec<Turn>, StoreError
     turns.collect::<Result<_, _>>().map_err(store_error)
 }
 
-/// Whole turns of any state, by number.
+/// Complete turns of any state, by number.
 pub(crate) fn after(
     db: &Connection,
     id: AgentId,
@@ -75,7 +75,7 @@ pub(crate) fn after(
     Ok(page.items)
 }
 
-/// Turns of any state, as lists show them.
+/// Turns of any state, as shown in lists.
 pub(crate) fn list(
     db: &Connection,
     id: AgentId,
@@ -92,7 +92,7 @@ pub(crate) fn list(
     listed(db, &which, &[&id, &after.0, &before, &one_more(limit)], (limit, bounds))
 }
 
-/// One row more than is wanted tells whether there are more.
+/// One row more than requested shows whether there are more.
 fn one_more(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1)
 }
@@ -129,8 +129,8 @@ pub(crate) fn all(
     listed(db, &all_in(filter), &values, (filter.limit, bounds))
 }
 
-/// A cross join is done in the order in which it stands. Of all agents, the turns are walked by their keys, no further
-/// than to the limit, or those that are open by their own index; of some agents, only their turns are looked at.
+/// SQLite runs a cross join in the order in which it is written. For all agents, it walks the turns by their keys no
+/// further than to the limit, or the open ones by their own index. For some agents, it reads only their turns.
 fn all_in(filter: &TurnFilter) -> String {
     let some = filter.agents.len();
     let joined = if some == 0 {

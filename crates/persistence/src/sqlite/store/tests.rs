@@ -23,7 +23,7 @@ fn config(folder: &TempDir) -> StoreConfig {
 
 tokenrail_ports::store_contract!(fresh);
 
-/// Launches the `n`th sample agent; gives it with the append that starts its first turn, done.
+/// Launches the `n`th sample agent and starts its first turn.
 async fn running(store: &SqliteStore, n: u8) -> (Agent, Scribe) {
     let (agent, turn) = launch(n);
     let mut scribe = Scribe::new(&agent);

@@ -130,10 +130,10 @@ impl Queue {
         Some(until.map_or(Wait::ForOrders, Wait::Until))
     }
 
-    /// The group has been written, in this time.
+    /// Records that the group was written, and how long that took.
     pub(super) fn written(&mut self, group: &WriteGroup, took: Duration) {
         if group.rests {
-            // Not longer than others count as writing.
+            // A pause is not longer than others count as writing.
             let rest = (took * self.limits.large_rest).min(self.recent());
             self.rests_until = self.others_write().then(|| Instant::now() + rest);
         }
@@ -228,8 +228,8 @@ mod tests {
         AgentId::new(Timestamp(0), [number; 10])
     }
 
-    /// One of 10 bytes or more is large; a transaction takes 30 or three, and five may wait. The flooding agent has just made
-    /// another large write.
+    /// One of 10 bytes or more is large; a transaction takes 30 or three, and five may wait. The flooding agent has
+    /// just made another large write.
     fn queue(sizes: &[usize]) -> Queue {
         let limits = StoreLimits {
             large_bytes: 10,

@@ -5,7 +5,7 @@ use tokenrail_domain::{AgentStatus, Sequence, TurnNumber, TurnOutcome};
 use super::*;
 use crate::testing::samples::{Scribe, launch, notice, queued_turn, text_delta};
 
-/// A journal with five events.
+/// The state of a journal with five events.
 fn state(status: AgentStatus, turn: u32, running: bool) -> JournalState {
     JournalState { status, head: Sequence(5), turn: TurnNumber(turn), running }
 }
@@ -14,7 +14,7 @@ const IDLE: fn() -> JournalState = || state(AgentStatus::Completed, 1, false);
 const WAITING: fn() -> JournalState = || state(AgentStatus::Initializing, 1, false);
 const RUNNING: fn() -> JournalState = || state(AgentStatus::Running, 1, true);
 
-/// Events from number 6 on, of that turn.
+/// A scribe whose next event has number 6, in that turn.
 fn scribe(turn: u32) -> Scribe {
     let (agent, _) = launch(1);
     let mut scribe = Scribe::new(&agent).at_turn(TurnNumber(turn));
@@ -35,7 +35,7 @@ fn end(turn: u32) -> Append {
     scribe(turn).end(TurnOutcome::Failed)
 }
 
-/// The state after the append, if a store takes it for a turn of that phase.
+/// Checks the state after the append, or that it is refused if `after` is `None`. `phase` is that of the turn before.
 #[track_caller]
 fn check(before: JournalState, append: &Append, phase: Option<TurnPhase>, after: Option<JournalState>) {
     assert!(is_well_formed(append));

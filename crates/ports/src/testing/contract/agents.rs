@@ -1,4 +1,4 @@
-//! An agent's row: how it starts, changes and goes.
+//! An agent's row: how it is created, changed and removed.
 
 use tokenrail_domain::{
     Agent, AgentStatus, Sequence, SessionId, StopReason, Timestamp, TurnNumber, TurnOutcome, TurnState,

@@ -1,4 +1,4 @@
-//! Histories as a whole: taken in from outside, and written anew.
+//! Whole histories: imported from outside, and rewritten.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::testing::samples::{
 };
 use crate::{AgentFilter, IAgentRepository, IArchive, IJournal, StoreError};
 
-/// What an import gives in the end: an agent with two turns.
+/// The result of an import: an agent with two turns.
 struct History {
     agent: Agent,
     turns: Vec<Turn>,
@@ -53,7 +53,7 @@ fn history(n: u8) -> History {
     History { agent, turns: turns.to_vec(), events }
 }
 
-/// The agent as it is in the end.
+/// The agent as it is after the import.
 fn finished(history: &History) -> Agent {
     Agent {
         status: AgentStatus::Completed,

@@ -170,7 +170,7 @@ pub async fn bytes_limit_a_read_but_never_to_nothing<S: IJournal + IAgentReposit
     assert_eq!(page(usize::MAX).await.len(), 6);
 }
 
-/// Also what a compaction may not change: pages from any cursor, messages, and the turn's state.
+/// Everything that a compaction must not change: pages from any cursor, messages, and the turn's state.
 pub async fn a_long_turn_reads_the_same_before_and_after_compaction<S: IJournal + IAgentRepository>(
     store: &S,
 ) {

@@ -11,7 +11,7 @@ use crate::testing::samples::{
 };
 use crate::{AgentFilter, IAgentRepository, IJournal, ListBounds, TurnFilter, TurnRange};
 
-/// Which of the sample agents it is.
+/// The number of this sample agent.
 fn number(listed: &ListedAgent) -> i64 {
     listed.agent.created_at.0 - launch(0).0.created_at.0
 }
@@ -63,7 +63,7 @@ pub async fn lists_filter<S: IJournal + IAgentRepository>(store: &S) {
     assert_eq!(names(between).await, [2, 3]);
 }
 
-/// An agent all of whose fields are long, and in whose texts characters have several bytes.
+/// An agent whose fields are all long, and whose texts have characters of several bytes.
 fn long(n: u8, bytes: usize) -> (Agent, Turn) {
     let (agent, turn) = launch(n);
     let text = |first: &str| format!("{first}{}", "€".repeat(bytes / 3));
@@ -196,7 +196,7 @@ pub async fn turns_of_an_agent_are_listed_from_either_end<S: IJournal + IAgentRe
     assert_eq!(list(TurnRange { after: TurnNumber(u32::MAX), ..all }).await, Vec::<u32>::new());
 }
 
-/// The last reason counts, if it was given near the end.
+/// The last reason counts, if it was reported near the end.
 pub async fn a_listed_turn_says_how_it_has_ended<S: IJournal + IAgentRepository>(store: &S) {
     let usage = |reason: Option<&str>| {
         let stop_reason = reason.map(str::to_owned);

@@ -1,4 +1,4 @@
-//! What a person sees of a journal.
+//! What a user sees of a journal.
 
 use tokenrail_domain::{AgentId, EventBody, MessageOrdinal, Sequence, TurnNumber, TurnOutcome};
 
@@ -40,7 +40,7 @@ pub async fn a_message_said_again_under_its_number_shows_what_came_after<S: IJou
     store: &S,
 ) {
     let (agent, mut scribe) = running(store, 1).await;
-    // Message 0 stays open, so that the deltas of message 1 are looked at.
+    // Message 0 stays open, so that the store reads the deltas of message 1.
     saved(store, scribe.say(vec![text_delta(0, "a"), text_delta(1, "first try")])).await;
     saved(store, scribe.say(vec![EventBody::Abandoned { message: MessageOrdinal(1) }])).await;
     saved(store, scribe.say(vec![text_delta(1, "second try")])).await;

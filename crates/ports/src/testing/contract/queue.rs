@@ -1,4 +1,4 @@
-//! Turns that wait, and keys that make a command happen once.
+//! Queued turns, and keys that make a command happen once.
 
 use tokenrail_domain::{Agent, AgentStatus, StopReason, Timestamp, Turn, TurnNumber, TurnOutcome, TurnState};
 

@@ -1,4 +1,4 @@
-//! What the memory store does for [`IAgentRepository`].
+//! How the memory store implements [`IAgentRepository`].
 
 use async_trait::async_trait;
 use tokenrail_domain::{

@@ -1,4 +1,4 @@
-//! Histories as a whole, in the memory store.
+//! How the memory store imports and rewrites histories.
 
 use std::sync::Arc;
 

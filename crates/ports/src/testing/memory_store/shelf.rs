@@ -44,7 +44,7 @@ impl Shelf {
         self.write(append, new).ok_or_else(|| StoreError::Conflict { head: self.agent.head })
     }
 
-    /// What the rules ask about.
+    /// The state on which the rules decide.
     fn state(&self) -> JournalState {
         let Agent { status, head, turn, .. } = self.agent;
         JournalState { status, head, turn, running: status == AgentStatus::Running }
@@ -107,7 +107,7 @@ impl Shelf {
     pub(super) fn messages(&self, after: Sequence, limit: PageLimit) -> MessagePage {
         let mut closed = BTreeSet::new();
         let mut shown = Vec::new();
-        // Backwards, so that a delta is met after whatever has closed its message.
+        // Backwards, so that each delta comes after the event that closes its message.
         for event in self.events.iter().rev().take_while(|event| after < event.sequence) {
             match &event.body {
                 EventBody::Message(complete) => {
@@ -158,7 +158,7 @@ impl Shelf {
         self.turns.last_key_value().map_or(TurnNumber::default(), |(last, _)| *last)
     }
 
-    /// Whether the agent is there, and this turn is the newest of those that were asked for.
+    /// Whether the agent is not deleted, and this turn is the newest one that a client requested.
     pub(super) fn newest_is(&self, turn: TurnNumber) -> bool {
         let mut asked = self.turns.values().rev().filter(|turn| turn.run == turn.number);
         self.agent.deleted_at.is_none() && asked.next().is_some_and(|newest| newest.number == turn)
@@ -201,7 +201,7 @@ impl Shelf {
     pub(super) fn open_turns(&self) -> Vec<Turn> {
         let open = |turn: &&Turn| !matches!(turn.state, TurnState::Ended(_));
         let mut turns: Vec<Turn> = self.turns.values().filter(open).cloned().collect();
-        // The one that runs may have a higher number: the agent has begun it by itself while others waited.
+        // The running turn may have a higher number, if the agent started it by itself while others were queued.
         turns.sort_by_key(|turn| (turn.state != TurnState::Running, turn.number));
         turns
     }
@@ -244,7 +244,7 @@ pub(super) fn matches(filter: &AgentFilter, agent: &Agent) -> bool {
         && after.is_none_or(|after| after < agent.id)
 }
 
-/// As many events as fit, but at least one; and whether there would have been more.
+/// As many events as fit, but at least one, and whether there are more.
 fn page_of<'a>(events: impl Iterator<Item = &'a Event>, limit: PageLimit) -> (Vec<Event>, Flow) {
     let mut page = EventPage::new(limit);
     for event in events {

@@ -1,4 +1,4 @@
-//! Conversations with the AI SDK: which agent and turn a request is about.
+//! AI SDK chats: finds the agent and the turn that a request refers to.
 
 use tokenrail_application::{CommandKey, Launch, Refusal, TurnRange};
 use tokenrail_domain::{Agent, AgentId, Turn, TurnNumber, TurnState};
@@ -9,10 +9,10 @@ use crate::error::Problem;
 use crate::vocabularies::ai_sdk::dto::{ChatRequest, Saying};
 use crate::vocabularies::ai_sdk::fold::SdkVersion;
 
-/// How many turns are looked at at once for one that has not ended.
+/// The number of turns that [`active`] reads to find one that has not ended.
 const TURNS: usize = 32;
 
-/// A turn whose answer is to be told.
+/// A turn whose response is sent to the client.
 pub(crate) struct Answer {
     pub(crate) turn: Turn,
     pub(crate) version: SdkVersion,
@@ -24,15 +24,15 @@ impl Answer {
     }
 }
 
-/// What an id in a path stands for.
+/// What an id in a path refers to.
 pub(crate) enum Found {
-    /// A conversation.
+    /// A chat, by the client's own id.
     Chat(Box<Agent>),
-    /// A turn, by the id that its first answer had in a header.
+    /// A turn, by the id in the header of its first response.
     Run(RunId),
 }
 
-/// Says something in a conversation, or finds what came of it when it was said before.
+/// Sends a message to a chat. If the client sent the message before, finds the turn that it became.
 pub(crate) async fn say(api: &Api, request: ChatRequest, version: SdkVersion) -> Result<Answer, Problem> {
     let ChatRequest { chat, agent, saying } = request;
     let (agent, turn) = match (chat, agent) {
@@ -41,7 +41,7 @@ pub(crate) async fn say(api: &Api, request: ChatRequest, version: SdkVersion) ->
             let known = api.service().say(agent, saying.prompt.clone(), key(&saying)).await;
             match known {
                 Ok(said) => (said.agent, said.turn),
-                // It was said elsewhere.
+                // This server does not know the agent that the conversation names.
                 Err(Refusal::NotFound(_)) => begin(api, saying).await?,
                 Err(refusal) => return Err(refusal.into()),
             }
@@ -59,7 +59,8 @@ async fn converse(api: &Api, chat: String, saying: Saying) -> Result<(AgentId, T
     Ok((said.agent, said.turn))
 }
 
-/// Begins a conversation whose client has no id for it: the answer names the agent with which it goes on.
+/// Starts a conversation for which the client sent no id. The response names the agent, so that the next request can
+/// continue the conversation.
 async fn begin(api: &Api, saying: Saying) -> Result<(AgentId, TurnNumber), Problem> {
     let idempotency = key(&saying);
     let launch = Launch { prompt: saying.prompt, idempotency, ..Launch::default() };
@@ -67,9 +68,10 @@ async fn begin(api: &Api, saying: Saying) -> Result<(AgentId, TurnNumber), Probl
     Ok((said.agent, said.turn))
 }
 
-/// What makes a message be answered once, while it is the newest. A client that edits a message keeps its id, so the
-/// text is a part of it. Asking for an answer again is a new turn each time, unless the client says which answer it
-/// means.
+/// Returns the key under which a message is answered only once while it is the newest message. A client that
+/// edits a message keeps the message's id, so the key contains a fingerprint of the text. A request to regenerate a
+/// response has no key and starts a new turn each time, unless the client names the response to regenerate. A message
+/// without an id has no key either.
 fn key(saying: &Saying) -> Option<CommandKey> {
     let id = saying.id.as_ref()?;
     let key = match &saying.regenerate {
@@ -80,14 +82,14 @@ fn key(saying: &Saying) -> Option<CommandKey> {
     Some(CommandKey { key, body: saying.prompt.clone() })
 }
 
-/// FNV-1a: the same number in every release, since it is stored with the key. Where two texts have the same, the
-/// later one is refused, and never taken for the other.
+/// FNV-1a. It must return the same number in every release, because the number is stored with the key. If two texts
+/// have the same number, the later message is refused. It is never mistaken for the earlier one.
 fn fingerprint(text: &str) -> u64 {
     text.bytes()
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// What an id stands for: a client's own conversation before a run, whose id we have made.
+/// Finds what an id refers to. The client's own chat ids take precedence over run ids, which the server creates.
 pub(crate) async fn find(api: &Api, id: &str) -> Result<Option<Found>, Problem> {
     if let Some(agent) = api.service().by_chat(id.to_owned()).await? {
         return Ok(Some(Found::Chat(Box::new(agent))));
@@ -95,7 +97,7 @@ pub(crate) async fn find(api: &Api, id: &str) -> Result<Option<Found>, Problem> 
     Ok(id.parse().ok().map(Found::Run))
 }
 
-/// The turn that runs or, if none does, the first one that waits.
+/// Returns the running turn or, if no turn is running, the first queued turn.
 pub(crate) async fn active(api: &Api, agent: &Agent) -> Result<Option<Turn>, Problem> {
     let before = TurnNumber(agent.turn.0.saturating_sub(1));
     let range = TurnRange { after: before, limit: TURNS, ..TurnRange::default() };
@@ -107,7 +109,7 @@ pub(crate) async fn active(api: &Api, agent: &Agent) -> Result<Option<Turn>, Pro
     }
 }
 
-/// The turn that runs or waits or, if none does, the newest.
+/// Returns the running or queued turn or, if there is none, the newest turn.
 pub(crate) async fn newest(api: &Api, agent: &Agent) -> Result<Option<Turn>, Problem> {
     match active(api, agent).await? {
         Some(turn) => Ok(Some(turn)),

@@ -13,8 +13,9 @@ use crate::json::{AgentErrorDto, IdText};
 pub(crate) use foreign::{ForeignJson, text_of};
 pub(crate) use request::{ChatBody, ChatFrame, ChatRequest, Saying, chat_frame, chat_request};
 
-/// One UI message chunk. A client refuses a kind or a `null` that it does not know, and one of version 5 any name
-/// that it does not know: what is not in the portable set is sent only to a client that has named its version.
+/// One UI message chunk. A client refuses a chunk with an unknown type or an unexpected `null`. A client of version 5
+/// also refuses unknown field names. Everything outside of the portable set is therefore sent only to clients that have
+/// named their version.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "camelCase")]
 pub(crate) enum Chunk<'a> {
@@ -24,7 +25,7 @@ pub(crate) enum Chunk<'a> {
     },
     StartStep,
     FinishStep,
-    /// Takes back what the step has said so far (from 7.0.70 on).
+    /// Discards what the step has sent so far (from 7.0.70 on).
     ResetStep,
     TextStart {
         id: PartId,
@@ -86,12 +87,12 @@ pub(crate) enum Chunk<'a> {
         provider_executed: Yes,
         dynamic: Yes,
     },
-    /// The agent asks whether it may go on with this call (from version 6 on).
+    /// The agent requests permission for this call (from version 6 on).
     ToolApprovalRequest {
         approval_id: &'a str,
         tool_call_id: &'a str,
     },
-    /// Who has answered is the reason (version 7).
+    /// `reason` names the source of the answer (version 7).
     ToolApprovalResponse {
         approval_id: &'a str,
         approved: bool,
@@ -108,7 +109,7 @@ pub(crate) enum Chunk<'a> {
     #[serde(rename = "data-notice")]
     Notice {
         data: NoticeDto<'a>,
-        /// It is told, and not kept in the message.
+        /// The client receives the notice, but does not keep it in the message.
         transient: Yes,
     },
     #[serde(rename = "data-error")]
@@ -148,8 +149,8 @@ pub(crate) enum Chunk<'a> {
     },
 }
 
-/// Always `true`. The agent runs its tools itself, so a client must not (`providerExecuted`), and which tools it has
-/// is not known beforehand (`dynamic`).
+/// Always `true`. The agent runs its tools itself, so a client must not run them (`providerExecuted`). The server does
+/// not know in advance which tools the agent has (`dynamic`).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Yes;
 
@@ -159,7 +160,7 @@ impl Serialize for Yes {
     }
 }
 
-/// The id of a part: that of its message, and its place in it.
+/// The id of a part: the id of its message, and the number of the part in the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PartId {
     pub(crate) message: Uuid,
@@ -172,7 +173,7 @@ impl Serialize for PartId {
     }
 }
 
-/// Why a message ends.
+/// Why a message ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum FinishReason {
@@ -186,7 +187,7 @@ pub(crate) enum FinishReason {
     Other,
 }
 
-/// Where the message is found in the rest of the API.
+/// Identifies the message in the rest of the API.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct StartDto {
@@ -215,7 +216,7 @@ pub(crate) struct FinishDto<'a> {
     pub(crate) usage: Option<ForeignJson<'a>>,
 }
 
-/// What is said of a tool call beyond the names of the SDK, under a name of ours.
+/// Properties of a tool call for which the SDK has no field. They are under a name of Tokenrail's own.
 #[derive(Debug, Serialize)]
 pub(crate) struct ToolMetadataDto<'a> {
     pub(crate) tokenrail: ParentDto<'a>,
@@ -233,7 +234,7 @@ pub(crate) struct NoticeDto<'a> {
     pub(crate) data: ForeignJson<'a>,
 }
 
-/// The parts that were said and do not count: those whose ids begin with the id of this message.
+/// The parts that were sent and that the client must discard. Their ids begin with the id of this message.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct AbandonedDto {
@@ -262,7 +263,7 @@ pub(crate) struct StrayResultDto<'a> {
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "camelCase")]
 pub(crate) enum ChatReply<'a> {
-    /// A resume has an active stream.
+    /// The chat to resume has a response to stream.
     Start {
         request_id: &'a str,
     },

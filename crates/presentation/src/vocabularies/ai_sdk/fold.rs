@@ -1,8 +1,8 @@
-//! The UI message stream of the AI SDK: the events of one turn as the chunks of one message.
+//! The UI message stream of the AI SDK: the events of one turn become the chunks of one message.
 //!
-//! What a client demands, and this sees to: a part is begun before anything is added to it; a step is a request to
-//! the model, with the results of the tools that it called, and whatever is open is closed before it ends; the last
-//! chunk is `finish`, also after an `error` or an `abort`.
+//! The fold follows the rules that clients require. A part starts before anything is added to it. A step is one request
+//! to the model, together with the results of the tools that the model called. Everything that is open is closed before
+//! its step ends. The last chunk is `finish`, even after an `error` or an `abort`.
 
 mod calls;
 mod ends;
@@ -25,18 +25,18 @@ use crate::vocabularies::ai_sdk::dto::{Chunk, FinishReason, ForeignJson, PartId,
 use calls::{CallState, Calls};
 use spoken::{Kind, Spoken};
 
-/// The version of the SDK that a client has named: it may get more than what all of them take.
+/// The version of the SDK that a client has named. A named version can receive chunks that not all versions accept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(crate) enum SdkVersion {
-    /// None was named: what all releases of 5 to 7 take.
+    /// The client named no version: only what all releases of versions 5 to 7 accept.
     #[default]
     Any,
     V5,
     V6,
     V7,
-    /// From 7.0.70 on a client knows `reset-step`.
+    /// From 7.0.70 on, clients know `reset-step`.
     V7Reset,
-    /// From 7.0.149 on it knows that a turn is `interrupted`.
+    /// From 7.0.149 on, clients know the finish reason `interrupted`.
     V7Interrupted,
 }
 
@@ -45,12 +45,12 @@ impl SdkVersion {
     pub(crate) const ALL: [Self; 6] =
         [Self::Any, Self::V5, Self::V6, Self::V7, Self::V7Reset, Self::V7Interrupted];
 
-    /// Reads `?v=`: a major version stands for its first release, since a client refuses the whole answer where it does
-    /// not know one chunk.
+    /// Reads `?v=`. A major version means its first release, because a client refuses the whole response if it does not
+    /// know one of the chunks.
     pub(crate) fn named(name: Option<&str>) -> Result<Self, Problem> {
         let Some(name) = name else { return Ok(Self::Any) };
-        // A prerelease comes before its release, and so has what the step before has; one of the first release has
-        // what that has.
+        // A prerelease comes before its release, so it has the features of the step before that release. A prerelease
+        // of a major version's first release has the features of that release.
         let (release, is_prerelease) =
             name.split_once('-').map_or((name, false), |(release, _)| (release, true));
         let is_since =
@@ -80,7 +80,7 @@ impl SdkVersion {
     }
 }
 
-/// The words of the AI SDK.
+/// The AI SDK vocabulary.
 #[derive(Debug)]
 pub(crate) enum AiSdk {}
 
@@ -88,31 +88,31 @@ impl Vocabulary for AiSdk {
     type Frame<'f> = &'f Chunk<'f>;
 }
 
-/// The fold of one turn. It is fed from the turn's first event on.
+/// The fold of one turn. It starts with the turn's first event.
 pub(crate) struct AiSdkFold {
     agent: AgentId,
     turn: TurnNumber,
     version: SdkVersion,
     told: Told,
     in_step: bool,
-    /// The newest message of the agent itself, which began the step.
+    /// The newest message of the agent itself, not of a sub-agent. It started the step.
     newest: Option<MessageOrdinal>,
-    /// The next message goes on with the step of one that was abandoned.
+    /// The next message continues the step of an abandoned message.
     same_step: bool,
     messages: BTreeMap<MessageOrdinal, Spoken>,
     calls: Calls,
-    /// Questions about them. From version 6 on.
+    /// The permission requests for these calls. Used from version 6 on.
     approvals: Approvals,
     stop_reason: Option<FinishReason>,
 }
 
-/// How much a client was told of the turn.
+/// How much of the turn was sent to the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Told {
     Nothing,
-    /// Its first chunk.
+    /// The turn's first chunk.
     Start,
-    /// Words of the agent.
+    /// Text or reasoning of the agent.
     Words,
 }
 
@@ -190,7 +190,8 @@ impl AiSdkFold {
         }
     }
 
-    /// A message of the agent itself begins a step.
+    /// Opens a step for a message of the agent itself. A new message ends the previous step, unless it continues the
+    /// step of an abandoned message.
     fn begin_message(&mut self, message: MessageOrdinal, out: &mut impl Frames<AiSdk>) {
         let goes_on = std::mem::take(&mut self.same_step);
         if self.newest < Some(message) {
@@ -216,7 +217,7 @@ impl AiSdkFold {
         }
     }
 
-    /// A message is complete: what was not said of it in deltas is said now.
+    /// Completes a message: sends what was not sent as deltas.
     fn complete(&mut self, complete: &CompleteMessage, out: &mut impl Frames<AiSdk>) {
         let message = complete.message;
         self.begin_message(message, out);
@@ -258,7 +259,7 @@ impl Fold for AiSdkFold {
             out.frame(&Chunk::Start { message_id: self.message(MessageOrdinal(0)), message_metadata });
         }
         match &event.body {
-            // The client has shown it already.
+            // The client already shows its own message.
             EventBody::UserMessage { .. } => {}
             EventBody::TextDelta { message, part, text } => {
                 self.words(*message, *part, Kind::Text, text, out);

@@ -1,4 +1,4 @@
-//! Chats of the AI SDK over HTTP: say something, follow the answer, stop it.
+//! AI SDK chats over HTTP: send a message, follow the response, stop it.
 
 use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse, web};
@@ -25,9 +25,9 @@ use crate::waits::every;
 
 /// Sent at once, so that the client knows that the stream is open.
 const HELLO: Bytes = Bytes::from_static(b": stream-open\n\n");
-/// A comment: a sign of life.
+/// A comment that keeps the connection alive.
 const BEAT: Bytes = Bytes::from_static(b": keep-alive\n\n");
-/// What stands behind the last chunk.
+/// Follows the last chunk.
 const DONE: Bytes = Bytes::from_static(b"data: [DONE]\n\n");
 
 const RUN_ID: &str = "x-workflow-run-id";
@@ -116,8 +116,8 @@ pub(crate) async fn chat_stop(api: web::Data<Api>, id: web::Path<String>) -> Res
     Ok(HttpResponse::Accepted().json(AgentRefDto { agent_id: agent.into() }))
 }
 
-/// The answer that an id stands for; none where nothing is being answered. Who names an index has read a part of it,
-/// and gets the rest also when it has ended meanwhile.
+/// Finds the response that an id refers to. `None` if the chat has no response in progress. A client that names an
+/// index has a part of the response. It gets the rest, even if the turn has ended in the meantime.
 async fn find(api: &Api, id: &str, with_index: bool) -> Result<Option<Answer>, Problem> {
     let (turn, version) = match chat::find(api, id).await? {
         Some(Found::Chat(agent)) if with_index => (chat::newest(api, &agent).await?, SdkVersion::Any),
@@ -144,10 +144,10 @@ fn start_index(query: &Query) -> Result<Option<i64>, Problem> {
     }
 }
 
-/// Where an answer is to be begun.
+/// The chunk with which a response starts.
 struct Start {
     from: u64,
-    /// How many chunks there are, where the client wants to know.
+    /// The number of chunks. `None` if the client does not need it.
     tail: Option<u64>,
 }
 
@@ -169,7 +169,7 @@ async fn respond(
         let index = i64::try_from(count).unwrap_or(i64::MAX) - 1;
         response.insert_header((TAIL_INDEX, index.to_string()));
     }
-    // The hello is the first sign of life.
+    // `HELLO` serves as the first keep-alive comment.
     let beat = every(api.config().heartbeat);
     Ok(response.streaming(blocks(Blocks { stream, beat, rest: HELLO, state: State::Open, _place: place })))
 }
@@ -177,7 +177,7 @@ async fn respond(
 struct Blocks {
     stream: ChatStream,
     beat: Interval,
-    /// What the client has not taken yet.
+    /// Bytes that the client has not taken yet.
     rest: Bytes,
     state: State,
     _place: StreamPlace,
@@ -186,11 +186,11 @@ struct Blocks {
 enum State {
     Open,
     Over,
-    /// The connection is broken off, for an end like any other would say that the answer is complete.
+    /// The connection is aborted, because a regular end would tell the client that the response is complete.
     Cut(&'static str),
 }
 
-/// The blocks for the client. They are made as the client takes them: nothing is queued.
+/// Streams the blocks to the client. A block is written only when the client takes it, so nothing is queued.
 fn blocks(blocks: Blocks) -> impl Stream<Item = Result<Bytes, std::io::Error>> {
     stream::unfold(blocks, |mut blocks| async move {
         let next = blocks.next().await?;

@@ -1,5 +1,6 @@
-//! How requests of chats come in. They bring the whole conversation, so they may be large: so many bytes of them are
-//! received at the same time, and what is large is not read where streams wait for their turn.
+//! Receives chat requests. A chat request contains the whole conversation, so it can be large. The server therefore
+//! limits how many bytes of large requests it receives at the same time, and it parses them outside the threads that
+//! serve streams.
 
 use actix_web::{HttpRequest, web};
 use bytes::Bytes;
@@ -8,7 +9,7 @@ use crate::api::Api;
 use crate::error::{Code, Problem};
 use crate::query;
 
-/// Reads a request over HTTP with `parse`.
+/// Receives a request over HTTP and parses its body with `parse`.
 pub(crate) async fn receive<T: Send + 'static>(
     api: &Api,
     request: &HttpRequest,
@@ -18,10 +19,10 @@ pub(crate) async fn receive<T: Send + 'static>(
     query::json_or_text(request)?;
     let config = api.config();
     let declared = query::content_length(request);
-    // Too much is refused below.
+    // `read_within` refuses a body that is too large.
     let length = declared.unwrap_or(config.chat_bytes).min(config.chat_bytes);
     let room = if length <= config.request_bytes { None } else { Some(api.chat_room(length)?) };
-    // There is as much time for each part of it as for any other body.
+    // The time limit grows with the declared length: `body_timeout` for each `request_bytes` bytes.
     let parts = declared.map_or(1, |_| length.div_ceil(config.request_bytes.max(1)).max(1));
     let time = config.body_timeout.saturating_mul(u32::try_from(parts).unwrap_or(u32::MAX));
     let body = query::read_within(request, payload, config.chat_bytes, time).await?;
@@ -30,8 +31,8 @@ pub(crate) async fn receive<T: Send + 'static>(
     parsed.ok_or_else(|| Problem::new(Code::ShuttingDown, "reconnect"))
 }
 
-/// What `parse` makes of a request; none where the server is being stopped. A large one would hold up the streams of
-/// this thread.
+/// Parses a request with `parse`. Returns `None` if the server is shutting down. A large request is parsed on a
+/// blocking thread, because it would delay the streams of this thread.
 pub(super) async fn parsed<T: Send + 'static>(
     api: &Api,
     bytes: Bytes,

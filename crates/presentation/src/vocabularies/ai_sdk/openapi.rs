@@ -15,7 +15,7 @@ use crate::refusals::add_problems;
 )]
 struct AiSdkDocument;
 
-/// The part about these routes.
+/// Returns the part of the document about these routes.
 pub(in crate::vocabularies) fn document() -> utoipa::openapi::OpenApi {
     let mut document = AiSdkDocument::openapi();
     add_problems(&mut document, own);

@@ -1,4 +1,4 @@
-//! The id of one answer.
+//! The id of one response.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,8 +7,8 @@ use tokenrail_domain::{AgentId, TurnNumber};
 
 use crate::vocabularies::ai_sdk::fold::SdkVersion;
 
-/// The id of one answer: `run-<agent>-<turn>`, with `-v<version>` where the client has named its version. A chunk's
-/// index means something only together with the version.
+/// The id of one response: `run-<agent>-<turn>`, followed by `-v<version>` if the client has named its version. The id
+/// contains the version because the index of a chunk is meaningful only for one version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RunId {
     pub(crate) agent: AgentId,
@@ -26,7 +26,7 @@ impl fmt::Display for RunId {
     }
 }
 
-/// The text is not the id of an answer.
+/// The text is not a valid [`RunId`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NoRunId;
 
@@ -34,7 +34,7 @@ impl FromStr for RunId {
     type Err = NoRunId;
 
     fn from_str(text: &str) -> Result<Self, NoRunId> {
-        /// The length of an agent's id.
+        /// The length of an agent's id, in bytes.
         const AGENT: usize = 36;
         let (agent, rest) =
             text.strip_prefix("run-").and_then(|rest| rest.split_at_checked(AGENT)).ok_or(NoRunId)?;

@@ -1,7 +1,7 @@
-//! Chats of the AI SDK over a WebSocket: many requests on one connection, each with an answer of its own.
+//! AI SDK chats over a WebSocket. One connection carries many requests, and each request has its own response.
 //!
-//! As with `/ws`, the body of the upgraded response is a stream of frames that is asked for more only when the socket
-//! takes more: a slow client holds up nobody, and there is no queue for it.
+//! As with `/ws`, the body of the upgraded response is a stream of frames. The stream is polled only if the socket can
+//! take more bytes. A slow client therefore delays no other client and needs no queue.
 
 mod requests;
 
@@ -38,7 +38,7 @@ pub(crate) async fn chat_socket(
     payload: web::Payload,
 ) -> Result<HttpResponse, Problem> {
     let version = SdkVersion::named(Query::of(&request)?.get("v"))?;
-    // A message holds what a body holds over HTTP: the whole conversation.
+    // A WebSocket message may be as large as a body over HTTP, because it contains the whole conversation.
     let Handshake { response, messages, place } =
         handshake(&api, &request, payload, api.config().chat_bytes)?;
     let connection = Connection::new(Api::clone(&api), messages, version, place);
@@ -56,15 +56,15 @@ struct Connection {
     requests: Requests,
     closing: CancellationToken,
     ping: Interval,
-    /// When the connection is given up unless the client answers the ping.
+    /// When the connection is closed, unless the client answers the ping.
     pong_due: Option<Instant>,
-    /// Filled only when it is empty, by what the client or one page of events brings about.
+    /// Bytes to send. It is filled only when it is empty, with the output of one [`Wake`].
     out: VecDeque<Bytes>,
     closed: bool,
     _place: StreamPlace,
 }
 
-/// Why the connection has woken up.
+/// Why the connection woke up.
 enum Wake {
     Closing,
     Message(Result<Message, Broken>),
@@ -90,7 +90,7 @@ impl Connection {
         }
     }
 
-    /// The next bytes for the client; none when the connection is to be closed.
+    /// Returns the next bytes for the client. `None` if the connection is to be closed.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
             if let Some(bytes) = self.pop() {
@@ -102,7 +102,8 @@ impl Connection {
             match self.wake().await {
                 Wake::Closing => self.close(close_code::SHUTTING_DOWN, "shutting down"),
                 Wake::Message(message) => self.message(message).await,
-                // A pong cannot overtake a large message that is on its way.
+                // A pong cannot overtake a large message that is still arriving, so any received bytes extend the time
+                // limit.
                 Wake::NoPong if self.messages.was_alive() => {
                     self.pong_due = Some(Instant::now() + self.api.config().pong_timeout);
                 }
@@ -118,8 +119,9 @@ impl Connection {
         }
     }
 
-    /// What goes out next. The socket takes bytes then: a ping may wait behind many others to be read, so the client
-    /// has more time for it. Whoever takes none is cut by the socket's own limit.
+    /// Takes the next bytes to send. The socket accepts bytes now, but the client may have to read many others before a
+    /// ping. It therefore gets more time for its pong. The socket's own limit closes the connection of a client that
+    /// accepts no bytes.
     fn pop(&mut self) -> Option<Bytes> {
         let first = self.out.front_mut()?;
         self.pong_due = self.pong_due.map(|_| Instant::now() + self.api.config().pong_timeout);
@@ -142,7 +144,7 @@ impl Connection {
     }
 
     async fn message(&mut self, message: Result<Message, Broken>) {
-        // Whatever comes, the client lives.
+        // Any message proves that the client is alive.
         self.pong_due = None;
         match message {
             Ok(Message::Text(text)) => {
@@ -150,14 +152,14 @@ impl Connection {
                 self.messages.clear();
             }
             Ok(Message::Binary(_)) => {
-                self.close(close_code::NOT_TEXT, "binary messages are not supported; send text")
+                self.close(close_code::NOT_TEXT, "binary messages are not supported; send text");
             }
             Ok(Message::Ping(payload)) => self.out.push_back(frames::pong(&payload)),
             Ok(Message::Pong) => {}
             Ok(Message::Close(_)) => self.close(close_code::NORMAL, ""),
             Err(broken) => match because_of(broken) {
                 Some((code, reason)) => self.close(code, reason),
-                // There is nobody to tell.
+                // The connection is gone, so no close frame can be sent.
                 None => self.closed = true,
             },
         }
@@ -180,7 +182,7 @@ impl Connection {
             Ok(ChatFrame::Abort { request }) => self.abort(&request).await,
             Err(refused) => match &refused.request {
                 Some(request) => self.problem(request, &refused.problem),
-                // An answer must name the request that it is for, so there is none to a frame that names none.
+                // A reply must name its request. A frame without a request id therefore gets no reply.
                 None => self.close(close_code::INVALID_FRAME, "invalid frame"),
             },
         }
@@ -204,7 +206,7 @@ impl Connection {
         let turn = match (agent, last) {
             (None, _) => None,
             (Some(agent), None) => chat::active(&self.api, &agent).await?,
-            // Who has read a part of it gets the rest, also when it has ended meanwhile.
+            // The client has a part of this response. It gets the rest, even if the turn has ended in the meantime.
             (Some(agent), Some(_)) => chat::newest(&self.api, &agent).await?,
         };
         let Some(turn) = turn else {
@@ -216,7 +218,7 @@ impl Connection {
         self.tell(request, &Answer { turn, version: self.version }, from).await
     }
 
-    /// Only so many requests are answered at the same time, each with an id of its own.
+    /// Checks that the request has an id of its own, and that the connection has room for one more request.
     fn admit(&self, request: &str) -> Result<(), Problem> {
         if self.requests.contains(request) {
             return Err(Problem::field("requestId", "the id is already used by a request in progress"));
@@ -237,7 +239,7 @@ impl Connection {
         Ok(())
     }
 
-    /// The protocol's stop: it ends the turn. (A connection that ends does not.)
+    /// Cancels the turn of a request, as the protocol's `abort` requires. A connection that ends cancels nothing.
     async fn abort(&mut self, request: &str) {
         let Some((agent, turn)) = self.requests.remove(request) else { return };
         if let Err(refusal) = self.api.service().cancel_turn(agent, turn).await {

@@ -1,4 +1,4 @@
-//! The chunks of one answer, as they come.
+//! The chunks of one response, as they arrive.
 
 use bytes::Bytes;
 use tokenrail_application::StreamEnd;
@@ -12,40 +12,40 @@ use crate::error::Problem;
 use crate::fold::Fold as _;
 use crate::turn_events::{TurnEvents, TurnNext, TurnPage};
 
-/// The chunks of one answer, whether its turn waits, runs or has ended.
+/// The chunks of one response. Its turn may be queued, running or ended.
 pub(crate) struct ChatStream {
     events: TurnEvents,
     fold: AiSdkFold,
     out: ChunkWriter,
 }
 
-/// What came of asking for more.
+/// The result of [`ChatStream::next`].
 pub(crate) enum ChatNext {
     Chunks(Bytes),
-    /// The turn has ended, and all of it was told.
+    /// The turn has ended, and all of its chunks were returned.
     Over,
-    /// The stream ends before the turn does: a sentence that says why.
+    /// The stream ends before the turn does. The sentence says why.
     Cut(&'static str),
 }
 
 impl ChatStream {
-    /// Begins to read the turn; which chunks are written, and how, is up to `out`.
+    /// Starts to read the turn. `out` decides which chunks are written, and in which form.
     pub(crate) async fn open(api: &Api, answer: &Answer, out: ChunkWriter) -> Result<Self, Problem> {
         let turn = &answer.turn;
         let events = TurnEvents::follow(api, turn.agent, turn).await?;
         Ok(Self { events, fold: AiSdkFold::new(turn.agent, turn.number, answer.version), out })
     }
 
-    /// How many chunks there are now.
+    /// Returns the current number of chunks.
     ///
     /// # Errors
-    /// [`Problem`] where that cannot be read.
+    /// [`Problem`] if the turn cannot be read.
     pub(crate) async fn count(api: &Api, answer: &Answer) -> Result<u64, Problem> {
         let turn = &answer.turn;
         let up_to = match (turn.state, turn.last_sequence) {
             (TurnState::Queued, _) => return Ok(0),
             (_, Some(last)) => last,
-            // As long as it runs, it has the newest event.
+            // While the turn runs, the agent's newest event belongs to it.
             (_, None) => api.service().get(turn.agent).await?.head,
         };
         let mut all = Self::open(api, answer, ChunkWriter::lines(u64::MAX)).await?;

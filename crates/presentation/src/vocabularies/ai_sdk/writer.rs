@@ -1,4 +1,5 @@
-//! Chunks on their way out: each has an index, and who has some already gets the rest.
+//! Writes chunks for a client. Each chunk has an index, so that a client that resumes gets only the chunks that it does
+//! not have.
 
 use bytes::Bytes;
 
@@ -9,39 +10,39 @@ use crate::frames::FrameWriter;
 use crate::json::JsonList;
 use crate::vocabularies::ai_sdk::dto::{ChatReply, Chunk};
 
-/// Writes the chunks of one answer, in one of the two forms.
+/// Writes the chunks of one response, in one of two forms.
 pub(crate) struct ChunkWriter {
     form: Form,
-    /// How many chunks there were, those left out included.
+    /// The number of chunks so far, including those that were not written.
     count: u64,
-    /// The index of the first chunk that is wanted.
+    /// The index of the first chunk to write.
     from: u64,
 }
 
 enum Form {
     /// An event stream.
     Lines(BlockWriter),
-    /// Frames of a WebSocket, for one request of many.
+    /// Frames of a WebSocket, for one of its requests.
     Frames { out: FrameWriter, request: String },
 }
 
 impl ChunkWriter {
-    /// As an event stream, from that chunk on.
+    /// Creates a writer of an event stream that starts with chunk `from`.
     pub(crate) fn lines(from: u64) -> Self {
         Self { form: Form::Lines(BlockWriter::default()), count: 0, from }
     }
 
-    /// As answers to a request over a WebSocket, from that chunk on.
+    /// Creates a writer of the frames that respond to a WebSocket request, starting with chunk `from`.
     pub(crate) fn frames(request: String, from: u64) -> Self {
         Self { form: Form::Frames { out: FrameWriter::default(), request }, count: 0, from }
     }
 
-    /// How many chunks there were so far.
+    /// The number of chunks so far.
     pub(crate) fn count(&self) -> u64 {
         self.count
     }
 
-    /// What was written since this was last asked.
+    /// Takes what was written since the last call.
     pub(crate) fn take(&mut self) -> Bytes {
         match &mut self.form {
             Form::Lines(out) => out.take(),
@@ -51,7 +52,7 @@ impl ChunkWriter {
 }
 
 impl Frames<AiSdk> for ChunkWriter {
-    /// Appends a chunk, unless the reader has it.
+    /// Appends a chunk, unless the client already has it.
     fn frame(&mut self, chunk: &Chunk<'_>) {
         let sequence = self.count;
         self.count += 1;

@@ -15,7 +15,7 @@ use crate::vocabularies::kelpie::dto::{
     KelpieError, MessageChunk, MessageComplete, ToolCallComplete, ToolCallStart,
 };
 
-/// The words of Kelpie.
+/// The Kelpie vocabulary.
 #[derive(Debug)]
 pub(crate) enum Kelpie {}
 
@@ -25,7 +25,7 @@ impl Vocabulary for Kelpie {
 
 /// A named frame.
 pub(crate) struct KelpieFrame<'f> {
-    /// The number with which a client comes again.
+    /// The cursor from which a client resumes. `None` for the last frame of a turn.
     id: Option<u64>,
     word: Word<'f>,
 }
@@ -52,11 +52,11 @@ impl Word<'_> {
     }
 }
 
-/// The events of one turn as frames; an event has at most one. What sub-agents say among themselves, and the model's
-/// reasoning, are left out: this vocabulary has no words for them.
+/// The fold of one turn's events. Each event becomes at most one frame. The fold omits the output of sub-agents and the
+/// model's reasoning, because this vocabulary has no frames for them.
 pub(crate) struct KelpieFold {
     agent: AgentId,
-    /// How many bytes of text each open message has said.
+    /// For each open message, the number of bytes of its text that were sent.
     said: BTreeMap<MessageOrdinal, usize>,
     last: Option<MessageOrdinal>,
 }
@@ -66,7 +66,7 @@ impl KelpieFold {
         Self { agent, said: BTreeMap::new(), last: None }
     }
 
-    /// Says that the turn has ended well, or was cancelled.
+    /// Writes the end of a turn that completed or was cancelled.
     fn end(&self, event: &Event, out: &mut impl Frames<Kelpie>) {
         let id = match self.last {
             Some(message) => message_id(self.agent, event.turn, message),
@@ -79,7 +79,7 @@ impl KelpieFold {
         self.last = Some(complete.message);
         let said = self.said.remove(&complete.message).unwrap_or_default();
         let text = complete.text();
-        // What was not said in deltas.
+        // The text that was not sent as deltas.
         chunk(event, text.get(said..).unwrap_or_default(), out);
     }
 }
@@ -114,7 +114,7 @@ impl Fold for KelpieFold {
             EventBody::Abandoned { message } => {
                 self.said.remove(message);
             }
-            // The end has no number: who comes again without having seen it gets it again.
+            // The last frame has no id. A client that resumes without having received it therefore receives it again.
             EventBody::TurnResult(result) => match failure(result) {
                 Some((_, message, _)) => tell(out, None, Word::Error(KelpieError { message })),
                 None => self.end(event, out),

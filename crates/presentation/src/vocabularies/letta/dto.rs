@@ -1,4 +1,4 @@
-//! What Letta's clients send and hear. Its optional fields are `null` where they are absent.
+//! What Letta's clients send and receive. An optional field that is absent is `null`, unless its type skips it.
 
 mod requests;
 mod resources;
@@ -167,7 +167,7 @@ pub(crate) struct UsageStatistics {
 }
 
 impl UsageStatistics {
-    /// Of a run that has used nothing yet.
+    /// The usage of a run that has used nothing yet.
     pub(crate) fn nothing(run: String) -> Self {
         Self {
             message_type: "usage_statistics",
@@ -182,7 +182,7 @@ impl UsageStatistics {
         }
     }
 
-    /// Adds what an agent says that it has used, as far as that is understood. Cached tokens are a part of the prompt.
+    /// Adds the usage that an agent reports, as far as it is understood. Cached tokens are a part of the prompt.
     pub(crate) fn add(&mut self, usage: &JsonText) {
         let Ok(usage) = serde_json::from_str::<AgentUsage>(usage.as_str()) else { return };
         let (cached, written) = (usage.cache_read_input_tokens, usage.cache_creation_input_tokens);
@@ -195,7 +195,7 @@ impl UsageStatistics {
     }
 }
 
-/// The usage that agents print.
+/// Token usage as agents print it.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 #[expect(clippy::struct_field_names, reason = "the names are those of the agents")]
@@ -208,20 +208,20 @@ struct AgentUsage {
     cache_read_input_tokens: u64,
 }
 
-/// Reasoning that its model has encrypted.
+/// Reasoning that the model has encrypted.
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Redacted {
     RedactedThinking { data: String },
 }
 
-/// A block that holds encrypted reasoning.
+/// Reads a block of encrypted reasoning. `None` if the block is of another type.
 pub(crate) fn redacted(block: &JsonText) -> Option<LettaSaid> {
     let Redacted::RedactedThinking { data } = serde_json::from_str(block.as_str()).ok()?;
     Some(LettaSaid::HiddenReasoning { state: "redacted", hidden_reasoning: Some(data) })
 }
 
-/// The run has failed: the one frame that has a name (`error`).
+/// The run has failed. This is the only frame with a name (`error`).
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct ErrorMessage<'a> {
     pub(crate) message_type: &'static str,
@@ -242,14 +242,14 @@ impl<'a> ErrorMessage<'a> {
     }
 }
 
-/// A sign of life.
+/// A frame that keeps the connection alive.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Ping<'a> {
     pub(crate) id: String,
     pub(crate) date: IsoTime,
     pub(crate) message_type: &'static str,
     pub(crate) run_id: &'a str,
-    /// Of the last event that was sent.
+    /// The number of the last event that was sent.
     pub(crate) seq_id: u64,
 }
 

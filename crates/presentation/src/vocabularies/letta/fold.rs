@@ -1,4 +1,4 @@
-//! The Letta vocabulary: frames without a name, told apart by `message_type`. A fold of the events of one turn.
+//! The Letta vocabulary: frames without a name, which differ in `message_type`. A fold of the events of one turn.
 
 mod approval;
 mod ending;
@@ -23,7 +23,7 @@ use crate::vocabularies::letta::dto::{
 pub(crate) use self::ending::{Ending, REASON_EVENTS, stop_reason};
 use super::run_id::RunId;
 
-/// The words of Letta.
+/// The Letta vocabulary.
 #[derive(Debug)]
 pub(crate) enum Letta {}
 
@@ -31,7 +31,7 @@ impl Vocabulary for Letta {
     type Frame<'f> = LettaFrame;
 }
 
-/// What a turn comes to.
+/// A frame of a run.
 #[derive(Debug, Clone)]
 pub(crate) enum LettaFrame {
     Message(Box<LettaMessage>),
@@ -45,34 +45,34 @@ pub(crate) enum LettaFrame {
     },
 }
 
-/// The events of one turn as frames. Of the frames of an event at most one has its number, the last of them: a client
-/// that comes again behind that number has all of the event.
+/// The fold of one turn's events. Of the frames of an event, at most one has the event's number: the last one. A client
+/// that resumes after that number therefore has all of the event.
 ///
-/// What sub-agents say among themselves is left out: Letta has no place for it, and it would read as the agent's own.
+/// The fold omits the output of sub-agents. Letta has no place for it, so clients would take it for the agent's own.
 pub(crate) struct LettaFold {
     agent: AgentId,
     run: String,
-    /// Pieces as they come; else whole items, each when it is finished.
+    /// Whether text is sent in pieces as it arrives. Otherwise, each item is sent whole when it is finished.
     tokens: bool,
     open: BTreeMap<MessageOrdinal, OpenMessage>,
-    /// Calls whose input is known in part, or that their message has told of.
+    /// Tool calls that an input delta or a message has announced, and whose own event has not arrived yet.
     calls: BTreeMap<String, Call>,
     approvals: Approvals,
-    /// The messages that have asked, by the ids of their questions.
+    /// For each permission request, the id of its message. The key is the request's id.
     asked_in: BTreeMap<String, String>,
     steps: u32,
     ending: Ending,
     usage: UsageStatistics,
-    /// The frames of one event; kept for its room.
+    /// The frames of one event. Kept to reuse the allocation.
     frames: Vec<LettaFrame>,
 }
 
-/// Where a call stands.
+/// An announced tool call.
 #[derive(Debug, Clone, Copy)]
 struct Call {
     message: MessageOrdinal,
     part: Part,
-    /// Its input was sent in pieces.
+    /// Whether its input was sent in pieces.
     sent: bool,
 }
 
@@ -136,7 +136,7 @@ impl LettaFold {
             | EventBody::Message(_)
             | EventBody::ToolCall(_)
             | EventBody::ToolResult(_)
-            // An error that does not end the turn: for Letta's clients every error ends the stream.
+            // An error that does not end the turn is omitted, because Letta's clients end the stream at every error.
             | EventBody::Error(_) => {}
         }
         if let Some(LettaFrame::Message(last)) = out.last_mut() {
@@ -144,7 +144,7 @@ impl LettaFold {
         }
     }
 
-    /// The prompt, for those who read the history: in a stream it is not repeated to who has sent it.
+    /// The prompt, for the history. A stream does not repeat it to the client that sent it.
     pub(crate) fn prompt(&self, event: &Event) -> Option<LettaMessage> {
         let EventBody::UserMessage { content } = &event.body else { return None };
         let content = content.clone();
@@ -186,7 +186,7 @@ impl LettaFold {
         }
     }
 
-    /// When a part begins, those before it are finished.
+    /// Finishes the parts before `part`, and sends what was kept of them.
     fn finish_before(
         &mut self,
         event: &Event,
@@ -206,7 +206,7 @@ impl LettaFold {
         let mut open = self.open.remove(&message).unwrap_or_default();
         for (index, block) in (0..).map(Part).zip(&complete.blocks) {
             if let ContentBlock::ToolUse { call, .. } = block {
-                // Where it came in pieces, its call is known.
+                // If the message had deltas, they have announced the call.
                 if complete.first_sequence.is_none() {
                     self.calls.insert(call.clone(), Call { message, part: index, sent: false });
                 }
@@ -259,12 +259,13 @@ impl LettaFold {
         out.push(LettaFrame::Usage(self.usage_of(result)));
     }
 
-    /// What the turn has cost so far, as its messages say.
+    /// The usage of the turn so far, as its messages report it.
     pub(crate) fn usage_so_far(&self) -> UsageStatistics {
         UsageStatistics { step_count: self.steps, ..self.usage.clone() }
     }
 
-    /// What the turn has cost: as its result says, or what its messages have said together.
+    /// The usage of the turn, as its result reports it. If the result reports none, the sum of what its messages
+    /// report.
     pub(crate) fn usage_of(&self, result: &TurnResult) -> UsageStatistics {
         let mut usage = self.usage.clone();
         if let Some(whole) = &result.usage {

@@ -1,4 +1,4 @@
-//! The part of the document about Letta's routes, which refuse in a shape of their own.
+//! The part of the OpenAPI document about Letta's routes, whose errors have a format of their own.
 
 use utoipa::openapi::path::{HttpMethod, Operation, PathItem};
 use utoipa::openapi::{ContentBuilder, Ref, RefOr, ResponseBuilder};
@@ -27,12 +27,12 @@ use crate::vocabularies::letta::dto::LettaProblem;
 )]
 struct LettaDocument;
 
-/// The part about these routes.
+/// Returns the part of the document about these routes.
 pub(in crate::vocabularies) fn document() -> utoipa::openapi::OpenApi {
     LettaDocument::openapi()
 }
 
-/// Describes each of the lists that are always empty as the first of them.
+/// Adds the lists that are always empty, with the description of the first of them.
 struct Lists;
 
 impl Modify for Lists {
@@ -49,7 +49,7 @@ impl Modify for Lists {
     }
 }
 
-/// Names the operations apart from those of others, and adds what each can refuse.
+/// Gives the operations ids that no other vocabulary uses, and adds the errors of each.
 struct Refusals;
 
 impl Modify for Refusals {
@@ -96,7 +96,7 @@ fn refusals(path: &str, method: &HttpMethod, body: bool) -> Vec<Code> {
     codes
 }
 
-/// Adds refusals in Letta's shape, beside the problems of the same status.
+/// Adds errors in Letta's format, next to the problem documents with the same status.
 fn refuse(operation: &mut Operation, codes: &[Code]) {
     for code in codes {
         let status = code.status().as_str().to_owned();

@@ -1,4 +1,4 @@
-//! The routes of Letta's clients, each with and without a slash at its end: they send both.
+//! The routes of Letta's clients. Each route exists with and without a slash at its end, because clients use both.
 
 use actix_web::{Resource, Route, web};
 
@@ -7,14 +7,14 @@ use super::run_stream::Guest;
 use crate::error::Problem;
 use crate::resource::{get_or_head, serving_or};
 
-/// Adds the routes, whose streams carry the words of a guest too.
+/// Adds the routes. Their streams can also carry the frames of `guest`.
 pub(in crate::vocabularies) fn routes(config: &mut web::ServiceConfig, guest: Guest) {
     config.app_data(web::Data::new(guest));
     service(config);
     agents(config);
     conversations(config);
     runs(config);
-    // What else there is of Letta's, and nothing here serves.
+    // All other paths of Letta's API are refused in Letta's format.
     let nothing = web::to(|| async { letta::refused(Problem::not_found()) });
     config.service(web::resource(["/v1", "/v1/{rest:.*}"]).default_service(nothing));
 }

@@ -1,4 +1,4 @@
-//! The id of a run: it says all that there is to know of one, so that nothing has to be remembered.
+//! The id of a run. It contains everything that identifies the run, so the server stores nothing about it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,16 +7,16 @@ use tokenrail_domain::{AgentId, ParseIdError, TurnNumber};
 
 const PREFIX: &str = "run-";
 const TOKENS: &str = "-tokens";
-/// Characters of an agent's id.
+/// The length of an agent's id, in characters.
 const ID_CHARS: usize = 36;
 
-/// A run is a turn of an agent, and the form in which its stream was begun: who comes again for the rest of it does
-/// not say which that was.
+/// A run: a turn of an agent, and the form in which its stream started. The id contains the form, because a client that
+/// resumes the stream need not name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RunId {
     pub(crate) agent: AgentId,
     pub(crate) turn: TurnNumber,
-    /// Pieces as they come, and not whole items.
+    /// Whether text is sent in pieces as it arrives, instead of in whole items.
     pub(crate) tokens: bool,
 }
 
@@ -36,7 +36,7 @@ impl FromStr for RunId {
         let (agent, turn) = rest.split_at_checked(ID_CHARS).ok_or(ParseIdError)?;
         let turn = turn.strip_prefix('-').and_then(|turn| turn.parse().ok()).ok_or(ParseIdError)?;
         let run = Self { agent: agent.parse()?, turn: TurnNumber(turn), tokens };
-        // One spelling only.
+        // An id has only one spelling.
         if run.to_string() == text { Ok(run) } else { Err(ParseIdError) }
     }
 }

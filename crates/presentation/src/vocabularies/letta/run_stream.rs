@@ -1,5 +1,5 @@
-//! The stream of a run. Letta's frames have no name; a guest, another vocabulary whose frames all have one, may stand
-//! beside them: the clients of each overlook what is not theirs.
+//! The stream of a run. Letta's frames have no name, except `error`. The stream can also carry a guest: another
+//! vocabulary whose frames all have a name. The clients of each vocabulary ignore the frames of the other one.
 
 use std::fmt;
 
@@ -10,12 +10,12 @@ use super::fold::{LettaFold, LettaFrame};
 use crate::blocks::{BlockFold, BlockWriter};
 use crate::fold::{Begins, Fold, Frames, Vocabulary};
 
-/// A vocabulary that the streams of these routes carry too.
+/// A second vocabulary that the streams of these routes can carry.
 #[derive(Clone, Copy)]
 pub(crate) struct Guest {
-    /// The word by which a client asks for it.
+    /// The name with which a client selects it.
     pub(crate) name: &'static str,
-    /// Begins to fold a turn.
+    /// Creates the fold of a turn.
     pub(crate) blocks: fn(AgentId) -> Box<dyn BlockFold>,
 }
 
@@ -25,7 +25,7 @@ impl fmt::Debug for Guest {
     }
 }
 
-/// Whose frames a stream has.
+/// The vocabularies that a stream carries.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Voices {
     letta: bool,
@@ -33,15 +33,15 @@ pub(crate) struct Voices {
 }
 
 impl Voices {
-    /// Letta's frames alone.
+    /// Only Letta's frames.
     pub(crate) const LETTA: Self = Self { letta: true, guest: None };
 
-    /// The frames of both.
+    /// Letta's frames and the guest's.
     pub(crate) fn both(guest: Guest) -> Self {
         Self { letta: true, guest: Some(guest) }
     }
 
-    /// Those of that name.
+    /// The vocabularies with this name. `None` if the name is unknown.
     pub(crate) fn named(name: &str, guest: Guest) -> Option<Self> {
         match name {
             "letta" => Some(Self::LETTA),
@@ -52,7 +52,7 @@ impl Voices {
     }
 }
 
-/// The words of a run's stream.
+/// The vocabulary of a run's stream.
 #[derive(Debug)]
 pub(crate) enum RunStream {}
 
@@ -60,31 +60,31 @@ impl Vocabulary for RunStream {
     type Frame<'f> = RunFrame<'f>;
 }
 
-/// What a stream carries.
+/// A frame of a run's stream.
 pub(crate) enum RunFrame<'f> {
     Letta {
         run: &'f str,
         frame: LettaFrame,
     },
-    /// What the guest has written of an event.
+    /// The guest's blocks for one event.
     Guest(BlockWriter),
-    /// Nothing comes after it.
+    /// The end of the stream.
     Done,
 }
 
-/// The stream of one turn.
+/// The fold of one run's stream.
 pub(crate) struct RunStreamFold {
     letta: LettaFold,
     guest: Option<Box<dyn BlockFold>>,
-    /// Whether Letta's frames are wanted.
+    /// Whether the client wants Letta's frames.
     tells_letta: bool,
-    /// Events up to this one are known to the client.
+    /// The client already has the events up to this one.
     after: Sequence,
     frames: Vec<LettaFrame>,
 }
 
 impl RunStreamFold {
-    /// Folds a turn; what comes up to `after` is taken in, and not told.
+    /// Creates the fold of a turn. It takes in the events up to `after`, but does not send their frames.
     pub(crate) fn new(
         agent: AgentId,
         turn: TurnNumber,
@@ -125,7 +125,7 @@ impl Fold for RunStreamFold {
         if let Some(guest) = guest {
             let mut named = BlockWriter::default();
             guest.blocks(event, &mut named);
-            // Both have the same name for a failure: one frame says it to both.
+            // Both vocabularies name a failure `error`, so one frame reports it to the clients of both.
             if is_new && !has_failed {
                 out.frame(RunFrame::Guest(named));
             }

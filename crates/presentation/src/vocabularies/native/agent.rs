@@ -1,4 +1,4 @@
-//! The dialect `agent`: one `agent:message` for each event, and what follows from it.
+//! The dialect `agent`: one `agent:message` for each event, and the frames that follow from the event.
 
 use serde::Serialize;
 use tokenrail_application::RenderingKey;
@@ -12,7 +12,7 @@ use super::frame::{Native, NativeFrame};
 use crate::fold::{Begins, Fold, Frames};
 use crate::json::{AgentErrorDto, IsoTime};
 
-/// The dialect `agent`: the frames of an event follow from that event alone.
+/// The fold of the dialect `agent`. The frames of an event follow from that event alone.
 #[derive(Debug)]
 pub(crate) struct AgentFold {
     agent: AgentId,

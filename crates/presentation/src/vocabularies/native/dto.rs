@@ -18,7 +18,7 @@ use tokenrail_domain::{AgentId, Event};
 
 use self::message::AgentMessageDto;
 
-/// One event as clients see it, without its raw lines.
+/// Serializes one event as clients see it, without its raw lines.
 pub fn event_json(agent: AgentId, event: &Event) -> String {
     serde_json::to_string(&AgentMessageDto::new(agent, event, false)).unwrap_or_default()
 }

@@ -10,10 +10,10 @@ use crate::blocks::BlockWriter;
 use crate::fold::{Begins, Fold, Frames, Vocabulary};
 use crate::json::JsonList;
 
-/// The event's name of packed deltas.
+/// The event name of packed deltas.
 const DELTAS: &str = "deltas";
 
-/// The words of events over HTTP.
+/// The vocabulary of events over HTTP.
 #[derive(Debug)]
 pub(crate) enum Events {}
 
@@ -23,13 +23,13 @@ impl Vocabulary for Events {
 
 /// An event, or packed deltas.
 pub(crate) struct EventFrame<'f> {
-    /// Of the event, or of the last delta.
+    /// The number of the event, or of the last delta.
     sequence: Sequence,
     name: &'f str,
     value: PageItemDto<'f>,
 }
 
-/// The events of a journal: the frame of an event follows from that event alone.
+/// The fold of events over HTTP. The frame of an event follows from that event alone.
 #[derive(Debug)]
 pub(crate) struct EventFold {
     agent: AgentId,
@@ -71,7 +71,7 @@ impl Fold for EventFold {
 #[derive(Debug, Default)]
 pub(crate) struct EventBlocks {
     pub(super) out: BlockWriter,
-    /// Whether blocks have names. `EventSource.onmessage` hears those without.
+    /// Whether blocks have names. `EventSource.onmessage` receives only blocks without a name.
     pub(super) named: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The WebSocket dialects as one fold: which one it is, a client says.
+//! The WebSocket dialects as one fold. The client chooses the dialect.
 
 use tokenrail_application::RenderingKey;
 use tokenrail_domain::{AgentId, Assembler, Event};
@@ -10,7 +10,7 @@ use super::stream::StreamFold;
 use super::{Detail, Dialect};
 use crate::fold::{Begins, Fold, Frames};
 
-/// One follower's state of a dialect.
+/// The state of a dialect for one follower.
 #[derive(Debug)]
 pub(crate) enum DialectFold {
     Agent(AgentFold),
@@ -19,7 +19,7 @@ pub(crate) enum DialectFold {
 }
 
 impl DialectFold {
-    /// The fold of a dialect. `detail` is for the dialect `agent` alone.
+    /// Creates the fold of a dialect. Only the dialect `agent` uses `detail`.
     pub(crate) fn new(dialect: Dialect, agent: AgentId, detail: Detail) -> Self {
         match dialect {
             Dialect::Agent => Self::Agent(AgentFold::new(agent, detail)),
@@ -28,12 +28,12 @@ impl DialectFold {
         }
     }
 
-    /// Whether a follower that begins in the middle of a message is told what it has said so far.
+    /// Whether a follower that starts in the middle of a message gets the text before that point.
     pub(crate) fn tells_what_was_said(&self) -> bool {
         matches!(self, Self::Message(_))
     }
 
-    /// Gives what the open messages have said up to the event `last`.
+    /// Sends the text of the open messages up to the event `last`.
     pub(crate) fn so_far<T: Frames<Native>>(&self, open: &Assembler, last: &Event, out: &mut T) {
         if let Self::Message(fold) = self {
             fold.so_far(open, last, out);

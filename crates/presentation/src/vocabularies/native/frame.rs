@@ -11,7 +11,7 @@ use crate::fold::{Frames, Vocabulary};
 use crate::frames::FrameWriter;
 use crate::json::IdText;
 
-/// The words of the WebSocket dialects.
+/// The vocabulary of the WebSocket dialects.
 #[derive(Debug)]
 pub(crate) enum Native {}
 
@@ -24,7 +24,7 @@ pub(crate) enum NativeFrame<'f> {
     /// Text that a transport may join to the text before it.
     Text(SpokenText<'f>),
     Whole {
-        /// When the event was that has caused it.
+        /// The time of the event that caused the frame.
         at: Timestamp,
         /// The conversation, in the dialects that name it.
         session: Option<IdText>,
@@ -33,7 +33,7 @@ pub(crate) enum NativeFrame<'f> {
     },
 }
 
-/// What a frame carries.
+/// The payload of a frame.
 pub(crate) trait Payload {
     fn write(&self, at: Timestamp, session: Option<IdText>, kind: &'static str, out: &mut FrameWriter);
 }
@@ -44,7 +44,7 @@ impl<P: Serialize> Payload for P {
     }
 }
 
-/// Gives a frame of a dialect that names the conversation.
+/// Sends a frame of a dialect that names the conversation.
 pub(super) fn tell<P: Serialize>(
     out: &mut impl Frames<Native>,
     at: Timestamp,
@@ -86,14 +86,14 @@ pub(crate) enum TextFrame {
     Stream,
 }
 
-/// What goes out to a listener who lets text be collected.
+/// Output for a follower whose text is collected.
 #[derive(Debug)]
 pub(crate) enum Piece {
     Frames(Bytes),
     Text(TextPiece),
 }
 
-/// Text of one message that may be joined to more.
+/// Text of one message, to which more text may be joined.
 #[derive(Debug)]
 pub(crate) struct TextPiece {
     agent: AgentId,
@@ -128,7 +128,7 @@ impl Frames<Native> for Vec<Piece> {
 }
 
 impl SpokenText<'_> {
-    /// Gives its frame; `more` where the text of the event goes on in the next one.
+    /// Sends the frame. `more` is true if the text of the event continues in the next frame.
     fn tell(&self, more: bool, out: &mut FrameWriter) {
         let Self { agent, turn, message, sequence, at, text, frame } = *self;
         let (agent_id, message_id) = (agent.into(), IdText(message_id(agent, turn, message)));
@@ -153,7 +153,7 @@ impl From<SpokenText<'_>> for TextPiece {
 }
 
 impl TextPiece {
-    /// Joins what the same message says next; gives it back where it is another message.
+    /// Joins the next text of the same message. Returns `next` if it belongs to another message.
     pub(crate) fn join(&mut self, next: Self) -> Option<Self> {
         let same = (self.agent, self.turn, self.message) == (next.agent, next.turn, next.message);
         if !same {
@@ -164,7 +164,7 @@ impl TextPiece {
         None
     }
 
-    /// Splits off the beginning, as a frame of its own.
+    /// Splits off the first `bytes` bytes as a frame of their own.
     pub(crate) fn split(&mut self, bytes: usize) -> Bytes {
         let rest = self.text.split_off(bytes);
         let begin = std::mem::replace(&mut self.text, rest);

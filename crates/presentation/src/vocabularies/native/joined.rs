@@ -1,4 +1,4 @@
-//! Writes the frames of a fold. Where deltas are packed, what one message says without a break is one frame.
+//! Writes the frames of a fold. If deltas are packed, consecutive text of one message becomes one frame.
 
 use bytes::Bytes;
 use tokenrail_application::Rendering;
@@ -9,12 +9,12 @@ use super::packed::PACKED_TEXT_BYTES;
 use crate::fold::{Fold, Frames};
 use crate::frames::FrameWriter;
 
-/// Takes the frames of a fold.
+/// Collects the frames of a fold.
 #[derive(Default)]
 pub(super) struct Joined {
     out: FrameWriter,
     packed: bool,
-    /// Text to which more may be joined.
+    /// Text to which the next text may be joined.
     text: Option<TextPiece>,
 }
 
@@ -23,9 +23,9 @@ impl Joined {
         Self { packed, ..Self::default() }
     }
 
-    /// Takes the events, and gives where each of them ends.
+    /// Folds the events. Returns where each of them ends in the output.
     pub(super) fn take(&mut self, fold: &mut impl Fold<Vocabulary = Native>, events: &[Event]) -> Vec<usize> {
-        // Text from before these events is not joined with theirs.
+        // Earlier text is not joined with the text of these events.
         self.end();
         let mut ends: Vec<usize> = Vec::with_capacity(events.len());
         for event in events {
@@ -44,7 +44,7 @@ impl Joined {
         self.out.into_bytes()
     }
 
-    /// Writes the text that waits. The newest event ends with it.
+    /// Writes the waiting text. The newest event ends with it.
     fn let_out(&mut self, ends: &mut [usize]) {
         if let (true, Some(end)) = (self.text.is_some(), ends.last_mut()) {
             self.end();

@@ -12,17 +12,17 @@ use crate::fold::{Begins, Fold, Frames};
 use crate::json::{IdText, IsoTime};
 use crate::vocabularies::native::dto::message_frames::{MessageEnd, MessageNew, MessageStart};
 
-/// The word for the outcome of a message that the agent threw away.
+/// The outcome of a message that the agent discarded.
 const ABANDONED: &str = "abandoned";
 
-/// What a listener must know of the turn so far.
+/// The fold of the dialect `message`: the state of the current turn.
 #[derive(Debug)]
 pub(crate) struct MessageFold {
     agent: AgentId,
     spoken: Spoken,
 }
 
-/// Where in the journal something is said.
+/// The place of a frame in the journal.
 #[derive(Clone, Copy)]
 struct Place {
     sequence: u64,
@@ -42,7 +42,7 @@ impl MessageFold {
         Self { agent, spoken: Spoken::default() }
     }
 
-    /// Gives what the open messages have said up to the event `last`, to one who begins to listen after it.
+    /// Sends the text of the open messages up to the event `last`, for a follower that starts after it.
     pub(crate) fn so_far<T: Frames<Native>>(&self, assembler: &Assembler, last: &Event, out: &mut T) {
         for (message, open) in self.spoken.open() {
             let begin = Place { sequence: open.first.0, at: open.at, turn: last.turn, message };
@@ -172,7 +172,7 @@ impl Fold for MessageFold {
             EventBody::Message(complete) => self.complete(event, complete, out),
             EventBody::Abandoned { message } => {
                 if self.spoken.abandon(*message) {
-                    // What it has said is void: its text at the end is none.
+                    // The text of the message is void, so its end has no text.
                     self.end(Place::of(event, *message), "", Some(ABANDONED), None, out);
                 }
             }

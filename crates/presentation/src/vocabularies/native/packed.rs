@@ -1,25 +1,26 @@
-//! Packed deltas: consecutive deltas of one part of one message share a frame, for clients that ask for it. A client can
-//! take the frame apart again. Only the raw lines are lost.
+//! Packed deltas: consecutive deltas of one part of one message share a frame, for clients that ask for it. A client
+//! can split the frame into its deltas again. Only the raw lines are lost.
 
 use tokenrail_application::planted_bugs::{Bug, is_planted};
 use tokenrail_domain::{Event, EventBody};
 
-/// Events of one packed frame. A batch in memory has no more; a page of the history may.
+/// The maximum number of events in a packed frame. A batch in memory has no more, but a page of the history may.
 pub(super) const PACKED_EVENTS: usize = 512;
-/// Bytes of text after which a packed frame takes no more, so that a client can show the beginning of a long page
-/// before the rest has come.
+/// The maximum size of the text in a packed frame, in bytes. It lets a client show the beginning of a long page before
+/// the rest has arrived.
 pub(super) const PACKED_TEXT_BYTES: usize = 32 << 10;
 
 /// The events of one frame.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Packed<'e> {
-    /// Deltas of one kind, of one part of one message, with consecutive numbers: at least one.
+    /// At least one delta. All have the same kind, and belong to the same part of one message. Their numbers are
+    /// consecutive.
     Deltas(&'e [Event]),
     Event(&'e Event),
 }
 
 impl Packed<'_> {
-    /// How many events these are.
+    /// The number of events.
     pub(crate) fn len(self) -> usize {
         match self {
             Self::Deltas(run) => run.len(),
@@ -28,7 +29,7 @@ impl Packed<'_> {
     }
 }
 
-/// Splits events into those that share a frame.
+/// Splits events into groups that share a frame.
 pub(crate) fn packed(mut events: &[Event]) -> impl Iterator<Item = Packed<'_>> {
     std::iter::from_fn(move || {
         let (first, _) = events.split_first()?;
@@ -42,7 +43,7 @@ pub(crate) fn packed(mut events: &[Event]) -> impl Iterator<Item = Packed<'_>> {
     })
 }
 
-/// How many of the events share a frame with the first one, which is a delta.
+/// Returns how many of the events share a frame with the first one, which is a delta.
 fn run(events: &[Event]) -> usize {
     let mut bytes = 0;
     let pairs = events.iter().zip(&events[1..]).take(PACKED_EVENTS - 1);
@@ -54,7 +55,7 @@ fn run(events: &[Event]) -> usize {
     1 + joined.count()
 }
 
-/// Never, unless this bug is planted (`cargo xtask planted-bugs`).
+/// Always false, unless this bug is planted (`cargo xtask planted-bugs`).
 fn packs_across_messages(event: &Event, next: &Event) -> bool {
     let ends = || next.body.completed().is_some() || event.body.completed().is_some();
     is_planted(Bug::PackedAcrossMessages) && ends()

@@ -1,5 +1,5 @@
-//! Which messages of a turn are open, and how much of their text was told. Every message begins once and ends once:
-//! what comes after its end is an orphan, and is not told.
+//! Which messages of a turn are open, and how much of their text was sent. Every message starts once and ends once. An
+//! event after the end of its message is an orphan, and is not sent.
 
 use std::collections::BTreeMap;
 
@@ -15,17 +15,18 @@ enum Standing {
     Ended,
 }
 
-/// A message that is being said.
+/// A message that is not complete yet.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Open {
-    /// Its first event, and the time of that.
+    /// Its first event, and the time of that event.
     pub(crate) first: Sequence,
     pub(crate) at: Timestamp,
-    /// How many bytes of its text were told. The text itself is not kept: there may be many listeners.
+    /// The number of bytes of its text that were sent. The text itself is not kept, because there can be many
+    /// followers.
     told_bytes: usize,
 }
 
-/// What an event does to its message.
+/// The effect of an event on its message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     Begins,
@@ -35,7 +36,7 @@ pub(crate) enum Step {
 }
 
 impl Spoken {
-    /// More of a message: so many bytes of text, or something that is no text.
+    /// Takes in more of a message: `text_bytes` bytes of text, or 0 bytes if the event has no text.
     pub(crate) fn delta(&mut self, event: &Event, message: MessageOrdinal, text_bytes: usize) -> Step {
         match self.0.get_mut(&message) {
             Some(Standing::Open(open)) => {
@@ -51,7 +52,7 @@ impl Spoken {
         }
     }
 
-    /// The end of a message with that text; gives the end of the text where that was not told yet, else nothing.
+    /// Ends a message that has this text. Returns the rest of the text that was not sent yet, which may be empty.
     pub(crate) fn end<'a>(&mut self, message: MessageOrdinal, text: &'a str) -> (Step, &'a str) {
         match self.0.insert(message, Standing::Ended) {
             None => (Step::Begins, text),
@@ -60,12 +61,12 @@ impl Spoken {
         }
     }
 
-    /// A message is thrown away; false where nothing of it was told.
+    /// Abandons a message. Returns whether it was open.
     pub(crate) fn abandon(&mut self, message: MessageOrdinal) -> bool {
         matches!(self.0.insert(message, Standing::Ended), Some(Standing::Open(_)))
     }
 
-    /// The messages that are being said.
+    /// The open messages.
     pub(crate) fn open(&self) -> impl Iterator<Item = (MessageOrdinal, Open)> + '_ {
         self.0.iter().filter_map(|(message, standing)| match standing {
             Standing::Open(open) => Some((*message, *open)),
@@ -73,7 +74,7 @@ impl Spoken {
         })
     }
 
-    /// The turn has ended. Whoever wrote the journal has ended its messages.
+    /// Forgets the messages at the end of the turn. The journal already contains the end of each of them.
     pub(crate) fn clear(&mut self) {
         self.0.clear();
     }

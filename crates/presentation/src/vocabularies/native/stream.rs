@@ -1,4 +1,5 @@
-//! The dialect `stream`: the text of the answer as it comes, tools, and how it ended.
+//! The dialect `stream`: the text of the response as it arrives, tool calls with their results, and the end of the
+//! turn.
 
 use tokenrail_application::RenderingKey;
 use tokenrail_domain::{
@@ -16,14 +17,14 @@ use crate::vocabularies::native::dto::stream_frames::{
     ToolResultDto, ToolUseDto,
 };
 
-/// What a listener must know of the turn so far.
+/// The fold of the dialect `stream`: the state of the current turn.
 #[derive(Debug)]
 pub(crate) struct StreamFold {
     agent: AgentId,
     spoken: Spoken,
-    /// Why the model stopped last.
+    /// The latest stop reason of the model.
     stop_reason: Option<String>,
-    /// The error that was told last.
+    /// The last error that was sent.
     told: Option<AgentError>,
 }
 
@@ -85,7 +86,7 @@ impl StreamFold {
             tell(out, event.at, agent_id, "agent:cancelled", StreamCancelled { agent_id, sequence });
             return;
         }
-        // An agent that was cut off could not say so itself.
+        // An agent that was cut off could not report the error itself.
         if let Some(error) = result.error.as_ref().filter(|error| self.told.as_ref() != Some(error)) {
             self.error(event, error, out);
         }
@@ -113,8 +114,8 @@ impl Fold for StreamFold {
                     self.text(event, *message, text, out);
                 }
             }
-            // A sub-agent's answer comes as the result of its tool: among the agent's own text it would be taken
-            // for that.
+            // A sub-agent's response arrives as the result of its tool call. Among the agent's own text, clients would
+            // take it for the agent's.
             EventBody::Message(complete) if complete.parent_call.is_none() => {
                 let text = complete.text();
                 let (_, rest) = self.spoken.end(complete.message, &text);

@@ -1,4 +1,4 @@
-//! What one subscription is told: the frames of its dialect, from its cursor on.
+//! The frames of one subscription, in its dialect and from its cursor on.
 
 use bytes::Bytes;
 use tokenrail_application::{Page, Rendering};
@@ -10,28 +10,28 @@ use super::joined::Joined;
 use super::writing::frames;
 use crate::fold::{Begins, Fold, skip, written};
 
-/// What one subscription is told.
+/// Writes the frames of one subscription.
 #[derive(Debug)]
 pub(crate) struct Teller {
     fold: DialectFold,
-    /// Events up to this one are taken in, and not told.
+    /// Events up to this one are taken in, but their frames are not sent.
     after: Sequence,
-    /// What the open messages have said up to there, for a follower that begins in the middle.
+    /// The open messages up to that event, for a follower that starts in the middle of a message.
     joining: Option<Assembler>,
     telling: Telling,
 }
 
-/// How text is told.
+/// How text is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Telling {
     Plain,
-    /// What one message says without a break, in one frame.
+    /// Consecutive text of one message shares a frame.
     Packed,
-    /// Piece by piece, to be collected.
+    /// Each piece of text separately, so that the caller can collect them.
     Pieces,
 }
 
-/// What is told of one page.
+/// The output for one page.
 #[derive(Debug)]
 pub(crate) enum Words {
     Frames(Bytes),
@@ -39,20 +39,20 @@ pub(crate) enum Words {
 }
 
 impl Teller {
-    /// Tells what comes after `after`; `joins` says that the follower begins there for the first time.
+    /// Sends the events after `after`. `joins` means that the follower starts there for the first time.
     pub(crate) fn new(fold: DialectFold, after: Sequence, joins: bool, telling: Telling) -> Self {
         let joining = (joins && fold.tells_what_was_said()).then(Assembler::default);
-        // What a fold must take in before is not told.
+        // A fold that needs its whole turn takes in the events up to `after`, but does not send them.
         let after = if fold.begins() == Begins::WithTurn { after } else { Sequence::START };
         Self { fold, after, joining, telling }
     }
 
-    /// The number up to which events are known to the follower, or nothing to it.
+    /// The follower needs no event up to this number.
     pub(crate) fn after(&self) -> Sequence {
         self.after
     }
 
-    /// What to say of a page; the one after the page before, or the first of a turn.
+    /// Returns the output for a page. The page must be the next one after the previous page, or the first of a turn.
     pub(crate) fn tell(&mut self, page: &Page) -> Words {
         let events = page.events();
         let (known, new) = events.split_at(events.partition_point(|event| event.sequence <= self.after));

@@ -13,7 +13,7 @@ use super::events::{EventBlocks, EventFold};
 use crate::fold::Fold as _;
 use crate::frames::{FrameWriter, payloads};
 
-/// A turn with an event of every kind, with its optional fields both there and absent.
+/// A turn with an event of every kind, with its optional fields both present and absent.
 fn events() -> (tokenrail_domain::AgentId, Vec<Event>) {
     let (launched, turn) = samples::launch(7);
     let mut scribe = Scribe::new(&launched);
@@ -104,7 +104,7 @@ async fn a_batch_is_written_once_and_cut_where_an_event_ends() {
 
     let harness = crate::tests::harness::Harness::new();
     let id = harness.launch("say a b").await;
-    // Somebody who follows keeps the newest batches in memory.
+    // A follower keeps the newest batches in memory.
     let _keeper = harness.service.follow(id.parse().unwrap(), None, true).await.unwrap();
     harness.ended(&id).await;
     let follow = async |since| {

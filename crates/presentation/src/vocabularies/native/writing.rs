@@ -1,4 +1,4 @@
-//! Events as bytes, written once for all followers that want them so.
+//! Events as bytes, written once for all followers that want the same form.
 
 use bytes::Bytes;
 use tokenrail_application::{Page, Rendering};
@@ -17,7 +17,7 @@ use crate::json::JsonList;
 pub(crate) struct EventWriting {
     fold: EventFold,
     detail: Detail,
-    /// Whether blocks have names. `EventSource.onmessage` hears those without.
+    /// Whether blocks have names. `EventSource.onmessage` receives only blocks without a name.
     named: bool,
 }
 
@@ -26,28 +26,28 @@ impl EventWriting {
         Self { fold: EventFold::new(agent, detail), detail, named }
     }
 
-    /// The page as blocks.
+    /// Writes the page as blocks.
     pub(crate) fn of(&mut self, page: &Page) -> Bytes {
         let Self { fold, detail, named } = self;
         written(fold, u8::from(*named), page, |fold, events| blocks(fold, *detail, *named, events))
     }
 }
 
-/// Events as blocks of an event stream.
+/// Writes events as blocks of an event stream.
 pub(super) fn blocks(fold: &mut EventFold, detail: Detail, named: bool, events: &[Event]) -> Rendering {
     let mut out = EventBlocks { out: BlockWriter::default(), named };
     let ends = detail.ends(fold, events, &mut out, |out| out.out.len());
     Rendering { bytes: out.out.take(), ends }
 }
 
-/// Events as frames of the dialect `agent`.
+/// Writes events as frames of the dialect `agent`.
 pub(super) fn frames(fold: &mut AgentFold, events: &[Event]) -> Rendering {
     let mut out = FrameWriter::default();
     let ends = fold.detail().ends(fold, events, &mut out, FrameWriter::len);
     Rendering { bytes: out.into_bytes(), ends }
 }
 
-/// The frames of each event of a page in the dialect `agent`, as a WebSocket client gets them.
+/// Returns the frames of each event of a page in the dialect `agent`, as a WebSocket client gets them.
 pub fn agent_frames(agent: AgentId, page: &Page) -> Vec<Bytes> {
     let mut fold = AgentFold::new(agent, Detail::Plain);
     let bytes = written(&mut fold, 0, page, frames);
@@ -57,13 +57,13 @@ pub fn agent_frames(agent: AgentId, page: &Page) -> Vec<Bytes> {
     ends.into_iter().map(|end| bytes.slice(std::mem::replace(&mut begin, end)..end)).collect()
 }
 
-/// The frames of a page in the dialect `agent`, as a WebSocket client that asks for packed deltas reads them.
+/// Returns the frames of a page in the dialect `agent`, as a WebSocket client that asks for packed deltas reads them.
 pub fn packed_frames(agent: AgentId, page: &Page) -> Vec<String> {
     let bytes = written(&mut AgentFold::new(agent, Detail::Packed), 0, page, frames);
     frames::payloads(&bytes).map(|json| String::from_utf8_lossy(json).into_owned()).collect()
 }
 
-/// The items of a page of events, as a client that asks for packed deltas reads them.
+/// Returns the items of a page of events, as a client that asks for packed deltas reads them.
 pub fn packed_items(agent: AgentId, events: &[Event]) -> Vec<String> {
     Detail::Packed
         .cut(events)

@@ -1,6 +1,6 @@
-//! The head of a frame (RFC 6455, section 5.2): what it announces.
+//! Reads the head of a frame (RFC 6455, section 5.2).
 
-/// Bytes that a control frame may announce.
+/// Maximum payload of a control frame, in bytes.
 pub(super) const CONTROL_BYTES: u64 = 125;
 
 const MASK_BYTES: usize = 4;
@@ -22,8 +22,8 @@ pub(super) enum Kind {
 }
 
 impl Head {
-    /// The head at the beginning of these bytes. None where it is not whole, and where the frame is refused whatever
-    /// it announces: reserved bits, an unknown kind, no mask.
+    /// The head at the beginning of these bytes. `None` if the head is incomplete, or if the frame is rejected in any
+    /// case: reserved bits, an unknown kind, or no mask.
     pub(super) fn of(bytes: &[u8]) -> Option<Self> {
         let [first, second, rest @ ..] = bytes else { return None };
         let kind = match first & 0x7f {

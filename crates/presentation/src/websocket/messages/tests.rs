@@ -1,4 +1,5 @@
-//! Any frames, in any chunks: the messages are those of a simple model, and no more is held than a message may have.
+//! Any frames in any chunks: the messages equal those of a simple model, and the buffers stay within the limit of a
+//! message.
 
 use actix_http::BoxedPayloadStream;
 use actix_http::error::PayloadError;
@@ -12,7 +13,7 @@ use crate::tests::harness::Harness;
 const BYTES_MAX: usize = 300;
 const CHUNK_BYTES: usize = 512;
 
-/// A frame of a client, which announces more than it brings by `missing`.
+/// A frame of a client. Its announced length is `missing` more than the payload.
 #[derive(Debug, Clone)]
 struct Sent {
     first: u8,
@@ -45,7 +46,7 @@ impl Sent {
     }
 }
 
-/// What the first frames come to: whole messages, and why it ends.
+/// The whole messages of the frames, and why reading ends.
 fn model(frames: &[Sent]) -> (Vec<Vec<u8>>, Broken) {
     let (mut whole, mut open) = (Vec::new(), None::<Vec<u8>>);
     for frame in frames {
@@ -72,7 +73,7 @@ fn model(frames: &[Sent]) -> (Vec<Vec<u8>>, Broken) {
         message.extend_from_slice(&frame.payload);
         if is_last { whole.push(message) } else { open = Some(message) }
     }
-    // Nothing of a message has come: it is waited for the next one, for ever.
+    // If no part of a message has come, there is no time limit for the next one.
     (whole, if open.is_none_or(|open| open.is_empty()) { Broken::Gone } else { Broken::TooSlow })
 }
 
@@ -89,7 +90,7 @@ fn frames() -> impl Strategy<Value = Vec<Sent>> {
     prop::collection::vec(sent, 1..40)
 }
 
-/// Reads them; gives the messages, why it ended, and the most that was held.
+/// Reads the frames. Returns the messages, why reading ended, and the largest buffer size.
 fn read(api: Api, bytes: &[u8], chunk_bytes: usize) -> (Vec<Vec<u8>>, Broken, usize) {
     let chunks: Vec<_> = bytes.chunks(chunk_bytes).map(|chunk| Ok(Bytes::copy_from_slice(chunk))).collect();
     let payload = stream::iter(chunks).chain(stream::pending::<Result<Bytes, PayloadError>>());
@@ -104,7 +105,7 @@ fn read(api: Api, bytes: &[u8], chunk_bytes: usize) -> (Vec<Vec<u8>>, Broken, us
             Some(Ok(Message::Binary(bytes))) => whole.push(bytes.to_vec()),
             Some(Ok(_)) => {}
             Some(Err(broken)) => return (whole, broken, most),
-            // All has come.
+            // All bytes have been read.
             None if messages.due().is_some() => return (whole, Broken::TooSlow, most),
             None => return (whole, Broken::Gone, most),
         }
@@ -119,7 +120,7 @@ fn any_frames_are_read_as_they_stand_and_little_is_held() {
     let config = ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() };
     let seen = (frames(), 1..CHUNK_BYTES);
     let result = TestRunner::new(config).run(&seen, |(frames, chunk_bytes)| {
-        // What a client announces and does not bring is the last of it.
+        // After an incomplete frame, nothing more can come.
         let end = frames.iter().position(|frame| 0 < frame.missing).map_or(frames.len(), |at| at + 1);
         let frames = &frames[..end];
         let bytes: Vec<u8> = frames.iter().flat_map(Sent::bytes).collect();

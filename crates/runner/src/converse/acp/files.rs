@@ -1,7 +1,7 @@
 //! The agent's requests for files.
 //!
-//! They reach the folder that the agent works in, and nothing outside of it: neither by an absolute path, nor by
-//! `..`, nor by a link. The kernel sees to that, so nothing can be put in the way between a check and its use.
+//! They reach the agent's working folder and nothing outside of it: not by an absolute path, not by `..` and not by a
+//! link. The kernel checks this when it opens the file, so nothing can change between the check and the use.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -21,17 +21,17 @@ const NOT_FOUND: i32 = -32002;
 const INVALID_PARAMS: i32 = -32602;
 const INTERNAL: i32 = -32603;
 
-/// The folder that the agent works in.
+/// The agent's working folder.
 #[derive(Debug)]
 pub(super) struct Files {
     root: PathBuf,
-    /// It stays the same folder, whatever is put at its path.
+    /// Stays the same folder, even if another one is put at its path.
     folder: Result<OwnedFd, Errno>,
-    /// The largest file; none where there are no files for the agent.
+    /// The maximum size of a file, in bytes. `None` if the agent gets no files.
     bytes_max: Option<usize>,
 }
 
-/// Why a file is not to be had.
+/// Why a request for a file has failed.
 #[derive(Debug, thiserror::Error)]
 enum FileError {
     #[error("Resource not found: {0}")]
@@ -122,7 +122,7 @@ impl Files {
             .map_err(|source| FileError::of(path, source))
     }
 
-    /// Opens an ordinary file. Others are opened without waiting for anybody, and closed again.
+    /// Opens a regular file. Anything else is opened without waiting, closed again, and refused.
     fn open(&self, path: &str, flags: OFlags) -> Result<File, FileError> {
         let inside = self.inside(path)?;
         let mode = if flags.contains(OFlags::CREATE) { Mode::from_raw_mode(0o666) } else { Mode::empty() };
@@ -136,7 +136,7 @@ impl Files {
         Ok(File::from(file))
     }
 
-    /// Makes the folders on the way to a file that are not there.
+    /// Creates the missing folders on the way to a file.
     fn create_folders(&self, path: &str) -> Result<(), FileError> {
         let inside = self.inside(path)?;
         let made = self.folder().and_then(|root| {
@@ -162,7 +162,7 @@ impl Files {
         self.folder.as_ref().map(AsFd::as_fd).map_err(|error| *error)
     }
 
-    /// The path from the folder on.
+    /// The path relative to the folder.
     fn inside<'a>(&self, path: &'a str) -> Result<&'a Path, FileError> {
         let inside = Path::new(path).strip_prefix(&self.root).ok();
         let plain = |inside: &&Path| inside.components().all(|part| matches!(part, Component::Normal(_)));
@@ -173,7 +173,7 @@ impl Files {
     }
 }
 
-/// Opens a path that does not lead out of the folder.
+/// Opens a path, unless it leads out of the folder.
 fn beneath(folder: &impl AsFd, path: &Path, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
     openat2(folder, path, flags, mode, ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS)
 }
@@ -184,7 +184,7 @@ impl FileError {
         match source.raw_os_error().map(Errno::from_raw_os_error) {
             Some(Errno::NOENT) => Self::NotFound(path),
             Some(Errno::XDEV) => Self::Outside(path),
-            // A folder, and a pipe that nobody reads.
+            // A folder, or a pipe that no process reads.
             Some(Errno::ISDIR | Errno::NXIO) => Self::NotAFile(path),
             _ => Self::Io { path, source },
         }

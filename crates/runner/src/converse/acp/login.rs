@@ -1,12 +1,12 @@
-//! Ways to log in.
+//! Login methods.
 
 use super::messages::AuthMethod;
 use crate::converse::rpc::text;
 
-/// What the agent offers, and what was tried of it.
+/// The login methods of the agent, and which of them was tried.
 #[derive(Debug, Default)]
 pub(super) struct Login {
-    /// The first that needs nobody; none when it was tried.
+    /// The first method that needs no user; `None` if there is none, or it was tried.
     untried: Option<String>,
     names: Vec<String>,
 }
@@ -26,7 +26,7 @@ impl Login {
         self.untried.take()
     }
 
-    /// What whoever runs the agent is told.
+    /// The advice for the operator of the server.
     pub(super) fn advice(&self, reason: &str) -> String {
         let offered =
             if self.names.is_empty() { "no login method".to_owned() } else { self.names.join(", ") };
@@ -37,7 +37,7 @@ impl Login {
     }
 }
 
-/// Only a key that is in the environment already needs nobody; anything else may open a browser and wait for ever.
+/// Only an API key in the environment needs no user. Any other method may open a browser and wait forever.
 fn needs_nobody(method: &AuthMethod<'_>) -> bool {
     let id = text(method.id).unwrap_or_default().to_lowercase().replace(['-', '_'], "");
     text(method.kind).as_deref() == Some("env_var") || id.contains("apikey")

@@ -51,7 +51,7 @@ pub(super) struct Authenticate<'a> {
     pub(super) method_id: &'a str,
 }
 
-/// Of `session/new`, `session/load` and `session/resume`.
+/// The parameters of `session/new`, `session/load` and `session/resume`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Begin<'a> {
@@ -143,7 +143,7 @@ struct SessionCapabilities<'a> {
     resume: Option<&'a RawValue>,
 }
 
-/// A way to log in.
+/// A login method.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct AuthMethod<'a> {
     #[serde(borrow)]
@@ -177,7 +177,7 @@ impl<'a> Initialized<'a> {
     }
 }
 
-/// The answer to the beginning of a session.
+/// The answer to `session/new`, `session/load` and `session/resume`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Begun<'a> {
@@ -185,7 +185,7 @@ pub(super) struct Begun<'a> {
     pub(super) session_id: Option<&'a RawValue>,
     #[serde(borrow)]
     modes: Option<&'a RawValue>,
-    /// Not in the protocol yet, and some agents have it.
+    /// Not part of the protocol yet, but some agents send it.
     #[serde(borrow)]
     pub(super) models: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -213,7 +213,7 @@ impl Begun<'_> {
         text(modes.current_mode_id)
     }
 
-    /// The option by which the model is chosen.
+    /// The id of the option that selects the model.
     pub(super) fn model_option(&self) -> Option<String> {
         let options: Vec<ConfigOption<'_>> = elements(self.config_options);
         let option = options.into_iter().find(|option| text(option.category).as_deref() == Some("model"));
@@ -244,14 +244,14 @@ impl Failure<'_> {
     }
 }
 
-/// A request that was taken back.
+/// The parameters of `$/cancel_request`.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Stopped<'a> {
     #[serde(borrow, rename = "requestId")]
     pub(super) request: Option<&'a RawValue>,
 }
 
-/// An update of the session.
+/// The parameters of `session/update`.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Told<'a> {
     #[serde(borrow)]
@@ -266,7 +266,7 @@ struct Update<'a> {
 }
 
 impl Told<'_> {
-    /// Whether the agent says something, or does: anything else it may also tell when its turn has ended.
+    /// Whether the agent says or does something. It may send other updates even after its turn has ended.
     pub(super) fn is_speech(&self) -> bool {
         let update: Update<'_> = read(self.update);
         let kind = text(update.session_update);
@@ -274,7 +274,7 @@ impl Told<'_> {
     }
 }
 
-/// A question.
+/// The parameters of `session/request_permission`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct AskPermission<'a> {
@@ -301,7 +301,7 @@ pub(super) struct PermissionOption<'a> {
     pub(super) kind: Option<&'a RawValue>,
 }
 
-/// What a question is about.
+/// The tool call that a permission request is about.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct AskedToolCall<'a> {
@@ -321,22 +321,22 @@ pub(super) struct AskedToolCall<'a> {
     pub(super) raw_input: Option<&'a RawValue>,
 }
 
-/// Of `fs/read_text_file` and `fs/write_text_file`.
+/// The parameters of `fs/read_text_file` and `fs/write_text_file`.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct FileRequest<'a> {
     #[serde(borrow)]
     pub(super) path: Option<&'a RawValue>,
-    /// The first line, from 1 on.
+    /// The number of the first line, from 1.
     #[serde(borrow)]
     pub(super) line: Option<&'a RawValue>,
-    /// How many lines.
+    /// The number of lines.
     #[serde(borrow)]
     pub(super) limit: Option<&'a RawValue>,
     #[serde(borrow)]
     pub(super) content: Option<&'a RawValue>,
 }
 
-/// The elements of a list; of anything else, none. One that makes no sense is an empty one.
+/// The elements of a list; empty if the value is not a list. A malformed element becomes an empty one.
 fn elements<'a, T: Deserialize<'a> + Default>(list: Option<&'a RawValue>) -> Vec<T> {
     let elements: Vec<&RawValue> =
         list.and_then(|list| serde_json::from_str(list.get()).ok()).unwrap_or_default();

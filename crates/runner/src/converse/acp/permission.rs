@@ -1,4 +1,4 @@
-//! The agent's questions whether it may do something.
+//! The agent's permission requests.
 
 use std::collections::BTreeMap;
 
@@ -10,14 +10,14 @@ use super::messages::{AskPermission, AskedToolCall};
 use crate::converse::conversation::{Choice, Outbox, Question};
 use crate::converse::rpc::{Rpc, read, text};
 
-/// The questions without an answer, by their keys: the id of the request, as it was written.
+/// The open permission requests, by their keys. A key is the id of the request, exactly as received.
 #[derive(Debug, Default)]
 pub(super) struct Permissions(BTreeMap<String, Asked>);
 
 #[derive(Debug)]
 struct Asked {
     id: Box<RawValue>,
-    /// The option that says no, where there is one.
+    /// The option that rejects, if there is one.
     reject: Option<String>,
 }
 
@@ -33,7 +33,7 @@ enum Outcome<'a> {
     Cancelled,
 }
 
-/// What is to be done, where the agent keeps the input to itself.
+/// What the agent wants to do, if it does not send the input.
 #[derive(Serialize)]
 struct Described<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -83,7 +83,7 @@ impl Permissions {
         let Some(Asked { id, reject }) = self.0.remove(question) else { return };
         let option_id = match choice {
             Choice::Option(option) => Some(option),
-            // For the agent, only a turn that is cancelled goes without an option.
+            // In this protocol, an answer without an option means that the turn is cancelled.
             Choice::Dismissed => reject.as_ref(),
             Choice::TurnCancelled => None,
         };
@@ -91,7 +91,7 @@ impl Permissions {
         Rpc::reply(&id, Answer { outcome }, out);
     }
 
-    /// Whether it was open.
+    /// Removes a request that the agent has withdrawn. Returns whether it was open.
     pub(super) fn withdraw(&mut self, id: &RawValue) -> bool {
         self.0.remove(id.get()).is_some()
     }
@@ -102,19 +102,19 @@ fn kind_of(kind: &str) -> OptionKind {
         "allow_once" => OptionKind::AllowOnce,
         "allow_always" => OptionKind::AllowAlways,
         "reject_always" => OptionKind::RejectAlways,
-        // What is not known is not taken for a yes.
+        // An unknown kind must not count as permission.
         _ => OptionKind::RejectOnce,
     }
 }
 
-/// What the parser calls the tool, too.
+/// The name of the tool; the parser chooses the same one.
 fn name_of(call: &AskedToolCall<'_>) -> String {
     let given = |raw| text(raw).filter(|name| !name.is_empty());
     let kind = || given(call.kind).filter(|kind| kind != "other");
     given(call.name).or_else(kind).or_else(|| given(call.title)).unwrap_or_else(|| "tool".to_owned())
 }
 
-/// The input as given; where there is none, what the agent shows of it.
+/// The input as received. If it is absent or empty, what the agent shows of it.
 fn input_of(call: &AskedToolCall<'_>) -> Box<RawValue> {
     if let Some(input) = call.raw_input.filter(|input| !is_empty(input)) {
         return input.to_owned();
@@ -126,7 +126,7 @@ fn input_of(call: &AskedToolCall<'_>) -> Box<RawValue> {
     to_raw_value(&described).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
 
-/// `null`, and an object, a list or a string with nothing in it.
+/// Whether it is `null`, or an empty object, list or string.
 fn is_empty(raw: &RawValue) -> bool {
     let json = raw.get();
     let inside = json.get(1..json.len().saturating_sub(1)).unwrap_or_default();

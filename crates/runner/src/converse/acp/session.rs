@@ -1,4 +1,4 @@
-//! How a session begins.
+//! How a session begins or continues.
 
 use serde_json::value::RawValue;
 use tokenrail_domain::ErrorClass;
@@ -11,7 +11,7 @@ use crate::converse::rpc::text;
 
 /// The number of an agent's first turn.
 const FIRST_TURN: u64 = 1;
-/// There is no such thing.
+/// The error code if something does not exist.
 const NOT_FOUND: i64 = -32002;
 
 impl AcpConversation {
@@ -20,7 +20,7 @@ impl AcpConversation {
         let begin = Begin { session_id, cwd: &self.opening.cwd, mcp_servers: [] };
         let method = match session_id {
             None => "session/new",
-            // It goes on without telling again what it was before.
+            // It continues the session without repeating the earlier conversation.
             Some(_) if self.can_resume => "session/resume",
             Some(_) if self.can_load => "session/load",
             Some(_) => {
@@ -35,8 +35,8 @@ impl AcpConversation {
         self.rpc.request(method, begin, out);
     }
 
-    /// A session that somebody has asked for when he launched the agent is that or none. Whoever goes on with an agent
-    /// is told where it has forgotten what was said, and can go on nevertheless.
+    /// If the launch names a session, its first turn never begins another one. In later turns, a lost session may be
+    /// replaced by a new one: a line in the journal says that the agent has forgotten the conversation.
     fn may_begin_anew(&self) -> bool {
         self.opening.session.is_some() && FIRST_TURN < self.opening.turn
     }
@@ -71,8 +71,8 @@ impl AcpConversation {
                 out.fail(ErrorClass::InvalidRequest, "model_unsupported", text);
             }
             (None, _) => match answer.mode().filter(|_| method == "session/load") {
-                // Some agents answer before they have told all of the session. Whatever is asked of them now, they
-                // answer after that: so what comes then belongs to the new turn.
+                // Some agents answer before they have sent the whole session. They answer any further request only
+                // after that. So what comes after that answer belongs to the new turn.
                 Some(mode_id) => {
                     self.rpc.request("session/set_mode", SetMode { session_id, mode_id: &mode_id }, out);
                 }
@@ -89,7 +89,7 @@ impl AcpConversation {
             } else if self.may_begin_anew() && is_unknown(code, &reason) {
                 self.begin_anew(&reason, out);
             } else {
-                // The parser knows the agent's own words for it.
+                // The parser reads the agent's own text.
                 out.fail(ErrorClass::Unknown, "resume_refused", reason);
             }
             return;
@@ -101,9 +101,9 @@ impl AcpConversation {
     }
 }
 
-/// Whether the agent does not know the session, or not any more. Of another error it is not known whether it passes.
+/// Whether the agent does not know the session, or no longer knows it. Any other error may be temporary.
 ///
-/// Not all agents have a code for that: Gemini CLI says "No previous sessions found for this project.".
+/// Not all agents have a code for that: Gemini CLI answers "No previous sessions found for this project.".
 fn is_unknown(code: i64, reason: &str) -> bool {
     let reason = reason.to_lowercase();
     let words = ["no previous sessions found", "session not found"];

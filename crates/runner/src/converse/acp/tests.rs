@@ -32,14 +32,14 @@ fn opening() -> Opening {
     }
 }
 
-/// A conversation, and what it wants.
+/// A conversation and its output.
 struct Talk {
     conversation: AcpConversation,
     out: Outbox,
 }
 
 impl Talk {
-    /// Begins one, and answers `initialize` with these capabilities.
+    /// Begins a conversation, and answers `initialize` with these capabilities.
     fn begin(opening: Opening, agent: &Value) -> Self {
         let mut talk = Self { conversation: AcpConversation::new(opening), out: Outbox::default() };
         talk.conversation.open(&mut talk.out);
@@ -49,7 +49,7 @@ impl Talk {
         talk
     }
 
-    /// With a session of the name `s`, and the prompt sent.
+    /// A conversation with a session named `s`, whose prompt was sent.
     fn prompted() -> Self {
         let mut talk = Self::begin(opening(), &json!({ "protocolVersion": 1 }));
         let new = talk.only();
@@ -60,7 +60,7 @@ impl Talk {
         talk
     }
 
-    /// What the agent hears, since the last time.
+    /// The messages to the agent since the last call.
     fn said(&mut self) -> Vec<Value> {
         let said = std::mem::take(&mut self.out.to_program);
         let lines = said.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
@@ -238,7 +238,7 @@ fn a_question_is_answered_with_the_option_that_was_chosen() {
         talk.conversation.answer(&question.key, &choice, &mut talk.out);
         let answer = talk.only();
         assert_eq!((&answer["id"], &answer["result"]["outcome"]), (&json!("an id"), &outcome));
-        // A second answer means nothing.
+        // A second answer has no effect.
         talk.conversation.answer(&question.key, &choice, &mut talk.out);
         assert_eq!(talk.said(), [Value::Null; 0]);
     }

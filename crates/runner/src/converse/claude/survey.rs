@@ -1,5 +1,5 @@
-//! `AskUserQuestion`: the agent lets the user choose. Each of its questions is asked by itself, one after the other, and the
-//! answers are its options; all of them together are what the program is told.
+//! `AskUserQuestion`: the agent lets the user choose. Each of its questions becomes a permission request, one after
+//! the other, and the possible answers are its options. The program receives all answers together.
 //!
 //! Source of the shapes: the Agent SDK's page on user input, `code.claude.com/docs/en/agent-sdk/user-input`.
 
@@ -12,12 +12,12 @@ use tokenrail_ports::{Choosable, OptionKind};
 use super::REJECT;
 use crate::converse::conversation::Question;
 
-/// The tool that asks.
+/// The name of the tool.
 pub(super) const TOOL: &str = "AskUserQuestion";
-/// How the ids of the options begin that are answers; the number of the answer follows, from 1.
+/// The ids of options that are answers begin with this. The number of the answer follows, from 1.
 const ANSWER: &str = "answer_";
 
-/// What one request asks, and what was answered so far.
+/// The questions of one request, and the answers so far.
 #[derive(Debug)]
 pub(super) struct Survey {
     /// The id of the request.
@@ -25,11 +25,11 @@ pub(super) struct Survey {
     call: Option<String>,
     questions: Box<RawValue>,
     asked: Vec<Asked>,
-    /// As many as were answered, in the order of the questions.
+    /// The indexes of the answers so far, in the order of the questions.
     answers: Vec<usize>,
 }
 
-/// One question: its text, what it says as a whole, and the labels of its answers.
+/// One question: its text, its complete JSON, and the labels of its answers.
 #[derive(Debug)]
 struct Asked {
     text: String,
@@ -53,7 +53,7 @@ struct Label {
     label: String,
 }
 
-/// What the program gets as the input of its tool.
+/// What the program receives as the input of its tool.
 #[derive(Serialize)]
 struct Answered<'a> {
     questions: &'a RawValue,
@@ -61,7 +61,7 @@ struct Answered<'a> {
 }
 
 impl Survey {
-    /// Reads what the tool is to be called with; none where it asks nothing that can be chosen.
+    /// Reads the input of the tool. `None` if there are no questions, or one of them has no answers to choose from.
     pub(super) fn read(request: &str, call: Option<String>, input: &RawValue) -> Option<Self> {
         let Input { questions } = serde_json::from_str(input.get()).ok()?;
         let items: Vec<Box<RawValue>> = serde_json::from_str(questions.get()).ok()?;
@@ -70,7 +70,7 @@ impl Survey {
         (!asked.is_empty()).then(|| Self { request, call, questions, asked, answers: Vec::new() })
     }
 
-    /// The next question; none where all have their answers.
+    /// The next question; `None` if all are answered.
     pub(super) fn next(&self) -> Option<Question> {
         let asked = self.asked.get(self.answers.len())?;
         let labels = (1..).zip(&asked.labels);
@@ -88,12 +88,12 @@ impl Survey {
         })
     }
 
-    /// By which the question that is open is known again.
+    /// The key of the question that is open.
     pub(super) fn key(&self) -> String {
         format!("{}#{}", self.request, self.answers.len())
     }
 
-    /// Takes an answer to the question that is open; false where the option is none.
+    /// Takes an answer to the question that is open. Returns false if the option is not one of its answers.
     pub(super) fn take(&mut self, option: &str) -> bool {
         let number = option.strip_prefix(ANSWER).and_then(|number| number.parse::<usize>().ok());
         let asked = self.asked.get(self.answers.len());

@@ -42,7 +42,7 @@ fn a_result_ends_the_turn_and_nothing_else_does() {
     assert!(out.over);
 }
 
-/// What a conversation wants that has heard these lines.
+/// The state and output of a conversation after these lines.
 fn heard(lines: &[&str]) -> (ClaudeConversation, Outbox) {
     let (mut conversation, mut out) = (ClaudeConversation::new(String::new()), Outbox::default());
     for line in lines {
@@ -79,7 +79,7 @@ fn a_program_that_has_failed_or_goes_on_by_itself_does_not_rest() {
         &[task, SUCCESS],
         &[started, SUCCESS],
         &[put_there, SUCCESS],
-        // It has ended, and the program will speak of that.
+        // The task has ended, and the program will report that.
         &[task, none, SUCCESS],
     ] {
         let (_, out) = heard(lines);
@@ -198,7 +198,7 @@ fn no_request_of_the_program_is_left_without_an_answer() {
 
 const SURVEY: &str = r#"{"type":"control_request","request_id":"q1","request":{"subtype":"can_use_tool","tool_name":"AskUserQuestion","input":{"questions":[{"question":"Which database?","header":"DB","options":[{"label":"SQLite 🪶","description":"one file"},{"label":"PostgreSQL","description":"a server"}],"multiSelect":false},{"question":"Which colour?","options":[{"label":"red"}],"multiSelect":true}]},"tool_use_id":"toolu_1"}}"#;
 
-/// A conversation that lets the user choose, and the keys of its two questions.
+/// A conversation that lets the user choose, and the keys of its two requests.
 fn survey() -> (ClaudeConversation, Outbox) {
     let (mut conversation, mut out) = (ClaudeConversation::new(String::new()), Outbox::default());
     conversation.line(SURVEY.as_bytes(), &mut out);

@@ -27,7 +27,7 @@ fn conversation(session: Option<&str>) -> CodexConversation {
     })
 }
 
-/// What it says to that line, and whether the turn is over.
+/// The response to that line, and whether the turn is over.
 fn to_line(conversation: &mut CodexConversation, line: &str) -> (Vec<String>, bool) {
     let mut out = Outbox::default();
     conversation.line(line.as_bytes(), &mut out);
@@ -38,7 +38,7 @@ fn said(out: &Outbox) -> Vec<String> {
     String::from_utf8(out.to_program.clone()).unwrap().lines().map(str::to_owned).collect()
 }
 
-/// A conversation whose turn runs.
+/// A conversation whose turn is running.
 fn running() -> CodexConversation {
     let mut conversation = conversation(None);
     conversation.open(&mut Outbox::default());

@@ -1,4 +1,4 @@
-//! The spool of a run: read as it grows, emptied if a full disk takes nothing more, and removed at last.
+//! The spool of a run: read as it grows, emptied if the disk is full, and removed at the end.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, IoSliceMut};
@@ -13,26 +13,26 @@ use super::{KnownSupervisor, News, ProcessRun};
 use crate::process::end::{emptied, empty_spool};
 use crate::run_folder::{ExitRecord, RunFolder, blocking};
 
-/// What is read without another thread: a few lines, which is most of what agents print between two looks.
+/// How much is read without another thread: a few lines. Agents seldom print more between two looks.
 const FRESH_BYTES: usize = 8 << 10;
-/// See statfs(2): files that are in memory.
+/// The type of a file system in memory: see statfs(2).
 const TMPFS: u64 = 0x0102_1994;
 
-/// Pages of memory are so large, or a multiple of it.
+/// Memory pages have this size, or a multiple of it.
 const SMALLEST_PAGE: u64 = 4096;
 
 /// How fresh output is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FreshRead {
-    /// From the page cache, where the supervisor has just put it; nobody waits for the disk.
+    /// From the page cache, where the supervisor has just put it: the read does not wait for the disk.
     Cached,
-    /// There is no disk.
+    /// The file system is in memory, without a disk.
     InMemory,
-    /// This file system cannot say whether a read would wait.
+    /// This file system cannot say whether a read would wait, so every read uses another thread.
     Never,
 }
 
-/// What was found after the offset.
+/// The output after the offset.
 pub(super) struct Fresh {
     pub(super) output: Bytes,
     /// Whether the file ended there.
@@ -48,7 +48,8 @@ impl FreshRead {
         }
     }
 
-    /// Reads what there is without waiting for a disk; none where that cannot be, or where there is more than a little.
+    /// Reads the new output without waiting for a disk. `None` if that is impossible, or if the output fills the
+    /// buffer.
     fn read(&mut self, spool: &File, offset: u64, read_bytes: usize) -> io::Result<Option<Fresh>> {
         let mut buffer = [0; FRESH_BYTES];
         let buffer = &mut buffer[..read_bytes.min(FRESH_BYTES)];
@@ -69,17 +70,17 @@ impl FreshRead {
         if read == buffer.len() {
             return Ok(None);
         }
-        // Where the next page is not in memory, the read ends with the one before.
+        // If the next page is not in memory, the read ends at the page boundary, which may not be the end of the file.
         let after_page = (offset + read as u64).is_multiple_of(SMALLEST_PAGE);
         let to_end = read == 0 || *self == Self::InMemory || !after_page;
         Ok(Some(Fresh { output: Bytes::copy_from_slice(&buffer[..read]), to_end }))
     }
 }
 
-/// What there is after `offset`, at most `read_bytes`.
+/// Reads the bytes after `offset`, at most `read_bytes`.
 fn read_at(file: &File, offset: u64, read_bytes: usize) -> io::Result<Bytes> {
     let there = file.metadata()?.len().saturating_sub(offset).min(read_bytes as u64);
-    // Exactly as large as needed: the lines are slices of it and keep all of it in memory.
+    // Exactly as large as needed: the lines are slices of the buffer and keep all of it in memory.
     let mut output = vec![0; there as usize];
     let mut read = 0;
     while read < output.len() {
@@ -95,7 +96,8 @@ fn read_at(file: &File, offset: u64, read_bytes: usize) -> io::Result<Bytes> {
 }
 
 impl ProcessRun {
-    /// What is new. A few fresh lines are read at once; all else may wait for a disk, and so it has a thread of its own.
+    /// Checks what is new. A few fresh lines are read on this thread. Everything else may wait for a disk and uses
+    /// another thread.
     pub(super) async fn look(&mut self) -> io::Result<News> {
         let (spool, offset) = (Arc::clone(&self.spool), self.begins + self.offset);
         let read_bytes = self.limits.read_bytes;
@@ -117,20 +119,20 @@ impl ProcessRun {
         .await
     }
 
-    /// Empties the spool of a run that has ended, where nothing more can be saved: its room is what the end of the turn
-    /// is saved in.
+    /// Empties the spool of a run that has ended, if nothing more can be saved. The freed space lets the server save
+    /// the end of the turn.
     pub(super) async fn empty_spool(&mut self, waited: bool) -> Result<SpoolRoom, RunnerError> {
         let Some(exit) = self.to_empty(waited).await? else { return Ok(SpoolRoom::Held) };
-        // Where it cannot be written down now, the next call still knows what is lost.
+        // If the record cannot be written now, the next call still knows what is lost.
         self.emptied = Some(exit.clone());
         let (folder, spool) = (self.folder.clone(), Arc::clone(&self.spool));
         blocking(move || empty_spool(&folder, &spool, &exit)).await?;
-        // It is read anew, with what is lost now.
+        // The end is read again, now with the lost output.
         self.end = None;
         Ok(SpoolRoom::GivenBack)
     }
 
-    /// How the run ended, with what is lost by emptying its spool; none where that is not to be done.
+    /// How the run ended, with the output that is lost by emptying its spool. `None` if the spool must be kept.
     async fn to_empty(&self, waited: bool) -> io::Result<Option<ExitRecord>> {
         if self.emptied.is_some() {
             return Ok(self.emptied.clone());
@@ -145,7 +147,7 @@ impl ProcessRun {
             (None, KnownSupervisor::Alive(record, _)) if record.open()?.is_some() => return Ok(None),
             (None, _) if !waited => return Ok(None),
             (None, _) => {
-                // Nobody is left to write it down.
+                // The supervisor died before it wrote the record.
                 let RunEnd { reaped, .. } = self.lost().await?;
                 ExitRecord { reaped, ..ExitRecord::default() }
             }
@@ -153,13 +155,13 @@ impl ProcessRun {
         Ok(emptied(exit, spool_bytes, self.begins + self.offset, waited))
     }
 
-    /// Says that the folder of the run stays.
+    /// Logs that the run folder cannot be removed.
     pub(in crate::process) fn warn_of_folder(&self, error: &io::Error) {
         let error = error as &dyn std::error::Error;
         tracing::warn!(folder = %self.folder.path().display(), error, "cannot remove a run folder");
     }
 
-    /// Removes what is left of the run on disk.
+    /// Removes the run folder, except the spool if it must be kept.
     pub(in crate::process) async fn remove(&self) -> io::Result<()> {
         let (folder, keep_spool) = (self.folder.clone(), self.keep_spool);
         blocking(move || if keep_spool { folder.keep_spool() } else { folder.remove() }).await

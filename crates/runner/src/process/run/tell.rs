@@ -1,4 +1,4 @@
-//! What a run tells its supervisor, and whoever speaks with the agent: each has a FIFO in the run folder.
+//! Messages to the supervisor and to the `converse` process. Each has a FIFO in the run folder.
 
 use std::fs::OpenOptions;
 use std::io::{self, ErrorKind, Write};
@@ -13,15 +13,18 @@ use super::ProcessRun;
 use crate::process::ProcessLimits;
 use crate::run_folder::{ANSWER_BYTES, Told};
 
-/// What a supervisor gets beyond the graces of its agent.
+/// How much longer than the graces of its agent a supervisor may take.
 const SUPERVISOR_PATIENCE: Duration = Duration::from_secs(3);
-/// How long there may be no room for what a supervisor is told.
+/// How long a command may wait for room in the FIFO of the supervisor.
 const ASK_PATIENCE: Duration = Duration::from_secs(1);
-/// How long something may wait for room on its way to the agent.
+/// How long a message may wait for room in the FIFO of the `converse` process.
 const TELL_PATIENCE: Duration = Duration::from_secs(1);
 
 impl ProcessRun {
-    /// Says something to whoever speaks with the agent.
+    /// Sends a message to the `converse` process.
+    ///
+    /// # Errors
+    /// If the message is too long, if nobody reads the FIFO ([`is_unread`]), or if the FIFO stays full.
     pub(in crate::process) async fn tell(&self, told: &Told) -> io::Result<()> {
         let mut line = serde_json::to_vec(told)?;
         line.push(b'\n');
@@ -29,15 +32,15 @@ impl ProcessRun {
             return Err(ErrorKind::InvalidInput.into());
         }
         let answers = pipe::OpenOptions::new().open_sender(self.folder.answers())?;
-        // Whoever should read it may have been stopped: the turn goes on without it.
+        // The reader may have been stopped by a signal. The turn goes on without the message.
         timeout(TELL_PATIENCE, answers.writable()).await??;
-        // It is shorter than what a pipe takes in one piece.
+        // A pipe takes a line of this length in one piece.
         answers.try_write(&line)?;
         Ok(())
     }
 
-    /// How long a supervisor may take to stop its agent and to write down how it ended. An agent may have stopped its
-    /// supervisor, for both are processes of the same user.
+    /// How long a supervisor may take to stop its agent and to record how it ended. The limit is necessary because an
+    /// agent can stop its supervisor: both are processes of the same user.
     pub(super) fn patience(&self) -> Duration {
         let ProcessLimits { cancel_grace_ms, leftover_grace_ms, kill_grace_ms, .. } = self.limits;
         Duration::from_millis(cancel_grace_ms + leftover_grace_ms + kill_grace_ms) + SUPERVISOR_PATIENCE
@@ -51,7 +54,7 @@ impl ProcessRun {
     pub(super) async fn ask_to_stop(&self) -> io::Result<()> {
         let control = pipe::OpenOptions::new().open_sender(self.folder.control())?;
         let command = self.stop_command();
-        // A command is shorter than what a pipe takes in one piece.
+        // A pipe takes a command in one piece.
         match timeout(ASK_PATIENCE, control.writable()).await {
             Ok(writable) => writable?,
             // A supervisor that reads nothing counts as asked: it is killed if it does not stop in time.
@@ -61,18 +64,18 @@ impl ProcessRun {
         Ok(())
     }
 
-    /// Asks for the end where nothing can be waited for any more.
+    /// Asks the supervisor to stop the agent, without waiting: for `drop`.
     pub(in crate::process) fn ask_to_stop_now(&self) {
         let mut control = OpenOptions::new();
         control.write(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed());
-        // Where nobody listens it has ended, or will when it has waited long enough.
+        // If nobody reads, the run has ended. If the command is lost, the process ends after its idle time.
         let _ = control
             .open(self.folder.control())
             .and_then(|mut control| control.write_all(self.stop_command().as_bytes()));
     }
 }
 
-/// Whether nobody reads it any more.
+/// Whether the error means that nobody reads the FIFO any more.
 pub(in crate::process) fn is_unread(error: &io::Error) -> bool {
     let no_reader = rustix::io::Errno::NXIO.raw_os_error();
     error.raw_os_error() == Some(no_reader)

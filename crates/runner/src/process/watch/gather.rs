@@ -1,4 +1,4 @@
-//! What inotify has to tell: all of it is read before anybody is woken, and each run is woken once.
+//! Gathers the events of inotify: all of them are read before any run is woken, so that each run is woken once.
 
 use std::collections::HashSet;
 use std::mem::MaybeUninit;
@@ -10,21 +10,21 @@ use rustix::io::{Errno, Result};
 use super::planted;
 use crate::run_folder::RunFolder;
 
-/// What is asked for: the spool has grown, or one of the JSON files is there.
+/// The awaited events: the spool has grown, or one of the JSON files has appeared.
 pub(super) const AWAITED: WatchFlags =
     WatchFlags::MODIFY.union(WatchFlags::MOVED_TO).union(WatchFlags::ONLYDIR);
 
-/// What is read of inotify at once: several hundred events.
+/// How much is read from inotify at once: several hundred events.
 const READ_BYTES: usize = 16 << 10;
-/// After so many events somebody is woken, though there may be more: as many as the kernel keeps by default.
+/// After this many events the runs are woken, even if there are more. The kernel queues as many by default.
 const MOST_EVENTS: usize = 16_384;
 
-/// The runs that are to be woken.
+/// The runs to wake.
 pub(super) struct Gathered {
     buffer: Vec<MaybeUninit<u8>>,
     /// By watch descriptor.
     pub(super) changed: HashSet<i32>,
-    /// Events were lost: everybody is to look.
+    /// Events were lost, so every run must check its folder.
     pub(super) lost: bool,
 }
 
@@ -33,13 +33,13 @@ impl Gathered {
         Self { buffer: vec![MaybeUninit::uninit(); READ_BYTES], changed: HashSet::new(), lost: false }
     }
 
-    /// Reads what there is. On an error too, what was read until then is here.
+    /// Reads the events that exist. After an error, the events that were read before it are kept.
     pub(super) fn read(&mut self, inotify: &OwnedFd) -> Result<()> {
         let mut buffer = std::mem::take(&mut self.buffer);
         let mut events = Reader::new(inotify, &mut buffer);
         let mut taken = 0;
         let read = loop {
-            // What the reader holds already would be gone with it.
+            // Not before the reader's buffer is empty: dropping the reader would lose the events in it.
             if MOST_EVENTS <= taken && events.is_buffer_empty() {
                 break Ok(());
             }
@@ -61,7 +61,8 @@ impl Gathered {
         self.lost |= events.contains(ReadFlags::QUEUE_OVERFLOW);
         let is_spool =
             || event.file_name().is_some_and(|name| name.to_bytes() == RunFolder::SPOOL.as_bytes());
-        // Standard error and files that are still being written tell a run nothing. A folder that is gone does.
+        // A run need not know of standard error, nor of files that are still being written. It must know if its folder
+        // is gone.
         if !events.contains(ReadFlags::MODIFY) || is_spool() {
             planted::forget_others(&mut self.changed);
             self.changed.insert(event.wd());

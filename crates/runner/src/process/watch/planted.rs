@@ -1,11 +1,11 @@
 //! The places where the simulation plants a bug in the watcher: see `cargo xtask planted-bugs`.
 //!
-//! With `--cfg planted_bugs`, which no product build has, there is also a door to the watcher. In every other build each
-//! function here does nothing, or returns its argument.
+//! With `--cfg planted_bugs`, which no product build has, tests can also use the watcher directly. In every other build
+//! each function here does nothing, or returns its argument.
 
 use std::collections::HashSet;
 
-/// All runs that print within one pass are woken: none of them is forgotten.
+/// The bug: of all runs that print within one pass, only one is woken.
 #[inline]
 pub(super) fn forget_others(changed: &mut HashSet<i32>) {
     #[cfg(planted_bugs)]
@@ -15,7 +15,7 @@ pub(super) fn forget_others(changed: &mut HashSet<i32>) {
     let _ = changed;
 }
 
-/// Work for another thread, in which the same bug is active.
+/// Makes the bug that is active in this thread active in `work` too, which is for another thread.
 #[inline]
 pub(super) fn passed_on(work: impl FnOnce()) -> impl FnOnce() {
     #[cfg(planted_bugs)]
@@ -25,7 +25,7 @@ pub(super) fn passed_on(work: impl FnOnce()) -> impl FnOnce() {
 
 #[cfg(planted_bugs)]
 impl super::RunWatcher {
-    /// Watches a folder as a run does. Gives its spool, and what waits until something has changed there.
+    /// Watches a folder as a run does. Returns the path of its spool, and a function that waits for a change.
     ///
     /// # Errors
     /// If the folder cannot be watched.

@@ -1,4 +1,4 @@
-//! How the folder of a run is looked at where inotify does not watch it.
+//! Checks a run folder that inotify does not watch.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -10,8 +10,8 @@ use tokio::sync::Notify;
 
 use crate::run_folder::RunFolder;
 
-/// File systems write down when a folder has changed by clocks that tick: at worst in steps of two seconds. A second
-/// change within one tick cannot be seen, so for so long after a change every look wakes.
+/// File systems record the time of a change with a coarse clock: at worst in steps of two seconds. A second change
+/// within one step is invisible, so for this long after a change every look wakes the run.
 const TICK: Duration = Duration::from_secs(2);
 
 /// A folder that is polled.
@@ -23,13 +23,13 @@ pub(super) struct Polled {
 
 struct Seen {
     now: Look,
-    /// Until when there may be changes that cannot be seen.
+    /// Until when there may be invisible changes.
     unsure_until: Instant,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Look {
-    /// None where there is no spool, or no folder.
+    /// `None` if there is no spool, or no folder.
     spool_bytes: Option<u64>,
     folder_changed: Option<SystemTime>,
 }
@@ -43,12 +43,12 @@ impl Polled {
         Ok(Self { folder: folder.to_owned(), changed, seen: Mutex::new(seen) })
     }
 
-    /// Who waits for changes.
+    /// Wakes the run that waits for changes.
     pub(super) fn waiting(&self) -> &Arc<Notify> {
         &self.changed
     }
 
-    /// Looks, and wakes the run where there may be news.
+    /// Checks the folder, and wakes the run if something may have changed.
     pub(super) fn look(&self) {
         let now = Look::at(&self.folder);
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);

@@ -14,7 +14,7 @@ use tokio_util::task::TaskTracker;
 use super::*;
 use crate::run_folder::{Begun, RunFolder};
 
-/// No wait in these tests is longer: one that is has failed.
+/// The longest wait in these tests. Reaching it is a failure.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 const BY_INOTIFY: WatchLimits =
@@ -40,14 +40,14 @@ fn spool_bytes(folder: &Path) -> u64 {
     fs::metadata(folder.join(RunFolder::SPOOL)).unwrap().len()
 }
 
-/// Waits as a run does, until the folder is so.
+/// Waits as a run does, until the condition holds.
 async fn until(watch: &FolderWatch, is_so: impl Fn() -> bool) {
     while !is_so() {
         watch.changed().await;
     }
 }
 
-/// Several threads append to all folders at once, each folder getting `writes` bytes.
+/// Several threads append to all folders at once. Each folder gets `writes` bytes.
 fn print_everywhere(folders: &[PathBuf], writes: u64) {
     const WRITERS: usize = 4;
     thread::scope(|scope| {
@@ -122,7 +122,8 @@ async fn everybody_looks_where_events_were_lost() {
     let all: Vec<_> = folders.iter().map(|folder| watcher.watch(folder).unwrap()).collect();
     append(&folders[0]);
     timeout(PATIENCE, all[0].changed()).await.unwrap();
-    // While the watcher rests. The same event twice in a row would be one.
+    // These writes happen while the watcher pauses. The folders alternate, because the kernel merges equal consecutive
+    // events.
     for _ in 0..queue.trim().parse::<u32>().unwrap() {
         folders[..2].iter().for_each(|folder| append(folder));
     }
@@ -171,7 +172,7 @@ async fn all_supervisors_are_told_to_look_if_many_processes_begin() {
         let supervisors: Vec<_> = folders.iter().map(|folder| supervisor(folder)).collect();
         let watcher = RunWatcher::counting(limits, Begun::by(File::open(&load).unwrap())).unwrap();
         let _all: Vec<_> = folders.iter().map(|folder| watcher.watch(folder).unwrap()).collect();
-        // At first it does not know how many have begun.
+        // At first the number of begun processes is unknown.
         for supervisor in &supervisors {
             timeout(PATIENCE, told(supervisor)).await.expect("it is told");
         }
@@ -182,7 +183,7 @@ async fn all_supervisors_are_told_to_look_if_many_processes_begin() {
     }
 }
 
-/// The reading end of the FIFO by which a supervisor is told something.
+/// The reading end of the control FIFO of a supervisor.
 fn supervisor(folder: &Path) -> pipe::Receiver {
     let control = folder.join("control");
     mkfifoat(CWD, &control, Mode::RUSR | Mode::WUSR).unwrap();

@@ -1,4 +1,4 @@
-//! The thread that waits for what happens in the folders of runs, and wakes who waits for it.
+//! The thread that waits for changes in run folders, and wakes their runs.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -12,7 +12,7 @@ use super::gather::Gathered;
 use super::{Runs, Shared, planted};
 use crate::run_folder::Begun;
 
-/// How often it is counted how many processes have begun on the machine.
+/// How often the thread counts how many processes have begun on the machine.
 const COUNT_EVERY: Duration = Duration::from_millis(100);
 
 /// The thread needs little; its buffer is on the heap.
@@ -31,7 +31,7 @@ pub(super) fn start(shared: Arc<Shared>, begun: Begun) -> io::Result<()> {
 struct Work {
     shared: Arc<Shared>,
     gathered: Gathered,
-    /// When to look at the folders that are polled.
+    /// When to check the polled folders.
     next_poll: Instant,
     /// When to count how many processes have begun.
     next_count: Instant,
@@ -60,14 +60,14 @@ impl Work {
         }
     }
 
-    /// Waits until something happens, and gathers all that has.
+    /// Waits until something happens, and gathers the runs to wake.
     fn pass(&mut self) -> Result<()> {
         self.wait()?;
         if let Some(inotify) = &self.shared.inotify {
             self.gathered.read(inotify)?;
         }
         if self.next_poll <= Instant::now() {
-            // Not under the lock: a disk may be slow to answer.
+            // Not under the lock, because a disk may be slow.
             let polled = self.shared.lock().polled.clone();
             for polled in polled {
                 polled.look();
@@ -81,7 +81,7 @@ impl Work {
         Ok(())
     }
 
-    /// Has all supervisors look at their limits if many processes have begun since the last time.
+    /// Asks all supervisors to check their limits if many processes have begun since the last count.
     fn count(&mut self) {
         if self.begun.is_storm() {
             let folders = self.shared.lock().folders.clone();
@@ -108,21 +108,21 @@ impl Work {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error),
         }
-        // What it was told of is in `runs`.
+        // Resets the counter. What has changed is in `runs`.
         let _ = rustix::io::read(&self.shared.told, &mut [0; 8]);
         Ok(())
     }
 }
 
 impl Runs {
-    /// When there is something to do though nothing happens; none if nothing runs.
+    /// When to wake even if nothing happens. `None` if nothing runs.
     fn next_work(&self, poll: Instant, count: Instant) -> Option<Instant> {
         let poll = (!self.polled.is_empty()).then_some(poll);
         let count = (!self.folders.is_empty()).then_some(count);
         poll.into_iter().chain(count).min()
     }
 
-    /// Wakes each run that has news; says whether there was any.
+    /// Wakes each run whose folder has changed. Returns whether there was one.
     fn wake(&self, gathered: &Gathered) -> bool {
         if gathered.lost {
             let polled = self.polled.iter().map(|polled| polled.waiting());

@@ -5,7 +5,7 @@ use tokio::time::timeout;
 
 use super::*;
 
-/// No wait in these tests is longer: one that is has failed.
+/// The longest wait in these tests. Reaching it is a failure.
 const PATIENCE: Duration = Duration::from_secs(30);
 const FOR_EVER: Duration = Duration::from_hours(1);
 
@@ -101,7 +101,7 @@ async fn a_full_disk_is_waited_for_and_nothing_is_lost() {
     agent.write_all(b"one two").unwrap();
     drop(agent);
     until(|| disk.lock().room == 0).await;
-    // All processes of the run have ended, and their output still waits.
+    // All processes of the run have ended, but output is still waiting for room.
     copier.finish();
     disk.lock().room = 100;
     assert_eq!(ended(&mut copier).await, None);

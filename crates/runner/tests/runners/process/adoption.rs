@@ -1,4 +1,4 @@
-//! The next server goes on where the last one was.
+//! After a restart, the server continues where it stopped.
 
 use std::fs;
 

@@ -18,7 +18,7 @@ fn processes(acts: &[Act]) -> Stage {
     let lines: Vec<_> = acts.iter().map(line).collect();
     let bench = Bench::new(&lines.join("\n"));
     let (runner, runs, order) = (Arc::new(bench.runner()), Arc::new(bench.runs()), bench.order.clone());
-    // It holds the bench, which ends what is left of the agent.
+    // The closure owns the bench. When it is dropped, the bench ends what is left of the agent.
     let open_gate = Box::new(move || fs::write(bench.work("gate"), "").unwrap());
     Stage { runner, runs, order, open_gate }
 }

@@ -1,4 +1,4 @@
-//! However a run ends, nothing of it is left.
+//! No process is left, however a run ends.
 
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write as _};
@@ -10,7 +10,7 @@ use tokenrail_ports::ExitStatus;
 
 use super::support::{Bench, first, rest, texts, until};
 
-/// A grandchild in a session of its own that listens to no polite signal and holds the spool and the pipe.
+/// A grandchild in its own session that ignores SIGTERM, SIGINT and SIGHUP, and holds the spool and the pipe open.
 const ESCAPEE: &str = "setsid sh -c 'trap \"\" TERM INT HUP; touch escaped; while :; do sleep 1; done' &
 until [ -e escaped ]; do sleep 0.01; done";
 
@@ -82,7 +82,7 @@ async fn what_outlives_the_agent_is_ended_and_counted() {
 async fn when_the_supervisor_is_killed_the_run_is_lost_and_nothing_is_left() {
     let bench = Bench::new(&format!("{ESCAPEE}\necho one; printf two; while :; do sleep 1; done"));
     let mut run = bench.start().await;
-    // What is still in the pipe then is lost with the supervisor.
+    // Output that is still in the pipe at that time is lost with the supervisor.
     let spool = bench.run_folder().join("stdout");
     until("it has printed", || fs::read(&spool).is_ok_and(|spool| spool == b"one\ntwo")).await;
     kill_process(Pid::from_raw(bench.supervisor_pid()).unwrap(), Signal::KILL).unwrap();

@@ -1,4 +1,4 @@
-//! What an agent is started with, and what it is refused for.
+//! How an agent is started, and why a start is refused.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -25,7 +25,7 @@ async fn the_environment_is_the_list_that_the_configuration_allows() {
     bench.config.pass_env.push("NOT_SET_ANYWHERE".to_owned());
     let (lines, _) = rest(&mut bench.start().await).await;
     let mut lines = texts(&lines);
-    // What the shell itself adds.
+    // Variables that the shell itself adds.
     lines.retain(|line| !["PWD=", "OLDPWD=", "SHLVL=", "_="].iter().any(|own| line.starts_with(own)));
     lines.sort();
     let marker = format!("TOKENRAIL_RUN={}-{}", bench.order.agent, bench.order.turn);

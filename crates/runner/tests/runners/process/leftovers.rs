@@ -1,4 +1,4 @@
-//! Runs that nobody will read any more.
+//! Runs that no server will read any more.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,11 +1,11 @@
-//! What all processes of a run together may have no more of.
+//! Limits for all processes of a run together.
 
 use tokenrail_ports::ExitStatus;
 
 use super::support::{Bench, first, rest, until};
 
 const MIB: u64 = 1 << 20;
-/// Fills a variable of the shell with 32 MiB.
+/// Fills a shell variable with 32 MiB.
 const HOARD: &str = "hoard=$(head -c 33554432 /dev/zero | tr '\\0' x)";
 
 #[tokio::test]
@@ -25,7 +25,7 @@ async fn a_run_with_too_many_processes_is_ended_with_all_of_them() {
 #[tokio::test]
 async fn a_supervisor_that_is_told_to_look_does_so_at_once() {
     let mut bench = Bench::new("sleep 1000 & sleep 1000 & sleep 1000 & echo ready; wait");
-    // By itself it would look after an hour.
+    // On its own, the supervisor would check after an hour.
     (bench.config.limits.agent_processes, bench.config.limits.look_ms) = (2, 3_600_000);
     let mut run = bench.start().await;
     assert_eq!(first(&mut run).await, ["ready"]);
@@ -43,7 +43,7 @@ async fn what_outlives_the_agent_and_grows_is_ended_without_a_grace() {
         until [ -e deaf ]; do sleep 0.01; done; echo bye",
     );
     (bench.config.limits.agent_processes, bench.config.limits.look_ms) = (30, 10);
-    // Nobody waits for so long.
+    // These grace periods are long, because exceeding the limit must skip them.
     (bench.config.limits.leftover_grace_ms, bench.config.limits.kill_grace_ms) = (600_000, 1_200_000);
     let (_, end) = rest(&mut bench.start().await).await;
     let code = end.error.and_then(|error| error.code);

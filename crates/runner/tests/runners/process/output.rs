@@ -33,7 +33,7 @@ async fn output_is_seen_while_the_agent_runs_and_no_call_that_is_dropped_loses_a
     for step in 1..=3 {
         let mut seen = Vec::new();
         while seen.is_empty() {
-            // The pump drops the call whenever something else happens.
+            // The pump drops this call whenever something else happens.
             tokio::select! {
                 biased;
                 lines = first(&mut run) => seen = lines,
@@ -127,7 +127,8 @@ async fn a_stranger_who_holds_the_output_keeps_no_run_open() {
     let bench = Bench::new("echo $$; until [ -e go ]; do sleep 0.01; done; seq 1 1000; echo last");
     let mut run = bench.start().await;
     let agent = first(&mut run).await.remove(0);
-    // This process is none of the run's, so it is not ended with it. It prints on, and then it holds the pipe.
+    // This process does not belong to the run, so it is not ended with it. It keeps printing, and then holds the pipe
+    // open.
     let mut output = OpenOptions::new().write(true).open(format!("/proc/{agent}/fd/1")).unwrap();
     let printing = std::thread::spawn(move || {
         let _ = (0..1_000_000).try_for_each(|_| output.write_all(b"and I\n"));

@@ -1,4 +1,4 @@
-//! A process that is spoken with waits between two turns, and what becomes of that when a server dies.
+//! An interactive process idles between two turns, and survives the death of a server.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,7 +11,7 @@ use tokenrail_runner::{ConverseConfig, ProcessLimits, Protocol, Unanswered};
 
 use super::support::{Bench, rest, texts, until};
 
-/// Notes what it is asked, and has done it.
+/// Records the requests and answers them.
 const SCRIPT: &str = r#"while read -r line; do
 echo "$$ $line" >> asked
 echo done
@@ -34,13 +34,13 @@ fn bench() -> Bench {
     bench
 }
 
-/// The second turn of the bench's agent.
+/// Prepares the bench for the second turn of its agent.
 fn second(bench: &mut Bench) {
     bench.order.turn = TurnNumber(2);
     bench.order.prompt = "and now?".to_owned();
 }
 
-/// What the agent was asked: the process and the prompt, each time.
+/// The process and the prompt of each request to the agent.
 fn asked(bench: &Bench) -> Vec<(i32, String)> {
     let text = fs::read_to_string(bench.work("asked")).unwrap();
     let line = |line: &str| {
@@ -61,26 +61,26 @@ async fn said(run: &mut Box<dyn IAgentRun>) -> Vec<String> {
     texts(&lines)
 }
 
-/// A first turn whose process rests, of a server that has died since. Gives its folder.
+/// Runs a first turn whose process idles, for a server that has died since. Returns its folder.
 async fn rests_alone(bench: &Bench) -> PathBuf {
     let mut run = bench.start().await;
     assert_eq!(said(&mut run).await, FIRST);
     bench.run_folder()
 }
 
-/// What a server does first when it begins another turn in the process.
+/// The first step of a server that begins another turn in the process.
 fn write_further(folder: &Path) {
     let behind = fs::metadata(folder.join("stdout")).unwrap().len();
     let further = format!(r#"{{"turn":2,"prompt":"and now?","behind":{behind},"stderr_begins":0}}"#);
     fs::write(folder.join("further.json"), further).unwrap();
 }
 
-/// And then.
+/// The second step.
 fn tell(folder: &Path) {
     fs::write(folder.join("answers"), "{\"further\":2}\n").unwrap();
 }
 
-/// What a script does until its file holds that: the first turn's spool, or its standard error.
+/// A script line that waits until a file of the first turn contains the word.
 fn until_holds(bench: &Bench, file: &str, word: &str) -> String {
     let file = bench.run_folder_of(1).join(file);
     format!("until grep -q {word} '{}'; do sleep 0.01; done", file.display())
@@ -133,7 +133,7 @@ async fn whom_a_server_had_told_when_it_died_is_asked_once() {
     tell(&folder);
     second(&mut bench);
     for _ in 0..2 {
-        // The second of these servers finds a process that was asked long ago.
+        // The second of these servers finds a process that got its prompt long ago.
         let mut run = bench.adopt().await.unwrap();
         assert_eq!(said(&mut run).await, SECOND);
         assert_eq!(prompts(&bench), ["hello", "and now?"]);
@@ -190,7 +190,7 @@ async fn a_program_that_does_not_end_when_it_has_waited_long_enough_is_ended() {
     bench.script("read -r line; echo '{\"type\":\"result\",\"subtype\":\"success\"}'; trap '' TERM; while :; do sleep 1; done");
     bench.config.converse.as_mut().unwrap().rest_ms = 50;
     bench.config.limits.exit_grace_ms = 100;
-    // Of a server that is there, and of one that has died.
+    // First for a server that is running, then for one that has died.
     for keeps in [true, false] {
         let runner = bench.runner();
         let mut run = runner.start(&bench.order).await.unwrap();
@@ -203,7 +203,7 @@ async fn a_program_that_does_not_end_when_it_has_waited_long_enough_is_ended() {
     }
 }
 
-/// What a program may say unasked while it rests, line by line; whether it is asked for the second turn nevertheless.
+/// The lines that a program may print while it idles, and whether it still gets the second turn.
 #[tokio::test]
 async fn what_is_said_between_two_turns_is_of_neither() {
     let status = r#"{"type":"system","subtype":"status","status":null}"#;

@@ -1,4 +1,4 @@
-//! An agent of the Agent Client Protocol waits between two turns, and its session with it.
+//! An ACP agent idles between two turns, and keeps its session.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use tokenrail_runner::{ConverseConfig, Protocol, Unanswered};
 
 use super::support::{Bench, rest, texts};
 
-/// Notes what it is asked, and has done it. It cannot load a session.
+/// Records the requests and answers them. The agent cannot load a session.
 const SCRIPT: &str = r#"answer() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
 while read -r line; do
 id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
@@ -34,14 +34,14 @@ fn bench() -> Bench {
     bench
 }
 
-/// The bench's agent has had a turn, in this session.
+/// Prepares the bench for the next turn of its agent in this session.
 fn further(bench: &mut Bench, turn: u32, session: &str) {
     bench.order.turn = TurnNumber(turn);
     bench.order.prompt = "and now?".to_owned();
     bench.order.session = SessionId::new(session).ok();
 }
 
-/// The processes that were asked, and their sessions.
+/// The processes that got a prompt, and their sessions.
 fn asked(bench: &Bench) -> Vec<(String, String)> {
     let text = fs::read_to_string(bench.work("asked")).unwrap();
     let line = |line: &str| {

@@ -1,4 +1,4 @@
-//! A bench of run folders, and what the tests ask of it.
+//! A bench of run folders, and helper functions for its tests.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,10 +16,10 @@ use tokenrail_runner::{
     ProcessConfig, ProcessLimits, ProcessRunner, RunFolders, RunWatcher, SupervisorProgram, WatchLimits,
 };
 
-/// No wait in these tests is longer: one that is has failed.
+/// The longest wait in these tests. Reaching it is a failure.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A place for agents to run in.
+/// A place in which agents run.
 pub(crate) struct Bench {
     pub(crate) folder: TempDir,
     pub(crate) config: ProcessConfig,
@@ -67,7 +67,7 @@ impl Bench {
         Self { folder, config, order }
     }
 
-    /// Makes this the agent's program.
+    /// Replaces the agent's program.
     pub(crate) fn script(&self, script: &str) {
         fs::write(&self.config.program, format!("#!/bin/sh\n{script}\n")).unwrap();
     }
@@ -88,7 +88,7 @@ impl Bench {
         self.runner().start(&self.order).await.err().expect("it is refused")
     }
 
-    /// What another server, started after the first one, takes over.
+    /// The run that another server, started after the first one, adopts.
     pub(crate) async fn adopt(&self) -> Option<Box<dyn IAgentRun>> {
         match self.runner().adopt(&self.order, 0).await.unwrap() {
             Adoption::Run(run) => Some(run),
@@ -116,8 +116,8 @@ impl Bench {
         value["pid"].as_i64().unwrap().try_into().unwrap()
     }
 
-    /// The living processes that belong to the run, by their environment, their command line or their folder: their
-    /// ids and command lines.
+    /// The ids and command lines of the running processes of the run. They are found by their environment, command line
+    /// or folder.
     pub(crate) fn processes(&self) -> Vec<(i32, String)> {
         let place = self.folder.path().to_str().unwrap().as_bytes().to_vec();
         let mut found = Vec::new();
@@ -137,14 +137,14 @@ impl Bench {
         found
     }
 
-    /// Waits until no process of the run is left, for example a supervisor that has just said its last word.
+    /// Waits until no process of the run is left. A supervisor, for example, may still be about to exit.
     pub(crate) async fn assert_nothing_left(&self) {
         until("no process of the run is left", || self.processes().is_empty()).await;
     }
 }
 
 impl Drop for Bench {
-    /// A test that fails leaves nothing behind either.
+    /// A test that fails must leave no processes behind either.
     fn drop(&mut self) {
         for (pid, _) in self.processes() {
             let _ = kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL);
@@ -156,7 +156,7 @@ fn contains(text: &[u8], part: &[u8]) -> bool {
     text.windows(part.len()).any(|window| window == part)
 }
 
-/// Ten bytes that differ from bench to bench.
+/// Ten bytes that differ between benches.
 fn rand_like(path: &Path) -> [u8; 10] {
     let name = path.file_name().unwrap().as_encoded_bytes();
     std::array::from_fn(|index| name[name.len() - 1 - index % name.len()])
@@ -209,7 +209,7 @@ pub(crate) async fn first(run: &mut Box<dyn IAgentRun>) -> Vec<String> {
     }
 }
 
-/// The lines, all of which are whole.
+/// The texts of the lines, which must all be whole.
 pub(crate) fn texts(lines: &[OutputLine]) -> Vec<String> {
     let text = |line: &OutputLine| match &line.line {
         Line::Whole(text) => String::from_utf8(text.to_vec()).unwrap(),

@@ -33,7 +33,7 @@ pub(in crate::config) fn built_in() -> BTreeMap<String, AgentConfig> {
     types.collect()
 }
 
-/// The defaults for a program of that format. For a format of any program, only what fits all programs.
+/// The defaults for a program of that format. If a format can belong to any program, only what suits all programs.
 pub(super) fn process(format: &str) -> ProcessConfig {
     let any = ProcessConfig {
         program: format.to_owned(),

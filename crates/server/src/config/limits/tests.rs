@@ -15,7 +15,7 @@ fn defaults() -> BTreeMap<String, u64> {
     keys.map(|(key, value)| (key.to_owned(), value.parse().unwrap())).collect()
 }
 
-/// The reference of the configuration, wherever in `docs` it is.
+/// The configuration reference, wherever it is in `docs`.
 fn reference(folder: &Path) -> Option<String> {
     fs::read_dir(folder).unwrap().find_map(|entry| {
         let path = entry.unwrap().path();
@@ -51,7 +51,7 @@ fn the_reference_states_the_default_of_each_limit() {
     assert_eq!(stated, defaults());
 }
 
-/// A limit that two crates keep has the same default in both: otherwise one of them would be false.
+/// If two crates have the same limit, its default must be the same in both. Otherwise one of them would be wrong.
 #[test]
 fn the_configuration_without_a_file_is_the_default_of_each_crate() {
     let limits = LimitsConfig::default();

@@ -1,4 +1,4 @@
-//! Stored events of an ended turn, written anew under their numbers.
+//! Rewrites stored events of an ended turn under their numbers.
 
 use std::sync::Arc;
 
@@ -73,7 +73,7 @@ impl RewriteCommand {
         }
         let range = named_params! { ":agent": agent, ":first": from.0 as i64, ":last": to.0 as i64 };
         db.prepare_cached(REMOVE_BATCHES)?.execute(range)?;
-        // Batches are of one turn each; those that were touched are all of this one.
+        // Each batch belongs to one turn, so all batches in this range belong to this turn.
         BatchWriter { db, agent, turn: first.turn }.add(Codec::Packed, from, to, &packing::pack(&events))?;
         db.prepare_cached(REMOVE_MESSAGES)?.execute(named_params! {
             ":id": self.agent.to_string(),

@@ -4,7 +4,7 @@ use tokenrail_ports::testing::samples::{Scribe, error, every_body, json, launch,
 use super::*;
 use crate::format::rows::rows_of;
 
-/// Stores the rows in a table of their own and reads them back.
+/// Writes the rows to their own table and reads them back.
 fn there_and_back(agent: AgentId, events: &[Event]) -> Vec<Event> {
     let db = Connection::open_in_memory().unwrap();
     db.execute_batch(

@@ -26,7 +26,7 @@ impl Chance {
         format!("{a:08x}-{b:04x}-{c:04x}-{:04x}-{:012x}", low >> 48 & 0x3fff | 0x8000, low & 0xffff_ffff_ffff)
     }
 
-    /// Words that look like English, and are used as unevenly.
+    /// Words that resemble English, with a similarly uneven distribution.
     fn words(&mut self) -> Vec<String> {
         let syllables =
             ["the", "an", "ter", "ing", "re", "con", "st", "al", "er", "ble", "o", "mi", "y", "in"];
@@ -38,7 +38,7 @@ impl Chance {
     }
 }
 
-/// Lines as Claude prints them: each with a UUID of its own and a few letters of text.
+/// Lines as Claude prints them: each with its own UUID and a few letters of text.
 fn deltas(chance: &mut Chance) -> Vec<(String, String)> {
     let words = chance.words();
     let mut text = String::new();
@@ -61,7 +61,7 @@ fn deltas(chance: &mut Chance) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Says all the deltas in batches of different size, and ends the turn. Gives the size of the raw lines.
+/// Saves all the deltas in batches of different sizes, and ends the turn. Returns the size of the raw lines.
 async fn long_turn(store: &SqliteStore, scribe: &mut Scribe, chance: &mut Chance) -> usize {
     saved(store, scribe.say(vec![notice("init")])).await;
     let lines = deltas(chance);

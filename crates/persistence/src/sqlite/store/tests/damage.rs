@@ -18,7 +18,7 @@ fn refused(config: StoreConfig) -> OpenError {
     }
 }
 
-/// A closed store with something in it.
+/// A closed store that is not empty.
 async fn filled() -> TempDir {
     let (store, folder) = fresh();
     let (_, mut scribe) = running(&store, 1).await;
@@ -94,7 +94,7 @@ fn a_file_that_is_no_database_is_refused() {
 
 #[test]
 fn a_folder_that_cannot_be_made_is_named() {
-    // No user, not even root, makes folders here.
+    // No user, not even root, can create folders here.
     let config = StoreConfig::new("/sys/tokenrail-data");
     let error = refused(config);
     assert!(matches!(&error, OpenError::NotWritable { path } if path.starts_with("/sys")), "{error}");

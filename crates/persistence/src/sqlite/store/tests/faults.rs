@@ -1,4 +1,4 @@
-//! COMMITs that fail, disks that are full, servers that die.
+//! Failed commits, full disks, and servers that die.
 
 use tokenrail_domain::{EventBody, JsonText, TurnOutcome, Usage};
 use tokenrail_ports::testing::samples::{WHOLE_LIST, every_body, notice, text_delta};
@@ -144,7 +144,7 @@ async fn a_full_disk_is_said_and_nothing_is_saved_until_there_is_room() {
     is_sound(&folder);
 }
 
-/// Lets the database file grow to so many pages: a disk that is full.
+/// Limits the database file to this many pages, as a full disk would.
 struct MaxPages(u32);
 
 impl WriteCommand for MaxPages {

@@ -1,4 +1,4 @@
-//! The store in memory and this one do the same with any commands, in any order.
+//! The memory store and this one behave the same for any commands in any order.
 
 use std::cell::Cell;
 
@@ -13,9 +13,9 @@ use super::*;
 
 #[derive(Debug, Clone)]
 enum Step {
-    /// A start, more events, or an end, of a turn; sometimes of a form that is refused.
+    /// The start of a turn, more events, or its end. Sometimes malformed.
     Append(AppendSample),
-    /// One of the appends so far, once more.
+    /// Repeats an earlier append.
     Repeat(usize),
     Enqueue,
     Cancel,
@@ -28,7 +28,7 @@ struct AppendSample {
     turn: u32,
     kind: u8,
     events: usize,
-    /// How far the first event is from where it should be.
+    /// The distance of the first event from its correct number.
     gap: u64,
     form: u8,
     outcome: TurnOutcome,
@@ -51,7 +51,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// `turns` is how many the agent has: numbers have no holes.
+/// `turns` is the number of the agent's turns: their numbers have no gaps.
 fn append_of(agent: &Agent, turns: usize, sample: &AppendSample) -> Append {
     let AppendSample { turn, kind, events, gap, form, outcome } = *sample;
     let number = TurnNumber(turn.min(turns as u32 + 1));
@@ -74,7 +74,7 @@ fn append_of(agent: &Agent, turns: usize, sample: &AppendSample) -> Append {
     }
 }
 
-/// What a caller can tell apart.
+/// The parts of an answer that a caller can distinguish.
 fn told<T: std::fmt::Debug>(answer: Result<T, StoreError>) -> String {
     match answer {
         Ok(answer) => format!("{answer:?}"),
@@ -100,7 +100,7 @@ async fn done<S: IJournal + IAgentRepository>(
     }
 }
 
-/// All that is saved of the agent.
+/// Everything that is saved of the agent.
 async fn saved_of<S: IJournal + IAgentRepository>(
     store: &S,
     id: AgentId,

@@ -10,10 +10,10 @@ use tokenrail_ports::{Idempotency, KeyLife};
 
 use super::*;
 
-/// Where each agent has said its word, so that a message tells which place is not wiped.
+/// The places in which each agent has its word. A failure names the place that was not wiped.
 const PLACES: [&str; 10] =
     ["name", "prompt", "metadata", "options", "chat", "session", "output", "key", "turn", "deltas"];
-/// Bytes of a stored payload by which it would be found: what is compressed shows no word.
+/// Bytes of a stored payload to search for: compressed data does not contain the word itself.
 const PIECE: usize = 24;
 
 fn word(n: u8, place: &str) -> String {
@@ -33,7 +33,7 @@ fn key(n: u8) -> Idempotency {
     }
 }
 
-/// Digits that no other agent has: also what they are compressed to is found nowhere else.
+/// Digits that no other agent has, so that their compressed form is unique too.
 fn noise(n: u8) -> String {
     let mut state = u64::from(n) + 1;
     let next = || {
@@ -43,7 +43,7 @@ fn noise(n: u8) -> String {
     std::iter::repeat_with(next).take(5_000).collect()
 }
 
-/// An agent that has its word everywhere.
+/// An agent that has its word in every place.
 async fn talkative(store: &SqliteStore, n: u8) -> AgentId {
     let note = |place| JsonText::new_unchecked(format!(r#"{{"note":"{}"}}"#, word(n, place)));
     let (agent, turn) = launch(n);
@@ -82,13 +82,13 @@ async fn talkative(store: &SqliteStore, n: u8) -> AgentId {
     agent.id
 }
 
-/// Pieces of the large payloads of an agent, as they are stored.
+/// Pieces of the large payloads of an agent, as stored.
 fn pieces(folder: &TempDir, id: AgentId) -> BTreeSet<Vec<u8>> {
     let db = Connection::open(folder.path().join("tokenrail.db")).unwrap();
     let sql = "SELECT payload FROM journal JOIN agents ON agents.key = journal.agent WHERE agents.id = ?1";
     let mut payloads = db.prepare(sql).unwrap();
     let payloads = payloads.query_map([id.to_string()], |row| row.get::<_, Vec<u8>>(0)).unwrap();
-    // What says the same again and again is compressed to what others may be, too.
+    // Repetitive data compress to bytes that other payloads may contain too.
     let telling = |piece: &Vec<u8>| 7 < piece.iter().collect::<BTreeSet<_>>().len();
     let large = payloads.map(Result::unwrap).filter(|payload| 10_000 < payload.len());
     large
@@ -97,7 +97,7 @@ fn pieces(folder: &TempDir, id: AgentId) -> BTreeSet<Vec<u8>> {
         .collect()
 }
 
-/// What of `wanted` is in any file of the folder.
+/// The items of `wanted` that are in any file of the folder.
 fn found(folder: &TempDir, wanted: impl IntoIterator<Item = Vec<u8>>) -> Vec<String> {
     let files = std::fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().path());
     let files: Vec<_> = files.map(|path| (std::fs::read(&path).unwrap(), path)).collect();
@@ -125,7 +125,7 @@ async fn nothing_of_a_purged_agent_is_in_the_files_after_a_stop() {
         agents.push((n, talkative(&store, n).await));
     }
     let mut purged = BTreeSet::new();
-    // What is compressed later is another form of the same.
+    // A later compaction stores the same data in another form.
     for (n, id) in agents.iter().filter(|(n, _)| n % 3 == 0) {
         purged.extend(words(*n));
         purged.extend(pieces(&folder, *id));
@@ -160,7 +160,7 @@ async fn wiped_within(folder: &TempDir, wanted: &BTreeSet<Vec<u8>>, patience: Du
     }
 }
 
-/// While somebody reads what was there before, the log cannot be emptied; afterwards it is.
+/// A reader of old data prevents the log from being emptied. The wipe follows when it has ended.
 #[tokio::test]
 async fn what_was_purged_is_wiped_while_the_server_runs_and_after_a_long_read() {
     let (store, folder) = fresh();
@@ -183,7 +183,7 @@ async fn what_was_purged_is_wiped_while_the_server_runs_and_after_a_long_read() 
     store.close().await;
 }
 
-/// An agent whose row grows, and is moved to another page, when its turn has ended.
+/// An agent whose row grows when its turn ends, so that SQLite moves it to another page.
 async fn growing(store: &SqliteStore, n: u8) -> Scribe {
     let (agent, turn) = launch(n);
     let agent = Agent { name: Some(word(n, "name")), prompt: word(n, "prompt"), ..agent };
@@ -194,8 +194,8 @@ async fn growing(store: &SqliteStore, n: u8) -> Scribe {
     scribe
 }
 
-/// What SQLite has moved leaves a copy where it was, which `secure_delete` alone does not overwrite. A database that is too
-/// large to be written anew, or a server that dies: what is to be done is not forgotten.
+/// When SQLite moves a row, it leaves a copy behind that `secure_delete` alone does not overwrite. If the database is
+/// too large to be rewritten, or the server dies first, the wipe stays pending.
 #[tokio::test]
 async fn what_was_not_wiped_is_wiped_by_the_next_life() {
     let folder = tempfile::tempdir().unwrap();
@@ -223,7 +223,7 @@ async fn what_was_not_wiped_is_wiped_by_the_next_life() {
     store.close().await;
 }
 
-/// All of the database would go through the log, and stay there until the reader is gone.
+/// The rewrite would put the whole database into the log, where it would stay until the reader has ended.
 #[tokio::test]
 async fn a_purge_makes_no_copy_of_the_database_in_the_log_while_somebody_reads() {
     let (store, folder) = fresh();
@@ -248,7 +248,7 @@ async fn a_purge_makes_no_copy_of_the_database_in_the_log_while_somebody_reads()
     assert!(grown < database / 2, "the log has grown by {grown} bytes, the database has {database}");
     drop(reading);
     drop(reader);
-    // What was put off is not forgotten.
+    // The deferred wipe is not forgotten.
     let purged: BTreeSet<_> = words(1).into_iter().collect();
     let store = SqliteStore::open(config(&folder)).unwrap();
     wiped_within(&folder, &purged, Duration::from_secs(20)).await;

@@ -8,8 +8,9 @@ use tokenrail_domain::JsonText;
 
 use crate::json::Json;
 
-/// Foreign JSON, embedded as it came; as a string where the SDK would refuse it. Its parser refuses any text in which
-/// an object has the key `__proto__`, or `constructor` with a `prototype` in it, and with it the whole stream.
+/// Foreign JSON, embedded unchanged, or as a string if the SDK would refuse it. The SDK's parser refuses any text in
+/// which an object has the key `__proto__`, or the key `constructor` with a `prototype` in it. Such a text makes the
+/// client refuse the whole stream.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ForeignJson<'a>(pub(crate) &'a JsonText);
 
@@ -24,13 +25,14 @@ impl Serialize for ForeignJson<'_> {
 
 fn is_refused(json: &str) -> bool {
     let names = json.contains("__proto__") || json.contains("constructor");
-    // A name may be written with escapes.
+    // Escapes can hide a name.
     if !names && !json.contains("\\u00") {
         return false;
     }
     match serde_json::from_str(json) {
         Ok(value) => has_refused_key(&value),
-        // Half of a surrogate pair, which JavaScript takes and we do not: what is in it cannot be known.
+        // serde_json cannot read this, for example because of an unpaired surrogate, which JavaScript accepts. The keys
+        // are unknown, so the text search decides.
         Err(_) => names,
     }
 }
@@ -47,7 +49,7 @@ fn has_refused_key(value: &Value) -> bool {
     }
 }
 
-/// What a JSON string says; the text of any other value.
+/// Returns the text of a JSON string, or the JSON text of any other value.
 pub(crate) fn text_of(json: &JsonText) -> Cow<'_, str> {
     match serde_json::from_str::<String>(json.as_str()) {
         Ok(text) => Cow::Owned(text),

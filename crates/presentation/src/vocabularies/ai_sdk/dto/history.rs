@@ -1,6 +1,6 @@
-//! What is used of a conversation. Clients send the whole of it with each message, and the agent knows it: so only the
-//! newest message of the user is understood. What is before it is skipped, whatever is in it, in one pass and without
-//! a copy.
+//! Reads the parts of a conversation that the server uses. Clients send the whole conversation with each message,
+//! although the agent already knows it. The server therefore uses only the newest user message, and the agent that the
+//! responses name. It skips earlier messages, whatever they contain, in one pass and without a copy.
 
 use std::fmt;
 
@@ -13,24 +13,24 @@ use super::id::is_id;
 use crate::error::{Code, Problem};
 use crate::json::readable::{Stumble, stumble};
 
-/// What is used of the messages of a conversation.
+/// The parts of a conversation that the server uses.
 #[derive(Debug, Default)]
 pub(super) struct History<'a> {
-    /// The newest message of the user, and its place.
+    /// The newest user message, and its index.
     pub(super) said: Option<(usize, &'a RawValue)>,
-    /// The agent that the newest answer names, of those that name one.
+    /// The agent that the newest response names. Responses that name no agent are skipped.
     pub(super) agent: Option<AgentId>,
-    /// Whether the message that was asked about is one of the user.
+    /// Whether the message with the requested id is a user message.
     pub(super) is_of_user: bool,
 }
 
-/// What the user says.
+/// A user message.
 pub(super) struct Said {
     pub(super) id: Option<String>,
     pub(super) prompt: String,
 }
 
-/// As much of a message as is needed to know what it is.
+/// The fields that are needed to classify a message.
 #[derive(Deserialize)]
 struct Glimpse<'a> {
     #[serde(borrow)]
@@ -53,7 +53,7 @@ struct UiMessage<'a> {
     id: Option<String>,
     #[serde(borrow)]
     parts: Option<Vec<UiPart<'a>>>,
-    /// As older clients and people with `curl` write it.
+    /// The text, as older clients and people with `curl` send it.
     content: Option<String>,
 }
 
@@ -65,8 +65,8 @@ struct UiPart<'a> {
     text: Option<&'a RawValue>,
 }
 
-/// Reads a list of messages, and looks for the one with the id `of`. After the newest of the user there must be none
-/// that cannot be read: it might be his.
+/// Reads a list of messages, and checks whether the message with the id `of` is a user message. Each message after the
+/// newest user message must be readable, because an unreadable one might be a newer user message.
 pub(super) fn read<'a>(messages: &'a RawValue, of: Option<&str>) -> Result<History<'a>, Problem> {
     let read = serde_json::Deserializer::from_str(messages.get()).deserialize_seq(Reader { of });
     let no_list = |_| Problem::field("messages", "must be a list of message parts");
@@ -86,7 +86,7 @@ struct Reader<'i> {
 }
 
 impl<'de> Visitor<'de> for Reader<'_> {
-    /// With the place of a message that cannot be read, after the newest of the user.
+    /// The number is the index of the first unreadable message after the newest user message.
     type Value = (History<'de>, Option<usize>);
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -114,7 +114,7 @@ impl<'de> Visitor<'de> for Reader<'_> {
     }
 }
 
-/// A message with its role.
+/// Reads the role of a message and the fields that classify it. `None` if they cannot be read.
 fn glimpse(message: &RawValue) -> Option<(String, Glimpse<'_>)> {
     let glimpse: Glimpse = serde_json::from_str(message.get()).ok()?;
     Some((text(glimpse.role)?, glimpse))
@@ -129,7 +129,8 @@ fn text(value: &RawValue) -> Option<String> {
     serde_json::from_str(value.get()).ok()
 }
 
-/// The text of a message. What is no text would be lost, so it is refused.
+/// Returns the text of a message, whose JSON has at most `bytes` bytes. A message with a file is refused, because the
+/// file would be lost. Other parts that are not text are skipped.
 pub(super) fn said(index: usize, message: &RawValue, bytes: usize) -> Result<Said, Problem> {
     let message = message.get();
     if bytes < message.len() {

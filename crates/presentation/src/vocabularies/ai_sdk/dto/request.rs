@@ -1,4 +1,4 @@
-//! What clients of the AI SDK send.
+//! The requests of AI SDK clients.
 
 use serde_json::value::RawValue;
 use tokenrail_domain::AgentId;
@@ -9,23 +9,24 @@ use super::id::is_id;
 use crate::error::Problem;
 use crate::json::fields::Fields;
 
-/// A message of a chat that is to be answered.
+/// A request for a response in a chat.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ChatRequest {
     /// The client's id of the conversation.
     pub(crate) chat: Option<String>,
-    /// The agent that said the newest answer in it, where that came from here.
+    /// The agent that the newest response names. Only responses of Tokenrail name one.
     pub(crate) agent: Option<AgentId>,
     pub(crate) saying: Saying,
 }
 
-/// What is said: the newest message of the user.
+/// The message to answer: the newest user message.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Saying {
     pub(crate) prompt: String,
     /// The client's id of the message.
     pub(crate) id: Option<String>,
-    /// The answer is asked for again; instead of this one, where the client says so.
+    /// `Some` if the client asks for another response. The inner value is the id of the response to regenerate, if the
+    /// client names it.
     #[expect(clippy::option_option, reason = "again or not, and then of which message, if it is named")]
     pub(crate) regenerate: Option<Option<String>>,
 }
@@ -38,10 +39,10 @@ pub(crate) enum ChatFrame {
     Abort { request: String },
 }
 
-/// A frame that cannot be answered.
+/// A frame that is refused.
 #[derive(Debug)]
 pub(crate) struct RefusedFrame {
-    /// The id of its request, where it has one that can be read.
+    /// The id of its request. `None` if the frame has no valid id, or if its type is unknown.
     pub(crate) request: Option<String>,
     pub(crate) problem: Problem,
 }
@@ -65,8 +66,8 @@ pub(crate) struct ChatBody {
     message_id: Option<String>,
 }
 
-/// Reads the body of a request for an answer. Names that are not known are ignored: clients add their own. The
-/// message that is said has at most `message_bytes`.
+/// Reads the body of a request for a response. Unknown fields are ignored, because clients add their own. The newest
+/// user message has at most `message_bytes` bytes.
 pub(crate) fn chat_request(body: &[u8], message_bytes: usize) -> Result<ChatRequest, Problem> {
     let (mut fields, messages) = Fields::pick(body, &["id", "trigger", "messageId"], "messages")?;
     request(&mut fields, messages, message_bytes)
@@ -121,7 +122,7 @@ fn request(
     let Some((index, said)) = said else {
         return Err(Problem::field("messages", "must contain a user message"));
     };
-    // A client may say instead which message is to be answered again: that has as many answers as it asks for.
+    // A client may name the user message instead of the response. It then gets a new response each time it asks.
     let of = of.filter(|_| !is_of_user);
     let regenerate = trigger.is_some_and(|trigger| trigger == "regenerate-message").then_some(of);
     let Said { id, prompt } = history::said(index, said, message_bytes)?;

@@ -2,25 +2,25 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How far a tool call has come.
+/// The state of a tool call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CallState {
-    /// Its input is being said.
+    /// Its input is being streamed.
     Streaming,
     /// Its input was cut short.
     Cut,
-    /// It is made, and has no result.
+    /// Its input is complete, and it has no result yet.
     Made,
     /// It has a result.
     Done,
 }
 
-/// The tool calls of one turn. A client fails at a result of a call that it does not know.
+/// The tool calls of one turn. The fold must know them, because a client fails on the result of an unknown call.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     known: BTreeMap<String, Call>,
     count: usize,
-    /// Those whose input was told in this step.
+    /// The calls whose input was sent in this step.
     of_step: BTreeSet<String>,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct Calls {
 struct Call {
     tool: String,
     state: CallState,
-    /// Its place in the order in which the calls were begun.
+    /// Its position in the order in which the calls started.
     place: usize,
 }
 
@@ -37,12 +37,12 @@ impl Calls {
         self.known.get(call).map(|call| call.state)
     }
 
-    /// The tool that a call was begun with.
+    /// The tool with which the call started. Empty if the call is unknown.
     pub(super) fn tool(&self, call: &str) -> &str {
         self.known.get(call).map_or("", |call| &call.tool)
     }
 
-    /// Notes how far a call has come.
+    /// Sets the state of a call. `tool` is used only if the call is new.
     pub(super) fn set(&mut self, call: &str, tool: &str, state: CallState) {
         if state != CallState::Done {
             self.of_step.insert(call.to_owned());
@@ -56,24 +56,24 @@ impl Calls {
         self.known.insert(call.to_owned(), Call { tool: tool.to_owned(), state, place });
     }
 
-    /// A step begins.
+    /// Starts a new step.
     pub(super) fn begin_step(&mut self) {
         self.of_step.clear();
     }
 
-    /// Whether a call of this step has a result.
+    /// Whether any call of this step has a result.
     pub(super) fn any_done_in_step(&self) -> bool {
         self.of_step.iter().any(|call| self.state(call) == Some(CallState::Done))
     }
 
-    /// Forgets the calls of this step, as the client was told to.
+    /// Forgets the calls of this step, as the client does on `reset-step`.
     pub(super) fn reset_step(&mut self) {
         for call in std::mem::take(&mut self.of_step) {
             self.known.remove(&call);
         }
     }
 
-    /// The calls that have neither a result nor an error, in the order in which they were begun.
+    /// The calls that have neither a result nor an error, in the order in which they started.
     pub(super) fn open(&self) -> Vec<(String, CallState)> {
         let mut open: Vec<_> = self
             .known

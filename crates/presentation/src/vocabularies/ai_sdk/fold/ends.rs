@@ -1,16 +1,17 @@
-//! How things end: a message that is thrown away, and the turn.
+//! The end of a turn, and messages that the agent abandons.
 
 use super::{AiSdk, AiSdkFold, CallState, Kind, SdkVersion, Told};
 use crate::fold::Frames;
 use crate::vocabularies::ai_sdk::dto::{AbandonedDto, Chunk, FinishDto, FinishReason, ForeignJson, UsageDto};
 use tokenrail_domain::{JsonText, MessageOrdinal, Part, TurnOutcome, TurnResult, Usage};
 
-/// What a client is told of a call that the turn leaves without a result.
+/// The error text of a call that has no result when the turn ends.
 const NO_RESULT: &str = "the turn ended without a result for this call";
 
 impl AiSdkFold {
-    /// The agent throws a message away and says it again. From 7.0.70 on a client can take back a step, and so the message, as long
-    /// as no tool of it has given a result; the others are told which parts do not count.
+    /// The agent discards a message and sends it again. From 7.0.70 on, a client can discard a step, and with it the
+    /// newest message, if no tool of the step has a result yet. Otherwise, the client gets a list of the parts to
+    /// discard.
     pub(super) fn abandoned(&mut self, message: MessageOrdinal, out: &mut impl Frames<AiSdk>) {
         self.close_words(message, out);
         let Some(spoken) = self.messages.remove(&message) else { return };
@@ -42,10 +43,10 @@ impl AiSdkFold {
         out.frame(&Chunk::MessageMetadata { message_metadata });
     }
 
-    /// The turn has ended. An `error` is told when nothing is open any more: a client reads nothing behind it.
+    /// Ends the turn. An `error` is sent after everything is closed, because a client reads nothing after it.
     pub(super) fn ended(&mut self, result: &TurnResult, out: &mut impl Frames<AiSdk>) {
         if result.outcome == TurnOutcome::Completed && self.told != Told::Words {
-            // Some answers come as a result only.
+            // Some agents send their text only with the result.
             let message = self.newest.map_or(MessageOrdinal(0), |newest| MessageOrdinal(newest.0 + 1));
             self.words(message, Part(0), Kind::Text, &result.text, out);
         }
@@ -107,7 +108,7 @@ fn finish_reason(word: &str) -> FinishReason {
     }
 }
 
-/// A sentence for the reader.
+/// The error text for the user.
 fn why(result: &TurnResult) -> &str {
     let told = result.error.as_ref().map_or("", |error| &error.text);
     let interrupted = result.outcome == TurnOutcome::Interrupted;

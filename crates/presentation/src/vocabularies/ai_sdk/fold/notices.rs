@@ -1,4 +1,4 @@
-//! What the agent says about itself, and its questions among that.
+//! The agent's notices, including its permission requests.
 
 use tokenrail_domain::Notice;
 
@@ -20,7 +20,7 @@ impl AiSdkFold {
         }
     }
 
-    /// The SDK knows questions about a tool call that has no result yet.
+    /// The SDK supports permission requests only for a tool call that has no result yet.
     fn asked(&mut self, question: &Question, out: &mut impl Frames<AiSdk>) {
         let Some(call) = &question.tool_call_id else { return };
         if matches!(self.calls.state(call), Some(CallState::Done | CallState::Cut)) {
@@ -34,7 +34,7 @@ impl AiSdkFold {
 
     fn settled(&mut self, settling: &Settling, out: &mut impl Frames<AiSdk>) {
         let Some(verdict) = self.approvals.settle(settling) else { return };
-        // It may have its result already, or was taken back with its step.
+        // The call may already have a result, or was discarded with its step.
         if self.calls.state(&verdict.call) != Some(CallState::Made) {
             return;
         }

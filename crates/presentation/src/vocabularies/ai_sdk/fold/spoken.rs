@@ -1,4 +1,4 @@
-//! What was said so far of a message that is not complete.
+//! The parts of an incomplete message that were already sent.
 
 use std::collections::BTreeMap;
 use std::collections::hash_map::DefaultHasher;
@@ -6,15 +6,15 @@ use std::hash::Hasher;
 
 use tokenrail_domain::{ContentBlock, Part};
 
-/// What was said so far of a message that is not complete.
+/// The parts of an incomplete message that were already sent.
 #[derive(Default)]
 pub(super) struct Spoken {
     parts: BTreeMap<Part, SpokenPart>,
-    /// The part of text or reasoning that the client has open: at most one of a message.
+    /// The text or reasoning part that is open at the client. A message has at most one.
     pub(super) open: Option<(Part, Kind)>,
 }
 
-/// What a part is made of.
+/// The kind of a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Text,
@@ -22,7 +22,7 @@ pub(super) enum Kind {
 }
 
 enum SpokenPart {
-    /// Its text is remembered by its length and hash: enough to know it again.
+    /// Only the length and the hash of its text are kept. They are enough to recognize the text.
     Words {
         kind: Kind,
         bytes: usize,
@@ -32,7 +32,7 @@ enum SpokenPart {
 }
 
 impl Spoken {
-    /// Notes words that were said.
+    /// Records text that was sent.
     pub(super) fn say(&mut self, part: Part, kind: Kind, text: &str) {
         let new = || SpokenPart::Words { kind, bytes: 0, hash: DefaultHasher::new() };
         if let SpokenPart::Words { bytes, hash, .. } = self.parts.entry(part).or_insert_with(new) {
@@ -41,12 +41,12 @@ impl Spoken {
         }
     }
 
-    /// Notes a call whose input was said.
+    /// Records a call whose input was sent.
     pub(super) fn call(&mut self, part: Part, call: &str) {
         self.parts.entry(part).or_insert_with(|| SpokenPart::Call(call.to_owned()));
     }
 
-    /// The calls whose input was said.
+    /// The calls whose input was sent.
     pub(super) fn calls(&self) -> impl Iterator<Item = &str> {
         self.parts.values().filter_map(|part| match part {
             SpokenPart::Call(call) => Some(call.as_str()),
@@ -54,7 +54,7 @@ impl Spoken {
         })
     }
 
-    /// The parts of words that were said.
+    /// The text and reasoning parts that were sent.
     pub(super) fn words(&self) -> impl Iterator<Item = Part> {
         self.parts.iter().filter_map(|(number, part)| match part {
             SpokenPart::Words { .. } => Some(*number),
@@ -62,8 +62,8 @@ impl Spoken {
         })
     }
 
-    /// Which blocks of the complete message were not said before, with a number for each that no part of the message
-    /// has had.
+    /// Returns the blocks of the complete message that were not sent yet. Each has a part number that the message has
+    /// not used.
     pub(super) fn unsaid<'b>(&self, blocks: &'b [ContentBlock]) -> Vec<(Part, &'b ContentBlock)> {
         let mut said = self.parts.values().peekable();
         let free = self.parts.last_key_value().map_or(0, |(part, _)| part.0 + 1);

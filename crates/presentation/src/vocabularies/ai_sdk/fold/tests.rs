@@ -12,7 +12,7 @@ use stories::Story;
 
 const VERSIONS: [SdkVersion; 6] = SdkVersion::ALL;
 
-/// The chunks of a turn from that one on, one a line.
+/// The chunks of a turn from number `from` on.
 fn chunks(agent: AgentId, events: &[Event], version: SdkVersion, from: u64) -> Vec<String> {
     let mut out = ChunkWriter::lines(from);
     let mut fold = AiSdkFold::new(agent, events[0].turn, version);
@@ -26,7 +26,7 @@ fn chunks(agent: AgentId, events: &[Event], version: SdkVersion, from: u64) -> V
     lines.map(|line| line.strip_prefix("data: ").unwrap().to_owned()).collect()
 }
 
-/// What every client gets, and what one gets that has named its version where that is something else.
+/// The chunks for a client without a version, and the differences for each version.
 fn rendering(story: &Story) -> String {
     let all = |version| chunks(story.agent, &story.events, version, 0);
     let any = all(SdkVersion::Any);
@@ -90,7 +90,7 @@ fn who_comes_back_gets_the_rest_from_any_chunk_on() {
     }
 }
 
-/// Events in any order at all: worse than any agent.
+/// Events in any order: worse than any agent.
 #[test]
 fn a_client_can_follow_whatever_an_agent_does() {
     let bodies: Vec<EventBody> =

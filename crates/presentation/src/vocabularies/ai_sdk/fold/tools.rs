@@ -1,4 +1,4 @@
-//! Tools, and the sub-agents that some of them are.
+//! Tool calls, their results, and the messages of sub-agents.
 
 use tokenrail_domain::{CompleteMessage, ContentBlock, JsonText, MessageOrdinal, Part, ToolResult};
 
@@ -8,7 +8,7 @@ use crate::vocabularies::ai_sdk::dto::{
     Chunk, ForeignJson, ParentDto, StrayResultDto, SubAgentDto, ToolMetadataDto, Yes, text_of,
 };
 
-/// What a client is told of a call whose input was cut short.
+/// The error text of a call whose input was cut short.
 const CUT: &str = "the call was incomplete";
 
 impl AiSdkFold {
@@ -25,7 +25,7 @@ impl AiSdkFold {
         self.messages.entry(message).or_default().call(part, call);
         match self.calls.state(call) {
             Some(CallState::Streaming) => {}
-            // It was made before the last of its input was said: the client has it whole.
+            // The call itself came before its last input delta, so the client already has all of the input.
             Some(CallState::Made) => return,
             None | Some(CallState::Cut | CallState::Done) => {
                 let tool = tool.unwrap_or_default();
@@ -66,7 +66,7 @@ impl AiSdkFold {
     ) {
         self.calls.set(call, tool, CallState::Cut);
         if self.version < SdkVersion::V6 {
-            // The first releases of version 5 know no input that is wrong.
+            // The first releases of version 5 do not know `tool-input-error`.
             input_available((call, tool), input, None, out);
             out.frame(&Chunk::ToolOutputError {
                 tool_call_id: call,
@@ -115,8 +115,8 @@ impl AiSdkFold {
         }
     }
 
-    /// What a sub-agent says is not what the agent says: its words go beside the message, and its tool calls name the
-    /// call that they belong to.
+    /// Sends a sub-agent's message. Its text is not the agent's own text, so it is sent next to the message. Its tool
+    /// calls name the call to which they belong.
     pub(super) fn sub_agent(
         &mut self,
         message: &CompleteMessage,

@@ -1,4 +1,4 @@
-//! The requests of one connection that are being answered.
+//! The open requests of one connection.
 
 use std::collections::HashMap;
 
@@ -12,14 +12,14 @@ use crate::vocabularies::ai_sdk::stream::{ChatNext, ChatStream};
 /// The turn that answers a request.
 pub(super) type TurnId = (AgentId, TurnNumber);
 
-/// The requests that are being answered.
+/// The open requests of one connection.
 #[derive(Default)]
 pub(super) struct Requests {
     known: HashMap<String, (TurnId, AbortHandle)>,
     waiting: FuturesUnordered<Abortable<BoxFuture<'static, Waited>>>,
 }
 
-/// What came of waiting for more of an answer.
+/// The result of waiting for more of a response.
 pub(super) struct Waited {
     pub(super) request: String,
     pub(super) turn: TurnId,
@@ -28,7 +28,7 @@ pub(super) struct Waited {
 }
 
 impl Requests {
-    /// Waits for more of an answer.
+    /// Starts to wait for more of a response.
     pub(super) fn wait(&mut self, request: String, turn: TurnId, mut stream: ChatStream) {
         let (abort, registration) = AbortHandle::new_pair();
         self.known.insert(request.clone(), (turn, abort));
@@ -39,12 +39,13 @@ impl Requests {
         self.waiting.push(Abortable::new(waited.boxed(), registration));
     }
 
-    /// Waits until one of the answers goes on; for ever where there is none. May be dropped at any await.
+    /// Waits until there is more of one of the responses. Waits forever if no request is open. May be dropped at any
+    /// await.
     pub(super) async fn next(&mut self) -> Waited {
         loop {
             match self.waiting.next().await {
                 Some(Ok(waited)) => return waited,
-                // The client has lost interest.
+                // `remove` has aborted this request.
                 Some(Err(_)) => {}
                 None => std::future::pending().await,
             }
@@ -59,7 +60,7 @@ impl Requests {
         self.known.len()
     }
 
-    /// Waits for no more of an answer; gives the turn that was to say it.
+    /// Stops waiting for more of a response. Returns its turn.
     pub(super) fn remove(&mut self, request: &str) -> Option<TurnId> {
         let (turn, abort) = self.known.remove(request)?;
         abort.abort();

@@ -1,4 +1,4 @@
-//! What Letta's clients send. Fields that Tokenrail has no use for are ignored: tools, skills, memory.
+//! What Letta's clients send. Fields that Tokenrail does not use are ignored: tools, skills, memory.
 
 use serde::Deserialize;
 use tokenrail_application::Launch;
@@ -7,18 +7,18 @@ use utoipa::ToSchema;
 use crate::error::Problem;
 use crate::json::fields::Fields;
 
-/// What a name may be long, in characters.
+/// The maximum length of a name, in characters.
 const NAME_CHARS: usize = 200;
 
-/// A message for an agent, and how its answer is wanted.
+/// A message to an agent, and the form of the response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Message {
     pub(crate) prompt: String,
-    /// What is said instead: whether a tool may be called.
+    /// The answer to a permission request. If it is present, the message has no prompt.
     pub(crate) approval: Option<Approval>,
-    /// The client's own id of the message: the same one again is the same message.
+    /// The client's own id of the message. A second message with this id is the same message.
     pub(crate) otid: Option<String>,
-    /// The agent, where the path does not name it.
+    /// The agent, if the path does not name it.
     pub(crate) agent: Option<String>,
     pub(crate) streaming: Option<bool>,
     pub(crate) tokens: bool,
@@ -26,17 +26,17 @@ pub(crate) struct Message {
     pub(crate) cancel_on_disconnect: bool,
 }
 
-/// Whether a tool may be called that the agent has asked about.
+/// The answer to a permission request for a tool call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Approval {
     call: Option<String>,
-    /// The message that has asked.
+    /// The message that contains the permission request.
     asked_by: Option<String>,
     pub(crate) approve: bool,
 }
 
 impl Approval {
-    /// Whether it answers the question that this message has asked about this tool call.
+    /// Whether this answers the permission request in this message about this tool call.
     pub(crate) fn is_about(&self, message: &str, call: &str) -> bool {
         match &self.call {
             Some(named) => named == call,
@@ -45,7 +45,7 @@ impl Approval {
     }
 }
 
-/// What of a run is still wanted.
+/// A request to resume the stream of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Resume {
     pub(crate) run: Option<String>,
@@ -67,7 +67,7 @@ struct Incoming {
     approval_request_id: Option<String>,
 }
 
-/// About one tool call. Results of tools that ran at the client come in the same list.
+/// The decision about one tool call. Clients send the results of client-side tools in the same list.
 #[derive(Deserialize)]
 struct Decision {
     tool_call_id: Option<String>,
@@ -178,7 +178,7 @@ pub(crate) fn message(body: &[u8], depth: usize) -> Result<Message, Problem> {
     let approval = approval(&messages);
     let said = if approval.is_some() { Ok((String::new(), None)) } else { said(messages) };
     let (prompt, otid) = said.unwrap_or_else(|wrong| {
-        // What cannot be read is not missing besides.
+        // A malformed field is not reported as missing too.
         if fields.are_good() {
             fields.refuse(field, wrong);
         }
@@ -202,7 +202,7 @@ pub(crate) fn message(body: &[u8], depth: usize) -> Result<Message, Problem> {
     Ok(message)
 }
 
-/// Whether a tool may be called, where that alone is said, and of one call.
+/// Reads the answer to a permission request. `None` unless the request contains only that, for one tool call.
 fn approval(messages: &[Incoming]) -> Option<Approval> {
     let [Incoming { kind, approvals, approve, approval_request_id, .. }] = messages else { return None };
     if kind.as_deref() != Some("approval") {
@@ -218,7 +218,7 @@ fn approval(messages: &[Incoming]) -> Option<Approval> {
     }
 }
 
-/// The text of messages, and the id of the last one that has any.
+/// Returns the text of the messages, and the id of the last message that has one.
 fn said(messages: Vec<Incoming>) -> Result<(String, Option<String>), &'static str> {
     let (mut texts, mut id) = (Vec::new(), None);
     for Incoming { role, kind, content, otid, .. } in messages {
@@ -248,7 +248,7 @@ fn said(messages: Vec<Incoming>) -> Result<(String, Option<String>), &'static st
     if prompt.trim().is_empty() { Err("must contain text") } else { Ok((prompt, id)) }
 }
 
-/// Reads from where a stream is wanted again; the body may be left out.
+/// Reads a request to resume a stream. The body may be absent.
 pub(crate) fn resume(body: Option<&[u8]>, depth: usize) -> Result<Resume, Problem> {
     let Some(body) = body else { return Ok(Resume::default()) };
     let mut fields = Fields::read(body, depth)?;
@@ -264,7 +264,7 @@ pub(crate) fn resume(body: Option<&[u8]>, depth: usize) -> Result<Resume, Proble
     Ok(resume)
 }
 
-/// Reads which runs are meant; none where the body does not say.
+/// Reads which runs to cancel, and the agent. Each is `None` if the body does not name it.
 pub(crate) fn named_runs(
     body: Option<&[u8]>,
     depth: usize,
@@ -277,7 +277,7 @@ pub(crate) fn named_runs(
     Ok((runs, agent))
 }
 
-/// Reads an agent that is to be made: a launch without a prompt, and the handle of its model.
+/// Reads an agent to create: a launch without a prompt, and the handle of its model.
 pub(crate) fn created(body: Option<&[u8]>, depth: usize) -> Result<(Launch, Option<String>), Problem> {
     let Some(body) = body else { return Ok((Launch::default(), None)) };
     let mut fields = Fields::read(body, depth)?;

@@ -1,4 +1,4 @@
-//! Agents, conversations, runs and models, as Letta's clients want them: what Tokenrail has no word for is empty.
+//! Agents, conversations, runs and models in Letta's format. Fields for which Tokenrail has no value are empty.
 
 use serde::Serialize;
 use tokenrail_application::TypeInfo;
@@ -7,9 +7,9 @@ use utoipa::ToSchema;
 
 use crate::json::{IsoTime, Json};
 
-/// The version of Letta's own server that spoke this protocol.
+/// The version of Letta's own server whose protocol this is.
 const VERSION: &str = "0.16.8";
-/// Tokens that are shown where nobody knows how many a model takes.
+/// The context window that is reported for every model, in tokens. Tokenrail does not know the real one.
 const CONTEXT_WINDOW: u32 = 200_000;
 
 /// A list that is always empty.
@@ -145,7 +145,7 @@ impl<'a> From<&'a Agent> for ConversationDto<'a> {
     }
 }
 
-/// What the status of a run can be.
+/// The possible statuses of a run.
 pub(crate) const RUN_STATUSES: [&str; 5] = ["created", "running", "completed", "failed", "cancelled"];
 
 /// A run, which is a turn of an agent.
@@ -165,7 +165,7 @@ pub(crate) struct RunDto {
 }
 
 impl RunDto {
-    /// `end`: how it has ended, and when.
+    /// `end`: the run's stop reason and the time of its end.
     pub(crate) fn new(id: String, turn: &Turn, end: Option<(&'static str, IsoTime)>) -> Self {
         let status = match (turn.state, end) {
             (TurnState::Queued, _) => "created",
@@ -178,7 +178,7 @@ impl RunDto {
             id,
             agent_id: format!("agent-{}", turn.agent),
             conversation_id: format!("conv-{}", turn.agent),
-            // A client that leaves ends no run, unless it has asked for that.
+            // A run continues if its client disconnects, unless the client asked to cancel it.
             background: true,
             status,
             stop_reason: end.map(|(stop_reason, _)| stop_reason),

@@ -1,4 +1,5 @@
-//! An agent's questions. Letta's agents end their run when they ask; ours wait within it, so the run goes on.
+//! The agent's permission requests. Letta's own agents end their run with a request. Tokenrail's agents wait within the
+//! run, so the run continues.
 
 use tokenrail_domain::{Event, Notice, event_id};
 

@@ -1,20 +1,21 @@
-//! Why a run has stopped, in Letta's words: the same in its stream, in its answer, and where the run alone is shown.
+//! The stop reason of a run, in Letta's words. It is the same in the run's stream, in its JSON response and in the run
+//! itself.
 
 use tokenrail_application::STOP_REASON_EVENTS;
 use tokenrail_domain::{Event, EventBody, Sequence, TurnOutcome};
 
-/// How many events before its end a run may say why it stops. Agents say it with their last message. The bound lets
-/// who wants the end alone read no more than these, and come to what the stream has said.
+/// The number of events at the end of a run that may contain the stop reason. Agents send it with their last message.
+/// With this limit, a reader of the end alone needs only these events, and gets the same reason as the stream.
 pub(crate) const REASON_EVENTS: u64 = STOP_REASON_EVENTS;
 
-/// Finds out why a run has stopped, from its events: all of them, or only the last [`REASON_EVENTS`].
+/// Finds the stop reason of a run in its events: in all of them, or only in the last [`REASON_EVENTS`].
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Ending {
     said: Option<(Sequence, String)>,
 }
 
 impl Ending {
-    /// Takes in the next event of the run; the last of them gives the reason.
+    /// Takes in the next event of the run. Returns the stop reason if the event is the last one.
     pub(crate) fn event(&mut self, event: &Event) -> Option<&'static str> {
         match &event.body {
             EventBody::Usage(usage) => {
@@ -33,7 +34,7 @@ impl Ending {
     }
 }
 
-/// Letta's word for how a run has ended; `said` is why its last message has stopped, in the words of the agent.
+/// Letta's word for how a run ended. `said` is the reason why its last message stopped, in the agent's own words.
 pub(crate) fn stop_reason(outcome: TurnOutcome, said: Option<&str>) -> &'static str {
     match (outcome, said) {
         (TurnOutcome::Cancelled, _) => "cancelled",

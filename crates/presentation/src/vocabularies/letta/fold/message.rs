@@ -1,10 +1,10 @@
-//! A message that is still being said, and what of it has been sent.
+//! An open message, and which parts of it were sent.
 
 use tokenrail_domain::{ContentBlock, Part};
 
 use crate::vocabularies::letta::dto::{LettaSaid, redacted};
 
-/// What a part is.
+/// The kind of a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Text,
@@ -13,7 +13,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// Text of that kind.
+    /// A message with text of this kind.
     pub(super) fn said(self, text: String) -> LettaSaid {
         match self {
             Self::Text | Self::Input => LettaSaid::Assistant { content: text },
@@ -22,7 +22,7 @@ impl Kind {
     }
 }
 
-/// A message that is still being said.
+/// A message that is not complete yet.
 #[derive(Debug, Clone, Default)]
 pub(super) struct OpenMessage(Vec<OpenPart>);
 
@@ -31,13 +31,13 @@ struct OpenPart {
     part: Part,
     kind: Kind,
     bytes: usize,
-    /// What is not sent yet.
+    /// The text that was not sent yet.
     text: String,
     sent: bool,
 }
 
 impl OpenMessage {
-    /// Takes in a piece, which is sent at once or kept.
+    /// Takes in a delta. `sent` means that its text is sent at once. Otherwise, the text is kept.
     pub(super) fn say(&mut self, part: Part, kind: Kind, text: &str, sent: bool) {
         let index = self.0.iter().position(|open| open.part == part).unwrap_or_else(|| {
             let at = self.0.partition_point(|open| open.part < part);
@@ -53,7 +53,7 @@ impl OpenMessage {
         }
     }
 
-    /// What was kept of the parts before this one: they are finished.
+    /// Finishes the parts before this one. Returns their kept text.
     pub(super) fn finish_before(&mut self, part: Part) -> Vec<(Part, LettaSaid)> {
         let finished = self.0.iter_mut().filter(|open| open.part < part && !open.sent);
         let said = finished.map(|open| {
@@ -63,7 +63,8 @@ impl OpenMessage {
         said.collect()
     }
 
-    /// The next part, if it is this one.
+    /// Removes the next part if it has this kind and, unless it is an input, this number of bytes. Returns its number,
+    /// and whether it was sent.
     pub(super) fn take(&mut self, kind: Kind, bytes: usize) -> Option<(Part, bool)> {
         let next =
             self.0.first().filter(|next| next.kind == kind && (kind == Kind::Input || next.bytes == bytes));
@@ -74,7 +75,7 @@ impl OpenMessage {
         taken
     }
 
-    /// What is still to be sent of a block of the complete message; blocks are asked for in their order.
+    /// Returns what was not sent yet of a block of the complete message. The blocks must be passed in their order.
     pub(super) fn rest_of(&mut self, index: Part, block: &ContentBlock) -> Option<(Part, LettaSaid)> {
         let (kind, text) = match block {
             ContentBlock::Text(text) => (Kind::Text, text),

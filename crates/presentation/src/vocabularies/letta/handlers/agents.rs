@@ -29,7 +29,7 @@ pub(crate) async fn models(api: web::Data<Api>) -> HttpResponse {
     HttpResponse::Ok().json(types.iter().map(ModelDto::from).collect::<Vec<_>>())
 }
 
-/// What an agent program keeps to itself: the lists of an agent that are always empty here.
+/// The lists of an agent that are always empty here, because the agent program manages what they would contain.
 pub(crate) const NO_LISTS: [&str; 7] =
     ["secrets", "mcp-servers", "repositories", "tools", "blocks", "core-memory/blocks", "folders"];
 
@@ -62,13 +62,13 @@ pub(crate) async fn agents(api: web::Data<Api>, request: HttpRequest) -> HttpRes
     answer(listed.await)
 }
 
-/// A page of agents. Fields that are too long for a list are cut: Letta has no word for that.
+/// Reads a page of agents. Fields that are too long for a list are cut. Letta's format cannot show that.
 pub(super) async fn list(api: &Api, query: &Query) -> Result<Vec<Agent>, Problem> {
     let range = Range::of(query, api)?;
     let after = range.after.as_deref().map(agent_id).transpose()?;
     let before = range.before.as_deref().map(agent_id).transpose()?;
     let (older_than, newer_than) = if range.ascending { (before, after) } else { (after, before) };
-    // What comes before a cursor is found from there.
+    // A page before a cursor is read from the cursor backwards.
     let backwards = before.is_some();
     let filter = AgentFilter {
         name: query.get("name").map(str::to_owned),
@@ -127,8 +127,8 @@ pub(crate) async fn create(api: web::Data<Api>, request: HttpRequest, payload: w
     answer(made.await)
 }
 
-/// A model's handle chooses the agent type: `type`, or `type/model`. A handle of somebody else's model says nothing
-/// here: the configured default answers, and the agent that is given back shows it.
+/// Applies the handle of a model, which selects the agent type: `type`, or `type/model`. A handle of any other model is
+/// ignored. The configured default type is then used, and the returned agent shows it.
 async fn with_model(api: &Api, launch: Launch, handle: Option<&str>) -> Launch {
     let Some(handle) = handle else { return launch };
     let (kind, model) = match handle.split_once('/') {
@@ -162,7 +162,7 @@ async fn shown(api: &Api, id: &str) -> Result<HttpResponse, Problem> {
     Ok(HttpResponse::Ok().json(LettaAgentDto::from(&agent)))
 }
 
-/// The agent, if it is not deleted.
+/// Returns the agent if it is not deleted.
 pub(super) async fn known(api: &Api, id: &str) -> Result<Agent, Problem> {
     let agent = api.service().get(agent_id(id)?).await?;
     if agent.deleted_at.is_some() {

@@ -1,4 +1,4 @@
-//! What all of Letta's routes share: ids with their prefixes, pages of lists, and the shape of refusals.
+//! Shared by all of Letta's routes: ids with their prefixes, pages of lists, and the format of errors.
 
 use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse, ResponseError as _, web};
@@ -10,18 +10,19 @@ use crate::query::{self, Query};
 use crate::vocabularies::letta::dto::LettaProblem;
 use crate::vocabularies::letta::run_id::RunId;
 
-/// Items of one page, where the client does not say how many.
+/// The number of items on a page, if the client does not name it.
 const PAGE: usize = 100;
 
-/// Keeps Letta's clients from trying again what will be refused again: by themselves they look at the status alone.
+/// Prevents Letta's clients from retrying a request that will be refused again. Without this header, they decide by
+/// the status alone.
 const NO_RETRY: (&str, &str) = ("x-should-retry", "false");
 
-/// What came of a request.
+/// Turns the outcome of a request into a response.
 pub(super) fn answer(outcome: Result<HttpResponse, Problem>) -> HttpResponse {
     outcome.unwrap_or_else(refused)
 }
 
-/// A refusal in Letta's own shape: `{"detail": …}`.
+/// An error in Letta's own format: `{"detail": …}`.
 pub(crate) fn refused(problem: Problem) -> HttpResponse {
     let mut response = HttpResponse::build(problem.status_code());
     if let Some(seconds) = problem.retry_after_s {
@@ -38,13 +39,13 @@ pub(crate) fn refused(problem: Problem) -> HttpResponse {
     response.json(LettaProblem { detail: &detail })
 }
 
-/// An agent's id, with the prefix of an agent or of its conversation, or without one.
+/// Reads an agent's id, with the prefix of an agent or of its conversation, or without a prefix.
 pub(super) fn agent_id(text: &str) -> Result<AgentId, Problem> {
     let id = text.strip_prefix("agent-").or_else(|| text.strip_prefix("conv-")).unwrap_or(text);
     query::agent_id(id)
 }
 
-/// The agent of a conversation: it is named by the path, or, of the default conversation, elsewhere.
+/// The agent of a conversation. The path names it, unless the path is `default`: then `agent` names it.
 pub(super) fn conversation_id(path: &str, agent: Option<&str>) -> Result<AgentId, Problem> {
     match (path, agent) {
         ("default", Some(agent)) => agent_id(agent),
@@ -53,7 +54,7 @@ pub(super) fn conversation_id(path: &str, agent: Option<&str>) -> Result<AgentId
     }
 }
 
-/// A run and its turn.
+/// Finds a run and its turn.
 pub(super) async fn run(api: &Api, id: &str) -> Result<(RunId, Turn), Problem> {
     let missing = || Problem::new(Code::NotFound, "no such run");
     let run: RunId = id.parse().map_err(|_| missing())?;
@@ -61,7 +62,7 @@ pub(super) async fn run(api: &Api, id: &str) -> Result<(RunId, Turn), Problem> {
     Ok((run, turn.ok_or_else(missing)?))
 }
 
-/// The body, where there is one.
+/// Reads the body. `None` if there is none.
 pub(super) async fn body(
     api: &Api,
     request: &HttpRequest,
@@ -70,7 +71,7 @@ pub(super) async fn body(
     query::optional_body(request, payload, api.config()).await
 }
 
-/// How much of a list is wanted, and from where. What comes before and after is meant in the order of the list.
+/// The requested page of a list. `after` and `before` refer to the order of the list.
 #[derive(Debug, Clone)]
 pub(super) struct Range {
     pub(super) after: Option<String>,

@@ -1,4 +1,4 @@
-//! A client says whether a tool may be called: the answer to a question of its agent, which waits within its turn.
+//! A client's answer to a permission request of its agent, which waits within its turn.
 
 use tokenrail_application::PermissionAnswer;
 use tokenrail_domain::{AgentId, EventBody, Sequence, Turn, event_id};
@@ -9,7 +9,7 @@ use crate::error::Problem;
 use crate::questions::{Question, QuestionNotice};
 use crate::vocabularies::letta::dto::Approval;
 
-/// Settles the question that is meant; gives its turn, and the event up to which the client knows of it.
+/// Answers the matching permission request. Returns its turn, and the last event that the client already has.
 pub(super) async fn approved(
     api: &Api,
     agent: AgentId,
@@ -34,13 +34,13 @@ fn nothing_asked() -> Problem {
     Problem::field("messages", "the agent has no open permission request that matches this approval")
 }
 
-/// The turn that the agent is in, or was in last.
+/// The agent's newest turn that has started.
 async fn newest(api: &Api, agent: AgentId) -> Result<Turn, Problem> {
     let newest = api.service().get(agent).await?.turn;
     api.service().turn(agent, newest).await?.ok_or_else(nothing_asked)
 }
 
-/// The newest question of a turn that is meant, and its event.
+/// Finds the newest permission request of a turn that matches the approval, and the number of its event.
 async fn question(
     api: &Api,
     turn: &Turn,
@@ -48,7 +48,7 @@ async fn question(
 ) -> Result<Option<(Question, Sequence)>, Problem> {
     let (mut since, mut meant) = (before(turn), None);
     loop {
-        // A question is no delta: the page leaves out most of those.
+        // A permission request is not a delta, so this page leaves out most deltas.
         let page = api.service().messages(turn.agent, since, None).await?;
         for event in page.events.iter().filter(|event| event.turn == turn.number) {
             let EventBody::Notice(notice) = &event.body else { continue };

@@ -10,7 +10,8 @@ use crate::api::Api;
 use crate::error::Problem;
 use crate::vocabularies::letta::run_id::RunId;
 
-/// Cancels the open runs of an agent, all of them or only those that are named. The response has the outcome of each.
+/// Cancels the open runs of an agent: all of them, or only the named ones. The response contains the outcome of each
+/// run.
 pub(super) async fn cancelled(
     api: &Api,
     agent: AgentId,

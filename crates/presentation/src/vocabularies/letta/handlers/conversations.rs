@@ -1,4 +1,4 @@
-//! Conversations: an agent of Tokenrail is one conversation, so each conversation is an agent of its own.
+//! Conversations. An agent of Tokenrail is one conversation, so each conversation has its own agent.
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use tokenrail_application::Launch;
@@ -154,7 +154,7 @@ pub(crate) async fn converse_again(
             let turn = api.service().turn(agent, number).await?;
             let over = |turn: &tokenrail_domain::Turn| matches!(turn.state, TurnState::Ended(_));
             match turn {
-                // Pieces: they fit behind whatever the client has, in whichever form it has it.
+                // Sends pieces: they can follow what the client has, whether it has pieces or whole items.
                 Some(turn) if resume.after.is_some() || !over(&turn) => (true, turn),
                 _ => return Err(Problem::new(Code::BadRequest, "this conversation has no active run")),
             }

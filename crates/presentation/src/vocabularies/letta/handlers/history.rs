@@ -1,4 +1,4 @@
-//! What was said so far, as messages: of an agent, of its conversation, of one run.
+//! The messages so far: of an agent, of its conversation, or of one run.
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use tokenrail_application::TurnRange;
@@ -13,7 +13,7 @@ use crate::query::Query;
 use crate::vocabularies::letta::dto::LettaMessage;
 use crate::vocabularies::letta::fold::{LettaFold, LettaFrame};
 
-/// Turns that are listed at once.
+/// The number of turns that are listed at once.
 const TURNS: usize = 100;
 
 /// List the messages of an agent
@@ -72,8 +72,8 @@ pub(crate) async fn run_history(
     answer(read.await)
 }
 
-/// A page of an agent's messages. Turns are read one after the other, from the one in which the page begins or ends, until
-/// the page is full.
+/// Returns a page of an agent's messages. Turns are read one by one until the page is full. The first is the turn in
+/// which the page begins or ends.
 async fn said(api: &Api, agent: AgentId, query: &Query) -> Result<HttpResponse, Problem> {
     let wanted = Wanted::new(Range::of(query, api)?, api.config().list_bytes);
     let from = match wanted.from() {
@@ -103,7 +103,7 @@ async fn said(api: &Api, agent: AgentId, query: &Query) -> Result<HttpResponse, 
     Ok(HttpResponse::Ok().json(page.into_messages()))
 }
 
-/// The turn that a cursor is of, as its id tells; none where that does not help to find it.
+/// Finds the turn of a cursor by the id in the cursor. `None` if the id leads to no turn.
 async fn turn_of(api: &Api, agent: AgentId, cursor: &str) -> Result<Option<TurnNumber>, Problem> {
     let Some(id) = cursor.strip_prefix("message-").and_then(|id| id.parse().ok()) else { return Ok(None) };
     if let Some((turn, _)) = message_of(agent, id) {
@@ -114,7 +114,7 @@ async fn turn_of(api: &Api, agent: AgentId, cursor: &str) -> Result<Option<TurnN
     Ok(api.service().turn_at(agent, sequence).await?.map(|turn| turn.number))
 }
 
-/// Adds the messages of a turn to the page, as far as it wants them. Gives whether more turns are wanted.
+/// Adds the messages of a turn to the page, as far as the page needs them. Returns whether the page needs more turns.
 async fn add_turn(api: &Api, turn: &Turn, page: &mut MessagePage) -> Result<bool, Problem> {
     let Some(first) = turn.first_sequence else { return Ok(page.end_of_turn()) };
     let mut fold = LettaFold::new(turn.agent, turn.number, false);

@@ -1,4 +1,4 @@
-//! What the journal holds of a run at this moment: nothing here waits for more.
+//! Reads what the journal contains of a run now. Nothing here waits for more events.
 
 use tokenrail_domain::{AgentId, Event, EventBody, ListedTurn, Sequence, Timestamp, Turn, TurnState};
 
@@ -9,23 +9,23 @@ use crate::vocabularies::letta::dto::UsageStatistics;
 use crate::vocabularies::letta::fold::{Ending, LettaFold, REASON_EVENTS, stop_reason};
 use crate::vocabularies::letta::run_id::RunId;
 
-/// How a run has ended.
+/// How a run ended.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct End {
     pub(super) at: Timestamp,
-    /// What its stream says.
+    /// The same stop reason as in its stream.
     pub(super) stop_reason: &'static str,
 }
 
 impl End {
-    /// As it was noted when the turn ended: none of one that has not, or of which nothing is noted.
+    /// The end as it was saved with the turn. `None` if the turn has not ended, or if no end was saved.
     pub(super) fn noted(listed: &ListedTurn) -> Option<Self> {
         let TurnState::Ended(outcome) = listed.turn.state else { return None };
         Some(Self { at: listed.ended_at?, stop_reason: stop_reason(outcome, listed.stop_reason.as_deref()) })
     }
 }
 
-/// How a run has ended; none of one that has not.
+/// Reads how a run ended from its events. `None` if it has not ended.
 pub(super) async fn end(api: &Api, turn: &Turn) -> Result<Option<End>, Problem> {
     let (TurnState::Ended(_), Some(last)) = (turn.state, turn.last_sequence) else { return Ok(None) };
     let since = Sequence(last.0.saturating_sub(REASON_EVENTS).max(before(turn).0));
@@ -37,7 +37,7 @@ pub(super) async fn end(api: &Api, turn: &Turn) -> Result<Option<End>, Problem> 
     Ok(end)
 }
 
-/// What a run has cost so far.
+/// Reads the usage of a run so far.
 pub(super) async fn usage(api: &Api, run: RunId, turn: &Turn) -> Result<UsageStatistics, Problem> {
     let mut fold = LettaFold::new(run.agent, run.turn, run.tokens);
     let mut usage = fold.usage_so_far();
@@ -46,7 +46,7 @@ pub(super) async fn usage(api: &Api, run: RunId, turn: &Turn) -> Result<UsageSta
     }
     let mut since = before(turn);
     loop {
-        // What costs is in no delta: the page leaves out most of them.
+        // Deltas contain no usage, so this page leaves out most of them.
         let page = api.service().messages(run.agent, since, None).await?;
         let of_turn = page.events.iter().take_while(|event| event.turn == run.turn);
         for event in of_turn {
@@ -64,12 +64,12 @@ pub(super) async fn usage(api: &Api, run: RunId, turn: &Turn) -> Result<UsageSta
     }
 }
 
-/// The number before the first of a run.
+/// The cursor before the first event of a run.
 pub(super) fn before(turn: &Turn) -> Sequence {
     turn.first_sequence.map_or(Sequence::START, |first| Sequence(first.0.saturating_sub(1)))
 }
 
-/// Shows the events after `since` up to `until`, as far as they are there.
+/// Passes to `see` the existing events after `since`, up to `until`.
 pub(super) async fn read(
     api: &Api,
     agent: AgentId,

@@ -1,5 +1,5 @@
-//! One page of messages, taken out of what is read of an agent's turns. It holds no more than the page: how many messages
-//! a turn has is the agent's affair.
+//! One page of messages, filled while an agent's turns are read. It holds no more than the page, because a turn can
+//! have any number of messages.
 
 use std::collections::VecDeque;
 use std::io;
@@ -7,68 +7,68 @@ use std::io;
 use super::answer::Range;
 use crate::vocabularies::letta::dto::LettaMessage;
 
-/// Which messages are wanted, by their order in time.
+/// Which messages the client wants. The names of the fields refer to the order in time.
 pub(super) struct Wanted {
     /// The last message before the page.
     newer_than: Option<String>,
-    /// The first message behind the page.
+    /// The first message after the page.
     older_than: Option<String>,
-    /// The page begins behind `newer_than`; else it ends before `older_than`.
+    /// The page begins after `newer_than`. Otherwise, it ends before `older_than`.
     pub(super) forwards: bool,
     limit: usize,
     bytes: usize,
-    /// The page is told newest first.
+    /// The page lists the newest message first.
     newest_first: bool,
 }
 
 impl Wanted {
-    /// The cursor from which the page is found.
+    /// The cursor from which the page is built.
     pub(super) fn from(&self) -> Option<&str> {
         let from = if self.forwards { &self.newer_than } else { &self.older_than };
         from.as_deref()
     }
 
-    /// `bytes`: about how many a page has.
+    /// `bytes`: the approximate size of a page.
     pub(super) fn new(range: Range, bytes: usize) -> Self {
         let Range { after, before, limit, ascending } = range;
-        // A page before a cursor is found from there.
+        // A page before a cursor is built from that cursor.
         let forwards = ascending != before.is_some();
         let (newer_than, older_than) = if ascending { (after, before) } else { (before, after) };
         Self { newer_than, older_than, forwards, limit, bytes, newest_first: !ascending }
     }
 }
 
-/// A page that is being filled. Turns come in the order in which the page is found, the messages of each oldest first.
-/// Messages with the same id, the parts of one, stay together. A cursor that is not met gives an empty page: a client
-/// whose cursor meant nothing would read the same page for ever.
+/// A page that is being filled. Turns are added in the order in which the page is built, and the messages of each turn
+/// oldest first. Messages with the same id are the parts of one message and stay together. If the cursor is not found,
+/// the page is empty. If an unknown cursor were ignored, the client would read the same page forever.
 pub(super) struct MessagePage {
     wanted: Wanted,
     taken: Group,
-    /// Of the turn that is being read, where the page is found from its end.
+    /// The messages of the current turn, if the page is built from its end.
     of_turn: Group,
-    /// Where the page is found from: the cursor was met, or none was named.
+    /// The cursor was found, or the client named none.
     begun: bool,
     state: State,
-    /// The cursor was just met, of which more parts may follow.
+    /// The cursor was found in the previous message. More parts of it may follow.
     skipping: bool,
-    /// The other cursor was met: no older turn is wanted.
+    /// The other cursor was found, so the page needs no older turn.
     ended: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Open,
-    /// The rest of the turn is not wanted.
+    /// The page needs no more messages of this turn.
     TurnOver,
     Full,
 }
 
-/// Messages and about how many bytes they have.
+/// Messages, and their approximate size in bytes.
 #[derive(Default)]
 struct Group {
     messages: VecDeque<(LettaMessage, usize)>,
     bytes: usize,
-    /// Some were too old for the page.
+    /// Some messages were dropped, because newer ones fill the page.
     dropped: bool,
 }
 
@@ -79,7 +79,8 @@ impl MessagePage {
         Self { wanted, taken, of_turn, begun, state: State::Open, skipping: false, ended: false }
     }
 
-    /// Takes the next message of the turn, if it is wanted. False where no more of this turn is.
+    /// Adds the next message of the turn, if the page needs it. Returns false if the page needs no more messages of
+    /// this turn.
     pub(super) fn add(&mut self, message: LettaMessage) -> bool {
         if self.wanted.forwards {
             self.add_forwards(message);
@@ -89,7 +90,7 @@ impl MessagePage {
         self.state == State::Open
     }
 
-    /// All that is wanted of the turn has been added. True where more turns are wanted.
+    /// Ends the current turn. Returns true if the page needs more turns.
     pub(super) fn end_of_turn(&mut self) -> bool {
         self.skipping = false;
         let of_turn = std::mem::take(&mut self.of_turn);
@@ -145,7 +146,7 @@ impl MessagePage {
             return;
         }
         if self.wanted.newer_than.as_ref() == id {
-            // What comes before it is not wanted, here and in older turns.
+            // The page needs no message before this one, neither of this turn nor of older turns.
             (self.of_turn, self.ended) = (Group::default(), true);
             return;
         }
@@ -161,12 +162,12 @@ impl Group {
         self.messages.push_back((message, size));
     }
 
-    /// Whether there is no room for one more of `size`. There is always room for the first.
+    /// Whether one more message of `size` bytes does not fit. The first message always fits.
     fn is_full(&self, limit: usize, bytes: usize, size: usize) -> bool {
         limit <= self.messages.len() || bytes < self.bytes + size && !self.messages.is_empty()
     }
 
-    /// Lets the oldest go while those behind them fill a page.
+    /// Drops the oldest messages while the newer ones fill a page.
     fn keep_newest(&mut self, limit: usize, bytes: usize) {
         while let Some((first, _)) = self.messages.front() {
             let parts = self.messages.iter().take_while(|(message, _)| message.id == first.id);
@@ -191,10 +192,10 @@ impl Group {
     }
 }
 
-/// How many bytes a message is written as.
+/// The size of a message as JSON, in bytes.
 fn size_of_json(message: &LettaMessage) -> usize {
     let mut counted = Counted(0);
-    // Counting does not fail.
+    // Counting cannot fail.
     let _ = serde_json::to_writer(&mut counted, message);
     counted.0
 }

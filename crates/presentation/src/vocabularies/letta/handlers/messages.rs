@@ -1,4 +1,4 @@
-//! What is said to an agent, and how its answer is wanted.
+//! Sends messages to an agent, and responds in the form that the client wants.
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use tokenrail_application::CommandKey;
@@ -80,7 +80,7 @@ pub(crate) async fn say_in_background(
     answer(begun.await)
 }
 
-/// Says something to the agent that `to` finds. `streaming`: where the body does not say how the answer is wanted.
+/// Sends a message to the agent that `to` finds. `streaming` is the default if the body does not say whether to stream.
 pub(super) async fn said(
     api: &Api,
     request: &HttpRequest,
@@ -104,9 +104,9 @@ async fn read(api: &Api, request: &HttpRequest, payload: web::Payload) -> Result
     message(&body, api.config().json_depth)
 }
 
-/// Saves the message as a turn. One with a key or an id that is known is that turn; one without, that a client says
-/// it tries again, is the turn of its first try. An approval is no turn of its own. Gives the turn, and the event up to
-/// which the client knows of it.
+/// Saves the message as a turn. A message with a known key or id is the turn that it became before. A message without
+/// both, which the client marks as a retry, is the turn of its first try. An approval does not become a turn. Returns
+/// the turn, and the last of its events that the client already has.
 async fn send(
     api: &Api,
     request: &HttpRequest,

@@ -1,5 +1,5 @@
-//! A message that comes again. Letta's clients send one anew when they have not heard of it in time, without a key
-//! that would say so: only the number of the try does.
+//! Recognizes a message that is sent again. Letta's clients repeat a message if they get no response in time. They send
+//! no key with it: only the retry count shows that the message is not new.
 
 use actix_web::http::header::HeaderMap;
 use tokenrail_application::TurnRange;
@@ -9,11 +9,11 @@ use super::journal;
 use crate::api::Api;
 use crate::error::Problem;
 
-/// Which try of a request this is: the first is 0.
+/// The header with the number of earlier tries of a request: 0 for the first try.
 const RETRY_COUNT: &str = "x-stainless-retry-count";
 
-/// The turn that an earlier try has begun, where this is a later one: the newest of this prompt that has not ended, or
-/// has ended while the client made up its mind to try again.
+/// Finds the turn that an earlier try started, if this is a retry. It is the newest turn with this prompt. It counts
+/// only if it has not ended, or if it ended within `retry_window`, the time in which the client decides to retry.
 pub(super) async fn begun_before(
     api: &Api,
     headers: &HeaderMap,
@@ -24,13 +24,13 @@ pub(super) async fn begun_before(
         return Ok(None);
     }
     let newest = api.service().get(agent).await?;
-    // The newest that has begun, and those that wait.
+    // The newest turn that has started, and the queued turns.
     let after = TurnNumber(newest.turn.0.saturating_sub(1));
     let range =
         TurnRange { after, newest_first: true, limit: api.config().list_agents, ..TurnRange::default() };
     let turns = api.service().list_turns(agent, range, false).await?.items;
     let mut said = None;
-    // A prompt may be long: one of them at a time.
+    // A prompt can be long, so this reads one at a time.
     for listed in turns {
         said = api.service().turn(agent, listed.turn.number).await?.filter(|turn| turn.prompt == prompt);
         if said.is_some() {

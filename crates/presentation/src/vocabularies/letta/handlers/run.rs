@@ -9,7 +9,7 @@ use crate::json::IsoTime;
 use crate::vocabularies::letta::dto::RunDto;
 use crate::vocabularies::letta::run_id::RunId;
 
-/// The run, with its end from the journal.
+/// The run, with its end as read from the journal.
 pub(super) async fn shown(api: &Api, run: RunId, turn: &Turn) -> Result<RunDto, Problem> {
     let end = journal::end(api, turn).await?;
     Ok(run_dto(run, turn, end))

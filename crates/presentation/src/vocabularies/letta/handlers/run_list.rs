@@ -1,4 +1,4 @@
-//! The list of runs, over all agents: newest first, in pages, and only those that are wanted.
+//! The list of the runs of all agents: filtered, in pages, newest first unless the client asks for another order.
 
 use tokenrail_application::{ListPage, TurnFilter};
 use tokenrail_domain::{AgentId, ListedTurn, Turn, TurnNumber, TurnOutcome, TurnState};
@@ -13,26 +13,26 @@ use crate::query::Query;
 use crate::vocabularies::letta::dto::{RUN_STATUSES, RunDto};
 use crate::vocabularies::letta::run_id::RunId;
 
-/// How many runs are looked at for one page: where hardly any is wanted, the page is short.
+/// The maximum number of runs that are checked for one page. If few of them match, the page is short.
 const LOOKED_AT: usize = 10_000;
-/// How many are read from the store at once, at least.
+/// The minimum number of runs that are read from the store at once.
 const READ: usize = 100;
 
-/// Which runs are wanted.
+/// Which runs the client wants.
 struct Wanted {
     turns: TurnFilter,
-    /// Where the page ends, if its end is named too.
+    /// The run at which the page ends, if the client names one.
     until: Option<(AgentId, TurnNumber)>,
     limit: usize,
-    /// It was asked for what comes before a run: the page is found from its end.
+    /// The client wants the runs before a cursor, so the page is built from its end.
     backwards: bool,
-    /// None: any.
+    /// Empty: any status.
     statuses: Vec<String>,
     stop_reason: Option<String>,
     background: bool,
 }
 
-/// A page of runs.
+/// Reads a page of runs.
 pub(super) async fn list(api: &Api, query: &Query) -> Result<Vec<RunDto>, Problem> {
     let mut wanted = Wanted::of(api, query).await?;
     let mut runs = Vec::new();
@@ -63,7 +63,7 @@ pub(super) async fn list(api: &Api, query: &Query) -> Result<Vec<RunDto>, Proble
 
 impl Wanted {
     async fn of(api: &Api, query: &Query) -> Result<Self, Problem> {
-        // A text that its clients leave out may come as a name without a value.
+        // For a text that is absent, Letta's clients may send the name without a value.
         let given = |name| query.get(name).filter(|value| !value.is_empty());
         let mut range = Range::of(query, api)?;
         if query.get("order").is_none() {
@@ -97,12 +97,12 @@ impl Wanted {
             backwards,
             statuses,
             stop_reason: given("stop_reason").map(str::to_owned),
-            // Each goes on without its client.
+            // Every run continues without its client, so `background=false` matches no run.
             background: flag(query, "background")?.unwrap_or(true),
         })
     }
 
-    /// The run, if it is wanted.
+    /// Returns the run if the client wants it.
     async fn run(&self, api: &Api, listed: &ListedTurn) -> Result<Option<RunDto>, Problem> {
         let turn = &listed.turn;
         if !self.may_want(turn) {
@@ -118,7 +118,8 @@ impl Wanted {
         Ok((of_status && of_reason).then_some(run))
     }
 
-    /// What can be seen of a turn alone: how one has ended is in its events, which are read only where it matters.
+    /// Whether the client may want the run, as far as the turn alone shows. How the turn ended is in its events, which
+    /// are read only if necessary.
     fn may_want(&self, turn: &Turn) -> bool {
         let may_be: &[&str] = match turn.state {
             TurnState::Queued => &["created"],
@@ -134,7 +135,7 @@ impl Wanted {
     }
 }
 
-/// Those whose runs are wanted; none: all. They must be there.
+/// The agents whose runs the client wants. Empty: all agents. Each agent that the client names must exist.
 async fn agents(api: &Api, query: &Query) -> Result<Vec<AgentId>, Problem> {
     let mut agents = Vec::new();
     for named in given_all(query, "agent_id").chain(given_all(query, "agent_ids")) {
@@ -150,7 +151,8 @@ async fn agents(api: &Api, query: &Query) -> Result<Vec<AgentId>, Problem> {
     Ok(agents)
 }
 
-/// The run of a cursor, which must be there: a client whose cursor meant nothing would read the same page for ever.
+/// Reads the run of a cursor, which must exist. If an unknown cursor were ignored, the client would read the same page
+/// forever.
 async fn cursor(
     api: &Api,
     name: &'static str,

@@ -1,4 +1,4 @@
-//! Runs: the turns of an agent, waiting, running and ended, and their streams at any time.
+//! Runs: the queued, running and ended turns of an agent, and their streams.
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use tokenrail_domain::Sequence;

@@ -1,4 +1,4 @@
-//! The stream of a run, for whoever began it or comes again.
+//! The stream of a run, for the client that started it and for clients that resume it.
 
 use std::io;
 
@@ -24,24 +24,24 @@ use crate::vocabularies::letta::dto::Ping;
 use crate::vocabularies::letta::run_stream::{Guest, RunStreamFold, Voices};
 use crate::waits::every;
 
-/// A comment: the stream is open, or still is.
+/// A comment that keeps the connection alive. The first one shows that the stream is open.
 const BEAT: Bytes = Bytes::from_static(b":\n\n");
-/// Headers that Letta's own clients send, and nobody else.
+/// Headers that only Letta's own clients send.
 const LETTA_HEADERS: [&str; 2] = ["x-letta-source", "x-stainless-lang"];
 
-/// How a stream is wanted.
+/// The options of a stream.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wanted {
     pub(super) voices: Voices,
     pub(super) tokens: bool,
     pub(super) pings: bool,
-    /// What comes up to here is known to the client.
+    /// The client already has the events up to this one.
     pub(super) after: Sequence,
     pub(super) cancel_on_disconnect: bool,
 }
 
 impl Wanted {
-    /// What headers and query say of it.
+    /// Reads the options from the headers and the query.
     pub(super) fn of(request: &HttpRequest) -> Result<Self, Problem> {
         let query = Query::of(request)?;
         let guest = request.app_data::<web::Data<Guest>>().map(|guest| ***guest);
@@ -66,7 +66,7 @@ impl Wanted {
     }
 }
 
-/// Streams a turn that waits, runs or has ended.
+/// Streams a turn, which may be queued, running or ended.
 pub(super) async fn open(
     api: &Api,
     request: &HttpRequest,
@@ -79,10 +79,10 @@ pub(super) async fn open(
     if head < wanted.after {
         return Err(Refusal::CursorAhead { head }.into());
     }
-    // Who was refused has not left.
+    // Created only after the checks above, because a refused request must not cancel the turn.
     let leaving = wanted.cancel_on_disconnect.then(|| CancelOnLeave::new(api, turn));
     let config = api.config();
-    // The comment at the beginning is the first sign of life.
+    // The comment at the start serves as the first keep-alive.
     let beat = every(if wanted.pings { config.ping } else { config.heartbeat });
     let stream = LettaStream {
         api: api.clone(),
@@ -108,18 +108,18 @@ struct LettaStream {
     events: TurnEvents,
     fold: RunStreamFold,
     wanted: Wanted,
-    /// The last event that the client has.
+    /// The number of the last event that the client has.
     last: Sequence,
     beat: Interval,
-    /// What the client has not taken yet.
+    /// Bytes that the client has not taken yet.
     rest: Bytes,
     over: bool,
     leaving: Option<CancelOnLeave>,
     _place: StreamPlace,
 }
 
-/// The blocks for the client. They are made as the client takes them: nothing is queued. A stream that ends before its
-/// turn does is broken off, so that nobody takes it for the whole.
+/// Streams the blocks to the client. A block is written only when the client takes it, so nothing is queued. If the
+/// stream ends before its turn does, the connection is aborted, so that the client does not take a part for the whole.
 fn blocks(stream: LettaStream) -> impl Stream<Item = Result<Bytes, io::Error>> {
     stream::unfold(stream, |mut stream| async move {
         let bytes = stream.next().await?;
@@ -142,7 +142,7 @@ impl LettaStream {
         Some(Ok(self.rest.split_to(self.rest.len().min(CHUNK_BYTES))))
     }
 
-    /// What comes next: nothing, where an event has no frame.
+    /// Returns the next bytes. They are empty if the events have no frames.
     async fn more(&mut self) -> Result<Bytes, &'static str> {
         tokio::select! {
             biased;
@@ -159,7 +159,7 @@ impl LettaStream {
                 Ok(TurnNext::Cut(_)) => Err("the server is shutting down"),
                 Err(error) => {
                     self.leaving = None;
-                    // The client comes again with its cursor, and is told then if it is still so.
+                    // The client resumes with its cursor. If the error persists, the client gets it then.
                     let run = self.fold.run();
                     tracing::error!(run, error = &error as &dyn std::error::Error, "the stream of a run broke");
                     Err("the store failed")
@@ -195,7 +195,7 @@ impl LettaStream {
     }
 }
 
-/// Cancels the turn when the client goes before its end.
+/// Cancels the turn if the client disconnects before the end of the turn.
 pub(super) struct CancelOnLeave {
     service: AgentService,
     agent: AgentId,
@@ -208,7 +208,7 @@ impl CancelOnLeave {
         Self { service: api.service().clone(), agent: turn.agent, turn: turn.number, armed: true }
     }
 
-    /// Whatever happens from here on, the client has not left before the end.
+    /// Disarms the cancel: whatever happens from here on, the client did not disconnect before the end.
     pub(super) fn stay(mut self) {
         self.armed = false;
     }
@@ -216,7 +216,7 @@ impl CancelOnLeave {
 
 impl Drop for CancelOnLeave {
     fn drop(&mut self) {
-        // A server that is stopped sends its clients away: they have not left.
+        // A server that shuts down disconnects its clients. Their turns must not be cancelled for that.
         if self.armed && !self.service.closing().is_cancelled() {
             self.service.cancel_turn_in_background(self.agent, self.turn);
         }

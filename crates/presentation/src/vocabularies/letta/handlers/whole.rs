@@ -1,5 +1,6 @@
-//! All of a run as one answer, once it has ended. Its head is sent at once, and white space while the run goes on:
-//! a client that waits in silence takes the request for lost, and says its message again.
+//! Returns all of a run as one JSON response, once the run has ended. The server sends the headers at once, and
+//! white space while the run continues. Otherwise, a client assumes that the request is lost, and sends its message
+//! again.
 
 use std::io;
 
@@ -20,10 +21,10 @@ use crate::vocabularies::letta::dto::{LettaResponse, StopReasonDto};
 use crate::vocabularies::letta::fold::{LettaFold, LettaFrame};
 use crate::waits::every;
 
-/// White space in front of JSON means nothing: the answer will come.
+/// White space in front of JSON has no meaning. It shows that the response is still coming.
 const BEAT: Bytes = Bytes::from_static(b"\n");
 
-/// Answers with all of a turn that waits, runs or has ended.
+/// Responds with all of a turn, which may be queued, running or ended.
 pub(super) async fn whole(
     api: &Api,
     request: &HttpRequest,
@@ -47,7 +48,7 @@ pub(super) async fn whole(
     Ok(HttpResponse::Ok().content_type("application/json").streaming(bytes(whole)))
 }
 
-/// The body of an answer.
+/// The body of a response.
 struct Whole {
     run: Gathered,
     beat: Interval,
@@ -55,7 +56,7 @@ struct Whole {
     _place: StreamPlace,
 }
 
-/// A run, as far as it has come.
+/// What was received of a run so far.
 struct Gathered {
     events: TurnEvents,
     fold: LettaFold,
@@ -63,8 +64,8 @@ struct Gathered {
     response: LettaResponse,
 }
 
-/// White space, and then the answer. One that cannot be given is broken off, so that nobody takes a part for the
-/// whole: the run goes on, and a client that asks again gets it.
+/// Streams white space, and then the response. If the response cannot be completed, the connection is aborted, so that
+/// the client does not take a part for the whole. The run continues, and a client that asks again gets it.
 fn bytes(whole: Whole) -> impl Stream<Item = Result<Bytes, io::Error>> {
     stream::unfold(Some(whole), |whole| async move {
         let mut whole = whole?;
@@ -83,12 +84,12 @@ fn bytes(whole: Whole) -> impl Stream<Item = Result<Bytes, io::Error>> {
 }
 
 impl Gathered {
-    /// Gathers what comes until the run is over. May be dropped at any await.
+    /// Receives events until the run is over. May be dropped at any await.
     async fn over(&mut self) -> io::Result<()> {
         loop {
             match self.events.next().await {
                 Ok(TurnNext::Events(page)) => self.gather(&page),
-                // The run ends with its agent: there is no more to it.
+                // A run ends with its agent, so it has no more events.
                 Ok(TurnNext::Over | TurnNext::Cut(StreamEnd::AgentDeleted)) => return Ok(()),
                 Ok(TurnNext::Cut(_)) => return Err(io::Error::other("the server is shutting down")),
                 Err(error) => {

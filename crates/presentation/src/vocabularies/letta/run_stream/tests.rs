@@ -1,4 +1,4 @@
-//! Both vocabularies, over every kind of turn.
+//! Both vocabularies, with every kind of turn.
 
 mod stories;
 
@@ -40,7 +40,7 @@ fn stream(story: &Story, format: &str, tokens: bool, after: u64) -> String {
     String::from_utf8(out.take().to_vec()).unwrap()
 }
 
-/// The blocks of a stream, and the numbers that they have.
+/// The blocks of a stream and their numbers.
 fn blocks(text: &str) -> Vec<(Option<u64>, String)> {
     let blocks = text.split_inclusive("\n\n").map(|block| {
         let id = block.lines().find_map(|line| line.strip_prefix("id: ")).map(|id| id.parse().unwrap());
@@ -84,7 +84,7 @@ fn behind_every_number_comes_exactly_the_rest() {
                 }
                 last = number;
                 if next == Some(number) {
-                    // Of two vocabularies, the second one's frame of the same event follows.
+                    // With both vocabularies, the second one's frame for the same event follows.
                     continue;
                 }
                 assert_eq!(

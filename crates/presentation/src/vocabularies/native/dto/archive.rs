@@ -1,4 +1,5 @@
-//! The file of an exported agent. Everything in it reads back as it was: what cannot be computed is there.
+//! The file of an exported agent. It contains everything that cannot be computed, and all of it can be read back
+//! unchanged.
 
 mod event;
 
@@ -15,10 +16,10 @@ use crate::json::{IdText, IsoTime, Json};
 
 pub(crate) use event::ArchivedEvent;
 
-/// The version of the file's form.
+/// The version of the file format.
 pub(crate) const VERSION: u64 = 1;
 
-/// Foreign JSON, as it came.
+/// Foreign JSON, unchanged.
 #[derive(Debug, Clone)]
 pub(crate) struct Given(pub(crate) JsonText);
 
@@ -31,7 +32,7 @@ impl Serialize for Given {
 impl<'de> Deserialize<'de> for Given {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = Box::<RawValue>::deserialize(deserializer)?;
-        // An export writes it as a string, which is something else.
+        // An export would write such a value as a string, which is a different value.
         if let Some(stumble) = stumble(value.get()) {
             return Err(serde::de::Error::custom(format_args!("the field's value {stumble}")));
         }
@@ -39,7 +40,7 @@ impl<'de> Deserialize<'de> for Given {
     }
 }
 
-/// Foreign JSON that is an object.
+/// Checks that foreign JSON is an object.
 fn object(text: Option<Given>, name: &str) -> Result<Option<JsonText>, String> {
     match text {
         Some(Given(text)) if !text.as_str().starts_with('{') => Err(format!("{name} must be an object")),
@@ -47,7 +48,7 @@ fn object(text: Option<Given>, name: &str) -> Result<Option<JsonText>, String> {
     }
 }
 
-/// A time with milliseconds, both ways.
+/// A time with milliseconds, to write and to read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct At(pub(crate) Timestamp);
 
@@ -65,7 +66,7 @@ impl<'de> Deserialize<'de> for At {
     }
 }
 
-/// The agent of a file. What follows from its events is there for readers, and not looked at.
+/// The agent of a file. Fields that follow from its events are only for human readers; an import ignores them.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ArchivedAgent<'a> {
@@ -99,7 +100,7 @@ impl<'a> From<&'a Agent> for ArchivedAgent<'a> {
             prompt: &agent.prompt,
             model: agent.model.as_deref(),
             cwd: &agent.cwd,
-            // One that an older version has stored would be refused by whoever imports the file.
+            // An older version may have stored an id that an import would refuse.
             session_id: agent.session.as_deref().filter(|session| SessionId::new(session).is_ok()),
             head: agent.head.0,
             created_at: At(agent.created_at),
@@ -109,7 +110,7 @@ impl<'a> From<&'a Agent> for ArchivedAgent<'a> {
     }
 }
 
-/// The agent of a file, read.
+/// The agent of a file, as an import reads it.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ReadAgent {
@@ -160,7 +161,7 @@ pub(crate) struct ArchivedTurn {
 }
 
 impl ArchivedTurn {
-    /// The turn; none where it has not ended.
+    /// The turn of a file. `None` if the turn has not ended.
     pub(crate) fn of(turn: &Turn) -> Option<Self> {
         let TurnState::Ended(outcome) = turn.state else { return None };
         Some(Self {
@@ -174,7 +175,7 @@ impl ArchivedTurn {
         })
     }
 
-    /// The turn, of an agent that is not known yet.
+    /// The turn, with a nil agent id, because the agent is not known yet.
     pub(crate) fn into_turn(self) -> Result<Turn, String> {
         let Self { number, run, outcome, prompt, asked_at, first_sequence, last_sequence } = self;
         let outcome = TurnOutcome::from_name(&outcome).ok_or("unknown outcome")?;

@@ -1,4 +1,4 @@
-//! What WebSocket clients say.
+//! The frames that WebSocket clients send.
 
 use tokenrail_application::PermissionAnswer;
 use tokenrail_domain::{AgentId, JsonText};
@@ -9,7 +9,7 @@ use crate::json::fields::Fields;
 use crate::vocabularies::native::Dialect;
 use crate::vocabularies::native::dto::permission::chosen;
 
-/// What a client says over a WebSocket.
+/// A frame from a WebSocket client.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ClientFrame {
     Subscribe(Subscribe),
@@ -17,7 +17,7 @@ pub(crate) enum ClientFrame {
         agent: AgentId,
     },
     MessageStatus(AskedStatus),
-    /// An answer to a question of an agent.
+    /// An answer to a permission request of an agent.
     Permission {
         agent: AgentId,
         answer: PermissionAnswer,
@@ -25,29 +25,29 @@ pub(crate) enum ClientFrame {
     Ping,
 }
 
-/// A question for a message as it stands.
+/// A request for the current state of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct AskedStatus {
     pub(crate) message: Uuid,
-    /// Who has said it, where that is told.
+    /// The agent that sent the message, if the client names it.
     pub(crate) agent: Option<AgentId>,
 }
 
-/// A wish to follow an agent.
+/// A request to follow an agent.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Subscribe {
     pub(crate) agent: AgentId,
     pub(crate) since: Option<u64>,
     pub(crate) raw: bool,
-    /// Packed deltas or none, where that is not as the connection has it.
+    /// Whether deltas are packed. `None`: as set for the connection.
     pub(crate) packed: Option<bool>,
     pub(crate) dialect: Option<Dialect>,
 }
 
-/// What is wrong with a frame from a client, and the agent that it is about, where one is named.
+/// The problem with a frame from a client, and the agent that the frame names, if any.
 #[derive(Debug)]
 pub(crate) struct Mistake {
-    /// Boxed, so that an answer stays small where all is well.
+    /// Boxed, so that a result without a problem stays small.
     pub(crate) problem: Box<Problem>,
     pub(crate) agent: Option<AgentId>,
 }
@@ -83,13 +83,10 @@ pub(crate) fn client_frame(body: &[u8], depth: usize) -> Result<ClientFrame, Mis
     }
 }
 
-/// What to do instead of sending a frame of a type that no client sends.
+/// Returns what to do instead of sending a frame of a type that clients do not send.
 fn advice(kind: &str) -> &'static str {
     match kind {
-        "message.new" => {
-            "only the server sends this frame; to send a message, use POST /api/agents/{agentId}/messages"
-        }
-        "message.start" | "message.chunk" | "message.end" => {
+        "message.new" | "message.start" | "message.chunk" | "message.end" => {
             "only the server sends this frame; to send a message, use POST /api/agents/{agentId}/messages"
         }
         "agent:send" | "agent:message" => "to send a message, use POST /api/agents/{agentId}/messages",
@@ -107,7 +104,7 @@ fn message_status(payload: &[u8], depth: usize) -> Result<AskedStatus, Mistake> 
     if named.is_some() && agent.is_none() {
         return Err(Mistake::new(unknown_agent(), None));
     }
-    // An id that is no id is as unknown as any other.
+    // A malformed id is as unknown as any other.
     match Uuid::try_parse(&message) {
         Ok(id) if message.len() == 36 => Ok(AskedStatus { message: id, agent }),
         _ => Err(Mistake::new(unknown_message(), agent)),

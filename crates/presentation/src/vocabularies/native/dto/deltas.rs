@@ -58,7 +58,7 @@ pub(crate) enum PageItemDto<'a> {
     Deltas(&'a DeltasDto<'a>),
 }
 
-/// What each delta says.
+/// The text of each delta.
 #[derive(Debug)]
 struct Texts<'a>(&'a [Event]);
 
@@ -67,7 +67,8 @@ struct Texts<'a>(&'a [Event]);
 struct Elapsed<'a>(&'a [Event]);
 
 impl<'a> DeltasDto<'a> {
-    /// Deltas of one kind, of one part of one message, with consecutive numbers; none where the first is no delta.
+    /// Packs deltas of one kind, of one part of one message, with consecutive numbers. `None` if the first event is not
+    /// a delta.
     pub(crate) fn new(agent: AgentId, run: &'a [Event]) -> Option<Self> {
         let (first, last) = (run.first()?, run.last()?);
         let (event_type, message, part, call, tool) = match &first.body {
@@ -107,14 +108,14 @@ impl Serialize for Texts<'_> {
 
 impl Serialize for Elapsed<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // The first stands beside itself.
+        // The first delta is paired with itself, so its time is 0.
         let before = self.0.iter().take(1).chain(self.0);
         let pairs = before.zip(self.0);
         serializer.collect_seq(pairs.map(|(before, event)| event.at.0.saturating_sub(before.at.0)))
     }
 }
 
-/// The types that the client library knows.
+/// Declares the types that the client library uses.
 #[cfg(test)]
 pub(super) fn declare(out: &mut Declarations) {
     out.of::<DeltasDto<'_>>();

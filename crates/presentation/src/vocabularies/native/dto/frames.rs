@@ -1,4 +1,4 @@
-//! What is sent over a WebSocket.
+//! The frames that the server sends over a WebSocket.
 
 #[cfg(test)]
 use super::typescript::Declarations;
@@ -12,13 +12,13 @@ use crate::vocabularies::native::dto::agent::AgentDto;
 use crate::vocabularies::native::dto::message::AgentMessageDto;
 use crate::vocabularies::native::dto::permission::PermissionStateDto;
 
-/// What every frame is in.
+/// The envelope of every frame.
 #[derive(Debug, Serialize)]
 pub(crate) struct Envelope<P> {
     #[serde(rename = "type")]
     pub(crate) kind: &'static str,
     pub(crate) payload: P,
-    /// Milliseconds since the epoch; of a frame that an event caused, the event's own time.
+    /// Milliseconds since the epoch. If an event caused the frame, this is the time of the event.
     pub(crate) timestamp: i64,
     /// The conversation, in the dialects that name it: the agent.
     #[serde(rename = "sessionId", skip_serializing_if = "Option::is_none")]
@@ -219,7 +219,7 @@ pub(crate) struct ErrorFrame<'a> {
     pub(crate) head: Option<u64>,
 }
 
-/// The types that the client library knows.
+/// Declares the types that the client library uses.
 #[cfg(test)]
 pub(super) fn declare(out: &mut Declarations) {
     out.of::<StreamMessage<'_>>();

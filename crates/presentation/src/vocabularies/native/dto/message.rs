@@ -153,7 +153,7 @@ pub(crate) struct MetadataDto<'a> {
 }
 
 impl<'a> AgentMessageDto<'a> {
-    /// The event of that agent; with its raw lines where `raw`.
+    /// An event of this agent. `raw` includes its raw lines.
     pub(crate) fn new(agent: AgentId, event: &'a Event, raw: bool) -> Self {
         let Event { sequence, at, turn, body, raw: lines } = event;
         let Said { kind, role, content, metadata } = said(agent, *turn, body);
@@ -171,19 +171,19 @@ impl<'a> AgentMessageDto<'a> {
         }
     }
 
-    /// The same, with the message on which it hangs.
+    /// Adds the id of the parent message.
     pub(crate) fn with_parent(mut self, parent: Option<Uuid>) -> Self {
         self.metadata.parent_id = parent.map(IdText);
         self
     }
 
-    /// The word for what it is; the event's name in an event stream.
+    /// The type of the event, which is also its name in an event stream.
     pub(crate) fn event_type(&self) -> &'a str {
         self.metadata.event_type
     }
 }
 
-/// The types that the client library knows.
+/// Declares the types that the client library uses.
 #[cfg(test)]
 pub(super) fn declare(out: &mut Declarations) {
     out.of::<AgentMessageDto<'_>>();

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::json::{IdText, IsoTime};
 
-/// What a message says: its text.
+/// The content of a message: its text.
 #[derive(Debug, Serialize)]
 pub(crate) struct TextContent<'a> {
     #[serde(rename = "type")]
@@ -18,7 +18,7 @@ impl<'a> From<&'a str> for TextContent<'a> {
     }
 }
 
-/// `message.new`: what a user says.
+/// `message.new`: a message of a user.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct MessageNew<'a> {
@@ -40,7 +40,7 @@ pub(crate) struct MessageStart<'a> {
     pub(crate) session_id: IdText,
     pub(crate) message_id: IdText,
     pub(crate) role: &'static str,
-    /// The tool call whose sub-agent says it.
+    /// The tool call whose sub-agent sends the message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) parent_tool_call_id: Option<&'a str>,
     pub(crate) timestamp: IsoTime,
@@ -65,7 +65,7 @@ pub(crate) struct MessageEnd<'a> {
     pub(crate) message_id: IdText,
     pub(crate) content: TextContent<'a>,
     pub(crate) is_complete: bool,
-    /// How it ended, where it is not complete.
+    /// How the message ended, if it is not complete.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) outcome: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -73,12 +73,12 @@ pub(crate) struct MessageEnd<'a> {
     pub(crate) timestamp: IsoTime,
 }
 
-/// `message.status`: a message as it stands.
+/// `message.status`: the current state of a message.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct MessageStatusFrame<'a> {
     pub(crate) agent_id: IdText,
-    /// The event up to which this holds.
+    /// The number of the event up to which this state is known.
     pub(crate) sequence: u64,
     pub(crate) message_id: IdText,
     pub(crate) state: &'static str,

@@ -1,4 +1,4 @@
-//! Answers to an agent's questions, over REST and WebSocket.
+//! Answers to an agent's permission requests, over REST and WebSocket.
 
 #[cfg(test)]
 use super::typescript::Declarations;
@@ -54,7 +54,7 @@ impl PermissionStateDto {
     }
 }
 
-/// Reads an answer to this question.
+/// Reads an answer to the permission request `question`.
 pub(crate) fn permission(question: String, body: &[u8], depth: usize) -> Result<PermissionAnswer, Problem> {
     let mut fields = Fields::read(body, depth)?;
     let option = chosen(&mut fields);
@@ -62,7 +62,7 @@ pub(crate) fn permission(question: String, body: &[u8], depth: usize) -> Result<
     Ok(PermissionAnswer { question, option })
 }
 
-/// Which option is chosen; none where none is.
+/// Reads the chosen option. `None` if the client chooses none.
 pub(super) fn chosen(fields: &mut Fields) -> Option<String> {
     let option = fields.text("optionId", |_| None);
     let cancelled = fields.flag("cancelled").unwrap_or(false);
@@ -75,7 +75,7 @@ pub(super) fn chosen(fields: &mut Fields) -> Option<String> {
     option
 }
 
-/// The types that the client library knows.
+/// Declares the types that the client library uses.
 #[cfg(test)]
 pub(super) fn declare(out: &mut Declarations) {
     out.of::<PermissionStateDto>();

@@ -1,4 +1,4 @@
-//! What clients send: read field by field, so that each answer names every field that is wrong.
+//! The requests of clients. They are read field by field, so that an error names every invalid field.
 
 #[cfg(test)]
 use super::typescript::Declarations;
@@ -10,12 +10,12 @@ use crate::error::Problem;
 use crate::json::fields::Fields;
 use crate::query;
 
-/// What a name may be long, in characters.
+/// The maximum length of a name, in characters.
 const NAME_CHARS: usize = 200;
-/// What a model may be long, in characters.
+/// The maximum length of a model name, in characters.
 const WORD_CHARS: usize = 128;
 
-/// How many times as fast as it was a replay may be.
+/// The maximum speed of a replay. 1 is the original speed.
 const SPEED_MAX: f64 = 1000.0;
 
 /// The file of an exported agent.
@@ -140,7 +140,7 @@ pub(crate) fn send(body: &[u8], depth: usize) -> Result<String, Problem> {
     Ok(content)
 }
 
-/// Reads how fast a replay is to be; 1 where it does not say.
+/// Reads the speed of a replay: 1 if the request does not name it.
 pub(crate) fn replay_speed(body: &[u8], depth: usize) -> Result<f64, Problem> {
     let mut fields = Fields::read(body, depth)?;
     let speed = fields.real("speed", |speed| {
@@ -179,7 +179,7 @@ fn is_name(name: &str) -> Option<&'static str> {
     (NAME_CHARS < name.chars().count()).then_some("must be at most 200 characters long")
 }
 
-/// The types that the client library knows.
+/// Declares the types that the client library uses.
 #[cfg(test)]
 pub(super) fn declare(out: &mut Declarations) {
     out.of::<LaunchBody>();

@@ -1,4 +1,4 @@
-//! The frames of the dialect `stream`. Tools and results have the names that the model's API gives them.
+//! The frames of the dialect `stream`. Tools and results have the field names of the model's API.
 
 use serde::Serialize;
 
@@ -13,7 +13,7 @@ pub(crate) struct StreamText<'a> {
     pub(crate) sequence: u64,
     pub(crate) message_id: IdText,
     pub(crate) text: &'a str,
-    /// The text of the event `sequence` goes on in the next frame.
+    /// Whether the text of the event `sequence` continues in the next frame.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) more: bool,
 }
@@ -78,9 +78,9 @@ pub(crate) struct StopDto<'a> {
 pub(crate) struct StreamFault<'a> {
     pub(crate) agent_id: IdText,
     pub(crate) sequence: u64,
-    /// The sentence.
+    /// The error message.
     pub(crate) message: &'a str,
-    /// Its class.
+    /// The class of the error.
     #[serde(rename = "type")]
     pub(crate) kind: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -99,7 +99,7 @@ pub(crate) struct StreamCancelled {
     pub(crate) sequence: u64,
 }
 
-/// `agent:abandoned`: the text of this message is void, the agent says it again.
+/// `agent:abandoned`: the text of this message is void, because the agent sends it again.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct StreamAbandoned {

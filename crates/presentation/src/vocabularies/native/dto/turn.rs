@@ -1,4 +1,4 @@
-//! Turns, and the record of one.
+//! Turns, and the record of a turn.
 
 #[cfg(test)]
 use super::typescript::Declarations;
@@ -91,7 +91,7 @@ impl<'a> From<&'a Turn> for TurnDto<'a> {
     }
 }
 
-/// What a turn's record begins with; its lists follow, and are written as they are read.
+/// The beginning of a turn's record. Its lists follow, and are written while they are read.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct TurnRecordDto<'a> {
@@ -193,21 +193,21 @@ impl<'a> AgentResultDto<'a> {
     }
 }
 
-/// The agent of a listing's turns, where there is one turn and more may follow.
+/// The value of the `Link` header that names the page of an agent's turns after `last`.
 pub(crate) fn next_turns(agent: AgentId, last: &Turn, limit: usize) -> String {
     format!("</api/agents/{agent}/turns?after={}&limit={limit}>; rel=\"next\"", last.number)
 }
 
-/// One line as an agent printed it. JSON is embedded as it came; other text is a string; bytes that are no UTF-8
+/// One line as an agent printed it. JSON is embedded unchanged, and other text is a string. Bytes that are not UTF-8
 /// are an object with their hexadecimal digits, so that no byte is lost.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RawLineDto<'a> {
     pub(crate) line: &'a [u8],
-    /// JSON that is nested deeper is a string: not every reader could take it.
+    /// JSON that is nested more deeply becomes a string, because not every reader can parse it.
     pub(crate) depth: usize,
 }
 
-/// Bytes that are no text.
+/// Bytes that are not UTF-8.
 #[derive(Debug, Serialize)]
 pub(crate) struct HexDto {
     hex: String,
@@ -232,7 +232,7 @@ impl Serialize for RawLineDto<'_> {
     }
 }
 
-/// The types that the client library knows.
+/// Declares the types that the client library uses.
 #[cfg(test)]
 pub(super) fn declare(out: &mut Declarations) {
     out.of::<TurnDto<'_>>();

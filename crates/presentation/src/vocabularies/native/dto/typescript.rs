@@ -1,5 +1,5 @@
-//! The TypeScript types of the client library, made from the types that write the JSON: the two cannot differ, since
-//! the file in the repository is compared with what comes out here.
+//! The TypeScript types of the client library, generated from the types that write the JSON. The two cannot differ,
+//! because a test compares the file in the repository with the generated text.
 
 use std::fmt::Write as _;
 use std::{env, fs};
@@ -11,9 +11,9 @@ use super::{agent, deltas, frames, message, permission, requests, turn};
 use crate::error::{Code, FieldProblem, ProblemDto};
 use crate::json::{AgentErrorDto, AgentRefDto, IdText, IsoTime, Json};
 
-/// Where the client library has them.
+/// The file in the client library.
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../web/client/src/generated/wire.ts");
-/// Set to write the file instead of comparing it.
+/// If this variable is set, the test writes the file instead of comparing it.
 const WRITE: &str = "TOKENRAIL_WRITE_TYPES";
 
 const HEAD: &str = "// Generated from the server's types; do not edit. To regenerate:\n\
@@ -26,7 +26,7 @@ pub(super) struct Declarations {
 }
 
 impl Declarations {
-    /// One type, with what its Rust type says about it.
+    /// Adds one type, with the documentation of its Rust type.
     pub(super) fn of<T: TS>(&mut self) {
         let docs = short_comments(&T::docs().unwrap_or_default());
         let declared = laid_out(&T::decl(&self.config));
@@ -34,14 +34,14 @@ impl Declarations {
         let _ = write!(self.text, "\n{docs}export {declared}\n");
     }
 
-    /// A type of which each value is one of a few words.
+    /// Adds a type whose values are a fixed set of words.
     fn words<'a>(&mut self, name: &str, about: &str, words: impl IntoIterator<Item = &'a str>) {
         let words: Vec<_> = words.into_iter().map(|word| format!("\"{word}\"")).collect();
         let _ = write!(self.text, "\n/** {about} */\nexport type {name} =\n  | {};\n", words.join("\n  | "));
     }
 }
 
-/// Comments of one line, on one line.
+/// Puts each comment that has one line on one line.
 fn short_comments(text: &str) -> String {
     let mut rest = text;
     let mut out = String::new();
@@ -55,7 +55,7 @@ fn short_comments(text: &str) -> String {
     out + rest
 }
 
-/// The fields of an object, each on its line. What is a union of objects stays as it is.
+/// Puts each field of an object on its own line. A union of objects stays unchanged.
 fn laid_out(declared: &str) -> String {
     if declared.contains("} | {") {
         return declared.to_owned();
@@ -93,7 +93,7 @@ fn laid_out(declared: &str) -> String {
 }
 
 fn declarations() -> String {
-    // Numbers of events stay below 2^53; JSON.parse gives numbers in any case.
+    // Event numbers stay below 2^53, and JSON.parse returns numbers in any case.
     let config = Config::new().with_large_int("number");
     let mut out = Declarations { config, text: HEAD.to_owned() };
     words(&mut out);
@@ -123,7 +123,7 @@ fn words(out: &mut Declarations) {
     out.words("ProblemCode", "Why a request was refused.", Code::ALL.iter().map(|code| code.as_str()));
 }
 
-/// What other vocabularies share with this one.
+/// Declares the types that other vocabularies share with this one.
 fn shared(out: &mut Declarations) {
     out.of::<AgentErrorDto<'_>>();
     out.of::<AgentRefDto>();

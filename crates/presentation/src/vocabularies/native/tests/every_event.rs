@@ -1,4 +1,4 @@
-//! The vocabularies that tell event by event, over every story.
+//! The vocabularies that write each event separately, with every story.
 
 use tokenrail_domain::{Agent, Event};
 

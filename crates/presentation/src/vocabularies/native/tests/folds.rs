@@ -59,7 +59,7 @@ fn the_dialect_stream_tells_every_story() {
     insta::assert_snapshot!("stream_frames", stories(Dialect::Stream));
 }
 
-/// One thing that an agent does, to some message.
+/// One act of an agent, usually on a message.
 #[derive(Debug, Clone)]
 pub(super) enum Act {
     Text(u32, String),
@@ -83,8 +83,8 @@ pub(super) fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// The acts as a journal, which ends every message before its turn, as the one who writes it sees to. Orphans may
-/// come: acts of messages that have ended.
+/// The acts as a journal. It ends every message before its turn, as the journal writer does. It may contain orphans:
+/// acts on messages that have ended.
 pub(super) fn journal(acts: &[Act]) -> Vec<Event> {
     let mut assembler = tokenrail_domain::Assembler::default();
     let (mut events, mut turn): (Vec<Event>, _) = (Vec::new(), TurnNumber::FIRST);
@@ -136,14 +136,14 @@ pub(super) fn journal(acts: &[Act]) -> Vec<Event> {
     events
 }
 
-/// What a client of the dialect `message` holds of a message: what its chunks said, and what its end says.
+/// What a client of the dialect `message` knows about a message: the text of its chunks, and its end.
 #[derive(Debug, Default)]
 struct Bubble {
     text: String,
     end: Option<(String, bool, Value)>,
 }
 
-/// The client's state machine: it knows of no orphans.
+/// The client's state machine. It does not handle orphans.
 fn bubbles(lines: &[String]) -> BTreeMap<String, Bubble> {
     let mut bubbles: BTreeMap<String, Bubble> = BTreeMap::new();
     for line in lines {

@@ -1,4 +1,4 @@
-//! Packed deltas: the same events, told at once.
+//! Packed deltas: the same events in fewer frames.
 
 use proptest::prelude::*;
 use serde_json::Value;
@@ -34,7 +34,7 @@ fn values(frames: &[u8]) -> Vec<Value> {
     payloads(frames).map(|json| serde_json::from_slice(json).unwrap()).collect()
 }
 
-/// What a client with that cursor gets of events that were written for all.
+/// The frames for a client that skips the first `skip` events, taken from the shared rendering if possible.
 fn after(rendering: &Rendering, agent: AgentId, events: &[Event], skip: usize) -> Vec<Value> {
     let shared = rendering.from(skip);
     values(&shared.unwrap_or_else(|| render(agent, &events[skip..]).bytes))
@@ -141,7 +141,7 @@ fn is_text(frame: &Value) -> bool {
     matches!(frame["type"].as_str().unwrap(), "message.chunk" | "agent:stream")
 }
 
-/// The frames, with text that one message says without another frame between joined.
+/// Joins consecutive texts of the same message.
 fn joined(frames: &[Value]) -> Vec<Value> {
     let text = |frame: &Value| -> String {
         let payload = &frame["payload"];

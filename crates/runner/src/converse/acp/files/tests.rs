@@ -16,7 +16,7 @@ fn folder() -> TempDir {
     folder
 }
 
-/// What the agent is answered. `{work}` in the path stands for the folder that it works in.
+/// The response to the agent. `{work}` in the path stands for the agent's working folder.
 fn ask(folder: &TempDir, request: &Value) -> Value {
     let work = folder.path().canonicalize().unwrap().join("work");
     let files = Files::new(work.to_str().unwrap(), Some(BYTES_MAX));

@@ -1,4 +1,4 @@
-//! What becomes of a session when its turn has ended, and when it is gone.
+//! What happens to a session after its turn has ended, and if it is lost.
 
 use serde_json::{Value, json};
 use tokenrail_ports::OwnLine;
@@ -8,7 +8,7 @@ use crate::converse::acp::LOGIN_REQUIRED;
 use crate::converse::conversation::Conversation as _;
 use crate::run_folder::Opening;
 
-/// Agents that offer nothing, and one that can load a session.
+/// An agent without capabilities. The agent of [`loads`] can load a session.
 fn forgetful() -> Value {
     json!({ "protocolVersion": 1 })
 }
@@ -17,7 +17,7 @@ fn loads() -> Value {
     json!({ "protocolVersion": 1, "agentCapabilities": { "loadSession": true } })
 }
 
-/// An agent that has been asked for a first time; and the prompt.
+/// An agent that got its first prompt, and the request with the prompt.
 fn prompted(agent: &Value) -> (Talk, Value) {
     let mut talk = Talk::begin(opening(), agent);
     let new = talk.only();

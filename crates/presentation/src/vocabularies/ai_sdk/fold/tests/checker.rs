@@ -1,4 +1,4 @@
-//! What a client demands of its chunks, as strict as the strictest of the versions.
+//! What a client requires of its chunks, as strict as the strictest version.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::SdkVersion;
 
-/// The names that the first releases of version 5 take in each kind of chunk; `?` may be missing.
+/// The fields that the first releases of version 5 accept in each kind of chunk. Fields with `?` are optional.
 const NAMES: [(&str, &str); 23] = [
     ("start", "messageId messageMetadata"),
     ("start-step", ""),
@@ -33,7 +33,7 @@ const NAMES: [(&str, &str); 23] = [
     ("tool-output-denied", "toolCallId"),
 ];
 
-/// What 5.0.0 does not know, and the first release that does.
+/// Chunks and fields that 5.0.0 does not know, and the first release that does.
 const LATER: [(&str, SdkVersion); 5] = [
     ("tool-input-error", SdkVersion::V6),
     ("tool-approval-request", SdkVersion::V6),
@@ -47,13 +47,13 @@ const LATER: [(&str, SdkVersion); 5] = [
 pub(super) struct Client {
     in_step: bool,
     words: BTreeSet<String>,
-    /// Calls whose input is being said.
+    /// Calls whose input is being streamed.
     inputs: BTreeSet<String>,
-    /// Calls by id, and whether they are over.
+    /// Calls by id, and whether they have ended.
     calls: BTreeMap<String, bool>,
-    /// The calls of this step.
+    /// The calls of the current step.
     of_step: BTreeSet<String>,
-    /// The calls of approvals that were asked for. A call knows the newest.
+    /// The calls of the requested approvals. A call has only its newest approval.
     approvals: BTreeMap<String, String>,
     has_failed: bool,
 }
@@ -81,7 +81,7 @@ impl Client {
                 self.of_step.clear();
             }
             "finish-step" => {
-                // Version 5 forgets what is open then.
+                // Version 5 forgets open parts at this point.
                 assert!(self.words.is_empty());
                 assert!(std::mem::replace(&mut self.in_step, false));
             }

@@ -1,4 +1,4 @@
-//! Turns to tell.
+//! Sample turns.
 
 use tokenrail_domain::{
     AgentId, CompleteMessage, ContentBlock, Event, EventBody, MessageOrdinal, MessageOutcome, Part, ToolCall,
@@ -142,11 +142,11 @@ pub(super) fn questions() -> Story {
     let mut story = Story::begin();
     story.input(0, 0, "call_1", Some("Bash"), "{}").call("call_1", "Bash", "{}", None).complete(0);
     story.asked("q1", Some("call_1")).settled("q1", Some("yes"), "user").result("call_1", r#""made""#, false);
-    // The call is not told yet; the question is asked anew; and its result follows the refusal.
+    // The request comes before its call, it is asked again, and the result follows the denial.
     story.asked("q2", Some("call_2")).asked("q3", Some("call_2")).settled("q2", None, "agent");
     story.call("call_2", "Bash", "{}", None).settled("q3", Some("no"), "timeout");
     story.result("call_2", r#""not allowed""#, true);
-    // Of no call, settled after the result, of a call that has ended, and open to the end.
+    // Requests without a call, settled after the result, for a call that has ended, and open until the end.
     story.asked("q4", None).settled("q4", Some("yes"), "user");
     story.asked("q5", Some("call_3")).result("call_3", r#""quick""#, false).settled(
         "q5",

@@ -1,4 +1,4 @@
-//! Turns of every kind, as an agent would make them.
+//! Turns of every kind, as an agent would produce them.
 
 use tokenrail_domain::{
     AgentError, AgentId, CompleteMessage, ContentBlock, ErrorClass, Event, EventBody, MessageOrdinal,
@@ -26,13 +26,13 @@ impl Story {
         self
     }
 
-    /// Completes a message that has been said in deltas.
+    /// Completes a message after its deltas.
     fn done(self, message: u32) -> Self {
         let complete = self.scribe.complete(message);
         self.say(vec![complete])
     }
 
-    /// The same, where its turn has ended first.
+    /// The same, if its turn ended first.
     fn broken(self, message: u32, outcome: MessageOutcome) -> Self {
         let EventBody::Message(complete) = self.scribe.complete(message) else { unreachable!() };
         self.say(vec![EventBody::Message(Box::new(CompleteMessage { outcome, ..*complete }))])
@@ -110,7 +110,7 @@ fn error() -> AgentError {
     }
 }
 
-/// The turn of that name.
+/// The turn with that name.
 pub(super) fn story(case: &str) -> Story {
     let story = Story::new();
     match case {
@@ -219,7 +219,7 @@ fn with_tools(case: &str) -> Story {
     }
 }
 
-/// Turns that do not end well.
+/// Turns that are cut short.
 fn cut_short(case: &str) -> Story {
     let story = Story::new();
     match case {

@@ -1,4 +1,4 @@
-//! One event of an exported agent, both ways.
+//! One event of an exported agent, to write and to read.
 
 mod result;
 
@@ -25,7 +25,7 @@ pub(crate) struct ArchivedEvent {
     raw: Option<Raw>,
 }
 
-/// Raw lines: text, or the hexadecimal digits of bytes that are none.
+/// Raw lines: text, or hexadecimal digits if the bytes are not UTF-8.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 enum Raw {
@@ -117,10 +117,10 @@ impl From<&Event> for ArchivedEvent {
 }
 
 impl ArchivedEvent {
-    /// The event.
+    /// Returns the event.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// What is wrong with the event.
     pub(crate) fn into_event(self) -> Result<Event, String> {
         let Self { sequence, turn, at, body, raw } = self;
         let raw = match raw {

@@ -1,4 +1,4 @@
-//! What the body of an event becomes.
+//! What the body of an event becomes in JSON.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use super::MetadataDto;
 use super::{BlockDto, ContentDto};
 use crate::json::{AgentErrorDto, IdText, Json};
 
-/// What an event's body becomes.
+/// What the body of an event becomes in JSON.
 pub(super) struct Said<'a> {
     pub(super) kind: &'static str,
     pub(super) role: Option<&'static str>,

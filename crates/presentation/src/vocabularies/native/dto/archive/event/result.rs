@@ -1,4 +1,4 @@
-//! How a turn of an exported agent ended, both ways.
+//! The result of a turn of an exported agent, to write and to read.
 
 use serde::{Deserialize, Serialize};
 use tokenrail_domain::{AgentError, ErrorClass, TurnOutcome, TurnResult};
@@ -25,7 +25,7 @@ pub(super) struct ResultBody {
     duration_ms: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     num_turns: Option<u32>,
-    /// As text: a number would not read back to the last digit.
+    /// As text, because a number might not be read back exactly.
     #[serde(skip_serializing_if = "Option::is_none")]
     cost_usd: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
