@@ -1,4 +1,5 @@
-//! Events that are no longer in memory: fetched in stretches that all readers share, for a single reader one ahead.
+//! Events that are no longer in memory. They are fetched in stretches that all readers share. For a single reader,
+//! the next stretch is prefetched.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,18 +14,21 @@ use crate::core::Core;
 use crate::limits::Limits;
 use crate::tails::Tail;
 
-/// What one reader fetches of a journal's history.
+/// A fetch waits this many times as long for other readers as a batch does, because a stretch holds several batches.
+const STRETCHES_WAIT: u32 = 4;
+
+/// One reader's access to the history of a journal.
 pub(crate) struct StoredEvents {
     stretches: Stretches,
-    /// The stretch after this number has been asked for ahead.
+    /// The stretch that begins after this number was prefetched.
     ahead: Sequence,
     limits: Limits,
     tracker: TaskTracker,
     runtime: Handle,
 }
 
-/// A journal as stretches of `limit.events` events each. They begin at the same numbers for everybody, and so are
-/// fetched once for all readers that are about there.
+/// A journal, divided into stretches of `limit.events` events. They begin at the same numbers for all readers, so
+/// that readers at about the same position share one fetch.
 #[derive(Clone)]
 struct Stretches {
     agent: AgentId,
@@ -75,7 +79,7 @@ impl StoredEvents {
                 fetched.await;
                 continue;
             };
-            // Another fetch may have ended since the first look.
+            // Another fetch may have ended since the first check.
             if let Some(batch) = tail.in_memory(wanted) {
                 return Ok(batch);
             }
@@ -90,18 +94,22 @@ impl StoredEvents {
         }
     }
 
-    /// How long a fetch waits, at most, for other readers of the stretch that it pushes out.
+    /// How long a fetch waits, at most, for other readers of the stretch that it evicts.
     fn wait_for_others(&self) -> Duration {
         let Limits { follower_wait, follower_wait_from, .. } = self.limits;
-        if self.stretches.tail.followers() < follower_wait_from { Duration::ZERO } else { follower_wait }
+        if self.stretches.tail.followers() < follower_wait_from {
+            Duration::ZERO
+        } else {
+            STRETCHES_WAIT * follower_wait
+        }
     }
 
-    /// Has the next stretch fetched while this one is being sent.
+    /// Prefetches the next stretch while this one is being sent.
     fn fetch_ahead(&mut self, wanted: Sequence, head: Sequence) {
         let next = Sequence(self.stretches.begin_of(wanted).0 + self.stretches.events());
         let tail = &self.stretches.tail;
-        // Of many readers one fetches while others send; and ahead of the first, what the last still reads would be
-        // pushed out.
+        // With several readers, one fetches while others send. And a prefetch for the first reader would evict what
+        // the last one still reads.
         let alone = tail.followers() == 1;
         if next <= self.ahead || head <= next || !alone || !tail.fetched.has_room_ahead(wanted) {
             return;
@@ -116,7 +124,7 @@ impl StoredEvents {
         let fetch = async move {
             let _fetching = fetching;
             if let Err(error) = stretches.fetch(wanted).await {
-                // Whoever gets there asks again, and is told what is wrong then.
+                // The reader that gets there fetches again, and receives the error then.
                 let agent = stretches.agent;
                 tracing::debug!(%agent, error = &error as &dyn std::error::Error, "cannot prefetch history");
             }
@@ -130,7 +138,7 @@ impl Stretches {
         self.limit.events.max(1) as u64
     }
 
-    /// The number after which the stretch begins that holds `wanted`.
+    /// The number after which the stretch with `wanted` begins.
     fn begin_of(&self, wanted: Sequence) -> Sequence {
         Sequence((wanted.0 - 1) / self.events() * self.events())
     }
@@ -139,14 +147,14 @@ impl Stretches {
     async fn fetch(&self, wanted: Sequence) -> Result<Arc<Batch>, StoreError> {
         let events = self.read(self.begin_of(wanted)).await?;
         let reached = events.last().is_some_and(|last| wanted <= last.sequence);
-        // Where large events end a stretch early, the rest of it is fetched from the cursor on.
+        // If large events end the stretch early, the rest of it is fetched from the cursor on.
         let events = if reached { events } else { self.read(wanted.before()).await? };
         self.tail.fetched.keep(&events);
         Batch::split(&events)
             .find(|batch| wanted <= batch.last())
             .map(Arc::new)
             .map(|batch| self.tail.fetched.batch_with(wanted).unwrap_or(batch))
-            // Purged while it was followed.
+            // The agent was purged while it was followed.
             .ok_or(StoreError::UnknownAgent(self.agent))
     }
 
