@@ -4,8 +4,7 @@ use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
 use tokenrail_domain::{
-    Agent, AgentId, AgentStatus, Event, EventBody, MessageOrdinal, Part, Sequence, Timestamp, Turn,
-    TurnNumber, TurnState,
+    Agent, AgentId, Event, EventBody, MessageOrdinal, Part, Sequence, Timestamp, Turn, TurnNumber, TurnState,
 };
 use tokenrail_persistence::{SqliteStore, StoreConfig, Synchronous};
 use tokenrail_ports::{Append, IAgentRepository as _, IJournal as _, TurnStep};
@@ -97,31 +96,9 @@ fn deltas(first: u64, count: u64) -> Vec<Event> {
 }
 
 fn launch() -> (Agent, Turn) {
-    let agent = Agent {
-        id: AgentId::new(LAUNCHED, [7; 10]),
-        kind: "bench".to_owned(),
-        name: None,
-        chat: None,
-        status: AgentStatus::Initializing,
-        prompt: "go".to_owned(),
-        model: None,
-        cwd: "/".to_owned(),
-        session: None,
-        turn: TurnNumber::FIRST,
-        queued: 1,
-        head: Sequence::START,
-        created_at: LAUNCHED,
-        updated_at: LAUNCHED,
-        ended_at: None,
-        deleted_at: None,
-        error: None,
-        usage: None,
-        cost_usd: None,
-        metadata: None,
-        options: None,
-        cancel_on_disconnect: false,
-        copy: None,
-    };
+    let id = AgentId::new(LAUNCHED, [7; 10]);
+    let (prompt, cwd) = ("go".to_owned(), "/".to_owned());
+    let agent = Agent { prompt, cwd, ..Agent::new(id, "bench".to_owned(), LAUNCHED) };
     let turn = Turn {
         agent: agent.id,
         number: TurnNumber::FIRST,

@@ -73,23 +73,6 @@ pub struct Sequence(pub u64);
 impl Sequence {
     /// The cursor before the first event.
     pub const START: Self = Self(0);
-
-    #[must_use]
-    pub fn next(self) -> Self {
-        Self(self.0 + 1)
-    }
-
-    /// The cursor after which this event is the next one. [`Sequence::START`] is returned unchanged.
-    #[must_use]
-    pub fn before(self) -> Self {
-        Self(self.0.saturating_sub(1))
-    }
-}
-
-impl fmt::Display for Sequence {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
 }
 
 /// The number of a turn of its agent, from 1.
@@ -98,24 +81,34 @@ pub struct TurnNumber(pub u32);
 
 impl TurnNumber {
     pub const FIRST: Self = Self(1);
-
-    #[must_use]
-    pub fn next(self) -> Self {
-        Self(self.0 + 1)
-    }
-
-    /// The previous number: 0 for the first turn.
-    #[must_use]
-    pub fn before(self) -> Self {
-        Self(self.0.saturating_sub(1))
-    }
 }
 
-impl fmt::Display for TurnNumber {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
+/// What numbers that count from 1 have in common.
+macro_rules! counted {
+    ($number:ident) => {
+        impl $number {
+            #[must_use]
+            pub fn next(self) -> Self {
+                Self(self.0 + 1)
+            }
+
+            /// The previous number; as a cursor, the one after which this number is the next. 0 stays 0.
+            #[must_use]
+            pub fn before(self) -> Self {
+                Self(self.0.saturating_sub(1))
+            }
+        }
+
+        impl fmt::Display for $number {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    };
 }
+
+counted!(Sequence);
+counted!(TurnNumber);
 
 /// The number of a message in its turn, from 0, in the order in which the parser opened the messages. Parsers are
 /// deterministic, so the same output always gives the same numbers. A restarted server relies on that.

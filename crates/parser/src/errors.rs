@@ -3,11 +3,10 @@
 //! Agents name their errors in fields, or in texts that quote the model's API. Formats differ in where the words are,
 //! and hardly in the words.
 
-use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokenrail_domain::{AgentError, ErrorClass};
 
-use crate::fields::{self, Raw};
+use crate::fields::{self, raw_structs};
 
 /// Phrases of error texts, in lower case. The first phrase that is found determines the class.
 const PHRASES: [(&str, ErrorClass); 42] = [
@@ -178,18 +177,10 @@ pub(crate) fn of_complaint(stderr: &str) -> Option<ErrorClass> {
     COMPLAINTS.iter().find(|(phrase, _)| stderr.contains(phrase)).map(|(_, class)| *class)
 }
 
-/// An answer of the model's API: `{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","message":"…"}}`,
-/// `{"type":"overloaded_error","message":"…"}` and the like.
-#[derive(Deserialize, Default)]
-struct Answer<'a> {
-    #[serde(borrow)]
-    error: Raw<'a>,
-    #[serde(borrow, rename = "type")]
-    kind: Raw<'a>,
-    #[serde(borrow)]
-    code: Raw<'a>,
-    #[serde(borrow)]
-    message: Raw<'a>,
+raw_structs! {
+    /// An answer of the model's API: `{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","message":"…"}}`,
+    /// `{"type":"overloaded_error","message":"…"}` and the like.
+    struct Answer { error, kind = "type", code, message }
 }
 
 /// Parses the first JSON object in a text as an answer of the API. Returns the class of the error and its message.

@@ -15,6 +15,24 @@ use crate::text;
 /// An unparsed JSON value. `None` if it is missing or null.
 pub(crate) type Raw<'a> = Option<&'a RawValue>;
 
+/// Defines objects of which every field is a [`Raw`] value. A field whose name differs from its name in JSON is
+/// `name = "jsonName"`.
+macro_rules! raw_structs {
+    ($(
+        $(#[$attribute:meta])*
+        $visibility:vis struct $name:ident { $($(#[$of_field:meta])* $field:ident $(= $json:literal)?),* $(,)? }
+    )*) => {$(
+        #[derive(Default, serde::Deserialize)]
+        $(#[$attribute])*
+        $visibility struct $name<'a> {$(
+            $(#[$of_field])*
+            #[serde(borrow $(, rename = $json)?)]
+            $visibility $field: crate::fields::Raw<'a>,
+        )*}
+    )*};
+}
+pub(crate) use raw_structs;
+
 /// Parses an object. A missing value, or a value of another type, becomes an object without fields.
 pub(crate) fn read<'a, T: Deserialize<'a> + Default>(raw: Raw<'a>) -> T {
     raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()

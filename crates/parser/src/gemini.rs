@@ -22,13 +22,12 @@
 //! Exit codes add nothing to the lines: an interrupted run exits with 0 too, and a failed request exits with its HTTP
 //! status modulo 256. Without a `result` line the run has no result.
 
-use serde::Deserialize;
 use tokenrail_domain::{ContentBlock, ErrorClass, JsonText, Said, ToolCall, ToolResult, TurnClose};
 use tokenrail_ports::{Activity, IMessageParser};
 
 use crate::conversation::Conversation;
 use crate::errors;
-use crate::fields::{self, Raw};
+use crate::fields::{self, raw_structs};
 use crate::line::{self, notice};
 use crate::open_message::{OpenMessage, PartKind};
 
@@ -41,44 +40,15 @@ pub struct GeminiParser {
     open: Option<OpenMessage>,
 }
 
-/// A line of any type.
-#[derive(Deserialize)]
-struct GeminiLine<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Raw<'a>,
-    #[serde(borrow)]
-    session_id: Raw<'a>,
-    #[serde(borrow)]
-    role: Raw<'a>,
-    #[serde(borrow)]
-    content: Raw<'a>,
-    #[serde(borrow)]
-    delta: Raw<'a>,
-    #[serde(borrow)]
-    tool_name: Raw<'a>,
-    #[serde(borrow)]
-    tool_id: Raw<'a>,
-    #[serde(borrow)]
-    parameters: Raw<'a>,
-    #[serde(borrow)]
-    status: Raw<'a>,
-    #[serde(borrow)]
-    output: Raw<'a>,
-    #[serde(borrow)]
-    error: Raw<'a>,
-    #[serde(borrow)]
-    severity: Raw<'a>,
-    #[serde(borrow)]
-    message: Raw<'a>,
-    #[serde(borrow)]
-    stats: Raw<'a>,
-}
+raw_structs! {
+    /// A line of any type.
+    struct GeminiLine {
+        kind = "type", session_id, role, content, delta, tool_name, tool_id, parameters, status, output,
+        error, severity, message, stats,
+    }
 
-/// Why a tool call or a turn failed.
-#[derive(Deserialize, Default)]
-struct Failure<'a> {
-    #[serde(borrow)]
-    message: Raw<'a>,
+    /// Why a tool call or a turn failed.
+    struct Failure { message }
 }
 
 impl GeminiParser {

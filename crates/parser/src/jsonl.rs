@@ -21,7 +21,6 @@ mod path;
 
 use std::borrow::Cow;
 
-use serde::Deserialize;
 use tokenrail_domain::{
     AgentError, ContentBlock, ErrorClass, JsonText, Said, ToolCall, ToolResult, TurnClose,
 };
@@ -32,7 +31,7 @@ use self::mapping::{Kind, is_failure};
 use self::path::Fields;
 use crate::conversation::Conversation;
 use crate::errors;
-use crate::fields::{self, Raw};
+use crate::fields::{self, Raw, raw_structs};
 use crate::line::{self, notice};
 use crate::open_message::{OpenMessage, PartKind};
 
@@ -50,11 +49,9 @@ pub struct JsonlParser {
     open: Option<OpenMessage>,
 }
 
-/// An error that is an object.
-#[derive(Deserialize, Default)]
-struct Failure<'a> {
-    #[serde(borrow)]
-    message: Raw<'a>,
+raw_structs! {
+    /// An error that is an object.
+    struct Failure { message }
 }
 
 impl JsonlParser {

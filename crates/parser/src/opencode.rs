@@ -29,7 +29,7 @@ use tokenrail_ports::{Activity, IMessageParser};
 
 use crate::conversation::Conversation;
 use crate::errors;
-use crate::fields::{self, Raw};
+use crate::fields::{self, Raw, raw_structs};
 use crate::line::{self, notice};
 
 /// The reasons with which a step finishes and the turn continues.
@@ -50,74 +50,20 @@ pub struct OpencodeParser {
     cost_usd: f64,
 }
 
-#[derive(Deserialize)]
-struct OpencodeLine<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Raw<'a>,
-    #[serde(borrow, rename = "sessionID")]
-    session: Raw<'a>,
-    #[serde(borrow)]
-    part: Raw<'a>,
-    #[serde(borrow)]
-    error: Raw<'a>,
-}
+raw_structs! {
+    struct OpencodeLine { kind = "type", session = "sessionID", part, error }
 
-/// A part of a message, of any type.
-#[derive(Deserialize, Default)]
-struct MessagePart<'a> {
-    #[serde(borrow)]
-    text: Raw<'a>,
-    #[serde(borrow)]
-    tool: Raw<'a>,
-    #[serde(borrow, rename = "callID")]
-    call: Raw<'a>,
-    #[serde(borrow)]
-    state: Raw<'a>,
-    #[serde(borrow)]
-    reason: Raw<'a>,
-    #[serde(borrow)]
-    tokens: Raw<'a>,
-    #[serde(borrow)]
-    cost: Raw<'a>,
-}
+    /// A part of a message, of any type.
+    struct MessagePart { text, tool, call = "callID", state, reason, tokens, cost }
 
-/// The state of a tool call.
-#[derive(Deserialize, Default)]
-struct ToolState<'a> {
-    #[serde(borrow)]
-    status: Raw<'a>,
-    #[serde(borrow)]
-    input: Raw<'a>,
-    #[serde(borrow)]
-    output: Raw<'a>,
-    #[serde(borrow)]
-    error: Raw<'a>,
-    #[serde(borrow)]
-    metadata: Raw<'a>,
-}
+    /// The state of a tool call.
+    struct ToolState { status, input, output, error, metadata }
 
-#[derive(Deserialize, Default)]
-struct ToolMetadata<'a> {
-    #[serde(borrow)]
-    exit: Raw<'a>,
-}
+    struct ToolMetadata { exit }
 
-#[derive(Deserialize, Default)]
-struct Failure<'a> {
-    #[serde(borrow)]
-    name: Raw<'a>,
-    #[serde(borrow)]
-    data: Raw<'a>,
-}
+    struct Failure { name, data }
 
-#[derive(Deserialize, Default)]
-struct FailureData<'a> {
-    #[serde(borrow)]
-    message: Raw<'a>,
-    #[serde(borrow, rename = "statusCode")]
-    status: Raw<'a>,
-    #[serde(borrow, rename = "isRetryable")]
-    is_retryable: Raw<'a>,
+    struct FailureData { message, status = "statusCode", is_retryable = "isRetryable" }
 }
 
 /// Token counts, in the agent's own format.

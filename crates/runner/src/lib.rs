@@ -18,6 +18,7 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("agents are supervised by means of Linux: child subreapers, pidfds, inotify and /proc");
 
+mod causes;
 mod converse;
 mod framer;
 mod leftover_runs;

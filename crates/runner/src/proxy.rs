@@ -17,6 +17,7 @@ use tokenrail_ports::{
 };
 use tokio::time::{Instant, timeout, timeout_at};
 
+use crate::causes::with_causes;
 use crate::{SseDecoder, SseEvent};
 
 /// One agent type behind an HTTP service.
@@ -146,7 +147,7 @@ impl ProxyRun {
                 Ok(chunk)
             }
             Ok(Ok(None)) => Err(answer::dropped("the response ended too early")),
-            Ok(Err(error)) => Err(answer::dropped(&answer::with_causes(&error))),
+            Ok(Err(error)) => Err(answer::dropped(&with_causes(&error))),
             Err(_) => {
                 let seconds = self.idle.as_secs();
                 let text = format!("the upstream sent nothing for {seconds} seconds (limits.idle_timeout_s)");

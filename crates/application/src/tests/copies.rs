@@ -150,14 +150,21 @@ async fn a_replay_says_the_same_with_the_same_timing() {
     assert_eq!(harness.runner.orders().len(), 2, "nothing was run");
 }
 
+/// A replay that has played two events of a history with a minute between two events: the original, the replay, and the
+/// events.
+async fn slow_replay(harness: &Harness) -> (AgentId, AgentId, Vec<Event>) {
+    let (id, events) = two_turns(harness).await;
+    let minutes = |event: &Event| Event { at: Timestamp(60_000 * event.sequence.0 as i64), ..event.clone() };
+    let slow = import(harness, id, events.iter().map(minutes).collect()).await.unwrap();
+    let replay = harness.service.replay(slow.id, 1.0).await.unwrap().id;
+    harness.wait_for(replay, |event| event.sequence == Sequence(2)).await;
+    (slow.id, replay, events)
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_replay_can_be_cancelled_and_its_open_message_ends() {
     let harness = harness(talker());
-    let (id, events) = two_turns(&harness).await;
-    let minutes = |event: &Event| Event { at: Timestamp(60_000 * event.sequence.0 as i64), ..event.clone() };
-    let slow = import(&harness, id, events.iter().map(minutes).collect()).await.unwrap();
-    let replay = harness.service.replay(slow.id, 1.0).await.unwrap().id;
-    harness.wait_for(replay, |event| event.sequence == Sequence(2)).await;
+    let (_, replay, events) = slow_replay(&harness).await;
     harness.service.cancel(replay).await.unwrap();
     let played = words(&harness.watch(replay).await);
     assert_eq!(played[..2], words(&events)[..2]);
@@ -189,12 +196,8 @@ async fn wherever_the_server_dies_a_replay_goes_on_in_its_next_life() {
 #[tokio::test(start_paused = true)]
 async fn a_replay_whose_original_is_purged_fails() {
     let harness = harness(talker());
-    let (id, events) = two_turns(&harness).await;
-    let minutes = |event: &Event| Event { at: Timestamp(60_000 * event.sequence.0 as i64), ..event.clone() };
-    let slow = import(&harness, id, events.iter().map(minutes).collect()).await.unwrap();
-    let replay = harness.service.replay(slow.id, 1.0).await.unwrap().id;
-    harness.wait_for(replay, |event| event.sequence == Sequence(2)).await;
-    harness.service.delete(slow.id, true).await.unwrap();
+    let (slow, replay, _) = slow_replay(&harness).await;
+    harness.service.delete(slow, true).await.unwrap();
     let played = words(&harness.watch(replay).await);
     assert_eq!(played.last().unwrap(), "result failed replay_original_gone");
 }

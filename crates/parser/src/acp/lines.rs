@@ -1,129 +1,60 @@
 //! The line format of agents that implement the Agent Client Protocol.
 
-use serde::Deserialize;
 use tokenrail_domain::JsonText;
 
-use crate::fields::{self, Raw};
+use crate::fields::{self, raw_structs};
 
-/// A JSON-RPC message: a request, a notification, or an answer.
-#[derive(Deserialize)]
-pub(super) struct Message<'a> {
-    #[serde(borrow)]
-    pub(super) id: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) method: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) params: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) result: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) error: Raw<'a>,
-}
+raw_structs! {
+    /// A JSON-RPC message: a request, a notification, or an answer.
+    pub(super) struct Message { id, method, params, result, error }
 
-/// The parameters of the agent's requests and notifications.
-#[derive(Deserialize, Default)]
-pub(super) struct Params<'a> {
-    #[serde(borrow, rename = "sessionId")]
-    pub(super) session: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) update: Raw<'a>,
-    /// In a permission request: the tool call, in the format of an update.
-    #[serde(borrow, rename = "toolCall")]
-    pub(super) tool_call: Raw<'a>,
-}
+    /// The parameters of the agent's requests and notifications.
+    pub(super) struct Params {
+        session = "sessionId",
+        update,
+        /// In a permission request: the tool call, in the format of an update.
+        tool_call = "toolCall",
+    }
 
-/// An update of the session, of any kind.
-#[derive(Deserialize, Default)]
-pub(super) struct Update<'a> {
-    #[serde(borrow, rename = "sessionUpdate")]
-    pub(super) kind: Raw<'a>,
-    /// In a message: one block. In a tool call: a list of blocks.
-    #[serde(borrow)]
-    pub(super) content: Raw<'a>,
-    #[serde(borrow, rename = "messageId")]
-    pub(super) message: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) cost: Raw<'a>,
-}
+    /// An update of the session, of any kind.
+    pub(super) struct Update {
+        kind = "sessionUpdate",
+        /// In a message: one block. In a tool call: a list of blocks.
+        content,
+        message = "messageId",
+        cost,
+    }
 
-/// The changes of a tool call. A missing field is unchanged.
-#[derive(Deserialize, Default)]
-pub(super) struct ToolUpdate<'a> {
-    #[serde(borrow, rename = "toolCallId")]
-    pub(super) id: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) title: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) name: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) kind: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) status: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) content: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) locations: Raw<'a>,
-    #[serde(borrow, rename = "rawInput")]
-    pub(super) input: Raw<'a>,
-    #[serde(borrow, rename = "rawOutput")]
-    pub(super) output: Raw<'a>,
-    #[serde(borrow, rename = "_meta")]
-    pub(super) meta: Raw<'a>,
-}
+    /// The changes of a tool call. A missing field is unchanged.
+    pub(super) struct ToolUpdate {
+        id = "toolCallId", title, name, kind, status, content, locations, input = "rawInput",
+        output = "rawOutput", meta = "_meta",
+    }
 
-/// A block of content, or a piece of a tool's displayed output.
-#[derive(Deserialize, Default)]
-pub(super) struct Block<'a> {
-    #[serde(borrow, rename = "type")]
-    pub(super) kind: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) text: Raw<'a>,
-    /// The block inside a piece of a tool's displayed output.
-    #[serde(borrow)]
-    pub(super) content: Raw<'a>,
-    /// In a file change.
-    #[serde(borrow)]
-    pub(super) path: Raw<'a>,
-    #[serde(borrow, rename = "oldText")]
-    pub(super) old: Raw<'a>,
-    #[serde(borrow, rename = "newText")]
-    pub(super) new: Raw<'a>,
-    #[serde(borrow, rename = "terminalId")]
-    pub(super) terminal: Raw<'a>,
-}
+    /// A block of content, or a piece of a tool's displayed output.
+    pub(super) struct Block {
+        kind = "type",
+        text,
+        /// The block inside a piece of a tool's displayed output.
+        content,
+        /// In a file change.
+        path,
+        old = "oldText",
+        new = "newText",
+        terminal = "terminalId",
+    }
 
-/// The answers to Tokenrail's requests. Each kind of answer has its own fields.
-#[derive(Deserialize, Default)]
-pub(super) struct Answer<'a> {
-    #[serde(borrow, rename = "agentInfo")]
-    pub(super) agent: Raw<'a>,
-    #[serde(borrow, rename = "sessionId")]
-    pub(super) session: Raw<'a>,
-    #[serde(borrow, rename = "stopReason")]
-    pub(super) stop_reason: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) usage: Raw<'a>,
-    #[serde(borrow, rename = "_meta")]
-    meta: Raw<'a>,
-}
+    /// The answers to Tokenrail's requests. Each kind of answer has its own fields.
+    pub(super) struct Answer {
+        agent = "agentInfo", session = "sessionId", stop_reason = "stopReason", usage, meta = "_meta",
+    }
 
-/// The agent's identity.
-#[derive(Deserialize, Default)]
-pub(super) struct AgentInfo<'a> {
-    #[serde(borrow)]
-    pub(super) name: Raw<'a>,
-}
+    /// The agent's identity.
+    pub(super) struct AgentInfo { name }
 
-#[derive(Deserialize, Default)]
-struct Meta<'a> {
-    #[serde(borrow)]
-    quota: Raw<'a>,
-}
+    struct Meta { quota }
 
-#[derive(Deserialize, Default)]
-struct Quota<'a> {
-    #[serde(borrow)]
-    token_count: Raw<'a>,
+    struct Quota { token_count }
 }
 
 impl Answer<'_> {
@@ -135,31 +66,13 @@ impl Answer<'_> {
     }
 }
 
-/// A JSON-RPC error.
-#[derive(Deserialize, Default)]
-pub(super) struct Failure<'a> {
-    #[serde(borrow)]
-    pub(super) code: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) message: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) data: Raw<'a>,
-}
+raw_structs! {
+    /// A JSON-RPC error.
+    pub(super) struct Failure { code, message, data }
 
-/// The additional data of an error.
-#[derive(Deserialize, Default)]
-pub(super) struct FailureData<'a> {
-    #[serde(borrow)]
-    pub(super) details: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) message: Raw<'a>,
-}
+    /// The additional data of an error.
+    pub(super) struct FailureData { details, message }
 
-/// The total cost of a session so far.
-#[derive(Deserialize, Default)]
-pub(super) struct Cost<'a> {
-    #[serde(borrow)]
-    pub(super) amount: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) currency: Raw<'a>,
+    /// The total cost of a session so far.
+    pub(super) struct Cost { amount, currency }
 }

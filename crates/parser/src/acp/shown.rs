@@ -1,22 +1,20 @@
 //! The result of a tool, in the form in which it is displayed.
 
-use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokenrail_domain::JsonText;
 
 use super::lines::Block;
 use super::terminals::Terminals;
-use crate::fields::{self, Raw};
+use crate::fields::{self, raw_structs};
 
-/// The fields that tools that run programs put into their output.
-#[derive(Deserialize, Default)]
-struct Output<'a> {
-    #[serde(borrow)]
-    exit: Raw<'a>,
-    #[serde(borrow, alias = "exitCode")]
-    exit_code: Raw<'a>,
-    #[serde(borrow)]
-    metadata: Raw<'a>,
+raw_structs! {
+    /// The fields that tools that run programs put into their output.
+    struct Output {
+        exit,
+        #[serde(alias = "exitCode")]
+        exit_code,
+        metadata,
+    }
 }
 
 /// Whether a program of the tool has failed. Agents report such a call as completed.

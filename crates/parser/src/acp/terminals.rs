@@ -11,9 +11,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
-
-use crate::fields::{self, Raw};
+use crate::fields::{self, Raw, raw_structs};
 
 /// The maximum size of one terminal's output in memory, in bytes. If the output is larger, the middle is omitted: the
 /// beginning shows what was done, and the end shows the result. The raw lines contain all of it.
@@ -39,29 +37,14 @@ struct Terminal {
     has_failed: bool,
 }
 
-#[derive(Deserialize, Default)]
-struct Meta<'a> {
-    #[serde(borrow, rename = "terminal_info")]
-    info: Raw<'a>,
-    #[serde(borrow, rename = "terminal_output")]
-    output: Raw<'a>,
-    #[serde(borrow, rename = "terminal_output_delta")]
-    delta: Raw<'a>,
-    #[serde(borrow, rename = "terminal_exit")]
-    exit: Raw<'a>,
-}
+raw_structs! {
+    struct Meta {
+        info = "terminal_info", output = "terminal_output", delta = "terminal_output_delta",
+        exit = "terminal_exit",
+    }
 
-/// The fields of each `_meta` entry.
-#[derive(Deserialize, Default)]
-struct News<'a> {
-    #[serde(borrow)]
-    terminal_id: Raw<'a>,
-    #[serde(borrow)]
-    data: Raw<'a>,
-    #[serde(borrow)]
-    exit_code: Raw<'a>,
-    #[serde(borrow)]
-    signal: Raw<'a>,
+    /// The fields of each `_meta` entry.
+    struct News { terminal_id, data, exit_code, signal }
 }
 
 impl Terminals {

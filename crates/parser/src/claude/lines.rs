@@ -4,30 +4,15 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokenrail_domain::{ContentBlock, JsonText};
 
+use crate::fields::raw_structs;
 pub(super) use crate::fields::{Raw, elements, is_true, number, object, read, reread, text, tool_input};
 
-/// The common fields of all lines, from which the type of a line is determined.
-#[derive(Deserialize)]
-pub(super) struct Head<'a> {
-    #[serde(borrow, rename = "type")]
-    pub(super) kind: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) subtype: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) session_id: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) parent_tool_use_id: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) event: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) abandoned_blocks: Raw<'a>,
-}
+raw_structs! {
+    /// The common fields of all lines, from which the type of a line is determined.
+    pub(super) struct Head { kind = "type", subtype, session_id, parent_tool_use_id, event, abandoned_blocks }
 
-/// The first line of a turn.
-#[derive(Deserialize, Default)]
-pub(super) struct InitLine<'a> {
-    #[serde(borrow)]
-    claude_code_version: Raw<'a>,
+    /// The first line of a turn.
+    pub(super) struct InitLine { claude_code_version }
 }
 
 impl InitLine<'_> {
@@ -80,174 +65,42 @@ impl<'a> DeltaLine<'a> {
     }
 }
 
-/// One event of the model's own stream.
-#[derive(Deserialize, Default)]
-pub(super) struct StreamEvent<'a> {
-    #[serde(borrow, rename = "type")]
-    pub(super) kind: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) index: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) delta: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) content_block: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) message: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) usage: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) error: Raw<'a>,
-}
+raw_structs! {
+    /// One event of the model's own stream.
+    pub(super) struct StreamEvent { kind = "type", index, delta, content_block, message, usage, error }
 
-/// The delta of a block or of a message.
-#[derive(Deserialize, Default)]
-pub(super) struct Delta<'a> {
-    #[serde(borrow, rename = "type")]
-    pub(super) kind: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) text: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) thinking: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) partial_json: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) stop_reason: Raw<'a>,
-}
+    /// The delta of a block or of a message.
+    pub(super) struct Delta { kind = "type", text, thinking, partial_json, stop_reason }
 
-/// The blocks of a message that are void.
-#[derive(Deserialize, Default)]
-pub(super) struct AbandonedBlocks<'a> {
-    #[serde(borrow)]
-    pub(super) from_block_index: Raw<'a>,
-}
+    /// The blocks of a message that are void.
+    pub(super) struct AbandonedBlocks { from_block_index }
 
-/// An `assistant` or `user` line, or a line of the old type `message`, in which the message may be the line itself.
-#[derive(Deserialize, Default)]
-pub(super) struct MessageLine<'a> {
-    #[serde(borrow)]
-    pub(super) message: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) parent_tool_use_id: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) aborted: Raw<'a>,
-    #[serde(borrow, rename = "isReplay")]
-    pub(super) is_replay: Raw<'a>,
-    #[serde(borrow, rename = "isSynthetic")]
-    pub(super) is_synthetic: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) is_api_error_message: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) error: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) api_error: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) api_error_status: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) api_error_type: Raw<'a>,
-}
+    /// An `assistant` or `user` line, or a line of the old type `message`, in which the message may be the line itself.
+    pub(super) struct MessageLine {
+        message, parent_tool_use_id, aborted, is_replay = "isReplay", is_synthetic = "isSynthetic",
+        is_api_error_message, error, api_error, api_error_status, api_error_type,
+    }
 
-/// A message of the model's API.
-#[derive(Deserialize, Default)]
-pub(super) struct Message<'a> {
-    #[serde(borrow)]
-    pub(super) id: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) model: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) role: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) content: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) stop_reason: Raw<'a>,
-}
+    /// A message of the model's API.
+    pub(super) struct Message { id, model, role, content, stop_reason }
 
-/// A content block of any type.
-#[derive(Deserialize, Default)]
-pub(super) struct Block<'a> {
-    #[serde(borrow, rename = "type")]
-    pub(super) kind: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) text: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) thinking: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) id: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) name: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) input: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) tool_use_id: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) content: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) is_error: Raw<'a>,
-}
+    /// A content block of any type.
+    pub(super) struct Block { kind = "type", text, thinking, id, name, input, tool_use_id, content, is_error }
 
-/// The end of a turn.
-#[derive(Deserialize, Default)]
-pub(super) struct ResultLine<'a> {
-    #[serde(borrow)]
-    pub(super) subtype: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) is_error: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) result: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) errors: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) num_turns: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) total_cost_usd: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) usage: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) terminal_reason: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) api_error: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) api_error_status: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) api_error_type: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) origin: Raw<'a>,
-}
+    /// The end of a turn.
+    pub(super) struct ResultLine {
+        subtype, is_error, result, errors, num_turns, total_cost_usd, usage, terminal_reason, api_error,
+        api_error_status, api_error_type, origin,
+    }
 
-/// An object with a type: the origin of a turn, an error of the API, a control request.
-#[derive(Deserialize, Default)]
-pub(super) struct Labelled<'a> {
-    #[serde(borrow)]
-    pub(super) kind: Raw<'a>,
-    #[serde(borrow, rename = "type")]
-    pub(super) type_name: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) subtype: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) message: Raw<'a>,
-}
+    /// An object with a type: the origin of a turn, an error of the API, a control request.
+    pub(super) struct Labelled { kind, type_name = "type", subtype, message }
 
-/// A control request or response.
-#[derive(Deserialize, Default)]
-pub(super) struct ControlLine<'a> {
-    #[serde(borrow)]
-    pub(super) request: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) response: Raw<'a>,
-}
+    /// A control request or response.
+    pub(super) struct ControlLine { request, response }
 
-/// A line about tasks that the agent runs in the background.
-#[derive(Deserialize, Default)]
-pub(super) struct TaskLine<'a> {
-    #[serde(borrow)]
-    pub(super) task_id: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) is_backgrounded: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) tasks: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) patch: Raw<'a>,
-    #[serde(borrow)]
-    pub(super) status: Raw<'a>,
+    /// A line about tasks that the agent runs in the background.
+    pub(super) struct TaskLine { task_id, is_backgrounded, tasks, patch, status }
 }
 
 /// The content of a message: a string, or an array of blocks.

@@ -5,19 +5,16 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokenrail_domain::{AgentError, ErrorClass};
 
 use super::lines::Failure;
 use crate::errors;
-use crate::fields::{self, Raw};
+use crate::fields::{self, raw_structs};
 
-/// The details of errors that concern a connection.
-#[derive(Deserialize, Default)]
-struct Details<'a> {
-    #[serde(borrow, rename = "httpStatusCode")]
-    status: Raw<'a>,
+raw_structs! {
+    /// The details of errors that concern a connection.
+    struct Details { status = "httpStatusCode" }
 }
 
 pub(super) fn of(failure: &Failure<'_>) -> AgentError {

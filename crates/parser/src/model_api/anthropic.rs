@@ -12,13 +12,12 @@
 //! | `ping` | nothing |
 //! | of any other type | notice named after the type |
 
-use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokenrail_domain::{ContentBlock, JsonText, Said};
 
 use super::answer::{Answer, Place};
 use super::{Api, failure};
-use crate::fields::{self, Raw};
+use crate::fields::{self, Raw, raw_structs};
 use crate::line::{self, notice};
 use crate::open_message::PartKind;
 
@@ -26,62 +25,14 @@ use crate::open_message::PartKind;
 #[derive(Debug)]
 pub(super) struct Anthropic;
 
-#[derive(Deserialize)]
-struct Event<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Raw<'a>,
-    #[serde(borrow)]
-    index: Raw<'a>,
-    #[serde(borrow)]
-    message: Raw<'a>,
-    #[serde(borrow)]
-    content_block: Raw<'a>,
-    #[serde(borrow)]
-    delta: Raw<'a>,
-    #[serde(borrow)]
-    usage: Raw<'a>,
-    #[serde(borrow)]
-    error: Raw<'a>,
-}
+raw_structs! {
+    struct Event { kind = "type", index, message, content_block, delta, usage, error }
 
-#[derive(Deserialize, Default)]
-struct Message<'a> {
-    #[serde(borrow)]
-    id: Raw<'a>,
-    #[serde(borrow)]
-    model: Raw<'a>,
-    #[serde(borrow)]
-    usage: Raw<'a>,
-}
+    struct Message { id, model, usage }
 
-#[derive(Deserialize, Default)]
-struct Block<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Raw<'a>,
-    #[serde(borrow)]
-    id: Raw<'a>,
-    #[serde(borrow)]
-    name: Raw<'a>,
-    #[serde(borrow)]
-    input: Raw<'a>,
-    #[serde(borrow)]
-    text: Raw<'a>,
-    #[serde(borrow)]
-    thinking: Raw<'a>,
-}
+    struct Block { kind = "type", id, name, input, text, thinking }
 
-#[derive(Deserialize, Default)]
-struct Delta<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Raw<'a>,
-    #[serde(borrow)]
-    text: Raw<'a>,
-    #[serde(borrow)]
-    thinking: Raw<'a>,
-    #[serde(borrow)]
-    partial_json: Raw<'a>,
-    #[serde(borrow)]
-    stop_reason: Raw<'a>,
+    struct Delta { kind = "type", text, thinking, partial_json, stop_reason }
 }
 
 impl Api for Anthropic {

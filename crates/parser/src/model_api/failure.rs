@@ -2,28 +2,17 @@
 
 use std::borrow::Cow;
 
-use serde::Deserialize;
 use tokenrail_domain::{AgentError, ErrorClass};
 
 use crate::errors::{agent_error, of_name, of_status, of_text};
-use crate::fields::{self, Raw};
+use crate::fields::{self, Raw, raw_structs};
 
 /// The maximum number of characters shown of an answer that does not contain an error message.
 const SHOWN_CHARS_MAX: usize = 200;
 
-/// An error, or an answer that contains one. Each API and each server has its own subset of these fields.
-#[derive(Deserialize, Default)]
-struct Failure<'a> {
-    #[serde(borrow)]
-    error: Raw<'a>,
-    #[serde(borrow, rename = "type")]
-    kind: Raw<'a>,
-    #[serde(borrow)]
-    code: Raw<'a>,
-    #[serde(borrow)]
-    message: Raw<'a>,
-    #[serde(borrow)]
-    detail: Raw<'a>,
+raw_structs! {
+    /// An error, or an answer that contains one. Each API and each server has its own subset of these fields.
+    struct Failure { error, kind = "type", code, message, detail }
 }
 
 /// The error for an answer that ended for a reason other than completion.

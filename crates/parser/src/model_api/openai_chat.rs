@@ -19,13 +19,12 @@
 //!
 //! Of several choices only the first is emitted, because requests ask for only one.
 
-use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokenrail_domain::{AgentError, ContentBlock, ErrorClass, JsonText, Said};
 
 use super::answer::{Answer, Place};
 use super::{Api, failure};
-use crate::fields::{self, Raw};
+use crate::fields::{self, Raw, raw_structs};
 use crate::line::{self, notice};
 use crate::open_message::PartKind;
 
@@ -54,73 +53,22 @@ pub(super) struct OpenAiChat {
     refused: bool,
 }
 
-#[derive(Deserialize)]
-struct Chunk<'a> {
-    #[serde(borrow)]
-    id: Raw<'a>,
-    #[serde(borrow)]
-    model: Raw<'a>,
-    #[serde(borrow)]
-    object: Raw<'a>,
-    #[serde(borrow, rename = "type")]
-    kind: Raw<'a>,
-    #[serde(borrow)]
-    choices: Raw<'a>,
-    #[serde(borrow)]
-    usage: Raw<'a>,
-    #[serde(borrow)]
-    error: Raw<'a>,
-}
+raw_structs! {
+    struct Chunk { id, model, object, kind = "type", choices, usage, error }
 
-#[derive(Deserialize, Default)]
-struct Choice<'a> {
-    #[serde(borrow)]
-    index: Raw<'a>,
-    #[serde(borrow)]
-    delta: Raw<'a>,
-    #[serde(borrow)]
-    message: Raw<'a>,
-    #[serde(borrow)]
-    finish_reason: Raw<'a>,
-}
+    struct Choice { index, delta, message, finish_reason }
 
-#[derive(Deserialize, Default)]
-struct Delta<'a> {
-    #[serde(borrow)]
-    content: Raw<'a>,
-    #[serde(borrow)]
-    refusal: Raw<'a>,
-    #[serde(borrow)]
-    reasoning_content: Raw<'a>,
-    #[serde(borrow)]
-    reasoning: Raw<'a>,
-    #[serde(borrow)]
-    tool_calls: Raw<'a>,
-    #[serde(borrow)]
-    function_call: Raw<'a>,
-}
+    struct Delta { content, refusal, reasoning_content, reasoning, tool_calls, function_call }
 
-#[derive(Deserialize, Default)]
-struct Call<'a> {
-    #[serde(borrow)]
-    index: Raw<'a>,
-    #[serde(borrow)]
-    id: Raw<'a>,
-    #[serde(borrow)]
-    function: Raw<'a>,
-    /// The custom tool, which takes free text as input.
-    #[serde(borrow)]
-    custom: Raw<'a>,
-}
+    struct Call {
+        index,
+        id,
+        function,
+        /// The custom tool, which takes free text as input.
+        custom,
+    }
 
-#[derive(Deserialize, Default)]
-struct Function<'a> {
-    #[serde(borrow)]
-    name: Raw<'a>,
-    #[serde(borrow)]
-    arguments: Raw<'a>,
-    #[serde(borrow)]
-    input: Raw<'a>,
+    struct Function { name, arguments, input }
 }
 
 impl Api for OpenAiChat {

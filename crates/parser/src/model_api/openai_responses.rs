@@ -17,14 +17,13 @@
 
 use std::borrow::Cow;
 
-use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokenrail_domain::{ContentBlock, ErrorClass, JsonText, Said};
 
 use super::answer::{Answer, Place};
 use super::{Api, failure};
 use crate::errors::agent_error;
-use crate::fields::{self, Raw};
+use crate::fields::{self, Raw, raw_structs};
 use crate::line::{self, notice};
 use crate::open_message::PartKind;
 
@@ -38,84 +37,19 @@ pub(super) struct OpenAiResponses {
 /// The first part number of reasoning summaries. An item may have both reasoning and a summary of it.
 const SUMMARY: u32 = 1 << 31;
 
-#[derive(Deserialize)]
-struct Event<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Raw<'a>,
-    #[serde(borrow)]
-    response: Raw<'a>,
-    #[serde(borrow)]
-    output_index: Raw<'a>,
-    #[serde(borrow)]
-    content_index: Raw<'a>,
-    #[serde(borrow)]
-    summary_index: Raw<'a>,
-    #[serde(borrow)]
-    item: Raw<'a>,
-    #[serde(borrow)]
-    delta: Raw<'a>,
-    #[serde(borrow)]
-    text: Raw<'a>,
-    #[serde(borrow)]
-    refusal: Raw<'a>,
-    #[serde(borrow)]
-    arguments: Raw<'a>,
-    #[serde(borrow)]
-    input: Raw<'a>,
-    #[serde(borrow)]
-    error: Raw<'a>,
-}
+raw_structs! {
+    struct Event {
+        kind = "type", response, output_index, content_index, summary_index, item, delta, text, refusal,
+        arguments, input, error,
+    }
 
-#[derive(Deserialize, Default)]
-struct Response<'a> {
-    #[serde(borrow)]
-    id: Raw<'a>,
-    #[serde(borrow)]
-    model: Raw<'a>,
-    #[serde(borrow)]
-    output: Raw<'a>,
-    #[serde(borrow)]
-    usage: Raw<'a>,
-    #[serde(borrow)]
-    error: Raw<'a>,
-    #[serde(borrow)]
-    incomplete_details: Raw<'a>,
-}
+    struct Response { id, model, output, usage, error, incomplete_details }
 
-#[derive(Deserialize, Default)]
-struct Item<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Raw<'a>,
-    #[serde(borrow)]
-    id: Raw<'a>,
-    #[serde(borrow)]
-    call_id: Raw<'a>,
-    #[serde(borrow)]
-    name: Raw<'a>,
-    #[serde(borrow)]
-    arguments: Raw<'a>,
-    #[serde(borrow)]
-    input: Raw<'a>,
-    #[serde(borrow)]
-    content: Raw<'a>,
-    #[serde(borrow)]
-    summary: Raw<'a>,
-}
+    struct Item { kind = "type", id, call_id, name, arguments, input, content, summary }
 
-#[derive(Deserialize, Default)]
-struct Content<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Raw<'a>,
-    #[serde(borrow)]
-    text: Raw<'a>,
-    #[serde(borrow)]
-    refusal: Raw<'a>,
-}
+    struct Content { kind = "type", text, refusal }
 
-#[derive(Deserialize, Default)]
-struct Incomplete<'a> {
-    #[serde(borrow)]
-    reason: Raw<'a>,
+    struct Incomplete { reason }
 }
 
 impl Api for OpenAiResponses {

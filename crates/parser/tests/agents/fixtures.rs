@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use crate::Format;
+use crate::{Format, recorded};
 
 /// The folder of each format's recordings, and their minimum number.
 const FOLDERS: [(Format, &str, usize); 10] = [
@@ -38,8 +38,7 @@ impl fmt::Debug for Recording {
 
 impl Recording {
     pub(crate) fn lines(&self) -> impl Iterator<Item = &[u8]> {
-        let bytes = self.bytes.strip_suffix(b"\n").unwrap_or(&self.bytes);
-        bytes.split(|&byte| byte == b'\n')
+        recorded::lines(&self.bytes)
     }
 }
 

@@ -7,6 +7,7 @@ use tokenrail_ports::ExitStatus;
 use crate::Format;
 use crate::fixtures::{Recording, recordings};
 use crate::pump::{self, Seen, pump};
+use crate::recorded::damaged;
 
 /// Lines that are almost valid, in any order.
 const WORDS: [&str; 58] = [
@@ -100,11 +101,7 @@ proptest! {
         recording in recording(),
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..30),
     ) {
-        let mut bytes = recording.bytes.clone();
-        for (at, byte) in damage {
-            let at = at.index(bytes.len());
-            bytes[at] = byte;
-        }
+        let bytes = damaged(&recording.bytes, damage);
         pump(&recording.format.parse(bytes.split(|&byte| byte == b'\n')));
     }
 

@@ -14,6 +14,8 @@ mod opencode;
 mod plain_text;
 #[path = "../claude/pump.rs"]
 mod pump;
+#[path = "../claude/recorded.rs"]
+mod recorded;
 mod recordings;
 #[path = "../claude/rendering.rs"]
 mod rendering;

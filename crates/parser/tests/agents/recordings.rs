@@ -1,43 +1,19 @@
 //! Every recording, and what its parser says.
 
-use std::fmt::Write;
-
-use insta::{Settings, assert_snapshot};
+use insta::assert_snapshot;
 use serde_json::Value;
 use tokenrail_domain::Said;
 
 use crate::Format;
-use crate::fixtures::{Recording, recordings};
-use crate::rendering::Rendering;
-
-/// Each result of the parser with its line number. Consecutive deltas have the number of the first one.
-fn account(recording: &Recording) -> String {
-    let mut parser = recording.format.parser();
-    let (mut said, mut line_of) = (Vec::new(), Vec::new());
-    for (number, line) in recording.lines().enumerate() {
-        parser.parse(line, &mut said);
-        line_of.resize(said.len(), number + 1);
-    }
-    let rendering = Rendering { text_max: 120 };
-    let mut out = String::new();
-    for (place, text) in rendering.runs(&said) {
-        writeln!(out, "{:>4} {text}", line_of[place]).unwrap();
-    }
-    let activity = parser.activity();
-    if activity.tool_running || activity.background {
-        writeln!(out, "     {activity:?}").unwrap();
-    }
-    out
-}
+use crate::fixtures::recordings;
+use crate::recorded::{account, named_by_recording};
 
 #[test]
 fn every_recording_says_what_it_said_before() {
-    let mut settings = Settings::clone_current();
-    settings.set_prepend_module_to_snapshot(false);
-    settings.set_omit_expression(true);
-    settings.bind(|| {
+    named_by_recording(|| {
         for recording in recordings() {
-            assert_snapshot!(recording.name.replace('/', "__"), account(recording));
+            let account = account(&mut *recording.format.parser(), recording.lines());
+            assert_snapshot!(recording.name.replace('/', "__"), account);
         }
     });
 }

@@ -5,7 +5,9 @@ use std::fs;
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// The output of one run of an agent.
+use crate::recorded;
+
+/// What one run of an agent printed.
 pub(crate) struct Recording {
     /// Version and case, for example `2.1.330/hello_partial`.
     pub(crate) name: String,
@@ -21,7 +23,7 @@ impl fmt::Debug for Recording {
 
 impl Recording {
     pub(crate) fn lines(&self) -> impl Iterator<Item = &[u8]> {
-        self.bytes.split(|&byte| byte == b'\n')
+        recorded::lines(&self.bytes)
     }
 }
 

@@ -8,6 +8,7 @@ use tokenrail_domain::{CompleteMessage, ErrorClass, EventBody, Said};
 use crate::fixtures::{Recording, recordings};
 use crate::parse;
 use crate::pump::pump;
+use crate::recorded::damaged;
 
 /// Lines of the format, from which almost valid output is built.
 const WORDS: [&str; 24] = [
@@ -60,11 +61,7 @@ proptest! {
         recording in recording(),
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..30),
     ) {
-        let mut bytes = recording.bytes.clone();
-        for (at, byte) in damage {
-            let at = at.index(bytes.len());
-            bytes[at] = byte;
-        }
+        let bytes = damaged(&recording.bytes, damage);
         pump(&parse(bytes.split(|&byte| byte == b'\n')));
     }
 

@@ -6,6 +6,7 @@ mod cases;
 mod fixtures;
 mod hostile;
 mod pump;
+mod recorded;
 mod recordings;
 mod rendering;
 mod whole_messages;

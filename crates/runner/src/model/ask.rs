@@ -20,6 +20,7 @@ use super::report::{Printer, failure};
 use super::retry_after::retry_after_ms;
 use super::{ModelApi, ModelLimits};
 use crate::SseDecoder;
+use crate::causes::with_causes;
 
 /// The version of Anthropic's API.
 const ANTHROPIC_VERSION: (HeaderName, HeaderValue) =
@@ -214,16 +215,4 @@ async fn beginning(response: &mut Response, limits: &ModelLimits, bytes_max: usi
     // If the time runs out, the part that has arrived is used.
     let _ = timeout(Duration::from_millis(limits.connect_timeout_ms), read).await;
     body
-}
-
-/// The error, with its causes.
-fn with_causes(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
 }

@@ -1,6 +1,5 @@
 //! Interprets the answers of an HTTP service.
 
-use std::error::Error;
 use std::time::Duration;
 
 use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
@@ -68,18 +67,6 @@ pub(super) fn dropped(how: &str) -> AgentError {
 
 pub(super) fn error(class: ErrorClass, code: &str, text: String) -> AgentError {
     AgentError::new(class, Some(code), text)
-}
-
-/// The error, with its causes.
-pub(super) fn with_causes(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
 }
 
 fn class(status: StatusCode) -> ErrorClass {

@@ -83,3 +83,20 @@ pub(crate) struct ConverseLimits {
     /// The largest file that the program may request, or ask Tokenrail to write.
     pub(crate) file_bytes: usize,
 }
+
+#[cfg(test)]
+impl ConverseLimits {
+    /// Wide enough for every test, except the number of open questions.
+    pub(crate) fn for_tests() -> Self {
+        Self {
+            line_bytes: 1 << 20,
+            read_bytes: 1 << 16,
+            question_timeout_ms: 60_000,
+            rest_ms: 0,
+            exit_grace_ms: 1_000,
+            open_questions: 2,
+            unread_bytes: 1 << 20,
+            file_bytes: 1 << 20,
+        }
+    }
+}

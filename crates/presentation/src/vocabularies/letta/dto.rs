@@ -1,5 +1,6 @@
 //! What Letta's clients send and receive. An optional field that is absent is `null`, unless its type skips it.
 
+mod params;
 mod requests;
 mod resources;
 
@@ -9,6 +10,7 @@ use utoipa::ToSchema;
 
 use crate::json::IsoTime;
 
+pub(crate) use params::{PageQuery, SayHeaders, SayQuery};
 pub(crate) use requests::{
     Approval, LettaAgentBody, LettaCancelBody, LettaMessageBody, LettaResumeBody, Message, created, message,
     named_runs, resume,

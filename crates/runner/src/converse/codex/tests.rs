@@ -12,16 +12,7 @@ fn conversation(session: Option<&str>) -> CodexConversation {
         model: Some("gpt".to_owned()),
         cwd: "/work".to_owned(),
         turn: 1,
-        limits: ConverseLimits {
-            line_bytes: 1 << 20,
-            read_bytes: 1 << 16,
-            question_timeout_ms: 60_000,
-            rest_ms: 0,
-            exit_grace_ms: 1_000,
-            open_questions: 2,
-            unread_bytes: 1 << 20,
-            file_bytes: 1 << 20,
-        },
+        limits: ConverseLimits::for_tests(),
         unanswered: Unanswered::Reject,
         files: false,
     })

@@ -13,16 +13,7 @@ fn questions(unanswered: Unanswered) -> Questions {
         model: None,
         cwd: "/".to_owned(),
         turn: 3,
-        limits: ConverseLimits {
-            line_bytes: 1 << 20,
-            read_bytes: 1 << 16,
-            question_timeout_ms: 60_000,
-            rest_ms: 0,
-            exit_grace_ms: 1_000,
-            open_questions: 2,
-            unread_bytes: 1 << 20,
-            file_bytes: 1 << 20,
-        },
+        limits: ConverseLimits::for_tests(),
         unanswered,
         files: false,
     })

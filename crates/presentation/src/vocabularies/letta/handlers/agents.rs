@@ -8,7 +8,9 @@ use super::answer::{Range, agent_id, answer, body};
 use crate::api::Api;
 use crate::error::Problem;
 use crate::query::Query;
-use crate::vocabularies::letta::dto::{HealthDto, LettaAgentBody, LettaAgentDto, ModelDto, created};
+use crate::vocabularies::letta::dto::{
+    HealthDto, LettaAgentBody, LettaAgentDto, ModelDto, PageQuery, created,
+};
 
 /// Check whether the server speaks the Letta protocol
 #[utoipa::path(get, path = "/v1/health", tag = "letta",
@@ -49,8 +51,7 @@ pub(crate) async fn no_list(api: web::Data<Api>, id: web::Path<String>) -> HttpR
 
 /// List agents in the Letta format
 #[utoipa::path(get, path = "/v1/agents", tag = "letta",
-    params(("limit" = Option<u64>, Query, minimum = 1), ("after" = Option<String>, Query),
-        ("before" = Option<String>, Query), ("order" = Option<String>, Query, pattern = "^(asc|desc)$"),
+    params(PageQuery,
         ("name" = Option<String>, Query)),
     responses((status = 200, body = [LettaAgentDto])))]
 pub(crate) async fn agents(api: web::Data<Api>, request: HttpRequest) -> HttpResponse {

@@ -14,13 +14,13 @@ use crate::blocks::EventBlock;
 use crate::error::{Code, Problem};
 use crate::query::Query;
 use crate::vocabularies::letta::dto::{
-    ConversationDto, LettaCancelBody, LettaMessageBody, LettaResponse, LettaResumeBody, named_runs, resume,
+    ConversationDto, LettaCancelBody, LettaMessageBody, LettaResponse, LettaResumeBody, PageQuery,
+    SayHeaders, SayQuery, named_runs, resume,
 };
 
 /// List conversations
 #[utoipa::path(get, path = "/v1/conversations", tag = "letta",
-    params(("limit" = Option<u64>, Query, minimum = 1), ("after" = Option<String>, Query),
-        ("before" = Option<String>, Query), ("order" = Option<String>, Query, pattern = "^(asc|desc)$"),
+    params(PageQuery,
         ("agent_id" = Option<String>, Query)),
     responses((status = 200, body = [ConversationDto])))]
 pub(crate) async fn conversations(api: web::Data<Api>, request: HttpRequest) -> HttpResponse {
@@ -111,11 +111,7 @@ pub(crate) async fn delete_conversation(api: web::Data<Api>, id: web::Path<Strin
 ///
 /// Streams the response, unless the body asks for one JSON document.
 #[utoipa::path(post, path = "/v1/conversations/{id}/messages", tag = "letta", request_body = LettaMessageBody,
-    params(("id" = String, Path),
-        ("format" = Option<String>, Query, pattern = "^(letta|kelpie|both)$"),
-        ("cancelOnDisconnect" = Option<String>, Query, description = "`true` or `1`"),
-        ("Idempotency-Key" = Option<String>, Header, pattern = "^[!-~]{1,255}$"),
-        ("X-Stainless-Retry-Count" = Option<String>, Header, description = "Greater than 0 if the message was already sent")),
+    params(("id" = String, Path), SayQuery, SayHeaders),
     responses((status = 200,
         content((LettaResponse = "application/json"), (EventBlock = "text/event-stream")))))]
 pub(crate) async fn converse(

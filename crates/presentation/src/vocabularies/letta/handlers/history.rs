@@ -10,7 +10,7 @@ use crate::api::Api;
 use crate::error::Problem;
 use crate::fold::Fold as _;
 use crate::query::Query;
-use crate::vocabularies::letta::dto::LettaMessage;
+use crate::vocabularies::letta::dto::{LettaMessage, PageQuery};
 use crate::vocabularies::letta::fold::{LettaFold, LettaFrame};
 
 /// The number of turns that are listed at once.
@@ -18,8 +18,7 @@ const TURNS: usize = 100;
 
 /// List the messages of an agent
 #[utoipa::path(get, path = "/v1/agents/{id}/messages", tag = "letta",
-    params(("id" = String, Path), ("limit" = Option<u64>, Query, minimum = 1), ("after" = Option<String>, Query),
-        ("before" = Option<String>, Query), ("order" = Option<String>, Query, pattern = "^(asc|desc)$")),
+    params(("id" = String, Path), PageQuery),
     responses((status = 200, body = [LettaMessage])))]
 pub(crate) async fn history(
     api: web::Data<Api>,
@@ -35,8 +34,7 @@ pub(crate) async fn history(
 
 /// List the messages of a conversation
 #[utoipa::path(get, path = "/v1/conversations/{id}/messages", tag = "letta",
-    params(("id" = String, Path), ("limit" = Option<u64>, Query, minimum = 1), ("after" = Option<String>, Query),
-        ("before" = Option<String>, Query), ("order" = Option<String>, Query, pattern = "^(asc|desc)$"),
+    params(("id" = String, Path), PageQuery,
         ("agent_id" = Option<String>, Query)),
     responses((status = 200, body = [LettaMessage])))]
 pub(crate) async fn conversation_history(
@@ -53,8 +51,7 @@ pub(crate) async fn conversation_history(
 
 /// List the messages of a run
 #[utoipa::path(get, path = "/v1/runs/{id}/messages", tag = "letta",
-    params(("id" = String, Path), ("limit" = Option<u64>, Query, minimum = 1), ("after" = Option<String>, Query),
-        ("before" = Option<String>, Query), ("order" = Option<String>, Query, pattern = "^(asc|desc)$")),
+    params(("id" = String, Path), PageQuery),
     responses((status = 200, body = [LettaMessage])))]
 pub(crate) async fn run_history(
     api: web::Data<Api>,

@@ -16,7 +16,8 @@ use crate::blocks::EventBlock;
 use crate::error::{Code, Problem};
 use crate::query;
 use crate::vocabularies::letta::dto::{
-    LettaCancelBody, LettaMessageBody, LettaResponse, Message, RunDto, message, named_runs,
+    LettaCancelBody, LettaMessageBody, LettaResponse, Message, RunDto, SayHeaders, SayQuery, message,
+    named_runs,
 };
 use crate::vocabularies::letta::run_id::RunId;
 
@@ -24,11 +25,7 @@ use crate::vocabularies::letta::run_id::RunId;
 ///
 /// Returns the whole response as one JSON document, or streams it if the body asks for that.
 #[utoipa::path(post, path = "/v1/agents/{id}/messages", tag = "letta", request_body = LettaMessageBody,
-    params(("id" = String, Path),
-        ("format" = Option<String>, Query, pattern = "^(letta|kelpie|both)$"),
-        ("cancelOnDisconnect" = Option<String>, Query, description = "`true` or `1`"),
-        ("Idempotency-Key" = Option<String>, Header, pattern = "^[!-~]{1,255}$"),
-        ("X-Stainless-Retry-Count" = Option<String>, Header, description = "Greater than 0 if the message was already sent")),
+    params(("id" = String, Path), SayQuery, SayHeaders),
     responses((status = 200,
         content((LettaResponse = "application/json"), (EventBlock = "text/event-stream")))))]
 pub(crate) async fn say(
@@ -42,11 +39,7 @@ pub(crate) async fn say(
 
 /// Send a message to an agent and stream the response
 #[utoipa::path(post, path = "/v1/agents/{id}/messages/stream", tag = "letta", request_body = LettaMessageBody,
-    params(("id" = String, Path),
-        ("format" = Option<String>, Query, pattern = "^(letta|kelpie|both)$"),
-        ("cancelOnDisconnect" = Option<String>, Query, description = "`true` or `1`"),
-        ("Idempotency-Key" = Option<String>, Header, pattern = "^[!-~]{1,255}$"),
-        ("X-Stainless-Retry-Count" = Option<String>, Header, description = "Greater than 0 if the message was already sent")),
+    params(("id" = String, Path), SayQuery, SayHeaders),
     responses((status = 200,
         content((LettaResponse = "application/json"), (EventBlock = "text/event-stream")))))]
 pub(crate) async fn say_streaming(
