@@ -3,6 +3,8 @@
 pub(crate) mod agent;
 pub(crate) mod archive;
 pub(crate) mod client;
+#[cfg(test)]
+mod declarations;
 pub(crate) mod deltas;
 pub(crate) mod frames;
 pub(crate) mod message;

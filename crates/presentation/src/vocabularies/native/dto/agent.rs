@@ -1,7 +1,7 @@
 //! Agents, their types, and the short answers.
 
 #[cfg(test)]
-use super::typescript::Declarations;
+use super::declarations::Declarations;
 use serde::Serialize;
 use tokenrail_application::{Abilities, Accepted, Probe, TypeInfo};
 use tokenrail_domain::{Agent, AgentId, AgentStatus, Copied, ListedAgent, LongField};

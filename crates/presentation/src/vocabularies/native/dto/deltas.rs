@@ -1,7 +1,7 @@
 //! Packed deltas: consecutive deltas of one part of a message in one frame.
 
 #[cfg(test)]
-use super::typescript::Declarations;
+use super::declarations::Declarations;
 use serde::{Serialize, Serializer};
 use tokenrail_domain::{AgentId, Event, EventBody, message_id};
 use utoipa::ToSchema;

@@ -1,7 +1,7 @@
 //! The frames that the server sends over a WebSocket.
 
 #[cfg(test)]
-use super::typescript::Declarations;
+use super::declarations::Declarations;
 use std::collections::BTreeMap;
 
 use serde::Serialize;

@@ -3,7 +3,7 @@
 mod said;
 
 #[cfg(test)]
-use super::typescript::Declarations;
+use super::declarations::Declarations;
 use std::borrow::Cow;
 
 use serde::Serialize;

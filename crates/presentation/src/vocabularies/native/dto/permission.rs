@@ -1,7 +1,7 @@
 //! Answers to an agent's permission requests, over REST and WebSocket.
 
 #[cfg(test)]
-use super::typescript::Declarations;
+use super::declarations::Declarations;
 use serde::Serialize;
 use tokenrail_application::{AnswerOutcome, PermissionAnswer};
 use utoipa::ToSchema;

@@ -1,7 +1,7 @@
 //! The requests of clients. They are read field by field, so that an error names every invalid field.
 
 #[cfg(test)]
-use super::typescript::Declarations;
+use super::declarations::Declarations;
 use tokenrail_application::Launch;
 use tokenrail_domain::{SessionId, SessionIdError};
 use utoipa::ToSchema;

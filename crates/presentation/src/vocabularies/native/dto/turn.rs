@@ -1,7 +1,7 @@
 //! Turns, and the record of a turn.
 
 #[cfg(test)]
-use super::typescript::Declarations;
+use super::declarations::Declarations;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 use tokenrail_domain::{Agent, AgentId, ListedTurn, Turn, TurnResult, TurnState};
