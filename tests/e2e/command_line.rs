@@ -93,7 +93,7 @@ async fn the_demo_needs_nothing() {
     assert!(said.contains("/#token="), "{said}");
     let (code, shown, _) = run(&server, &["doctor"]);
     assert_eq!(code, 1, "claude is the default and is not there");
-    assert!(shown.contains("ok      database: 2 agents, 212 events"), "{shown}");
+    assert!(shown.contains("ok      database: agents: 2, events: 212"), "{shown}");
     assert!(shown.contains("supports: deltas\n"), "what the demo can do: {shown}");
 }
 

@@ -11,7 +11,6 @@ use tokio_util::task::TaskTracker;
 
 use crate::batch::Batch;
 use crate::core::Core;
-use crate::limits::Limits;
 use crate::tails::Tail;
 
 /// A fetch waits this many times as long for other readers as a batch does, because a stretch holds several batches.
@@ -22,7 +21,8 @@ pub(crate) struct StoredEvents {
     stretches: Stretches,
     /// The stretch that begins after this number was prefetched.
     ahead: Sequence,
-    limits: Limits,
+    follower_wait: Duration,
+    follower_wait_from: usize,
     tracker: TaskTracker,
     runtime: Handle,
 }
@@ -44,7 +44,8 @@ impl StoredEvents {
         Self {
             stretches: Stretches { agent, journal, limit, tail },
             ahead: Sequence::START,
-            limits: core.limits,
+            follower_wait: core.limits.follower_wait,
+            follower_wait_from: core.limits.follower_wait_from,
             tracker: core.tracker.clone(),
             runtime: core.runtime.clone(),
         }
@@ -96,12 +97,8 @@ impl StoredEvents {
 
     /// How long a fetch waits, at most, for other readers of the stretch that it evicts.
     fn wait_for_others(&self) -> Duration {
-        let Limits { follower_wait, follower_wait_from, .. } = self.limits;
-        if self.stretches.tail.followers() < follower_wait_from {
-            Duration::ZERO
-        } else {
-            STRETCHES_WAIT * follower_wait
-        }
+        let is_crowd = self.follower_wait_from <= self.stretches.tail.followers();
+        if is_crowd { STRETCHES_WAIT * self.follower_wait } else { Duration::ZERO }
     }
 
     /// Prefetches the next stretch while this one is being sent.
