@@ -221,8 +221,9 @@ impl Core {
 
     /// Ends an agent's task even if it was poked. The agent's next task continues with the open turns.
     pub(crate) fn retire_now(&self, agent: AgentId, tail: &Tail) {
-        let retired = self.controls.lock().unwrap_or_else(PoisonError::into_inner).remove(&agent);
-        if let Some(control) = retired {
+        // Locked until the tail is inactive: otherwise a new task could be active in between.
+        let mut controls = self.controls.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(control) = controls.remove(&agent) {
             control.waits_no_more();
         }
         tail.set_active(false);

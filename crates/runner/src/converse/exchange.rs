@@ -13,7 +13,7 @@ use tokenrail_domain::ErrorClass;
 use tokenrail_ports::{Line, OwnFailure, OwnLine};
 use tokio::runtime;
 use tokio::signal::unix::{Signal as SignalStream, SignalKind, signal};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 
 use super::answers::Answers;
 use super::conversation::{Conversation, Outbox};
@@ -23,6 +23,7 @@ use super::protocols::conversation_in;
 use super::questions::{Questions, Settled};
 use super::rest::Rest;
 use super::spool::Spool;
+use crate::deadline::passed;
 use crate::run_folder::{ANSWER_BYTES, ConverseLimits, Opening, Protocol, RunFolder, Told};
 use crate::{FramerLimits, LineFramer};
 
@@ -343,12 +344,5 @@ impl Exchange {
             self.spool.own(&line)?;
         }
         Ok(())
-    }
-}
-
-async fn passed(deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => sleep_until(deadline).await,
-        None => std::future::pending().await,
     }
 }

@@ -13,7 +13,7 @@ use tokenrail_ports::{
     SpoolRoom,
 };
 use tokio::net::unix::pipe;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 
 use self::spool::{Fresh, FreshRead};
 pub(super) use self::tell::is_unread;
@@ -21,6 +21,7 @@ use super::ProcessLimits;
 use super::end::{left_over, run_end, with_unsaved};
 use super::watch::{FolderWatch, RunWatcher};
 use crate::LineFramer;
+use crate::deadline::passed;
 use crate::run_folder::{Answer, ExitRecord, RunFolder, SupervisorRecord, Told, blocking, kill_marked};
 
 /// One turn of a process agent: reads the spool as it grows.
@@ -205,7 +206,7 @@ impl ProcessRun {
         };
         tokio::select! {
             () = self.watch.changed() => {}
-            () = due(self.force_at) => {
+            () = passed(self.force_at) => {
                 self.force_at = None;
                 let supervisor = record.clone();
                 tracing::warn!(folder = %self.folder.path().display(), "killing a supervisor that does not stop its agent");
@@ -321,14 +322,6 @@ impl IAgentRun for ProcessRun {
         if let Err(error) = self.remove().await {
             self.warn_of_folder(&error);
         }
-    }
-}
-
-/// Waits until `at`; forever if it is `None`.
-async fn due(at: Option<Instant>) {
-    match at {
-        Some(at) => sleep_until(at).await,
-        None => std::future::pending().await,
     }
 }
 

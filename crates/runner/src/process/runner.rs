@@ -167,9 +167,11 @@ impl IAgentRunner for ProcessRunner {
             };
         };
         let supervisor = self.known_supervisor(&folder, &watch).await?;
-        // Only a program that speaks a protocol can become idle.
-        let is_spoken_with = self.config.converse.is_some();
-        let home = is_spoken_with.then(|| self.home_of_adopted(order));
+        // Only a program that speaks a protocol can become idle. The run folder says whether it does: the configuration
+        // may be another one since.
+        let answers = folder.answers();
+        let is_interactive = blocking(move || answers.try_exists()).await?;
+        let home = is_interactive.then(|| self.home_of_adopted(order));
         let run = self.open(folder, watch, supervisor)?.with_committed(committed);
         Ok(Adoption::Run(restable(run, home)))
     }

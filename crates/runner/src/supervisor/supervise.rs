@@ -1,6 +1,5 @@
 //! The life of a supervisor, from start to end.
 
-use std::future::pending;
 use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
@@ -17,7 +16,7 @@ use tokenrail_ports::is_disk_full;
 use tokio::net::unix::pipe;
 use tokio::runtime;
 use tokio::signal::unix::{Signal as SignalStream, SignalKind, signal};
-use tokio::time::{Duration, Instant, sleep_until};
+use tokio::time::{Duration, Instant};
 
 use super::control::{Cancel, Control};
 use super::exec::session_gives_way;
@@ -25,6 +24,7 @@ use super::limits::LimitWatch;
 use super::output::{OutputCopier, WRITE_AGAIN};
 use super::stderr::StderrKeeper;
 use super::ticks::Ticks;
+use crate::deadline::passed;
 use crate::run_folder::{ExecFailure, ExecOrder, ExitRecord, RunFolder, SupervisorRecord, Unkept};
 
 /// How much of standard error is read at once. The buffer is on the stack, and each supervisor has its own.
@@ -313,13 +313,6 @@ impl Supervisor {
                 Err(_) => self.stderr = None,
             }
         }
-    }
-}
-
-async fn passed(deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => sleep_until(deadline).await,
-        None => pending().await,
     }
 }
 

@@ -33,7 +33,8 @@ impl Supervisor {
             let leftover = Duration::from_millis(self.order.leftover_grace_ms).min(kill / 2);
             self.end_all(Signal::TERM, Instant::now() + leftover, &mut ended).await?;
         }
-        freeze_all(Instant::now() + kill / 2)?;
+        let now = Instant::now();
+        freeze_all(now + until.saturating_duration_since(now) / 2)?;
         let left = self.end_all(Signal::KILL, until, &mut ended).await?;
         ended.remove(&self.agent);
         Ok(Swept { reaped: ended.len() as u32, left })

@@ -256,10 +256,14 @@ const OPTIONAL: [&str; 7] = [
     "flood_rest",
 ];
 
-/// What is wrong with the value of a limit. A grace period may be 0. With most other limits at 0, nothing would ever
+/// Without time to kill, no process would be killed.
+const KILL_GRACE: &str = "kill_grace_s";
+
+/// What is wrong with the value of a limit. A grace period may be 0, except that of a kill. With most other limits at 0, nothing would ever
 /// continue.
 fn wrong(name: &str, value: u64) -> Option<String> {
-    if value == 0 && !name.ends_with("_grace_s") && !OPTIONAL.contains(&name) {
+    let is_grace = name.ends_with("_grace_s") && name != KILL_GRACE;
+    if value == 0 && !is_grace && !OPTIONAL.contains(&name) {
         return Some(format!("limits.{name}: 0 is too small; it must be at least 1"));
     }
     let (most, why) = match name {

@@ -52,6 +52,7 @@ fn a_wrong_key_is_told_with_its_line_and_the_right_one() {
     check_wrong("[storage]\nsynchronous = \"ful\"\n", "did you mean `full`?");
     check_wrong("[server\n", "tokenrail.toml:1:");
     assert!(load(Some("[limits]\ncancel_grace_s = 0\n"), &[]).is_ok());
+    check_wrong("[limits]\nkill_grace_s = 0\n", "limits.kill_grace_s: 0 is too small; it must be at least 1");
 }
 
 #[expect(clippy::too_many_lines, reason = "one case after the other")]

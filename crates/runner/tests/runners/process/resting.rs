@@ -345,6 +345,18 @@ async fn a_process_that_rests_is_swept_unless_its_next_turn_runs() {
 }
 
 #[tokio::test]
+async fn a_process_that_rests_is_noticed_if_the_configuration_speaks_with_it_no_more() {
+    let mut bench = bench();
+    let folder = rests_alone(&bench).await;
+    bench.config.converse = None;
+    let mut run = bench.adopt().await.unwrap();
+    assert_eq!(said(&mut run).await, FIRST);
+    run.leave().await;
+    bench.assert_nothing_left().await;
+    until("nothing of it is kept", || !folder.exists()).await;
+}
+
+#[tokio::test]
 async fn a_turn_in_the_process_of_another_is_ended_like_any() {
     let mut bench = bench();
     let folder = rests_alone(&bench).await;
