@@ -142,8 +142,8 @@ fn command_reference() -> String {
 }
 
 const COMMANDS_BEGIN: &str = "# Command reference\n\n\
-    This page is generated from the help of the program; a test compares the two. After a change of the help, \
-    `TOKENRAIL_TEST_WRITE=true cargo test -p tokenrail-tests --test e2e -- documents::the_command_reference` writes it anew. \
+    This page is generated from the help of the program; a test compares the two. To regenerate it after a change of the help, run \
+    `TOKENRAIL_TEST_WRITE=true cargo test -p tokenrail-tests --test e2e -- documents::the_command_reference`. \
     [Exit codes](configuration.md#exit-codes) and [environment variables](configuration.md#environment-variables) \
     are in the configuration reference.\n\n";
 

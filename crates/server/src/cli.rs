@@ -48,7 +48,7 @@ struct Global {
     /// Data folder: the database, the access token and the output of running agents
     #[arg(long, global = true, env = "TOKENRAIL_DATA_DIR", value_name = "FOLDER")]
     data_dir: Option<PathBuf>,
-    /// For `serve` and `demo`: address to listen on [default: 127.0.0.1:7117]. For other commands: address of the server to connect to [default: the server that runs on the data folder]
+    /// For `serve` and `demo`: address to listen on [default: 127.0.0.1:7117]. For other commands: address of the server to connect to [default: the server that uses the data folder]
     #[arg(long, global = true, env = "TOKENRAIL_LISTEN", value_name = "ADDRESS")]
     listen: Option<String>,
     /// Disable authentication; allowed on a loopback address only

@@ -42,7 +42,7 @@ codes! {
     MalformedJson "malformed_json" BAD_REQUEST false "The body is not JSON"
         "The body is not UTF-8 or not JSON, is nested more than 64 levels deep, or contains a field twice.";
     CursorMalformed "cursor_malformed" BAD_REQUEST false "The cursor is not a number"
-        "`since` or `Last-Event-ID` must be a whole number, 0 or greater.";
+        "`since` or `Last-Event-ID` is not a whole number that is 0 or greater.";
     Unauthenticated "unauthenticated" UNAUTHORIZED false "A valid token is required"
         "The token is missing or wrong, or the ticket was already used, has expired or belongs to another path. The response does not say which. It has the header `WWW-Authenticate`.";
     OriginNotAllowed "origin_not_allowed" FORBIDDEN false "The origin is not allowed"
@@ -62,7 +62,7 @@ codes! {
     AgentReadOnly "agent_read_only" CONFLICT false "The agent is read-only"
         "The agent was imported or is a replay; it accepts no messages.";
     AgentActive "agent_active" CONFLICT true "The agent has no finished turn"
-        "An agent can be exported or replayed only after its first turn has ended.";
+        "An export or replay was requested before the first turn of the agent had ended.";
     AlreadyResolved "already_resolved" CONFLICT false "The permission request is no longer open"
         "Another answer came first, the request timed out or was withdrawn, or its turn has ended. If the request was settled, the event `permission_resolved` says how.";
     QueueFull "queue_full" CONFLICT true "The turn queue is full"
@@ -70,11 +70,11 @@ codes! {
     PayloadTooLarge "payload_too_large" PAYLOAD_TOO_LARGE false "The body is too large"
         "The body is larger than `limits.request_bytes`, a chat request is larger than `limits.chat_bytes`, or an imported file is larger than `limits.import_bytes`. A WebSocket is closed with code 4509.";
     UnsupportedMediaType "unsupported_media_type" UNSUPPORTED_MEDIA_TYPE false "The content type is not supported"
-        "The body must be `application/json`.";
+        "The body is not `application/json`.";
     NewsLagged "news_lagged" CONFLICT true "Lifecycle events were missed"
         "WebSocket only: the client missed lifecycle events; reload the list of agents. Followed agents lose no events.";
     ContentEncoding "content_encoding_refused" UNSUPPORTED_MEDIA_TYPE false "Encoded bodies are not supported"
-        "A request must not have `Content-Encoding`.";
+        "The request has a `Content-Encoding`.";
     HostNotAllowed "host_not_allowed" MISDIRECTED_REQUEST false "The host is not allowed"
         "`Host` is missing, is not an allowed host and port, or differs from the host in the request target.";
     ValidationFailed "validation_failed" UNPROCESSABLE_ENTITY false "The request is not valid"
@@ -88,7 +88,7 @@ codes! {
     IdempotencyMismatch "idempotency_mismatch" UNPROCESSABLE_ENTITY false "The idempotency key was used for another request"
         "The same `Idempotency-Key` was already used with a different body.";
     UpgradeRequired "upgrade_required" UPGRADE_REQUIRED false "A WebSocket is required"
-        "`/ws` and `GET /api/chat` accept only WebSocket connections, version 13.";
+        "A request to `/ws` or `GET /api/chat` is not a WebSocket handshake of version 13.";
     RateLimited "rate_limited" TOO_MANY_REQUESTS true "Too many requests"
         "There were more launches in a minute than `limits.launches_per_minute`, or more failed logins from one client address than `limits.failed_logins_per_minute`. `Retry-After` says how long to wait.";
     HeadersTooLarge "headers_too_large" REQUEST_HEADER_FIELDS_TOO_LARGE false "The request header is too large"

@@ -12,7 +12,7 @@ use crate::config::Config;
 
 #[derive(Debug, Args)]
 pub(crate) struct BackupArgs {
-    /// An empty or new folder. It becomes a complete data folder: pass it to `serve` with --data-dir
+    /// A new or empty folder. It becomes a data folder without the token: pass it to `serve` with --data-dir
     folder: PathBuf,
 }
 

@@ -206,7 +206,7 @@ function Nothing({ error, loading, onRetry }: { error?: Error | undefined; loadi
     <div className="nothing" data-testid="no-agent">
       <h2>{gone ? "Agent not found" : "Cannot show this agent"}</h2>
       {gone ? (
-        <p>It may have been deleted, or it is on another server.</p>
+        <p>It may have been deleted with its history, or it is on another server.</p>
       ) : (
         error && <Trouble error={error} onRetry={onRetry} />
       )}

@@ -39,7 +39,7 @@ export function QuestionCard({ row }: { readonly row: QuestionRow }) {
       <QuestionInput input={question.input} onSeen={() => seen || setSeen(true)} />
       {open && answer && !seen && (
         <p className="hint" role="status">
-          Scroll to the end of the input to allow it.
+          Read the input to its end before you allow the request.
         </p>
       )}
       {open && answer && (
