@@ -76,7 +76,7 @@ test("a question that nobody answered says so", () => {
       .result({ outcome: "interrupted" }),
   );
   const [late, closed] = screen.getAllByTestId("question-card").map((card) => card.textContent);
-  expect(late).toContain("Timed out without an answer: Reject.");
+  expect(late).toContain("Timed out without an answer; the default was chosen: Reject.");
   expect(closed).toContain("The turn ended before the request was answered.");
 });
 
@@ -119,7 +119,7 @@ test("what does not fit into its box is allowed only when its end has been seen"
   boxesAreHigh(600);
   ask({ command: `${"\n".repeat(30)}rm -rf ~` });
   expect([button("Allow").disabled, button("Reject").disabled]).toEqual([true, false]);
-  expect(screen.getByRole("status").textContent).toContain("Scroll to the end");
+  expect(screen.getByRole("status").textContent).toContain("Read the input to its end");
   const box = screen.getByLabelText("Input");
   box.scrollTop = 60;
   fireEvent.scroll(box);
