@@ -1,5 +1,6 @@
 //! Older events that readers have fetched from the store, shared with other readers at about the same position.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -22,7 +23,7 @@ pub(crate) struct Fetched {
 /// The events of one fetch.
 #[derive(Debug)]
 struct Stretch {
-    batches: Vec<Arc<Batch>>,
+    batches: VecDeque<Arc<Batch>>,
     bytes: usize,
     used_at: Instant,
 }
@@ -33,14 +34,45 @@ impl Stretch {
         self.batches.get(after).filter(|batch| batch.first() <= sequence).cloned()
     }
 
-    /// Whether a reader that wants `sequence` still has events of this stretch ahead.
-    fn reaches(&self, sequence: Sequence) -> bool {
-        self.batches.last().is_some_and(|batch| sequence <= batch.last())
+    /// The bytes that a reader at `sequence` has not read.
+    fn unread_bytes(&self, sequence: Sequence) -> usize {
+        self.batches.iter().filter(|batch| sequence <= batch.last()).map(|batch| batch.bytes()).sum()
+    }
+
+    fn first(&self) -> Option<Sequence> {
+        self.batches.front().map(|batch| batch.first())
+    }
+
+    fn last(&self) -> Option<Sequence> {
+        self.batches.back().map(|batch| batch.last())
+    }
+
+    /// Whether all of it is in `other`, too.
+    fn is_within(&self, other: &Self) -> bool {
+        other.first() <= self.first() && self.last() <= other.last()
+    }
+
+    fn drop_first(&mut self) {
+        self.bytes -= self.batches.pop_front().map_or(0, |batch| batch.bytes());
+    }
+
+    fn drop_last(&mut self) {
+        self.bytes -= self.batches.pop_back().map_or(0, |batch| batch.bytes());
+    }
+
+    /// Cuts what does not fit: first what is before `wanted`, then the end. The batch with `wanted` stays.
+    fn cut(&mut self, wanted: Sequence, bytes_max: usize) {
+        while bytes_max < self.bytes && self.batches.front().is_some_and(|batch| batch.last() < wanted) {
+            self.drop_first();
+        }
+        while bytes_max < self.bytes && 1 < self.batches.len() {
+            self.drop_last();
+        }
     }
 }
 
 impl Fetched {
-    /// Holds at most `bytes_max` bytes, and the newest stretch in any case.
+    /// Holds at most `bytes_max` bytes, and one batch in any case.
     pub(crate) fn new(bytes_max: usize) -> Self {
         Self { stretches: Mutex::default(), bytes_max }
     }
@@ -55,17 +87,22 @@ impl Fetched {
         })
     }
 
-    /// Keeps what a reader has fetched. Stretches are evicted as a whole, because a reader that lacks one batch
-    /// fetches the whole stretch. The least recently used stretch is evicted first.
-    pub(crate) fn keep(&self, events: &Arc<[Event]>) {
-        let batches: Vec<_> = Batch::split(events).map(Arc::new).collect();
+    /// Keeps what a reader that wants `wanted` has fetched. Evicts batches of the least recently used stretch, from its
+    /// beginning, because its readers are past that.
+    pub(crate) fn keep(&self, events: &Arc<[Event]>, wanted: Sequence) {
+        let batches: VecDeque<_> = Batch::split(events).map(Arc::new).collect();
         let bytes = batches.iter().map(|batch| batch.bytes()).sum();
+        let mut newest = Stretch { batches, bytes, used_at: Instant::now() };
+        newest.cut(wanted, self.bytes_max);
         let mut stretches = self.lock();
-        while !stretches.is_empty() && self.bytes_max < held(&stretches) + bytes {
-            let idle = (0..stretches.len()).min_by_key(|index| stretches[*index].used_at);
-            stretches.remove(idle.unwrap_or(0));
+        // What is left of an earlier fetch of these events.
+        stretches.retain(|stretch| !stretch.is_within(&newest));
+        while self.bytes_max < held(&stretches) + newest.bytes {
+            let Some(idle) = stretches.iter_mut().min_by_key(|stretch| stretch.used_at) else { break };
+            idle.drop_first();
+            stretches.retain(|stretch| !stretch.batches.is_empty());
         }
-        stretches.push(Stretch { batches, bytes, used_at: Instant::now() });
+        stretches.push(newest);
     }
 
     /// Waits until another stretch fits, or evicts only stretches that are not in use; at most for `at_most`. This
@@ -90,12 +127,10 @@ impl Fetched {
         stretches.iter().map(|stretch| stretch.used_at).min().map(|used_at| used_at + IN_USE)
     }
 
-    /// Whether the stretches that a reader at `sequence` has not finished fit twice: then a prefetch evicts none of
-    /// them.
+    /// Whether what a reader at `sequence` has not read fits twice: then a prefetch evicts none of it.
     pub(crate) fn has_room_ahead(&self, sequence: Sequence) -> bool {
-        let stretches = self.lock();
-        let unread = stretches.iter().filter(|stretch| stretch.reaches(sequence));
-        2 * unread.map(|stretch| stretch.bytes).sum::<usize>() <= self.bytes_max
+        let unread: usize = self.lock().iter().map(|stretch| stretch.unread_bytes(sequence)).sum();
+        2 * unread <= self.bytes_max
     }
 
     pub(crate) fn clear(&self) {
@@ -134,12 +169,16 @@ mod tests {
         (first..first + 10).map(event).collect()
     }
 
+    fn keep(fetched: &Fetched, first: u64) {
+        fetched.keep(&ten_from(first), Sequence(first));
+    }
+
     /// Room for two stretches, both filled.
     fn two() -> Fetched {
         let bytes = Batch::split(&ten_from(1)).map(|batch| batch.bytes()).sum::<usize>();
         let fetched = Fetched::new(2 * bytes);
-        fetched.keep(&ten_from(1));
-        fetched.keep(&ten_from(11));
+        keep(&fetched, 1);
+        keep(&fetched, 11);
         fetched
     }
 
@@ -158,16 +197,55 @@ mod tests {
         let fetched = two();
         tokio::time::advance(IN_USE).await;
         assert!(fetched.batch_with(Sequence(5)).is_some());
-        fetched.keep(&ten_from(21));
+        keep(&fetched, 21);
         assert_eq!(holds(&fetched), [1, 21]);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_stretch_that_is_larger_than_the_room_is_kept_alone() {
+    async fn of_what_does_not_fit_the_part_from_the_wanted_event_on_is_kept() {
+        // Four batches.
+        let events: Arc<[Event]> =
+            (1..=2000).step_by(10).flat_map(|first| ten_from(first).to_vec()).collect();
+        let batch = Batch::split(&events).next().map_or(0, |batch| batch.bytes());
+        for (batches, wanted, held) in
+            [(4, 1, 1..=2000), (2, 600, 513..=1536), (1, 1100, 1025..=1536), (0, 2000, 1537..=2000)]
+        {
+            let fetched = Fetched::new(batches * batch);
+            fetched.keep(&events, Sequence(wanted));
+            let found = (1..=2000).filter(|number| fetched.batch_with(Sequence(*number)).is_some());
+            assert_eq!(found.collect::<Vec<_>>(), held.collect::<Vec<_>>(), "room for {batches} batches");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_evicted_is_what_readers_have_passed() {
+        let events: Arc<[Event]> =
+            (1..=2000).step_by(10).flat_map(|first| ten_from(first).to_vec()).collect();
+        let bytes: usize = Batch::split(&events).map(|batch| batch.bytes()).sum();
+        let fetched = Fetched::new(bytes);
+        fetched.keep(&events, Sequence(1));
+        keep(&fetched, 2001);
+        assert!(fetched.batch_with(Sequence(1)).is_none());
+        for number in [513, 2000, 2001] {
+            assert!(fetched.batch_with(Sequence(number)).is_some(), "{number}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_fetched_again_takes_no_room_twice() {
+        let fetched = two();
+        for _ in 0..5 {
+            keep(&fetched, 1);
+        }
+        assert_eq!(holds(&fetched), [1, 11]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_batch_that_is_larger_than_the_room_is_kept_alone() {
         let fetched = Fetched::new(1);
-        fetched.keep(&ten_from(1));
+        keep(&fetched, 1);
         assert_eq!(holds(&fetched), [1]);
-        fetched.keep(&ten_from(11));
+        keep(&fetched, 11);
         assert_eq!(holds(&fetched), [11]);
     }
 
@@ -181,7 +259,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_fetch_with_room_waits_for_nobody() {
         let fetched = Fetched::new(usize::MAX);
-        fetched.keep(&ten_from(1));
+        keep(&fetched, 1);
         assert_eq!(waits(&fetched).await, Duration::ZERO);
     }
 

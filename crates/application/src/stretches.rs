@@ -146,7 +146,7 @@ impl Stretches {
         let reached = events.last().is_some_and(|last| wanted <= last.sequence);
         // If large events end the stretch early, the rest of it is fetched from the cursor on.
         let events = if reached { events } else { self.read(wanted.before()).await? };
-        self.tail.fetched.keep(&events);
+        self.tail.fetched.keep(&events, wanted);
         Batch::split(&events)
             .find(|batch| wanted <= batch.last())
             .map(Arc::new)
