@@ -72,7 +72,8 @@ impl AgentTask {
                     tracing::error!(
                         agent = %self.agent,
                         error = &error as &dyn std::error::Error,
-                        "the task's state contradicts the journal: the agent's turns continue with its next message or at the next start"
+                        "the task's state contradicts the journal: the agent's turns continue with its next message \
+                         or at the next start"
                     );
                     self.core.retire_now(self.agent, &self.tail);
                     return;

@@ -13,7 +13,7 @@ pub struct RenderingKey {
 }
 
 impl RenderingKey {
-    /// The key of what `T` writes in that form. Different types have different keys, even with the same form.
+    /// The key for what the writer `T` writes. A writer has one key for each `form`; two writers never share a key.
     pub fn of<T: 'static>(form: [u8; 2]) -> Self {
         Self { of: TypeId::of::<T>(), form }
     }

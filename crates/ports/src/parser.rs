@@ -22,8 +22,9 @@ pub trait IMessageParser: Send {
     /// Called after the last line, when the process has ended. Appends what only the exit status shows. Called at most
     /// once, and never if the turn was stopped.
     ///
-    /// Most formats have results and emit nothing here. A format without results emits the end of what is open and then
-    /// the result, if the exit code is 0. It emits nothing after any other exit, because a parser cannot judge that.
+    /// Most formats have results and emit nothing here. If the exit code is 0, a format without results emits the
+    /// ends of open messages and then the result. After any other exit it emits nothing, because a parser cannot judge
+    /// that.
     /// The journal contains nothing else about how a process ended, so that parsing stored lines again produces the
     /// same events.
     fn end(&mut self, status: ExitStatus, said: &mut Vec<Said>) {

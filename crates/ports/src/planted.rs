@@ -29,7 +29,7 @@ pub enum Bug {
     KeyForgotten,
     /// Keys age by the system clock, which can be changed.
     KeysByTheClock,
-    /// Every client that sent the winning answer is told that its own answer counted.
+    /// If several clients sent the option that was chosen, each of them gets the response that its answer counted.
     EachAnswerCounts,
     KnownIsNotRun,
     RecoverForgetsQueued,

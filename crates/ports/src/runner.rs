@@ -225,7 +225,8 @@ pub enum RunnerError {
     #[error("the program {program:?} cannot be executed; check its permissions")]
     NotExecutable { program: String },
     #[error(
-        "the folder {cwd:?} cannot be used as the working directory; check that it exists and that the server's user can enter it"
+        "the folder {cwd:?} cannot be used as the working directory; check that it exists and that the server's \
+         user can enter it"
     )]
     CwdUnusable { cwd: PathBuf },
     #[error("no model is set; pass one at launch, or set model in the configuration")]

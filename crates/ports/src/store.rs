@@ -29,7 +29,7 @@ pub trait IJournal: Send + Sync {
     async fn read(&self, agent: AgentId, after: Sequence, limit: PageLimit)
     -> Result<Vec<Event>, StoreError>;
 
-    /// Returns what a user sees of the events after `after`: all events except deltas, and the deltas of open messages.
+    /// Returns the events after `after` that a conversation shows: all events except deltas, and the deltas of open messages.
     /// The page is one consistent view of the store.
     async fn messages(
         &self,
@@ -160,7 +160,7 @@ pub struct PageLimit {
     pub bytes: usize,
 }
 
-/// One page of what a user sees.
+/// One page of the events that a conversation shows.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct MessagePage {
     /// In the order of their numbers. Deltas are contained only if their message is open.

@@ -131,7 +131,12 @@ impl Api {
         let permit = permit
             .map_err(|_| full("too many open event streams and WebSockets; raise limits.connections"))?;
         let of_peer = self.0.peer_streams.open(peer);
-        let of_peer = of_peer.ok_or_else(|| full("this client address has too many open event streams and WebSockets; raise limits.streams_per_peer"))?;
+        let of_peer = of_peer.ok_or_else(|| {
+            full(
+                "this client address has too many open event streams and WebSockets; raise \
+                 limits.streams_per_peer",
+            )
+        })?;
         Ok(StreamPlace { _permit: permit, _of_peer: of_peer })
     }
 

@@ -92,7 +92,7 @@ pub struct PresentationConfig {
     /// Maximum nesting depth of JSON in a request.
     pub json_depth: usize,
     /// Whether the server has the routes `/ws/echo`, for WebSocket conformance tests, and `/test/panic/{words}`, for
-    /// tests of what a bug leaves behind.
+    /// tests of the response to a panic.
     pub test_routes: bool,
     /// Maximum number of files that are imported at the same time. Each has a thread of its own.
     pub imports: usize,

@@ -211,7 +211,10 @@ impl IAgentRunner for ModelRunner {
     async fn probe(&self) -> Probe {
         let base_url = &self.config.base_url;
         let problem = self.missing_key().map(|variable| {
-            format!("the environment variable {variable} is not set; set it to the API key for {base_url} and restart the server")
+            format!(
+                "the environment variable {variable} is not set; set it to the API key for {base_url} and restart \
+                 the server"
+            )
         });
         Probe { program: Some(base_url.clone()), problem, ..Probe::default() }
     }

@@ -52,7 +52,8 @@ impl AgentService {
         while let Err(refusal) = self.do_cancel_turn(id, turn).await {
             let again = matches!(&refusal, Refusal::Store(error) if error.is_transient());
             tracing::warn!(
-                agent = %id, again, error = &refusal as &dyn std::error::Error, "cannot cancel an agent after its client disconnected; the agent keeps running"
+                agent = %id, again, error = &refusal as &dyn std::error::Error,
+                "cannot cancel an agent after its client disconnected; the agent keeps running"
             );
             match self.core.pause(pause).await {
                 Some(longer) if again => pause = longer,

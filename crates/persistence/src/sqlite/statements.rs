@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | [`append`] | one append: the write that every token goes through |
 //! | [`journal`] | batches of events |
-//! | [`message_row`], [`messages`] | rows of `agent_messages`; pages of what a user sees |
+//! | [`message_row`], [`messages`] | rows of `agent_messages`; pages of messages for `GET …/messages` |
 //! | [`commands`] | agents and turns: create, enqueue, cancel, delete, purge |
 //! | [`agents`], [`turns`], [`turn_ends`] | one or a list of agents and turns; what lists show of a turn's end |
 //! | [`keys`] | idempotency keys |

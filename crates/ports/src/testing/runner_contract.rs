@@ -161,7 +161,7 @@ pub async fn an_ended_run_cannot_be_adopted(fresh: impl Fn(&[Act]) -> Stage) {
 pub async fn a_forgotten_agent_has_no_runs(fresh: impl Fn(&[Act]) -> Stage) {
     let stage = fresh(ONE_AND_HANGS);
     read_one(&stage).await;
-    stage.runs.forget(AgentId::new(Timestamp(1), [1; 10])).await.unwrap();
+    stage.runs.forget(AgentId::new(Timestamp(2), [2; 10])).await.unwrap();
     let adopted_run = adopted(&stage).await;
     assert!(adopted_run.is_some(), "another agent was forgotten");
     drop(adopted_run);
@@ -219,20 +219,8 @@ mod tests {
     use tokio::sync::Notify;
 
     use super::*;
+    use crate::testing::samples::turn_order;
     use crate::testing::{ScriptedRunner, Step};
-
-    fn order() -> TurnOrder {
-        TurnOrder {
-            agent: AgentId::new(Timestamp(2), [2; 10]),
-            turn: TurnNumber::FIRST,
-            prompt: "hello".to_owned(),
-            model: None,
-            cwd: "/".into(),
-            session: None,
-            options: None,
-            history: Vec::new(),
-        }
-    }
 
     fn scripted(acts: &[Act]) -> Stage {
         let gate = Arc::new(Notify::new());
@@ -244,7 +232,7 @@ mod tests {
         };
         let runner = Arc::new(ScriptedRunner::new([acts.iter().map(step).collect()]));
         let runs = runner.clone();
-        Stage { runner, runs, order: order(), open_gate: Box::new(move || gate.notify_one()) }
+        Stage { runner, runs, order: turn_order("hello"), open_gate: Box::new(move || gate.notify_one()) }
     }
 
     runner_contract!(scripted);

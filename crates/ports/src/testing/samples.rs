@@ -9,7 +9,7 @@ use tokenrail_domain::{
     ToolResult, Turn, TurnNumber, TurnOutcome, TurnResult, TurnState, Usage,
 };
 
-use crate::{Append, ListBounds, PageLimit, TurnStep};
+use crate::{Append, ListBounds, PageLimit, TurnOrder, TurnStep};
 
 /// When the first sample agent was launched.
 pub const LAUNCHED_AT: Timestamp = Timestamp(1_795_299_000_000);
@@ -23,6 +23,20 @@ pub const WHOLE_LIST: ListBounds = ListBounds { bytes: usize::MAX, field_bytes: 
 /// A page of at most `events` events.
 pub fn page_of(events: usize) -> PageLimit {
     PageLimit { events, ..WHOLE }
+}
+
+/// An order of the first turn of an agent, with this prompt and nothing else.
+pub fn turn_order(prompt: &str) -> TurnOrder {
+    TurnOrder {
+        agent: AgentId::new(Timestamp(1), [1; 10]),
+        turn: TurnNumber::FIRST,
+        prompt: prompt.to_owned(),
+        model: None,
+        cwd: "/".into(),
+        session: None,
+        options: None,
+        history: Vec::new(),
+    }
 }
 
 /// The `n`th sample agent as it is launched, with its first turn. The ids of the sample agents grow with `n`.

@@ -1,4 +1,4 @@
-//! A handler that panics, for tests of what a bug leaves behind. The route exists only if
+//! A handler that panics, for tests of the response to a panic. The route exists only if
 //! [`PresentationConfig::test_routes`](crate::PresentationConfig::test_routes) is set.
 
 use actix_web::HttpResponse;

@@ -196,7 +196,8 @@ impl Connection {
         if full && !self.subscriptions.contains(wish.agent) {
             return Err(Problem::new(
                 Code::CapacityExhausted,
-                "this connection already follows limits.subscriptions_per_connection agents; unsubscribe from one, or open another connection",
+                "this connection already follows limits.subscriptions_per_connection agents; unsubscribe from \
+                 one, or open another connection",
             ));
         }
         let Followed { agent, head, follower, teller } = follow(&self.api, &wish, &self.wishes).await?;

@@ -1,5 +1,5 @@
-use tokenrail_domain::{AgentId, Timestamp, TurnNumber};
 use tokenrail_ports::Line;
+use tokenrail_ports::testing::samples::turn_order;
 
 use super::*;
 
@@ -7,16 +7,7 @@ const OUTPUT: &str = "a\nbb\nccc\ndd";
 const TIMES: &str = "1000 2\n1000 3\n3000 4\n4000 2\n";
 
 fn order() -> TurnOrder {
-    TurnOrder {
-        agent: AgentId::new(Timestamp(1), [1; 10]),
-        turn: TurnNumber::FIRST,
-        prompt: "anything".to_owned(),
-        model: None,
-        cwd: "/".into(),
-        session: None,
-        options: None,
-        history: Vec::new(),
-    }
+    turn_order("anything")
 }
 
 fn runner(speed: f64) -> ReplayRunner {

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use tokenrail_domain::{AgentError, AgentId, ErrorClass, SessionId, Timestamp, TurnNumber};
+use tokenrail_domain::{AgentError, ErrorClass, SessionId};
+use tokenrail_ports::testing::samples::turn_order;
 use tokenrail_ports::{
     Adoption, ExitStatus, IAgentRun, IAgentRunner, Line, OutputLine, RunEnd, RunOutput, RunnerError,
     TurnOrder,
@@ -84,16 +85,7 @@ fn runner(url: &str, limits: ProxyLimits) -> ProxyRunner {
 }
 
 fn order() -> TurnOrder {
-    TurnOrder {
-        agent: AgentId::new(Timestamp(1), [1; 10]),
-        turn: TurnNumber::FIRST,
-        prompt: "Check \"the\" notes\n".to_owned(),
-        model: None,
-        cwd: "/".into(),
-        session: None,
-        options: None,
-        history: Vec::new(),
-    }
+    turn_order("Check \"the\" notes\n")
 }
 
 async fn rest(run: &mut Box<dyn IAgentRun>) -> (Vec<OutputLine>, RunEnd) {

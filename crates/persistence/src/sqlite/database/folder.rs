@@ -53,10 +53,9 @@ impl Folder {
         let path = database_path(&self.path);
         let is_empty = std::fs::metadata(&path).is_ok_and(|file| file.len() == 0);
         if is_empty && self.was_used()? {
-            let problem =
-                "the file is empty, but it contained data before; restore a backup, or delete the file to start with an empty database"
-                    .to_owned();
-            return Err(OpenError::Corrupt { path, problem });
+            let problem = "the file is empty, but it contained data before; restore a backup, or delete the file \
+                           to start with an empty database";
+            return Err(OpenError::Corrupt { path, problem: problem.to_owned() });
         }
         private_file(&path).map_err(|error| OpenError::io(&path, error))?;
         Ok(path)

@@ -1,4 +1,5 @@
-//! Pages of what a user sees: rows of complete messages, deltas of open ones.
+//! Pages of messages, as a conversation shows them: the rows of all events that are not deltas, and the deltas of open
+//! messages.
 
 use std::collections::HashMap;
 use std::iter::Peekable;

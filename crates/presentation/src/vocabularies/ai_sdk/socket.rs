@@ -226,7 +226,8 @@ impl Connection {
         if self.api.config().subscriptions_per_connection <= self.requests.len() {
             return Err(Problem::new(
                 Code::CapacityExhausted,
-                "this connection already has limits.subscriptions_per_connection requests in progress; wait for one, or open another connection",
+                "this connection already has limits.subscriptions_per_connection requests in progress; wait \
+                 for one, or open another connection",
             ));
         }
         Ok(())

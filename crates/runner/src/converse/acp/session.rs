@@ -66,7 +66,8 @@ impl AcpConversation {
             }
             (Some(model), None) => {
                 let text = format!(
-                    "the model {model:?} was requested, but the agent does not let clients choose a model; launch it without a model"
+                    "the model {model:?} was requested, but the agent does not let clients choose a \
+                     model; launch it without a model"
                 );
                 out.fail(ErrorClass::InvalidRequest, "model_unsupported", text);
             }
