@@ -14,10 +14,11 @@ use actix_service::{IntoServiceFactory as _, Service as _, apply_fn_factory, map
 use actix_web::dev::{AppConfig, Server};
 use actix_web::rt::net::TcpStream;
 use actix_web::web::ServiceConfig;
+use tokio::runtime::Handle;
 
 use crate::api::Api;
 use crate::routes::app;
-use crate::socket::{Idle, SocketLimits, Watch, Watched, set_limits};
+use crate::socket::{Idle, SocketLimits, Streams, Watch, Watched, set_limits};
 
 /// Limits of the HTTP server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +66,7 @@ impl Default for ServerLimits {
     }
 }
 
-/// Serves the API and the routes of `more`, behind the same guard.
+/// Serves the API and the routes of `more`, behind the same guard. Must be called on the runtime of the application.
 ///
 /// # Errors
 /// The listener cannot be used.
@@ -88,6 +89,7 @@ pub fn listen(
         .shutdown_timeout(limits.close_timeout_s)
         .disable_signals();
     let stopping = builder.graceful_shutdown_signal();
+    let runtime = Handle::current();
     let builder = builder.listen("http", listener, move || {
         let stopping = stopping.clone();
         let http = HttpService::build()
@@ -104,17 +106,20 @@ pub fn listen(
                 of_connection.insert(Rc::clone(connection.watch()));
             })
             .h1(map_config(app(api.clone()).configure(more).into_factory(), |()| AppConfig::default()));
+        // Each worker calls this once, on its own thread.
+        let streams = Streams::start(&runtime);
         apply_fn_factory(http, move |socket: TcpStream, http| {
             set_limits(&socket, limits.sockets);
             let peer = socket.peer_addr().ok();
             let watch = Rc::new(Watch::new(idle, socket));
             // Boxed, so that its memory is freed when the connection only streams.
             let requests = Box::pin(http.call((Watched::new(Rc::clone(&watch)), peer)));
+            let streams = streams.clone();
             async move {
                 let answered = requests.await;
                 match watch.streaming() {
                     // Ignore the dispatcher's result: it concerns only input that the stream does not need.
-                    Some(streaming) => streaming.run().await.map_err(DispatchError::Io),
+                    Some(streaming) => streams.run(streaming.run()).await.map_err(DispatchError::Io),
                     None => answered,
                 }
             }

@@ -1,7 +1,8 @@
 //! Accepted connections: their socket options, their limits while they serve requests (`watched`), and their life after
-//! they have left HTTP (`streaming`).
+//! they have left HTTP (`streaming`; `streams` has all of one web worker).
 
 mod streaming;
+mod streams;
 mod watched;
 
 use std::time::Duration;
@@ -10,6 +11,7 @@ use actix_web::rt::net::TcpStream;
 use rustix::net::sockopt::{set_socket_send_buffer_size, set_tcp_user_timeout};
 
 pub(crate) use streaming::{Framing, Streaming, poll_read};
+pub(crate) use streams::Streams;
 pub(crate) use watched::{Idle, Watch, Watched};
 
 /// How much data the kernel may hold for a client, and for how long.

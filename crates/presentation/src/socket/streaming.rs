@@ -38,6 +38,16 @@ pub(crate) enum Framing {
     UntilClose,
 }
 
+/// What a stream has taken from its body.
+enum Gathered {
+    /// As much as is written at once. The body may have more.
+    Full,
+    /// All that the body has now.
+    ForNow,
+    /// All that it will ever have.
+    Last,
+}
+
 /// A connection that streams.
 pub(crate) struct Streaming {
     socket: Rc<TcpStream>,
@@ -71,18 +81,36 @@ impl Streaming {
     /// # Errors
     /// The body failed, or the client has disconnected or has not received the rest in time.
     pub(crate) async fn run(mut self: Box<Self>) -> io::Result<()> {
-        while poll_fn(|cx| self.poll_gather(cx)).await? {
-            self.write().await?;
-        }
+        poll_fn(|cx| self.poll_stream(cx)).await?;
         let steps = u32::try_from(1 + self.out.bytes as u64 / STEP_BYTES).unwrap_or(u32::MAX);
-        timeout(self.flush.saturating_mul(steps), self.write()).await??;
+        timeout(self.flush.saturating_mul(steps), poll_fn(|cx| self.poll_write(cx))).await??;
         // Closing a socket with unread input discards what the client has not read yet. So discard the input first.
         poll_fn(|cx| Poll::Ready(_ = self.poll_discard(cx))).await;
         Ok(())
     }
 
-    /// Waits until there are bytes to write. Returns false if they are the last.
-    fn poll_gather(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
+    /// Streams until the body has ended. Some of its bytes may be unsent then.
+    fn poll_stream(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        loop {
+            ready!(self.poll_write(cx))?;
+            match self.gather(cx)? {
+                Gathered::Full => {}
+                Gathered::Last => return Poll::Ready(Ok(())),
+                Gathered::ForNow => {
+                    ready!(self.poll_write(cx))?;
+                    // The body wakes this task when it has more, so it need not be polled again after the write.
+                    if self.framing == Framing::Upgraded {
+                        return Poll::Pending;
+                    }
+                    ready!(self.poll_discard(cx))?;
+                    return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+                }
+            }
+        }
+    }
+
+    /// Takes from the body what it has.
+    fn gather(&mut self, cx: &mut Context<'_>) -> io::Result<Gathered> {
         while self.out.has_room() {
             match Pin::new(&mut self.body).poll_next(cx) {
                 Poll::Ready(Some(bytes)) => {
@@ -93,19 +121,12 @@ impl Streaming {
                     if self.framing == Framing::Chunked {
                         self.out.push(Bytes::from_static(b"0\r\n\r\n"));
                     }
-                    return Poll::Ready(Ok(false));
+                    return Ok(Gathered::Last);
                 }
-                Poll::Pending => break,
+                Poll::Pending => return Ok(Gathered::ForNow),
             }
         }
-        if !self.out.is_empty() {
-            return Poll::Ready(Ok(true));
-        }
-        if self.framing != Framing::Upgraded {
-            ready!(self.poll_discard(cx))?;
-            return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
-        }
-        Poll::Pending
+        Ok(Gathered::Full)
     }
 
     fn say(&mut self, bytes: Bytes) {
@@ -121,14 +142,15 @@ impl Streaming {
         }
     }
 
-    async fn write(&mut self) -> io::Result<()> {
+    /// Writes everything that was gathered. Ready when it is written.
+    fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.out.is_empty() {
-            poll_fn(|cx| self.socket.poll_write_ready(cx)).await?;
+            ready!(self.socket.poll_write_ready(cx))?;
             self.out.write_to(&self.socket)?;
         }
         // Free the memory of many pieces while the connection is idle.
         self.out = Out::default();
-        Ok(())
+        Poll::Ready(Ok(()))
     }
 
     /// Discards input. Ready when the client has disconnected or has sent too much.

@@ -1,0 +1,199 @@
+//! The streams of one web worker, polled by one task.
+//!
+//! Tokens are announced by another thread. If each stream were a task of the worker's runtime, each token would wake
+//! the worker for each of its followers: a system call each time, and on a busy machine a change of threads. Here, the
+//! announcing thread only marks the streams that have something to do, and the worker is woken once for all of them.
+
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::io;
+use std::panic::AssertUnwindSafe;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, ThreadId};
+
+use futures_util::FutureExt as _;
+use futures_util::future::LocalBoxFuture;
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use futures_util::task::AtomicWaker;
+use tokio::runtime::Handle;
+use tokio::sync::{Notify, oneshot};
+use tokio::task::yield_now;
+
+/// The streams of one web worker. Clones share them.
+#[derive(Clone)]
+pub(crate) struct Streams(Rc<Shared>);
+
+struct Shared {
+    /// Streams that the task has not taken over yet.
+    arrived: RefCell<Vec<LocalBoxFuture<'static, ()>>>,
+    wake_up: Arc<WakeUp>,
+}
+
+/// Wakes the task that polls the streams of one web worker.
+struct WakeUp {
+    /// The thread of the worker.
+    thread: ThreadId,
+    task: AtomicWaker,
+    /// A wake-up from another thread is on its way.
+    asked: AtomicBool,
+    /// Notified when `asked` becomes true, and at the end.
+    told: Notify,
+    /// The worker has ended.
+    ended: AtomicBool,
+}
+
+impl Streams {
+    /// Starts the task that polls the streams, on the runtime of this thread. Wake-ups of other threads go through a
+    /// task on `runtime`, which should be the one that announces tokens.
+    pub(crate) fn start(runtime: &Handle) -> Self {
+        let wake_up = Arc::new(WakeUp {
+            thread: thread::current().id(),
+            task: AtomicWaker::new(),
+            asked: AtomicBool::new(false),
+            told: Notify::new(),
+            ended: AtomicBool::new(false),
+        });
+        // Not on the application's tracker: a stop waits for that one first, and streams must be woken until they end.
+        drop(runtime.spawn(pass_on(Arc::clone(&wake_up))));
+        let shared = Rc::new(Shared { arrived: RefCell::default(), wake_up });
+        drop(actix_web::rt::spawn(poll_all(Rc::clone(&shared))));
+        Self(shared)
+    }
+
+    /// Polls a stream until its end.
+    ///
+    /// # Errors
+    /// As the stream, and if it panics.
+    pub(crate) async fn run(&self, stream: impl Future<Output = io::Result<()>> + 'static) -> io::Result<()> {
+        let (tell, ended) = oneshot::channel();
+        // A panic must end this stream only.
+        let stream = AssertUnwindSafe(stream).catch_unwind();
+        let stream = async move {
+            let end = stream.await.unwrap_or_else(|_| Err(io::Error::other("a stream panicked")));
+            // Nobody waits for the end if the worker is stopping.
+            let _ = tell.send(end);
+        };
+        self.0.arrived.borrow_mut().push(stream.boxed_local());
+        self.0.wake_up.task.wake();
+        ended.await.unwrap_or(Ok(()))
+    }
+}
+
+async fn poll_all(shared: Rc<Shared>) {
+    let waker = Waker::from(Arc::clone(&shared.wake_up));
+    let mut streams = FuturesUnordered::new();
+    poll_fn(|cx| {
+        shared.wake_up.task.register(cx.waker());
+        streams.extend(shared.arrived.take());
+        // It ends early when the task has used up its turn, and then wakes itself.
+        while let Poll::Ready(Some(())) = streams.poll_next_unpin(&mut Context::from_waker(&waker)) {}
+        Poll::<()>::Pending
+    })
+    .await;
+}
+
+/// Wakes the worker if another thread has asked for that.
+async fn pass_on(wake_up: Arc<WakeUp>) {
+    while !wake_up.ended.load(Ordering::Acquire) {
+        wake_up.told.notified().await;
+        // Tasks that are ready run first. They may announce more tokens, for other streams of the same worker.
+        yield_now().await;
+        // Not before it is woken: a stream that is marked after this needs another wake-up.
+        wake_up.asked.swap(false, Ordering::AcqRel);
+        wake_up.task.wake();
+    }
+}
+
+impl Wake for WakeUp {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if thread::current().id() == self.thread {
+            self.task.wake();
+        } else if !self.asked.swap(true, Ordering::AcqRel) {
+            self.told.notify_one();
+        }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.wake_up.ended.store(true, Ordering::Release);
+        self.wake_up.told.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use futures_util::future::join_all;
+    use tokio::runtime::Builder;
+    use tokio::sync::watch;
+    use tokio::time::timeout;
+
+    use super::*;
+
+    /// Reaching it is a failure.
+    const PATIENCE: Duration = Duration::from_secs(30);
+
+    #[actix_web::test]
+    async fn no_wake_up_of_another_thread_is_lost() {
+        const STREAMS: usize = 50;
+        const NEWEST: u32 = 2000;
+        let announcing = Builder::new_multi_thread().worker_threads(2).build().unwrap();
+        let streams = Streams::start(announcing.handle());
+        let (bells, ears): (Vec<_>, Vec<_>) = (0..STREAMS).map(|_| watch::channel(0)).unzip();
+        announcing.spawn(async move {
+            for number in 1..=NEWEST {
+                for bell in &bells {
+                    bell.send_replace(number);
+                }
+                // The streams still have this number when the next one comes.
+                yield_now().await;
+            }
+            std::future::pending::<()>().await;
+        });
+        let until_newest = ears.into_iter().map(|mut ear| {
+            streams.run(async move {
+                ear.wait_for(|seen| *seen == NEWEST).await.map(|_| ()).map_err(io::Error::other)
+            })
+        });
+        let ends = timeout(PATIENCE, join_all(until_newest)).await.expect("a wake-up is lost");
+        ends.into_iter().for_each(Result::unwrap);
+        announcing.shutdown_background();
+    }
+
+    #[actix_web::test]
+    async fn a_stream_that_panics_ends_alone() {
+        let streams = Streams::start(&Handle::current());
+        let (bell, mut ear) = watch::channel(false);
+        let other = streams.run(async move { ear.changed().await.map_err(io::Error::other) });
+        let panics = streams.run(async { panic!("as it should") });
+        let ring = async {
+            assert!(panics.await.is_err());
+            bell.send_replace(true);
+        };
+        let (ended, ()) = futures_util::future::join(other, ring).await;
+        ended.unwrap();
+    }
+
+    #[actix_web::test]
+    async fn a_stream_that_arrives_while_all_others_wait_is_polled() {
+        let streams = Streams::start(&Handle::current());
+        let waits = actix_web::rt::spawn({
+            let streams = streams.clone();
+            async move { streams.run(std::future::pending()).await }
+        });
+        for _ in 0..3 {
+            yield_now().await;
+            streams.run(async { Ok(()) }).await.unwrap();
+        }
+        waits.abort();
+    }
+}
