@@ -10,6 +10,7 @@ use std::mem;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use futures_util::StreamExt as _;
 use tokenrail_domain::{AgentId, EventBody, Timestamp, Turn};
 use tokenrail_ports::{Append, IAgentRun, OutputLine, RunEnd, RunOutput, StoreError, TurnStep};
 use tokio::time::{Instant, sleep};
@@ -18,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use self::answers::Answers;
 use self::full_disk::FullDisk;
 use self::stop::{Stopping, due};
-use self::waits::{Waits, expiry};
+use self::waits::{Signal, Waits, expiry};
 use crate::announce::announce;
 use crate::core::{Control, Core, SaveError, TurnInbox};
 use crate::planted::{self, Bug};
@@ -118,7 +119,7 @@ impl Pump {
 
     async fn carry(&mut self) -> Result<(), SaveError> {
         let mut in_flight: Option<InFlight> = None;
-        let Waits { mut stopped, mut closing, mut timer } = Waits::new(&self.core, &self.cancel);
+        let Waits { mut signals, mut timer } = Waits::new(&self.core, &self.cancel);
         if let Some(reason) = self.turn.stop {
             // It was being stopped when the server was restarted.
             self.carry_out(Stop::of(reason)).await;
@@ -143,8 +144,11 @@ impl Pump {
                 }
                 () = self.tail.audience.caught_up(), if put_off.is_some() => {}
                 () = due(put_off), if put_off.is_some() => {}
-                () = &mut stopped, if self.stopping.why.is_none() => self.stop_as_told().await,
-                () = &mut closing => return Err(SaveError::Closing),
+                Some(signal) = signals.next() => match signal {
+                    Signal::Close => return Err(SaveError::Closing),
+                    Signal::Stop if self.stopping.why.is_none() => self.stop_as_told().await,
+                    Signal::Stop => {}
+                },
                 Some(answering) = self.answers.inbox.recv(), if self.recorder.has_caught_up() => {
                     self.answer(answering).await;
                 }

@@ -3,6 +3,9 @@
 use std::future::pending;
 use std::pin::Pin;
 
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
 use tokio::time::{Instant, Sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
@@ -13,28 +16,36 @@ use crate::timers::Expired;
 /// What a pump waits for besides its agent. Starting such a wait takes locks that all agents share, so one wait
 /// continues while lines arrive and are saved.
 pub(super) struct Waits {
-    /// Ready when the turn is cancelled, or the server shuts down and stops its agents. Must not be polled after
-    /// that.
-    pub(super) stopped: Pin<Box<dyn Future<Output = ()> + Send>>,
-    /// Ready when the server shuts down.
-    pub(super) closing: Pin<Box<dyn Future<Output = ()> + Send>>,
+    /// Returns each signal once. While none has come, a poll costs next to nothing.
+    pub(super) signals: FuturesUnordered<BoxFuture<'static, Signal>>,
     /// For [`expiry`].
     pub(super) timer: Pin<Box<Sleep>>,
+}
+
+/// A signal to a pump.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Signal {
+    /// The turn was cancelled, or the server shuts down and stops its agents.
+    Stop,
+    /// The server shuts down.
+    Close,
 }
 
 impl Waits {
     pub(super) fn new(core: &Core, cancel: &CancellationToken) -> Self {
         let (cancelled, draining) =
             (cancel.clone().cancelled_owned(), core.draining.clone().cancelled_owned());
+        let stop = async move {
+            tokio::select! {
+                biased;
+                () = cancelled => {}
+                () = draining => {}
+            }
+            Signal::Stop
+        };
+        let close = core.closing.clone().cancelled_owned().map(|()| Signal::Close);
         Self {
-            stopped: Box::pin(async move {
-                tokio::select! {
-                    biased;
-                    () = cancelled => {}
-                    () = draining => {}
-                }
-            }),
-            closing: Box::pin(core.closing.clone().cancelled_owned()),
+            signals: [stop.boxed(), close.boxed()].into_iter().collect(),
             timer: Box::pin(sleep_until(Instant::now())),
         }
     }
