@@ -8,7 +8,7 @@ use tokenrail_domain::{
 };
 use tokenrail_ports::{
     AgentFilter, Append, Created, Enqueued, IAgentRepository, IClock, IJournal, Idempotency, ListBounds,
-    ListPage, MessagePage, PageLimit, Recalled, StoreError, TurnFilter, TurnRange,
+    ListPage, MessagePage, PageLimit, Recalled, StoreError, StoreResult, TurnFilter, TurnLimit, TurnRange,
 };
 
 use crate::bounds;
@@ -22,8 +22,8 @@ impl SimStore {
     async fn write<T>(
         &self,
         what: &'static str,
-        write: impl Future<Output = Result<T, StoreError>> + Send,
-    ) -> Result<T, StoreError> {
+        write: impl Future<Output = StoreResult<T>> + Send,
+    ) -> StoreResult<T> {
         let world = &self.0;
         world.step(what).await;
         if world.outage() {
@@ -56,8 +56,8 @@ impl SimStore {
     async fn read<T>(
         &self,
         what: &'static str,
-        read: impl Future<Output = Result<T, StoreError>> + Send,
-    ) -> Result<T, StoreError> {
+        read: impl Future<Output = StoreResult<T>> + Send,
+    ) -> StoreResult<T> {
         let world = &self.0;
         world.step(what).await;
         if world.outage() || world.chance(world.faults.read_error) {
@@ -71,7 +71,7 @@ impl SimStore {
 
 #[async_trait]
 impl IJournal for SimStore {
-    async fn append(&self, append: Append) -> Result<(), StoreError> {
+    async fn append(&self, append: Append) -> StoreResult<()> {
         let (agent, events) = (append.agent, Arc::clone(&append.events));
         let first = events.first().map_or(0, |event| event.sequence.0);
         self.0.check(bounds::pending(&append, &self.0.faults.limits));
@@ -102,101 +102,71 @@ impl IJournal for SimStore {
         planted_outside::appended(done)
     }
 
-    async fn read(
-        &self,
-        agent: AgentId,
-        after: Sequence,
-        limit: PageLimit,
-    ) -> Result<Vec<Event>, StoreError> {
+    async fn read(&self, agent: AgentId, after: Sequence, limit: PageLimit) -> StoreResult<Vec<Event>> {
         self.0.check(bounds::read(limit, &self.0.faults.limits));
         SimStore::read(self, "read", self.0.disk.read(agent, after, limit)).await
     }
 
-    async fn messages(
-        &self,
-        agent: AgentId,
-        after: Sequence,
-        limit: PageLimit,
-    ) -> Result<MessagePage, StoreError> {
+    async fn messages(&self, agent: AgentId, after: Sequence, limit: PageLimit) -> StoreResult<MessagePage> {
         self.0.check(bounds::read(limit, &self.0.faults.limits));
         SimStore::read(self, "messages", self.0.disk.messages(agent, after, limit)).await
     }
 
-    async fn compact_next(&self) -> Result<bool, StoreError> {
+    async fn compact_next(&self) -> StoreResult<bool> {
         self.0.disk.compact_next().await
     }
 }
 
 #[async_trait]
 impl IAgentRepository for SimStore {
-    async fn create(
-        &self,
-        agent: Agent,
-        turn: Turn,
-        key: Option<Idempotency>,
-    ) -> Result<Created, StoreError> {
+    async fn create(&self, agent: Agent, turn: Turn, key: Option<Idempotency>) -> StoreResult<Created> {
         let key = key.and_then(planted_outside::key);
         self.write("create", self.0.disk.create(agent, turn, key)).await
     }
 
-    async fn create_idle(&self, agent: Agent) -> Result<(), StoreError> {
+    async fn create_idle(&self, agent: Agent) -> StoreResult<()> {
         self.write("create idle", self.0.disk.create_idle(agent)).await
     }
 
-    async fn enqueue(
-        &self,
-        turn: Turn,
-        queue_max: u32,
-        key: Option<Idempotency>,
-    ) -> Result<Enqueued, StoreError> {
+    async fn enqueue(&self, turn: Turn, queue_max: u32, key: Option<Idempotency>) -> StoreResult<Enqueued> {
         let key = key.and_then(planted_outside::key);
         self.write("enqueue", self.0.disk.enqueue(turn, queue_max, key)).await
     }
 
-    async fn get(&self, id: AgentId) -> Result<Option<Agent>, StoreError> {
+    async fn get(&self, id: AgentId) -> StoreResult<Option<Agent>> {
         SimStore::read(self, "get", self.0.disk.get(id)).await
     }
 
-    async fn list(
-        &self,
-        filter: AgentFilter,
-        bounds: ListBounds,
-    ) -> Result<ListPage<ListedAgent>, StoreError> {
+    async fn list(&self, filter: AgentFilter, bounds: ListBounds) -> StoreResult<ListPage<ListedAgent>> {
         SimStore::read(self, "list", self.0.disk.list(filter, bounds)).await
     }
 
-    async fn open_turns(&self, agent: AgentId) -> Result<Vec<Turn>, StoreError> {
+    async fn open_turns(&self, agent: AgentId) -> StoreResult<Vec<Turn>> {
         let turns = SimStore::read(self, "open turns", self.0.disk.open_turns(agent)).await?;
         Ok(planted_outside::open_turns(turns))
     }
 
-    async fn with_open_turns(&self, field_bytes: usize) -> Result<Vec<ListedAgent>, StoreError> {
+    async fn with_open_turns(&self, field_bytes: usize) -> StoreResult<Vec<ListedAgent>> {
         let agents =
             SimStore::read(self, "with open turns", self.0.disk.with_open_turns(field_bytes)).await?;
         Ok(planted_outside::to_recover(agents))
     }
 
-    async fn newest_key(&self) -> Result<Option<Timestamp>, StoreError> {
+    async fn newest_key(&self) -> StoreResult<Option<Timestamp>> {
         SimStore::read(self, "newest key", self.0.disk.newest_key()).await
     }
 
-    async fn recall(&self, key: Idempotency) -> Result<Option<Recalled>, StoreError> {
+    async fn recall(&self, key: Idempotency) -> StoreResult<Option<Recalled>> {
         let Some(key) = planted_outside::key(key) else { return Ok(None) };
         SimStore::read(self, "recall", self.0.disk.recall(key)).await
     }
 
-    async fn last_turn(&self, agent: AgentId) -> Result<TurnNumber, StoreError> {
+    async fn last_turn(&self, agent: AgentId) -> StoreResult<TurnNumber> {
         SimStore::read(self, "last turn", self.0.disk.last_turn(agent)).await
     }
 
-    async fn turns(
-        &self,
-        agent: AgentId,
-        after: TurnNumber,
-        limit: usize,
-        bytes: usize,
-    ) -> Result<Vec<Turn>, StoreError> {
-        SimStore::read(self, "turns", self.0.disk.turns(agent, after, limit, bytes)).await
+    async fn turns(&self, agent: AgentId, after: TurnNumber, limit: TurnLimit) -> StoreResult<Vec<Turn>> {
+        SimStore::read(self, "turns", self.0.disk.turns(agent, after, limit)).await
     }
 
     async fn list_turns(
@@ -204,27 +174,23 @@ impl IAgentRepository for SimStore {
         agent: AgentId,
         range: TurnRange,
         bounds: ListBounds,
-    ) -> Result<ListPage<ListedTurn>, StoreError> {
+    ) -> StoreResult<ListPage<ListedTurn>> {
         SimStore::read(self, "list turns", self.0.disk.list_turns(agent, range, bounds)).await
     }
 
-    async fn all_turns(
-        &self,
-        filter: TurnFilter,
-        bounds: ListBounds,
-    ) -> Result<ListPage<ListedTurn>, StoreError> {
+    async fn all_turns(&self, filter: TurnFilter, bounds: ListBounds) -> StoreResult<ListPage<ListedTurn>> {
         SimStore::read(self, "all turns", self.0.disk.all_turns(filter, bounds)).await
     }
 
-    async fn turn_at(&self, agent: AgentId, sequence: Sequence) -> Result<Option<Turn>, StoreError> {
+    async fn turn_at(&self, agent: AgentId, sequence: Sequence) -> StoreResult<Option<Turn>> {
         SimStore::read(self, "turn at", self.0.disk.turn_at(agent, sequence)).await
     }
 
-    async fn by_chat(&self, chat: String) -> Result<Option<Agent>, StoreError> {
+    async fn by_chat(&self, chat: String) -> StoreResult<Option<Agent>> {
         SimStore::read(self, "by chat", self.0.disk.by_chat(chat)).await
     }
 
-    async fn cancel(&self, agent: AgentId, at: Timestamp) -> Result<u32, StoreError> {
+    async fn cancel(&self, agent: AgentId, at: Timestamp) -> StoreResult<u32> {
         if !planted_outside::saves_cancels() {
             return Ok(0);
         }
@@ -236,15 +202,15 @@ impl IAgentRepository for SimStore {
         agent: AgentId,
         turn: TurnNumber,
         reason: StopReason,
-    ) -> Result<Option<StopReason>, StoreError> {
+    ) -> StoreResult<Option<StopReason>> {
         self.write("stop turn", self.0.disk.stop_turn(agent, turn, reason)).await
     }
 
-    async fn to_purge(&self) -> Result<Vec<AgentId>, StoreError> {
+    async fn to_purge(&self) -> StoreResult<Vec<AgentId>> {
         SimStore::read(self, "to purge", self.0.disk.to_purge()).await
     }
 
-    async fn purge(&self, agent: AgentId, at: Timestamp) -> Result<bool, StoreError> {
+    async fn purge(&self, agent: AgentId, at: Timestamp) -> StoreResult<bool> {
         let purge = async {
             // After the purge nobody can check what was saved, and a page that was read before may be shown later.
             self.0.sync(agent);
@@ -253,11 +219,11 @@ impl IAgentRepository for SimStore {
         self.write("purge", purge).await
     }
 
-    async fn delete(&self, agent: AgentId, at: Timestamp, purge: bool) -> Result<bool, StoreError> {
+    async fn delete(&self, agent: AgentId, at: Timestamp, purge: bool) -> StoreResult<bool> {
         self.write("delete", self.0.disk.delete(agent, at, purge)).await
     }
 
-    async fn check(&self) -> Result<(), StoreError> {
+    async fn check(&self) -> StoreResult<()> {
         self.0.disk.check().await
     }
 }

@@ -22,25 +22,19 @@ pub trait IJournal: Send + Sync {
     /// # Errors
     /// [`StoreError::Conflict`] if the events do not follow the agent's newest one and differ from those that were
     /// saved under their numbers; [`StoreError::UnknownAgent`]; any other error of a store.
-    async fn append(&self, append: Append) -> Result<(), StoreError>;
+    async fn append(&self, append: Append) -> StoreResult<()>;
 
     /// Returns the events after `after`, consecutive and in order: as many as fit into `limit`, but at least one if
     /// there is one.
-    async fn read(&self, agent: AgentId, after: Sequence, limit: PageLimit)
-    -> Result<Vec<Event>, StoreError>;
+    async fn read(&self, agent: AgentId, after: Sequence, limit: PageLimit) -> StoreResult<Vec<Event>>;
 
     /// Returns the events after `after` that a conversation shows: all events except deltas, and the deltas of open messages.
     /// The page is one consistent view of the store.
-    async fn messages(
-        &self,
-        agent: AgentId,
-        after: Sequence,
-        limit: PageLimit,
-    ) -> Result<MessagePage, StoreError>;
+    async fn messages(&self, agent: AgentId, after: Sequence, limit: PageLimit) -> StoreResult<MessagePage>;
 
     /// Rewrites the batches of one ended turn that can be packed more tightly. Reads return the same as before. Returns
     /// false if no turn is left to compact.
-    async fn compact_next(&self) -> Result<bool, StoreError>;
+    async fn compact_next(&self) -> StoreResult<bool>;
 }
 
 /// The agents and their turns.
@@ -49,54 +43,38 @@ pub trait IJournal: Send + Sync {
 pub trait IAgentRepository: Send + Sync {
     /// Saves a new agent with its first turn, which is queued, and with the idempotency key. If the key is known, or
     /// the conversation already has an agent, nothing is saved, and the answer says so.
-    async fn create(&self, agent: Agent, turn: Turn, key: Option<Idempotency>)
-    -> Result<Created, StoreError>;
+    async fn create(&self, agent: Agent, turn: Turn, key: Option<Idempotency>) -> StoreResult<Created>;
 
     /// Saves a new agent that has nothing to do yet. Its first turn comes with [`IAgentRepository::enqueue`]. Its
     /// status is that of an ended agent, and its turn is 0.
-    async fn create_idle(&self, agent: Agent) -> Result<(), StoreError>;
+    async fn create_idle(&self, agent: Agent) -> StoreResult<()>;
 
     /// When the newest key was used. The time of keys continues from there when the server starts.
-    async fn newest_key(&self) -> Result<Option<Timestamp>, StoreError>;
+    async fn newest_key(&self) -> StoreResult<Option<Timestamp>>;
 
     /// What a key was used for, if it is known: the answer to a repeated command.
-    async fn recall(&self, key: Idempotency) -> Result<Option<Recalled>, StoreError>;
+    async fn recall(&self, key: Idempotency) -> StoreResult<Option<Recalled>>;
 
     /// Saves one more turn as queued, and assigns the next number to it (`turn.number` is ignored). At most `queue_max`
     /// turns can be queued. An agent that has ended becomes `initializing`.
-    async fn enqueue(
-        &self,
-        turn: Turn,
-        queue_max: u32,
-        key: Option<Idempotency>,
-    ) -> Result<Enqueued, StoreError>;
+    async fn enqueue(&self, turn: Turn, queue_max: u32, key: Option<Idempotency>) -> StoreResult<Enqueued>;
 
     /// The agent, deleted or not. `None` if it is unknown or purged.
-    async fn get(&self, id: AgentId) -> Result<Option<Agent>, StoreError>;
+    async fn get(&self, id: AgentId) -> StoreResult<Option<Agent>>;
 
     /// Agents, newest first, unless the filter says otherwise. `bounds` limits the memory, however long the fields of
     /// the agents are.
-    async fn list(
-        &self,
-        filter: AgentFilter,
-        bounds: ListBounds,
-    ) -> Result<ListPage<ListedAgent>, StoreError>;
+    async fn list(&self, filter: AgentFilter, bounds: ListBounds) -> StoreResult<ListPage<ListedAgent>>;
 
     /// The running turn and the queued turns, in order.
-    async fn open_turns(&self, agent: AgentId) -> Result<Vec<Turn>, StoreError>;
+    async fn open_turns(&self, agent: AgentId) -> StoreResult<Vec<Turn>>;
 
     /// The highest turn number in use, whether that turn is queued, running or ended.
-    async fn last_turn(&self, agent: AgentId) -> Result<TurnNumber, StoreError>;
+    async fn last_turn(&self, agent: AgentId) -> StoreResult<TurnNumber>;
 
-    /// Complete turns of any state after `after`, by number: at most `limit`, and as many as fit into `bytes`, but at
-    /// least one if there is one.
-    async fn turns(
-        &self,
-        agent: AgentId,
-        after: TurnNumber,
-        limit: usize,
-        bytes: usize,
-    ) -> Result<Vec<Turn>, StoreError>;
+    /// Complete turns of any state after `after`, by number: as many as fit into `limit`, but at least one if there is
+    /// one.
+    async fn turns(&self, agent: AgentId, after: TurnNumber, limit: TurnLimit) -> StoreResult<Vec<Turn>>;
 
     /// Turns of one agent, of any state, as shown in lists.
     async fn list_turns(
@@ -104,30 +82,26 @@ pub trait IAgentRepository: Send + Sync {
         agent: AgentId,
         range: TurnRange,
         bounds: ListBounds,
-    ) -> Result<ListPage<ListedTurn>, StoreError>;
+    ) -> StoreResult<ListPage<ListedTurn>>;
 
     /// Turns of all agents that are not deleted, or of some of them, in the order in which they were saved: the newest
     /// first, unless the filter says otherwise.
-    async fn all_turns(
-        &self,
-        filter: TurnFilter,
-        bounds: ListBounds,
-    ) -> Result<ListPage<ListedTurn>, StoreError>;
+    async fn all_turns(&self, filter: TurnFilter, bounds: ListBounds) -> StoreResult<ListPage<ListedTurn>>;
 
     /// The turn to which the event `sequence` belongs. `None` if there is no such event.
-    async fn turn_at(&self, agent: AgentId, sequence: Sequence) -> Result<Option<Turn>, StoreError>;
+    async fn turn_at(&self, agent: AgentId, sequence: Sequence) -> StoreResult<Option<Turn>>;
 
     /// The agent of a client's conversation, if there is one that is not deleted.
-    async fn by_chat(&self, chat: String) -> Result<Option<Agent>, StoreError>;
+    async fn by_chat(&self, chat: String) -> StoreResult<Option<Agent>>;
 
     /// Every agent that has an open turn, oldest first, with fields of at most `field_bytes`. A starting server must
     /// resume them.
-    async fn with_open_turns(&self, field_bytes: usize) -> Result<Vec<ListedAgent>, StoreError>;
+    async fn with_open_turns(&self, field_bytes: usize) -> StoreResult<Vec<ListedAgent>>;
 
     /// Marks every open turn as cancelled, unless it is already being stopped. The running turn is then stopped, and
     /// queued turns end without having run. They no longer count as queued. Returns the number of turns that this call
     /// marked.
-    async fn cancel(&self, agent: AgentId, at: Timestamp) -> Result<u32, StoreError>;
+    async fn cancel(&self, agent: AgentId, at: Timestamp) -> StoreResult<u32>;
 
     /// Saves why an open turn is being stopped. The first reason stays. Returns the reason that is saved now; `None` if
     /// the turn has ended or does not exist.
@@ -136,20 +110,20 @@ pub trait IAgentRepository: Send + Sync {
         agent: AgentId,
         turn: TurnNumber,
         reason: StopReason,
-    ) -> Result<Option<StopReason>, StoreError>;
+    ) -> StoreResult<Option<StopReason>>;
 
     /// Marks the agent as deleted if it is not, and cancels its open turns. With `purge`, also marks it to be purged.
     /// Returns false if the agent is unknown or purged.
-    async fn delete(&self, agent: AgentId, at: Timestamp, purge: bool) -> Result<bool, StoreError>;
+    async fn delete(&self, agent: AgentId, at: Timestamp, purge: bool) -> StoreResult<bool>;
 
     /// The agents that are marked to be purged. A starting server must finish their purges.
-    async fn to_purge(&self) -> Result<Vec<AgentId>, StoreError>;
+    async fn to_purge(&self) -> StoreResult<Vec<AgentId>>;
 
     /// Removes all rows of an agent. Its id can never be used again. Returns false if the agent is unknown or purged.
-    async fn purge(&self, agent: AgentId, at: Timestamp) -> Result<bool, StoreError>;
+    async fn purge(&self, agent: AgentId, at: Timestamp) -> StoreResult<bool>;
 
     /// Whether the store can be read and written now.
-    async fn check(&self) -> Result<(), StoreError>;
+    async fn check(&self) -> StoreResult<()>;
 }
 
 /// How much to read at once.
@@ -157,6 +131,14 @@ pub trait IAgentRepository: Send + Sync {
 pub struct PageLimit {
     pub events: usize,
     /// The approximate number of bytes of text and raw lines.
+    pub bytes: usize,
+}
+
+/// How many turns to read at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TurnLimit {
+    pub turns: usize,
+    /// The approximate number of bytes of prompts.
     pub bytes: usize,
 }
 
@@ -290,6 +272,9 @@ pub enum Enqueued {
     QueueFull,
     UnknownAgent,
 }
+
+/// The outcome of a call of a store.
+pub type StoreResult<T> = Result<T, StoreError>;
 
 /// Why a store could not do what it was asked to do.
 #[derive(Debug, thiserror::Error)]

@@ -1,7 +1,7 @@
 //! Reads the turns of agents.
 
 use tokenrail_domain::{AgentId, ListedTurn, Sequence, Turn, TurnNumber};
-use tokenrail_ports::{ListBounds, ListPage, TurnFilter, TurnRange};
+use tokenrail_ports::{ListBounds, ListPage, TurnFilter, TurnLimit, TurnRange};
 
 use crate::error::Refusal;
 use crate::service::AgentService;
@@ -14,8 +14,8 @@ impl AgentService {
     /// [`Refusal::NotFound`], [`Refusal::Store`].
     pub async fn turns(&self, id: AgentId, after: TurnNumber, limit: usize) -> Result<Vec<Turn>, Refusal> {
         let limits = &self.core.limits;
-        let limit = limit.min(limits.list_agents);
-        let turns = self.core.outside.agents.turns(id, after, limit, limits.page_bytes).await?;
+        let limit = TurnLimit { turns: limit.min(limits.list_agents), bytes: limits.page_bytes };
+        let turns = self.core.outside.agents.turns(id, after, limit).await?;
         if turns.is_empty() {
             // There may be no turns because there is no such agent.
             self.get(id).await?;

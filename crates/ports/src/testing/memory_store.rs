@@ -13,7 +13,7 @@ use tokenrail_domain::{Agent, AgentId, Event, ListedTurn, Sequence, Timestamp, T
 use self::shelf::Shelf;
 use crate::{
     Append, Created, Enqueued, IJournal, Idempotency, KeyLife, ListBounds, ListPage, MessagePage, PageLimit,
-    Recalled, StoreError, TurnFilter,
+    Recalled, StoreError, StoreResult, TurnFilter,
 };
 
 /// The maximum number of times that one hesitation yields.
@@ -98,7 +98,7 @@ impl MemoryStore {
         self.lock().cancels_refused = times;
     }
 
-    fn answered<T>(&self, answer: Result<T, StoreError>) -> Result<T, StoreError> {
+    fn answered<T>(&self, answer: StoreResult<T>) -> StoreResult<T> {
         let lost = std::mem::take(&mut self.lock().answer_lost);
         if lost { Err(StoreError::OutcomeUnknown("told to fail".into())) } else { answer }
     }
@@ -165,11 +165,11 @@ impl State {
         self.chance >> 24
     }
 
-    fn shelf(&self, agent: AgentId) -> Result<&Shelf, StoreError> {
+    fn shelf(&self, agent: AgentId) -> StoreResult<&Shelf> {
         self.shelves.get(&agent).ok_or(StoreError::UnknownAgent(agent))
     }
 
-    fn shelf_mut(&mut self, agent: AgentId) -> Result<&mut Shelf, StoreError> {
+    fn shelf_mut(&mut self, agent: AgentId) -> StoreResult<&mut Shelf> {
         self.shelves.get_mut(&agent).ok_or(StoreError::UnknownAgent(agent))
     }
 
@@ -193,7 +193,7 @@ impl State {
         }
     }
 
-    fn append(&mut self, append: &Append) -> Result<(), StoreError> {
+    fn append(&mut self, append: &Append) -> StoreResult<()> {
         if let Some(left) = &mut self.appends_left {
             *left = left.checked_sub(1).ok_or_else(|| StoreError::Unavailable("told to fail".into()))?;
         }
@@ -215,7 +215,7 @@ impl State {
         }
     }
 
-    fn create(&mut self, agent: Agent, turn: Turn, key: Option<Idempotency>) -> Result<Created, StoreError> {
+    fn create(&mut self, agent: Agent, turn: Turn, key: Option<Idempotency>) -> StoreResult<Created> {
         if let Some(recalled) = self.recall(key.as_ref()) {
             return Ok(recalled.created());
         }
@@ -228,7 +228,7 @@ impl State {
         Ok(Created::New)
     }
 
-    fn refuse_taken(&self, id: AgentId) -> Result<(), StoreError> {
+    fn refuse_taken(&self, id: AgentId) -> StoreResult<()> {
         if self.purged.contains(&id) || self.shelves.contains_key(&id) {
             return Err(StoreError::Conflict { head: Sequence::START });
         }
@@ -241,7 +241,7 @@ impl State {
     }
 
     /// The memory store keeps no order in which turns were saved. It sorts them by the time of their request.
-    fn all_turns(&self, filter: &TurnFilter, bounds: ListBounds) -> Result<ListPage<ListedTurn>, StoreError> {
+    fn all_turns(&self, filter: &TurnFilter, bounds: ListBounds) -> StoreResult<ListPage<ListedTurn>> {
         let TurnFilter { agents, open, behind, oldest_first, limit } = filter;
         let mut turns: Vec<&Turn> = self.shelves.values().flat_map(|shelf| shelf.turns.values()).collect();
         turns.sort_by_key(|turn| (turn.asked_at, turn.agent, turn.number));
@@ -300,29 +300,19 @@ impl State {
 
 #[async_trait]
 impl IJournal for MemoryStore {
-    async fn append(&self, append: Append) -> Result<(), StoreError> {
+    async fn append(&self, append: Append) -> StoreResult<()> {
         self.act(|state| state.append(&append)).await
     }
 
-    async fn read(
-        &self,
-        agent: AgentId,
-        after: Sequence,
-        limit: PageLimit,
-    ) -> Result<Vec<Event>, StoreError> {
+    async fn read(&self, agent: AgentId, after: Sequence, limit: PageLimit) -> StoreResult<Vec<Event>> {
         self.act(|state| state.shelf(agent).map(|shelf| shelf.read(after, limit))).await
     }
 
-    async fn messages(
-        &self,
-        agent: AgentId,
-        after: Sequence,
-        limit: PageLimit,
-    ) -> Result<MessagePage, StoreError> {
+    async fn messages(&self, agent: AgentId, after: Sequence, limit: PageLimit) -> StoreResult<MessagePage> {
         self.act(|state| state.shelf(agent).map(|shelf| shelf.messages(after, limit))).await
     }
 
-    async fn compact_next(&self) -> Result<bool, StoreError> {
+    async fn compact_next(&self) -> StoreResult<bool> {
         self.hesitate().await;
         Ok(false)
     }

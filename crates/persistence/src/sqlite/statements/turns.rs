@@ -4,7 +4,7 @@ use rusqlite::{Connection, OptionalExtension, Row, ToSql, named_params, params_f
 use tokenrail_domain::{
     AgentId, ListedTurn, Sequence, StopReason, Timestamp, Turn, TurnNumber, TurnOutcome, TurnState,
 };
-use tokenrail_ports::{ListBounds, ListPage, StoreError, TurnFilter, TurnRange};
+use tokenrail_ports::{ListBounds, ListPage, StoreError, TurnFilter, TurnLimit, TurnRange};
 
 use crate::sqlite::error::store_error;
 use crate::sqlite::statements::columns::{agent_id_of, maybe, parsed, text_of, turn_of, unsigned};
@@ -62,16 +62,17 @@ pub(crate) fn after(
     db: &Connection,
     id: AgentId,
     after: TurnNumber,
-    (limit, bytes): (usize, usize),
+    limit: TurnLimit,
 ) -> Result<Vec<Turn>, StoreError> {
-    let rows = i64::try_from(limit).unwrap_or(i64::MAX);
+    let TurnLimit { turns, bytes } = limit;
+    let rows = i64::try_from(turns).unwrap_or(i64::MAX);
     let mut statement = db.prepare_cached(AFTER).map_err(store_error)?;
-    let turns = statement
+    let found = statement
         .query_map(named_params! { ":id": id.to_string(), ":after": after.0, ":limit": rows }, |row| {
             turn_row(row, id)
         })
         .map_err(store_error)?;
-    let page = ListPage::of(turns, (limit, bytes), |turn| turn.prompt.len()).map_err(store_error)?;
+    let page = ListPage::of(found, (turns, bytes), |turn| turn.prompt.len()).map_err(store_error)?;
     Ok(page.items)
 }
 

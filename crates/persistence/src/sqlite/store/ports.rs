@@ -8,7 +8,7 @@ use tokenrail_domain::{
 };
 use tokenrail_ports::{
     AgentFilter, Append, Created, Enqueued, IAgentRepository, IArchive, IJournal, Idempotency, ListBounds,
-    ListPage, MessagePage, PageLimit, Recalled, StoreError, TurnFilter, TurnRange,
+    ListPage, MessagePage, PageLimit, Recalled, StoreError, StoreResult, TurnFilter, TurnLimit, TurnRange,
 };
 
 use super::SqliteStore;
@@ -25,30 +25,20 @@ use crate::sqlite::statements::{agents, compaction, journal, keys, messages, tur
 
 #[async_trait]
 impl IJournal for SqliteStore {
-    async fn append(&self, append: Append) -> Result<(), StoreError> {
+    async fn append(&self, append: Append) -> StoreResult<()> {
         self.write(AppendCommand::new(append)?).await
     }
 
-    async fn read(
-        &self,
-        agent: AgentId,
-        after: Sequence,
-        limit: PageLimit,
-    ) -> Result<Vec<Event>, StoreError> {
+    async fn read(&self, agent: AgentId, after: Sequence, limit: PageLimit) -> StoreResult<Vec<Event>> {
         self.read_with(move |db| journal::events_after(db, journal::agent_key(db, agent)?, after, limit))
             .await
     }
 
-    async fn messages(
-        &self,
-        agent: AgentId,
-        after: Sequence,
-        limit: PageLimit,
-    ) -> Result<MessagePage, StoreError> {
+    async fn messages(&self, agent: AgentId, after: Sequence, limit: PageLimit) -> StoreResult<MessagePage> {
         self.read_with(move |db| messages::page(db, agent, after, limit)).await
     }
 
-    async fn compact_next(&self) -> Result<bool, StoreError> {
+    async fn compact_next(&self) -> StoreResult<bool> {
         let limits = self.inner.config.limits.clone();
         let reading = limits.clone();
         let Some(unpacked) = self.read_with(move |db| compaction::read(db, &reading)).await? else {
@@ -62,64 +52,44 @@ impl IJournal for SqliteStore {
 
 #[async_trait]
 impl IAgentRepository for SqliteStore {
-    async fn create(
-        &self,
-        agent: Agent,
-        turn: Turn,
-        key: Option<Idempotency>,
-    ) -> Result<Created, StoreError> {
+    async fn create(&self, agent: Agent, turn: Turn, key: Option<Idempotency>) -> StoreResult<Created> {
         self.write(CreateCommand { agent, turn, key }).await
     }
 
-    async fn create_idle(&self, agent: Agent) -> Result<(), StoreError> {
+    async fn create_idle(&self, agent: Agent) -> StoreResult<()> {
         self.write(CreateIdleCommand { agent }).await
     }
 
-    async fn newest_key(&self) -> Result<Option<Timestamp>, StoreError> {
+    async fn newest_key(&self) -> StoreResult<Option<Timestamp>> {
         self.read_with(|db| keys::newest(db).map_err(crate::sqlite::error::store_error)).await
     }
 
-    async fn recall(&self, key: Idempotency) -> Result<Option<Recalled>, StoreError> {
+    async fn recall(&self, key: Idempotency) -> StoreResult<Option<Recalled>> {
         self.read_with(move |db| keys::recall(db, &key).map_err(crate::sqlite::error::store_error)).await
     }
 
-    async fn enqueue(
-        &self,
-        turn: Turn,
-        queue_max: u32,
-        key: Option<Idempotency>,
-    ) -> Result<Enqueued, StoreError> {
+    async fn enqueue(&self, turn: Turn, queue_max: u32, key: Option<Idempotency>) -> StoreResult<Enqueued> {
         self.write(EnqueueCommand { turn, queue_max, key }).await
     }
 
-    async fn get(&self, id: AgentId) -> Result<Option<Agent>, StoreError> {
+    async fn get(&self, id: AgentId) -> StoreResult<Option<Agent>> {
         self.read_with(move |db| agents::get(db, id)).await
     }
 
-    async fn list(
-        &self,
-        filter: AgentFilter,
-        bounds: ListBounds,
-    ) -> Result<ListPage<ListedAgent>, StoreError> {
+    async fn list(&self, filter: AgentFilter, bounds: ListBounds) -> StoreResult<ListPage<ListedAgent>> {
         self.read_with(move |db| agents::list(db, &filter, bounds)).await
     }
 
-    async fn open_turns(&self, agent: AgentId) -> Result<Vec<Turn>, StoreError> {
+    async fn open_turns(&self, agent: AgentId) -> StoreResult<Vec<Turn>> {
         self.read_with(move |db| turns::open(db, agent)).await
     }
 
-    async fn last_turn(&self, agent: AgentId) -> Result<TurnNumber, StoreError> {
+    async fn last_turn(&self, agent: AgentId) -> StoreResult<TurnNumber> {
         self.read_with(move |db| turns::last(db, journal::agent_key(db, agent)?)).await
     }
 
-    async fn turns(
-        &self,
-        agent: AgentId,
-        after: TurnNumber,
-        limit: usize,
-        bytes: usize,
-    ) -> Result<Vec<Turn>, StoreError> {
-        self.read_with(move |db| turns::after(db, agent, after, (limit, bytes))).await
+    async fn turns(&self, agent: AgentId, after: TurnNumber, limit: TurnLimit) -> StoreResult<Vec<Turn>> {
+        self.read_with(move |db| turns::after(db, agent, after, limit)).await
     }
 
     async fn list_turns(
@@ -127,31 +97,27 @@ impl IAgentRepository for SqliteStore {
         agent: AgentId,
         range: TurnRange,
         bounds: ListBounds,
-    ) -> Result<ListPage<ListedTurn>, StoreError> {
+    ) -> StoreResult<ListPage<ListedTurn>> {
         self.read_with(move |db| turns::list(db, agent, &range, bounds)).await
     }
 
-    async fn all_turns(
-        &self,
-        filter: TurnFilter,
-        bounds: ListBounds,
-    ) -> Result<ListPage<ListedTurn>, StoreError> {
+    async fn all_turns(&self, filter: TurnFilter, bounds: ListBounds) -> StoreResult<ListPage<ListedTurn>> {
         self.read_with(move |db| turns::all(db, &filter, bounds)).await
     }
 
-    async fn turn_at(&self, agent: AgentId, sequence: Sequence) -> Result<Option<Turn>, StoreError> {
+    async fn turn_at(&self, agent: AgentId, sequence: Sequence) -> StoreResult<Option<Turn>> {
         self.read_with(move |db| turns::at(db, agent, sequence)).await
     }
 
-    async fn by_chat(&self, chat: String) -> Result<Option<Agent>, StoreError> {
+    async fn by_chat(&self, chat: String) -> StoreResult<Option<Agent>> {
         self.read_with(move |db| agents::by_chat(db, &chat)).await
     }
 
-    async fn with_open_turns(&self, field_bytes: usize) -> Result<Vec<ListedAgent>, StoreError> {
+    async fn with_open_turns(&self, field_bytes: usize) -> StoreResult<Vec<ListedAgent>> {
         self.read_with(move |db| agents::with_open_turns(db, field_bytes)).await
     }
 
-    async fn cancel(&self, agent: AgentId, at: Timestamp) -> Result<u32, StoreError> {
+    async fn cancel(&self, agent: AgentId, at: Timestamp) -> StoreResult<u32> {
         self.write(CancelCommand { agent, at }).await
     }
 
@@ -160,23 +126,23 @@ impl IAgentRepository for SqliteStore {
         agent: AgentId,
         turn: TurnNumber,
         reason: StopReason,
-    ) -> Result<Option<StopReason>, StoreError> {
+    ) -> StoreResult<Option<StopReason>> {
         self.write(StopTurnCommand { agent, turn, reason }).await
     }
 
-    async fn delete(&self, agent: AgentId, at: Timestamp, purge: bool) -> Result<bool, StoreError> {
+    async fn delete(&self, agent: AgentId, at: Timestamp, purge: bool) -> StoreResult<bool> {
         self.write(DeleteCommand { agent, at, purge }).await
     }
 
-    async fn to_purge(&self) -> Result<Vec<AgentId>, StoreError> {
+    async fn to_purge(&self) -> StoreResult<Vec<AgentId>> {
         self.read_with(agents::to_purge).await
     }
 
-    async fn purge(&self, agent: AgentId, at: Timestamp) -> Result<bool, StoreError> {
+    async fn purge(&self, agent: AgentId, at: Timestamp) -> StoreResult<bool> {
         self.write(PurgeCommand { agent, at }).await
     }
 
-    async fn check(&self) -> Result<(), StoreError> {
+    async fn check(&self) -> StoreResult<()> {
         self.write(ProbeCommand).await?;
         self.read_with(|db| db.execute_batch("SELECT 1").map_err(crate::sqlite::error::store_error)).await
     }
@@ -184,27 +150,27 @@ impl IAgentRepository for SqliteStore {
 
 #[async_trait]
 impl IArchive for SqliteStore {
-    async fn begin_import(&self, agent: Agent) -> Result<(), StoreError> {
+    async fn begin_import(&self, agent: Agent) -> StoreResult<()> {
         self.write(BeginImportCommand(agent)).await
     }
 
-    async fn import_turns(&self, agent: AgentId, turns: Vec<Turn>) -> Result<(), StoreError> {
+    async fn import_turns(&self, agent: AgentId, turns: Vec<Turn>) -> StoreResult<()> {
         self.write(ImportTurnsCommand { agent, turns }).await
     }
 
-    async fn import_events(&self, agent: AgentId, events: Arc<[Event]>) -> Result<(), StoreError> {
+    async fn import_events(&self, agent: AgentId, events: Arc<[Event]>) -> StoreResult<()> {
         self.write(ImportEventsCommand::new(agent, events)?).await
     }
 
-    async fn finish_import(&self, agent: Agent) -> Result<(), StoreError> {
+    async fn finish_import(&self, agent: Agent) -> StoreResult<()> {
         self.write(FinishImportCommand(agent)).await
     }
 
-    async fn discard_import(&self, agent: AgentId) -> Result<(), StoreError> {
+    async fn discard_import(&self, agent: AgentId) -> StoreResult<()> {
         self.write(DiscardImportCommand(agent)).await
     }
 
-    async fn rewrite(&self, agent: AgentId, events: Arc<[Event]>) -> Result<(), StoreError> {
+    async fn rewrite(&self, agent: AgentId, events: Arc<[Event]>) -> StoreResult<()> {
         self.write(RewriteCommand::new(agent, events)?).await
     }
 }

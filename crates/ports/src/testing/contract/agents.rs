@@ -8,7 +8,7 @@ use super::{agent_now, everything, launched, running, saved};
 use crate::testing::samples::{
     WHOLE, WHOLE_LIST, error, json, launch, notice, queued_turn, result, text_delta,
 };
-use crate::{AgentFilter, Append, Created, Enqueued, IAgentRepository, IJournal, StoreError};
+use crate::{AgentFilter, Append, Created, Enqueued, IAgentRepository, IJournal, StoreError, TurnLimit};
 
 pub async fn an_agent_reads_back_as_it_was_created<S: IJournal + IAgentRepository>(store: &S) {
     let (full, turn, _) = launched(store, 1).await;
@@ -201,7 +201,8 @@ pub async fn turns_are_read_by_number_and_by_event<S: IJournal + IAgentRepositor
     let waiting = store.open_turns(agent.id).await.unwrap().remove(0);
     saved(store, scribe.start(&waiting)).await;
 
-    let turns = store.turns(agent.id, TurnNumber(0), 9, usize::MAX).await.unwrap();
+    let turns =
+        store.turns(agent.id, TurnNumber(0), TurnLimit { turns: 9, bytes: usize::MAX }).await.unwrap();
     let stands: Vec<_> = turns
         .iter()
         .map(|turn| (turn.number.0, turn.state, turn.first_sequence, turn.last_sequence))
@@ -209,9 +210,18 @@ pub async fn turns_are_read_by_number_and_by_event<S: IJournal + IAgentRepositor
     let ended = (1, TurnState::Ended(TurnOutcome::Failed), Some(Sequence(1)), Some(Sequence(4)));
     let runs = (2, TurnState::Running, Some(Sequence(5)), None);
     assert_eq!(stands, [ended, runs]);
-    assert_eq!(store.turns(agent.id, TurnNumber(0), 1, usize::MAX).await.unwrap(), turns[..1]);
-    assert_eq!(store.turns(agent.id, TurnNumber(1), 9, usize::MAX).await.unwrap(), turns[1..]);
-    assert_eq!(store.turns(launch(2).0.id, TurnNumber(0), 9, usize::MAX).await.unwrap(), []);
+    assert_eq!(
+        store.turns(agent.id, TurnNumber(0), TurnLimit { turns: 1, bytes: usize::MAX }).await.unwrap(),
+        turns[..1]
+    );
+    assert_eq!(
+        store.turns(agent.id, TurnNumber(1), TurnLimit { turns: 9, bytes: usize::MAX }).await.unwrap(),
+        turns[1..]
+    );
+    assert_eq!(
+        store.turns(launch(2).0.id, TurnNumber(0), TurnLimit { turns: 9, bytes: usize::MAX }).await.unwrap(),
+        []
+    );
 
     for (sequence, number) in [(1, Some(1)), (3, Some(1)), (4, Some(1)), (5, Some(2)), (0, None), (6, None)] {
         let turn = store.turn_at(agent.id, Sequence(sequence)).await.unwrap();

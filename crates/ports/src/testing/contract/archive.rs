@@ -11,7 +11,7 @@ use super::{agent_now, everything, running, saved};
 use crate::testing::samples::{
     WHOLE, WHOLE_LIST, every_body, json, launch, notice, queued_turn, result, text_delta,
 };
-use crate::{AgentFilter, IAgentRepository, IArchive, IJournal, StoreError};
+use crate::{AgentFilter, IAgentRepository, IArchive, IJournal, StoreError, TurnLimit};
 
 /// The result of an import: an agent with two turns.
 struct History {
@@ -81,7 +81,13 @@ pub async fn an_imported_history_reads_back_as_it_was<S: IJournal + IAgentReposi
     take_in(store, &history).await;
     store.finish_import(finished(&history)).await.unwrap();
     assert_eq!(agent_now(store, history.agent.id).await, finished(&history));
-    assert_eq!(store.turns(history.agent.id, TurnNumber(0), 10, usize::MAX).await.unwrap(), history.turns);
+    assert_eq!(
+        store
+            .turns(history.agent.id, TurnNumber(0), TurnLimit { turns: 10, bytes: usize::MAX })
+            .await
+            .unwrap(),
+        history.turns
+    );
     assert_eq!(everything(store, history.agent.id).await, history.events);
     let shown = store.messages(history.agent.id, Sequence::START, WHOLE).await.unwrap();
     let complete = history.events.iter().filter(|event| !event.body.is_delta());

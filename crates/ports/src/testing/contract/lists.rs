@@ -9,7 +9,7 @@ use super::{agent_now, launched, running, saved};
 use crate::testing::samples::{
     LAUNCHED_AT, WHOLE_LIST, json, launch, notice, queued_turn, result, text_delta,
 };
-use crate::{AgentFilter, IAgentRepository, IJournal, ListBounds, TurnFilter, TurnRange};
+use crate::{AgentFilter, IAgentRepository, IJournal, ListBounds, TurnFilter, TurnLimit, TurnRange};
 
 /// The number of this sample agent.
 fn number(listed: &ListedAgent) -> i64 {
@@ -174,7 +174,7 @@ pub async fn a_list_has_a_bound_in_bytes<S: IJournal + IAgentRepository>(store: 
         range.after = last.turn.number;
     }
     assert_eq!(numbers, [1, 2, 3, 4, 5, 6, 7]);
-    let whole = store.turns(id, TurnNumber(0), 100, 70_000).await.unwrap();
+    let whole = store.turns(id, TurnNumber(0), TurnLimit { turns: 100, bytes: 70_000 }).await.unwrap();
     assert_eq!(whole.iter().map(|turn| turn.prompt.len()).collect::<Vec<_>>(), [30_001; 2], "whole ones");
 }
 
@@ -258,5 +258,9 @@ pub async fn turns_of_all_agents_are_listed_as_they_were_saved<S: IJournal + IAg
     let of_two = TurnFilter { agents: vec![two], limit: 9, ..TurnFilter::default() };
     let listed = store.all_turns(of_two, WHOLE_LIST).await.unwrap().items;
     let turns: Vec<_> = listed.into_iter().map(|listed| listed.turn).collect();
-    assert_eq!(turns, store.turns(two, TurnNumber(0), 9, usize::MAX).await.unwrap(), "the whole turn");
+    assert_eq!(
+        turns,
+        store.turns(two, TurnNumber(0), TurnLimit { turns: 9, bytes: usize::MAX }).await.unwrap(),
+        "the whole turn"
+    );
 }

@@ -6,6 +6,7 @@ use super::{agent_now, launched, running, saved};
 use crate::testing::samples::{LAUNCHED_AT, Scribe, launch, notice, queued_turn};
 use crate::{
     Append, Created, Enqueued, IAgentRepository, IJournal, Idempotency, KeyLife, Recalled, StoreError,
+    TurnLimit,
 };
 
 fn asked(agent: tokenrail_domain::AgentId, prompt: &str) -> Turn {
@@ -146,7 +147,10 @@ pub async fn an_idle_agent_begins_with_its_first_message<S: IJournal + IAgentRep
     let again = store.create_idle(idle.clone()).await;
     assert!(matches!(again, Err(StoreError::Conflict { .. })), "an id is created once: {again:?}");
     assert_eq!(store.with_open_turns(usize::MAX).await.unwrap(), [], "there is nothing to take up");
-    assert_eq!(store.turns(idle.id, TurnNumber(0), 9, usize::MAX).await.unwrap(), []);
+    assert_eq!(
+        store.turns(idle.id, TurnNumber(0), TurnLimit { turns: 9, bytes: usize::MAX }).await.unwrap(),
+        []
+    );
 
     assert_eq!(store.enqueue(asked(idle.id, "first"), 16, None).await.unwrap(), new(1, 1));
     let now = agent_now(store, idle.id).await;

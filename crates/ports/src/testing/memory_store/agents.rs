@@ -9,21 +9,16 @@ use super::shelf::{self, Shelf};
 use super::{MemoryStore, State};
 use crate::{
     AgentFilter, Created, Enqueued, IAgentRepository, Idempotency, ListBounds, ListPage, Recalled,
-    StoreError, TurnFilter, TurnRange,
+    StoreError, StoreResult, TurnFilter, TurnLimit, TurnRange,
 };
 
 #[async_trait]
 impl IAgentRepository for MemoryStore {
-    async fn create(
-        &self,
-        agent: Agent,
-        turn: Turn,
-        key: Option<Idempotency>,
-    ) -> Result<Created, StoreError> {
+    async fn create(&self, agent: Agent, turn: Turn, key: Option<Idempotency>) -> StoreResult<Created> {
         self.answered(self.act(|state| state.create(agent, turn, key)).await)
     }
 
-    async fn create_idle(&self, agent: Agent) -> Result<(), StoreError> {
+    async fn create_idle(&self, agent: Agent) -> StoreResult<()> {
         self.act(|state| {
             state.refuse_taken(agent.id)?;
             state.shelves.insert(agent.id, Shelf::new(agent, None));
@@ -32,33 +27,24 @@ impl IAgentRepository for MemoryStore {
         .await
     }
 
-    async fn newest_key(&self) -> Result<Option<Timestamp>, StoreError> {
+    async fn newest_key(&self) -> StoreResult<Option<Timestamp>> {
         Ok(self.act(|state| state.keys.values().map(|used| used.used_at).max()).await)
     }
 
-    async fn recall(&self, key: Idempotency) -> Result<Option<Recalled>, StoreError> {
+    async fn recall(&self, key: Idempotency) -> StoreResult<Option<Recalled>> {
         Ok(self.act(|state| state.recall(Some(&key))).await)
     }
 
-    async fn enqueue(
-        &self,
-        turn: Turn,
-        queue_max: u32,
-        key: Option<Idempotency>,
-    ) -> Result<Enqueued, StoreError> {
+    async fn enqueue(&self, turn: Turn, queue_max: u32, key: Option<Idempotency>) -> StoreResult<Enqueued> {
         self.answered(Ok(self.act(|state| state.enqueue(turn, queue_max, key)).await))
     }
 
-    async fn get(&self, id: AgentId) -> Result<Option<Agent>, StoreError> {
+    async fn get(&self, id: AgentId) -> StoreResult<Option<Agent>> {
         self.hesitate().await;
         Ok(self.lock().shelves.get(&id).map(|shelf| shelf.agent.clone()))
     }
 
-    async fn list(
-        &self,
-        filter: AgentFilter,
-        bounds: ListBounds,
-    ) -> Result<ListPage<ListedAgent>, StoreError> {
+    async fn list(&self, filter: AgentFilter, bounds: ListBounds) -> StoreResult<ListPage<ListedAgent>> {
         self.hesitate().await;
         let state = self.lock();
         let agents = state.shelves.values().map(|shelf| &shelf.agent);
@@ -70,27 +56,21 @@ impl IAgentRepository for MemoryStore {
         ListPage::of(listed, (filter.limit, bounds.bytes), ListedAgent::bytes)
     }
 
-    async fn open_turns(&self, agent: AgentId) -> Result<Vec<Turn>, StoreError> {
+    async fn open_turns(&self, agent: AgentId) -> StoreResult<Vec<Turn>> {
         self.hesitate().await;
         Ok(self.lock().shelves.get(&agent).map(Shelf::open_turns).unwrap_or_default())
     }
 
-    async fn last_turn(&self, agent: AgentId) -> Result<TurnNumber, StoreError> {
+    async fn last_turn(&self, agent: AgentId) -> StoreResult<TurnNumber> {
         self.hesitate().await;
         self.lock().shelf(agent).map(Shelf::last_turn)
     }
 
-    async fn turns(
-        &self,
-        agent: AgentId,
-        after: TurnNumber,
-        limit: usize,
-        bytes: usize,
-    ) -> Result<Vec<Turn>, StoreError> {
+    async fn turns(&self, agent: AgentId, after: TurnNumber, limit: TurnLimit) -> StoreResult<Vec<Turn>> {
         self.act(|state| {
             let turns = state.shelves.get(&agent).map_or_else(Vec::new, |it| it.turns(after));
             let size = |turn: &Turn| turn.prompt.len();
-            Ok(ListPage::of(turns.into_iter().map(Ok), (limit, bytes), size)?.items)
+            Ok(ListPage::of(turns.into_iter().map(Ok), (limit.turns, limit.bytes), size)?.items)
         })
         .await
     }
@@ -100,7 +80,7 @@ impl IAgentRepository for MemoryStore {
         agent: AgentId,
         range: TurnRange,
         bounds: ListBounds,
-    ) -> Result<ListPage<ListedTurn>, StoreError> {
+    ) -> StoreResult<ListPage<ListedTurn>> {
         self.act(|state| {
             let turns = state.shelves.get(&agent).map(|it| it.list_turns(&range, bounds));
             let turns = turns.into_iter().flatten().map(Ok);
@@ -109,30 +89,26 @@ impl IAgentRepository for MemoryStore {
         .await
     }
 
-    async fn all_turns(
-        &self,
-        filter: TurnFilter,
-        bounds: ListBounds,
-    ) -> Result<ListPage<ListedTurn>, StoreError> {
+    async fn all_turns(&self, filter: TurnFilter, bounds: ListBounds) -> StoreResult<ListPage<ListedTurn>> {
         self.act(|state| state.all_turns(&filter, bounds)).await
     }
 
-    async fn turn_at(&self, agent: AgentId, sequence: Sequence) -> Result<Option<Turn>, StoreError> {
+    async fn turn_at(&self, agent: AgentId, sequence: Sequence) -> StoreResult<Option<Turn>> {
         self.act(|state| Ok(state.shelves.get(&agent).and_then(|it| it.turn_at(sequence)))).await
     }
 
-    async fn by_chat(&self, chat: String) -> Result<Option<Agent>, StoreError> {
+    async fn by_chat(&self, chat: String) -> StoreResult<Option<Agent>> {
         self.act(|state| Ok(state.by_chat(&chat).cloned())).await
     }
 
-    async fn with_open_turns(&self, field_bytes: usize) -> Result<Vec<ListedAgent>, StoreError> {
+    async fn with_open_turns(&self, field_bytes: usize) -> StoreResult<Vec<ListedAgent>> {
         self.hesitate().await;
         let state = self.lock();
         let open = state.shelves.values().filter(|shelf| !shelf.open_turns().is_empty());
         Ok(open.map(|shelf| ListedAgent::new(shelf.agent.clone(), field_bytes)).collect())
     }
 
-    async fn cancel(&self, agent: AgentId, at: Timestamp) -> Result<u32, StoreError> {
+    async fn cancel(&self, agent: AgentId, at: Timestamp) -> StoreResult<u32> {
         let cancel = |state: &mut State| {
             if let Some(left) = state.cancels_refused.checked_sub(1) {
                 state.cancels_refused = left;
@@ -148,28 +124,28 @@ impl IAgentRepository for MemoryStore {
         agent: AgentId,
         turn: TurnNumber,
         reason: StopReason,
-    ) -> Result<Option<StopReason>, StoreError> {
+    ) -> StoreResult<Option<StopReason>> {
         self.answered(
             self.act(|state| state.shelf_mut(agent).map(|shelf| shelf.stop_turn(turn, reason))).await,
         )
     }
 
-    async fn delete(&self, id: AgentId, at: Timestamp, purge: bool) -> Result<bool, StoreError> {
+    async fn delete(&self, id: AgentId, at: Timestamp, purge: bool) -> StoreResult<bool> {
         Ok(self.act(|state| state.delete(id, at, purge)).await)
     }
 
-    async fn to_purge(&self) -> Result<Vec<AgentId>, StoreError> {
+    async fn to_purge(&self) -> StoreResult<Vec<AgentId>> {
         self.hesitate().await;
         let state = self.lock();
         let marked = state.shelves.values().filter(|shelf| shelf.to_purge);
         Ok(marked.map(|shelf| shelf.agent.id).collect())
     }
 
-    async fn purge(&self, id: AgentId, _at: Timestamp) -> Result<bool, StoreError> {
+    async fn purge(&self, id: AgentId, _at: Timestamp) -> StoreResult<bool> {
         Ok(self.act(|state| state.purge(id)).await)
     }
 
-    async fn check(&self) -> Result<(), StoreError> {
+    async fn check(&self) -> StoreResult<()> {
         self.hesitate().await;
         if self.lock().healthy { Ok(()) } else { Err(StoreError::Unavailable("told to fail".into())) }
     }

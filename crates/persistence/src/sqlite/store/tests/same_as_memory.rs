@@ -7,7 +7,7 @@ use proptest::test_runner::{Config, TestRunner};
 use tokenrail_domain::{AgentId, StopReason, Timestamp, Turn, TurnNumber, TurnOutcome};
 use tokenrail_ports::testing::MemoryStore;
 use tokenrail_ports::testing::samples::{notice, queued_turn};
-use tokenrail_ports::{StoreError, TurnStep};
+use tokenrail_ports::{StoreError, TurnLimit, TurnStep};
 
 use super::*;
 
@@ -107,7 +107,8 @@ async fn saved_of<S: IJournal + IAgentRepository>(
 ) -> (Agent, Vec<Turn>, Vec<Turn>, Vec<Event>) {
     let agent = store.get(id).await.unwrap().unwrap();
     let open = store.open_turns(id).await.unwrap();
-    let turns = store.turns(id, TurnNumber::default(), 100, usize::MAX).await.unwrap();
+    let turns =
+        store.turns(id, TurnNumber::default(), TurnLimit { turns: 100, bytes: usize::MAX }).await.unwrap();
     (agent, open, turns, store.read(id, Sequence::START, WHOLE).await.unwrap())
 }
 
