@@ -7,6 +7,7 @@
 //! | [`message_row`], [`messages`] | rows of `agent_messages`; pages of messages for `GET …/messages` |
 //! | [`commands`] | agents and turns: create, enqueue, cancel, delete, purge |
 //! | [`agents`], [`turns`], [`turn_ends`] | one or a list of agents and turns; what lists show of a turn's end |
+//! | [`latest_result`] | what the latest result of an agent leaves in its row |
 //! | [`keys`] | idempotency keys |
 //! | [`archive`], [`compaction`] | imports and rewrites; packing the batches of ended turns tighter |
 //! | [`columns`] | columns as domain values |
@@ -22,6 +23,7 @@ pub(crate) mod commands;
 pub(crate) mod compaction;
 pub(crate) mod journal;
 pub(crate) mod keys;
+pub(crate) mod latest_result;
 pub(crate) mod message_row;
 pub(crate) mod messages;
 pub(crate) mod turn_ends;

@@ -1,7 +1,7 @@
 //! Appending to a journal: the one write that every token goes through.
 
 use rusqlite::{Connection, OptionalExtension, named_params};
-use tokenrail_domain::{AgentId, Event, JsonText, Sequence, StopReason, Turn, TurnNumber, TurnResult};
+use tokenrail_domain::{AgentId, Event, Sequence, StopReason, Turn, TurnNumber, TurnResult};
 use tokenrail_ports::rules::{self, AppendDecision, JournalState, NewEvents, TurnPhase};
 use tokenrail_ports::{Append, StoreError, TurnStep};
 
@@ -11,6 +11,7 @@ use crate::sqlite::command::{WriteCommand, WriteFailure};
 use crate::sqlite::database::reserve::ReserveUse;
 use crate::sqlite::statements::columns::{status_of, turn_of};
 use crate::sqlite::statements::journal::{BatchWriter, events_between};
+use crate::sqlite::statements::latest_result::LatestResult;
 use crate::sqlite::statements::message_row::add_message;
 use crate::sqlite::statements::turn_ends;
 
@@ -257,19 +258,9 @@ fn end(
         ":last_sequence": last.sequence.0 as i64,
         ":spool_offset": append.spool_offset as i64,
     })?;
-    let error = result.error.as_ref();
-    db.prepare_cached(AGENT_ENDS)?.execute(named_params! {
-        ":agent": agent,
-        ":status": after.status.as_str(),
-        ":ended_at": last.at.0,
-        ":usage": result.usage.as_ref().map(JsonText::as_str),
-        ":cost_usd": result.cost_usd,
-        ":error_class": error.map(|error| error.class.as_str()),
-        ":error_code": error.and_then(|error| error.code.as_deref()),
-        ":error_text": error.map(|error| &*error.text),
-        ":error_retry_after_ms": error.and_then(|error| error.retry_after_ms).map(|ms| ms as i64),
-        ":error_recoverable": error.map(|error| error.recoverable),
-    })?;
+    let agent_ends =
+        named_params! { ":agent": agent, ":status": after.status.as_str(), ":ended_at": last.at.0 };
+    LatestResult::from(result).save(db, AGENT_ENDS, agent_ends)?;
     turn_ends::note(db, agent, Some(first.turn.0))?;
     wait_again(db, agent)
 }

@@ -5,7 +5,7 @@ mod rewrite;
 use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension, named_params};
-use tokenrail_domain::{Agent, AgentId, Event, JsonText, Sequence, StopReason, Turn, TurnState};
+use tokenrail_domain::{Agent, AgentId, Event, Sequence, StopReason, Turn, TurnState};
 use tokenrail_ports::StoreError;
 use tokenrail_ports::rules::{are_consecutive, may_finish_import};
 
@@ -14,6 +14,7 @@ use crate::format::rows::{MessageRow, rows_of};
 use crate::sqlite::command::{WriteCommand, WriteFailure};
 use crate::sqlite::statements::commands::{add_agent, refuse_taken_id};
 use crate::sqlite::statements::journal::{BatchWriter, events_between};
+use crate::sqlite::statements::latest_result::LatestResult;
 use crate::sqlite::statements::message_row::add_message;
 use crate::sqlite::statements::turn_ends;
 
@@ -185,20 +186,14 @@ impl WriteCommand for FinishImportCommand {
         if !may_finish_import(&self.0, newest) {
             return Err(conflict(newest));
         }
-        let error = error.as_ref();
-        db.prepare_cached(SHOW)?.execute(named_params! {
+        let latest = LatestResult { usage: usage.as_ref(), cost_usd: *cost_usd, error: error.as_ref() };
+        let show = named_params! {
             ":agent": agent,
             ":status": status.as_str(),
             ":ended_at": ended_at.map(|at| at.0),
             ":session": session,
-            ":usage": usage.as_ref().map(JsonText::as_str),
-            ":cost_usd": cost_usd,
-            ":error_class": error.map(|error| error.class.as_str()),
-            ":error_code": error.and_then(|error| error.code.as_deref()),
-            ":error_text": error.map(|error| &*error.text),
-            ":error_retry_after_ms": error.and_then(|error| error.retry_after_ms).map(|ms| ms as i64),
-            ":error_recoverable": error.map(|error| error.recoverable),
-        })?;
+        };
+        latest.save(db, SHOW, show)?;
         let shown = named_params! { ":agent": agent, ":turn": turn.0, ":updated_at": updated_at.0 };
         db.prepare_cached(SHOW_HEAD)?.execute(shown)?;
         db.prepare_cached(TO_COMPACT)?.execute(named_params! { ":agent": agent })?;

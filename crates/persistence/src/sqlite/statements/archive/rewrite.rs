@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension, named_params};
-use tokenrail_domain::{AgentId, Event, EventBody, JsonText, Sequence, TurnResult};
+use tokenrail_domain::{AgentId, Event, EventBody, Sequence, TurnResult};
 use tokenrail_ports::StoreError;
 use tokenrail_ports::rules::{are_consecutive, may_replace};
 
@@ -13,6 +13,7 @@ use crate::sqlite::command::{WriteCommand, WriteFailure};
 use crate::sqlite::error::store_error;
 use crate::sqlite::statements::columns::sequence_of;
 use crate::sqlite::statements::journal::{BatchWriter, agent_key, events_between};
+use crate::sqlite::statements::latest_result::LatestResult;
 use crate::sqlite::statements::message_row::add_message;
 use crate::sqlite::statements::turn_ends;
 
@@ -134,17 +135,6 @@ fn span(
 }
 
 fn follow(db: &Connection, agent: i64, last: Sequence, result: &TurnResult) -> rusqlite::Result<()> {
-    let error = result.error.as_ref();
-    db.prepare_cached(FOLLOW_RESULT)?.execute(named_params! {
-        ":agent": agent,
-        ":last": last.0 as i64,
-        ":usage": result.usage.as_ref().map(JsonText::as_str),
-        ":cost_usd": result.cost_usd,
-        ":error_class": error.map(|error| error.class.as_str()),
-        ":error_code": error.and_then(|error| error.code.as_deref()),
-        ":error_text": error.map(|error| &*error.text),
-        ":error_retry_after_ms": error.and_then(|error| error.retry_after_ms).map(|ms| ms as i64),
-        ":error_recoverable": error.map(|error| error.recoverable),
-    })?;
-    Ok(())
+    let follow = named_params! { ":agent": agent, ":last": last.0 as i64 };
+    LatestResult::from(result).save(db, FOLLOW_RESULT, follow)
 }
