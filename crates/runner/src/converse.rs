@@ -10,6 +10,7 @@
 //! | --- | --- |
 //! | [`conversation`] | the turns in one protocol, without I/O: lines in, messages out |
 //! | [`acp`], [`claude`], [`codex`] | the protocols, selected by [`protocols`] |
+//! | [`raw_object`] | the messages of a program, of which only a few fields are used |
 //! | [`questions`] | the open permission requests, their options and deadlines |
 //! | [`answers`] | what the server sends to a running conversation |
 //! | [`rest`] | between two turns: how long the program stays idle, and which turn follows |
@@ -31,6 +32,7 @@ mod force;
 mod program;
 mod protocols;
 mod questions;
+mod raw_object;
 mod rest;
 mod rpc;
 mod spool;

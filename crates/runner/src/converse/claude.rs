@@ -11,6 +11,7 @@ use tokenrail_ports::{Choosable, OptionKind};
 use survey::Survey;
 
 use super::conversation::{Choice, Conversation, Outbox, Question};
+use super::raw_object::raw_objects;
 use super::rpc::{read, text};
 
 const ALLOW: &str = "allow";
@@ -38,45 +39,23 @@ struct Asked {
     suggestions: Option<Box<RawValue>>,
 }
 
-#[derive(Debug, Default, Deserialize)]
-struct Line<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Option<&'a RawValue>,
-    #[serde(borrow)]
-    request_id: Option<&'a RawValue>,
-    #[serde(borrow)]
-    request: Option<&'a RawValue>,
-    #[serde(borrow)]
-    subtype: Option<&'a RawValue>,
-    #[serde(borrow)]
-    is_error: Option<&'a RawValue>,
-    #[serde(borrow)]
-    tasks: Option<&'a RawValue>,
-    #[serde(borrow)]
-    is_backgrounded: Option<&'a RawValue>,
-    #[serde(borrow)]
-    patch: Option<&'a RawValue>,
-}
+raw_objects! {
+    struct Line<'a> {
+        #[serde(rename = "type")]
+        kind,
+        request_id,
+        request,
+        subtype,
+        is_error,
+        tasks,
+        is_backgrounded,
+        patch,
+    }
 
-/// The fields of a task that have changed.
-#[derive(Debug, Default, Deserialize)]
-struct Patch<'a> {
-    #[serde(borrow)]
-    is_backgrounded: Option<&'a RawValue>,
-}
+    /// The fields of a task that have changed.
+    struct Patch<'a> { is_backgrounded }
 
-#[derive(Debug, Default, Deserialize)]
-struct ControlRequest<'a> {
-    #[serde(borrow)]
-    subtype: Option<&'a RawValue>,
-    #[serde(borrow)]
-    tool_name: Option<&'a RawValue>,
-    #[serde(borrow)]
-    tool_use_id: Option<&'a RawValue>,
-    #[serde(borrow)]
-    input: Option<&'a RawValue>,
-    #[serde(borrow)]
-    permission_suggestions: Option<&'a RawValue>,
+    struct ControlRequest<'a> { subtype, tool_name, tool_use_id, input, permission_suggestions }
 }
 
 #[derive(Serialize)]

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::value::RawValue;
 use tokenrail_domain::ErrorClass;
 use tokenrail_ports::{Choosable, OptionKind};
 
 use super::conversation::{Choice, Conversation, Outbox, Question};
+use super::raw_object::raw_objects;
 use super::rpc::{Incoming, Kind, METHOD_NOT_FOUND, Rpc, text};
 use crate::run_folder::Opening;
 
@@ -75,30 +76,19 @@ struct Decision {
     decision: &'static str,
 }
 
-/// A result that holds a thread or a turn, or a notification about one.
-#[derive(Debug, Default, Deserialize)]
-struct About<'a> {
-    #[serde(borrow)]
-    thread: Option<&'a RawValue>,
-    #[serde(borrow)]
-    turn: Option<&'a RawValue>,
-    #[serde(borrow, rename = "threadId")]
-    thread_id: Option<&'a RawValue>,
-}
+raw_objects! {
+    /// A result that holds a thread or a turn, or a notification about one.
+    struct About<'a> {
+        thread,
+        turn,
+        #[serde(rename = "threadId")]
+        thread_id,
+    }
 
-#[derive(Debug, Default, Deserialize)]
-struct Entity<'a> {
-    #[serde(borrow)]
-    id: Option<&'a RawValue>,
-}
+    struct Entity<'a> { id }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Approval<'a> {
-    #[serde(borrow)]
-    item_id: Option<&'a RawValue>,
-    #[serde(borrow)]
-    request_id: Option<&'a RawValue>,
+    #[serde(rename_all = "camelCase")]
+    struct Approval<'a> { item_id, request_id }
 }
 
 impl CodexConversation {

@@ -7,23 +7,14 @@ use serde_json::value::RawValue;
 use tokenrail_ports::OwnLine;
 
 use super::conversation::Outbox;
+use super::raw_object::raw_objects;
 
 /// The error code for an unknown method.
 pub(super) const METHOD_NOT_FOUND: i32 = -32601;
 
-/// One line of the program. Each field is parsed only when it is used, so that a malformed field affects only itself.
-#[derive(Debug, Default, Deserialize)]
-pub(super) struct Incoming<'a> {
-    #[serde(borrow)]
-    pub(super) id: Option<&'a RawValue>,
-    #[serde(borrow)]
-    method: Option<&'a RawValue>,
-    #[serde(borrow)]
-    params: Option<&'a RawValue>,
-    #[serde(borrow)]
-    result: Option<&'a RawValue>,
-    #[serde(borrow)]
-    pub(super) error: Option<&'a RawValue>,
+raw_objects! {
+    /// One line of the program. Each field is parsed only when it is used, so that a malformed field affects only itself.
+    pub(super) struct Incoming<'a> { pub(super) id, method, params, result, pub(super) error }
 }
 
 /// What a line is.

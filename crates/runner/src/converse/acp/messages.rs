@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::converse::raw_object::raw_objects;
 use crate::converse::rpc::{read, text};
 
 #[derive(Serialize)]
@@ -108,50 +109,30 @@ impl<'a> Prompt<'a> {
     }
 }
 
-/// The answer to `initialize`.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Initialized<'a> {
-    #[serde(borrow)]
-    protocol_version: Option<&'a RawValue>,
-    #[serde(borrow)]
-    agent_capabilities: Option<&'a RawValue>,
-    #[serde(borrow)]
-    auth_methods: Option<&'a RawValue>,
-    #[serde(borrow)]
-    agent_info: Option<&'a RawValue>,
-}
+raw_objects! {
+    /// The answer to `initialize`.
+    #[serde(rename_all = "camelCase")]
+    pub(super) struct Initialized<'a> {
+        protocol_version,
+        agent_capabilities,
+        auth_methods,
+        agent_info,
+    }
 
-#[derive(Debug, Default, Deserialize)]
-struct AgentInfo<'a> {
-    #[serde(borrow)]
-    name: Option<&'a RawValue>,
-}
+    struct AgentInfo<'a> { name }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct AgentCapabilities<'a> {
-    #[serde(borrow)]
-    load_session: Option<&'a RawValue>,
-    #[serde(borrow)]
-    session_capabilities: Option<&'a RawValue>,
-}
+    #[serde(rename_all = "camelCase")]
+    struct AgentCapabilities<'a> { load_session, session_capabilities }
 
-#[derive(Debug, Default, Deserialize)]
-struct SessionCapabilities<'a> {
-    #[serde(borrow)]
-    resume: Option<&'a RawValue>,
-}
+    struct SessionCapabilities<'a> { resume }
 
-/// A login method.
-#[derive(Debug, Default, Deserialize)]
-pub(super) struct AuthMethod<'a> {
-    #[serde(borrow)]
-    pub(super) id: Option<&'a RawValue>,
-    #[serde(borrow)]
-    pub(super) name: Option<&'a RawValue>,
-    #[serde(borrow, rename = "type")]
-    pub(super) kind: Option<&'a RawValue>,
+    /// A login method.
+    pub(super) struct AuthMethod<'a> {
+        pub(super) id,
+        pub(super) name,
+        #[serde(rename = "type")]
+        pub(super) kind,
+    }
 }
 
 impl<'a> Initialized<'a> {
@@ -177,34 +158,21 @@ impl<'a> Initialized<'a> {
     }
 }
 
-/// The answer to `session/new`, `session/load` and `session/resume`.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Begun<'a> {
-    #[serde(borrow)]
-    pub(super) session_id: Option<&'a RawValue>,
-    #[serde(borrow)]
-    modes: Option<&'a RawValue>,
-    /// Not part of the protocol yet, but some agents send it.
-    #[serde(borrow)]
-    pub(super) models: Option<&'a RawValue>,
-    #[serde(borrow)]
-    config_options: Option<&'a RawValue>,
-}
+raw_objects! {
+    /// The answer to `session/new`, `session/load` and `session/resume`.
+    #[serde(rename_all = "camelCase")]
+    pub(super) struct Begun<'a> {
+        pub(super) session_id,
+        modes,
+        /// Not part of the protocol yet, but some agents send it.
+        pub(super) models,
+        config_options,
+    }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Modes<'a> {
-    #[serde(borrow)]
-    current_mode_id: Option<&'a RawValue>,
-}
+    #[serde(rename_all = "camelCase")]
+    struct Modes<'a> { current_mode_id }
 
-#[derive(Debug, Default, Deserialize)]
-struct ConfigOption<'a> {
-    #[serde(borrow)]
-    id: Option<&'a RawValue>,
-    #[serde(borrow)]
-    category: Option<&'a RawValue>,
+    struct ConfigOption<'a> { id, category }
 }
 
 impl Begun<'_> {
@@ -221,20 +189,10 @@ impl Begun<'_> {
     }
 }
 
-#[derive(Debug, Default, Deserialize)]
-pub(super) struct Failure<'a> {
-    #[serde(borrow)]
-    pub(super) code: Option<&'a RawValue>,
-    #[serde(borrow)]
-    pub(super) message: Option<&'a RawValue>,
-    #[serde(borrow)]
-    data: Option<&'a RawValue>,
-}
+raw_objects! {
+    pub(super) struct Failure<'a> { pub(super) code, pub(super) message, data }
 
-#[derive(Debug, Default, Deserialize)]
-struct FailureData<'a> {
-    #[serde(borrow)]
-    details: Option<&'a RawValue>,
+    struct FailureData<'a> { details }
 }
 
 impl Failure<'_> {
@@ -244,25 +202,18 @@ impl Failure<'_> {
     }
 }
 
-/// The parameters of `$/cancel_request`.
-#[derive(Debug, Default, Deserialize)]
-pub(super) struct Stopped<'a> {
-    #[serde(borrow, rename = "requestId")]
-    pub(super) request: Option<&'a RawValue>,
-}
+raw_objects! {
+    /// The parameters of `$/cancel_request`.
+    pub(super) struct Stopped<'a> {
+        #[serde(rename = "requestId")]
+        pub(super) request,
+    }
 
-/// The parameters of `session/update`.
-#[derive(Debug, Default, Deserialize)]
-pub(super) struct Told<'a> {
-    #[serde(borrow)]
-    update: Option<&'a RawValue>,
-}
+    /// The parameters of `session/update`.
+    pub(super) struct Told<'a> { update }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Update<'a> {
-    #[serde(borrow)]
-    session_update: Option<&'a RawValue>,
+    #[serde(rename_all = "camelCase")]
+    struct Update<'a> { session_update }
 }
 
 impl Told<'_> {
@@ -274,14 +225,10 @@ impl Told<'_> {
     }
 }
 
-/// The parameters of `session/request_permission`.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct AskPermission<'a> {
-    #[serde(borrow)]
-    pub(super) tool_call: Option<&'a RawValue>,
-    #[serde(borrow)]
-    options: Option<&'a RawValue>,
+raw_objects! {
+    /// The parameters of `session/request_permission`.
+    #[serde(rename_all = "camelCase")]
+    pub(super) struct AskPermission<'a> { pub(super) tool_call, options }
 }
 
 impl<'a> AskPermission<'a> {
@@ -290,50 +237,35 @@ impl<'a> AskPermission<'a> {
     }
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct PermissionOption<'a> {
-    #[serde(borrow)]
-    pub(super) option_id: Option<&'a RawValue>,
-    #[serde(borrow)]
-    pub(super) name: Option<&'a RawValue>,
-    #[serde(borrow)]
-    pub(super) kind: Option<&'a RawValue>,
-}
+raw_objects! {
+    #[serde(rename_all = "camelCase")]
+    pub(super) struct PermissionOption<'a> {
+        pub(super) option_id,
+        pub(super) name,
+        pub(super) kind,
+    }
 
-/// The tool call that a permission request is about.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct AskedToolCall<'a> {
-    #[serde(borrow)]
-    pub(super) tool_call_id: Option<&'a RawValue>,
-    #[serde(borrow)]
-    pub(super) title: Option<&'a RawValue>,
-    #[serde(borrow)]
-    pub(super) name: Option<&'a RawValue>,
-    #[serde(borrow)]
-    pub(super) kind: Option<&'a RawValue>,
-    #[serde(borrow)]
-    pub(super) locations: Option<&'a RawValue>,
-    #[serde(borrow)]
-    pub(super) content: Option<&'a RawValue>,
-    #[serde(borrow)]
-    pub(super) raw_input: Option<&'a RawValue>,
-}
+    /// The tool call that a permission request is about.
+    #[serde(rename_all = "camelCase")]
+    pub(super) struct AskedToolCall<'a> {
+        pub(super) tool_call_id,
+        pub(super) title,
+        pub(super) name,
+        pub(super) kind,
+        pub(super) locations,
+        pub(super) content,
+        pub(super) raw_input,
+    }
 
-/// The parameters of `fs/read_text_file` and `fs/write_text_file`.
-#[derive(Debug, Default, Deserialize)]
-pub(super) struct FileRequest<'a> {
-    #[serde(borrow)]
-    pub(super) path: Option<&'a RawValue>,
-    /// The number of the first line, from 1.
-    #[serde(borrow)]
-    pub(super) line: Option<&'a RawValue>,
-    /// The number of lines.
-    #[serde(borrow)]
-    pub(super) limit: Option<&'a RawValue>,
-    #[serde(borrow)]
-    pub(super) content: Option<&'a RawValue>,
+    /// The parameters of `fs/read_text_file` and `fs/write_text_file`.
+    pub(super) struct FileRequest<'a> {
+        pub(super) path,
+        /// The number of the first line, from 1.
+        pub(super) line,
+        /// The number of lines.
+        pub(super) limit,
+        pub(super) content,
+    }
 }
 
 /// The elements of a list; empty if the value is not a list. A malformed element becomes an empty one.
