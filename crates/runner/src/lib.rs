@@ -21,6 +21,7 @@ compile_error!("agents are supervised by means of Linux: child subreapers, pidfd
 mod causes;
 mod converse;
 mod deadline;
+mod error_status;
 mod framer;
 mod leftover_runs;
 mod model;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Client, Response, StatusCode, redirect};
+use reqwest::{Client, Response, redirect};
 use tokenrail_domain::ErrorClass;
 use tokenrail_ports::{OwnFailure, OwnLine};
 use tokio::runtime;
@@ -21,6 +21,7 @@ use super::retry_after::retry_after_ms;
 use super::{ModelApi, ModelLimits};
 use crate::SseDecoder;
 use crate::causes::with_causes;
+use crate::error_status::class_of;
 
 /// The version of Anthropic's API.
 const ANTHROPIC_VERSION: (HeaderName, HeaderValue) =
@@ -185,20 +186,9 @@ async fn refusal<W: Write>(
     }
     let hint = if status.is_redirection() { "; redirects are not followed" } else { "" };
     let text = format!("the upstream answered {status}{hint}");
-    let failure = failure(class(status), "upstream_refused", text);
+    // Any failure of the API counts as overload, because the remedy is the same: try again later.
+    let failure = failure(class_of(status, ErrorClass::Overloaded), "upstream_refused", text);
     Some(OwnFailure { status: Some(status.as_u16()), retry_after_ms, body, ..failure })
-}
-
-/// Any failure of the API counts as overload, because the remedy is the same: try again later.
-fn class(status: StatusCode) -> ErrorClass {
-    match status.as_u16() {
-        401 | 403 | 407 => ErrorClass::Authentication,
-        408 | 504 => ErrorClass::Timeout,
-        429 => ErrorClass::RateLimit,
-        400..500 => ErrorClass::InvalidRequest,
-        500..600 => ErrorClass::Overloaded,
-        _ => ErrorClass::Protocol,
-    }
 }
 
 /// The beginning of the body, or the part of it that arrives in time.

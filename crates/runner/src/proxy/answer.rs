@@ -10,6 +10,7 @@ use tokenrail_ports::{ExitStatus, RunEnd};
 use tokio::time::timeout;
 
 use super::ProxyLimits;
+use crate::error_status::class_of;
 
 /// Why the answer is not a stream of events; `None` if it is one.
 pub(super) async fn refusal(response: &mut Response, limits: &ProxyLimits) -> Option<AgentError> {
@@ -71,13 +72,8 @@ pub(super) fn error(class: ErrorClass, code: &str, text: String) -> AgentError {
 
 fn class(status: StatusCode) -> ErrorClass {
     match status.as_u16() {
-        401 | 403 | 407 => ErrorClass::Authentication,
-        408 | 504 => ErrorClass::Timeout,
-        429 => ErrorClass::RateLimit,
-        400..500 => ErrorClass::InvalidRequest,
         502 | 503 | 529 => ErrorClass::Overloaded,
-        500..600 => ErrorClass::Unknown,
-        _ => ErrorClass::Protocol,
+        _ => class_of(status, ErrorClass::Unknown),
     }
 }
 
