@@ -36,7 +36,7 @@ mod workspace;
 pub use converse::converse;
 pub use framer::{FramerLimits, LineFramer};
 pub use leftover_runs::RunFolders;
-pub use model::{ModelApi, ModelConfig, ModelLimits, ModelProcess, ModelRunner, ask_model};
+pub use model::{ModelApi, ModelConfig, ModelLimits, ModelProcess, ModelRunner, ModelSettings, ask_model};
 pub use process::{
     ConverseConfig, OwnBecause, PollsBecause, ProcessConfig, ProcessLimits, ProcessRunner, RunWatcher,
     SupervisorProgram, WatchLimits,

@@ -61,19 +61,11 @@ impl ModelApi {
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|api| api.name() == name)
     }
-
-    /// The vendor's base URL, and the usual name of the variable that holds the key.
-    pub fn official(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Anthropic => ("https://api.anthropic.com", "ANTHROPIC_API_KEY"),
-            Self::OpenAiChat | Self::OpenAiResponses => ("https://api.openai.com/v1", "OPENAI_API_KEY"),
-        }
-    }
 }
 
-/// One agent type that uses a model API.
-#[derive(Debug, Clone)]
-pub struct ModelConfig {
+/// A model behind an API, and how to ask it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModelSettings {
     pub api: ModelApi,
     /// The base URL: without `/v1/messages` for [`ModelApi::Anthropic`], without what follows `/v1` for the others.
     pub base_url: String,
@@ -87,6 +79,33 @@ pub struct ModelConfig {
     pub max_tokens: Option<u32>,
     /// Additional fields of the request, as the API defines them.
     pub parameters: Map<String, Value>,
+}
+
+impl ModelSettings {
+    /// The vendor's own address of an API, with the usual variable for the key.
+    pub fn official(api: ModelApi) -> Self {
+        let (base_url, api_key_env) = match api {
+            ModelApi::Anthropic => ("https://api.anthropic.com", "ANTHROPIC_API_KEY"),
+            ModelApi::OpenAiChat | ModelApi::OpenAiResponses => {
+                ("https://api.openai.com/v1", "OPENAI_API_KEY")
+            }
+        };
+        Self {
+            api,
+            base_url: base_url.to_owned(),
+            api_key_env: Some(api_key_env.to_owned()),
+            model: None,
+            system: None,
+            max_tokens: None,
+            parameters: Map::new(),
+        }
+    }
+}
+
+/// One agent type that uses a model API.
+#[derive(Debug, Clone)]
+pub struct ModelConfig {
+    pub settings: ModelSettings,
     pub limits: ModelLimits,
     /// How to run the process that sends the request.
     pub process: ModelProcess,
@@ -142,11 +161,11 @@ impl ModelRunner {
             program: program.to_string_lossy().into_owned(),
             supervisor,
             runs,
-            args: vec!["model".to_owned(), config.api.name().to_owned()],
+            args: vec!["model".to_owned(), config.settings.api.name().to_owned()],
             resume_args: Vec::new(),
             model_args: Vec::new(),
             env: BTreeMap::new(),
-            pass_env: config.api_key_env.iter().cloned().chain(certificates).collect(),
+            pass_env: config.settings.api_key_env.iter().cloned().chain(certificates).collect(),
             interrupt: false,
             converse: None,
             limits,
@@ -156,7 +175,7 @@ impl ModelRunner {
 
     /// The name of the key's variable, if a key is needed and the variable is not set or empty.
     fn missing_key(&self) -> Option<&str> {
-        let variable = self.config.api_key_env.as_deref()?;
+        let variable = self.config.settings.api_key_env.as_deref()?;
         env::var_os(variable).is_none_or(|key| key.is_empty()).then_some(variable)
     }
 
@@ -165,9 +184,9 @@ impl ModelRunner {
         if let Some(variable) = self.missing_key() {
             return Err(RunnerError::KeyMissing { variable: variable.to_owned() });
         }
-        let ModelConfig { base_url, api_key_env, system, max_tokens, parameters, limits, .. } =
-            self.config.clone();
-        let model = order.model.clone().or_else(|| self.config.model.clone());
+        let ModelConfig { settings, limits, process: _ } = self.config.clone();
+        let ModelSettings { api: _, base_url, api_key_env, model, system, max_tokens, parameters } = settings;
+        let model = order.model.clone().or(model);
         let past = order
             .history
             .iter()
@@ -209,7 +228,7 @@ impl IAgentRunner for ModelRunner {
 
     /// Sends no request, because it could cost money and would reveal that this server exists.
     async fn probe(&self) -> Probe {
-        let base_url = &self.config.base_url;
+        let base_url = &self.config.settings.base_url;
         let problem = self.missing_key().map(|variable| {
             format!(
                 "the environment variable {variable} is not set; set it to the API key for {base_url} and restart \

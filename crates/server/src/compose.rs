@@ -10,9 +10,9 @@ use tokenrail_application::{AgentType, Limits, MakeParser, Outside};
 use tokenrail_persistence::{SqliteStore, StoreConfig, Synchronous as CommitWaits};
 use tokenrail_ports::{Abilities, IAgentRunner, RunnerError};
 use tokenrail_runner::{
-    ConverseConfig, ModelConfig, ModelLimits, ModelProcess, ModelRunner, ProcessConfig, ProcessLimits,
-    ProcessRunner, ProxyConfig, ProxyLimits, ProxyRunner, ReplayRunner, RunFolders, RunWatcher,
-    SupervisorProgram, Transcript, WatchLimits, Workspaces,
+    ConverseConfig, ModelConfig, ModelLimits, ModelProcess, ModelRunner, ModelSettings, ProcessConfig,
+    ProcessLimits, ProcessRunner, ProxyConfig, ProxyLimits, ProxyRunner, ReplayRunner, RunFolders,
+    RunWatcher, SupervisorProgram, Transcript, WatchLimits, Workspaces,
 };
 
 use crate::clock::{SystemClock, SystemRandom};
@@ -209,11 +209,9 @@ pub(crate) fn process_limits(limits: &LimitsConfig) -> ProcessLimits {
 
 fn model_runner(
     config: &Config,
-    model: &config::HttpConfig,
+    settings: &ModelSettings,
     means: &Means,
 ) -> Result<ModelRunner, RunnerError> {
-    let config::HttpConfig { api, base_url, api_key_env, model, system, max_tokens, parameters } =
-        model.clone();
     let limits = ModelLimits {
         connect_timeout_ms: in_ms(config.limits.connect_timeout_s),
         idle_timeout_ms: in_ms(config.limits.idle_timeout_s),
@@ -226,8 +224,7 @@ fn model_runner(
         runs: runs_folder(config),
         limits: process_limits(&config.limits),
     };
-    let model =
-        ModelConfig { api, base_url, api_key_env, model, system, max_tokens, parameters, limits, process };
+    let model = ModelConfig { settings: settings.clone(), limits, process };
     ModelRunner::new(model, means.watcher.clone())
 }
 

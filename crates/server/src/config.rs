@@ -12,9 +12,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-pub(crate) use agents::{
-    AgentConfig, HttpConfig, ProcessConfig, ProxyConfig, ReplayConfig, RunnerConfig, Transcript,
-};
+pub(crate) use agents::{AgentConfig, ProcessConfig, ProxyConfig, ReplayConfig, RunnerConfig, Transcript};
 pub(crate) use limits::LimitsConfig;
 pub use problem::ConfigError;
 use source::Source;
@@ -133,7 +131,7 @@ impl Config {
             )
         });
         let in_clear = self.agents.iter().filter(|(_, agent)| match &agent.runner {
-            RunnerConfig::Http(http) => http.sends_key_in_clear(),
+            RunnerConfig::Http(model) => agents::sends_key_in_clear(model),
             _ => false,
         });
         let in_clear = in_clear.map(|(name, _)| {

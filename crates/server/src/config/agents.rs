@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use tokenrail_parser::{Format, JsonlMapping};
-use tokenrail_runner::{Protocol, Unanswered};
+use tokenrail_runner::{ModelSettings, Protocol, Unanswered};
 
 pub(super) use built_in::built_in;
-pub(crate) use http::HttpConfig;
+pub(super) use http::sends_key_in_clear;
 pub(super) use table::AgentTable;
 
 /// One configured agent type.
@@ -31,7 +31,8 @@ pub struct AgentConfig {
 #[derive(Debug, Clone, PartialEq)]
 pub enum RunnerConfig {
     Process(ProcessConfig),
-    Http(HttpConfig),
+    /// `runner = "http"`: a model behind an HTTP API.
+    Http(ModelSettings),
     Proxy(ProxyConfig),
     Replay(ReplayConfig),
 }

@@ -3,15 +3,14 @@
 use std::collections::BTreeMap;
 
 use tokenrail_parser::{Format, JsonlMapping};
-use tokenrail_runner::{ModelApi, Protocol, Unanswered};
+use tokenrail_runner::{ModelApi, ModelSettings, Protocol, Unanswered};
 
-use super::http::HttpConfig;
 use super::{AgentConfig, ConverseConfig, ProcessConfig, ReplayConfig, RunnerConfig, Transcript};
 
 /// The types that exist without any configuration.
 pub(in crate::config) fn built_in() -> BTreeMap<String, AgentConfig> {
     let replay = ReplayConfig { transcript: Transcript::BuiltIn, speed: 1.0 };
-    let api = |api| RunnerConfig::Http(HttpConfig::official(api));
+    let api = |api| RunnerConfig::Http(ModelSettings::official(api));
     let types = [
         ("anthropic-api", "anthropic", api(ModelApi::Anthropic)),
         ("claude-code", "claude", RunnerConfig::Process(process("claude"))),

@@ -2,24 +2,9 @@
 
 use reqwest::Url;
 use serde_json::{Map, Value};
-use tokenrail_runner::ModelApi;
+use tokenrail_runner::{ModelApi, ModelSettings};
 
 use crate::config::problem::{Wrong, with_suggestion};
-
-/// `runner = "http"`: a model behind an HTTP API.
-#[derive(Debug, Clone, PartialEq)]
-pub struct HttpConfig {
-    pub api: ModelApi,
-    pub base_url: String,
-    /// The environment variable that holds the key. `None` if no key is sent.
-    pub api_key_env: Option<String>,
-    /// The model for a launch without one.
-    pub model: Option<String>,
-    pub system: Option<String>,
-    pub max_tokens: Option<u32>,
-    /// Additional fields of each request, as the API defines them.
-    pub parameters: Map<String, Value>,
-}
 
 /// The keys as they are written.
 pub(super) struct HttpKeys {
@@ -31,31 +16,15 @@ pub(super) struct HttpKeys {
     pub(super) parameters: Option<Map<String, Value>>,
 }
 
-impl HttpConfig {
-    /// The vendor's own address of an API, with the usual variable for the key.
-    pub(super) fn official(api: ModelApi) -> Self {
-        let (base_url, api_key_env) = api.official();
-        Self {
-            api,
-            base_url: base_url.to_owned(),
-            api_key_env: Some(api_key_env.to_owned()),
-            model: None,
-            system: None,
-            max_tokens: None,
-            parameters: Map::new(),
-        }
-    }
-
-    /// Whether the key is sent unencrypted to another machine.
-    pub(in crate::config) fn sends_key_in_clear(&self) -> bool {
-        let url = Url::parse(&self.base_url).ok().filter(|url| url.scheme() == "http");
-        let is_here = |url: &Url| matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
-        self.api_key_env.is_some() && url.is_some_and(|url| !is_here(&url))
-    }
+/// Whether the key is sent unencrypted to another machine.
+pub(in crate::config) fn sends_key_in_clear(model: &ModelSettings) -> bool {
+    let url = Url::parse(&model.base_url).ok().filter(|url| url.scheme() == "http");
+    let is_here = |url: &Url| matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
+    model.api_key_env.is_some() && url.is_some_and(|url| !is_here(&url))
 }
 
 impl HttpKeys {
-    pub(super) fn check(self, format: &str) -> Result<HttpConfig, Wrong> {
+    pub(super) fn check(self, format: &str) -> Result<ModelSettings, Wrong> {
         let Some(api) = ModelApi::named(format) else {
             let names = || ModelApi::ALL.into_iter().map(ModelApi::name);
             let (what, known) = (with_suggestion(format, names()), names().collect::<Vec<_>>().join(", "));
@@ -64,7 +33,7 @@ impl HttpKeys {
                 format!("format: unknown format {what} (available with runner = \"http\": {known})"),
             ));
         };
-        let usual = HttpConfig::official(api);
+        let usual = ModelSettings::official(api);
         // A key is sent to another address only if the configuration says so.
         let api_key_env = self.api_key_env.or_else(|| usual.api_key_env.filter(|_| self.base_url.is_none()));
         if api_key_env.as_deref().is_some_and(|name| name.is_empty() || name.contains(['=', '\0'])) {
@@ -75,7 +44,7 @@ impl HttpKeys {
         if self.max_tokens == Some(0) {
             return Err(("max_tokens", "max_tokens: 0 is too small; it must be at least 1".to_owned()));
         }
-        Ok(HttpConfig {
+        Ok(ModelSettings {
             base_url: self.base_url.map_or(Ok(usual.base_url), checked)?,
             api_key_env,
             model: self.model,

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use tokenrail_parser::{Format, JsonlMapping, formats};
-use tokenrail_runner::Unanswered;
+use tokenrail_runner::{ModelSettings, Unanswered};
 
-use super::http::{HttpConfig, HttpKeys};
+use super::http::HttpKeys;
 use super::process::{ConverseKeys, ProcessKeys};
 use super::{AgentConfig, ProxyConfig, ReplayConfig, RunnerConfig, Transcript, built_in};
 use crate::config::problem::{Wrong, missing, with_suggestion};
@@ -179,7 +179,7 @@ impl AgentTable {
         }
     }
 
-    fn http(self) -> Result<HttpConfig, Wrong> {
+    fn http(self) -> Result<ModelSettings, Wrong> {
         let format = self.format.ok_or_else(|| missing("format", "set the API to use, such as anthropic"))?;
         let keys = HttpKeys {
             base_url: self.base_url,
