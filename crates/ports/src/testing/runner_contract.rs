@@ -66,7 +66,7 @@ const ONE_AND_HANGS: &[Act] = &[Act::Prints(&["one"]), Act::Hangs];
 pub async fn output_comes_complete_and_in_order(fresh: impl Fn(&[Act]) -> Stage) {
     let stage = fresh(&[Act::Prints(&["one", "", "three"]), Act::Prints(&["four"]), Act::Exits(0)]);
     let mut run = stage.runner.start(&stage.order).await.unwrap();
-    let (lines, _) = rest(&mut *run).await;
+    let (lines, _) = rest(&mut run).await;
     let lines: Vec<_> = lines.iter().map(|line| (text(line), line.end_offset)).collect();
     assert_eq!(lines, [("one", 4), ("", 5), ("three", 11), ("four", 16)].map(|(text, at)| (text.into(), at)));
 }
@@ -75,31 +75,31 @@ pub async fn an_end_says_how_the_agent_exited(fresh: impl Fn(&[Act]) -> Stage) {
     for code in [0, 3] {
         let stage = fresh(&[Act::Prints(&["one"]), Act::Exits(code)]);
         let mut run = stage.runner.start(&stage.order).await.unwrap();
-        assert_eq!(rest(&mut *run).await.1.status, ExitStatus::Code(code));
+        assert_eq!(rest(&mut run).await.1.status, ExitStatus::Code(code));
     }
 }
 
 pub async fn a_wait_that_is_dropped_loses_nothing(fresh: impl Fn(&[Act]) -> Stage) {
     let stage = fresh(&[Act::Prints(&["one"]), Act::Waits, Act::Prints(&["two"]), Act::Exits(0)]);
     let mut run = stage.runner.start(&stage.order).await.unwrap();
-    assert_eq!(first(&mut *run).await, ["one"]);
+    assert_eq!(first(&mut run).await, ["one"]);
     tokio::select! {
         biased;
         output = run.next() => panic!("the agent waits, and gave {output:?}"),
         () = tokio::task::yield_now() => {}
     }
     (stage.open_gate)();
-    assert_eq!(texts(&rest(&mut *run).await.0), ["two"]);
+    assert_eq!(texts(&rest(&mut run).await.0), ["two"]);
 }
 
 pub async fn a_cancel_ends_a_run_that_hangs(fresh: impl Fn(&[Act]) -> Stage) {
     let stage = fresh(ONE_AND_HANGS);
     let mut run = stage.runner.start(&stage.order).await.unwrap();
-    assert_eq!(first(&mut *run).await, ["one"]);
+    assert_eq!(first(&mut run).await, ["one"]);
     run.cancel().await.unwrap();
     // A second cancel has no effect.
     run.cancel().await.unwrap();
-    let (lines, end) = rest(&mut *run).await;
+    let (lines, end) = rest(&mut run).await;
     assert_eq!((lines.len(), end.status), (0, ExitStatus::Signal(15)));
 }
 
@@ -107,16 +107,16 @@ pub async fn a_run_is_adopted_from_its_first_byte(fresh: impl Fn(&[Act]) -> Stag
     let stage = fresh(&[Act::Prints(&["one"]), Act::Waits, Act::Prints(&["two"]), Act::Exits(0)]);
     read_one(&stage).await;
     let mut run = adopted(&stage).await.unwrap();
-    assert_eq!(first(&mut *run).await, ["one"]);
+    assert_eq!(first(&mut run).await, ["one"]);
     (stage.open_gate)();
-    let (lines, end) = rest(&mut *run).await;
+    let (lines, end) = rest(&mut run).await;
     assert_eq!((texts(&lines), end.status), (vec!["two".to_owned()], ExitStatus::Code(0)));
 }
 
 pub async fn a_discarded_run_cannot_be_adopted(fresh: impl Fn(&[Act]) -> Stage) {
     let stage = fresh(&[Act::Prints(&["one"]), Act::Exits(0)]);
     let mut run = stage.runner.start(&stage.order).await.unwrap();
-    rest(&mut *run).await;
+    rest(&mut run).await;
     run.leave().await;
     assert!(adopted(&stage).await.is_none());
 }
@@ -136,9 +136,9 @@ pub async fn a_sweep_spares_what_will_be_adopted(fresh: impl Fn(&[Act]) -> Stage
     let TurnOrder { agent, turn, .. } = stage.order;
     assert_eq!(stage.runs.sweep(&BTreeSet::from([(agent, turn)])).await.unwrap(), 0);
     let mut run = adopted(&stage).await.unwrap();
-    assert_eq!(first(&mut *run).await, ["one"]);
+    assert_eq!(first(&mut run).await, ["one"]);
     run.cancel().await.unwrap();
-    rest(&mut *run).await;
+    rest(&mut run).await;
 }
 
 pub async fn a_swept_run_cannot_be_adopted(fresh: impl Fn(&[Act]) -> Stage) {
@@ -172,7 +172,7 @@ pub async fn a_forgotten_agent_has_no_runs(fresh: impl Fn(&[Act]) -> Stage) {
 /// Starts the agent, reads its first line and drops the reader, as if the server was restarted.
 async fn read_one(stage: &Stage) {
     let mut run = stage.runner.start(&stage.order).await.unwrap();
-    assert_eq!(first(&mut *run).await, ["one"]);
+    assert_eq!(first(&mut run).await, ["one"]);
 }
 
 async fn adopted(stage: &Stage) -> Option<Box<dyn IAgentRun>> {
@@ -182,7 +182,7 @@ async fn adopted(stage: &Stage) -> Option<Box<dyn IAgentRun>> {
     }
 }
 
-async fn first(run: &mut dyn IAgentRun) -> Vec<String> {
+async fn first(run: &mut Box<dyn IAgentRun>) -> Vec<String> {
     loop {
         match run.next().await.unwrap() {
             RunOutput::Lines(lines) => return texts(&lines),
@@ -192,7 +192,8 @@ async fn first(run: &mut dyn IAgentRun) -> Vec<String> {
     }
 }
 
-async fn rest(run: &mut dyn IAgentRun) -> (Vec<OutputLine>, RunEnd) {
+/// Reads the run to its end.
+pub async fn rest(run: &mut Box<dyn IAgentRun>) -> (Vec<OutputLine>, RunEnd) {
     let mut lines = Vec::new();
     loop {
         match run.next().await.unwrap() {

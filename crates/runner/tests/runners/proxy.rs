@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use tokenrail_domain::{AgentError, ErrorClass, SessionId};
+use tokenrail_ports::testing::runner_contract::rest;
 use tokenrail_ports::testing::samples::turn_order;
 use tokenrail_ports::{
     Adoption, ExitStatus, IAgentRun, IAgentRunner, Line, OutputLine, RunEnd, RunOutput, RunnerError,
@@ -86,17 +87,6 @@ fn runner(url: &str, limits: ProxyLimits) -> ProxyRunner {
 
 fn order() -> TurnOrder {
     turn_order("Check \"the\" notes\n")
-}
-
-async fn rest(run: &mut Box<dyn IAgentRun>) -> (Vec<OutputLine>, RunEnd) {
-    let mut lines = Vec::new();
-    loop {
-        match run.next().await.unwrap() {
-            RunOutput::Lines(more) => lines.extend(more),
-            RunOutput::Progress { .. } => {}
-            RunOutput::Ended(end) => return (lines, end),
-        }
-    }
 }
 
 /// The data of the recording's `message` events, parsed in the simplest way.
