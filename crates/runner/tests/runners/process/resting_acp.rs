@@ -4,7 +4,7 @@ use std::fs;
 
 use tokenrail_domain::{SessionId, TurnNumber};
 use tokenrail_ports::{IAgentRun, IAgentRunner};
-use tokenrail_runner::{ConverseConfig, Protocol, Unanswered};
+use tokenrail_runner::{ConverseConfig, ProcessRunner, Protocol, Unanswered};
 
 use super::support::{Bench, rest, texts};
 
@@ -60,14 +60,19 @@ async fn said(run: &mut Box<dyn IAgentRun>) -> Vec<String> {
     texts
 }
 
+/// Runs a turn, after which the process is idle. Returns its session.
+async fn first_turn(bench: &Bench, runner: &ProcessRunner) -> String {
+    let mut run = runner.start(&bench.order).await.unwrap();
+    said(&mut run).await;
+    run.leave().await;
+    asked(bench)[0].1.clone()
+}
+
 #[tokio::test]
 async fn a_turn_follows_in_the_process_and_the_session_of_the_one_before() {
     let mut bench = bench();
     let runner = bench.runner();
-    let mut run = runner.start(&bench.order).await.unwrap();
-    said(&mut run).await;
-    run.leave().await;
-    let session = asked(&bench)[0].1.clone();
+    let session = first_turn(&bench, &runner).await;
     further(&mut bench, 2, &session);
     let mut run = runner.start(&bench.order).await.unwrap();
     let second = [
@@ -89,10 +94,7 @@ async fn a_turn_follows_in_the_process_and_the_session_of_the_one_before() {
 async fn a_session_that_has_gone_with_its_process_is_told_to_be_lost() {
     let mut bench = bench();
     let runner = bench.runner();
-    let mut run = runner.start(&bench.order).await.unwrap();
-    said(&mut run).await;
-    run.leave().await;
-    let session = asked(&bench)[0].1.clone();
+    let session = first_turn(&bench, &runner).await;
     runner.dismiss(bench.order.agent).await;
     further(&mut bench, 2, &session);
     let mut run = runner.start(&bench.order).await.unwrap();
