@@ -5,6 +5,7 @@ use tokenrail_ports::KeyLife;
 
 use super::keys::CommandKey;
 use super::launch::Launch;
+use super::send::SentMessage;
 use crate::error::Refusal;
 use crate::service::AgentService;
 
@@ -69,7 +70,8 @@ impl AgentService {
         content: String,
         key: Option<CommandKey>,
     ) -> Result<ConversationTurn, Refusal> {
-        let accepted = self.send_with(agent, content, key, KeyLife::WhileNewest).await?;
+        let message = SentMessage { agent, content, key, life: KeyLife::WhileNewest };
+        let accepted = self.send_message(message).await?;
         Ok(ConversationTurn { agent, turn: accepted.turn })
     }
 

@@ -15,6 +15,14 @@ pub struct Accepted {
     pub queued: u32,
 }
 
+/// A message on its way to an agent.
+pub(crate) struct SentMessage {
+    pub(crate) agent: AgentId,
+    pub(crate) content: String,
+    pub(crate) key: Option<CommandKey>,
+    pub(crate) life: KeyLife,
+}
+
 impl AgentService {
     /// Gives an agent one more message: its next turn.
     ///
@@ -26,27 +34,16 @@ impl AgentService {
         content: String,
         key: Option<CommandKey>,
     ) -> Result<Accepted, Refusal> {
-        self.send_with(id, content, key, KeyLife::UntilForgotten).await
+        self.send_message(SentMessage { agent: id, content, key, life: KeyLife::UntilForgotten }).await
     }
 
-    pub(crate) async fn send_with(
-        &self,
-        id: AgentId,
-        content: String,
-        key: Option<CommandKey>,
-        life: KeyLife,
-    ) -> Result<Accepted, Refusal> {
+    pub(crate) async fn send_message(&self, message: SentMessage) -> Result<Accepted, Refusal> {
         let service = self.clone();
-        self.undisturbed(async move { service.do_send(id, content, key, life).await }).await
+        self.undisturbed(async move { service.do_send(message).await }).await
     }
 
-    async fn do_send(
-        &self,
-        id: AgentId,
-        content: String,
-        key: Option<CommandKey>,
-        life: KeyLife,
-    ) -> Result<Accepted, Refusal> {
+    async fn do_send(&self, message: SentMessage) -> Result<Accepted, Refusal> {
+        let SentMessage { agent: id, content, key, life } = message;
         let scope = format!("message:{id}");
         if let Some(key) = &key
             && let Some(Recalled { turn, queued, .. }) = self.recall(scope.clone(), key, life).await?
