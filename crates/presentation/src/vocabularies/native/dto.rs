@@ -11,6 +11,7 @@ pub(crate) mod message;
 pub(crate) mod message_frames;
 pub(crate) mod permission;
 pub(crate) mod requests;
+mod result_details;
 pub(crate) mod stream_frames;
 pub(crate) mod turn;
 #[cfg(test)]

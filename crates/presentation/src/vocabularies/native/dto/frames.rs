@@ -7,10 +7,11 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use tokenrail_domain::{AgentId, TurnNumber, TurnResult};
 
-use crate::json::{AgentErrorDto, IdText, IsoTime, Json};
+use crate::json::{IdText, IsoTime};
 use crate::vocabularies::native::dto::agent::AgentDto;
 use crate::vocabularies::native::dto::message::AgentMessageDto;
 use crate::vocabularies::native::dto::permission::PermissionStateDto;
+use crate::vocabularies::native::dto::result_details::ResultDetailsDto;
 
 /// The envelope of every frame.
 #[derive(Debug, Serialize)]
@@ -91,42 +92,21 @@ pub(crate) struct ResultDto<'a> {
     message_count: u32,
     turn: u32,
     text: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    num_turns: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cost_usd: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    usage: Option<Json<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<AgentErrorDto<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    origin: Option<&'a str>,
+    #[serde(flatten)]
+    details: ResultDetailsDto<'a>,
 }
 
 impl<'a> ResultDto<'a> {
     pub(crate) fn new(turn: TurnNumber, result: &'a TurnResult) -> Self {
-        let TurnResult {
-            outcome,
-            text,
-            duration_ms,
-            num_turns,
-            cost_usd,
-            usage,
-            message_count,
-            error,
-            origin,
-        } = result;
+        // The other fields are the details.
+        let TurnResult { outcome, text, duration_ms, message_count, .. } = result;
         Self {
             status: outcome.as_str(),
             duration: *duration_ms,
             message_count: *message_count,
             turn: turn.0,
             text,
-            num_turns: *num_turns,
-            cost_usd: *cost_usd,
-            usage: usage.as_ref().map(Json),
-            error: error.as_ref().map(AgentErrorDto::from),
-            origin: origin.as_deref(),
+            details: result.into(),
         }
     }
 }

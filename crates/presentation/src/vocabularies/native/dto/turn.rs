@@ -9,8 +9,9 @@ use utoipa::ToSchema;
 
 use crate::hex::hex;
 use crate::json::fields::nesting;
-use crate::json::{AgentErrorDto, IdText, IsoTime, Json};
+use crate::json::{IdText, IsoTime};
 use crate::vocabularies::native::dto::agent::PROMPT;
+use crate::vocabularies::native::dto::result_details::ResultDetailsDto;
 
 /// One prompt and everything up to the agent's result.
 #[derive(Debug, Serialize, ToSchema)]
@@ -152,31 +153,14 @@ pub(crate) struct AgentResultDto<'a> {
     text: &'a str,
     duration_ms: u64,
     message_count: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    num_turns: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cost_usd: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    usage: Option<Json<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<AgentErrorDto<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    origin: Option<&'a str>,
+    #[serde(flatten)]
+    details: ResultDetailsDto<'a>,
 }
 
 impl<'a> AgentResultDto<'a> {
     fn new(agent: &'a Agent, turn: &Turn, result: &'a TurnResult) -> Self {
-        let TurnResult {
-            outcome,
-            text,
-            duration_ms,
-            num_turns,
-            cost_usd,
-            usage,
-            message_count,
-            error,
-            origin,
-        } = result;
+        // The other fields are the details.
+        let TurnResult { outcome, text, duration_ms, message_count, .. } = result;
         Self {
             agent_type: &agent.kind,
             turn: turn.number.0,
@@ -184,11 +168,7 @@ impl<'a> AgentResultDto<'a> {
             text,
             duration_ms: *duration_ms,
             message_count: *message_count,
-            num_turns: *num_turns,
-            cost_usd: *cost_usd,
-            usage: usage.as_ref().map(Json),
-            error: error.as_ref().map(AgentErrorDto::from),
-            origin: origin.as_deref(),
+            details: result.into(),
         }
     }
 }
