@@ -14,6 +14,7 @@
 
 mod api;
 mod blocks;
+mod by_id;
 mod config;
 mod endpoints;
 mod error;

@@ -8,6 +8,7 @@ use tokenrail_application::{AgentFilter, LaunchOutcome, ListPage};
 use tokenrail_domain::{AgentStatus, ListedAgent};
 
 use crate::api::Api;
+use crate::by_id::ById;
 use crate::error::Problem;
 use crate::json::AgentRefDto;
 use crate::query::{self, Query};
@@ -117,11 +118,7 @@ pub(crate) async fn cancel(api: web::Data<Api>, id: web::Path<String>) -> Result
 #[utoipa::path(delete, path = "/api/agents/{id}", tag = "agents",
     params(("id" = String, Path), ("purge" = Option<bool>, Query, description = "Delete the history too")),
     responses((status = 204, description = "The agent is stopped and deleted")))]
-pub(crate) async fn delete(
-    api: web::Data<Api>,
-    id: web::Path<String>,
-    request: HttpRequest,
-) -> Result<HttpResponse, Problem> {
+pub(crate) async fn delete(ById { api, id, request }: ById) -> Result<HttpResponse, Problem> {
     let purge = Query::of(&request)?.flag("purge")?;
     api.service().delete(query::agent_id(&id)?, purge).await?;
     Ok(HttpResponse::NoContent().finish())

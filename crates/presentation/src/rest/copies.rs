@@ -4,6 +4,7 @@ use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse, web};
 
 use crate::api::Api;
+use crate::by_id::ById;
 use crate::error::Problem;
 use crate::export::Export;
 use crate::import;
@@ -55,9 +56,7 @@ pub(crate) async fn take_in(
     responses((status = 201, description = "The replay is saved and starts", body = AgentDto,
         headers(("Location" = String)))))]
 pub(crate) async fn replay(
-    api: web::Data<Api>,
-    id: web::Path<String>,
-    request: HttpRequest,
+    ById { api, id, request }: ById,
     payload: web::Payload,
 ) -> Result<HttpResponse, Problem> {
     let id = query::agent_id(&id)?;

@@ -2,11 +2,11 @@
 
 use actix_web::http::Method;
 use actix_web::http::header::HeaderName;
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpResponse, web};
 use tokenrail_domain::{AgentId, Event, Sequence};
 
-use crate::api::Api;
 use crate::blocks::EventBlock;
+use crate::by_id::ById;
 use crate::error::Problem;
 use crate::json::JsonList;
 use crate::query::{self, Form, Query};
@@ -30,11 +30,7 @@ use crate::vocabularies::native::{Detail, Dialect, EventFold};
         headers(("Tokenrail-Since" = u64, description = "With `last`: the page begins after this sequence number"),
             ("Tokenrail-Up-To" = u64, description = "The page is complete up to this sequence number"),
             ("Tokenrail-Head" = u64, description = "The latest sequence number")))))]
-pub(crate) async fn messages(
-    api: web::Data<Api>,
-    id: web::Path<String>,
-    request: HttpRequest,
-) -> Result<HttpResponse, Problem> {
+pub(crate) async fn messages(ById { api, id, request }: ById) -> Result<HttpResponse, Problem> {
     let (id, query) = (query::agent_id(&id)?, Query::of(&request)?);
     Dialect::over_http(&query)?;
     let since = query.since()?.unwrap_or(Sequence::START);
@@ -66,11 +62,7 @@ pub(crate) async fn messages(
         (status = 200, content((Vec<PageItemDto> = "application/json"), (EventBlock = "text/event-stream")),
             headers(("Tokenrail-Up-To" = u64), ("Tokenrail-Head" = u64))),
         (status = 204, description = "Event stream: the agent has ended, and there are no events after the cursor")))]
-pub(crate) async fn events(
-    api: web::Data<Api>,
-    id: web::Path<String>,
-    request: HttpRequest,
-) -> Result<HttpResponse, Problem> {
+pub(crate) async fn events(ById { api, id, request }: ById) -> Result<HttpResponse, Problem> {
     let (id, query) = (query::agent_id(&id)?, Query::of(&request)?);
     Dialect::over_http(&query)?;
     if query::form(request.headers())? == Form::EventStream {
@@ -97,9 +89,7 @@ pub(crate) async fn events(
     params(("id" = String, Path), ("Idempotency-Key" = Option<String>, Header, pattern = "^[!-~]{1,255}$")),
     responses((status = 202, body = AcceptedDto)))]
 pub(crate) async fn send(
-    api: web::Data<Api>,
-    id: web::Path<String>,
-    request: HttpRequest,
+    ById { api, id, request }: ById,
     payload: web::Payload,
 ) -> Result<HttpResponse, Problem> {
     let id = query::agent_id(&id)?;

@@ -1,11 +1,12 @@
 //! An agent's turns, and the record of each.
 
 use actix_web::http::header;
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpResponse, web};
 use tokenrail_application::{ListPage, TurnRange};
 use tokenrail_domain::TurnNumber;
 
 use crate::api::Api;
+use crate::by_id::ById;
 use crate::error::{Code, Problem};
 use crate::query::{self, Query};
 use crate::record::TurnRecord;
@@ -21,11 +22,7 @@ const PAGE: usize = 100;
         ("limit" = Option<u32>, Query, minimum = 1, description = "Default: 100")),
     responses((status = 200, body = [TurnDto], description = "With `Link: rel=next` if there may be more",
         headers(("Link" = String)))))]
-pub(crate) async fn turns(
-    api: web::Data<Api>,
-    id: web::Path<String>,
-    request: HttpRequest,
-) -> Result<HttpResponse, Problem> {
+pub(crate) async fn turns(ById { api, id, request }: ById) -> Result<HttpResponse, Problem> {
     let (id, query) = (query::agent_id(&id)?, Query::of(&request)?);
     let after = match query.get("after").map(number) {
         None => TurnNumber::default(),

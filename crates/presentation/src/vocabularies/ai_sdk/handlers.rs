@@ -16,6 +16,7 @@ use super::stream::{ChatNext, ChatStream};
 use super::writer::ChunkWriter;
 use crate::api::{Api, StreamPlace};
 use crate::blocks::EventBlock;
+use crate::by_id::ById;
 use crate::error::Problem;
 use crate::frames::CHUNK_BYTES;
 use crate::json::AgentRefDto;
@@ -67,11 +68,7 @@ pub(crate) async fn chat_say(
     responses((status = 200, body = EventBlock, content_type = "text/event-stream",
         headers(("x-workflow-run-id" = String), ("x-workflow-stream-tail-index" = i64))),
         (status = 204, description = "No answer is in progress in this chat")))]
-pub(crate) async fn chat_stream(
-    api: web::Data<Api>,
-    id: web::Path<String>,
-    request: HttpRequest,
-) -> Result<HttpResponse, Problem> {
+pub(crate) async fn chat_stream(ById { api, id, request }: ById) -> Result<HttpResponse, Problem> {
     let query = Query::of(&request)?;
     let start = start_index(&query)?;
     let Some(mut answer) = find(&api, &id, start.is_some()).await? else {

@@ -12,8 +12,8 @@ use crate::json::IsoTime;
 
 pub(crate) use params::{PageQuery, SayHeaders, SayQuery};
 pub(crate) use requests::{
-    Approval, LettaAgentBody, LettaCancelBody, LettaMessageBody, LettaResumeBody, Message, created, message,
-    named_runs, resume,
+    Approval, LettaAgentBody, LettaCancelBody, LettaMessageBody, LettaResumeBody, Message, Resume, created,
+    message, named_runs, resume,
 };
 pub(crate) use resources::{ConversationDto, HealthDto, LettaAgentDto, ModelDto, RUN_STATUSES, RunDto};
 

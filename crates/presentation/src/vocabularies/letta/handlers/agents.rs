@@ -6,6 +6,7 @@ use tokenrail_domain::Agent;
 
 use super::answer::{Range, agent_id, answer, body};
 use crate::api::Api;
+use crate::by_id::ById;
 use crate::error::Problem;
 use crate::query::Query;
 use crate::vocabularies::letta::dto::{
@@ -100,12 +101,7 @@ pub(crate) async fn agent(api: web::Data<Api>, id: web::Path<String>) -> HttpRes
 #[utoipa::path(patch, path = "/v1/agents/{id}", tag = "letta", request_body = Option<LettaAgentBody>,
     params(("id" = String, Path)),
     responses((status = 200, body = LettaAgentDto)))]
-pub(crate) async fn update_agent(
-    api: web::Data<Api>,
-    id: web::Path<String>,
-    request: HttpRequest,
-    payload: web::Payload,
-) -> HttpResponse {
+pub(crate) async fn update_agent(ById { api, id, request }: ById, payload: web::Payload) -> HttpResponse {
     let updated = async {
         let body = body(&api, &request, payload).await?;
         created(body.as_deref(), api.config().json_depth)?;

@@ -7,7 +7,7 @@ use tokenrail_domain::{AgentId, Turn};
 use crate::api::Api;
 use crate::error::{Code, FieldProblem, Problem};
 use crate::query::{self, Query};
-use crate::vocabularies::letta::dto::LettaProblem;
+use crate::vocabularies::letta::dto::{LettaProblem, Resume, resume};
 use crate::vocabularies::letta::run_id::RunId;
 
 /// The number of items on a page, if the client does not name it.
@@ -69,6 +69,16 @@ pub(super) async fn body(
     payload: web::Payload,
 ) -> Result<Option<web::Bytes>, Problem> {
     query::optional_body(request, payload, api.config()).await
+}
+
+/// Reads the body of a request to resume a stream.
+pub(super) async fn resume_body(
+    api: &Api,
+    request: &HttpRequest,
+    payload: web::Payload,
+) -> Result<Resume, Problem> {
+    let body = body(api, request, payload).await?;
+    resume(body.as_deref(), api.config().json_depth)
 }
 
 /// The requested page of a list. `after` and `before` refer to the order of the list.

@@ -5,17 +5,18 @@ use tokenrail_application::Launch;
 use tokenrail_domain::{Sequence, TurnNumber, TurnState};
 
 use super::agents::{known, list};
-use super::answer::{Range, answer, body, conversation_id, run as find_run};
+use super::answer::{Range, answer, body, conversation_id, resume_body, run as find_run};
 use super::cancel::cancelled;
 use super::messages::said;
-use super::stream::{Wanted, open};
+use super::stream::{FollowedTurn, Wanted, open};
 use crate::api::Api;
 use crate::blocks::EventBlock;
+use crate::by_id::ById;
 use crate::error::{Code, Problem};
 use crate::query::Query;
 use crate::vocabularies::letta::dto::{
     ConversationDto, LettaCancelBody, LettaMessageBody, LettaResponse, LettaResumeBody, PageQuery,
-    SayHeaders, SayQuery, named_runs, resume,
+    SayHeaders, SayQuery, named_runs,
 };
 
 /// List conversations
@@ -66,11 +67,7 @@ pub(crate) async fn begin(api: web::Data<Api>, request: HttpRequest) -> HttpResp
 #[utoipa::path(get, path = "/v1/conversations/{id}", tag = "letta",
     params(("id" = String, Path, description = "`default` is accepted together with `agent_id`"), ("agent_id" = Option<String>, Query)),
     responses((status = 200, body = ConversationDto)))]
-pub(crate) async fn conversation(
-    api: web::Data<Api>,
-    id: web::Path<String>,
-    request: HttpRequest,
-) -> HttpResponse {
+pub(crate) async fn conversation(ById { api, id, request }: ById) -> HttpResponse {
     answer(shown(&api, &id, &request).await)
 }
 
@@ -80,11 +77,7 @@ pub(crate) async fn conversation(
 #[utoipa::path(patch, path = "/v1/conversations/{id}", tag = "letta",
     params(("id" = String, Path, description = "`default` is accepted together with `agent_id`"), ("agent_id" = Option<String>, Query)),
     responses((status = 200, body = ConversationDto)))]
-pub(crate) async fn update_conversation(
-    api: web::Data<Api>,
-    id: web::Path<String>,
-    request: HttpRequest,
-) -> HttpResponse {
+pub(crate) async fn update_conversation(ById { api, id, request }: ById) -> HttpResponse {
     answer(shown(&api, &id, &request).await)
 }
 
@@ -114,12 +107,7 @@ pub(crate) async fn delete_conversation(api: web::Data<Api>, id: web::Path<Strin
     params(("id" = String, Path), SayQuery, SayHeaders),
     responses((status = 200,
         content((LettaResponse = "application/json"), (EventBlock = "text/event-stream")))))]
-pub(crate) async fn converse(
-    api: web::Data<Api>,
-    id: web::Path<String>,
-    request: HttpRequest,
-    payload: web::Payload,
-) -> HttpResponse {
+pub(crate) async fn converse(ById { api, id, request }: ById, payload: web::Payload) -> HttpResponse {
     let to =
         |message: &crate::vocabularies::letta::dto::Message| conversation_id(&id, message.agent.as_deref());
     answer(said(&api, &request, payload, true, to).await)
@@ -131,15 +119,9 @@ pub(crate) async fn converse(
 #[utoipa::path(post, path = "/v1/conversations/{id}/stream", tag = "letta", request_body = Option<LettaResumeBody>,
     params(("id" = String, Path), ("format" = Option<String>, Query, pattern = "^(letta|kelpie|both)$")),
     responses((status = 200, body = EventBlock, content_type = "text/event-stream")))]
-pub(crate) async fn converse_again(
-    api: web::Data<Api>,
-    id: web::Path<String>,
-    request: HttpRequest,
-    payload: web::Payload,
-) -> HttpResponse {
+pub(crate) async fn converse_again(ById { api, id, request }: ById, payload: web::Payload) -> HttpResponse {
     let streamed = async {
-        let body = body(&api, &request, payload).await?;
-        let resume = resume(body.as_deref(), api.config().json_depth)?;
+        let resume = resume_body(&api, &request, payload).await?;
         let agent = conversation_id(&id, resume.agent.as_deref())?;
         let (tokens, turn) = if let Some(run) = &resume.run {
             let (run, turn) = find_run(&api, run).await?;
@@ -161,7 +143,7 @@ pub(crate) async fn converse_again(
             after: Sequence(resume.after.unwrap_or(0)),
             ..Wanted::of(&request)?
         };
-        open(&api, &request, &turn, wanted).await
+        open(FollowedTurn::new(&api, &request, &turn).await?, wanted)
     };
     answer(streamed.await)
 }
@@ -175,9 +157,7 @@ fn running(agent: &tokenrail_domain::Agent) -> bool {
     params(("id" = String, Path, description = "`default` is accepted together with `agent_id`"), ("agent_id" = Option<String>, Query)),
     responses((status = 200, body = BTreeMap<String, String>)))]
 pub(crate) async fn cancel_conversation(
-    api: web::Data<Api>,
-    id: web::Path<String>,
-    request: HttpRequest,
+    ById { api, id, request }: ById,
     payload: web::Payload,
 ) -> HttpResponse {
     let stopped = async {

@@ -1,12 +1,13 @@
 //! The messages so far: of an agent, of its conversation, or of one run.
 
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::HttpResponse;
 use tokenrail_application::TurnRange;
 use tokenrail_domain::{AgentId, Sequence, Turn, TurnNumber, TurnState, event_of, message_of};
 
 use super::answer::{Range, agent_id, answer, conversation_id, run as find_run};
 use super::message_page::{MessagePage, Wanted};
 use crate::api::Api;
+use crate::by_id::ById;
 use crate::error::Problem;
 use crate::fold::Fold as _;
 use crate::query::Query;
@@ -20,11 +21,7 @@ const TURNS: usize = 100;
 #[utoipa::path(get, path = "/v1/agents/{id}/messages", tag = "letta",
     params(("id" = String, Path), PageQuery),
     responses((status = 200, body = [LettaMessage])))]
-pub(crate) async fn history(
-    api: web::Data<Api>,
-    id: web::Path<String>,
-    request: HttpRequest,
-) -> HttpResponse {
+pub(crate) async fn history(ById { api, id, request }: ById) -> HttpResponse {
     let read = async {
         let query = Query::of(&request)?;
         said(&api, agent_id(&id)?, &query).await
@@ -37,11 +34,7 @@ pub(crate) async fn history(
     params(("id" = String, Path), PageQuery,
         ("agent_id" = Option<String>, Query)),
     responses((status = 200, body = [LettaMessage])))]
-pub(crate) async fn conversation_history(
-    api: web::Data<Api>,
-    id: web::Path<String>,
-    request: HttpRequest,
-) -> HttpResponse {
+pub(crate) async fn conversation_history(ById { api, id, request }: ById) -> HttpResponse {
     let read = async {
         let query = Query::of(&request)?;
         said(&api, conversation_id(&id, query.get("agent_id"))?, &query).await
@@ -53,11 +46,7 @@ pub(crate) async fn conversation_history(
 #[utoipa::path(get, path = "/v1/runs/{id}/messages", tag = "letta",
     params(("id" = String, Path), PageQuery),
     responses((status = 200, body = [LettaMessage])))]
-pub(crate) async fn run_history(
-    api: web::Data<Api>,
-    id: web::Path<String>,
-    request: HttpRequest,
-) -> HttpResponse {
+pub(crate) async fn run_history(ById { api, id, request }: ById) -> HttpResponse {
     let read = async {
         let query = Query::of(&request)?;
         let range = Range::of(&query, &api)?;

@@ -9,10 +9,11 @@ use super::approval::approved;
 use super::cancel::cancelled;
 use super::retry::begun_before;
 use super::run::shown;
-use super::stream::{Wanted, open};
+use super::stream::{FollowedTurn, Wanted, open};
 use super::whole::whole;
 use crate::api::Api;
 use crate::blocks::EventBlock;
+use crate::by_id::ById;
 use crate::error::{Code, Problem};
 use crate::query;
 use crate::vocabularies::letta::dto::{
@@ -28,12 +29,7 @@ use crate::vocabularies::letta::run_id::RunId;
     params(("id" = String, Path), SayQuery, SayHeaders),
     responses((status = 200,
         content((LettaResponse = "application/json"), (EventBlock = "text/event-stream")))))]
-pub(crate) async fn say(
-    api: web::Data<Api>,
-    id: web::Path<String>,
-    request: HttpRequest,
-    payload: web::Payload,
-) -> HttpResponse {
+pub(crate) async fn say(ById { api, id, request }: ById, payload: web::Payload) -> HttpResponse {
     answer(said(&api, &request, payload, false, |_| agent_id(&id)).await)
 }
 
@@ -42,12 +38,7 @@ pub(crate) async fn say(
     params(("id" = String, Path), SayQuery, SayHeaders),
     responses((status = 200,
         content((LettaResponse = "application/json"), (EventBlock = "text/event-stream")))))]
-pub(crate) async fn say_streaming(
-    api: web::Data<Api>,
-    id: web::Path<String>,
-    request: HttpRequest,
-    payload: web::Payload,
-) -> HttpResponse {
+pub(crate) async fn say_streaming(ById { api, id, request }: ById, payload: web::Payload) -> HttpResponse {
     answer(said(&api, &request, payload, true, |_| agent_id(&id)).await)
 }
 
@@ -58,9 +49,7 @@ pub(crate) async fn say_streaming(
     params(("id" = String, Path)),
     responses((status = 200, body = RunDto)))]
 pub(crate) async fn say_in_background(
-    api: web::Data<Api>,
-    id: web::Path<String>,
-    request: HttpRequest,
+    ById { api, id, request }: ById,
     payload: web::Payload,
 ) -> HttpResponse {
     let begun = async {
@@ -89,7 +78,8 @@ pub(super) async fn said(
     let streaming = message.streaming.unwrap_or(streaming);
     let (turn, after) = send(api, request, to(&message)?, message).await?;
     wanted.after = after;
-    if streaming { open(api, request, &turn, wanted).await } else { whole(api, request, &turn, wanted).await }
+    let followed = FollowedTurn::new(api, request, &turn).await?;
+    if streaming { open(followed, wanted) } else { Ok(whole(followed, wanted)) }
 }
 
 async fn read(api: &Api, request: &HttpRequest, payload: web::Payload) -> Result<Message, Problem> {
@@ -131,12 +121,7 @@ async fn send(
 #[utoipa::path(post, path = "/v1/agents/{id}/messages/cancel", tag = "letta", request_body = Option<LettaCancelBody>,
     params(("id" = String, Path)),
     responses((status = 200, body = BTreeMap<String, String>)))]
-pub(crate) async fn cancel(
-    api: web::Data<Api>,
-    id: web::Path<String>,
-    request: HttpRequest,
-    payload: web::Payload,
-) -> HttpResponse {
+pub(crate) async fn cancel(ById { api, id, request }: ById, payload: web::Payload) -> HttpResponse {
     let cancelled = async {
         let body = body(&api, &request, payload).await?;
         let (runs, _) = named_runs(body.as_deref(), api.config().json_depth)?;

@@ -3,17 +3,18 @@
 use actix_web::{HttpRequest, HttpResponse, web};
 use tokenrail_domain::Sequence;
 
-use super::answer::{answer, body, run as find};
+use super::answer::{answer, resume_body, run as find};
 use super::cancel::cancelled;
 use super::journal;
 use super::run::shown;
 use super::run_list::list;
-use super::stream::{Wanted, open};
+use super::stream::{FollowedTurn, Wanted, open};
 use crate::api::Api;
 use crate::blocks::EventBlock;
+use crate::by_id::ById;
 use crate::error::Problem;
 use crate::query::Query;
-use crate::vocabularies::letta::dto::{LettaResumeBody, RunDto, UsageStatistics, resume};
+use crate::vocabularies::letta::dto::{LettaResumeBody, RunDto, UsageStatistics};
 
 /// Get a run
 #[utoipa::path(get, path = "/v1/runs/{id}", tag = "letta",
@@ -52,15 +53,9 @@ pub(crate) async fn runs(api: web::Data<Api>, request: HttpRequest) -> HttpRespo
 #[utoipa::path(post, path = "/v1/runs/{id}/stream", tag = "letta", request_body = Option<LettaResumeBody>,
     params(("id" = String, Path), ("format" = Option<String>, Query, pattern = "^(letta|kelpie|both)$")),
     responses((status = 200, body = EventBlock, content_type = "text/event-stream")))]
-pub(crate) async fn run_stream(
-    api: web::Data<Api>,
-    id: web::Path<String>,
-    request: HttpRequest,
-    payload: web::Payload,
-) -> HttpResponse {
+pub(crate) async fn run_stream(ById { api, id, request }: ById, payload: web::Payload) -> HttpResponse {
     let streamed = async {
-        let body = body(&api, &request, payload).await?;
-        let resume = resume(body.as_deref(), api.config().json_depth)?;
+        let resume = resume_body(&api, &request, payload).await?;
         let (run, turn) = find(&api, &id).await?;
         let wanted = Wanted {
             tokens: resume.tokens.unwrap_or(run.tokens),
@@ -68,7 +63,7 @@ pub(crate) async fn run_stream(
             after: Sequence(resume.after.unwrap_or(0)),
             ..Wanted::of(&request)?
         };
-        open(&api, &request, &turn, wanted).await
+        open(FollowedTurn::new(&api, &request, &turn).await?, wanted)
     };
     answer(streamed.await)
 }

@@ -66,15 +66,25 @@ impl Wanted {
     }
 }
 
-/// Streams a turn, which may be queued, running or ended.
-pub(super) async fn open(
-    api: &Api,
-    request: &HttpRequest,
-    turn: &Turn,
-    wanted: Wanted,
-) -> Result<HttpResponse, Problem> {
-    let place = api.open_stream(peer(request.peer_addr()))?;
-    let events = TurnEvents::follow(api, turn.agent, turn).await?;
+/// A turn, which may be queued, running or ended, and its events for one client.
+pub(super) struct FollowedTurn<'a> {
+    pub(super) api: &'a Api,
+    pub(super) turn: &'a Turn,
+    pub(super) events: TurnEvents,
+    pub(super) place: StreamPlace,
+}
+
+impl<'a> FollowedTurn<'a> {
+    pub(super) async fn new(api: &'a Api, request: &HttpRequest, turn: &'a Turn) -> Result<Self, Problem> {
+        let place = api.open_stream(peer(request.peer_addr()))?;
+        let events = TurnEvents::follow(api, turn.agent, turn).await?;
+        Ok(Self { api, turn, events, place })
+    }
+}
+
+/// Streams a turn.
+pub(super) fn open(followed: FollowedTurn<'_>, wanted: Wanted) -> Result<HttpResponse, Problem> {
+    let FollowedTurn { api, turn, events, place } = followed;
     let head = turn.last_sequence.unwrap_or_else(|| events.head());
     if head < wanted.after {
         return Err(Refusal::CursorAhead { head }.into());

@@ -4,18 +4,16 @@
 
 use std::io;
 
-use actix_web::{HttpRequest, HttpResponse};
+use actix_web::HttpResponse;
 use bytes::Bytes;
 use futures_util::stream::{self, Stream};
 use tokenrail_application::StreamEnd;
-use tokenrail_domain::{EventBody, Turn};
+use tokenrail_domain::EventBody;
 use tokio::time::Interval;
 
-use super::stream::{CancelOnLeave, Wanted};
-use crate::api::{Api, StreamPlace};
-use crate::error::Problem;
+use super::stream::{CancelOnLeave, FollowedTurn, Wanted};
+use crate::api::StreamPlace;
 use crate::fold::Fold as _;
-use crate::peer::peer;
 use crate::turn_events::{TurnEvents, TurnNext, TurnPage};
 use crate::vocabularies::letta::dto::{LettaResponse, StopReasonDto};
 use crate::vocabularies::letta::fold::{LettaFold, LettaFrame};
@@ -24,15 +22,9 @@ use crate::waits::every;
 /// White space in front of JSON has no meaning. It shows that the response is still coming.
 const BEAT: Bytes = Bytes::from_static(b"\n");
 
-/// Responds with all of a turn, which may be queued, running or ended.
-pub(super) async fn whole(
-    api: &Api,
-    request: &HttpRequest,
-    turn: &Turn,
-    wanted: Wanted,
-) -> Result<HttpResponse, Problem> {
-    let place = api.open_stream(peer(request.peer_addr()))?;
-    let events = TurnEvents::follow(api, turn.agent, turn).await?;
+/// Responds with all of a turn.
+pub(super) fn whole(followed: FollowedTurn<'_>, wanted: Wanted) -> HttpResponse {
+    let FollowedTurn { api, turn, events, place } = followed;
     let fold = LettaFold::new(turn.agent, turn.number, false);
     let response = LettaResponse {
         messages: Vec::new(),
@@ -45,7 +37,7 @@ pub(super) async fn whole(
         leaving: wanted.cancel_on_disconnect.then(|| CancelOnLeave::new(api, turn)),
         _place: place,
     };
-    Ok(HttpResponse::Ok().content_type("application/json").streaming(bytes(whole)))
+    HttpResponse::Ok().content_type("application/json").streaming(bytes(whole))
 }
 
 /// The body of a response.
