@@ -4,7 +4,8 @@ use std::future::poll_fn;
 use std::time::Duration;
 
 use actix_web::body::MessageBody;
-use actix_web::test::{TestRequest, init_service};
+use actix_web::dev::ServiceResponse;
+use actix_web::test::{TestRequest, call_service, init_service};
 use serde_json::{Value, json};
 
 use super::harness::{Answer, HOST, Harness, TOKEN};
@@ -19,6 +20,22 @@ pub(super) async fn made(harness: &Harness) -> String {
 
 pub(super) async fn say(harness: &Harness, id: &str, body: &Value) -> Answer {
     harness.post(&format!("/v1/agents/{id}/messages"), &body.to_string()).await
+}
+
+/// As [`say`], but leaves the body of the response to be read while it comes.
+pub(super) async fn opened(
+    harness: &Harness,
+    id: &str,
+    body: &Value,
+) -> ServiceResponse<impl MessageBody + use<>> {
+    let service = init_service(app(harness.api.clone())).await;
+    let request = TestRequest::post()
+        .uri(&format!("/v1/agents/{id}/messages"))
+        .insert_header(("host", HOST))
+        .insert_header(("authorization", format!("Bearer {TOKEN}")))
+        .insert_header(("content-type", "application/json"))
+        .set_payload(body.to_string());
+    call_service(&service, request.to_request()).await
 }
 
 /// The frames of a stream, without those of Kelpie. Checks the end of the stream.
@@ -312,14 +329,8 @@ async fn who_asks_for_pings_gets_them_with_the_last_number() {
             (config.ping, config.heartbeat) = (Duration::from_millis(5), Duration::from_millis(5));
         });
         let id = made(&harness).await;
-        let service = init_service(app(harness.api.clone())).await;
-        let request = TestRequest::post()
-            .uri(&format!("/v1/agents/{id}/messages"))
-            .insert_header(("host", HOST))
-            .insert_header(("authorization", format!("Bearer {TOKEN}")))
-            .insert_header(("content-type", "application/json"))
-            .set_payload(json!({"input": "hang", "streaming": true, "include_pings": pings}).to_string());
-        let response = actix_web::test::call_service(&service, request.to_request()).await;
+        let body = json!({"input": "hang", "streaming": true, "include_pings": pings});
+        let response = opened(&harness, &id, &body).await;
         let mut body = Box::pin(response.into_body());
         let mut seen = String::new();
         while !seen.contains(expected) {

@@ -4,12 +4,11 @@ use std::future::poll_fn;
 use std::time::Duration;
 
 use actix_web::body::MessageBody;
-use actix_web::test::{TestRequest, init_service};
+use actix_web::test::TestRequest;
 use serde_json::{Value, json};
 
-use super::harness::{Answer, HOST, Harness, TOKEN};
-use super::letta::{frames, made, say, text};
-use crate::app;
+use super::harness::{Answer, Harness};
+use super::letta::{frames, made, opened, say, text};
 
 /// A harness that sends heartbeats after a short silence.
 fn lively() -> Harness {
@@ -33,14 +32,8 @@ async fn shown(harness: &Harness, run: &str) -> Value {
 
 /// Sends a message and waits for the whole answer. `between` runs meanwhile.
 async fn whole(harness: &Harness, id: &str, prompt: &str, between: impl AsyncFnOnce()) -> (String, bool) {
-    let service = init_service(app(harness.api.clone())).await;
-    let request = TestRequest::post()
-        .uri(&format!("/v1/agents/{id}/messages"))
-        .insert_header(("host", HOST))
-        .insert_header(("authorization", format!("Bearer {TOKEN}")))
-        .insert_header(("content-type", "application/json"))
-        .set_payload(json!({ "input": prompt }).to_string());
-    let response = actix_web::test::call_service(&service, request.to_request()).await;
+    let body = json!({ "input": prompt });
+    let response = opened(harness, id, &body).await;
     let kind = response.headers().get("content-type").map(|kind| kind.to_str().unwrap());
     assert_eq!((response.status().as_u16(), kind), (200, Some("application/json")));
     let mut body = Box::pin(response.into_body());
