@@ -52,8 +52,7 @@ async fn a_launched_agent_can_be_read_until_its_end() {
 #[actix_web::test]
 async fn the_newest_messages_can_be_asked_for_by_themselves() {
     let harness = Harness::new();
-    let id = harness.launch("say a b").await;
-    harness.ended(&id).await;
+    let id = harness.launch_to_end("say a b").await;
     // Events 1 to 5: the prompt, two deltas, their message, the result.
     for (query, since, numbers) in [
         ("last=1", "4", vec![5]),
@@ -116,8 +115,7 @@ async fn a_running_agent_is_active_until_it_is_cancelled() {
 #[actix_web::test]
 async fn an_ended_agent_takes_another_message() {
     let harness = Harness::new();
-    let id = harness.launch("say a").await;
-    harness.ended(&id).await;
+    let id = harness.launch_to_end("say a").await;
     let sent = harness.post(&format!("/api/agents/{id}/messages"), r#"{"content":"say b"}"#).await;
     assert_eq!((sent.status.as_u16(), sent.json()), (202, json!({"turn": 2, "queued": 1})));
     harness.ended(&id).await;
@@ -128,8 +126,7 @@ async fn an_ended_agent_takes_another_message() {
 #[actix_web::test]
 async fn a_deleted_agent_is_out_of_the_lists_and_can_be_read() {
     let harness = Harness::new();
-    let id = harness.launch("say a").await;
-    harness.ended(&id).await;
+    let id = harness.launch_to_end("say a").await;
     let uri = format!("/api/agents/{id}");
     assert_eq!(harness.call(TestRequest::delete().uri(&uri)).await.status, 204);
     assert_eq!(harness.call(TestRequest::delete().uri(&uri)).await.status, 204, "again");
@@ -171,8 +168,7 @@ async fn the_server_tells_about_itself() {
     assert_eq!(probe("/healthz").await.json(), json!({"status": "ok"}));
     assert_eq!(probe("/readyz").await.json(), json!({"status": "ready"}));
 
-    let id = harness.launch("say a").await;
-    harness.ended(&id).await;
+    harness.launch_to_end("say a").await;
     let metrics = harness.get("/metrics").await;
     assert!(metrics.header("content-type").starts_with("application/openmetrics-text"));
     for line in
@@ -187,8 +183,7 @@ async fn the_server_tells_about_itself() {
 #[actix_web::test]
 async fn a_ticket_opens_a_stream_once() {
     let harness = Harness::new();
-    let id = harness.launch("say a").await;
-    harness.ended(&id).await;
+    let id = harness.launch_to_end("say a").await;
     let made = harness.call(TestRequest::post().uri("/api/tickets")).await;
     assert_eq!((made.status.as_u16(), &made.json()["expiresAt"]), (201, &json!("2026-11-21T22:10:30.000Z")));
     let ticket = made.json()["ticket"].as_str().unwrap().to_owned();

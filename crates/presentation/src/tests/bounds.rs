@@ -106,8 +106,7 @@ async fn a_body_that_does_not_come_is_not_waited_for() {
 #[actix_web::test]
 async fn whatever_can_be_read_can_be_asked_for_its_headers_alone() {
     let harness = Harness::new();
-    let id = harness.launch("say a").await;
-    harness.ended(&id).await;
+    let id = harness.launch_to_end("say a").await;
     let agent = format!("/api/agents/{id}");
     let head = |uri: &str| harness.call(TestRequest::default().method(Method::HEAD).uri(uri));
     for uri in ["/healthz", "/readyz", "/metrics", "/openapi.json", "/problems/not_found", "/api/agents"] {

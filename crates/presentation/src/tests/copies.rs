@@ -11,8 +11,7 @@ use super::client::{Served, serve};
 use super::harness::{Answer, HOST, Harness, TOKEN};
 
 async fn two_turns(harness: &Harness) -> String {
-    let id = harness.launch("say one two").await;
-    harness.ended(&id).await;
+    let id = harness.launch_to_end("say one two").await;
     let sent = harness.post(&format!("/api/agents/{id}/messages"), r#"{"content":"say three"}"#).await;
     assert_eq!(sent.status, 202, "{sent:?}");
     harness.ended(&id).await;
@@ -88,8 +87,7 @@ async fn a_turn_that_waits_or_runs_has_a_record_too() {
 #[actix_web::test]
 async fn what_is_no_turn_is_not_found() {
     let harness = Harness::new();
-    let id = harness.launch("say a").await;
-    harness.ended(&id).await;
+    let id = harness.launch_to_end("say a").await;
     for n in ["0", "2", "x", "-1", "99999999999", "1.0", "+1"] {
         assert_eq!(harness.get(&format!("/api/agents/{id}/turns/{n}")).await.problem(), "not_found", "{n}");
     }
@@ -242,8 +240,7 @@ async fn a_file_that_comes_byte_for_byte_does_not_keep_its_place() {
 #[actix_web::test]
 async fn an_import_is_bounded() {
     let harness = Harness::with(|config, _| config.import_event_bytes = 1500);
-    let id = harness.launch(&format!("say {}", "x".repeat(4000))).await;
-    harness.ended(&id).await;
+    let id = harness.launch_to_end(&format!("say {}", "x".repeat(4000))).await;
     let file = harness.get(&format!("/api/agents/{id}/export")).await.text;
     assert_eq!(import(&harness, &file).await.problem(), "validation_failed");
 

@@ -53,8 +53,7 @@ fn preflight(origin: &str, headers: &str) -> TestRequest {
 #[actix_web::test]
 async fn a_page_of_a_listed_origin_reads_answers_and_refusals() {
     let harness = harness();
-    let id = harness.launch("say a b").await;
-    harness.ended(&id).await;
+    let id = harness.launch_to_end("say a b").await;
     let events = format!("/api/agents/{id}/events?since=1");
     let large = "x".repeat(2 << 20);
     let json = ("content-type", "application/json".to_owned());

@@ -43,8 +43,7 @@ async fn a_stream_gives_every_event_and_ends_with_the_agent() {
 #[actix_web::test]
 async fn a_stream_goes_on_after_the_last_event_id() {
     let harness = Harness::new();
-    let id = harness.launch("say a b").await;
-    harness.ended(&id).await;
+    let id = harness.launch_to_end("say a b").await;
     assert_eq!(ids(&stream(&harness, &id, "?since=3", None).await), ["4", "5"]);
     assert_eq!(ids(&stream(&harness, &id, "?since=1", Some("4")).await), ["5"], "Last-Event-ID wins");
     let end = stream(&harness, &id, "", Some("5")).await;
@@ -54,8 +53,7 @@ async fn a_stream_goes_on_after_the_last_event_id() {
 #[actix_web::test]
 async fn the_first_block_has_the_cursor_so_that_who_hears_no_event_comes_back_there() {
     let harness = Harness::new();
-    let id = harness.launch("say a b").await;
-    harness.ended(&id).await;
+    let id = harness.launch_to_end("say a b").await;
     for (query, last_event_id, cursor) in
         [("", None, "0"), ("?since=3", None, "3"), ("?since=3", Some("4"), "4")]
     {
@@ -67,8 +65,7 @@ async fn the_first_block_has_the_cursor_so_that_who_hears_no_event_comes_back_th
 #[actix_web::test]
 async fn an_unnamed_stream_is_the_same_without_names() {
     let harness = Harness::new();
-    let id = harness.launch("say a b").await;
-    harness.ended(&id).await;
+    let id = harness.launch_to_end("say a b").await;
     for raw in ["", "&raw=true"] {
         let named = stream(&harness, &id, &format!("?since=0{raw}"), None).await;
         let unnamed = stream(&harness, &id, &format!("?unnamed=true{raw}"), None).await;
@@ -83,8 +80,7 @@ async fn an_unnamed_stream_is_the_same_without_names() {
 #[actix_web::test]
 async fn a_bad_cursor_is_refused_before_the_stream_begins() {
     let harness = Harness::new();
-    let id = harness.launch("say a").await;
-    harness.ended(&id).await;
+    let id = harness.launch_to_end("say a").await;
     for cursor in ["", "x", "-1", "+1", "1.5", "18446744073709551616"] {
         let answer = stream(&harness, &id, "", Some(cursor)).await;
         assert_eq!(answer.problem(), "cursor_malformed", "{cursor}");
@@ -96,8 +92,7 @@ async fn a_bad_cursor_is_refused_before_the_stream_begins() {
 #[actix_web::test]
 async fn packed_deltas_have_the_number_of_the_last_one_and_can_be_resumed_within() {
     let harness = Harness::new();
-    let id = harness.launch("say a b c").await;
-    harness.ended(&id).await;
+    let id = harness.launch_to_end("say a b c").await;
     let packed = stream(&harness, &id, "?packed=true", None).await;
     assert_eq!(ids(&packed), ["1", "4", "5", "6"]);
     assert!(packed.text.contains("\nevent: deltas\ndata: {\"agentId\":"), "{packed:?}");
@@ -116,8 +111,7 @@ async fn packed_deltas_have_the_number_of_the_last_one_and_can_be_resumed_within
 #[actix_web::test]
 async fn packed_pages_have_the_same_cursors() {
     let harness = Harness::new();
-    let id = harness.launch("say a b c").await;
-    harness.ended(&id).await;
+    let id = harness.launch_to_end("say a b c").await;
     let numbers = async |query: &str| {
         let answer = harness.get(&format!("/api/agents/{id}/events?packed=true{query}")).await;
         let items = answer.json();

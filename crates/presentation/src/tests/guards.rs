@@ -187,8 +187,7 @@ async fn ticket(harness: &Harness, origin: Option<&str>) -> String {
 async fn a_ticket_that_was_given_to_a_page_is_for_that_page() {
     let harness = Harness::with(|config, _| config.allowed_origins = vec!["https://app.example".into()]);
     let own = "http://localhost:7117";
-    let id = harness.launch("say a").await;
-    harness.ended(&id).await;
+    let id = harness.launch_to_end("say a").await;
     let events = format!("/api/agents/{id}/events");
     let cases = [
         // The ticket is accepted: the request only fails because it is not a handshake.
@@ -234,10 +233,8 @@ async fn an_event_source_comes_back_with_the_ticket_that_it_was_opened_with() {
         config.ticket_resume = std::time::Duration::from_mins(1);
         config.failed_logins_per_minute = 100;
     });
-    let id = harness.launch("say a b").await;
-    harness.ended(&id).await;
-    let other = harness.launch("say a b").await;
-    harness.ended(&other).await;
+    let id = harness.launch_to_end("say a b").await;
+    let other = harness.launch_to_end("say a b").await;
     let page = "https://app.example";
     for body in [format!(r#"{{"path":"/api/agents/{id}/events"}}"#), String::new()] {
         let mut asked = TestRequest::post().uri("/api/tickets").insert_header(("origin", page));
@@ -269,8 +266,7 @@ async fn an_event_source_comes_back_with_the_ticket_that_it_was_opened_with() {
 #[actix_web::test]
 async fn a_ticket_that_has_opened_nothing_is_not_good_for_coming_back() {
     let harness = Harness::with(|config, _| config.failed_logins_per_minute = 100);
-    let id = harness.launch("say a b").await;
-    harness.ended(&id).await;
+    let id = harness.launch_to_end("say a b").await;
     let events = format!("/api/agents/{id}/events");
     for wrong in ["/ws", "/api/agents/01a20817-20b2-7551-ac48-9455cfa56b41/events"] {
         let made = harness.post("/api/tickets", &format!(r#"{{"path":"{events}"}}"#)).await.json();
@@ -288,8 +284,7 @@ async fn a_ticket_that_has_opened_nothing_is_not_good_for_coming_back() {
 #[actix_web::test]
 async fn who_comes_back_with_a_ticket_stays_until_its_time() {
     let harness = Harness::with(|config, _| config.ticket_resume = std::time::Duration::from_mins(1));
-    let id = harness.launch("say a b").await;
-    harness.ended(&id).await;
+    let id = harness.launch_to_end("say a b").await;
     let made = harness.post("/api/tickets", &format!(r#"{{"path":"/api/agents/{id}/events"}}"#)).await.json();
     let uri = format!("/api/agents/{id}/events?ticket={}", made["ticket"].as_str().unwrap());
     assert_eq!(come(&harness, &uri, None, None).await, "");

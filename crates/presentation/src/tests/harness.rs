@@ -146,6 +146,13 @@ impl Harness {
         answer.json()["agentId"].as_str().unwrap().to_owned()
     }
 
+    /// Launches an agent and waits until it has ended. Returns its id.
+    pub(crate) async fn launch_to_end(&self, prompt: &str) -> String {
+        let id = self.launch(prompt).await;
+        self.ended(&id).await;
+        id
+    }
+
     /// Waits until the agent has ended.
     pub(crate) async fn ended(&self, id: &str) {
         let id: AgentId = id.parse().unwrap();

@@ -254,8 +254,7 @@ async fn one_zero(served: &Served, target: &str, headers: &[&str]) -> (String, S
 #[actix_web::test]
 async fn http_1_0_gets_no_chunks() {
     let harness = Harness::new();
-    let id = harness.launch("say a b c").await;
-    harness.ended(&id).await;
+    let id = harness.launch_to_end("say a b c").await;
     let served = serve(&harness);
     let agent = format!("/api/agents/{id}");
     for rest in ["", "/messages", "/events", "/turns", "/turns/1", "/export"] {

@@ -182,8 +182,7 @@ async fn pages_of_messages_of_any_size_are_the_whole_history() {
 #[actix_web::test]
 async fn the_greatest_number_of_a_turn_costs_no_more_than_any_other() {
     let harness = Harness::new();
-    let id = harness.launch("say a").await;
-    harness.ended(&id).await;
+    let id = harness.launch_to_end("say a").await;
     let file = harness.get(&format!("/api/agents/{id}/export")).await.text;
     let file =
         file.replace("\"number\":1,", "\"number\":4294967295,").replace("\"run\":1,", "\"run\":4294967295,");

@@ -118,8 +118,7 @@ async fn bodies_have_a_type_and_a_size() {
 #[actix_web::test]
 async fn bad_parameters_are_named() {
     let harness = Harness::new();
-    let id = harness.launch("say a").await;
-    harness.ended(&id).await;
+    let id = harness.launch_to_end("say a").await;
     let agent = format!("/api/agents/{id}");
     let cases = [
         (format!("{LAUNCH}?limit=0"), "validation_failed", "limit"),
@@ -254,8 +253,7 @@ async fn too_much_is_told_when_to_come_again() {
 #[actix_web::test]
 async fn a_deleted_agent_takes_no_message() {
     let harness = Harness::new();
-    let id = harness.launch("say a").await;
-    harness.ended(&id).await;
+    let id = harness.launch_to_end("say a").await;
     harness.call(TestRequest::delete().uri(&format!("/api/agents/{id}"))).await;
     let sent = harness.post(&format!("/api/agents/{id}/messages"), r#"{"content":"b"}"#).await;
     assert_eq!(sent.problem(), "agent_deleted");

@@ -91,8 +91,7 @@ async fn one_connection_follows_many_agents_until_it_unsubscribes() {
 async fn a_mistake_is_told_and_the_connection_stays_open() {
     let harness = Harness::new();
     let served = serve(&harness);
-    let id = harness.launch("say a").await;
-    harness.ended(&id).await;
+    let id = harness.launch_to_end("say a").await;
     let (mut client, _) = Client::connect(&served, "").await;
     let subscribe = |payload: Value| json!({"type": "subscribe", "payload": payload}).to_string();
     let unknown = "0195bd2f-0a00-7000-8000-000000000000";
@@ -131,8 +130,7 @@ async fn a_mistake_is_told_and_the_connection_stays_open() {
 async fn frames_can_be_had_in_batches() {
     let harness = Harness::new();
     let served = serve(&harness);
-    let id = harness.launch("say a b").await;
-    harness.ended(&id).await;
+    let id = harness.launch_to_end("say a b").await;
     let (mut client, _) = Client::connect(&served, "?batch=5").await;
     client.say("subscribe", json!({"agentId": id, "since": 0})).await;
     let mut frames = Vec::new();
@@ -153,8 +151,7 @@ async fn news_of_all_agents_go_to_every_connection() {
     // The answer shows that the server is listening before the lifecycle events come.
     client.say("ping", json!({})).await;
     client.frame().await;
-    let id = harness.launch("say a").await;
-    harness.ended(&id).await;
+    let id = harness.launch_to_end("say a").await;
     harness.call(actix_web::test::TestRequest::delete().uri(&format!("/api/agents/{id}"))).await;
     let mut news = Vec::new();
     while news.last().is_none_or(|(kind, _)| kind != "agent:deleted") {
@@ -201,8 +198,7 @@ async fn a_quiet_connection_shows_signs_of_life_and_needs_them() {
         config.pong_timeout = Duration::from_millis(100);
     });
     let served = serve(&harness);
-    let id = harness.launch("say a").await;
-    harness.ended(&id).await;
+    let id = harness.launch_to_end("say a").await;
     let (mut client, _) = Client::connect(&served, "").await;
     client.say("subscribe", json!({"agentId": id})).await;
     assert_eq!(client.frame().await["type"], "subscribed");
