@@ -1,8 +1,9 @@
 //! A real agent that only supports ACP: `claude-agent-acp`. Agents with other formats are tested together with those.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::real_agents::{Agent, fetched, stories};
+use crate::real_claude_two_way::{TWO_WAY, shell};
 use crate::real_clients::{clients, node};
 use crate::real_questions::questions;
 
@@ -33,15 +34,9 @@ const CLAUDE_AGENT_ACP: Agent = Agent {
             set("IS_SANDBOX", "1"),
         ]
     },
-    shell,
-    in_pieces: true,
-    tells_results: true,
-    launched: false,
+    // The rest is as in the program that it contains.
+    ..TWO_WAY
 };
-
-fn shell(command: &str) -> (&'static str, Value) {
-    ("Bash", json!({ "command": command, "description": "Try it" }))
-}
 
 stories!(CLAUDE_AGENT_ACP);
 questions!(CLAUDE_AGENT_ACP, shell);

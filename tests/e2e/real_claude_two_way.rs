@@ -32,7 +32,7 @@ pub(crate) const TWO_WAY: Agent = Agent {
     launched: false,
 };
 
-fn shell(command: &str) -> (&'static str, Value) {
+pub(crate) fn shell(command: &str) -> (&'static str, Value) {
     ("Bash", json!({ "command": command, "description": "Try it" }))
 }
 
@@ -85,8 +85,7 @@ async fn takes_further_messages_without_a_new_process() {
     gate.pass(10);
     let head = server.get(&format!("/api/agents/{id}")).await["head"].as_u64().unwrap();
     server.wait_within(SLOW, &id, |agent| head < agent["head"].as_u64().unwrap()).await;
-    server.kill_9();
-    server.start_again();
+    server.kill_and_start_again();
     assert!(processes.iter().all(is_here), "the same processes still");
     gate.open();
     let done = |agent: &Value| agent["turn"] == 3 && agent["endedAt"].is_string();
