@@ -64,8 +64,7 @@ async fn endure_prompt(
 ) -> Tortured {
     let mut server = TestServer::start_with(&(fake_config() + limits));
     // The costs of the server's first agent do not count as growth: threads, statements, code that is loaded.
-    let first = server.launch(&json!({ "deltas": 2000 })).await;
-    server.wait_for_status(&first, "completed").await;
+    let first = server.launch_to_completion(&json!({ "deltas": 2000 })).await;
     server.events(&first).await;
     let before = memory_kib(&server);
     forget_the_peak(&server);

@@ -27,8 +27,7 @@ async fn check(server: &TestServer, request: reqwest::RequestBuilder, status: u1
 #[tokio::test]
 async fn each_bad_request_has_its_problem() {
     let server = TestServer::start();
-    let id = server.launch(&json!({})).await;
-    server.wait_for_status(&id, "completed").await;
+    let id = server.launch_to_completion(&json!({})).await;
     let launch = || server.request(Method::POST, "/api/agents");
     let json = |text: &'static str| launch().header("content-type", "application/json").body(text);
     let get = |path: String| server.request(Method::GET, &path);
@@ -164,8 +163,7 @@ async fn a_second_server_on_the_folder_is_refused_and_disturbs_nothing() {
     let said = String::from_utf8_lossy(&second.stderr).into_owned();
     assert_eq!(second.status.code(), Some(1), "{said}");
     assert!(said.contains("in use by another server"), "{said}");
-    let id = server.launch(&json!({ "deltas": 3 })).await;
-    server.wait_for_status(&id, "completed").await;
+    let id = server.launch_to_completion(&json!({ "deltas": 3 })).await;
     assert_eq!(text_of(&server.events(&id).await), "0 1 2 ");
 }
 

@@ -15,9 +15,7 @@ fn run(server: &TestServer, args: &[&str]) -> (i32, String, String) {
 }
 
 async fn ended(server: &TestServer, script: Value) -> String {
-    let id = server.launch(&script).await;
-    server.wait_for_status(&id, "completed").await;
-    id
+    server.launch_to_completion(&script).await
 }
 
 /// The parts in which a copy equals its original.
@@ -106,8 +104,7 @@ async fn a_replay_survives_a_crash_of_the_server() {
     assert_eq!((status, &replay["replayOf"]), (StatusCode::CREATED, &json!(id)), "{replay}");
     let copy = replay["agentId"].as_str().unwrap().to_owned();
     server.wait_until(&copy, |agent| 20 < agent["head"].as_u64().unwrap()).await;
-    server.kill_9();
-    server.start_again();
+    server.kill_and_start_again();
     server.wait_for_status(&copy, "completed").await;
     let events = raw_events(&server, &copy).await;
     assert_eq!(told(&events), told(&raw_events(&server, &id).await));

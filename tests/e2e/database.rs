@@ -7,8 +7,7 @@ use crate::harness::{PATIENCE, TestServer};
 #[tokio::test]
 async fn a_long_answer_is_a_few_rows_and_a_small_journal() {
     let server = TestServer::start();
-    let id = server.launch(&json!({ "mode": "stream", "deltas": 20_000 })).await;
-    server.wait_for_status(&id, "completed").await;
+    let id = server.launch_to_completion(&json!({ "mode": "stream", "deltas": 20_000 })).await;
     let raw_bytes: usize = {
         let mut bytes = 0;
         let mut since = 0;

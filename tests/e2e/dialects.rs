@@ -126,8 +126,7 @@ async fn who_reconnects_in_mid_message_gets_the_exact_rest_also_from_the_next_li
             seen.push(listener.frame().await);
         }
         drop(listener);
-        server.kill_9();
-        server.start_again();
+        server.kill_and_start_again();
         std::fs::write(gate, "").unwrap();
         let mut listener = Listener::connect(&server, &query).await;
         listener.subscribe(&id, seen.last().map(sequence)).await;
@@ -277,8 +276,7 @@ async fn a_cancelled_turn_ends_with_agent_cancelled() {
 #[tokio::test]
 async fn batches_and_a_throttle_give_the_same_text_in_fewer_messages() {
     let server = TestServer::start();
-    let id = server.launch(&json!({ "mode": "stream", "deltas": 600 })).await;
-    server.wait_for_status(&id, "completed").await;
+    let id = server.launch_to_completion(&json!({ "mode": "stream", "deltas": 600 })).await;
     let mut plain = Listener::connect(&server, "dialect=stream").await;
     plain.subscribe(&id, Some(0)).await;
     let frames = plain.until("agent:complete").await;

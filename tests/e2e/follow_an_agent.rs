@@ -31,8 +31,7 @@ async fn every_way_of_reading_gives_the_same_events_live_and_later() {
 #[tokio::test]
 async fn a_page_of_messages_is_one_row_per_bubble() {
     let server = TestServer::start();
-    let id = server.launch(&json!({ "mode": "stream", "deltas": 100 })).await;
-    server.wait_for_status(&id, "completed").await;
+    let id = server.launch_to_completion(&json!({ "mode": "stream", "deltas": 100 })).await;
     let path = format!("/api/agents/{id}/messages");
     let answer = server.request(Method::GET, &path).send().await.unwrap();
     let header = |name: &str| answer.headers()[name].to_str().unwrap().to_owned();
@@ -142,8 +141,7 @@ async fn a_client_that_asks_for_batches_gets_the_same_frames_in_fewer_messages()
 #[tokio::test]
 async fn at_the_head_of_an_ended_agent_an_event_source_is_told_to_stop() {
     let server = TestServer::start();
-    let id = server.launch(&json!({})).await;
-    server.wait_for_status(&id, "completed").await;
+    let id = server.launch_to_completion(&json!({})).await;
     let head = server.get(&format!("/api/agents/{id}")).await["head"].as_u64().unwrap();
     let path = format!("/api/agents/{id}/events");
     let ask = |last: u64| {
@@ -162,8 +160,7 @@ async fn at_the_head_of_an_ended_agent_an_event_source_is_told_to_stop() {
 #[tokio::test]
 async fn a_ticket_opens_one_stream() {
     let server = TestServer::start();
-    let id = server.launch(&json!({})).await;
-    server.wait_for_status(&id, "completed").await;
+    let id = server.launch_to_completion(&json!({})).await;
     let (status, ticket) = server.post("/api/tickets", &json!({})).await;
     assert_eq!(status, StatusCode::CREATED);
     let ticket = ticket["ticket"].as_str().unwrap();

@@ -50,8 +50,7 @@ async fn a_full_disk_delays_and_loses_nothing_with_a_small_disk() {
     let lost = agent["error"]["message"].as_str().unwrap();
     assert!(lost.contains("bytes of the agent's output could not be saved"), "{lost}");
     assert_eq!(ready(&server).await, StatusCode::OK);
-    let next = server.launch(&json!({ "deltas": 3 })).await;
-    server.wait_for_status(&next, "completed").await;
+    server.launch_to_completion(&json!({ "deltas": 3 })).await;
     drop(server);
     drop(mount);
 }
@@ -72,8 +71,7 @@ async fn an_agent_whose_output_fills_the_disk_is_ended_and_gives_its_room_back_w
     let text = text_of(&events);
     assert!(numbers(1_000_000).starts_with(&text) && !text.is_empty());
     // The next agent runs although no room was made by hand.
-    let next = server.launch(&json!({ "deltas": 3 })).await;
-    server.wait_for_status(&next, "completed").await;
+    server.launch_to_completion(&json!({ "deltas": 3 })).await;
     drop(server);
     drop(mount);
 }
@@ -100,8 +98,7 @@ pass_env = ["PATH"]
     assert_eq!(agent["error"]["code"], "storage_full", "{agent}");
     assert_dense(&server.events(&id).await);
     until(async || std::fs::read_dir(server.data_dir().join("runs")).unwrap().next().is_none()).await;
-    let next = server.launch(&json!({ "deltas": 3 })).await;
-    server.wait_for_status(&next, "completed").await;
+    server.launch_to_completion(&json!({ "deltas": 3 })).await;
     server.stop();
     server.start_again();
     assert_eq!(server.get(&format!("/api/agents/{id}")).await["status"], "failed");
@@ -140,13 +137,11 @@ async fn the_turn_of_an_agent_that_fills_the_disk_with_its_own_files_ends_with_a
     let said = |said: &str| events.iter().any(|event| event["content"] == said);
     assert!(said("line 1") && said("\nline 2"), "{events:?}");
     // The disk is as full as before, and a start still has its reserve.
-    server.kill_9();
-    server.start_again();
+    server.kill_and_start_again();
     assert_eq!(server.get(&format!("/api/agents/{id}")).await["status"], "failed");
     assert_eq!(server.events(&id).await, events);
     std::fs::remove_file(mount.0.path().join("own")).unwrap();
-    let next = server.launch(&json!({ "deltas": 3 })).await;
-    server.wait_for_status(&next, "completed").await;
+    server.launch_to_completion(&json!({ "deltas": 3 })).await;
     drop(server);
     drop(mount);
 }
@@ -155,8 +150,7 @@ async fn the_turn_of_an_agent_that_fills_the_disk_with_its_own_files_ends_with_a
 async fn a_purge_is_done_on_a_full_disk_with_a_small_disk() {
     let mount = Mounted::tmpfs("size=24m");
     let server = server_on(&mount, "");
-    let id = server.launch(&json!({ "deltas": 300 })).await;
-    server.wait_for_status(&id, "completed").await;
+    let id = server.launch_to_completion(&json!({ "deltas": 300 })).await;
     until(async || server.data_dir().join("reserve").metadata().is_ok_and(|file| 0 < file.len())).await;
     let ballast = mount.0.path().join("ballast");
     // Meanwhile the log is checkpointed, which may free space or use some.
@@ -179,8 +173,7 @@ async fn a_server_that_starts_on_a_full_disk_serves_what_there_is_with_a_small_d
     let mount = Mounted::tmpfs("size=24m");
     let mut server = server_on(&mount, "");
     let ballast = mount.0.path().join("ballast");
-    let done = server.launch(&json!({ "deltas": 30 })).await;
-    server.wait_for_status(&done, "completed").await;
+    let done = server.launch_to_completion(&json!({ "deltas": 30 })).await;
     let before = server.events(&done).await;
     for kill in [false, true] {
         let gate = server.folder.path().join(format!("gate-{kill}"));
@@ -222,8 +215,7 @@ async fn a_server_that_starts_on_a_full_disk_serves_what_there_is_with_a_small_d
 async fn without_room_for_new_files_nothing_is_launched_and_a_turn_says_why_with_a_small_disk() {
     let mount = Mounted::tmpfs("size=24m,nr_inodes=200");
     let server = server_on(&mount, "");
-    let id = server.launch(&json!({ "deltas": 3 })).await;
-    server.wait_for_status(&id, "completed").await;
+    let id = server.launch_to_completion(&json!({ "deltas": 3 })).await;
     // The server removes the files of a run after its end, which would free space.
     let runs = server.data_dir().join("runs");
     let started = tokio::time::Instant::now();

@@ -107,6 +107,11 @@ impl TestServer {
         process.wait().expect("an end");
     }
 
+    pub(crate) fn kill_and_start_again(&mut self) {
+        self.kill_9();
+        self.start_again();
+    }
+
     /// Stops the server as a service manager would, and waits for its end.
     pub(crate) fn stop(&mut self) -> std::process::ExitStatus {
         let mut process = self.process.take().expect("it runs");
@@ -159,6 +164,13 @@ impl TestServer {
     /// Launches the scripted agent; `script` is the prompt.
     pub(crate) async fn launch(&self, script: &Value) -> String {
         self.launch_as("fake", &script.to_string()).await
+    }
+
+    /// Launches an agent and waits until it has completed its turn. Returns its id.
+    pub(crate) async fn launch_to_completion(&self, script: &Value) -> String {
+        let id = self.launch(script).await;
+        self.wait_for_status(&id, "completed").await;
+        id
     }
 
     pub(crate) async fn launch_as(&self, kind: &str, prompt: &str) -> String {

@@ -121,8 +121,7 @@ fn what_cannot_be_read_is_shown_as_it_came_and_told() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn output_that_cannot_be_written_is_told_and_is_no_success() {
     let server = TestServer::start();
-    let id = server.launch(&json!({ "deltas": 5 })).await;
-    server.wait_for_status(&id, "completed").await;
+    let id = server.launch_to_completion(&json!({ "deltas": 5 })).await;
     for args in [&["token"][..], &["ls"], &["doctor"], &["--help"], &["tail", &id], &["tail", "--json", &id]]
     {
         let full = std::fs::File::options().write(true).open("/dev/full").unwrap();

@@ -125,8 +125,7 @@ async fn a_question_outlives_the_server_and_silence_is_no_hang() {
     let limits = "[limits]\nidle_timeout_s = 3\nstream_timeout_s = 3\n";
     let mut server = server(&format!("permission_timeout_s = 8\npermission_default = \"allow\"\n{limits}"));
     let id = asking(&server).await;
-    server.kill_9();
-    server.start_again();
+    server.kill_and_start_again();
     assert_eq!(said(&server, &id).await, "It was allowed.");
     assert_eq!(resolved(&server, &id).await["by"], "timeout");
     no_process_is_left(&id).await;

@@ -183,8 +183,7 @@ impl Agent {
                 let more = |agent: &Value| head < agent["head"].as_u64().unwrap();
                 server.wait_within(SLOW, &id, more).await;
             }
-            server.kill_9();
-            server.start_again();
+            server.kill_and_start_again();
             assert_eq!(server.get(&format!("/api/agents/{id}")).await["status"], "running");
         }
         gate.open();

@@ -119,8 +119,7 @@ mod real_claude {
                 assert!(started.elapsed() < crate::harness::PATIENCE, "the words never came");
                 tokio::time::sleep(std::time::Duration::from_millis(10)).await;
             }
-            server.kill_9();
-            server.start_again();
+            server.kill_and_start_again();
         }
         gate.open();
         assert_eq!(ended(&server, &id).await["status"], "completed");

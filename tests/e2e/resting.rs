@@ -193,8 +193,7 @@ async fn a_turn_in_a_process_that_goes_on_outlives_the_server() {
 async fn a_process_that_waits_ends_with_the_server_or_by_the_next_one() {
     let mut server = server("");
     let (id, first) = one_turn(&server).await;
-    server.kill_9();
-    server.start_again();
+    server.kill_and_start_again();
     no_process_is_left(&id).await;
     send(&server, &id, "two").await;
     assert_ne!(pid(&turns(&server, &id, 2).await[1].0).0, first);
@@ -264,8 +263,7 @@ async fn no_message_is_given_twice_whenever_the_server_is_killed() {
         let (id, _) = one_turn(&server).await;
         send(&server, &id, "two").await;
         tokio::time::sleep(Duration::from_millis(delay_ms)).await;
-        server.kill_9();
-        server.start_again();
+        server.kill_and_start_again();
         let (said, outcome) = turns(&server, &id, 2).await.swap_remove(1);
         let asked = std::fs::read_to_string(server.data_dir().join("work").join(&id).join("asked")).unwrap();
         match outcome.as_str() {

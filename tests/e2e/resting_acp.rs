@@ -155,8 +155,7 @@ async fn after_a_cancel_the_next_turn_begins_anew_and_says_so() {
 async fn what_waits_when_the_server_dies_is_lost_and_the_user_is_told() {
     let mut server = server("forgets", "");
     let (id, first) = one_turn(&server).await;
-    server.kill_9();
-    server.start_again();
+    server.kill_and_start_again();
     no_process_is_left(&id).await;
     send(&server, &id, "two").await;
     begins_anew(&server, &id, &first).await;

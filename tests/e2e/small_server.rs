@@ -25,8 +25,7 @@ const THREADS: usize = 40;
 #[tokio::test]
 async fn who_only_waits_takes_a_few_kib() {
     let server = TestServer::start();
-    let id = server.launch(&json!({ "deltas": 10 })).await;
-    server.wait_for_status(&id, "completed").await;
+    let id = server.launch_to_completion(&json!({ "deltas": 10 })).await;
     let events =
         format!("GET /api/agents/{id}/events?keep=true&since=3 HTTP/1.1\r\nAccept: text/event-stream\r\n");
     let subscribe = json!({ "type": "subscribe", "payload": { "agentId": id, "since": 3 } }).to_string();
@@ -70,8 +69,7 @@ async fn what_is_said_together_with_the_handshake_is_heard() {
 #[tokio::test]
 async fn behind_an_event_stream_no_request_is_dealt_with() {
     let server = TestServer::start();
-    let id = server.launch(&json!({ "deltas": 10 })).await;
-    server.wait_for_status(&id, "completed").await;
+    let id = server.launch_to_completion(&json!({ "deltas": 10 })).await;
     let body = json!({ "type": "fake", "prompt": "{}" }).to_string();
     let launch = format!(
         "POST /api/agents HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\n\
@@ -102,8 +100,7 @@ async fn behind_an_event_stream_no_request_is_dealt_with() {
 #[tokio::test]
 async fn who_goes_is_noticed_at_once() {
     let server = TestServer::start();
-    let id = server.launch(&json!({ "deltas": 10 })).await;
-    server.wait_for_status(&id, "completed").await;
+    let id = server.launch_to_completion(&json!({ "deltas": 10 })).await;
     let events =
         format!("GET /api/agents/{id}/events?keep=true&since=3 HTTP/1.1\r\nAccept: text/event-stream\r\n");
     let (mut stream, mut socket) =

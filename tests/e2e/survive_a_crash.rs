@@ -44,8 +44,7 @@ async fn an_agent_outlives_its_server_again_and_again() {
         // Wait for new events after each restart, so that each kill hits an active stream.
         let agent = server.wait_until(&id, |agent| before + 20 < agent["head"].as_u64().unwrap()).await;
         before = agent["head"].as_u64().unwrap();
-        server.kill_9();
-        server.start_again();
+        server.kill_and_start_again();
         assert_eq!(server.get(&format!("/api/agents/{id}")).await["status"], "running", "after kill {kill}");
     }
     std::fs::write(&hurry, "").unwrap();
@@ -77,8 +76,7 @@ async fn what_the_agent_says_while_no_server_runs_is_taken_in_later() {
 #[tokio::test]
 async fn without_server_and_supervisor_the_turn_is_interrupted_and_numbers_go_on() {
     let mut server = TestServer::start();
-    let id = server.launch(&json!({ "mode": "hang", "deltas": 10 })).await;
-    server.wait_until(&id, |agent| 10 < agent["head"].as_u64().unwrap()).await;
+    let id = hangs_after_ten(&server).await;
     server.kill_9();
     kill_process(supervisor_of(&server, &id), Signal::KILL).unwrap();
     server.start_again();
@@ -148,8 +146,7 @@ async fn a_terminal_that_is_closed_stops_the_server_in_good_order_unless_it_was_
         let pid = Pid::from_raw(server.pid().cast_signed()).unwrap();
         kill_process(pid, Signal::HUP).unwrap();
         if stays {
-            let id = server.launch(&json!({ "deltas": 3 })).await;
-            server.wait_for_status(&id, "completed").await;
+            server.launch_to_completion(&json!({ "deltas": 3 })).await;
         } else {
             assert!(server.wait().success());
             server.start_again();
@@ -181,8 +178,7 @@ async fn an_agent_whose_type_is_gone_from_the_configuration_runs_on_until_it_is_
 #[tokio::test]
 async fn an_agent_whose_type_is_gone_can_be_cancelled_and_its_output_is_kept() {
     let mut server = TestServer::start();
-    let id = server.launch(&json!({ "mode": "hang", "deltas": 10 })).await;
-    server.wait_until(&id, |agent| 10 < agent["head"].as_u64().unwrap()).await;
+    let id = hangs_after_ten(&server).await;
     server.kill_9();
     server.config = fake_config().replace("[agents.fake]", "[agents.renamed]");
     server.start_again();
@@ -198,13 +194,19 @@ async fn an_agent_whose_type_is_gone_can_be_cancelled_and_its_output_is_kept() {
 #[tokio::test]
 async fn where_only_the_supervisor_dies_nobody_says_that_the_server_did() {
     let server = TestServer::start();
-    let id = server.launch(&json!({ "mode": "hang", "deltas": 10 })).await;
-    server.wait_until(&id, |agent| 10 < agent["head"].as_u64().unwrap()).await;
+    let id = hangs_after_ten(&server).await;
     kill_process(supervisor_of(&server, &id), Signal::KILL).unwrap();
     let agent = server.wait_until(&id, |agent| agent["endedAt"].is_string()).await;
     let message = agent["error"]["message"].as_str().unwrap();
     assert_eq!(agent["status"], "interrupted");
     assert!(message.contains("supervisor") && !message.contains("the server"), "{message}");
+}
+
+/// Launches an agent, and waits until it has printed ten numbers, after which it hangs. Returns its id.
+async fn hangs_after_ten(server: &TestServer) -> String {
+    let id = server.launch(&json!({ "mode": "hang", "deltas": 10 })).await;
+    server.wait_until(&id, |agent| 10 < agent["head"].as_u64().unwrap()).await;
+    id
 }
 
 /// A script that takes a lock and then becomes the server: the lock shows whether any process still has what the server
@@ -221,8 +223,7 @@ async fn what_the_server_has_inherited_ends_with_it_and_reaches_no_agent() {
     server.start_by(script).unwrap();
     let is_free = || Command::new("flock").arg("-n").arg(&lock).arg("true").status().unwrap().success();
     assert!(!is_free(), "the server holds it");
-    let id = server.launch(&json!({ "mode": "env_dump" })).await;
-    server.wait_for_status(&id, "completed").await;
+    let id = server.launch_to_completion(&json!({ "mode": "env_dump" })).await;
     let seen: Value = serde_json::from_str(&text_of(&server.events(&id).await)).unwrap();
     assert_eq!(seen["fds"].as_object().unwrap().keys().collect::<Vec<_>>(), ["0", "1", "2"]);
     let id = server.launch(&json!({ "mode": "hang", "deltas": 3 })).await;

@@ -38,8 +38,7 @@ async fn agents_are_launched_followed_and_cancelled_without_inotify() {
     server.start_by(command).unwrap();
     assert!(std::fs::read_to_string(log).unwrap().contains("polling the run folders"));
 
-    let id = server.launch(&json!({ "deltas": 40, "pace_us": 5000 })).await;
-    server.wait_for_status(&id, "completed").await;
+    let id = server.launch_to_completion(&json!({ "deltas": 40, "pace_us": 5000 })).await;
     let events = server.events(&id).await;
     assert!(text_of(&events).contains(&numbers(40)), "all of it, in order");
 

@@ -201,8 +201,7 @@ async fn s23_a_websocket_is_never_compressed() {
     assert_eq!(answer.status, 101);
     assert_eq!(answer.header("sec-websocket-extensions"), None);
     let lines = ["Accept: text/event-stream", "Accept-Encoding: gzip, br"];
-    let id = server.launch(&json!({ "deltas": 1 })).await;
-    server.wait_for_status(&id, "completed").await;
+    let id = server.launch_to_completion(&json!({ "deltas": 1 })).await;
     let path = format!("/api/agents/{id}/events");
     for lines in [&lines[..], &lines[1..]] {
         let answer = raw::send(&server, raw::request(&server, "GET", &path, lines)).await.unwrap();

@@ -77,8 +77,7 @@ async fn s15_an_agent_sees_what_it_was_given_and_nothing_of_the_server() {
         [("PASSED", "through"), ("SECRET", "of the server"), ("CLAUDECODE", "1"), ("LD_LIBRARY_PATH", "/x")];
     let started = Started::start_on(server, &[], &[], &env);
     let server = &started.server;
-    let id = server.launch(&json!({ "mode": "env_dump" })).await;
-    server.wait_for_status(&id, "completed").await;
+    let id = server.launch_to_completion(&json!({ "mode": "env_dump" })).await;
     let seen: Value = serde_json::from_str(&text_of(&server.events(&id).await)).unwrap();
     let marker = format!("{id}-1");
     assert_eq!(seen["env"], json!({ "PASSED": "through", "FIXED": "value", "TOKENRAIL_RUN": marker }));

@@ -212,8 +212,7 @@ async fn s27_idle_connections_keep_nobody_out_and_are_closed() {
         socket.write_all(parts[number % parts.len()].as_bytes()).await.unwrap();
         idle.push(socket);
     }
-    let id = server.launch(&json!({ "deltas": 1 })).await;
-    server.wait_for_status(&id, "completed").await;
+    server.launch_to_completion(&json!({ "deltas": 1 })).await;
     for mut socket in idle {
         let said = raw::until_closed(&mut socket, PATIENCE).await.expect("it is closed");
         assert!(said.is_empty() || said.starts_with(b"HTTP/1.1 408"), "{}", String::from_utf8_lossy(&said));

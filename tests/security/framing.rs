@@ -180,8 +180,7 @@ async fn s25_heads_that_no_server_should_read_are_refused() {
 #[tokio::test]
 async fn s25_a_request_behind_a_refused_one_is_not_read_as_another() {
     let server = TestServer::start();
-    let id = server.launch(&json!({ "deltas": 1 })).await;
-    server.wait_for_status(&id, "completed").await;
+    let id = server.launch_to_completion(&json!({ "deltas": 1 })).await;
     let inner = request(&server, "DELETE", &format!("/api/agents/{id}"), &[]);
     // The request is refused for its media type before its body is read. The body must not become the next request.
     let length = format!("Content-Length: {}", inner.len());

@@ -250,8 +250,7 @@ async fn what_makes_no_sense(seen: &mut Seen) {
     let server = TestServer::start();
     let get = |path: &str| server.request(Method::GET, path);
     let post = |path: &str, body: Value| server.request(Method::POST, path).json(&body);
-    let id = server.launch(&json!({ "deltas": 1 })).await;
-    server.wait_for_status(&id, "completed").await;
+    let id = server.launch_to_completion(&json!({ "deltas": 1 })).await;
     let events = format!("/api/agents/{id}/events");
     let unknown = format!("/api/agents/{UNKNOWN}/events");
     let answer = json!({ "cancelled": true });
@@ -341,8 +340,7 @@ async fn what_sockets_are_told(seen: &mut Seen) {
 
 async fn a_store_that_is_busy_and_one_that_is_broken(seen: &mut Seen) {
     let server = TestServer::start();
-    let id = server.launch(&json!({ "deltas": 1 })).await;
-    server.wait_for_status(&id, "completed").await;
+    server.launch_to_completion(&json!({ "deltas": 1 })).await;
     let mut socket = Socket::open(&server, "").await;
     let launch =
         || server.request(Method::POST, "/api/agents").json(&json!({ "type": "fake", "prompt": "{}" }));
@@ -363,8 +361,7 @@ async fn agents_that_run_and_agents_that_are_copies(seen: &mut Seen) {
     let server = TestServer::start();
     let runs = server.launch(&json!({ "mode": "hang", "deltas": 1 })).await;
     seen.http(server.request(Method::GET, &format!("/api/agents/{runs}/export")), "agent_active").await;
-    let ended = server.launch(&json!({ "deltas": 1 })).await;
-    server.wait_for_status(&ended, "completed").await;
+    let ended = server.launch_to_completion(&json!({ "deltas": 1 })).await;
     let (_, copy) = server.post(&format!("/api/agents/{ended}/replay"), &json!({ "speed": 0 })).await;
     let copy = copy["agentId"].as_str().unwrap();
     let message = server.request(Method::POST, &format!("/api/agents/{copy}/messages"));

@@ -79,8 +79,7 @@ async fn s18_a_fault_of_the_program_is_told_without_what_it_was_about() {
         Err(error) => error.without_url().to_string(),
     };
     assert!(!told.contains(PROMPT), "{told}");
-    let id = server.launch(&json!({ "deltas": 2 })).await;
-    server.wait_for_status(&id, "completed").await;
+    server.launch_to_completion(&json!({ "deltas": 2 })).await;
     let log = started.end();
     assert!(log.contains("a thread panicked") && log.contains("rest/panic.rs:"), "{log}");
     assert!(!log.contains(PROMPT), "{log}");

@@ -128,8 +128,7 @@ fn name(ticket: &Value) -> &str {
 #[tokio::test]
 async fn s08_a_ticket_opens_one_stream_once() {
     let server = patient_server();
-    let id = server.launch(&json!({ "deltas": 1 })).await;
-    server.wait_for_status(&id, "completed").await;
+    let id = server.launch_to_completion(&json!({ "deltas": 1 })).await;
     let events = format!("/api/agents/{id}/events");
     let stream = "text/event-stream";
 
@@ -195,22 +194,22 @@ async fn comes(server: &TestServer, path: &str, ticket: &str, last_event_id: Opt
     raw::send(server, text).await.unwrap().status
 }
 
+/// The path of the events of a new agent that has completed its turn.
+async fn path_of_events(server: &TestServer) -> String {
+    let id = server.launch_to_completion(&json!({ "deltas": 1 })).await;
+    format!("/api/agents/{id}/events")
+}
+
 #[tokio::test]
 async fn s08_a_ticket_from_the_log_of_a_proxy_opens_one_stream_for_who_was_there_and_nothing_else() {
     let mut server = patient_server();
-    let (id, other) =
-        (server.launch(&json!({ "deltas": 1 })).await, server.launch(&json!({ "deltas": 1 })).await);
-    for id in [&id, &other] {
-        server.wait_for_status(id, "completed").await;
-    }
-    let (events, others) = (format!("/api/agents/{id}/events"), format!("/api/agents/{other}/events"));
+    let (events, others) = (path_of_events(&server).await, path_of_events(&server).await);
     let made = ticket(&server, &json!({ "path": events })).await;
     let logged = name(&made).to_owned();
     assert_eq!(comes(&server, &events, &logged, None).await, 200);
     for restarted in [false, true] {
         if restarted {
-            server.kill_9();
-            server.start_again();
+            server.kill_and_start_again();
         }
         assert_eq!(comes(&server, &events, &logged, Some("1")).await, 200, "restarted: {restarted}");
         assert_eq!(comes(&server, &events, &logged, None).await, 401, "anew; restarted: {restarted}");
@@ -231,19 +230,13 @@ async fn s08_a_ticket_from_the_log_of_a_proxy_opens_one_stream_for_who_was_there
 #[tokio::test]
 async fn s08_a_ticket_that_has_opened_nothing_opens_nothing_later_either() {
     let mut server = patient_server();
-    let (id, other) =
-        (server.launch(&json!({ "deltas": 1 })).await, server.launch(&json!({ "deltas": 1 })).await);
-    for id in [&id, &other] {
-        server.wait_for_status(id, "completed").await;
-    }
-    let (events, others) = (format!("/api/agents/{id}/events"), format!("/api/agents/{other}/events"));
+    let (events, others) = (path_of_events(&server).await, path_of_events(&server).await);
     let path = json!({ "path": events });
     let (wrongly_used, unused) = (ticket(&server, &path).await, ticket(&server, &path).await);
     assert_eq!(comes(&server, &others, name(&wrongly_used), None).await, 401, "it is for another path");
     for restarted in [false, true] {
         if restarted {
-            server.kill_9();
-            server.start_again();
+            server.kill_and_start_again();
             assert_eq!(comes(&server, &events, name(&unused), Some("0")).await, 401, "never used");
         }
         for last_event_id in [Some("0"), Some("1"), None] {
@@ -256,8 +249,7 @@ async fn s08_a_ticket_that_has_opened_nothing_opens_nothing_later_either() {
 #[tokio::test]
 async fn s08_a_ticket_is_good_for_coming_back_for_a_bounded_time() {
     let server = TestServer::start_with(&format!("[limits]\nticket_resume_s = 1\n{}", fake_config()));
-    let id = server.launch(&json!({ "deltas": 1 })).await;
-    server.wait_for_status(&id, "completed").await;
+    let id = server.launch_to_completion(&json!({ "deltas": 1 })).await;
     let events = format!("/api/agents/{id}/events");
     let made = ticket(&server, &json!({ "path": events })).await;
     assert_eq!(comes(&server, &events, name(&made), None).await, 200);

@@ -37,8 +37,7 @@ fn attack(server: &TestServer, mode: &[&str], path: &str) -> Child {
 /// Attacks the server. Checks that other clients are served meanwhile, and that no descriptor is left soon after.
 /// Returns the highest number of connections.
 async fn served_while(server: &TestServer, mode: &[&str], path: &str) -> usize {
-    let id = server.launch(&serde_json::json!({ "text": "hello" })).await;
-    server.wait_for_status(&id, "completed").await;
+    let id = server.launch_to_completion(&serde_json::json!({ "text": "hello" })).await;
     let before = descriptors(server);
     let (mut attack, mut highest, mut answers) = (attack(server, mode, path), before, 0);
     while attack.try_wait().unwrap().is_none() {

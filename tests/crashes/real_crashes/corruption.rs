@@ -53,14 +53,12 @@ async fn copies() -> Copies {
         folder
     };
     for script in [json!({ "deltas": 300 }), json!({ "mode": "tool", "deltas": 40 })] {
-        let id = server.launch(&script).await;
-        server.wait_for_status(&id, "completed").await;
+        server.launch_to_completion(&script).await;
     }
     server.stop();
     let old = copy(&server);
     server.start_again();
-    let id = server.launch(&json!({ "deltas": 400 })).await;
-    server.wait_for_status(&id, "completed").await;
+    server.launch_to_completion(&json!({ "deltas": 400 })).await;
     let id = server.launch(&json!({ "mode": "hang", "deltas": 50 })).await;
     server.wait_until(&id, |agent| 50 < agent["head"].as_u64().unwrap()).await;
     server.kill_9();

@@ -50,8 +50,7 @@ async fn who_reads_for_a_long_time_delays_nobody_and_the_log_is_cut_afterwards()
     let server = TestServer::start_with(&(fake_config() + "[limits]\nwal_bytes = 1048576\n"));
     let outsider = outsider(&server);
     outsider.execute_batch("BEGIN; SELECT count(*) FROM agents").unwrap();
-    let id = server.launch(&json!({ "deltas": 30_000 })).await;
-    server.wait_for_status(&id, "completed").await;
+    let id = server.launch_to_completion(&json!({ "deltas": 30_000 })).await;
     let log = server.data_dir().join("tokenrail.db-wal");
     let log_bytes = || std::fs::metadata(&log).map_or(0, |log| log.len());
     assert!(1 << 20 < log_bytes(), "the old reader keeps the log");
@@ -141,8 +140,7 @@ async fn a_server_that_was_killed_leaves_its_folder_to_the_next_and_two_never_sh
         let second = server.command(&["serve"]).output().unwrap();
         assert_eq!(second.status.code(), Some(1), "{second:?}");
         assert!(String::from_utf8_lossy(&second.stderr).contains("in use by another server"));
-        server.kill_9();
-        server.start_again();
+        server.kill_and_start_again();
     }
     judge::database_is_sound(&server.data_dir(), "after all");
 }

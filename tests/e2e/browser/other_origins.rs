@@ -103,8 +103,7 @@ async fn a_page_behind_a_proxy_that_leaves_the_host_needs_it_to_be_one_of_the_se
 /// Changes the configuration as the refusal suggested.
 fn list(server: &mut TestServer, setting: &str) {
     server.config = server.config.replace("[server]\n", &format!("[server]\n{setting}\n"));
-    server.kill_9();
-    server.start_again();
+    server.kill_and_start_again();
 }
 
 fn assert_says(refused: &Value, parts: &[&str]) {

@@ -200,8 +200,7 @@ fn seen_in_its_box(text: &str) -> String {
 async fn a_replay_goes_through_the_time_of_an_agent() {
     let server = TestServer::start();
     let browser = Browser::start();
-    let id = server.launch(&json!({ "deltas": 100, "pace_us": 10_000 })).await;
-    server.wait_for_status(&id, "completed").await;
+    let id = server.launch_to_completion(&json!({ "deltas": 100, "pace_us": 10_000 })).await;
     let events = server.events(&id).await;
     let tab = tab_on(&browser, &server, &id).await;
     tab.until(&ended(1)).await;
@@ -241,8 +240,7 @@ async fn a_replay_goes_through_the_time_of_an_agent() {
 async fn a_replay_can_be_had_as_a_new_agent() {
     let server = TestServer::start();
     let browser = Browser::start();
-    let id = server.launch(&json!({ "deltas": 20 })).await;
-    server.wait_for_status(&id, "completed").await;
+    let id = server.launch_to_completion(&json!({ "deltas": 20 })).await;
     let tab = tab_on(&browser, &server, &id).await;
     tab.until(&ended(1)).await;
     tab.click("[data-testid=action-replay]").await;
@@ -263,8 +261,7 @@ async fn a_replay_can_be_had_as_a_new_agent() {
 async fn an_export_is_the_file_that_the_server_gives() {
     let server = TestServer::start();
     let browser = Browser::start();
-    let id = server.launch(&json!({ "mode": "tool", "deltas": 7 })).await;
-    server.wait_for_status(&id, "completed").await;
+    let id = server.launch_to_completion(&json!({ "mode": "tool", "deltas": 7 })).await;
     let tab = tab_on(&browser, &server, &id).await;
     tab.until(&ended(1)).await;
     let (name, text) = tab.download("[data-testid=action-download]").await;
@@ -281,8 +278,7 @@ async fn an_export_is_the_file_that_the_server_gives() {
 async fn all_of_it_can_be_done_by_keys() {
     let server = TestServer::start();
     let browser = Browser::start();
-    let id = server.launch(&json!({ "mode": "tool", "deltas": 5 })).await;
-    server.wait_for_status(&id, "completed").await;
+    let id = server.launch_to_completion(&json!({ "mode": "tool", "deltas": 5 })).await;
     let tab = tab_on(&browser, &server, &id).await;
     tab.until(&ended(1)).await;
     let focused = |what: &str| format!("document.activeElement?.matches({})", json!(what));

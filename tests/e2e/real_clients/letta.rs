@@ -42,8 +42,7 @@ async fn play_over_a_restart(start_driver: Start) {
     let mut server = start();
     let driver = start_driver(&server, "restart");
     made(&server.folder.path().join("reached")).await;
-    server.kill_9();
-    server.start_again();
+    server.kill_and_start_again();
     std::fs::write(server.folder.path().join("restarted"), "").unwrap();
     driver.finish().await;
 }
