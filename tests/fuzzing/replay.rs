@@ -34,10 +34,11 @@ fn fuzz(name: &str, inputs: u64) {
     let fresh = || std::hash::RandomState::new().hash_one(name) >> 16;
     let seed = number("TOKENRAIL_FUZZ_SEED").unwrap_or_else(fresh);
     let corpus: Vec<_> = corpus::of(name).into_iter().map(|(_, input)| input).collect();
+    let words = target.words.concat();
     let (mut mutator, mut input) = (Mutator::new(seed), Vec::new());
     let (began, mut failed) = (Instant::now(), Vec::new());
     for _ in 0..inputs {
-        mutator.input(&corpus, target.words, &mut input);
+        mutator.input(&corpus, &words, &mut input);
         if fails(target, &input) {
             failed.push(corpus::keep(name, &smaller(target, &input)));
             if FAILURES_MAX <= failed.len() {

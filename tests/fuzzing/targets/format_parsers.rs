@@ -5,23 +5,6 @@ use tokenrail_parser::{JsonlMapping, formats};
 use super::agent_parser::check;
 
 pub(crate) const WORDS: &[&str] = &[
-    "{",
-    "}",
-    "[",
-    "]",
-    "\"",
-    ":",
-    ",",
-    "null",
-    "true",
-    "-1",
-    "1e999",
-    "\n",
-    "\\ud83d",
-    "\\ude00",
-    "\\u0000",
-    "\u{2028}",
-    "\"type\":",
     "\"id\":\"item_0\",",
     "\"id\":1",
     "\"text\":\"a\"",

@@ -26,21 +26,31 @@ pub(crate) struct Target {
     pub(crate) name: &'static str,
     pub(crate) run: fn(&[u8]),
     /// Words of its language, which mutations insert.
-    pub(crate) words: &'static [&'static str],
+    pub(crate) words: &'static [&'static [&'static str]],
 }
 
+/// Words of any JSON.
+const JSON: &[&str] = &["{", "}", "[", "]", "\"", ":", ",", "null", "1e999"];
+
+/// Words of the JSON lines that agent programs print.
+const JSON_LINES: &[&str] = &["true", "-1", "\n", "\\ud83d", "\\ude00", "\\u0000", "\u{2028}", "\"type\":"];
+
 pub(crate) const TARGETS: [Target; 11] = [
-    Target { name: "line_framer", run: line_framer::run, words: line_framer::WORDS },
-    Target { name: "sse_decoder", run: sse_decoder::run, words: sse_decoder::WORDS },
-    Target { name: "agent_parser", run: agent_parser::run, words: agent_parser::WORDS },
-    Target { name: "format_parsers", run: format_parsers::run, words: format_parsers::WORDS },
+    Target { name: "line_framer", run: line_framer::run, words: &[line_framer::WORDS] },
+    Target { name: "sse_decoder", run: sse_decoder::run, words: &[sse_decoder::WORDS] },
+    Target { name: "agent_parser", run: agent_parser::run, words: &[JSON, JSON_LINES, agent_parser::WORDS] },
+    Target {
+        name: "format_parsers",
+        run: format_parsers::run,
+        words: &[JSON, JSON_LINES, format_parsers::WORDS],
+    },
     Target { name: "message_assembler", run: message_assembler::run, words: &[] },
     Target { name: "packed_batch", run: packed_batch::run, words: &[] },
-    Target { name: "config", run: config::run, words: config::WORDS },
-    Target { name: "cursor", run: cursor::run, words: cursor::WORDS },
-    Target { name: "request", run: request::run, words: request::WORDS },
-    Target { name: "event_stream", run: event_stream::run, words: agent_parser::WORDS },
-    Target { name: "ws_client_frame", run: ws_client_frame::run, words: ws_client_frame::WORDS },
+    Target { name: "config", run: config::run, words: &[config::WORDS] },
+    Target { name: "cursor", run: cursor::run, words: &[cursor::WORDS] },
+    Target { name: "request", run: request::run, words: &[JSON, request::WORDS] },
+    Target { name: "event_stream", run: event_stream::run, words: &[JSON, JSON_LINES, agent_parser::WORDS] },
+    Target { name: "ws_client_frame", run: ws_client_frame::run, words: &[JSON, ws_client_frame::WORDS] },
 ];
 
 /// Runs the target of that name with the bytes.

@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -19,10 +18,10 @@ use tokenrail_application::{AgentService, AgentType, Launch, Limits, Outside};
 use tokenrail_domain::{AgentId, Event, Sequence, Timestamp};
 use tokenrail_parser::ClaudeParser;
 use tokenrail_ports::testing::samples::WHOLE;
-use tokenrail_ports::testing::{MemoryStore, PretendRuns};
+use tokenrail_ports::testing::{MemoryStore, PretendRuns, PretendWorkspace};
 use tokenrail_ports::{
-    Abilities, Adoption, CwdNotAllowed, FolderError, IAgentRun, IAgentRunner, IClock, IJournal as _, IRandom,
-    IWorkspace, Probe, RunEnd, RunOutput, RunnerError, TurnOrder,
+    Abilities, Adoption, IAgentRun, IAgentRunner, IClock, IJournal as _, IRandom, Probe, RunEnd, RunOutput,
+    RunnerError, TurnOrder,
 };
 use tokenrail_presentation::{Api, PresentationConfig, app};
 use tokenrail_runner::{FramerLimits, LineFramer};
@@ -120,7 +119,7 @@ pub(crate) fn api() -> (Api, AgentService, Arc<MemoryStore>) {
     let store = Arc::new(MemoryStore::new(1));
     let printer = AgentType {
         runner: Arc::new(Printer),
-        workspace: Arc::new(Anywhere),
+        workspace: Arc::new(PretendWorkspace),
         parser: Arc::new(|| Box::new(ClaudeParser::new())),
         runner_name: "process".into(),
         abilities: Abilities::default(),
@@ -238,19 +237,6 @@ impl IAgentRun for Printing {
     }
 
     async fn leave(&mut self) {}
-}
-
-struct Anywhere;
-
-#[async_trait]
-impl IWorkspace for Anywhere {
-    async fn remove(&self, _: AgentId) -> std::io::Result<()> {
-        Ok(())
-    }
-
-    async fn folder(&self, _: AgentId, asked: Option<String>) -> Result<PathBuf, FolderError> {
-        asked.map_or_else(|| Ok("/work".into()), |_| Err(CwdNotAllowed.into()))
-    }
 }
 
 struct StoppedClock;
