@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokenrail_domain::MessageOutcome;
 
 use crate::Format::Acp;
-use crate::fixtures::Recording;
+use crate::fixtures::FormatRecording;
 use crate::truth::{Truth, joined, with_surrogates_spelled};
 
 /// The content of a recording, as far as it has been read.
@@ -22,7 +22,7 @@ pub(crate) struct AcpTruth {
 }
 
 impl AcpTruth {
-    pub(crate) fn of(recording: &Recording) -> Truth {
+    pub(crate) fn of(recording: &FormatRecording) -> Truth {
         let mut read = Self::default();
         for line in recording.lines() {
             let Ok(line) = serde_json::from_str::<Value>(&with_surrogates_spelled(line)) else { continue };
@@ -438,7 +438,7 @@ fn what_is_no_text_is_a_message_of_its_own() {
 #[test]
 fn an_answer_that_the_agent_had_said_anew_is_not_complete() {
     let outcomes = |case: &str| {
-        let named = |recording: &&Recording| {
+        let named = |recording: &&FormatRecording| {
             recording.name.ends_with(case) && recording.name.contains("claude-agent")
         };
         let recording = crate::fixtures::recordings().iter().find(named).unwrap();

@@ -5,7 +5,7 @@ use tokenrail_domain::{ErrorClass, EventBody, Said};
 use tokenrail_ports::ExitStatus;
 
 use crate::Format;
-use crate::fixtures::{Recording, recordings};
+use crate::fixtures::{FormatRecording, recordings};
 use crate::pump::{self, Seen, pump};
 use crate::recorded::damaged;
 
@@ -75,7 +75,7 @@ fn format() -> impl Strategy<Value = Format> {
     prop::sample::select(&Format::ALL[..])
 }
 
-fn recording() -> impl Strategy<Value = &'static Recording> {
+fn recording() -> impl Strategy<Value = &'static FormatRecording> {
     // Long recordings would only make the test slow.
     let short: Vec<_> = recordings().iter().filter(|recording| recording.bytes.len() < 40_000).collect();
     prop::sample::select(short)

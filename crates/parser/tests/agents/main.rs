@@ -16,6 +16,8 @@ mod plain_text;
 mod pump;
 #[path = "../claude/recorded.rs"]
 mod recorded;
+#[path = "../claude/recording.rs"]
+mod recording;
 mod recordings;
 #[path = "../claude/rendering.rs"]
 mod rendering;

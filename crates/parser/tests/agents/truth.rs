@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::Format;
 use crate::acp::AcpTruth;
-use crate::fixtures::Recording;
+use crate::fixtures::FormatRecording;
 use crate::model_api::ModelApiTruth;
 
 /// The text and the reasoning of one message.
@@ -27,7 +27,7 @@ pub(crate) struct Truth {
 }
 
 impl Truth {
-    pub(crate) fn of(recording: &Recording) -> Self {
+    pub(crate) fn of(recording: &FormatRecording) -> Self {
         if recording.format == Format::Acp {
             return AcpTruth::of(recording);
         }

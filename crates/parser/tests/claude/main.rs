@@ -7,6 +7,7 @@ mod fixtures;
 mod hostile;
 mod pump;
 mod recorded;
+mod recording;
 mod recordings;
 mod rendering;
 mod whole_messages;
