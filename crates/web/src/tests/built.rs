@@ -6,19 +6,8 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
 
-/// The inputs of the build: whole folders, and single files. `page/source-hash.ts` has the same list.
-const SOURCES: [&str; 10] = [
-    "client/package.json",
-    "client/src",
-    "package-lock.json",
-    "package.json",
-    "page/index.html",
-    "page/package.json",
-    "page/public",
-    "page/source-hash.ts",
-    "page/src",
-    "page/vite.config.ts",
-];
+/// The script that hashes the inputs of the build when it builds the page. It contains their list.
+const SOURCE_HASH: &str = include_str!("../../page/source-hash.ts");
 
 #[test]
 fn the_built_page_is_as_new_as_its_sources() {
@@ -42,10 +31,17 @@ fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
+/// The inputs of the build: whole folders, and single files.
+fn sources() -> impl Iterator<Item = &'static str> {
+    let (_, list) = SOURCE_HASH.split_once("const sources = [").unwrap();
+    let (list, _) = list.split_once(']').unwrap();
+    list.split('"').skip(1).step_by(2)
+}
+
 /// The hash of what `sha256sum` would print for all of them, ordered by path.
 fn hash_of(root: &Path) -> String {
     let mut files = Vec::new();
-    for source in SOURCES {
+    for source in sources() {
         collect(root, source.to_owned(), &mut files);
     }
     files.sort();
