@@ -13,6 +13,12 @@ pub(crate) const VARIABLE: &str = "TOKENRAIL_TEST_CLIENTS";
 /// The Node that runs them. The machine's own Node may be too old for some, or missing.
 const NODE: &str = "node";
 
+/// The native program of Codex, which its adapter also contains.
+const CODEX: [&str; 2] = [
+    "@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex",
+    "@openai/codex-linux-arm64/vendor/aarch64-unknown-linux-musl/bin/codex",
+];
+
 /// One client, at one version.
 pub(crate) struct Client {
     /// Its row in the table.
@@ -38,21 +44,9 @@ pub(crate) const CLIENTS: [Client; 13] = [
     client("ai 5.0.0", "ai-5-oldest", "real_clients::ai_sdk::oldest_5"),
     client("letta npm", "letta", "real_clients::letta::typescript"),
     client("letta PyPI", "letta-py", "real_clients::letta::python"),
-    Client {
-        programs: &[
-            "@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex",
-            "@openai/codex-linux-arm64/vendor/aarch64-unknown-linux-musl/bin/codex",
-        ],
-        ..client("codex CLI", "codex", "real_codex::")
-    },
+    Client { programs: &CODEX, ..client("codex CLI", "codex", "real_codex::") },
     client("claude-agent-acp", "claude-acp", "real_acp::"),
-    Client {
-        programs: &[
-            "@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex",
-            "@openai/codex-linux-arm64/vendor/aarch64-unknown-linux-musl/bin/codex",
-        ],
-        ..client("codex-acp", "codex-acp", "real_codex_acp::")
-    },
+    Client { programs: &CODEX, ..client("codex-acp", "codex-acp", "real_codex_acp::") },
     client("gemini CLI", "gemini", "real_gemini::"),
     Client {
         programs: &["opencode-linux-x64/bin/opencode"],
