@@ -23,8 +23,10 @@ pub(crate) enum WriterOrder {
 pub(crate) trait WriteCommand: Send + 'static {
     type Answer: Send + 'static;
 
-    /// How many bytes it writes, about.
-    fn bytes(&self) -> usize;
+    /// How many bytes of text or output it writes, about.
+    fn bytes(&self) -> usize {
+        0
+    }
 
     /// The agent whose output it saves; `None` if it saves anything else.
     fn agent(&self) -> Option<AgentId> {

@@ -176,10 +176,6 @@ pub(crate) struct FinishImportCommand(pub(crate) Agent);
 impl WriteCommand for FinishImportCommand {
     type Answer = ();
 
-    fn bytes(&self) -> usize {
-        0
-    }
-
     fn run(&self, db: &Connection) -> Result<(), WriteFailure> {
         let Agent { id, status, turn, ended_at, updated_at, session, usage, cost_usd, error, .. } = &self.0;
         let (agent, newest) = imported(db, *id)?.ok_or_else(|| conflict(Sequence::START))?;
@@ -206,10 +202,6 @@ pub(crate) struct DiscardImportCommand(pub(crate) AgentId);
 
 impl WriteCommand for DiscardImportCommand {
     type Answer = ();
-
-    fn bytes(&self) -> usize {
-        0
-    }
 
     fn run(&self, db: &Connection) -> Result<(), WriteFailure> {
         if let Some((agent, _)) = imported(db, self.0)? {

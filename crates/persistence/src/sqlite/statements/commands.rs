@@ -100,10 +100,6 @@ pub(crate) struct CreateIdleCommand {
 impl WriteCommand for CreateIdleCommand {
     type Answer = ();
 
-    fn bytes(&self) -> usize {
-        0
-    }
-
     fn run(&self, db: &Connection) -> Result<(), WriteFailure> {
         refuse_taken_id(db, self.agent.id)?;
         add_agent(db, &self.agent)?;
@@ -157,10 +153,6 @@ pub(crate) struct CancelCommand {
 impl WriteCommand for CancelCommand {
     type Answer = u32;
 
-    fn bytes(&self) -> usize {
-        0
-    }
-
     fn run(&self, db: &Connection) -> Result<u32, WriteFailure> {
         let agent = agent_key(db, self.agent).map_err(WriteFailure::Refused)?;
         Ok(cancel(db, agent, self.at)?)
@@ -175,10 +167,6 @@ pub(crate) struct StopTurnCommand {
 
 impl WriteCommand for StopTurnCommand {
     type Answer = Option<StopReason>;
-
-    fn bytes(&self) -> usize {
-        0
-    }
 
     fn run(&self, db: &Connection) -> Result<Option<StopReason>, WriteFailure> {
         let agent = agent_key(db, self.agent).map_err(WriteFailure::Refused)?;
@@ -202,10 +190,6 @@ pub(crate) struct DeleteCommand {
 
 impl WriteCommand for DeleteCommand {
     type Answer = bool;
-
-    fn bytes(&self) -> usize {
-        0
-    }
 
     fn reserve_use(&self) -> ReserveUse {
         if self.purge { ReserveUse::All } else { ReserveUse::None }
@@ -235,10 +219,6 @@ pub(crate) struct PurgeCommand {
 impl WriteCommand for PurgeCommand {
     type Answer = bool;
 
-    fn bytes(&self) -> usize {
-        0
-    }
-
     fn run(&self, db: &Connection) -> Result<bool, WriteFailure> {
         let Some(agent) = known(db, self.agent)? else { return Ok(false) };
         db.prepare_cached(REMOVE)?.execute(named_params! { ":agent": agent })?;
@@ -258,10 +238,6 @@ pub(crate) struct ProbeCommand;
 
 impl WriteCommand for ProbeCommand {
     type Answer = ();
-
-    fn bytes(&self) -> usize {
-        0
-    }
 
     fn run(&self, _db: &Connection) -> Result<(), WriteFailure> {
         Ok(())

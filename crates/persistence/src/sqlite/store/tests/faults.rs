@@ -150,10 +150,6 @@ struct MaxPages(u32);
 impl WriteCommand for MaxPages {
     type Answer = ();
 
-    fn bytes(&self) -> usize {
-        0
-    }
-
     fn run(&self, db: &Connection) -> Result<(), crate::sqlite::command::WriteFailure> {
         Ok(db.pragma_update(None, "max_page_count", self.0)?)
     }
