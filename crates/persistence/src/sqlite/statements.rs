@@ -9,6 +9,7 @@
 //! | [`agents`], [`turns`], [`turn_ends`] | one or a list of agents and turns; what lists show of a turn's end |
 //! | [`latest_result`] | what the latest result of an agent leaves in its row |
 //! | [`keys`] | idempotency keys |
+//! | [`list_page`] | one page of a list, in which long fields are cut |
 //! | [`archive`], [`compaction`] | imports and rewrites; packing the batches of ended turns tighter |
 //! | [`columns`] | columns as domain values |
 //!
@@ -24,6 +25,7 @@ pub(crate) mod compaction;
 pub(crate) mod journal;
 pub(crate) mod keys;
 pub(crate) mod latest_result;
+pub(crate) mod list_page;
 pub(crate) mod message_row;
 pub(crate) mod messages;
 pub(crate) mod turn_ends;

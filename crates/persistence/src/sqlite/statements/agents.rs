@@ -10,6 +10,7 @@ use crate::sqlite::error::store_error;
 use crate::sqlite::statements::columns::{
     agent_id_of, json_of, maybe, parsed, sequence_of, status_of, text_of, turn_of,
 };
+use crate::sqlite::statements::list_page::list_page;
 
 /// The columns that [`agent_of`] reads, in its order, and those that follow. `$text` is for columns whose beginning is
 /// useful, `$whole` for columns that are useless if a part is missing.
@@ -160,29 +161,24 @@ fn select(db: &Connection, which: &str, values: &[&dyn ToSql]) -> Result<Vec<Age
     agents.collect::<Result<_, _>>().map_err(store_error)
 }
 
-/// A page of agents as shown in a list. SQLite cuts the long fields row by row, so that only one of them at a time is
-/// completely in memory.
+/// A page of agents as shown in a list.
 fn listed(
     db: &Connection,
     which: &str,
     values: &[&dyn ToSql],
-    (limit, bounds): (usize, ListBounds),
+    bounds: (usize, ListBounds),
 ) -> Result<ListPage<ListedAgent>, StoreError> {
-    let field_bytes = i64::try_from(bounds.field_bytes).unwrap_or(i64::MAX);
-    let values = std::iter::once(&field_bytes as &dyn ToSql).chain(values.iter().copied());
-    let mut statement = db.prepare_cached(&format!("{LISTED} {which}")).map_err(store_error)?;
-    let agents = statement
-        .query_map(params_from_iter(values), |row| {
-            let mut truncated = Vec::new();
-            for (at, field) in (LENGTHS..).zip(LONG_FIELDS) {
-                if maybe::<i64>(row, at)?.is_some_and(|bytes| field_bytes < bytes) {
-                    truncated.push(field);
-                }
-            }
-            Ok(ListedAgent { agent: agent_of(row)?, truncated })
-        })
-        .map_err(store_error)?;
-    ListPage::of(agents, (limit, bounds.bytes), ListedAgent::bytes).map_err(store_error)
+    list_page(db, &format!("{LISTED} {which}"), values, bounds, listed_row, ListedAgent::bytes)
+}
+
+fn listed_row(row: &Row<'_>, field_bytes: i64) -> rusqlite::Result<ListedAgent> {
+    let mut truncated = Vec::new();
+    for (at, field) in (LENGTHS..).zip(LONG_FIELDS) {
+        if maybe::<i64>(row, at)?.is_some_and(|bytes| field_bytes < bytes) {
+            truncated.push(field);
+        }
+    }
+    Ok(ListedAgent { agent: agent_of(row)?, truncated })
 }
 
 fn agent_of(row: &Row<'_>) -> rusqlite::Result<Agent> {

@@ -1,6 +1,6 @@
 //! The table `turns`, read.
 
-use rusqlite::{Connection, OptionalExtension, Row, ToSql, named_params, params_from_iter};
+use rusqlite::{Connection, OptionalExtension, Row, ToSql, named_params};
 use tokenrail_domain::{
     AgentId, ListedTurn, Sequence, StopReason, Timestamp, Turn, TurnNumber, TurnOutcome, TurnState,
 };
@@ -8,6 +8,7 @@ use tokenrail_ports::{ListBounds, ListPage, StoreError, TurnFilter, TurnLimit, T
 
 use crate::sqlite::error::store_error;
 use crate::sqlite::statements::columns::{agent_id_of, maybe, parsed, text_of, turn_of, unsigned};
+use crate::sqlite::statements::list_page::list_page;
 
 /// The columns that [`turn_row`] reads, in its order; then those that [`listed_row`] reads.
 macro_rules! columns {
@@ -102,15 +103,9 @@ fn listed(
     db: &Connection,
     which: &str,
     values: &[&dyn ToSql],
-    (limit, bounds): (usize, ListBounds),
+    bounds: (usize, ListBounds),
 ) -> Result<ListPage<ListedTurn>, StoreError> {
-    let prompt_bytes = i64::try_from(bounds.field_bytes).unwrap_or(i64::MAX);
-    let values = std::iter::once(&prompt_bytes as &dyn ToSql).chain(values.iter().copied());
-    let mut statement = db.prepare_cached(&format!("{LISTED} {which}")).map_err(store_error)?;
-    let turns = statement
-        .query_map(params_from_iter(values), |row| listed_row(row, prompt_bytes))
-        .map_err(store_error)?;
-    ListPage::of(turns, (limit, bounds.bytes), ListedTurn::bytes).map_err(store_error)
+    list_page(db, &format!("{LISTED} {which}"), values, bounds, listed_row, ListedTurn::bytes)
 }
 
 /// Turns of all agents that are not deleted, in the order in which they were saved: that of their keys.
