@@ -31,7 +31,10 @@ pub(crate) enum Begins {
 pub(crate) trait Fold {
     type Vocabulary: Vocabulary;
 
-    fn begins(&self) -> Begins;
+    /// Most folds know the state of the turn.
+    fn begins(&self) -> Begins {
+        Begins::WithTurn
+    }
 
     /// The key under which all followers share the bytes that a transport has written in this form. `None` if the
     /// frames are for one follower alone.

@@ -18,7 +18,7 @@ use tokenrail_domain::{
 };
 
 use crate::error::Problem;
-use crate::fold::{Begins, Fold, Frames, Vocabulary};
+use crate::fold::{Fold, Frames, Vocabulary};
 use crate::json::{AgentErrorDto, IdText};
 use crate::questions::Approvals;
 use crate::vocabularies::ai_sdk::dto::{Chunk, FinishReason, ForeignJson, PartId, StartDto};
@@ -247,10 +247,6 @@ impl AiSdkFold {
 
 impl Fold for AiSdkFold {
     type Vocabulary = AiSdk;
-
-    fn begins(&self) -> Begins {
-        Begins::WithTurn
-    }
 
     fn event<T: Frames<AiSdk>>(&mut self, event: &Event, out: &mut T) {
         if self.told == Told::Nothing {

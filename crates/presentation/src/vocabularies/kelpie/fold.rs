@@ -8,7 +8,7 @@ use tokenrail_domain::{
 };
 
 use crate::blocks::BlockWriter;
-use crate::fold::{Begins, Fold, Frames, Vocabulary};
+use crate::fold::{Fold, Frames, Vocabulary};
 use crate::json::{Json, plain_text};
 use crate::turn_events::failure;
 use crate::vocabularies::kelpie::dto::{
@@ -86,10 +86,6 @@ impl KelpieFold {
 
 impl Fold for KelpieFold {
     type Vocabulary = Kelpie;
-
-    fn begins(&self) -> Begins {
-        Begins::WithTurn
-    }
 
     fn event<T: Frames<Kelpie>>(&mut self, event: &Event, out: &mut T) {
         let id = Some(event.sequence.0);

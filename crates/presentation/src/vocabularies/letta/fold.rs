@@ -12,7 +12,7 @@ use tokenrail_domain::{
 };
 
 use self::message::{Kind, OpenMessage};
-use crate::fold::{Begins, Fold, Frames, Vocabulary};
+use crate::fold::{Fold, Frames, Vocabulary};
 use crate::json::{IsoTime, plain_text};
 use crate::questions::Approvals;
 use crate::turn_events::failure;
@@ -304,10 +304,6 @@ impl LettaFold {
 
 impl Fold for LettaFold {
     type Vocabulary = Letta;
-
-    fn begins(&self) -> Begins {
-        Begins::WithTurn
-    }
 
     fn event<T: Frames<Letta>>(&mut self, event: &Event, out: &mut T) {
         let mut frames = std::mem::take(&mut self.frames);

@@ -8,7 +8,7 @@ use tokenrail_domain::{AgentId, Event, EventBody, Sequence, TurnNumber};
 use super::dto::ErrorMessage;
 use super::fold::{LettaFold, LettaFrame};
 use crate::blocks::{BlockFold, BlockWriter};
-use crate::fold::{Begins, Fold, Frames, Vocabulary};
+use crate::fold::{Fold, Frames, Vocabulary};
 
 /// A second vocabulary that the streams of these routes can carry.
 #[derive(Clone, Copy)]
@@ -106,10 +106,6 @@ impl RunStreamFold {
 
 impl Fold for RunStreamFold {
     type Vocabulary = RunStream;
-
-    fn begins(&self) -> Begins {
-        Begins::WithTurn
-    }
 
     fn event<T: Frames<RunStream>>(&mut self, event: &Event, out: &mut T) {
         let Self { letta, guest, tells_letta, after, frames } = self;

@@ -8,7 +8,7 @@ use tokenrail_domain::{
 
 use super::frame::{Native, NativeFrame, SpokenText, TextFrame, tell};
 use super::spoken::{Spoken, Step};
-use crate::fold::{Begins, Fold, Frames};
+use crate::fold::{Fold, Frames};
 use crate::json::{IdText, IsoTime};
 use crate::vocabularies::native::dto::message_frames::{MessageEnd, MessageNew, MessageStart};
 
@@ -153,10 +153,6 @@ impl MessageFold {
 
 impl Fold for MessageFold {
     type Vocabulary = Native;
-
-    fn begins(&self) -> Begins {
-        Begins::WithTurn
-    }
 
     fn shared(&self, form: u8) -> Option<RenderingKey> {
         Some(RenderingKey::of::<Self>([0, form]))

@@ -9,7 +9,7 @@ use tokenrail_domain::{
 
 use super::frame::{Native, NativeFrame, SpokenText, TextFrame, tell};
 use super::spoken::{Spoken, Step};
-use crate::fold::{Begins, Fold, Frames};
+use crate::fold::{Fold, Frames};
 use crate::json::{AgentErrorDto, IdText, Json};
 use crate::vocabularies::native::dto::frames::ResultDto;
 use crate::vocabularies::native::dto::stream_frames::{
@@ -98,10 +98,6 @@ impl StreamFold {
 
 impl Fold for StreamFold {
     type Vocabulary = Native;
-
-    fn begins(&self) -> Begins {
-        Begins::WithTurn
-    }
 
     fn shared(&self, form: u8) -> Option<RenderingKey> {
         Some(RenderingKey::of::<Self>([0, form]))

@@ -4,7 +4,7 @@ use tokenrail_domain::{Event, EventBody};
 
 use super::dto::{Stop, Telegram};
 use crate::blocks::BlockWriter;
-use crate::fold::{Begins, Fold, Frames, Vocabulary};
+use crate::fold::{Fold, Frames, Vocabulary};
 use crate::json::JsonList;
 
 pub(crate) enum Telegraph {}
@@ -34,10 +34,6 @@ pub(in crate::vocabularies) struct TelegraphFold {
 
 impl Fold for TelegraphFold {
     type Vocabulary = Telegraph;
-
-    fn begins(&self) -> Begins {
-        Begins::WithTurn
-    }
 
     fn shared(&self, form: u8) -> Option<RenderingKey> {
         Some(RenderingKey::of::<Self>([0, form]))
