@@ -48,6 +48,14 @@ pub(crate) fn serve_with(harness: &Harness, limits: ServerLimits) -> Served {
     Served { port, handle }
 }
 
+/// Serves one agent that has ended. Returns its id too.
+pub(crate) async fn serve_ended(prompt: &str) -> (Harness, Served, String) {
+    let harness = Harness::new();
+    let served = serve(&harness);
+    let id = harness.launch_to_end(prompt).await;
+    (harness, served, id)
+}
+
 impl Client {
     /// Performs the handshake. Also returns the head of the response.
     pub(crate) async fn connect(served: &Served, query: &str) -> (Self, String) {

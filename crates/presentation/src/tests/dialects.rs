@@ -5,9 +5,9 @@ use std::time::Duration;
 use actix_http::ws::OpCode;
 use actix_web::test::TestRequest;
 use serde_json::{Value, json};
-use tokenrail_domain::AgentId;
+use tokenrail_domain::{Agent, AgentId};
 
-use super::client::{Client, serve};
+use super::client::{Client, Served, serve};
 use super::harness::Harness;
 use super::journals::{STORIES, keep, written, written_in_turns};
 
@@ -44,6 +44,15 @@ async fn told(client: &mut Client, id: AgentId, dialect: &str, since: Option<usi
             return frames;
         }
     }
+}
+
+/// Serves an agent with the first story.
+async fn serve_story() -> (Harness, Served, Agent) {
+    let harness = Harness::new();
+    let served = serve(&harness);
+    let (agent, appends) = written(STORIES[0].1);
+    keep(&harness.store, &agent, appends).await;
+    (harness, served, agent)
 }
 
 #[actix_web::test]
@@ -154,10 +163,7 @@ async fn the_status_of_a_message_is_told_to_whoever_names_it() {
 
 #[actix_web::test]
 async fn a_frame_that_only_the_server_sends_is_answered_with_what_to_do() {
-    let harness = Harness::new();
-    let served = serve(&harness);
-    let (agent, appends) = written(STORIES[0].1);
-    keep(&harness.store, &agent, appends).await;
+    let (_harness, served, agent) = serve_story().await;
     let (mut client, _) = Client::connect(&served, "?dialect=message").await;
     let id = agent.id.to_string();
     let unknown = "0195bd2f-0a00-7000-8000-000000000000";
@@ -247,10 +253,7 @@ fn joined(frames: &[Value]) -> Vec<Value> {
 
 #[actix_web::test]
 async fn options_have_defaults_and_bounds() {
-    let harness = Harness::new();
-    let served = serve(&harness);
-    let (agent, appends) = written(STORIES[0].1);
-    keep(&harness.store, &agent, appends).await;
+    let (harness, served, agent) = serve_story().await;
     for query in ["?batch", "?batch=", "?batch=true", "?batch=1000"] {
         let (mut client, _) = Client::connect(&served, &format!("{query}&throttle&dialect=stream")).await;
         client.say("subscribe", json!({"agentId": agent.id.to_string(), "since": 0})).await;
@@ -278,10 +281,7 @@ async fn options_have_defaults_and_bounds() {
 
 #[actix_web::test]
 async fn an_unknown_dialect_is_refused_by_name_wherever_it_is_asked_for() {
-    let harness = Harness::new();
-    let served = serve(&harness);
-    let (agent, appends) = written(STORIES[0].1);
-    keep(&harness.store, &agent, appends).await;
+    let (harness, served, agent) = serve_story().await;
     let events = format!("/api/agents/{}/events?dialect", agent.id);
     let stream =
         TestRequest::get().uri(&format!("{events}=morse")).insert_header(("accept", "text/event-stream"));

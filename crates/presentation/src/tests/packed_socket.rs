@@ -2,8 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::client::{Client, serve};
-use super::harness::Harness;
+use super::client::{Client, serve_ended};
 
 /// The type of each frame, and its numbers.
 fn told(frames: &[Value]) -> Vec<String> {
@@ -31,9 +30,7 @@ async fn subscribe(client: &mut Client, wish: Value) -> Vec<String> {
 
 #[actix_web::test]
 async fn deltas_come_at_once_and_a_cursor_within_them_gets_the_rest() {
-    let harness = Harness::new();
-    let served = serve(&harness);
-    let id = harness.launch_to_end("say a b c").await;
+    let (_harness, served, id) = serve_ended("say a b c").await;
     let (mut client, _) = Client::connect(&served, "?packed=true").await;
     let packed = |first: &'static str| [&[first][..], &END].concat();
     let all = subscribe(&mut client, json!({"agentId": id, "since": 1})).await;
@@ -50,9 +47,7 @@ async fn deltas_come_at_once_and_a_cursor_within_them_gets_the_rest() {
 
 #[actix_web::test]
 async fn one_subscription_alone_may_be_packed_and_frames_are_collected_as_ever() {
-    let harness = Harness::new();
-    let served = serve(&harness);
-    let id = harness.launch_to_end("say a b c").await;
+    let (_harness, served, id) = serve_ended("say a b c").await;
     let (mut client, _) = Client::connect(&served, "?batch=1").await;
     client.say("subscribe", json!({"agentId": id, "since": 1, "packed": true})).await;
     let mut frames = Vec::new();
@@ -66,9 +61,7 @@ async fn one_subscription_alone_may_be_packed_and_frames_are_collected_as_ever()
 
 #[actix_web::test]
 async fn text_of_the_other_dialects_is_joined() {
-    let harness = Harness::new();
-    let served = serve(&harness);
-    let id = harness.launch_to_end("say a b c").await;
+    let (_harness, served, id) = serve_ended("say a b c").await;
     for (dialect, throttle, number) in [("message", "", 4), ("stream", "", 4), ("stream", "&throttle=1", 4)] {
         for since in [0, 2] {
             let query = format!("?packed=true&dialect={dialect}{throttle}");

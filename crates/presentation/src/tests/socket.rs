@@ -5,7 +5,7 @@ use std::time::Duration;
 use actix_http::ws::OpCode;
 use serde_json::{Value, json};
 
-use super::client::{Client, Heard, serve};
+use super::client::{Client, Heard, serve, serve_ended};
 use super::harness::Harness;
 
 fn kinds(frames: &[Value]) -> Vec<String> {
@@ -89,9 +89,7 @@ async fn one_connection_follows_many_agents_until_it_unsubscribes() {
 
 #[actix_web::test]
 async fn a_mistake_is_told_and_the_connection_stays_open() {
-    let harness = Harness::new();
-    let served = serve(&harness);
-    let id = harness.launch_to_end("say a").await;
+    let (_harness, served, id) = serve_ended("say a").await;
     let (mut client, _) = Client::connect(&served, "").await;
     let subscribe = |payload: Value| json!({"type": "subscribe", "payload": payload}).to_string();
     let unknown = "0195bd2f-0a00-7000-8000-000000000000";
@@ -128,9 +126,7 @@ async fn a_mistake_is_told_and_the_connection_stays_open() {
 
 #[actix_web::test]
 async fn frames_can_be_had_in_batches() {
-    let harness = Harness::new();
-    let served = serve(&harness);
-    let id = harness.launch_to_end("say a b").await;
+    let (_harness, served, id) = serve_ended("say a b").await;
     let (mut client, _) = Client::connect(&served, "?batch=5").await;
     client.say("subscribe", json!({"agentId": id, "since": 0})).await;
     let mut frames = Vec::new();
