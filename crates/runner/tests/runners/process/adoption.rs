@@ -9,11 +9,17 @@ use super::support::{Bench, first, rest, texts};
 
 const GATED: &str = "echo one; until [ -e go ]; do sleep 0.01; done; echo two; exit 7";
 
+/// Adopts the run, of which only the line that it printed is left.
+async fn assert_lost_after_one(bench: &Bench) {
+    let (lines, end) = rest(&mut bench.adopt().await.unwrap()).await;
+    assert_eq!(texts(&lines), ["one"]);
+    assert_eq!(end.status, ExitStatus::Lost);
+}
+
 #[tokio::test]
 async fn a_running_agent_is_taken_over_from_its_first_byte() {
     let bench = Bench::new(GATED);
-    let mut run = bench.start().await;
-    assert_eq!(first(&mut run).await, ["one"]);
+    let run = bench.start_and_hear("one").await;
     drop(run);
     let mut adopted = bench.adopt().await.unwrap();
     assert_eq!(first(&mut adopted).await, ["one"]);
@@ -50,14 +56,11 @@ async fn an_agent_that_has_ended_meanwhile_is_read_to_its_end() {
 #[tokio::test]
 async fn an_agent_whose_supervisor_is_gone_is_lost_with_what_it_has_printed() {
     let bench = Bench::new(GATED);
-    let mut run = bench.start().await;
-    assert_eq!(first(&mut run).await, ["one"]);
+    let run = bench.start_and_hear("one").await;
     drop(run);
     kill_process(Pid::from_raw(bench.supervisor_pid()).unwrap(), Signal::KILL).unwrap();
     bench.assert_nothing_left().await;
-    let (lines, end) = rest(&mut bench.adopt().await.unwrap()).await;
-    assert_eq!(texts(&lines), ["one"]);
-    assert_eq!(end.status, ExitStatus::Lost);
+    assert_lost_after_one(&bench).await;
 }
 
 #[tokio::test]
@@ -70,9 +73,7 @@ async fn another_process_with_the_number_of_the_supervisor_is_not_taken_for_it()
     let mut known: serde_json::Value = serde_json::from_slice(&fs::read(&record).unwrap()).unwrap();
     known["pid"] = std::process::id().into();
     fs::write(&record, known.to_string()).unwrap();
-    let (lines, end) = rest(&mut bench.adopt().await.unwrap()).await;
-    assert_eq!(texts(&lines), ["one"]);
-    assert_eq!(end.status, ExitStatus::Lost);
+    assert_lost_after_one(&bench).await;
 }
 
 #[tokio::test]

@@ -13,8 +13,7 @@ const HANGS: &str = "(setsid sleep 1000 &) ; echo one; sleep 1000";
 #[tokio::test]
 async fn a_run_that_nobody_takes_up_is_ended_with_all_that_it_has_started() {
     let bench = Bench::new(HANGS);
-    let mut run = bench.start().await;
-    assert_eq!(first(&mut run).await, ["one"]);
+    let run = bench.start_and_hear("one").await;
     drop(run);
     fs::create_dir(bench.config.runs.join("notes-1")).unwrap();
     let runs = bench.runs();
@@ -48,8 +47,7 @@ async fn a_spool_that_was_kept_stays_until_its_agent_is_forgotten() {
 #[tokio::test]
 async fn an_agent_that_is_forgotten_while_it_runs_is_ended() {
     let bench = Bench::new(HANGS);
-    let mut run = bench.start().await;
-    assert_eq!(first(&mut run).await, ["one"]);
+    let mut run = bench.start_and_hear("one").await;
     bench.runs().forget(bench.order.agent).await.unwrap();
     bench.assert_nothing_left().await;
     assert!(!bench.run_folder().exists());

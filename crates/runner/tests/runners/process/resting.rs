@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rustix::process::{Pid, Signal, kill_process};
 use tokenrail_domain::TurnNumber;
 use tokenrail_ports::{Adoption, ExitStatus, IAgentRun, IAgentRunner, IRuns as _};
-use tokenrail_runner::{ConverseConfig, ProcessLimits, Protocol, Unanswered};
+use tokenrail_runner::{ConverseConfig, ProcessLimits, ProcessRunner, Protocol, Unanswered};
 
 use super::support::{Bench, rest, texts, until};
 
@@ -61,6 +61,15 @@ async fn said(run: &mut Box<dyn IAgentRun>) -> Vec<String> {
     texts(&lines)
 }
 
+/// Runs a first turn whose process idles. Returns the runner that knows it.
+async fn first_turn(bench: &Bench) -> ProcessRunner {
+    let runner = bench.runner();
+    let mut run = runner.start(&bench.order).await.unwrap();
+    assert_eq!(said(&mut run).await, FIRST);
+    run.leave().await;
+    runner
+}
+
 /// Runs a first turn whose process idles, for a server that has died since. Returns its folder.
 async fn rests_alone(bench: &Bench) -> PathBuf {
     let mut run = bench.start().await;
@@ -80,6 +89,15 @@ fn tell(folder: &Path) {
     fs::write(folder.join("answers"), "{\"further\":2}\n").unwrap();
 }
 
+/// The same, and the server has begun the second turn in the process before it died.
+async fn told_alone(bench: &mut Bench) -> PathBuf {
+    let folder = rests_alone(bench).await;
+    write_further(&folder);
+    tell(&folder);
+    second(bench);
+    folder
+}
+
 /// A script line that waits until a file of the first turn contains the word.
 fn until_holds(bench: &Bench, file: &str, word: &str) -> String {
     let file = bench.run_folder_of(1).join(file);
@@ -93,10 +111,7 @@ fn kill_agent(bench: &Bench) {
 #[tokio::test]
 async fn a_turn_follows_in_the_process_of_the_one_before() {
     let mut bench = bench();
-    let runner = bench.runner();
-    let mut run = runner.start(&bench.order).await.unwrap();
-    assert_eq!(said(&mut run).await, FIRST);
-    run.leave().await;
+    let runner = first_turn(&bench).await;
     second(&mut bench);
     let mut run = runner.start(&bench.order).await.unwrap();
     let (lines, _) = rest(&mut run).await;
@@ -113,10 +128,7 @@ async fn a_turn_follows_in_the_process_of_the_one_before() {
 #[tokio::test]
 async fn a_turn_that_wants_something_else_gets_a_process_of_its_own() {
     let mut bench = bench();
-    let runner = bench.runner();
-    let mut run = runner.start(&bench.order).await.unwrap();
-    said(&mut run).await;
-    run.leave().await;
+    let runner = first_turn(&bench).await;
     second(&mut bench);
     bench.order.model = Some("opus".to_owned());
     let mut run = runner.start(&bench.order).await.unwrap();
@@ -128,10 +140,7 @@ async fn a_turn_that_wants_something_else_gets_a_process_of_its_own() {
 #[tokio::test]
 async fn whom_a_server_had_told_when_it_died_is_asked_once() {
     let mut bench = bench();
-    let folder = rests_alone(&bench).await;
-    write_further(&folder);
-    tell(&folder);
-    second(&mut bench);
+    told_alone(&mut bench).await;
     for _ in 0..2 {
         // The second of these servers finds a process that got its prompt long ago.
         let mut run = bench.adopt().await.unwrap();
@@ -155,10 +164,7 @@ async fn whom_a_server_was_about_to_tell_when_it_died_is_not_asked_any_more() {
 #[tokio::test]
 async fn a_process_of_an_earlier_server_ends_with_its_turn() {
     let mut bench = bench();
-    let folder = rests_alone(&bench).await;
-    write_further(&folder);
-    tell(&folder);
-    second(&mut bench);
+    told_alone(&mut bench).await;
     let runner = bench.runner();
     let Adoption::Run(mut run) = runner.adopt(&bench.order, 0).await.unwrap() else { panic!("it is there") };
     assert_eq!(said(&mut run).await, SECOND);
@@ -218,10 +224,7 @@ async fn what_is_said_between_two_turns_is_of_neither() {
             "read -r line; echo done; echo '{RESULT}'; {rests}\n{echo}touch said\n\
              while read -r line; do echo \"$$ $line\" >> asked; echo done; echo '{RESULT}'; done"
         ));
-        let runner = bench.runner();
-        let mut run = runner.start(&bench.order).await.unwrap();
-        assert_eq!(said(&mut run).await, FIRST);
-        run.leave().await;
+        let runner = first_turn(&bench).await;
         until("it has spoken", || bench.work("said").exists()).await;
         second(&mut bench);
         bench.script("read -r line; echo other");
@@ -315,10 +318,7 @@ async fn of_a_process_that_has_ended_unasked_nothing_is_left() {
 #[tokio::test]
 async fn what_was_said_in_a_process_that_has_ended_meanwhile_is_read() {
     let mut bench = bench();
-    let folder = rests_alone(&bench).await;
-    write_further(&folder);
-    tell(&folder);
-    second(&mut bench);
+    let folder = told_alone(&mut bench).await;
     until("it was asked", || prompts(&bench).len() == 2).await;
     until("it rests again", || {
         fs::read_to_string(folder.join("stdout")).unwrap().matches("rests").count() == 2

@@ -84,6 +84,13 @@ impl Bench {
         self.runner().start(&self.order).await.unwrap()
     }
 
+    /// Starts the run and waits for its first line.
+    pub(crate) async fn start_and_hear(&self, line: &str) -> Box<dyn IAgentRun> {
+        let mut run = self.start().await;
+        assert_eq!(first(&mut run).await, [line]);
+        run
+    }
+
     pub(crate) async fn refusal(&self) -> RunnerError {
         self.runner().start(&self.order).await.err().expect("it is refused")
     }
