@@ -114,11 +114,7 @@ pub(crate) async fn measure(plan: &Plan, report: &mut Report) -> Result<(), Fail
     ];
     let table = Table::begin("agents: from the agent's print to the follower's receipt", &columns);
     println!("({}; normal, data in memory)", Cores::describe(cores.as_ref()));
-    if plan.peers {
-        for text in Who::missing() {
-            println!("({text})");
-        }
-    }
+    Who::tell_missing(plan.peers);
     let mut ratios = Vec::new();
     for loads in groups(plan) {
         let mut ours = Vec::new();

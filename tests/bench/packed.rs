@@ -31,11 +31,7 @@ pub(crate) async fn measure(plan: &Plan, report: &mut Report) -> Result<(), Fail
     ];
     let table = Table::begin("packed: a flood of tokens of four characters", &columns);
     println!("({}; normal, data in memory; the middle of {REPEATS})", Cores::describe(cores.as_ref()));
-    if plan.peers {
-        for text in Who::missing() {
-            println!("({text})");
-        }
-    }
+    Who::tell_missing(plan.peers);
     for (followers, tokens) in FLOODS {
         let (followers, tokens) =
             (plan.scale.of(followers).max(1), tokens.map(|tokens| plan.scale.of(tokens)));

@@ -45,8 +45,16 @@ impl Who {
         all
     }
 
-    /// The servers that cannot be measured here, and what must be installed for them.
-    pub(crate) fn missing() -> Vec<&'static str> {
+    /// Prints which servers cannot be measured here, and what must be installed for them.
+    pub(crate) fn tell_missing(peers: bool) {
+        if peers {
+            for text in Self::missing() {
+                println!("({text})");
+            }
+        }
+    }
+
+    fn missing() -> Vec<&'static str> {
         let node = "Node is not measured: it needs node, npm, a C++ compiler, make and python3 \
                     (apt-get install nodejs npm g++ make python3), and cargo xtask bench --peers";
         let nats = "NATS JetStream is not measured: it needs nats-server (apt-get install nats-server), and cargo \
