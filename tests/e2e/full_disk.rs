@@ -51,8 +51,6 @@ async fn a_full_disk_delays_and_loses_nothing_with_a_small_disk() {
     assert!(lost.contains("bytes of the agent's output could not be saved"), "{lost}");
     assert_eq!(ready(&server).await, StatusCode::OK);
     server.launch_to_completion(&json!({ "deltas": 3 })).await;
-    drop(server);
-    drop(mount);
 }
 
 #[tokio::test]
@@ -72,8 +70,6 @@ async fn an_agent_whose_output_fills_the_disk_is_ended_and_gives_its_room_back_w
     assert!(numbers(1_000_000).starts_with(&text) && !text.is_empty());
     // The next agent runs although no room was made by hand.
     server.launch_to_completion(&json!({ "deltas": 3 })).await;
-    drop(server);
-    drop(mount);
 }
 
 /// The output fits into the spool, but not into the journal, because it begins with a message longer than the free
@@ -102,8 +98,6 @@ pass_env = ["PATH"]
     server.stop();
     server.start_again();
     assert_eq!(server.get(&format!("/api/agents/{id}")).await["status"], "failed");
-    drop(server);
-    drop(mount);
 }
 
 /// The agent's own files fill the disk, and no room is made. Only the reserve for the ends of turns is left.
@@ -120,7 +114,7 @@ async fn the_turn_of_an_agent_that_fills_the_disk_with_its_own_files_ends_with_a
             "[agents.text]\nprogram = \"/bin/sh\"\nargs = [\"-c\", \"{script}\"]\nformat = \"text\"\npass_env = [\"PATH\"]\n"
         ),
     );
-    until(async || server.data_dir().join("reserve").metadata().is_ok_and(|file| 0 < file.len())).await;
+    until(async || has_reserve(&server)).await;
     let (status, launched) = server.post("/api/agents", &json!({ "type": "text", "prompt": "go" })).await;
     assert_eq!(status, StatusCode::CREATED, "{launched}");
     let id = launched["id"].as_str().unwrap().to_owned();
@@ -142,8 +136,6 @@ async fn the_turn_of_an_agent_that_fills_the_disk_with_its_own_files_ends_with_a
     assert_eq!(server.events(&id).await, events);
     std::fs::remove_file(mount.0.path().join("own")).unwrap();
     server.launch_to_completion(&json!({ "deltas": 3 })).await;
-    drop(server);
-    drop(mount);
 }
 
 #[tokio::test]
@@ -151,7 +143,7 @@ async fn a_purge_is_done_on_a_full_disk_with_a_small_disk() {
     let mount = Mounted::tmpfs("size=24m");
     let server = server_on(&mount, "");
     let id = server.launch_to_completion(&json!({ "deltas": 300 })).await;
-    until(async || server.data_dir().join("reserve").metadata().is_ok_and(|file| 0 < file.len())).await;
+    until(async || has_reserve(&server)).await;
     let ballast = mount.0.path().join("ballast");
     // Meanwhile the log is checkpointed, which may free space or use some.
     until(async || {
@@ -164,8 +156,6 @@ async fn a_purge_is_done_on_a_full_disk_with_a_small_disk() {
     assert_eq!(status, StatusCode::NO_CONTENT);
     let status = server.request(Method::GET, &format!("/api/agents/{id}")).send().await.unwrap().status();
     assert!([StatusCode::GONE, StatusCode::NOT_FOUND].contains(&status), "{status}");
-    drop(server);
-    drop(mount);
 }
 
 #[tokio::test]
@@ -179,7 +169,7 @@ async fn a_server_that_starts_on_a_full_disk_serves_what_there_is_with_a_small_d
         let gate = server.folder.path().join(format!("gate-{kill}"));
         let running = server.launch(&json!({ "deltas": 30, "gate": gate, "gate_after": 10 })).await;
         server.wait_until(&running, |agent| 10 < agent["head"].as_u64().unwrap()).await;
-        until(async || server.data_dir().join("reserve").metadata().is_ok_and(|file| 0 < file.len())).await;
+        until(async || has_reserve(&server)).await;
         if kill {
             server.kill_9();
         } else {
@@ -207,8 +197,6 @@ async fn a_server_that_starts_on_a_full_disk_serves_what_there_is_with_a_small_d
         assert_eq!(text_of(&server.events(&running).await), numbers(30));
         assert_eq!(ready(&server).await, StatusCode::OK);
     }
-    drop(server);
-    drop(mount);
 }
 
 #[tokio::test]
@@ -237,8 +225,6 @@ async fn without_room_for_new_files_nothing_is_launched_and_a_turn_says_why_with
     std::fs::remove_dir_all(&many).unwrap();
     server.post(&messages, &json!({ "content": "{}" })).await;
     server.wait_for_status(&id, "completed").await;
-    drop(server);
-    drop(mount);
 }
 
 /// The error names the disk, and says that a retry may succeed.
@@ -248,7 +234,7 @@ fn assert_full(error: &Value) {
     assert!(error["message"].as_str().unwrap().contains("No space left on device"), "{error}");
 }
 
-/// A server whose data folder is on this disk.
+/// A server whose data folder is on this disk. Declare it after the disk, because it must end before the disk goes.
 fn server_on(mount: &Mounted, agents: &str) -> TestServer {
     let config = format!("{}{agents}[limits]\nfull_disk_wait_s = 1\n", fake_config());
     let mut server = TestServer::start_with(&config);
@@ -256,6 +242,10 @@ fn server_on(mount: &Mounted, agents: &str) -> TestServer {
     server.move_data_to(mount.0.path());
     server.start_again();
     server
+}
+
+fn has_reserve(server: &TestServer) -> bool {
+    server.data_dir().join("reserve").metadata().is_ok_and(|file| 0 < file.len())
 }
 
 async fn ready(server: &TestServer) -> StatusCode {
