@@ -15,17 +15,8 @@ mod real_claude {
     fn start(model: &ModelServer, root: &Path, more_args: &[&str]) -> TestServer {
         let home = root.join("home");
         std::fs::create_dir_all(&home).unwrap();
-        let environment = claude::environment(model, &home);
-        let env: Vec<_> = environment.iter().map(|(name, value)| format!("{name} = {value:?}")).collect();
-        let args: Vec<_> = claude::ARGUMENTS.iter().chain(more_args).map(|arg| format!("{arg:?}")).collect();
-        let config = format!(
-            "[agents.claude-code]\nprogram = \"{}\"\nargs = [{}]\npass_env = [\"PATH\"]\nenv = {{ {} }}\ncwd_roots = [\"{}\"]\n",
-            claude::program().display(),
-            args.join(", "),
-            env.join(", "),
-            root.display(),
-        );
-        TestServer::start_with(&config)
+        let block = claude::block(model, &home, more_args);
+        TestServer::start_with(&format!("{block}cwd_roots = [\"{}\"]\n", root.display()))
     }
 
     /// The trap: a repository whose settings run a program at the start of a session, start another one as an MCP

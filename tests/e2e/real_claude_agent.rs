@@ -11,16 +11,7 @@ mod real_claude {
 
     fn start(model: &ModelServer, more_args: &[&str]) -> TestServer {
         let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap().keep();
-        let environment = claude::environment(model, &home);
-        let env: Vec<_> = environment.iter().map(|(name, value)| format!("{name} = {value:?}")).collect();
-        let args: Vec<_> = claude::ARGUMENTS.iter().chain(more_args).map(|arg| format!("{arg:?}")).collect();
-        let config = format!(
-            "[agents.claude-code]\nprogram = \"{}\"\nargs = [{}]\npass_env = [\"PATH\"]\nenv = {{ {} }}\n",
-            claude::program().display(),
-            args.join(", "),
-            env.join(", "),
-        );
-        TestServer::start_with(&config)
+        TestServer::start_with(&claude::block(model, &home, more_args))
     }
 
     async fn ended(server: &TestServer, id: &str) -> Value {

@@ -14,6 +14,19 @@ pub(crate) fn program() -> PathBuf {
     set.expect("TOKENRAIL_TEST_CLAUDE is the path of the claude program; `cargo xtask test` fetches it and sets this")
 }
 
+/// The configuration block of the agent type `claude-code`. Its sessions and settings are in `home`.
+pub(crate) fn block(model: &ModelServer, home: &Path, more_args: &[&str]) -> String {
+    let environment = environment(model, home);
+    let env: Vec<_> = environment.iter().map(|(name, value)| format!("{name} = {value:?}")).collect();
+    let args: Vec<_> = ARGUMENTS.iter().chain(more_args).map(|arg| format!("{arg:?}")).collect();
+    format!(
+        "[agents.claude-code]\nprogram = \"{}\"\nargs = [{}]\npass_env = [\"PATH\"]\nenv = {{ {} }}\n",
+        program().display(),
+        args.join(", "),
+        env.join(", "),
+    )
+}
+
 /// The environment that the program needs besides `PATH`. Its sessions and settings are in `home`.
 pub(crate) fn environment(model: &ModelServer, home: &Path) -> Vec<(&'static str, String)> {
     let home = home.to_str().expect("a path in UTF-8").to_owned();
