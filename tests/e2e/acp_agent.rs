@@ -1,11 +1,10 @@
 //! ACP agents that misbehave: scripts whose every line is known.
 
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use serde_json::Value;
 
-use crate::harness::{TestServer, no_process_is_left, text_of};
+use crate::harness::{TestServer, no_process_is_left, text_of, write_script};
 
 /// The beginning of every script: functions that print a JSON-RPC response, or some text of the agent.
 const BEGIN: &str = r#"#!/bin/sh
@@ -26,8 +25,7 @@ impl Script {
     fn start(script: &str, more: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let program = folder.path().join("agent");
-        std::fs::write(&program, format!("{BEGIN}{script}\n")).unwrap();
-        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        write_script(&program, &format!("{BEGIN}{script}\n"));
         let config = format!(
             "[agents.scripted]\nrunner = \"acp\"\nrest_s = 0\nprogram = \"{}\"\n{more}",
             program.display()

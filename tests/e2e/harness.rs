@@ -302,6 +302,13 @@ pub(crate) async fn no_process_is_left(id: &str) {
     }
 }
 
+/// Writes a script that can be run.
+pub(crate) fn write_script(path: &Path, text: &str) {
+    std::fs::write(path, text).expect("a script");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(path, mode).expect("a script that can be run");
+}
+
 pub(crate) fn assert_dense(events: &[Value]) {
     for (index, event) in events.iter().enumerate() {
         assert_eq!(event["sequenceNumber"], index + 1, "no hole, no double, in order");

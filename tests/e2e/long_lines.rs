@@ -4,12 +4,11 @@
 //! at every possible position. Model APIs have such a test in `model_api`.
 
 use std::fmt::Write as _;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::harness::{TestServer, no_process_is_left, text_of};
+use crate::harness::{TestServer, no_process_is_left, text_of, write_script};
 
 /// More than five megabytes.
 pub(crate) fn long_text() -> String {
@@ -160,8 +159,7 @@ impl Talker {
         // An interactive program ends when its input ends.
         let script =
             format!("#!/bin/sh\n{}\ncat '{}'\ncat >/dev/null\n", self.opening, file("lines").display());
-        std::fs::write(&program, script).unwrap();
-        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        write_script(&program, &script);
         format!("[agents.{}]\n{}\nprogram = \"{}\"\n", self.kind, self.settings, program.display())
     }
 }

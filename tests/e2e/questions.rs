@@ -1,11 +1,9 @@
 //! Permission requests: shown, answered in time, too late, or never. The agent is a script that speaks the two-way
 //! protocol of Claude Code.
 
-use std::os::unix::fs::PermissionsExt as _;
-
 use serde_json::{Value, json};
 
-use crate::harness::{TestServer, no_process_is_left, processes_of_agent, text_of};
+use crate::harness::{TestServer, no_process_is_left, processes_of_agent, text_of, write_script};
 
 /// Sends one permission request, and prints how it was answered.
 const AGENT: &str = r#"#!/bin/sh
@@ -35,8 +33,7 @@ pub(crate) fn server_asking_for(input: &Value) -> TestServer {
 
 fn server_with(agent: &str, more: &str) -> TestServer {
     let script = tempfile::tempdir().unwrap().keep().join("agent");
-    std::fs::write(&script, agent).unwrap();
-    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    write_script(&script, agent);
     let program = script.display();
     let block =
         format!("[agents.asking]\nformat = \"claude-two-way\"\nrest_s = 0\nprogram = \"{program}\"\n");

@@ -4,13 +4,12 @@
 //! Each program runs with the default arguments of its type, in its own home folder.
 
 use std::fmt::Write as _;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::harness::{TestServer, no_process_is_left, processes_of_agent, text_of};
+use crate::harness::{TestServer, no_process_is_left, processes_of_agent, text_of, write_script};
 use crate::model_server::{Gate, ModelServer, Reply};
 use crate::real_clients::clients;
 
@@ -82,8 +81,7 @@ impl Agent {
         let words = words.join(" ");
         let line =
             if self.launched { format!("{words} \"$@\"; exit $?") } else { format!("exec {words} \"$@\"") };
-        std::fs::write(&script, format!("#!/bin/sh\n{line}\n")).unwrap();
-        std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+        write_script(&script, &format!("#!/bin/sh\n{line}\n"));
         script
     }
 

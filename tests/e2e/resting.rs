@@ -1,13 +1,12 @@
 //! An interactive program takes further messages without a new process: between two turns it idles for a while. The
 //! agent is a script that speaks the two-way protocol of Claude Code.
 
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::harness::{TestServer, no_process_is_left, processes_of_agent, text_of};
+use crate::harness::{TestServer, no_process_is_left, processes_of_agent, text_of, write_script};
 
 /// Prints its process id, its arguments and the prompt. The first word of the prompt says what it does.
 const AGENT: &str = r#"#!/bin/sh
@@ -38,8 +37,7 @@ done
 
 fn server(more: &str) -> TestServer {
     let script = tempfile::tempdir().unwrap().keep().join("agent");
-    std::fs::write(&script, AGENT).unwrap();
-    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    write_script(&script, AGENT);
     let block = format!(
         "[agents.talking]\nformat = \"claude-two-way\"\nargs = []\nprogram = \"{}\"\n",
         script.display()

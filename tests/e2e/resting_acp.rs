@@ -1,11 +1,9 @@
 //! An ACP agent keeps its conversation in its process, which idles between two turns. Otherwise an agent that cannot
 //! load a session would have only one turn. If the conversation is lost, the user is told.
 
-use std::os::unix::fs::PermissionsExt as _;
-
 use serde_json::{Value, json};
 
-use crate::harness::{TestServer, no_process_is_left};
+use crate::harness::{TestServer, no_process_is_left, write_script};
 use crate::resting::{gate, send, turns, until_none_is_left};
 
 /// Prints its process id, the number of prompts in its session, and the prompt. The first word of the prompt says what
@@ -41,8 +39,7 @@ done
 
 fn server(can: &str, more: &str) -> TestServer {
     let script = tempfile::tempdir().unwrap().keep().join("agent");
-    std::fs::write(&script, AGENT).unwrap();
-    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    write_script(&script, AGENT);
     let block = format!(
         "[agents.talking]\nrunner = \"acp\"\nargs = [\"{can}\"]\nprogram = \"{}\"\n",
         script.display()

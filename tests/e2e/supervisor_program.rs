@@ -10,7 +10,7 @@ use rustix::process::Pid;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::harness::{TestServer, no_process_is_left, numbers, program, text_of};
+use crate::harness::{TestServer, no_process_is_left, numbers, program, text_of, write_script};
 
 const SMALL: &str = "tokenrail-supervisor";
 
@@ -81,6 +81,13 @@ fn stopped() -> TestServer {
     server
 }
 
+/// A server that was started with this program.
+fn served_by(installed: Installed) -> (Installed, TestServer) {
+    let mut server = stopped();
+    installed.serve(&mut server);
+    (installed, server)
+}
+
 /// The program that supervises the agent's first turn.
 fn supervisor_of(server: &TestServer, id: &str) -> PathBuf {
     let record = server.data_dir().join(format!("runs/{id}-1/supervisor.json"));
@@ -104,8 +111,7 @@ async fn ends_well(server: &TestServer, id: &str) {
 
 #[tokio::test]
 async fn by_default_the_small_program_supervises_and_is_recognised_by_the_next_server() {
-    let (installed, mut server) = (Installed::whole(), stopped());
-    installed.serve(&mut server);
+    let (installed, mut server) = served_by(Installed::whole());
     let gate = server.folder.path().join("gate");
     let id = launch(&server, &gate).await;
     assert_eq!(supervisor_of(&server, &id), installed.small());
@@ -121,8 +127,7 @@ async fn by_default_the_small_program_supervises_and_is_recognised_by_the_next_s
 
 #[tokio::test]
 async fn alone_in_its_folder_the_server_supervises_itself_and_says_so() {
-    let (installed, mut server) = (Installed::alone(), stopped());
-    installed.serve(&mut server);
+    let (installed, mut server) = served_by(Installed::alone());
     let gate = server.folder.path().join("gate");
     let id = launch(&server, &gate).await;
     assert_eq!(supervisor_of(&server, &id), installed.own());
@@ -155,8 +160,7 @@ async fn one_of_another_build_is_told_of_and_never_supervises() {
 
 #[tokio::test]
 async fn an_upgrade_under_a_running_server_breaks_no_run() {
-    let (installed, mut server) = (Installed::whole(), stopped());
-    installed.serve(&mut server);
+    let (installed, mut server) = served_by(Installed::whole());
     let gate = server.folder.path().join("gate");
     let before = launch(&server, &gate).await;
     let used = installed.upgrade();
@@ -179,8 +183,7 @@ async fn an_upgrade_under_a_running_server_breaks_no_run() {
 
 #[tokio::test]
 async fn a_small_program_that_is_removed_under_a_running_server_is_done_without() {
-    let (installed, mut server) = (Installed::whole(), stopped());
-    installed.serve(&mut server);
+    let (installed, server) = served_by(Installed::whole());
     fs::remove_file(installed.small()).unwrap();
     let gate = server.folder.path().join("gate");
     let id = launch(&server, &gate).await;
@@ -217,8 +220,7 @@ fn the_small_program_refuses_what_is_not_for_its_build() {
 #[tokio::test]
 async fn a_small_program_that_says_nothing_is_not_waited_for() {
     let (installed, mut server) = (Installed::alone(), stopped());
-    fs::write(installed.small(), "#!/bin/sh\nexec sleep 600\n").unwrap();
-    fs::set_permissions(installed.small(), Permissions::from_mode(0o755)).unwrap();
+    write_script(&installed.small(), "#!/bin/sh\nexec sleep 600\n");
     server.config.push_str("[limits]\nspawn_timeout_s = 1\n");
     installed.serve(&mut server);
     let said = fs::read_to_string(log(&server)).unwrap();
