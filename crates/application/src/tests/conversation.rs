@@ -1,7 +1,7 @@
 use tokenrail_domain::{AgentStatus, TurnNumber};
 use tokenrail_ports::testing::{ScriptedRunner, Step};
 
-use super::harness::{Harness, harness, words};
+use super::harness::{Harness, hanging, harness, words};
 use crate::{CommandKey, ConversationTurn, Launch};
 
 fn line(n: usize) -> Vec<Step> {
@@ -91,9 +91,7 @@ async fn an_agent_that_is_made_without_a_prompt_begins_with_its_first_message() 
 
 #[tokio::test]
 async fn a_cancel_that_nobody_waits_for_is_done_too() {
-    let h = harness(ScriptedRunner::new([vec![Step::Hang]]));
-    let id = h.launch("hi").await;
-    h.wait_for(id, |_| true).await;
+    let (h, id) = hanging("hi").await;
     h.service.cancel_turn_in_background(id, TurnNumber(1));
     assert_eq!(words(&h.watch(id).await).last().unwrap(), "result cancelled -");
 }

@@ -7,7 +7,7 @@ use tokenrail_domain::{AgentId, AgentStatus, EventBody, Timestamp, TurnNumber};
 use tokenrail_ports::testing::{ScriptedRunner, Step};
 use tokenrail_ports::{ExitStatus, IAgentRepository, RunEnd};
 
-use super::harness::{Harness, harness, harness_with, tiny_limits, words};
+use super::harness::{Harness, hanging, harness, harness_with, tiny_limits, words};
 
 fn lines(lines: &[&str]) -> Step {
     Step::Lines(lines.iter().map(|line| (*line).to_owned()).collect())
@@ -156,9 +156,7 @@ async fn a_purge_is_finished_by_the_next_life() {
 
 #[tokio::test(start_paused = true)]
 async fn a_purge_removes_the_folder_that_was_made_and_what_runs_have_left() {
-    let h = harness(ScriptedRunner::new([vec![Step::Hang]]));
-    let id = h.launch("hi").await;
-    h.wait_for(id, |_| true).await;
+    let (h, id) = hanging("hi").await;
     assert_eq!(h.workspace.own_folders(), [id]);
     h.service.delete(id, false).await.unwrap();
     assert_eq!((h.workspace.own_folders(), h.runner.forgotten()), (vec![id], vec![]));

@@ -7,7 +7,7 @@ use tokenrail_ports::testing::{MemoryStore, ScriptedRunner, Step};
 use tokenrail_ports::{IAgentRepository as _, IJournal as _};
 use tokio::sync::Notify;
 
-use super::harness::{Harness, assert_dense, harness, harness_with, tiny_limits, words};
+use super::harness::{Harness, assert_dense, hanging, harness, harness_with, tiny_limits, words};
 use crate::{Launch, Limits, Next, StreamEnd};
 
 fn chatter(words: usize) -> Vec<Step> {
@@ -120,9 +120,7 @@ async fn who_reads_history_while_it_is_purged_hears_that_it_was_deleted() {
 
 #[tokio::test(start_paused = true)]
 async fn a_shutdown_ends_the_streams_and_leaves_the_agents() {
-    let h = harness(ScriptedRunner::new([vec![Step::Hang]]));
-    let id = h.launch("hi").await;
-    h.wait_for(id, |_| true).await;
+    let (h, id) = hanging("hi").await;
     let (_, mut follower) = h.service.follow(id, None, true).await.unwrap();
     assert!(h.service.shutdown(false, std::time::Duration::from_secs(1)).await);
     assert!(matches!(follower.next().await, Ok(Next::End(StreamEnd::ShuttingDown))));

@@ -8,7 +8,9 @@ use tokenrail_domain::{
     AgentError, AgentId, ErrorClass, Event, EventBody, JsonText, MessageOrdinal, MessageOutcome, Notice,
     Part, Said, Sequence, Timestamp, ToolCall, ToolResult, TurnClose,
 };
-use tokenrail_ports::testing::{CountingRandom, MemoryStore, NotedWorkspace, ScriptedRunner, StoppedClock};
+use tokenrail_ports::testing::{
+    CountingRandom, MemoryStore, NotedWorkspace, ScriptedRunner, Step, StoppedClock,
+};
 use tokenrail_ports::{Abilities, Activity, IMessageParser};
 use tokio::runtime::Handle;
 
@@ -43,6 +45,14 @@ pub(super) fn tiny_limits() -> Limits {
 pub(super) fn harness(runner: ScriptedRunner) -> Harness {
     let (store, runner) = (Arc::new(MemoryStore::new(7)), Arc::new(runner));
     harness_with(store, runner, tiny_limits())
+}
+
+/// A service with an agent whose program hangs in its first turn, with this prompt.
+pub(super) async fn hanging(prompt: &str) -> (Harness, AgentId) {
+    let h = harness(ScriptedRunner::new([vec![Step::Hang]]));
+    let id = h.launch(prompt).await;
+    h.wait_for(id, |_| true).await;
+    (h, id)
 }
 
 #[expect(clippy::large_types_passed_by_value, reason = "tests make their limits where they hand them on")]

@@ -8,7 +8,7 @@ use tokenrail_ports::StoreError;
 use tokenrail_ports::testing::{AppendFault, MemoryStore, ScriptedRunner, Step};
 use tokio::time::{Instant, timeout};
 
-use super::harness::{Harness, harness, harness_with, tiny_limits, words};
+use super::harness::{Harness, hanging, harness, harness_with, tiny_limits, words};
 use crate::{Launch, Limits, Refusal};
 
 /// How many writes fail. With pauses of a second, this takes longer than any client waits.
@@ -110,9 +110,7 @@ async fn a_purge_that_waits_no_longer_for_what_cannot_be_saved_breaks_no_invaria
 
 #[tokio::test(start_paused = true)]
 async fn a_turn_whose_client_has_gone_is_stopped_whatever_the_store_answers() {
-    let h = harness(ScriptedRunner::new([vec![Step::Hang]]));
-    let id = h.launch("hi").await;
-    h.wait_for(id, |_| true).await;
+    let (h, id) = hanging("hi").await;
     h.store.lose_next_answer();
     h.service.cancel_turn_in_background(id, TurnNumber::FIRST);
     // Long before any timer of the turn.

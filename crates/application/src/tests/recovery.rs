@@ -4,7 +4,7 @@ use std::time::Duration;
 use tokenrail_domain::AgentStatus;
 use tokenrail_ports::testing::{ScriptedRunner, Step};
 
-use super::harness::{Harness, harness, harness_with, tiny_limits, words};
+use super::harness::{Harness, hanging, harness, harness_with, tiny_limits, words};
 
 fn lines(lines: &[&str]) -> Step {
     Step::Lines(lines.iter().map(|line| (*line).to_owned()).collect())
@@ -68,9 +68,7 @@ async fn where_nothing_is_left_the_turn_is_interrupted_and_numbers_go_on() {
 
 #[tokio::test(start_paused = true)]
 async fn a_turn_that_waited_runs_in_the_next_life() {
-    let h = harness(ScriptedRunner::new([vec![Step::Hang]]));
-    let id = h.launch("one").await;
-    h.wait_for(id, |_| true).await;
+    let (h, id) = hanging("one").await;
     h.service.send(id, "two".into(), None).await.unwrap();
     h.service.shutdown(false, Duration::from_secs(1)).await;
 

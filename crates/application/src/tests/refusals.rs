@@ -1,7 +1,7 @@
 use tokenrail_domain::{AgentId, Sequence, Timestamp};
 use tokenrail_ports::testing::{ScriptedRunner, Step};
 
-use super::harness::{harness, words};
+use super::harness::{hanging, harness, words};
 use crate::{AgentFilter, CommandKey, Launch, Refusal};
 
 fn ask(change: impl FnOnce(&mut Launch)) -> Launch {
@@ -113,9 +113,7 @@ async fn an_unknown_agent_is_not_found_everywhere() {
 
 #[tokio::test(start_paused = true)]
 async fn a_deleted_agent_can_be_read_and_not_written() {
-    let h = harness(ScriptedRunner::new([vec![Step::Hang]]));
-    let id = h.launch("hi").await;
-    h.wait_for(id, |_| true).await;
+    let (h, id) = hanging("hi").await;
     h.service.delete(id, false).await.unwrap();
     assert!(h.service.get(id).await.unwrap().deleted_at.is_some());
     assert!(matches!(h.service.send(id, "x".into(), None).await, Err(Refusal::Deleted)));

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokenrail_domain::AgentId;
 use tokenrail_ports::StoreError;
 use tokenrail_ports::testing::{AppendFault, MemoryStore, ScriptedRunner, Step};
 use tokio::sync::Notify;
@@ -20,12 +21,18 @@ async fn until_nothing_runs(h: &Harness) {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_turn_whose_process_rests_has_ended() {
+/// A service with an agent whose process idles after its first turn.
+async fn rested() -> (Harness, AgentId) {
     let gate = Arc::new(Notify::new());
     let h = harness(rests(&gate));
     let id = h.launch("hi").await;
     gate.notify_one();
+    (h, id)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_whose_process_rests_has_ended() {
+    let (h, id) = rested().await;
     assert_eq!(words(&h.watch(id).await), ["user hi", "result completed -"]);
     until_nothing_runs(&h).await;
     assert_eq!((h.runner.cancels(), h.runner.discards()), (0, 1));
@@ -65,10 +72,7 @@ async fn a_process_that_could_not_be_stopped_before_is_stopped_when_it_rests() {
 
 #[tokio::test(start_paused = true)]
 async fn who_cancels_or_deletes_an_agent_leaves_nothing_that_rests() {
-    let gate = Arc::new(Notify::new());
-    let h = harness(rests(&gate));
-    let id = h.launch("hi").await;
-    gate.notify_one();
+    let (h, id) = rested().await;
     h.watch(id).await;
     until_nothing_runs(&h).await;
     h.service.cancel(id).await.unwrap();

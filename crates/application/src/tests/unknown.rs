@@ -4,7 +4,7 @@
 use tokenrail_ports::StoreError;
 use tokenrail_ports::testing::{ScriptedRunner, Step};
 
-use super::harness::{harness, words};
+use super::harness::{hanging, harness, words};
 use crate::{CommandKey, Launch, Refusal};
 
 fn key(key: &str) -> CommandKey {
@@ -43,9 +43,7 @@ async fn a_message_becomes_one_turn() {
 
 #[tokio::test(start_paused = true)]
 async fn a_cancel_that_is_given_again_stops_the_agent() {
-    let h = harness(ScriptedRunner::new([vec![Step::Hang]]));
-    let id = h.launch("hi").await;
-    h.wait_for(id, |_| true).await;
+    let (h, id) = hanging("hi").await;
     h.store.lose_next_answer();
     assert!(is_unknown(&h.service.cancel(id).await));
     h.service.cancel(id).await.unwrap();
