@@ -141,12 +141,20 @@ async fn damaged_pages_are_found() {
     }
 }
 
+/// Damages a filled database with this statement, and then reads its journal.
+async fn read_after(sql: &str) -> Result<Vec<Event>, StoreError> {
+    let folder = filled().await;
+    edit(&folder, sql);
+    let store = SqliteStore::open(config(&folder)).unwrap();
+    store.read(launch(1).0.id, Sequence::START, WHOLE).await
+}
+
 #[tokio::test]
 async fn a_broken_payload_is_an_error_and_not_a_wrong_answer() {
-    let folder = filled().await;
-    edit(&folder, "UPDATE journal SET payload = substr(payload, 1, length(payload) - 3) WHERE first_seq = 2");
-    let store = SqliteStore::open(config(&folder)).unwrap();
-    let read = store.read(launch(1).0.id, Sequence::START, WHOLE).await;
+    let read = read_after(
+        "UPDATE journal SET payload = substr(payload, 1, length(payload) - 3) WHERE first_seq = 2",
+    )
+    .await;
     assert!(matches!(read, Err(StoreError::Corrupt(_))), "{read:?}");
 }
 
@@ -172,10 +180,7 @@ async fn a_changed_letter_is_an_error_and_not_a_wrong_answer() {
 
 #[tokio::test]
 async fn a_hole_is_an_error_and_not_skipped() {
-    let folder = filled().await;
-    edit(&folder, "DELETE FROM journal WHERE first_seq = 2");
-    let store = SqliteStore::open(config(&folder)).unwrap();
-    let read = store.read(launch(1).0.id, Sequence::START, WHOLE).await;
+    let read = read_after("DELETE FROM journal WHERE first_seq = 2").await;
     assert!(matches!(&read, Err(StoreError::Corrupt(what)) if what.contains("missing")), "{read:?}");
 }
 
