@@ -46,6 +46,14 @@ async fn told(client: &mut Client, id: AgentId, dialect: &str, since: Option<usi
     }
 }
 
+/// Serves an agent with all stories. Returns its id and the number of its last event too.
+async fn serve_stories() -> (Harness, Served, AgentId, usize) {
+    let harness = small_batches();
+    let served = serve(&harness);
+    let (id, head) = all_stories(&harness).await;
+    (harness, served, id, head)
+}
+
 /// Serves an agent with the first story.
 async fn serve_story() -> (Harness, Served, Agent) {
     let harness = Harness::new();
@@ -57,9 +65,7 @@ async fn serve_story() -> (Harness, Served, Agent) {
 
 #[actix_web::test]
 async fn from_any_cursor_a_dialect_gives_the_rest_of_the_same_frames() {
-    let harness = small_batches();
-    let served = serve(&harness);
-    let (id, head) = all_stories(&harness).await;
+    let (_harness, served, id, head) = serve_stories().await;
     let (mut client, _) = Client::connect(&served, "").await;
     for dialect in ["message", "stream"] {
         let whole = told(&mut client, id, dialect, Some(0)).await;
@@ -92,9 +98,7 @@ fn text(frame: &Value) -> (&str, &str) {
 
 #[actix_web::test]
 async fn who_joins_in_the_middle_of_messages_is_told_what_they_have_said_so_far() {
-    let harness = small_batches();
-    let served = serve(&harness);
-    let (id, head) = all_stories(&harness).await;
+    let (_harness, served, id, head) = serve_stories().await;
     let (mut client, _) = Client::connect(&served, "?dialect=message").await;
     let whole = told(&mut client, id, "message", Some(0)).await;
     client.say("subscribe", json!({"agentId": id.to_string()})).await;
@@ -110,9 +114,7 @@ async fn who_joins_in_the_middle_of_messages_is_told_what_they_have_said_so_far(
 
 #[actix_web::test]
 async fn the_status_of_a_message_is_told_to_whoever_names_it() {
-    let harness = small_batches();
-    let served = serve(&harness);
-    let (id, head) = all_stories(&harness).await;
+    let (harness, served, id, head) = serve_stories().await;
     let (other, appends) = written_in_turns(2, &[STORIES[0].1]);
     keep(&harness.store, &other, appends).await;
     let (mut client, _) = Client::connect(&served, "").await;
@@ -214,9 +216,7 @@ async fn a_frame_that_only_the_server_sends_is_answered_with_what_to_do() {
 
 #[actix_web::test]
 async fn text_can_be_had_in_measure_and_in_order_with_the_rest() {
-    let harness = small_batches();
-    let served = serve(&harness);
-    let (id, _) = all_stories(&harness).await;
+    let (_harness, served, id, _) = serve_stories().await;
     let (mut client, _) = Client::connect(&served, "?dialect=stream").await;
     let whole = told(&mut client, id, "stream", Some(0)).await;
     let (mut client, _) = Client::connect(&served, "?dialect=stream&throttle=1&throttleBytes=16").await;

@@ -22,6 +22,11 @@ async fn begin(harness: &Harness, id: &str, prompt: &str) -> String {
     begun.json()["id"].as_str().unwrap_or_else(|| panic!("{begun:?}")).to_owned()
 }
 
+/// Begins a run that hangs and one that waits for it. Returns their ids.
+async fn running_and_waiting(harness: &Harness, id: &str) -> (String, String) {
+    (begin(harness, id, "hang").await, begin(harness, id, "say a").await)
+}
+
 async fn cancel(harness: &Harness, id: &str) {
     harness.post(&format!("/v1/agents/{id}/messages/cancel"), "{}").await;
 }
@@ -145,8 +150,7 @@ async fn a_cursor_beyond_the_newest_event_of_a_run_is_refused() {
 async fn what_a_run_has_cost_so_far_is_told_at_once() {
     let harness = Harness::new();
     let id = made(&harness).await;
-    let running = begin(&harness, &id, "hang").await;
-    let waiting = begin(&harness, &id, "say a").await;
+    let (running, waiting) = running_and_waiting(&harness, &id).await;
     for run in [&running, &waiting] {
         let usage = harness.get(&format!("/v1/runs/{run}/usage")).await.json();
         assert_eq!((&usage["total_tokens"], &usage["step_count"]), (&json!(0), &json!(0)));
@@ -163,8 +167,7 @@ async fn what_a_run_has_cost_so_far_is_told_at_once() {
 async fn a_run_says_of_its_end_what_its_stream_has_said() {
     let harness = Harness::new();
     let id = made(&harness).await;
-    let running = begin(&harness, &id, "hang").await;
-    let waiting = begin(&harness, &id, "say a").await;
+    let (running, waiting) = running_and_waiting(&harness, &id).await;
     for (run, status) in [(&running, "running"), (&waiting, "created")] {
         let run = shown(&harness, run).await;
         assert!(run["status"] == status || run["status"] == "created", "{run}");
