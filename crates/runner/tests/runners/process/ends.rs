@@ -8,7 +8,7 @@ use rustix::fs::OFlags;
 use rustix::process::{Pid, Signal, kill_process};
 use tokenrail_ports::ExitStatus;
 
-use super::support::{Bench, first, rest, texts, until};
+use super::support::{Bench, rest, texts, until};
 
 /// A grandchild in its own session that ignores SIGTERM, SIGINT and SIGHUP, and holds the spool and the pipe open.
 const ESCAPEE: &str = "setsid sh -c 'trap \"\" TERM INT HUP; touch escaped; while :; do sleep 1; done' &
@@ -32,8 +32,7 @@ async fn the_exit_status_is_told() {
 async fn a_cancel_leaves_no_process_whatever_they_do() {
     let bench =
         Bench::new(&format!("trap '' TERM INT HUP\n{ESCAPEE}\necho ready; while :; do sleep 1; done"));
-    let mut run = bench.start().await;
-    assert_eq!(first(&mut run).await, ["ready"]);
+    let mut run = bench.start_and_hear("ready").await;
     run.cancel().await.unwrap();
     run.cancel().await.unwrap();
     let (_, end) = rest(&mut run).await;
@@ -45,8 +44,7 @@ async fn a_cancel_leaves_no_process_whatever_they_do() {
 #[tokio::test]
 async fn an_agent_that_must_be_killed_does_not_count_as_left_over() {
     let bench = Bench::new("trap '' TERM; echo ready; exec sleep 1000");
-    let mut run = bench.start().await;
-    assert_eq!(first(&mut run).await, ["ready"]);
+    let mut run = bench.start_and_hear("ready").await;
     run.cancel().await.unwrap();
     let (_, end) = rest(&mut run).await;
     assert_eq!((end.status, end.reaped), (ExitStatus::Signal(9), 0));
@@ -59,8 +57,7 @@ async fn a_cancel_is_polite_at_first() {
         echo ready; while :; do sleep 0.01; done",
     );
     bench.config.interrupt = true;
-    let mut run = bench.start().await;
-    assert_eq!(first(&mut run).await, ["ready"]);
+    let mut run = bench.start_and_hear("ready").await;
     run.cancel().await.unwrap();
     let (lines, end) = rest(&mut run).await;
     assert_eq!(texts(&lines), ["interrupted", "terminated"]);
@@ -97,8 +94,7 @@ async fn when_the_supervisor_is_killed_the_run_is_lost_and_nothing_is_left() {
 #[tokio::test]
 async fn a_cancel_after_the_supervisor_was_killed_still_ends_the_run() {
     let bench = Bench::new("echo ready; while :; do sleep 1; done");
-    let mut run = bench.start().await;
-    assert_eq!(first(&mut run).await, ["ready"]);
+    let mut run = bench.start_and_hear("ready").await;
     kill_process(Pid::from_raw(bench.supervisor_pid()).unwrap(), Signal::KILL).unwrap();
     until("the supervisor is gone", || bench.processes().iter().all(|(_, line)| !line.contains("supervise")))
         .await;
@@ -110,8 +106,7 @@ async fn a_cancel_after_the_supervisor_was_killed_still_ends_the_run() {
 #[tokio::test]
 async fn a_supervisor_listens_to_no_signal_that_a_terminal_or_a_service_manager_sends() {
     let bench = Bench::new("echo ready; until [ -e go ]; do sleep 0.01; done; echo bye");
-    let mut run = bench.start().await;
-    assert_eq!(first(&mut run).await, ["ready"]);
+    let mut run = bench.start_and_hear("ready").await;
     for signal in [Signal::HUP, Signal::INT, Signal::TERM] {
         kill_process(Pid::from_raw(bench.supervisor_pid()).unwrap(), signal).unwrap();
     }
@@ -125,8 +120,7 @@ async fn a_supervisor_listens_to_no_signal_that_a_terminal_or_a_service_manager_
 async fn a_cancel_ends_a_run_whose_supervisor_reads_nothing() {
     let mut bench = Bench::new("echo ready; sleep 1000");
     bench.config.limits.kill_grace_ms = 400;
-    let mut run = bench.start().await;
-    assert_eq!(first(&mut run).await, ["ready"]);
+    let mut run = bench.start_and_hear("ready").await;
     kill_process(Pid::from_raw(bench.supervisor_pid()).unwrap(), Signal::STOP).unwrap();
     let mut control = OpenOptions::new();
     control.write(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed());

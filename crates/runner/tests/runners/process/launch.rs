@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use tokenrail_domain::SessionId;
+use tokenrail_domain::{AgentError, SessionId};
 use tokenrail_ports::{ExitStatus, IAgentRunner, RunnerError};
 use tokenrail_runner::SupervisorProgram;
 
@@ -95,22 +95,24 @@ async fn what_cannot_be_run_is_refused_before_anything_is_written() {
     assert_eq!(fs::read_dir(&bench.config.runs).unwrap().count(), 0);
 }
 
-#[tokio::test]
-async fn a_program_that_turns_out_not_to_start_is_told() {
+/// Why the run of a program with this content has ended without a process, and its bench.
+async fn error_of_program(content: &str) -> (Bench, AgentError) {
     let bench = Bench::new("exit 0");
-    fs::write(&bench.config.program, "#!/no/such/interpreter\n").unwrap();
+    fs::write(&bench.config.program, content).unwrap();
     let (lines, end) = rest(&mut bench.start().await).await;
     assert_eq!((lines, end.status), (Vec::new(), ExitStatus::None));
-    assert_eq!(end.error.unwrap().code.as_deref(), Some("spawn_failed"));
+    (bench, end.error.unwrap())
+}
+
+#[tokio::test]
+async fn a_program_that_turns_out_not_to_start_is_told() {
+    let (_, error) = error_of_program("#!/no/such/interpreter\n").await;
+    assert_eq!(error.code.as_deref(), Some("spawn_failed"));
 }
 
 #[tokio::test]
 async fn what_is_no_program_is_not_given_to_a_shell() {
-    let bench = Bench::new("exit 0");
-    fs::write(&bench.config.program, "echo by a shell\n").unwrap();
-    let (lines, end) = rest(&mut bench.start().await).await;
-    assert_eq!((lines, end.status), (Vec::new(), ExitStatus::None));
-    let error = end.error.unwrap();
+    let (bench, error) = error_of_program("echo by a shell\n").await;
     assert_eq!(error.code.as_deref(), Some("spawn_failed"));
     assert!(error.text.contains("Exec format error"), "{}", error.text);
     assert_eq!(bench.runner().probe().await.version, None);

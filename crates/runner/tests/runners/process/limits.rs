@@ -2,7 +2,7 @@
 
 use tokenrail_ports::ExitStatus;
 
-use super::support::{Bench, first, rest, until};
+use super::support::{Bench, rest, until};
 
 const MIB: u64 = 1 << 20;
 /// Fills a shell variable with 32 MiB.
@@ -27,8 +27,7 @@ async fn a_supervisor_that_is_told_to_look_does_so_at_once() {
     let mut bench = Bench::new("sleep 1000 & sleep 1000 & sleep 1000 & echo ready; wait");
     // On its own, the supervisor would check after an hour.
     (bench.config.limits.agent_processes, bench.config.limits.look_ms) = (2, 3_600_000);
-    let mut run = bench.start().await;
-    assert_eq!(first(&mut run).await, ["ready"]);
+    let mut run = bench.start_and_hear("ready").await;
     std::fs::write(bench.run_folder().join("control"), "look\n").unwrap();
     let (_, end) = rest(&mut run).await;
     assert_eq!(end.error.and_then(|error| error.code).as_deref(), Some("processes_capped"));
@@ -78,8 +77,7 @@ async fn memory_that_processes_share_counts_once() {
         "{HOARD}; i=0; while [ $i -lt 8 ]; do (sleep 0.5; :) & i=$((i+1)); done; echo ready; wait"
     ));
     (bench.config.limits.agent_memory_bytes, bench.config.limits.look_ms) = (160 * MIB, 10);
-    let mut run = bench.start().await;
-    assert_eq!(first(&mut run).await, ["ready"]);
+    let mut run = bench.start_and_hear("ready").await;
     let (_, end) = rest(&mut run).await;
     assert_eq!((end.status, end.error), (ExitStatus::Code(0), None));
 }

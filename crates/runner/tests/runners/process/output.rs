@@ -111,8 +111,7 @@ async fn nothing_is_lost_when_an_agent_opens_its_output_anew() {
         "sh -c 'echo b > /dev/fd/1'",
     ] {
         let bench = Bench::new(&format!("echo a; until [ -e go ]; do sleep 0.01; done; {print_b}; echo c"));
-        let mut run = bench.start().await;
-        assert_eq!(first(&mut run).await, ["a"]);
+        let mut run = bench.start_and_hear("a").await;
         fs::write(bench.work("go"), "").unwrap();
         let (lines, end) = rest(&mut run).await;
         assert_eq!(texts(&lines), ["b", "c"], "{print_b}");

@@ -89,12 +89,18 @@ fn tell(folder: &Path) {
     fs::write(folder.join("answers"), "{\"further\":2}\n").unwrap();
 }
 
-/// The same, and the server has begun the second turn in the process before it died.
-async fn told_alone(bench: &mut Bench) -> PathBuf {
+/// The same, for a server that died before it told the process of the second turn.
+async fn nearly_told(bench: &mut Bench) -> PathBuf {
     let folder = rests_alone(bench).await;
     write_further(&folder);
-    tell(&folder);
     second(bench);
+    folder
+}
+
+/// The same, for a server that died after it told the process of the second turn.
+async fn told_alone(bench: &mut Bench) -> PathBuf {
+    let folder = nearly_told(bench).await;
+    tell(&folder);
     folder
 }
 
@@ -152,9 +158,7 @@ async fn whom_a_server_had_told_when_it_died_is_asked_once() {
 #[tokio::test]
 async fn whom_a_server_was_about_to_tell_when_it_died_is_not_asked_any_more() {
     let mut bench = bench();
-    let folder = rests_alone(&bench).await;
-    write_further(&folder);
-    second(&mut bench);
+    let folder = nearly_told(&mut bench).await;
     assert!(bench.adopt().await.is_none());
     bench.assert_nothing_left().await;
     assert!(!folder.exists());
@@ -359,9 +363,7 @@ async fn a_process_that_rests_is_noticed_if_the_configuration_speaks_with_it_no_
 #[tokio::test]
 async fn a_turn_in_the_process_of_another_is_ended_like_any() {
     let mut bench = bench();
-    let folder = rests_alone(&bench).await;
-    write_further(&folder);
-    second(&mut bench);
+    let folder = nearly_told(&mut bench).await;
     bench.runs().end(bench.order.agent, bench.order.turn).await.unwrap();
     bench.assert_nothing_left().await;
     assert!(!folder.exists() && folder.with_extension("kept").join("stdout").exists());
