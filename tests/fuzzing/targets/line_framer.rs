@@ -20,7 +20,8 @@ pub(crate) fn run(data: &[u8]) {
     assert_eq!(framed(&bytes, limits), expected, "byte by byte");
 }
 
-fn framed(chunks: &[&[u8]], limits: FramerLimits) -> Vec<OutputLine> {
+/// The lines of an output that comes in these chunks.
+pub(super) fn framed(chunks: &[&[u8]], limits: FramerLimits) -> Vec<OutputLine> {
     let mut framer = LineFramer::new(limits);
     let mut lines = Vec::new();
     for chunk in chunks {

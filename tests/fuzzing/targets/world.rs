@@ -11,7 +11,6 @@ use actix_web::dev::Service as _;
 use actix_web::http::header::HeaderMap;
 use actix_web::test::{TestRequest, init_service};
 use async_trait::async_trait;
-use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::LocalBoxFuture;
 use tokenrail_application::{AgentService, AgentType, Launch, Limits, Outside};
@@ -24,8 +23,10 @@ use tokenrail_ports::{
     RunnerError, TurnOrder,
 };
 use tokenrail_presentation::{Api, PresentationConfig, app};
-use tokenrail_runner::{FramerLimits, LineFramer};
+use tokenrail_runner::FramerLimits;
 use tokio::runtime::Handle;
+
+use super::line_framer::framed;
 
 pub(crate) const HOST: &str = "localhost:7117";
 
@@ -194,11 +195,7 @@ impl World {
 
 /// The lines of an output, as the runners cut them.
 pub(crate) fn lines_of(output: &[u8]) -> Vec<tokenrail_ports::OutputLine> {
-    let mut framer = LineFramer::new(LINES);
-    framer.feed(Bytes::copy_from_slice(output));
-    let mut lines: Vec<_> = std::iter::from_fn(|| framer.next_line()).collect();
-    lines.extend(framer.finish());
-    lines
+    framed(&[output], LINES)
 }
 
 struct Printer;
