@@ -39,6 +39,16 @@ async fn tab_on(browser: &Browser, server: &TestServer, id: &str) -> Tab {
     tab
 }
 
+/// An agent that has completed its turn, and a tab that shows it.
+async fn ended_in_tab(script: &Value) -> (TestServer, Browser, String, Tab) {
+    let server = TestServer::start();
+    let browser = Browser::start();
+    let id = server.launch_to_completion(script).await;
+    let tab = tab_on(&browser, &server, &id).await;
+    tab.until(&ended(1)).await;
+    (server, browser, id, tab)
+}
+
 /// The id of the agent that a tab shows.
 async fn agent_in(tab: &Tab) -> String {
     let path = tab.until("location.pathname.startsWith('/agents/') && location.pathname").await;

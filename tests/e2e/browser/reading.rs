@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::recording::server_with;
-use super::{Browser, ended, rows_of, says, tab_on};
+use super::{Browser, ended, ended_in_tab, rows_of, says, tab_on};
 use crate::harness::{TestServer, numbers};
 
 /// An expression: the pixels between the visible part and the end.
@@ -238,11 +238,7 @@ async fn a_replay_goes_through_the_time_of_an_agent() {
 
 #[tokio::test]
 async fn a_replay_can_be_had_as_a_new_agent() {
-    let server = TestServer::start();
-    let browser = Browser::start();
-    let id = server.launch_to_completion(&json!({ "deltas": 20 })).await;
-    let tab = tab_on(&browser, &server, &id).await;
-    tab.until(&ended(1)).await;
+    let (server, _browser, id, tab) = ended_in_tab(&json!({ "deltas": 20 })).await;
     tab.click("[data-testid=action-replay]").await;
     tab.until_there("[data-testid=replay-speed]").await;
     tab.choose("[data-testid=replay-speed]", "16").await;
@@ -259,11 +255,7 @@ async fn a_replay_can_be_had_as_a_new_agent() {
 
 #[tokio::test]
 async fn an_export_is_the_file_that_the_server_gives() {
-    let server = TestServer::start();
-    let browser = Browser::start();
-    let id = server.launch_to_completion(&json!({ "mode": "tool", "deltas": 7 })).await;
-    let tab = tab_on(&browser, &server, &id).await;
-    tab.until(&ended(1)).await;
+    let (server, _browser, id, tab) = ended_in_tab(&json!({ "mode": "tool", "deltas": 7 })).await;
     let (name, text) = tab.download("[data-testid=action-download]").await;
     assert_eq!(name, format!("tokenrail-{id}.json"));
     let saved: Value = serde_json::from_str(&text).unwrap();
@@ -276,11 +268,7 @@ async fn an_export_is_the_file_that_the_server_gives() {
 
 #[tokio::test]
 async fn all_of_it_can_be_done_by_keys() {
-    let server = TestServer::start();
-    let browser = Browser::start();
-    let id = server.launch_to_completion(&json!({ "mode": "tool", "deltas": 5 })).await;
-    let tab = tab_on(&browser, &server, &id).await;
-    tab.until(&ended(1)).await;
+    let (server, _browser, _, tab) = ended_in_tab(&json!({ "mode": "tool", "deltas": 5 })).await;
     let focused = |what: &str| format!("document.activeElement?.matches({})", json!(what));
     tab.press("c").await;
     tab.until(&focused("#composer-text")).await;
