@@ -95,6 +95,13 @@ pub(crate) async fn until_none_is_left(id: &str) {
     }
 }
 
+/// Opens the agent's gate while no server runs.
+pub(crate) fn opens_while_down(server: &mut TestServer, id: &str) {
+    server.kill_9();
+    std::fs::write(gate(server, id), "").unwrap();
+    server.start_again();
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn further_messages_go_to_the_same_process() {
     let server = server("");
@@ -176,9 +183,7 @@ async fn a_turn_in_a_process_that_goes_on_outlives_the_server() {
     let (id, first) = one_turn(&server).await;
     send(&server, &id, "gated two").await;
     server.wait_until(&id, |agent| agent["status"] == "running" && 5 < agent["head"].as_u64().unwrap()).await;
-    server.kill_9();
-    std::fs::write(gate(&server, &id), "").unwrap();
-    server.start_again();
+    opens_while_down(&mut server, &id);
     let said = turns(&server, &id, 2).await;
     assert_eq!(said[1], (format!("{first} [] gated two.It is open."), "completed".to_owned()));
     // After a restart, the process ends with its turn, because the server cannot know how it was started.

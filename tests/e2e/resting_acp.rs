@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::harness::{TestServer, no_process_is_left, write_script};
-use crate::resting::{gate, send, turns, until_none_is_left};
+use crate::resting::{opens_while_down, send, turns, until_none_is_left};
 
 /// Prints its process id, the number of prompts in its session, and the prompt. The first word of the prompt says what
 /// it does. Its first argument says what it can do with an earlier session.
@@ -164,9 +164,7 @@ async fn a_turn_in_a_process_that_goes_on_outlives_the_server() {
     let (id, first) = one_turn(&server).await;
     send(&server, &id, "gated two").await;
     until_said(&server, &id, "gated two").await;
-    server.kill_9();
-    std::fs::write(gate(&server, &id), "").unwrap();
-    server.start_again();
+    opens_while_down(&mut server, &id);
     let said = turns(&server, &id, 2).await;
     assert_eq!(said[1], (format!("{first} 2 gated two.It is open."), "completed".to_owned()));
     // After a restart, the process ends with its turn, because the server cannot know how it was started.

@@ -69,8 +69,7 @@ async fn what_the_agent_says_while_no_server_runs_is_taken_in_later() {
     std::fs::write(&gate, "").unwrap();
     wait_for_file(&touch).await;
     server.start_again();
-    server.wait_for_status(&id, "completed").await;
-    assert_eq!(text_of(&server.events(&id).await), numbers(50));
+    completes_with_fifty(&server, &id).await;
 }
 
 #[tokio::test]
@@ -171,8 +170,7 @@ async fn an_agent_whose_type_is_gone_from_the_configuration_runs_on_until_it_is_
     assert!(server.stop().success());
     server.config = fake_config();
     server.start_again();
-    server.wait_for_status(&id, "completed").await;
-    assert_eq!(text_of(&server.events(&id).await), numbers(50));
+    completes_with_fifty(&server, &id).await;
 }
 
 #[tokio::test]
@@ -207,6 +205,12 @@ async fn hangs_after_ten(server: &TestServer) -> String {
     let id = server.launch(&json!({ "mode": "hang", "deltas": 10 })).await;
     server.wait_until(&id, |agent| 10 < agent["head"].as_u64().unwrap()).await;
     id
+}
+
+/// Waits until the agent has completed, having printed fifty numbers.
+async fn completes_with_fifty(server: &TestServer, id: &str) {
+    server.wait_for_status(id, "completed").await;
+    assert_eq!(text_of(&server.events(id).await), numbers(50));
 }
 
 /// A script that takes a lock and then becomes the server: the lock shows whether any process still has what the server
