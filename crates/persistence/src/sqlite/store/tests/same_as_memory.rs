@@ -146,7 +146,10 @@ fn both_stores_do_the_same_with_any_commands() {
     let found = runner.run(&steps, |steps| {
         launched.set(launched.get() + 1);
         let (agent, turn) = launch(1);
-        let id = AgentId::new(Timestamp(launched.get()), [1; 10]);
+        // The ids of messages depend on the random bits of their agent, and must differ between agents.
+        let mut random = [1; 10];
+        random[2..].copy_from_slice(&launched.get().to_be_bytes());
+        let id = AgentId::new(Timestamp(launched.get()), random);
         let (agent, turn) = (Agent { id, ..agent }, Turn { agent: id, ..turn });
         events.set(events.get() + runtime.block_on(both_do(&store, &agent, &turn, &steps)));
         Ok(())
