@@ -6,6 +6,7 @@
 use std::io;
 use std::net::TcpListener;
 use std::rc::Rc;
+use std::thread;
 use std::time::Duration;
 
 use actix_http::HttpService;
@@ -50,8 +51,9 @@ pub struct ServerLimits {
 impl Default for ServerLimits {
     fn default() -> Self {
         Self {
-            // Two are enough: connections are cheap, because the work for a token is done once for all of them.
-            workers: 2,
+            // Two are enough: connections are cheap, because the work for a token is done once for all of them. On one
+            // processor, a second one would only take turns with the first.
+            workers: thread::available_parallelism().map_or(2, |processors| processors.get().min(2)),
             blocking_threads: 3,
             connections: 4096,
             head_timeout: Duration::from_secs(5),
