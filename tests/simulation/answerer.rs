@@ -50,7 +50,7 @@ impl Answerer {
             let Some(answer) = self.choose(world, agent) else { continue };
             let began = Instant::now();
             let told = service.answer(agent, answer.clone()).await;
-            if world.faults.limits.answer_timeout + PATIENCE < began.elapsed() {
+            if world.faults.limits.commands.answer_timeout + PATIENCE < began.elapsed() {
                 world.fail(format!("Q4: {answer:?} was answered after {:?}: {told:?}", began.elapsed()));
             }
             self.check(world, agent, &answer, told).await;

@@ -31,7 +31,7 @@ pub(crate) fn trouble_ms(faults: &Faults) -> u64 {
     let tries = if fails { TRIES } else { 0 };
     let stops = if faults.graceful != 0 { faults.crashes + 1 } else { faults.crashes };
     MOMENT_MS
-        + tries * ms(faults.limits.retry_pause_max)
+        + tries * ms(faults.limits.saving.retry_pause_max)
         + STEPS * faults.store_delay_ms
         + faults.start_delay_ms
         + (1 + stops) * faults.outage_ms
@@ -50,7 +50,7 @@ fn ms(duration: Duration) -> u64 {
 /// Memory: what the server holds at this moment for agents and followers.
 pub(crate) fn memory(service: &AgentService, faults: &Faults) -> Result<(), String> {
     let (limits, held) = (&faults.limits, service.stats().tail_bytes as usize);
-    let most = limits.tails_bytes.min(faults.slots * limits.tail_bytes);
+    let most = limits.reading.tails_bytes.min(faults.slots * limits.reading.tail_bytes);
     if held <= most { Ok(()) } else { Err(format!("G20: the tails hold {held} bytes of at most {most}")) }
 }
 
@@ -62,7 +62,7 @@ pub(crate) fn pending(append: &Append, limits: &Limits) -> Result<(), String> {
     for part in append.parts() {
         let bytes: usize = part.events.iter().map(of).sum();
         let (events, most) = (part.events.len(), most_pending(limits));
-        let most_bytes = limits.pending_bytes + OUTPUT_LINES * COPIES * FRAMER.line_bytes;
+        let most_bytes = limits.saving.pending_bytes + OUTPUT_LINES * COPIES * FRAMER.line_bytes;
         if most < events || most_bytes < bytes {
             return Err(format!(
                 "G19: {events} events of {bytes} bytes have waited, of {most}, {most_bytes}"
@@ -74,19 +74,21 @@ pub(crate) fn pending(append: &Append, limits: &Limits) -> Result<(), String> {
 
 /// The limit may be exceeded by one read: the pump parses all lines of a read before it stops reading.
 fn most_pending(limits: &Limits) -> usize {
-    limits.pending_events + OUTPUT_LINES * EVENTS_PER_LINE
+    limits.saving.pending_events + OUTPUT_LINES * EVENTS_PER_LINE
 }
 
 /// Memory: the events that a reader holds while it writes to its client.
 pub(crate) fn page(events: usize, limits: &Limits) -> Result<(), String> {
-    let most = most_pending(limits).max(limits.history_events);
+    let most = most_pending(limits).max(limits.reading.history_events);
     if events <= most { Ok(()) } else { Err(format!("G18: a reader holds {events} events of {most}")) }
 }
 
 /// Memory: the events that one read takes from the store.
 pub(crate) fn read(asked: PageLimit, limits: &Limits) -> Result<(), String> {
-    let (events, bytes) =
-        (limits.page_events.max(limits.history_events), limits.page_bytes.max(limits.history_bytes));
+    let (events, bytes) = (
+        limits.reading.page_events.max(limits.reading.history_events),
+        limits.reading.page_bytes.max(limits.reading.history_bytes),
+    );
     if asked.events <= events && asked.bytes <= bytes {
         Ok(())
     } else {
@@ -100,7 +102,7 @@ pub(crate) fn put_off(append: &Append, now: Timestamp, faults: &Faults) -> Resul
     let read = append.parts().flat_map(|part| part.events.iter()).map(|event| event.at.0).min();
     let fails = faults.store_error + faults.commit_unknown + faults.outage_ms != 0;
     let Some(read) = read.filter(|_| !fails && faults.clock_jump_ms == 0) else { return Ok(()) };
-    let (waited, most) = (now.0 - read, ms(faults.limits.follower_wait) + trouble_ms(faults));
+    let (waited, most) = (now.0 - read, ms(faults.limits.saving.follower_wait) + trouble_ms(faults));
     if waited <= most as i64 {
         Ok(())
     } else {
@@ -118,13 +120,13 @@ pub(crate) fn stopped(
     let limits = &faults.limits;
     let Some(hang) = process.hangs() else { return Ok(()) };
     let bound = match hang {
-        Hang::AfterResult => limits.result_grace,
-        Hang::InMessage => limits.stream_timeout,
-        Hang::Silent => limits.idle_timeout,
-        Hang::InTool | Hang::InLine => limits.turn_timeout,
+        Hang::AfterResult => limits.run.result_grace,
+        Hang::InMessage => limits.run.stream_timeout,
+        Hang::Silent => limits.run.idle_timeout,
+        Hang::InTool | Hang::InLine => limits.run.turn_timeout,
     };
     // Output printed before an outage is saved after it, and each batch may wait for the followers.
-    let most = process.heard_ms + ms(bound) + trouble_ms(faults) + STEPS * ms(limits.follower_wait);
+    let most = process.heard_ms + ms(bound) + trouble_ms(faults) + STEPS * ms(limits.saving.follower_wait);
     if now <= most {
         return Ok(());
     }
@@ -139,7 +141,8 @@ pub(crate) fn stopped(
 pub(crate) fn turn(told: &TurnSoFar, lives: u32, faults: &Faults) -> Result<(), String> {
     let (Some(began), Some(ended)) = (told.began_ms, told.ended_ms) else { return Ok(()) };
     let times = if faults.clock_jump_ms == 0 { 1 } else { u64::from(lives) };
-    let most = times * ms(faults.limits.turn_timeout) + KILL_GRACE_MS + SWEEP_MS + trouble_of_end_ms(faults);
+    let most =
+        times * ms(faults.limits.run.turn_timeout) + KILL_GRACE_MS + SWEEP_MS + trouble_of_end_ms(faults);
     let took = ended - began;
     if took <= most { Ok(()) } else { Err(format!("G15: a turn took {took} ms, of {most}")) }
 }

@@ -146,9 +146,9 @@ fn a_message_that_stops_for_a_minute_has_failed() {
             // If the agent stops before its first chunk, no message has begun, and the idle timeout applies.
             let begun = events.iter().any(|event| event.body.is_delta());
             let (code, bound) = if begun {
-                ("stream_timeout", tiny_limits().stream_timeout)
+                ("stream_timeout", tiny_limits().run.stream_timeout)
             } else {
-                ("idle_timeout", tiny_limits().idle_timeout)
+                ("idle_timeout", tiny_limits().run.idle_timeout)
             };
             in_a_message.set(in_a_message.get() + u32::from(begun));
             let result = events.last().expect("it has ended");

@@ -162,7 +162,7 @@ impl Commander {
                 let told = service.cancel(agent).await;
                 world.check(bounds::command(
                     began.elapsed(),
-                    world.faults.limits.command_timeout,
+                    world.faults.limits.commands.command_timeout,
                     &world.faults,
                 ));
                 told?;
@@ -175,7 +175,7 @@ impl Commander {
                 let began = Instant::now();
                 let told = service.delete(agent, purge).await;
                 let limits = &world.faults.limits;
-                let bound = limits.command_timeout + limits.stop_timeout;
+                let bound = limits.commands.command_timeout + limits.commands.stop_timeout;
                 world.check(bounds::command(began.elapsed(), bound, &world.faults));
                 told?;
             }
@@ -230,7 +230,11 @@ impl Commander {
         let key = CommandKey { key: format!("send-{}-{number}", self.slot), body: content.clone() };
         let began = Instant::now();
         let told = service.send(agent, content, Some(key)).await;
-        world.check(bounds::command(began.elapsed(), world.faults.limits.command_timeout, &world.faults));
+        world.check(bounds::command(
+            began.elapsed(),
+            world.faults.limits.commands.command_timeout,
+            &world.faults,
+        ));
         let turn = told?.turn;
         if *self.sent.entry(number).or_insert(turn) != turn {
             world.fail("G10: the same message became two turns");

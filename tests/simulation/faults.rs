@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tokenrail_application::Limits;
+use tokenrail_application::{AdmissionLimits, CommandLimits, Limits, ReadingLimits, SavingLimits};
 
 use crate::dice::Dice;
 
@@ -209,30 +209,35 @@ fn some(mut dice: Dice, exists: u64, least: u64, most: u64) -> u64 {
 
 /// Small limits, so that every simulation reaches them, and not only one under load.
 pub(crate) fn tiny_limits() -> Limits {
+    let Limits { admission, run, saving, reading, commands, lists } = wide_limits();
     Limits {
-        running_agents: 2,
-        queued_launches: 2,
-        queued_turns: 2,
-        pending_events: 4,
-        pending_bytes: 4096,
-        follower_wait_from: 1,
-        page_events: 3,
-        history_events: 5,
-        tail_bytes: 6000,
-        tails_bytes: 12_000,
-        command_timeout: Duration::from_secs(1),
-        retry_pause: Duration::from_millis(3),
-        retry_pause_max: Duration::from_millis(50),
-        ..wide_limits()
+        admission: AdmissionLimits { running_agents: 2, queued_launches: 2, queued_turns: 2, ..admission },
+        run,
+        saving: SavingLimits {
+            pending_events: 4,
+            pending_bytes: 4096,
+            follower_wait_from: 1,
+            retry_pause: Duration::from_millis(3),
+            retry_pause_max: Duration::from_millis(50),
+            ..saving
+        },
+        reading: ReadingLimits {
+            page_events: 3,
+            history_events: 5,
+            tail_bytes: 6000,
+            tails_bytes: 12_000,
+            ..reading
+        },
+        commands: CommandLimits { command_timeout: Duration::from_secs(1), ..commands },
+        lists,
     }
 }
 
 /// The limits of the configuration, with shorter waits: agents that hang must not fill whole simulations.
 fn wide_limits() -> Limits {
-    Limits {
-        idle_timeout: Duration::from_mins(3),
-        turn_timeout: Duration::from_mins(12),
-        launches_per_minute: u32::MAX,
-        ..Limits::default()
-    }
+    let mut limits = Limits::default();
+    limits.run.idle_timeout = Duration::from_mins(3);
+    limits.run.turn_timeout = Duration::from_mins(12);
+    limits.admission.launches_per_minute = u32::MAX;
+    limits
 }

@@ -15,24 +15,24 @@ const FOR_EVER: std::time::Duration = std::time::Duration::from_hours(24);
 /// The limits that the application applies. The checks use the original limits.
 pub(crate) fn limits(mut limits: Limits) -> Limits {
     if is_planted(Bug::PendingUnbounded) {
-        (limits.pending_events, limits.pending_bytes) = (usize::MAX, usize::MAX);
+        (limits.saving.pending_events, limits.saving.pending_bytes) = (usize::MAX, usize::MAX);
     }
     if is_planted(Bug::TailsUnbounded) {
-        (limits.tail_bytes, limits.tails_bytes) = (usize::MAX / 4, usize::MAX / 4);
+        (limits.reading.tail_bytes, limits.reading.tails_bytes) = (usize::MAX / 4, usize::MAX / 4);
     }
     if is_planted(Bug::PagesUnbounded) {
-        limits.history_events = usize::MAX;
+        limits.reading.history_events = usize::MAX;
     }
     if is_planted(Bug::GraceTimesTen) {
-        limits.result_grace *= 10;
-        limits.idle_timeout *= 10;
-        limits.stream_timeout *= 10;
+        limits.run.result_grace *= 10;
+        limits.run.idle_timeout *= 10;
+        limits.run.stream_timeout *= 10;
     }
     if is_planted(Bug::WaitsForTheSlowest) {
-        limits.follower_wait = limits.turn_timeout;
+        limits.saving.follower_wait = limits.run.turn_timeout;
     }
     if is_planted(Bug::CommandsWaitForTheStore) {
-        limits.command_timeout = FOR_EVER;
+        limits.commands.command_timeout = FOR_EVER;
     }
     limits
 }

@@ -270,7 +270,7 @@ impl AgentTask {
     where
         F: Future<Output = Result<T, StoreError>>,
     {
-        let mut pause = self.core.limits.retry_pause;
+        let mut pause = self.core.limits.saving.retry_pause;
         loop {
             match ask().await {
                 Ok(answer) => return Ok(answer),

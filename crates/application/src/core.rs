@@ -145,7 +145,7 @@ impl Core {
         Self {
             outside,
             limits: *limits,
-            tails: Tails::new(limits.tail_bytes, limits.tails_bytes),
+            tails: Tails::new(limits.reading.tail_bytes, limits.reading.tails_bytes),
             news: NewsDesk::new(),
             key_times: OnceCell::new(),
             counters: Counters::default(),
@@ -153,9 +153,9 @@ impl Core {
             draining: CancellationToken::new(),
             tracker: TaskTracker::new(),
             runtime,
-            places: Arc::new(Semaphore::new(limits.running_agents.min(Semaphore::MAX_PERMITS))),
-            imports: Arc::new(Semaphore::new(limits.imports)),
-            launches: Mutex::new(TokenBucket::full(limits.launches_per_minute)),
+            places: Arc::new(Semaphore::new(limits.admission.running_agents.min(Semaphore::MAX_PERMITS))),
+            imports: Arc::new(Semaphore::new(limits.admission.imports)),
+            launches: Mutex::new(TokenBucket::full(limits.admission.launches_per_minute)),
             waiting: WaitingRoom::default(),
             compaction: Notify::new(),
             retired: Notify::new(),
@@ -174,13 +174,13 @@ impl Core {
     }
 
     /// Locks an agent's queue for a client's command. The agent's task may hold the lock while it saves, and it
-    /// retries while the store fails. So a client gets an error after `limits.command_timeout` instead of waiting
+    /// retries while the store fails. So a client gets an error after `limits.commands.command_timeout` instead of waiting
     /// until the store works again.
     ///
     /// # Errors
     /// [`StoreError::Full`], [`StoreError::Busy`]: nothing was done.
     pub(crate) async fn queue<'a>(&self, control: &'a Control) -> Result<QueueGuard<'a>, StoreError> {
-        match tokio::time::timeout(self.limits.command_timeout, control.queue.lock()).await {
+        match tokio::time::timeout(self.limits.commands.command_timeout, control.queue.lock()).await {
             Ok(queue) => Ok(queue),
             Err(_) if self.is_disk_full() => Err(StoreError::Full),
             Err(_) => Err(StoreError::Busy),
@@ -256,7 +256,7 @@ impl Core {
     }
 
     pub(crate) fn tell_created(&self, agent: &Agent, at: Timestamp) {
-        let listed = ListedAgent::new(agent.clone(), self.limits.list_field_bytes);
+        let listed = ListedAgent::new(agent.clone(), self.limits.lists.list_field_bytes);
         self.news.tell(News::Created { agent: Box::new(listed), at });
     }
 
@@ -280,7 +280,7 @@ impl Core {
         append: Append,
         full: &FullSince,
     ) -> Result<Append, SaveError> {
-        let mut pause = self.limits.retry_pause;
+        let mut pause = self.limits.saving.retry_pause;
         loop {
             let error = match self.outside.journal.append(append.clone()).await {
                 Ok(()) => {
@@ -294,7 +294,7 @@ impl Core {
                 }
                 Err(error) if error.is_transient() => error,
                 Err(error) => {
-                    // A purge waits only for `limits.stop_timeout`, so the agent may be gone while its task still
+                    // A purge waits only for `limits.commands.stop_timeout`, so the agent may be gone while its task still
                     // saves. Then the write contradicts nothing.
                     if !matches!(error, StoreError::UnknownAgent(_)) {
                         Counters::add(&self.counters.invariant_violations, 1);
@@ -325,7 +325,7 @@ impl Core {
         tokio::select! {
             biased;
             () = self.closing.cancelled() => None,
-            () = tokio::time::sleep(pause) => Some((pause * 2).min(self.limits.retry_pause_max)),
+            () = tokio::time::sleep(pause) => Some((pause * 2).min(self.limits.saving.retry_pause_max)),
         }
     }
 }

@@ -52,7 +52,9 @@ mod tests;
 pub use batch::Batch;
 pub use error::Refusal;
 pub use follow::{Follower, Next, Page, StreamEnd};
-pub use limits::Limits;
+pub use limits::{
+    AdmissionLimits, CommandLimits, Limits, ListingLimits, ReadingLimits, RunLimits, SavingLimits,
+};
 pub use news::{Item as NewsItem, News, NewsMissed, NewsReader};
 pub use outside::{AgentType, MakeParser, Outside};
 pub use renderings::{Rendering, RenderingKey};

@@ -5,8 +5,19 @@ use std::time::Duration;
 use tokenrail_ports::{ListBounds, PageLimit};
 
 /// Every bound of the application, with the defaults of the configuration.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Limits {
+    pub admission: AdmissionLimits,
+    pub run: RunLimits,
+    pub commands: CommandLimits,
+    pub saving: SavingLimits,
+    pub reading: ReadingLimits,
+    pub lists: ListingLimits,
+}
+
+/// How much may run and wait at the same time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AdmissionLimits {
     /// Agents that run at the same time. Further agents wait.
     pub running_agents: usize,
     /// Launches per minute. All of them may come at once.
@@ -15,6 +26,25 @@ pub struct Limits {
     pub queued_launches: usize,
     /// Turns of one agent that may wait.
     pub queued_turns: u32,
+    /// Imports that run at the same time.
+    pub imports: usize,
+}
+
+impl Default for AdmissionLimits {
+    fn default() -> Self {
+        Self {
+            running_agents: 64,
+            launches_per_minute: 120,
+            queued_launches: 256,
+            queued_turns: 16,
+            imports: 2,
+        }
+    }
+}
+
+/// How long a turn may take, and how much it may print.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RunLimits {
     /// How long an agent may be silent in the middle of a message before its turn is ended. Not applied while a tool
     /// runs.
     pub stream_timeout: Duration,
@@ -26,6 +56,29 @@ pub struct Limits {
     pub result_grace: Duration,
     /// How long an agent with `cancelOnDisconnect` runs on without a follower.
     pub disconnect_grace: Duration,
+    /// Bytes of text that the open messages of a turn may hold.
+    pub message_bytes: usize,
+    /// Bytes of output that one run may print.
+    pub spool_bytes: u64,
+}
+
+impl Default for RunLimits {
+    fn default() -> Self {
+        Self {
+            stream_timeout: Duration::from_mins(1),
+            idle_timeout: Duration::from_mins(10),
+            turn_timeout: Duration::from_hours(1),
+            result_grace: Duration::from_secs(10),
+            disconnect_grace: Duration::from_secs(2),
+            message_bytes: 64 << 20,
+            spool_bytes: 4 << 30,
+        }
+    }
+}
+
+/// How long commands to an agent may take, and how often they are tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CommandLimits {
     /// How long a delete waits for the agent's processes to be gone.
     pub stop_timeout: Duration,
     /// How long a client that answers a permission request waits for the confirmation that the agent has taken the
@@ -33,6 +86,27 @@ pub struct Limits {
     pub answer_timeout: Duration,
     /// How long a command to an agent waits while the agent's task is saving.
     pub command_timeout: Duration,
+    /// How many times an agent is asked to stop if asking fails, with a pause of `retry_pause` between two tries.
+    pub stop_tries: u32,
+    /// How long an idempotency key is remembered.
+    pub idempotency_age: Duration,
+}
+
+impl Default for CommandLimits {
+    fn default() -> Self {
+        Self {
+            stop_timeout: Duration::from_secs(25),
+            answer_timeout: Duration::from_secs(10),
+            command_timeout: Duration::from_secs(5),
+            stop_tries: 10,
+            idempotency_age: Duration::from_hours(24),
+        }
+    }
+}
+
+/// How output becomes durable: batches, retries and waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SavingLimits {
     /// Events per agent that may wait for their commit. Further output waits in the spool. So this is also about the
     /// most that one agent adds to one transaction, for which all others wait.
     pub pending_events: usize,
@@ -43,102 +117,97 @@ pub struct Limits {
     pub follower_wait: Duration,
     /// The number of followers that must have kept up. If there are fewer, no batch waits.
     pub follower_wait_from: usize,
-    /// Bytes of text that the open messages of a turn may hold.
-    pub message_bytes: usize,
-    /// Bytes of output that one run may print.
-    pub spool_bytes: u64,
-    /// Events of one page read from the store.
-    pub page_events: usize,
-    /// About how many bytes one page read from the store has.
-    pub page_bytes: usize,
-    /// Bytes of newest events kept in memory, per agent.
-    pub tail_bytes: usize,
-    /// The same, of all agents together.
-    pub tails_bytes: usize,
     /// The pause before the first retry of a failed write. It doubles up to `retry_pause_max`.
     pub retry_pause: Duration,
     pub retry_pause_max: Duration,
     /// How long an agent's output may wait for space on a full disk. Then the run is ended, and the output that was
     /// not read is removed.
     pub full_disk_wait: Duration,
-    /// How many times an agent is asked to stop if asking fails, with a pause of `retry_pause` between two tries.
-    pub stop_tries: u32,
-    /// How long an idempotency key is remembered.
-    pub idempotency_age: Duration,
+    /// How often the server checks that every committed event was announced.
+    pub look_again: Duration,
+}
+
+impl Default for SavingLimits {
+    fn default() -> Self {
+        Self {
+            pending_events: 512,
+            pending_bytes: 256 << 10,
+            follower_wait: Duration::from_millis(50),
+            follower_wait_from: 8,
+            retry_pause: Duration::from_millis(100),
+            retry_pause_max: Duration::from_secs(5),
+            full_disk_wait: Duration::from_secs(30),
+            look_again: Duration::from_secs(15),
+        }
+    }
+}
+
+/// How much is read from the store at once, and kept in memory for readers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReadingLimits {
+    /// Events of one page read from the store.
+    pub page_events: usize,
+    /// About how many bytes one page read from the store has.
+    pub page_bytes: usize,
     /// Events that a follower fetches from the store at once. It shares them with other followers at about the same
     /// position.
     pub history_events: usize,
     /// About how many bytes those events have.
     pub history_bytes: usize,
-    /// How often the server checks that every committed event was announced.
-    pub look_again: Duration,
+    /// Bytes of newest events kept in memory, per agent.
+    pub tail_bytes: usize,
+    /// The same, of all agents together.
+    pub tails_bytes: usize,
     /// Bytes of earlier turns that an agent receives with its next turn, if its runner wants the history.
     pub model_history_bytes: usize,
+}
+
+impl Default for ReadingLimits {
+    fn default() -> Self {
+        Self {
+            page_events: 500,
+            page_bytes: 1 << 20,
+            history_events: 4096,
+            history_bytes: 4 << 20,
+            tail_bytes: 8 << 20,
+            tails_bytes: 256 << 20,
+            model_history_bytes: 256 << 10,
+        }
+    }
+}
+
+/// How much one page of a list may hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ListingLimits {
     /// Agents, or turns, in one page of a list.
     pub list_agents: usize,
     /// About how many bytes one page of a list has.
     pub list_bytes: usize,
     /// Bytes of one field of an agent or turn in a list. Longer values are cut there.
     pub list_field_bytes: usize,
-    /// Imports that run at the same time.
-    pub imports: usize,
 }
 
-impl Default for Limits {
+impl Default for ListingLimits {
     fn default() -> Self {
-        Self {
-            running_agents: 64,
-            launches_per_minute: 120,
-            queued_launches: 256,
-            queued_turns: 16,
-            stream_timeout: Duration::from_mins(1),
-            idle_timeout: Duration::from_mins(10),
-            turn_timeout: Duration::from_hours(1),
-            result_grace: Duration::from_secs(10),
-            disconnect_grace: Duration::from_secs(2),
-            stop_timeout: Duration::from_secs(25),
-            answer_timeout: Duration::from_secs(10),
-            command_timeout: Duration::from_secs(5),
-            pending_events: 512,
-            pending_bytes: 256 << 10,
-            follower_wait: Duration::from_millis(50),
-            follower_wait_from: 8,
-            message_bytes: 64 << 20,
-            spool_bytes: 4 << 30,
-            page_events: 500,
-            page_bytes: 1 << 20,
-            tail_bytes: 8 << 20,
-            tails_bytes: 256 << 20,
-            retry_pause: Duration::from_millis(100),
-            retry_pause_max: Duration::from_secs(5),
-            full_disk_wait: Duration::from_secs(30),
-            stop_tries: 10,
-            idempotency_age: Duration::from_hours(24),
-            history_events: 4096,
-            history_bytes: 4 << 20,
-            look_again: Duration::from_secs(15),
-            model_history_bytes: 256 << 10,
-            list_agents: 500,
-            list_bytes: 4 << 20,
-            list_field_bytes: 4 << 10,
-            imports: 2,
-        }
+        Self { list_agents: 500, list_bytes: 4 << 20, list_field_bytes: 4 << 10 }
     }
 }
 
-impl Limits {
+impl ReadingLimits {
     /// How much is read from the store at once.
     pub fn page(&self) -> PageLimit {
         PageLimit { events: self.page_events, bytes: self.page_bytes }
     }
 
-    /// How much a list may hold.
-    pub fn list(&self) -> ListBounds {
-        ListBounds { bytes: self.list_bytes, field_bytes: self.list_field_bytes }
-    }
-
     /// How much a follower fetches at once.
     pub fn history(&self) -> PageLimit {
         PageLimit { events: self.history_events, bytes: self.history_bytes }
+    }
+}
+
+impl ListingLimits {
+    /// How much a list may hold.
+    pub fn bounds(&self) -> ListBounds {
+        ListBounds { bytes: self.list_bytes, field_bytes: self.list_field_bytes }
     }
 }

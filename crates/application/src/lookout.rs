@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use crate::core::Core;
 
-/// Checks every `limits.look_again` until the server shuts down.
+/// Checks every `limits.saving.look_again` until the server shuts down.
 pub(crate) async fn look_out(core: Arc<Core>) {
     loop {
         tokio::select! {
             biased;
             () = core.closing.cancelled() => return,
-            () = tokio::time::sleep(core.limits.look_again) => {}
+            () = tokio::time::sleep(core.limits.saving.look_again) => {}
         }
         for agent in core.tails.followed() {
             let head = match core.outside.agents.get(agent).await {

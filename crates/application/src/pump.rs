@@ -78,7 +78,7 @@ impl Pump {
         let PumpStart { core, control, tail, recorder, run, turn, heard, ran_ms } = start;
         let TurnInbox { cancel, answers } = heard;
         let now = Instant::now();
-        let ran = std::time::Duration::from_millis(ran_ms).min(core.limits.turn_timeout);
+        let ran = std::time::Duration::from_millis(ran_ms).min(core.limits.run.turn_timeout);
         Self {
             core,
             control,
@@ -193,21 +193,21 @@ impl Pump {
     }
 
     /// The agent prints a line that has not ended yet: it is not silent, and the line already counts towards
-    /// `limits.spool_bytes`.
+    /// `limits.run.spool_bytes`.
     async fn progress(&mut self, offset: u64) {
         self.times.last_output = Instant::now();
-        if self.core.limits.spool_bytes < offset {
+        if self.core.limits.run.spool_bytes < offset {
             self.flood(Flood::Spool).await;
         }
     }
 
     async fn check_bounds(&mut self, end_offset: u64, now: Timestamp) {
         let limits = &self.core.limits;
-        if limits.spool_bytes < end_offset {
+        if limits.run.spool_bytes < end_offset {
             self.flood(Flood::Spool).await;
-        } else if limits.message_bytes < self.recorder.open_bytes() {
+        } else if limits.run.message_bytes < self.recorder.open_bytes() {
             self.flood(Flood::Messages).await;
-        } else if limits.pending_bytes < self.recorder.unshown_bytes() {
+        } else if limits.saving.pending_bytes < self.recorder.unshown_bytes() {
             // Lines that display nothing wait for one that does, but not without bound.
             self.recorder.notice("unshown_output", "{}", now);
         }
@@ -309,8 +309,8 @@ impl Pump {
 
     fn has_room(&self) -> bool {
         let limits = &self.core.limits;
-        self.recorder.pending_events() < limits.pending_events
-            && self.recorder.pending_bytes() < limits.pending_bytes
+        self.recorder.pending_events() < limits.saving.pending_events
+            && self.recorder.pending_bytes() < limits.saving.pending_bytes
     }
 
     /// Without `room` the pump does not read, so the agent's silence means nothing.

@@ -144,6 +144,9 @@ impl AgentService {
     pub(crate) fn admit(&self) -> Result<Waiting, Refusal> {
         self.admit_idle()?;
         let free = self.core.places.available_permits();
-        self.core.waiting.enter_unless(free + self.core.limits.queued_launches).ok_or(Refusal::AtCapacity)
+        self.core
+            .waiting
+            .enter_unless(free + self.core.limits.admission.queued_launches)
+            .ok_or(Refusal::AtCapacity)
     }
 }

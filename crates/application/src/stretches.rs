@@ -40,12 +40,12 @@ struct Stretches {
 impl StoredEvents {
     pub(crate) fn new(core: &Core, agent: AgentId, tail: Arc<Tail>) -> Self {
         let journal = Arc::clone(&core.outside.journal);
-        let limit = core.limits.history();
+        let limit = core.limits.reading.history();
         Self {
             stretches: Stretches { agent, journal, limit, tail },
             ahead: Sequence::START,
-            follower_wait: core.limits.follower_wait,
-            follower_wait_from: core.limits.follower_wait_from,
+            follower_wait: core.limits.saving.follower_wait,
+            follower_wait_from: core.limits.saving.follower_wait_from,
             tracker: core.tracker.clone(),
             runtime: core.runtime.clone(),
         }

@@ -51,17 +51,17 @@ pub(crate) enum Expired {
 
 /// The next timeout, and when it expires if nothing happens until then. `None` if none ever expires.
 pub(crate) fn next_deadline(watched: &Watched, limits: &Limits) -> Option<(Instant, Expired)> {
-    let turn = after(watched.times.started, limits.turn_timeout, Expired::Turn);
+    let turn = after(watched.times.started, limits.run.turn_timeout, Expired::Turn);
     let is_in_message = watched.message_open && !watched.activity.message_whole;
     let other = match watched.times.closed {
         Some(closed) if !watched.activity.background => {
-            after(closed, limits.result_grace, Expired::AfterResult)
+            after(closed, limits.run.result_grace, Expired::AfterResult)
         }
         _ if watched.activity.tool_running => None,
-        None if is_in_message && limits.stream_timeout < limits.idle_timeout => {
-            after(watched.times.last_output, limits.stream_timeout, Expired::Stream)
+        None if is_in_message && limits.run.stream_timeout < limits.run.idle_timeout => {
+            after(watched.times.last_output, limits.run.stream_timeout, Expired::Stream)
         }
-        _ => after(watched.times.last_output, limits.idle_timeout, Expired::Idle),
+        _ => after(watched.times.last_output, limits.run.idle_timeout, Expired::Idle),
     };
     turn.into_iter().chain(other).min_by_key(|(at, _)| *at)
 }
@@ -75,11 +75,13 @@ impl Expired {
     /// The error of the turn. `None` if the turn ends as the agent has reported.
     pub(crate) fn to_agent_error(self, limits: &Limits) -> Option<AgentError> {
         let (code, text) = match self {
-            Self::Turn => ("turn_timeout", sentence("the turn took longer than", limits.turn_timeout)),
-            Self::Idle => ("idle_timeout", sentence("the agent produced no output for", limits.idle_timeout)),
+            Self::Turn => ("turn_timeout", sentence("the turn took longer than", limits.run.turn_timeout)),
+            Self::Idle => {
+                ("idle_timeout", sentence("the agent produced no output for", limits.run.idle_timeout))
+            }
             Self::Stream => (
                 "stream_timeout",
-                sentence("the agent stalled in the middle of a message for", limits.stream_timeout),
+                sentence("the agent stalled in the middle of a message for", limits.run.stream_timeout),
             ),
             Self::AfterResult => return None,
         };
@@ -123,8 +125,12 @@ mod tests {
 
     #[test]
     fn what_no_clock_can_tell_is_never_reached() {
-        let (most, none) = (Duration::MAX, Limits::default());
-        let limits = Limits { turn_timeout: most, idle_timeout: most, result_grace: most, ..none };
+        let mut limits = Limits::default();
+        for timeout in
+            [&mut limits.run.turn_timeout, &mut limits.run.idle_timeout, &mut limits.run.result_grace]
+        {
+            *timeout = Duration::MAX;
+        }
         assert_eq!(next_deadline(&watched(), &limits), None);
         let mut closed = watched();
         closed.times.closed = Some(Instant::now());

@@ -6,7 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokenrail_application::{AgentType, Limits, MakeParser, Outside};
+use tokenrail_application::{
+    AdmissionLimits, AgentType, CommandLimits, Limits, ListingLimits, MakeParser, Outside, ReadingLimits,
+    RunLimits, SavingLimits,
+};
 use tokenrail_persistence::{SqliteStore, StoreConfig, Synchronous as CommitWaits};
 use tokenrail_ports::{Abilities, IAgentRunner, RunnerError};
 use tokenrail_runner::{
@@ -248,38 +251,52 @@ fn replay_runner(replay: &config::ReplayConfig) -> io::Result<ReplayRunner> {
 
 /// The limits of the application, as configured.
 pub(crate) fn limits(limits: &LimitsConfig) -> Limits {
+    let defaults = Limits::default();
     Limits {
-        full_disk_wait: Duration::from_secs(limits.full_disk_wait_s),
-        running_agents: limits.running_agents,
-        launches_per_minute: limits.launches_per_minute,
-        queued_launches: limits.queued_launches,
-        queued_turns: limits.queued_turns,
-        stream_timeout: Duration::from_secs(limits.stream_timeout_s),
-        idle_timeout: Duration::from_secs(limits.idle_timeout_s),
-        turn_timeout: Duration::from_secs(limits.turn_timeout_s),
-        result_grace: Duration::from_secs(limits.result_grace_s),
-        disconnect_grace: Duration::from_secs(limits.disconnect_grace_s),
-        answer_timeout: Duration::from_secs(limits.answer_timeout_s),
-        command_timeout: Duration::from_secs(limits.command_timeout_s),
-        stop_timeout: Duration::from_secs(limits.shutdown_timeout_s),
-        pending_events: limits.pending_events,
-        pending_bytes: limits.pending_bytes,
-        follower_wait: Duration::from_millis(limits.follower_wait_ms),
-        follower_wait_from: limits.follower_wait_from,
-        message_bytes: limits.message_bytes,
-        spool_bytes: limits.spool_bytes,
-        page_events: limits.page_events,
-        page_bytes: limits.page_bytes,
-        history_events: limits.history_events,
-        history_bytes: limits.history_bytes,
-        model_history_bytes: limits.model_history_bytes,
-        tail_bytes: limits.tail_bytes,
-        tails_bytes: limits.tails_bytes,
-        idempotency_age: Duration::from_secs(limits.idempotency_hours.saturating_mul(3600)),
-        list_agents: limits.list_agents,
-        list_bytes: limits.list_bytes,
-        list_field_bytes: limits.list_field_bytes,
-        imports: limits.imports,
-        ..Limits::default()
+        admission: AdmissionLimits {
+            running_agents: limits.running_agents,
+            launches_per_minute: limits.launches_per_minute,
+            queued_launches: limits.queued_launches,
+            queued_turns: limits.queued_turns,
+            imports: limits.imports,
+        },
+        run: RunLimits {
+            stream_timeout: Duration::from_secs(limits.stream_timeout_s),
+            idle_timeout: Duration::from_secs(limits.idle_timeout_s),
+            turn_timeout: Duration::from_secs(limits.turn_timeout_s),
+            result_grace: Duration::from_secs(limits.result_grace_s),
+            disconnect_grace: Duration::from_secs(limits.disconnect_grace_s),
+            message_bytes: limits.message_bytes,
+            spool_bytes: limits.spool_bytes,
+        },
+        commands: CommandLimits {
+            stop_timeout: Duration::from_secs(limits.shutdown_timeout_s),
+            answer_timeout: Duration::from_secs(limits.answer_timeout_s),
+            command_timeout: Duration::from_secs(limits.command_timeout_s),
+            idempotency_age: Duration::from_secs(limits.idempotency_hours.saturating_mul(3600)),
+            ..defaults.commands
+        },
+        saving: SavingLimits {
+            pending_events: limits.pending_events,
+            pending_bytes: limits.pending_bytes,
+            follower_wait: Duration::from_millis(limits.follower_wait_ms),
+            follower_wait_from: limits.follower_wait_from,
+            full_disk_wait: Duration::from_secs(limits.full_disk_wait_s),
+            ..defaults.saving
+        },
+        reading: ReadingLimits {
+            page_events: limits.page_events,
+            page_bytes: limits.page_bytes,
+            history_events: limits.history_events,
+            history_bytes: limits.history_bytes,
+            tail_bytes: limits.tail_bytes,
+            tails_bytes: limits.tails_bytes,
+            model_history_bytes: limits.model_history_bytes,
+        },
+        lists: ListingLimits {
+            list_agents: limits.list_agents,
+            list_bytes: limits.list_bytes,
+            list_field_bytes: limits.list_field_bytes,
+        },
     }
 }

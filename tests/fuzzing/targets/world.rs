@@ -136,7 +136,8 @@ pub(crate) fn api() -> (Api, AgentService, Arc<MemoryStore>) {
         types: BTreeMap::from([("printer".to_owned(), printer)]),
         default_type: Some("printer".to_owned()),
     };
-    let limits = Limits { launches_per_minute: u32::MAX, ..Limits::default() };
+    let mut limits = Limits::default();
+    limits.admission.launches_per_minute = u32::MAX;
     let service = AgentService::new(outside, limits, Handle::current());
     let config = PresentationConfig::new(7117);
     let secrets = Counting::default();

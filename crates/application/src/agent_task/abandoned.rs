@@ -8,14 +8,14 @@ impl AgentTask {
     pub(super) async fn watch_followers(&self) {
         loop {
             self.tail.abandoned.notified().await;
-            tokio::time::sleep(self.core.limits.disconnect_grace).await;
+            tokio::time::sleep(self.core.limits.run.disconnect_grace).await;
             self.cancel_abandoned().await;
         }
     }
 
     /// Cancels the agent's open turns, unless a client follows the agent again. Retries, because no client will.
     async fn cancel_abandoned(&self) {
-        let mut pause = self.core.limits.retry_pause;
+        let mut pause = self.core.limits.saving.retry_pause;
         while self.tail.followers() == 0 {
             let queue = self.control.queue.lock().await;
             let cancelled = self.core.outside.agents.cancel(self.agent, self.core.now()).await;

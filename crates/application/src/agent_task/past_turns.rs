@@ -18,10 +18,10 @@ struct PastTurns {
 
 impl AgentTask {
     /// The turns before `before`, oldest first, with the text that a person sees: as many of the newest ones as fit
-    /// into `limits.model_history_bytes`.
+    /// into `limits.reading.model_history_bytes`.
     pub(super) async fn past_turns(&self, before: TurnNumber) -> Result<Vec<PastTurn>, SaveError> {
-        let (core, limit) = (&self.core, self.core.limits.page());
-        let mut past = PastTurns::new(core.limits.model_history_bytes);
+        let (core, limit) = (&self.core, self.core.limits.reading.page());
+        let mut past = PastTurns::new(core.limits.reading.model_history_bytes);
         let mut after = Sequence(0);
         loop {
             let page = self.patiently(|| core.outside.journal.messages(self.agent, after, limit)).await?;

@@ -112,8 +112,8 @@ impl Player<'_> {
         let (from, since) = *self.anchor.get_or_insert_with(|| (event.at, Instant::now()));
         let due = since.checked_add(self.paced(event.at.ms_since(from)));
         let limits = &core.limits;
-        let full = limits.pending_events <= self.recorder.pending_events()
-            || limits.pending_bytes <= self.recorder.pending_bytes();
+        let full = limits.saving.pending_events <= self.recorder.pending_events()
+            || limits.saving.pending_bytes <= self.recorder.pending_bytes();
         let early = due.is_none_or(|due| Instant::now() < due);
         if (full || early) && self.start.is_none() {
             self.save(TurnStep::Continue).await?;
@@ -209,7 +209,7 @@ impl Player<'_> {
     /// The next events of the original. Empty if the original was purged.
     async fn read(&mut self, after: Sequence) -> Result<Vec<Event>, SaveError> {
         let core = &self.task.core;
-        let (of, limit) = (self.replay.of, core.limits.history());
+        let (of, limit) = (self.replay.of, core.limits.reading.history());
         match self.task.patiently(|| core.outside.journal.read(of, after, limit)).await {
             Err(SaveError::Refused(StoreError::UnknownAgent(_))) => Ok(Vec::new()),
             read => read,

@@ -58,7 +58,7 @@ impl AgentTask {
         let mut so_far = SoFar::nothing(turn.asked_at);
         let first = turn.first_sequence.unwrap_or(Sequence(1));
         let mut cursor = first.before();
-        let limit = self.core.limits.page();
+        let limit = self.core.limits.reading.page();
         loop {
             let events: Vec<Event> =
                 self.patiently(|| self.core.outside.journal.read(self.agent, cursor, limit)).await?;

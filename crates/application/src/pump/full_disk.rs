@@ -53,16 +53,16 @@ impl Pump {
     /// How long to wait before the next check.
     pub(super) fn full_disk_pause(&self) -> Duration {
         let limits = &self.core.limits;
-        limits.full_disk_wait.min(limits.retry_pause_max).max(limits.retry_pause)
+        limits.saving.full_disk_wait.min(limits.saving.retry_pause_max).max(limits.saving.retry_pause)
     }
 
     /// Frees the space of a run whose output cannot be saved because the disk is full. Otherwise the end of the run
     /// could not be saved, so its output, which may be what fills the disk, would never be removed. The output that
     /// was read already stays in memory, and is saved if there is space in time. An agent that still runs after
-    /// `limits.full_disk_wait` is ended first.
+    /// `limits.saving.full_disk_wait` is ended first.
     pub(super) async fn give_back(&mut self) {
         let Some(full_for) = self.full_disk.since.elapsed() else { return };
-        let waited = self.core.limits.full_disk_wait <= full_for;
+        let waited = self.core.limits.saving.full_disk_wait <= full_for;
         match self.run.give_back(waited).await {
             Ok(SpoolRoom::Held) if waited && self.stopping.why.is_none() => {
                 tracing::warn!(agent = %self.agent, "the disk is full: terminating the agent to free the space of its output");
@@ -71,10 +71,12 @@ impl Pump {
             Ok(SpoolRoom::Held) => {}
             Ok(SpoolRoom::GivenBack | SpoolRoom::None) => {
                 self.full_disk.gave_back = true;
-                // The output in memory may use the freed space. It waits for about `limits.full_disk_wait` again, in
+                // The output in memory may use the freed space. It waits for about `limits.saving.full_disk_wait` again, in
                 // case more space becomes free.
                 let limits = &self.core.limits;
-                self.full_disk.since.bound(full_for + limits.full_disk_wait + limits.retry_pause_max);
+                self.full_disk
+                    .since
+                    .bound(full_for + limits.saving.full_disk_wait + limits.saving.retry_pause_max);
             }
             Err(error) => {
                 let error = &error as &dyn std::error::Error;

@@ -74,7 +74,7 @@ impl Pump {
 
 /// A turn number that is not taken.
 async fn free_number(core: &Core, agent: AgentId, newest: TurnNumber) -> Result<TurnNumber, SaveError> {
-    let mut pause = core.limits.retry_pause;
+    let mut pause = core.limits.saving.retry_pause;
     loop {
         match core.outside.agents.last_turn(agent).await {
             Ok(last) => return Ok(last.max(newest).next()),

@@ -54,7 +54,7 @@ impl Pump {
     async fn save_reason(&mut self, reason: StopReason) -> Option<StopReason> {
         let saved = self.core.outside.agents.stop_turn(self.agent, self.recorder.turn(), reason);
         // A store that does not answer must not keep an agent from being stopped.
-        let saved = timeout(self.core.limits.retry_pause_max, saved).await;
+        let saved = timeout(self.core.limits.saving.retry_pause_max, saved).await;
         if let Ok(Ok(first)) = saved {
             return first;
         }
@@ -71,15 +71,15 @@ impl Pump {
         self.stopping.flooded = matches!(self.stopping.why, Some(Stop::Flood(_)));
     }
 
-    /// Asks the agent to stop. If that fails, the agent is asked again later, `limits.stop_tries` times in all.
+    /// Asks the agent to stop. If that fails, the agent is asked again later, `limits.commands.stop_tries` times in all.
     pub(super) async fn ask_to_stop(&mut self) {
         self.stopping.asked += 1;
         self.stopping.again = None;
         let Err(error) = self.run.cancel().await else { return };
         let error = &error as &dyn std::error::Error;
-        if self.stopping.asked < self.core.limits.stop_tries {
+        if self.stopping.asked < self.core.limits.commands.stop_tries {
             tracing::warn!(agent = %self.agent, error, "cannot stop the agent, retrying");
-            self.stopping.again = Some(Instant::now() + self.core.limits.retry_pause);
+            self.stopping.again = Some(Instant::now() + self.core.limits.saving.retry_pause);
         } else {
             // Nothing else can be done here. If the run ends all the same, its output shows that.
             tracing::error!(agent = %self.agent, error, "cannot stop the agent");

@@ -60,8 +60,8 @@ impl Pump {
         if pending == 0 || !self.has_room() {
             return None;
         }
-        let at_most = limits.follower_wait;
-        let until = self.tail.audience.wants_until(pending, limits.follower_wait_from, at_most);
+        let at_most = limits.saving.follower_wait;
+        let until = self.tail.audience.wants_until(pending, limits.saving.follower_wait_from, at_most);
         until.filter(|until| Instant::now() < *until)
     }
 }

@@ -99,7 +99,11 @@ async fn a_run_that_cannot_be_adopted_is_ended_with_its_turn() {
 
 #[tokio::test(start_paused = true)]
 async fn a_run_that_printed_too_much_is_cut_at_the_same_line_in_the_next_life() {
-    let limits = || crate::Limits { spool_bytes: 12, ..tiny_limits() };
+    let limits = || {
+        let mut limits = tiny_limits();
+        limits.run.spool_bytes = 12;
+        limits
+    };
     let spool = || vec![lines(&["say a", "say b", "say c", "say d", "end"]), Step::Hang];
     let expected = ["+a", "+b", "+c", "error output_capped"];
     for appends in [1, u32::MAX] {

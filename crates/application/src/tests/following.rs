@@ -158,7 +158,7 @@ async fn what_is_committed_without_a_ring_is_told_within_two_looks() {
     h.store.create(agent.clone(), turn.clone(), None).await.unwrap();
     let (_, mut follower) = h.service.follow(agent.id, None, true).await.unwrap();
     h.store.append(Scribe::new(&agent).start(&turn)).await.unwrap();
-    let told = tokio::time::timeout(Limits::default().look_again * 2, follower.next()).await;
+    let told = tokio::time::timeout(Limits::default().saving.look_again * 2, follower.next()).await;
     assert!(matches!(&told, Ok(Ok(Next::Page(page))) if page.events().len() == 1), "{told:?}");
     assert!(h.service.shutdown(false, Duration::from_secs(1)).await);
 }

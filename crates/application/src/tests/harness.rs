@@ -14,7 +14,9 @@ use tokenrail_ports::testing::{
 use tokenrail_ports::{Abilities, Activity, IMessageParser};
 use tokio::runtime::Handle;
 
-use crate::{AgentService, AgentType, Launch, Limits, Next, Outside};
+use crate::{
+    AdmissionLimits, AgentService, AgentType, Launch, Limits, Next, Outside, ReadingLimits, SavingLimits,
+};
 
 /// What a test needs of one service.
 pub(super) struct Harness {
@@ -26,18 +28,23 @@ pub(super) struct Harness {
 
 /// Small limits, so that every test reaches them, and not only one under load.
 pub(super) fn tiny_limits() -> Limits {
+    let Limits { admission, saving, reading, .. } = Limits::default();
     Limits {
-        running_agents: 2,
-        queued_launches: 1,
-        queued_turns: 2,
-        pending_events: 3,
-        pending_bytes: 4096,
-        page_events: 2,
-        history_events: 3,
-        tail_bytes: 2048,
-        tails_bytes: 4096,
-        retry_pause: Duration::from_millis(1),
-        retry_pause_max: Duration::from_millis(4),
+        admission: AdmissionLimits { running_agents: 2, queued_launches: 1, queued_turns: 2, ..admission },
+        saving: SavingLimits {
+            pending_events: 3,
+            pending_bytes: 4096,
+            retry_pause: Duration::from_millis(1),
+            retry_pause_max: Duration::from_millis(4),
+            ..saving
+        },
+        reading: ReadingLimits {
+            page_events: 2,
+            history_events: 3,
+            tail_bytes: 2048,
+            tails_bytes: 4096,
+            ..reading
+        },
         ..Limits::default()
     }
 }

@@ -10,7 +10,7 @@ use tokenrail_ports::{IJournal, MockIJournal, PageLimit};
 use tokio::runtime::Handle;
 
 use super::harness::{harness_with, outside, tiny_limits};
-use crate::{AgentService, Follower, Limits, Next};
+use crate::{AgentService, Follower, Next};
 
 /// Two stretches fit into memory.
 const STRETCH: usize = 4;
@@ -31,7 +31,8 @@ async fn journal_that(hesitates: bool) -> Old {
     let store = Arc::new(MemoryStore::new(7));
     let words = (0..5 * STRETCH - 3).map(|n| format!("say w{n}")).chain(["close done".to_owned()]).collect();
     let runner = Arc::new(ScriptedRunner::new([vec![Step::Lines(words)]]));
-    let limits = Limits { history_events: STRETCH, tail_bytes: 64 << 10, ..tiny_limits() };
+    let mut limits = tiny_limits();
+    (limits.reading.history_events, limits.reading.tail_bytes) = (STRETCH, 64 << 10);
     let written = harness_with(store.clone(), runner.clone(), limits);
     let agent = written.launch("hi").await;
     assert_eq!(written.watch(agent).await.len(), 5 * STRETCH);

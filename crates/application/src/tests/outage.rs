@@ -17,7 +17,9 @@ const WRITES: usize = 120;
 const MOMENT: Duration = Duration::from_millis(50);
 
 fn limits() -> Limits {
-    Limits { retry_pause_max: Duration::from_secs(1), ..tiny_limits() }
+    let mut limits = tiny_limits();
+    limits.saving.retry_pause_max = Duration::from_secs(1);
+    limits
 }
 
 /// An agent whose first turn is about to start. For two minutes this cannot be saved.
@@ -35,7 +37,7 @@ async fn stuck(error: fn() -> StoreError) -> (Harness, AgentId) {
 /// The refusals of the commands that need the agent's queue.
 async fn told(h: &Harness, id: AgentId) -> Vec<Refusal> {
     let mut told = Vec::new();
-    let bound = limits().command_timeout + MOMENT;
+    let bound = limits().commands.command_timeout + MOMENT;
     let mut note = |began: Instant, refusal: Option<Refusal>| {
         assert!(began.elapsed() <= bound, "answered after {:?}", began.elapsed());
         told.push(refusal.expect("nothing can be saved"));

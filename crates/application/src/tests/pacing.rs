@@ -22,7 +22,8 @@ impl Speaker {
     async fn start(said: &[&str]) -> Self {
         let gate = Arc::new(Notify::new());
         let steps = said.iter().flat_map(|word| [Step::Gate(Arc::clone(&gate)), Step::line(*word)]).collect();
-        let limits = Limits { follower_wait: WAIT, follower_wait_from: 2, ..Limits::default() };
+        let mut limits = Limits::default();
+        (limits.saving.follower_wait, limits.saving.follower_wait_from) = (WAIT, 2);
         let store = Arc::new(MemoryStore::new(7));
         let harness = harness_with(store, Arc::new(ScriptedRunner::new([steps])), limits);
         let id = harness.launch("hi").await;

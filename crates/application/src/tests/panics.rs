@@ -6,7 +6,7 @@ use tokenrail_ports::testing::{MemoryStore, ScriptedRunner, Step};
 use tokio::sync::Notify;
 
 use super::harness::{harness, harness_with, tiny_limits, words};
-use crate::Limits;
+use crate::RunLimits;
 
 fn lines(lines: &[&str]) -> Step {
     Step::Lines(lines.iter().map(|line| (*line).to_owned()).collect())
@@ -44,8 +44,15 @@ async fn a_run_that_always_panics_is_left_alone() {
 #[tokio::test(start_paused = true)]
 async fn limits_that_no_clock_can_tell_are_none() {
     let most = Duration::MAX;
-    let limits = Limits { turn_timeout: most, idle_timeout: most, stream_timeout: most, ..tiny_limits() };
-    let limits = Limits { result_grace: most, disconnect_grace: most, ..limits };
+    let mut limits = tiny_limits();
+    limits.run = RunLimits {
+        turn_timeout: most,
+        idle_timeout: most,
+        stream_timeout: most,
+        result_grace: most,
+        disconnect_grace: most,
+        ..limits.run
+    };
     let runner = ScriptedRunner::new([vec![lines(&["say a", "end", "close a"])]]);
     let h = harness_with(Arc::new(MemoryStore::new(7)), Arc::new(runner), limits);
     let id = h.launch("hi").await;

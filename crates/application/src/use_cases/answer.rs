@@ -25,7 +25,7 @@ pub enum AnswerOutcome {
 
 impl AgentService {
     /// Answers a permission request of an agent. Only the first answer counts: a later one is refused, even if it is
-    /// the same. Returns when the journal shows that the request is settled, or after `limits.answer_timeout`.
+    /// the same. Returns when the journal shows that the request is settled, or after `limits.commands.answer_timeout`.
     ///
     /// # Errors
     /// [`Refusal::NotFound`]; [`Refusal::QuestionUnknown`]; [`Refusal::QuestionSettled`] if another answer came
@@ -36,7 +36,7 @@ impl AgentService {
         let agent = self.get(id).await?;
         let question = answer.question.clone();
         let (told, hear) = oneshot::channel();
-        let until = Instant::now() + self.core.limits.answer_timeout;
+        let until = Instant::now() + self.core.limits.commands.answer_timeout;
         let Some(answers) = self.answers_of(&agent, until).await? else {
             return Err(not_open(question, agent.turn.next()));
         };

@@ -48,7 +48,7 @@ impl AgentService {
     /// Retries while the store fails, also if it is unknown whether the cancel was saved, because then the task of
     /// the turn was not notified.
     async fn cancel_turn_patiently(&self, id: AgentId, turn: TurnNumber) {
-        let mut pause = self.core.limits.retry_pause;
+        let mut pause = self.core.limits.saving.retry_pause;
         while let Err(refusal) = self.do_cancel_turn(id, turn).await {
             let again = matches!(&refusal, Refusal::Store(error) if error.is_transient());
             tracing::warn!(

@@ -17,13 +17,13 @@ impl AgentService {
     }
 
     /// One page of agents as lists show them, newest first unless the filter says otherwise: at most
-    /// `limits.list_agents` and about `limits.list_bytes`.
+    /// `limits.lists.list_agents` and about `limits.lists.list_bytes`.
     ///
     /// # Errors
     /// [`Refusal::Store`].
     pub async fn list(&self, mut filter: AgentFilter) -> Result<ListPage<ListedAgent>, Refusal> {
-        filter.limit = filter.limit.min(self.core.limits.list_agents);
-        Ok(self.core.outside.agents.list(filter, self.core.limits.list()).await?)
+        filter.limit = filter.limit.min(self.core.limits.lists.list_agents);
+        Ok(self.core.outside.agents.list(filter, self.core.limits.lists.bounds()).await?)
     }
 
     /// One page of what a person sees of an agent, after `since`.
@@ -81,7 +81,7 @@ impl AgentService {
     }
 
     fn page(&self, events: Option<usize>) -> PageLimit {
-        let page = self.core.limits.page();
+        let page = self.core.limits.reading.page();
         PageLimit { events: events.unwrap_or(page.events).clamp(1, page.events), ..page }
     }
 }

@@ -16,7 +16,7 @@ impl AgentService {
     /// [`Refusal::Store`].
     pub async fn recover(&self) -> Result<usize, Refusal> {
         // Only short fields are read here.
-        let field_bytes = self.core.limits.list_field_bytes;
+        let field_bytes = self.core.limits.lists.list_field_bytes;
         let agents = self.core.outside.agents.with_open_turns(field_bytes).await?;
         let agents: Vec<Agent> = agents.into_iter().map(|listed| listed.agent).collect();
         self.sweep(&agents).await?;

@@ -73,7 +73,8 @@ impl AgentService {
             Some(control) => Some(self.core.queue(control).await?),
             None => None,
         };
-        let accepted = self.core.outside.agents.enqueue(turn, self.core.limits.queued_turns, key).await;
+        let accepted =
+            self.core.outside.agents.enqueue(turn, self.core.limits.admission.queued_turns, key).await;
         drop(queue);
         match accepted {
             Ok(Enqueued::New { turn, queued }) => {

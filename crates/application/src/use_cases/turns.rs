@@ -8,13 +8,14 @@ use crate::service::AgentService;
 
 impl AgentService {
     /// The agent's turns after `after`, in full, whether they wait, run or have ended, by number: at most
-    /// `limits.list_agents` and about `limits.page_bytes` at once. Only an empty result means that there are no more.
+    /// `limits.lists.list_agents` and about `limits.reading.page_bytes` at once. Only an empty result means that there are no more.
     ///
     /// # Errors
     /// [`Refusal::NotFound`], [`Refusal::Store`].
     pub async fn turns(&self, id: AgentId, after: TurnNumber, limit: usize) -> Result<Vec<Turn>, Refusal> {
         let limits = &self.core.limits;
-        let limit = TurnLimit { turns: limit.min(limits.list_agents), bytes: limits.page_bytes };
+        let limit =
+            TurnLimit { turns: limit.min(limits.lists.list_agents), bytes: limits.reading.page_bytes };
         let turns = self.core.outside.agents.turns(id, after, limit).await?;
         if turns.is_empty() {
             // There may be no turns because there is no such agent.
@@ -23,7 +24,7 @@ impl AgentService {
         Ok(turns)
     }
 
-    /// One page of the agent's turns as lists show them: at most `limits.list_agents` and about `limits.list_bytes`.
+    /// One page of the agent's turns as lists show them: at most `limits.lists.list_agents` and about `limits.lists.list_bytes`.
     /// Without `prompts`, the prompts are left out.
     ///
     /// # Errors
@@ -34,8 +35,8 @@ impl AgentService {
         mut range: TurnRange,
         prompts: bool,
     ) -> Result<ListPage<ListedTurn>, Refusal> {
-        range.limit = range.limit.min(self.core.limits.list_agents);
-        let bounds = self.core.limits.list();
+        range.limit = range.limit.min(self.core.limits.lists.list_agents);
+        let bounds = self.core.limits.lists.bounds();
         let bounds = if prompts { bounds } else { ListBounds { field_bytes: 0, ..bounds } };
         let page = self.core.outside.agents.list_turns(id, range, bounds).await?;
         if page.items.is_empty() {
@@ -44,14 +45,14 @@ impl AgentService {
         Ok(page)
     }
 
-    /// Turns of all agents that are not deleted, without their prompts, newest first; at most `limits.list_agents` at
+    /// Turns of all agents that are not deleted, without their prompts, newest first; at most `limits.lists.list_agents` at
     /// once.
     ///
     /// # Errors
     /// [`Refusal::Store`].
     pub async fn all_turns(&self, mut filter: TurnFilter) -> Result<ListPage<ListedTurn>, Refusal> {
-        filter.limit = filter.limit.min(self.core.limits.list_agents);
-        let bounds = ListBounds { field_bytes: 0, ..self.core.limits.list() };
+        filter.limit = filter.limit.min(self.core.limits.lists.list_agents);
+        let bounds = ListBounds { field_bytes: 0, ..self.core.limits.lists.bounds() };
         Ok(self.core.outside.agents.all_turns(filter, bounds).await?)
     }
 

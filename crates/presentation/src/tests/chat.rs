@@ -261,7 +261,8 @@ async fn a_request_that_cannot_be_answered_says_what_is_wrong() {
 
 #[actix_web::test]
 async fn launches_by_chats_are_counted_and_messages_are_not() {
-    let harness = Harness::build(|_, limits| limits.launches_per_minute = 1, Some("script".to_owned()));
+    let harness =
+        Harness::build(|_, limits| limits.admission.launches_per_minute = 1, Some("script".to_owned()));
     assert_eq!(say(&harness, "c", "u1", "say a").await.status, 200);
     for id in ["u1", "u2", "u3"] {
         assert_eq!(say(&harness, "c", id, "say a").await.status, 200);

@@ -226,7 +226,7 @@ async fn a_file_that_comes_byte_for_byte_does_not_keep_its_place() {
         let harness = Harness::with(|config, limits| {
             config.body_timeout = Duration::from_millis(body_ms);
             config.import_timeout = Duration::from_millis(import_ms);
-            limits.imports = 1;
+            limits.admission.imports = 1;
         });
         let id = two_turns(&harness).await;
         let file = harness.get(&format!("/api/agents/{id}/export")).await.text;

@@ -15,8 +15,8 @@ use super::journals::{STORIES, keep, written, written_in_turns};
 fn small_batches() -> Harness {
     Harness::with(|config, limits| {
         config.heartbeat = Duration::from_millis(10);
-        limits.history_events = 4;
-        limits.page_events = 3;
+        limits.reading.history_events = 4;
+        limits.reading.page_events = 3;
     })
 }
 

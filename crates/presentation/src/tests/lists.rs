@@ -69,7 +69,7 @@ async fn a_list_shows_the_beginning_of_a_long_prompt_and_the_agent_all_of_it() {
 
 #[actix_web::test]
 async fn a_list_ends_where_it_is_long_enough_in_bytes_and_its_link_goes_on() {
-    let harness = Harness::with(|_, limits| limits.list_bytes = 12_000);
+    let harness = Harness::with(|_, limits| limits.lists.list_bytes = 12_000);
     for _ in 0..7 {
         harness.launch(&format!("hang {}", "x".repeat(9_000))).await;
     }
@@ -101,7 +101,7 @@ async fn a_list_ends_where_it_is_long_enough_in_bytes_and_its_link_goes_on() {
 
 #[actix_web::test]
 async fn letta_lists_agents_from_any_cursor_in_both_orders() {
-    let harness = Harness::with(|config, limits| (config.list_agents, limits.list_agents) = (3, 3));
+    let harness = Harness::with(|config, limits| (config.list_agents, limits.lists.list_agents) = (3, 3));
     let mut made_ids = Vec::new();
     for _ in 0..6 {
         made_ids.push(made(&harness).await);

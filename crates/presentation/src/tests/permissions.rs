@@ -69,7 +69,7 @@ async fn what_is_no_answer_is_refused_and_leaves_the_question_open() {
 
 #[actix_web::test]
 async fn an_agent_that_does_not_take_its_answer_does_not_hold_up_the_client() {
-    let harness = Harness::with(|_, limits| limits.answer_timeout = Duration::from_millis(1));
+    let harness = Harness::with(|_, limits| limits.commands.answer_timeout = Duration::from_millis(1));
     let id = asking(&harness, "ask in vain").await;
     let answered = harness.post(&path(&id, "1-1"), r#"{"cancelled":true}"#).await;
     assert_eq!(answered.status, 202, "{answered:?}");

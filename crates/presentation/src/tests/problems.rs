@@ -213,10 +213,10 @@ async fn a_wrong_method_is_told_the_right_ones() {
 #[actix_web::test]
 async fn too_much_is_told_when_to_come_again() {
     let harness = Harness::with(|config, limits| {
-        limits.launches_per_minute = 2;
+        limits.admission.launches_per_minute = 2;
         config.connections = 0;
         config.tickets = 0;
-        limits.queued_turns = 1;
+        limits.admission.queued_turns = 1;
     });
     let id = harness.launch("hang").await;
     let keyed = || {

@@ -237,7 +237,7 @@ async fn a_connection_ends_with_a_code_that_says_what_to_do() {
 
 #[actix_web::test]
 async fn a_client_that_missed_news_is_told_to_load_the_list() {
-    let harness = Harness::with(|_, limits| limits.launches_per_minute = u32::MAX);
+    let harness = Harness::with(|_, limits| limits.admission.launches_per_minute = u32::MAX);
     let served = serve(&harness);
     let (mut client, _) = Client::connect(&served, "").await;
     client.say("ping", json!({})).await;

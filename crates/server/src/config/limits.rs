@@ -91,19 +91,19 @@ macro_rules! limits {
 
 limits! { defaults:
     /// Agents that run at the same time. Further agents wait.
-    running_agents: usize = defaults.application.running_agents,
+    running_agents: usize = defaults.application.admission.running_agents,
     /// Launches that may wait until an agent can run. Further launches get 503 `capacity_exhausted`.
-    queued_launches: usize = defaults.application.queued_launches,
+    queued_launches: usize = defaults.application.admission.queued_launches,
     /// Launches per minute. Further launches get 429 `rate_limited`.
-    launches_per_minute: u32 = defaults.application.launches_per_minute,
+    launches_per_minute: u32 = defaults.application.admission.launches_per_minute,
     /// Waiting turns of one agent.
-    queued_turns: u32 = defaults.application.queued_turns,
+    queued_turns: u32 = defaults.application.admission.queued_turns,
     /// Bytes of one line of output. A longer line stays in the spool and is reported.
     line_bytes: usize = defaults.process.line_bytes,
     /// Bytes that one run may print. A run with more is terminated as `output_capped`.
-    spool_bytes: u64 = defaults.application.spool_bytes,
+    spool_bytes: u64 = defaults.application.run.spool_bytes,
     /// Bytes of text in the open messages of a turn. With more, the run is terminated as `output_capped`.
-    message_bytes: usize = defaults.application.message_bytes,
+    message_bytes: usize = defaults.application.run.message_bytes,
     /// Processes of one run at once. A run with more is terminated as `processes_capped`. 0: no limit.
     agent_processes: u64 = defaults.process.agent_processes,
     /// Bytes of memory of all processes of a run together. Mapped files do not count. A run with more is terminated as
@@ -122,19 +122,19 @@ limits! { defaults:
     /// Bytes of a file that an agent reads or writes through the server (Agent Client Protocol).
     file_bytes: usize = defaults.process.file_bytes,
     /// Inactivity in the middle of a message. Time in which a tool runs does not count.
-    stream_timeout_s: u64 = defaults.application.stream_timeout.as_secs(),
+    stream_timeout_s: u64 = defaults.application.run.stream_timeout.as_secs(),
     /// Inactivity of an agent. Time in which a tool runs does not count.
-    idle_timeout_s: u64 = defaults.application.idle_timeout.as_secs(),
+    idle_timeout_s: u64 = defaults.application.run.idle_timeout.as_secs(),
     /// The duration of a turn.
-    turn_timeout_s: u64 = defaults.application.turn_timeout.as_secs(),
+    turn_timeout_s: u64 = defaults.application.run.turn_timeout.as_secs(),
     /// How long an agent may run after its result.
-    result_grace_s: u64 = defaults.application.result_grace.as_secs(),
+    result_grace_s: u64 = defaults.application.run.result_grace.as_secs(),
     /// How long a cancelled agent may take to end by itself.
     cancel_grace_s: u64 = defaults.process.cancel_grace_ms / 1000,
     /// How long its processes may take to disappear after that.
     kill_grace_s: u64 = defaults.process.kill_grace_ms / 1000,
     /// How long the output of an agent may wait for space on a full disk. Then its turn fails as `storage_full`.
-    full_disk_wait_s: u64 = defaults.application.full_disk_wait.as_secs(),
+    full_disk_wait_s: u64 = defaults.application.saving.full_disk_wait.as_secs(),
     /// How long a supervisor waits for space on a full disk to record how its agent ended.
     exit_patience_s: u64 = defaults.process.exit_patience_ms / 1000,
     /// How long an agent's supervisor may take to start, and `tokenrail-supervisor` to report its build.
@@ -145,11 +145,11 @@ limits! { defaults:
     /// The poll interval of a run folder that inotify does not watch, in milliseconds.
     run_poll_ms: u64 = in_ms(defaults.watch.poll),
     /// How long the server waits for the agent to accept a permission answer, before it responds to the client.
-    answer_timeout_s: u64 = defaults.application.answer_timeout.as_secs(),
+    answer_timeout_s: u64 = defaults.application.commands.answer_timeout.as_secs(),
     /// How long a command to an agent waits while data of that agent is being saved. Then 503 `store_busy`.
-    command_timeout_s: u64 = defaults.application.command_timeout.as_secs(),
+    command_timeout_s: u64 = defaults.application.commands.command_timeout.as_secs(),
     /// How long an agent with `cancelOnDisconnect` continues without a follower.
-    disconnect_grace_s: u64 = defaults.application.disconnect_grace.as_secs(),
+    disconnect_grace_s: u64 = defaults.application.run.disconnect_grace.as_secs(),
     /// How long connecting to a proxied agent or a model API may take.
     connect_timeout_s: u64 = defaults.model.connect_timeout_ms / 1000,
     /// Bytes of the body of a request.
@@ -159,32 +159,32 @@ limits! { defaults:
     /// Bytes of all large chat requests together that are being received.
     chats_bytes: usize = defaults.presentation.chats_bytes,
     /// Events of one page.
-    page_events: usize = defaults.application.page_events,
+    page_events: usize = defaults.application.reading.page_events,
     /// Bytes of one page, approximately.
-    page_bytes: usize = defaults.application.page_bytes,
+    page_bytes: usize = defaults.application.reading.page_bytes,
     /// Events that a follower reads from the store at once. Followers near the same position share one read.
-    history_events: usize = defaults.application.history_events,
+    history_events: usize = defaults.application.reading.history_events,
     /// Bytes of these events, approximately.
-    history_bytes: usize = defaults.application.history_bytes,
+    history_bytes: usize = defaults.application.reading.history_bytes,
     /// Bytes of earlier turns that are sent to a model API with the next turn. The oldest turns are left out.
-    model_history_bytes: usize = defaults.application.model_history_bytes,
+    model_history_bytes: usize = defaults.application.reading.model_history_bytes,
     /// Agents, turns or messages in one list.
-    list_agents: usize = defaults.application.list_agents,
+    list_agents: usize = defaults.application.lists.list_agents,
     /// Bytes of one list, approximately.
-    list_bytes: usize = defaults.application.list_bytes,
+    list_bytes: usize = defaults.application.lists.list_bytes,
     /// Bytes of one field of an agent or turn in a list. A longer field is cut.
-    list_field_bytes: usize = defaults.application.list_field_bytes,
+    list_field_bytes: usize = defaults.application.lists.list_field_bytes,
     /// Lines of one agent that are parsed before other agents are served.
     output_lines: usize = defaults.process.output_lines,
     /// Events of one agent that may wait for their commit, and go into one transaction. Further output waits in the
     /// spool.
-    pending_events: usize = defaults.application.pending_events,
+    pending_events: usize = defaults.application.saving.pending_events,
     /// Bytes of these events.
-    pending_bytes: usize = defaults.application.pending_bytes,
+    pending_bytes: usize = defaults.application.saving.pending_bytes,
     /// How long a batch waits, at most, until its followers have taken the previous one, in milliseconds. 0: no wait.
-    follower_wait_ms: u64 = in_ms(defaults.application.follower_wait),
+    follower_wait_ms: u64 = in_ms(defaults.application.saving.follower_wait),
     /// How many followers must have kept up before a batch waits for them.
-    follower_wait_from: usize = defaults.application.follower_wait_from,
+    follower_wait_from: usize = defaults.application.saving.follower_wait_from,
     /// An agent floods if this many bytes of its output are saved at once, twice within a second. Flooding agents take
     /// turns with the others.
     flood_bytes: usize = defaults.store.large_bytes,
@@ -194,9 +194,9 @@ limits! { defaults:
     /// How long a flooding agent waits while the write-ahead log is restarted, in milliseconds, approximately.
     flood_wait_ms: u32 = defaults.store.large_wait_ms,
     /// Bytes of the newest events in memory, per agent that runs or is followed.
-    tail_bytes: usize = defaults.application.tail_bytes,
+    tail_bytes: usize = defaults.application.reading.tail_bytes,
     /// The same for all agents together.
-    tails_bytes: usize = defaults.application.tails_bytes,
+    tails_bytes: usize = defaults.application.reading.tails_bytes,
     /// The size at which the write-ahead log is restarted, in bytes.
     wal_bytes: u64 = defaults.store.wal_max_bytes,
     /// The largest database whose pages are checked at each start, in bytes.
@@ -234,15 +234,15 @@ limits! { defaults:
     /// How long a client may take to send an imported file.
     import_timeout_s: u64 = defaults.presentation.import_timeout.as_secs(),
     /// Imports at the same time.
-    imports: usize = defaults.application.imports,
+    imports: usize = defaults.application.admission.imports,
     /// Threads for the server's tasks, at most one per processor.
     worker_threads: usize = 4,
     /// Threads that work with the files of agents.
     blocking_threads: usize = 16,
     /// How long an idempotency key is remembered.
-    idempotency_hours: u64 = defaults.application.idempotency_age.as_secs() / 3600,
+    idempotency_hours: u64 = defaults.application.commands.idempotency_age.as_secs() / 3600,
     /// The duration of a graceful stop.
-    shutdown_timeout_s: u64 = defaults.application.stop_timeout.as_secs(),
+    shutdown_timeout_s: u64 = defaults.application.commands.stop_timeout.as_secs(),
 }
 
 /// Limits that may be 0, which then means "none".
