@@ -14,6 +14,8 @@ mod history;
 mod keys;
 mod page;
 
-pub use append::{AppendDecision, JournalState, NewEvents, TurnPhase, begins_again, is_well_formed};
+pub use append::{
+    AppendDecision, JournalState, NewEvents, TurnPhase, begins_again, is_queue_full, is_well_formed,
+};
 pub use history::{are_consecutive, may_finish_import, may_replace};
 pub use page::{EventPage, Flow};

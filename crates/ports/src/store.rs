@@ -56,7 +56,8 @@ pub trait IAgentRepository: Send + Sync {
     async fn recall(&self, key: Idempotency) -> StoreResult<Option<Recalled>>;
 
     /// Saves one more turn as queued, and assigns the next number to it (`turn.number` is ignored). At most `queue_max`
-    /// turns can be queued. An agent that has ended becomes `initializing`.
+    /// turns can be queued, and as many more that were cancelled and wait for their end: see
+    /// [`is_queue_full`](crate::rules::is_queue_full). An agent that has ended becomes `initializing`.
     async fn enqueue(&self, turn: Turn, queue_max: u32, key: Option<Idempotency>) -> StoreResult<Enqueued>;
 
     /// The agent, deleted or not. `None` if it is unknown or purged.

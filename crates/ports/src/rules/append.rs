@@ -145,6 +145,13 @@ impl JournalState {
     }
 }
 
+/// Whether no further turn can be queued. `waiting` turns wait to run. `cancelled` turns were cancelled while they
+/// waited, and keep their place until they can end: as many of them as of the others, so that turns that are cancelled
+/// one by one have a bound too.
+pub fn is_queue_full(waiting: u32, cancelled: u32, queue_max: u32) -> bool {
+    queue_max <= waiting || queue_max < cancelled
+}
+
 /// Whether an agent with this status becomes `initializing`: it has ended, and at least one turn is queued.
 pub fn begins_again(status: AgentStatus, queued: u32) -> bool {
     0 < queued && !status.is_active()

@@ -75,6 +75,7 @@ macro_rules! store_contract {
         $crate::store_contract! { $fresh: queue
             turns_wait_in_order
             a_full_queue_takes_no_more
+            turns_that_are_cancelled_one_by_one_have_a_bound
             a_cancel_is_noted_of_every_open_turn
             the_first_reason_to_stop_a_turn_stays
             a_message_for_an_agent_that_has_ended_makes_it_wait

@@ -11,6 +11,7 @@ use async_trait::async_trait;
 use tokenrail_domain::{Agent, AgentId, Event, ListedTurn, Sequence, Timestamp, Turn, TurnNumber, TurnState};
 
 use self::shelf::Shelf;
+use crate::rules;
 use crate::{
     Append, Created, Enqueued, IJournal, Idempotency, KeyLife, ListBounds, ListPage, MessagePage, PageLimit,
     Recalled, StoreError, StoreResult, TurnFilter,
@@ -268,7 +269,7 @@ impl State {
         let Some(of) = self.shelves.get_mut(&turn.agent).filter(|of| of.agent.deleted_at.is_none()) else {
             return Enqueued::UnknownAgent;
         };
-        if queue_max <= of.agent.queued {
+        if rules::is_queue_full(of.agent.queued, of.count_cancelled(), queue_max) {
             return Enqueued::QueueFull;
         }
         turn.number = of.enqueue(turn.clone());

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, named_params};
 use tokenrail_domain::{Agent, AgentId, Copied, JsonText, Sequence, StopReason, Timestamp, Turn, TurnNumber};
-use tokenrail_ports::{Created, Enqueued, Idempotency, StoreError};
+use tokenrail_ports::{Created, Enqueued, Idempotency, StoreError, rules};
 
 use crate::sqlite::command::{WriteCommand, WriteFailure};
 use crate::sqlite::database::reserve::ReserveUse;
@@ -37,6 +37,7 @@ const ADD_TURN: &str = "
 const QUEUE: &str = "
     SELECT agents.key,
         (SELECT count(*) FROM turns WHERE agent = agents.key AND state <> 'ended' AND state = 'queued' AND stop IS NULL),
+        (SELECT count(*) FROM turns WHERE agent = agents.key AND state <> 'ended' AND state = 'queued' AND stop IS NOT NULL),
         (SELECT coalesce(max(number), 0) FROM turns WHERE agent = agents.key)
     FROM agents
     WHERE id = :id AND deleted_at IS NULL";
@@ -124,14 +125,14 @@ impl WriteCommand for EnqueueCommand {
         if let Some(recalled) = keys::look_up(db, self.key.as_ref())? {
             return Ok(recalled.enqueued());
         }
-        let found: Option<(i64, u32, u32)> = db
+        let found: Option<(i64, u32, u32, u32)> = db
             .prepare_cached(QUEUE)?
             .query_row(named_params! { ":id": self.turn.agent.to_string() }, |row| {
-                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
             })
             .optional()?;
-        let Some((agent, waiting, last)) = found else { return Ok(Enqueued::UnknownAgent) };
-        if self.queue_max <= waiting {
+        let Some((agent, waiting, cancelled, last)) = found else { return Ok(Enqueued::UnknownAgent) };
+        if rules::is_queue_full(waiting, cancelled, self.queue_max) {
             return Ok(Enqueued::QueueFull);
         }
         let (number, queued) = (TurnNumber(last).next(), waiting + 1);

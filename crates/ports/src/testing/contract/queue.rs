@@ -69,6 +69,21 @@ pub async fn a_full_queue_takes_no_more<S: IJournal + IAgentRepository>(store: &
     assert_eq!(store.open_turns(agent.id).await.unwrap().len(), 3);
 }
 
+pub async fn turns_that_are_cancelled_one_by_one_have_a_bound<S: IJournal + IAgentRepository>(store: &S) {
+    let (agent, mut scribe) = running(store, 1).await;
+    let enqueue = async || store.enqueue(asked(agent.id, "p"), 2, None).await.unwrap();
+    for turn in 2..5 {
+        assert_eq!(enqueue().await, new(turn, 1));
+        store.stop_turn(agent.id, TurnNumber(turn), StopReason::Cancelled).await.unwrap();
+    }
+    assert_eq!(agent_now(store, agent.id).await.queued, 0);
+    assert_eq!(enqueue().await, Enqueued::QueueFull, "three keep their place, and two may");
+    saved(store, scribe.end(TurnOutcome::Completed)).await;
+    let open = store.open_turns(agent.id).await.unwrap();
+    saved(store, scribe.start(&open[0])).await;
+    assert_eq!(enqueue().await, new(5, 1), "the first of them has its end");
+}
+
 pub async fn a_cancel_is_noted_of_every_open_turn<S: IJournal + IAgentRepository>(store: &S) {
     let (agent, mut scribe) = running(store, 1).await;
     for _ in 0..2 {

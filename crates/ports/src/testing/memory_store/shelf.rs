@@ -229,8 +229,16 @@ impl Shelf {
     }
 
     fn count_queued(&self) -> u32 {
-        let waits = |turn: &Turn| turn.state == TurnState::Queued && turn.stop.is_none();
-        self.turns.values().map(|turn| u32::from(waits(turn))).sum()
+        self.count_waiting(|turn| turn.stop.is_none())
+    }
+
+    pub(super) fn count_cancelled(&self) -> u32 {
+        self.count_waiting(|turn| turn.stop.is_some())
+    }
+
+    fn count_waiting(&self, counts: impl Fn(&Turn) -> bool) -> u32 {
+        let waiting = self.turns.values().filter(|turn| turn.state == TurnState::Queued);
+        waiting.map(|turn| u32::from(counts(turn))).sum()
     }
 }
 
