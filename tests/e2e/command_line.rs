@@ -204,7 +204,10 @@ async fn another_servers_token_is_told_to_be_another() {
             std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
         }
         let (code, said) = command(&["ls"]);
-        assert!(code == Some(1) && said.contains("pass its data folder with --data-dir"), "{said}");
+        assert!(
+            code == Some(1) && said.contains("pass the data folder of that server with --data-dir"),
+            "{said}"
+        );
     }
     std::fs::write(&file, "short").unwrap();
     let (code, said) = command(&["ls"]);
@@ -247,7 +250,7 @@ async fn a_question_is_shown_with_the_command_that_answers_it() {
     let (code, shown, _) = run(&server, &["tail", &id]);
     assert_eq!(code, 0);
     let asked = format!(
-        "? Allow Bash? {{\"command\":\"rm -r build\"}}\n  tokenrail answer {id} 1-1 allow|allow_always|reject\n  allow (user)\n"
+        "? Allow Bash? {{\"command\":\"rm -r build\"}}\n  tokenrail answer {id} 1-1 allow|allow_always|reject\n  answered: allow (by user)\n"
     );
     assert!(shown.contains(&asked) && shown.contains("It was allowed."), "{shown}");
     let (code, _, said) = run(&server, &["answer", &id, "1-1"]);

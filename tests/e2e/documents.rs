@@ -142,7 +142,7 @@ fn command_reference() -> String {
 }
 
 const COMMANDS_BEGIN: &str = "# Command reference\n\n\
-    This page is generated from the help of the program; a test compares the two. To regenerate it after a change of the help, run \
+    This page is generated from the help of the program; a test compares the two. To regenerate it after a change to the help texts, run \
     `TOKENRAIL_TEST_WRITE=true cargo test -p tokenrail-tests --test e2e -- documents::the_command_reference`. \
     [Exit codes](configuration.md#exit-codes) and [environment variables](configuration.md#environment-variables) \
     are in the configuration reference.\n\n";

@@ -48,7 +48,7 @@ async fn a_full_disk_delays_and_loses_nothing_with_a_small_disk() {
     let text = text_of(&events);
     assert!(numbers(30_000).starts_with(&text) && !text.is_empty(), "{text}");
     let lost = agent["error"]["message"].as_str().unwrap();
-    assert!(lost.contains("bytes of the agent's output could not be saved"), "{lost}");
+    assert!(lost.contains("bytes of the agent's output were lost"), "{lost}");
     assert_eq!(ready(&server).await, StatusCode::OK);
     server.launch_to_completion(&json!({ "deltas": 3 })).await;
 }
@@ -62,7 +62,7 @@ async fn an_agent_whose_output_fills_the_disk_is_ended_and_gives_its_room_back_w
     assert_eq!(agent["status"], "failed");
     assert_full(&agent["error"]);
     let lost = agent["error"]["message"].as_str().unwrap();
-    assert!(lost.contains("bytes of the agent's output could not be saved"), "{lost}");
+    assert!(lost.contains("bytes of the agent's output were lost"), "{lost}");
     assert!(processes_of_agent(&id).is_empty());
     let events = server.events(&id).await;
     assert_dense(&events);

@@ -59,7 +59,10 @@ async fn the_server_of_another_folder_is_neither_used_nor_taken_for_ones_own() {
     let (_, shown, _) = run(&data, &config, &["doctor"]);
     assert!(shown.contains("server: not running"), "{shown}");
     let (code, shown, _) = run(&data, &config, &["doctor", "--listen", &other.authority()]);
-    assert!(code == 1 && shown.contains("error   server: ") && shown.contains("wrong token"), "{shown}");
+    assert!(
+        code == 1 && shown.contains("error   server: ") && shown.contains("rejected the token"),
+        "{shown}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -258,7 +258,11 @@ fn is_final(refusal: &Refusal) -> bool {
         | Refusal::QuestionSettled(_)
         | Refusal::OptionUnknown { .. }
         | Refusal::KeyReused => true,
-        Refusal::AtCapacity | Refusal::TooManyLaunches { .. } | Refusal::ShuttingDown => false,
+        Refusal::TooManyQueuedLaunches
+        | Refusal::TooManyImports
+        | Refusal::AnswerNotDelivered
+        | Refusal::TooManyLaunches { .. }
+        | Refusal::ShuttingDown => false,
         Refusal::Store(error) => !error.is_transient(),
     }
 }

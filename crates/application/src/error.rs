@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokenrail_domain::{AgentId, Sequence};
 use tokenrail_ports::{CwdNotAllowed, FolderError, StoreError, is_disk_full};
 
-/// Why a use case was refused: one variant for each thing that a client does differently.
+/// Why a use case was refused: one variant for each case that a client handles differently.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
     #[error("no such agent: {0}")]
@@ -31,8 +31,13 @@ pub enum Refusal {
     QueueFull,
     #[error("too many launches in a minute; wait, or raise limits.admission.launches_per_minute")]
     TooManyLaunches { wait: Duration },
-    #[error("the server is at capacity; try again later")]
-    AtCapacity,
+    #[error("too many launches are queued; try again later, or raise limits.queued_launches")]
+    TooManyQueuedLaunches,
+    #[error("too many imports are running; try again later, or raise limits.imports")]
+    TooManyImports,
+    /// Whether the permission request is still open is unknown.
+    #[error("the answer cannot be delivered to the agent yet; try again later")]
+    AnswerNotDelivered,
     #[error("the idempotency key was already used with a different request; use a new key")]
     KeyReused,
     #[error("the agent has no permission request {0}")]

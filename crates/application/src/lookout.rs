@@ -20,7 +20,7 @@ pub(crate) async fn look_out(core: Arc<Core>) {
             let head = match core.outside.agents.get(agent).await {
                 Ok(found) => found.map(|found| found.head),
                 Err(error) => {
-                    tracing::warn!(error = &error as &dyn std::error::Error, "cannot check the store");
+                    tracing::warn!(error = &error as &dyn std::error::Error, "cannot check the database");
                     break;
                 }
             };

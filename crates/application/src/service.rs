@@ -144,9 +144,7 @@ impl AgentService {
     pub(crate) fn admit(&self) -> Result<Waiting, Refusal> {
         self.admit_idle()?;
         let free = self.core.places.available_permits();
-        self.core
-            .waiting
-            .enter_unless(free + self.core.limits.admission.queued_launches)
-            .ok_or(Refusal::AtCapacity)
+        let waiting = self.core.waiting.enter_unless(free + self.core.limits.admission.queued_launches);
+        waiting.ok_or(Refusal::TooManyQueuedLaunches)
     }
 }

@@ -75,22 +75,26 @@ impl Expired {
     /// The error of the turn. `None` if the turn ends as the agent has reported.
     pub(crate) fn to_agent_error(self, limits: &Limits) -> Option<AgentError> {
         let (code, text) = match self {
-            Self::Turn => ("turn_timeout", sentence("the turn took longer than", limits.run.turn_timeout)),
-            Self::Idle => {
-                ("idle_timeout", sentence("the agent produced no output for", limits.run.idle_timeout))
+            Self::Turn => {
+                let what = "the turn took longer than";
+                ("turn_timeout", sentence(what, limits.run.turn_timeout, "limits.turn_timeout_s"))
             }
-            Self::Stream => (
-                "stream_timeout",
-                sentence("the agent stalled in the middle of a message for", limits.run.stream_timeout),
-            ),
+            Self::Idle => {
+                let what = "the agent produced no output for";
+                ("idle_timeout", sentence(what, limits.run.idle_timeout, "limits.idle_timeout_s"))
+            }
+            Self::Stream => {
+                let what = "the agent stalled in the middle of a message for";
+                ("stream_timeout", sentence(what, limits.run.stream_timeout, "limits.stream_timeout_s"))
+            }
             Self::AfterResult => return None,
         };
         Some(AgentError::new(ErrorClass::Timeout, Some(code), text))
     }
 }
 
-fn sentence(what: &str, bound: Duration) -> String {
-    format!("{what} {} s and was terminated", bound.as_secs_f64())
+fn sentence(what: &str, bound: Duration, limit: &str) -> String {
+    format!("{what} {} s ({limit}) and was terminated", bound.as_secs_f64())
 }
 
 #[cfg(test)]

@@ -147,8 +147,8 @@ pub(crate) fn verdict(
             Verdict { outcome: TurnOutcome::Failed, error: Some(error.clone()), say: false }
         }
         (Some(_), None) => {
-            let text =
-                "the turn was interrupted, but not by a cancel request; send the message again".to_owned();
+            let text = "something other than a cancel request interrupted the agent; send the message again"
+                .to_owned();
             Verdict::failed(process_error("interrupted_outside", text, true))
         }
         (Some(close), Some(_)) => match stopped.or_else(|| close.error.clone()) {
@@ -182,7 +182,7 @@ fn stop_error(stop: Stop, end: &RunEnd, limits: &Limits) -> Option<AgentError> {
             // The run reports how much of its output is lost.
             let lost = end.error.clone().filter(is_storage_full);
             let text = || {
-                "the disk is full: the agent's output could not be saved, and the agent was terminated"
+                "the disk is full: a part of the agent's output was lost, and the agent was terminated"
                     .to_owned()
             };
             Some(lost.unwrap_or_else(|| process_error(STORAGE_FULL, text(), true)))

@@ -42,8 +42,8 @@ pub struct SessionIdError;
 
 impl SessionIdError {
     /// The rule for a valid id.
-    pub const RULE: &'static str = "must be 1 to 128 visible ASCII characters, must not contain /, \\, % or \
-         .., and must not begin with a hyphen or a dot";
+    pub const RULE: &'static str = "must have 1 to 128 visible ASCII characters, without /, \\, % or .., \
+         and must not begin with a hyphen or a dot";
 }
 
 impl fmt::Display for SessionIdError {

@@ -179,7 +179,7 @@ pub struct RunEnd {
     pub stderr: String,
     /// How many processes of the run outlived the agent and were killed.
     pub reaped: u32,
-    /// What went wrong outside the agent: the connection broke, the upstream refused.
+    /// What went wrong outside the agent: for example, the connection broke, or the model API refused the request.
     pub error: Option<AgentError>,
     /// Why the output could not be written any more when the run ended. `None` if it could. A full disk may then be the
     /// reason for a missing result. Ignored if the agent has sent its result.
@@ -233,9 +233,11 @@ pub enum RunnerError {
     ModelMissing,
     #[error("the environment variable {variable} is not set; set it to the API key and restart the server")]
     KeyMissing { variable: String },
-    #[error("cannot reach the proxied service; check that it is running and that url is right")]
+    #[error(
+        "cannot reach the proxied service; check that it is running and that `url` in its block is right"
+    )]
     Unreachable(#[source] Box<dyn std::error::Error + Send + Sync>),
-    #[error("the run folder cannot be used")]
+    #[error("cannot start the agent")]
     Io(#[from] std::io::Error),
 }
 

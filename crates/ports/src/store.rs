@@ -283,7 +283,7 @@ pub enum StoreError {
     #[error("no such agent: {0}")]
     UnknownAgent(AgentId),
     /// There are two writers, or there is a bug. The caller must stop writing.
-    #[error("the events do not continue after the latest one ({head})")]
+    #[error("the events do not follow directly on the latest saved event ({head})")]
     Conflict { head: Sequence },
     #[error("the database is busy")]
     Busy,

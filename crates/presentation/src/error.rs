@@ -221,7 +221,9 @@ impl From<Refusal> for Problem {
             Refusal::Active => Self::new(Code::AgentActive, detail),
             Refusal::QueueFull => Self::new(Code::QueueFull, detail),
             Refusal::TooManyLaunches { wait } => Self::rate_limited(&detail, wait),
-            Refusal::AtCapacity => Self::new(Code::CapacityExhausted, detail),
+            Refusal::TooManyQueuedLaunches | Refusal::TooManyImports | Refusal::AnswerNotDelivered => {
+                Self::new(Code::CapacityExhausted, detail)
+            }
             Refusal::KeyReused => Self::new(Code::IdempotencyMismatch, detail),
             Refusal::QuestionUnknown(_) => Self::new(Code::NotFound, detail),
             Refusal::QuestionSettled(_) => Self::new(Code::AlreadyResolved, detail),
@@ -234,16 +236,24 @@ impl From<Refusal> for Problem {
 
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
-        let code = match error {
+        let (code, detail) = match error {
             StoreError::UnknownAgent(_) => return Self::new(Code::NotFound, "no such agent"),
-            StoreError::Busy => Code::StoreBusy,
-            StoreError::Full => Code::StorageFull,
-            StoreError::OutcomeUnknown(_) => Code::OutcomeUnknown,
+            StoreError::Busy => (Code::StoreBusy, "the database is busy; try again later"),
+            StoreError::Full => (Code::StorageFull, "the disk of the server is full"),
+            StoreError::OutcomeUnknown(_) => {
+                let detail =
+                    "it is unknown whether the request was saved; retry with the same Idempotency-Key";
+                (Code::OutcomeUnknown, detail)
+            }
             StoreError::Conflict { .. } | StoreError::Corrupt(_) | StoreError::Unavailable(_) => {
-                Code::StoreFailed
+                (Code::StoreFailed, "the database failed; the cause is in the log of the server")
             }
         };
-        tracing::error!(error = &error as &dyn std::error::Error, code = code.as_str(), "the store failed");
-        Self::new(code, code.title())
+        tracing::error!(
+            error = &error as &dyn std::error::Error,
+            code = code.as_str(),
+            "the database failed"
+        );
+        Self::new(code, detail)
     }
 }

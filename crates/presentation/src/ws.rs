@@ -32,9 +32,11 @@ use wishes::Wishes;
     params(("dialect" = Option<String>, Query,
             description = "`agent`, `message` or `stream`. Default: `agent`"),
         ("batch" = Option<u32>, Query, minimum = 1, maximum = 1000,
-            description = "Batch frames for this many milliseconds. If empty: 50"),
+            description = "Collect frames for this many milliseconds before sending them. `?batch` without a value \
+                 means 50"),
         ("throttle" = Option<u32>, Query, minimum = 1, maximum = 1000,
-            description = "Dialect `stream`: send text at this interval, in milliseconds. If empty: 4"),
+            description = "Dialect `stream`: send text at this interval, in milliseconds. `?throttle` without a value \
+                 means 4"),
         ("throttleBytes" = Option<u32>, Query, minimum = 16, maximum = 1_048_576,
             description = "Maximum bytes of text to send at once. Default: 4096"),
         ("packed" = Option<bool>, Query,

@@ -150,7 +150,8 @@ impl ProxyRun {
             Ok(Err(error)) => Err(answer::dropped(&with_causes(&error))),
             Err(_) => {
                 let seconds = self.idle.as_secs();
-                let text = format!("the upstream sent nothing for {seconds} seconds (limits.idle_timeout_s)");
+                let text =
+                    format!("the proxied service sent nothing for {seconds} seconds (limits.idle_timeout_s)");
                 Err(answer::error(ErrorClass::Timeout, "upstream_idle", text))
             }
         }
@@ -184,7 +185,7 @@ impl ProxyRun {
             "complete" => self.end = Some(RunEnd::default()),
             "error" => self.end = Some(answer::failed(&data)),
             // Services may send events that this version does not know.
-            _ => tracing::debug!(name, "ignoring an unknown event from the upstream"),
+            _ => tracing::debug!(name, "ignoring an unknown event from the proxied service"),
         }
     }
 }

@@ -29,6 +29,14 @@ pub struct SseDecoder {
     overflow: bool,
 }
 
+/// The error text for a response that is not a stream of events.
+pub(crate) fn no_stream(media_type: Option<&str>) -> String {
+    match media_type {
+        Some(media_type) => format!("the response has the content type {media_type}, not text/event-stream"),
+        None => "the response has no content type; text/event-stream is required".to_owned(),
+    }
+}
+
 /// One event.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SseEvent {

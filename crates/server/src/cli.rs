@@ -41,6 +41,7 @@ struct Cli {
 }
 
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Global options")]
 struct Global {
     /// Configuration file [default: ./tokenrail.toml, else the one in the user's config folder]
     #[arg(long, global = true, env = "TOKENRAIL_CONFIG", value_name = "FILE")]
@@ -48,10 +49,10 @@ struct Global {
     /// Data folder: the database, the access token and the output of running agents
     #[arg(long, global = true, env = "TOKENRAIL_DATA_DIR", value_name = "FOLDER")]
     data_dir: Option<PathBuf>,
-    /// For `serve` and `demo`: address to listen on [default: 127.0.0.1:7117]. For other commands: address of the server to connect to [default: the server that uses the data folder]
+    /// Address to listen on (`serve`, `demo`; default: 127.0.0.1:7117), or address of the server to connect to (default: the server that uses the data folder). `backup`, `reparse` and `token` ignore it
     #[arg(long, global = true, env = "TOKENRAIL_LISTEN", value_name = "ADDRESS")]
     listen: Option<String>,
-    /// Disable authentication; allowed on a loopback address only
+    /// `serve`, `demo`: accept requests without a token, on a loopback address only. Other commands: send no token
     #[arg(long, global = true)]
     insecure_no_auth: bool,
     /// Print JSON lines instead of text
@@ -61,9 +62,9 @@ struct Global {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run the server until Ctrl-C; running agents keep running, and the next start reconnects to them
+    /// Run the server until Ctrl-C. Agents keep running when it stops, and the server adopts them when it starts again
     Serve(serve::ServeArgs),
-    /// Run the server and show the demo agent: a recorded session, no account needed
+    /// Run the server and play the demo, a recorded session. It needs no account
     Demo(demo::DemoArgs),
     /// Launch an agent and follow it
     Run(run::RunArgs),
@@ -71,20 +72,20 @@ enum Command {
     Tail(follow::TailArgs),
     /// List agents, newest first
     Ls(list::LsArgs),
-    /// Cancel the running turn and all waiting turns of an agent
+    /// Cancel the running turn and all queued turns of an agent
     Cancel {
         /// The agent's id
         id: String,
     },
     /// Answer an agent's permission request
     Answer(list::AnswerArgs),
-    /// Export an agent with its complete history to a file
+    /// Export an agent with its complete history to standard output or to a file
     Export(copies::ExportArgs),
     /// Import an exported agent as a read-only copy and print its id
     Import(copies::ImportArgs),
     /// Replay an agent's history as a new agent, with the original timing, and follow it
     Replay(copies::ReplayArgs),
-    /// Parse stored output again with this version's parsers and show what changes; the server must be stopped
+    /// Parse stored output again with this version's parsers, and show (or, with --apply, save) the differences. The server must be stopped
     Reparse(reparse::ReparseArgs),
     /// Back up the database to a new folder and verify the copy; works while the server is running
     Backup(backup::BackupArgs),
@@ -92,7 +93,7 @@ enum Command {
     Doctor,
     /// Print the access token that clients need
     Token,
-    /// Ask a model's API once, as standard input says (internal)
+    /// Send the request on standard input to a model API (internal)
     #[command(hide = true)]
     Model {
         #[arg(value_parser = model_api)]
@@ -101,7 +102,7 @@ enum Command {
     /// Speak with an agent in its protocol (internal)
     #[command(hide = true)]
     Converse {
-        /// The second stage: become the program with which that process speaks
+        /// The second stage: become the agent program of the process with this id
         #[arg(long)]
         exec_for: Option<i32>,
         protocol: String,

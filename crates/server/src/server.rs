@@ -44,15 +44,17 @@ pub enum StartError {
     Folder(#[source] io::Error),
     #[error(transparent)]
     Token(#[from] TokenError),
-    #[error("cannot listen on {address}; is another server running there? Choose another with --listen")]
+    #[error(
+        "cannot listen on {address}; is another server running there? Choose another address with --listen"
+    )]
     Listen { address: SocketAddr, source: io::Error },
     #[error(transparent)]
     Compose(#[from] ComposeError),
-    #[error("cannot resume the agents of the previous server run")]
+    #[error("cannot adopt the agents that the previous server left running")]
     Recover(#[source] Refusal),
     #[error("cannot get random bytes from the kernel")]
     Random(#[source] io::Error),
-    #[error("cannot open the store")]
+    #[error("cannot open the database")]
     Panic(#[source] io::Error),
     #[error("cannot write the address file to the data folder")]
     Address(#[source] io::Error),
@@ -78,15 +80,18 @@ impl Server {
 
         let outside = compose::outside(&config, &store)?;
         let service = AgentService::new(outside, compose::limits(&config.limits), Handle::current());
-        let taken_up = service.recover().await.map_err(StartError::Recover)?;
-        tracing::info!(%address, taken_up, data_dir = %config.data_dir.display(), "serving");
+        let adopted_agents = service.recover().await.map_err(StartError::Recover)?;
+        tracing::info!(%address, adopted_agents, data_dir = %config.data_dir.display(), "serving");
 
         let presentation = presentation_config(&config, address, token.clone());
         let api = Api::new(service.clone(), presentation, random_source()?);
         let http = listen(listener, api, &config.limits).map_err(failed)?;
         match address::write(&config.data_dir, address) {
             Err(error) if is_disk_full(&error) => {
-                tracing::error!("the disk is full: other commands can reach this server only with --listen");
+                tracing::error!(
+                    "the disk is full, so the address file could not be written: other commands reach this server \
+                     only with --listen"
+                );
             }
             written => written.map_err(StartError::Address)?,
         }

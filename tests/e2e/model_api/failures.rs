@@ -35,7 +35,7 @@ async fn a_rate_limit_says_when_to_come_again() {
             (&json!("upstream_refused"), &json!(7.0)),
             "{error}"
         );
-        assert_eq!(error["message"], "the upstream answered 429 Too Many Requests: Slow down", "{error}");
+        assert_eq!(error["message"], "the model API answered 429 Too Many Requests: Slow down", "{error}");
     }
 }
 
@@ -51,7 +51,7 @@ async fn a_wrong_key_and_a_wrong_request_may_not() {
     for (error, _) in fails(Reply::error(401, "authentication_error", KEY), "authentication", false).await {
         let text = error["message"].as_str().unwrap();
         assert!(
-            text.starts_with("the upstream answered 401 Unauthorized: ***") && !text.contains(KEY),
+            text.starts_with("the model API answered 401 Unauthorized: ***") && !text.contains(KEY),
             "{text}"
         );
     }

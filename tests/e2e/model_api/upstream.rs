@@ -141,9 +141,9 @@ async fn what_is_no_stream_is_told_with_its_beginning() {
     fails(bad_gateway, "overloaded", "upstream_refused", "502 Bad Gateway: <html>Bad Gateway 🤷</html>")
         .await;
     let wrong = format!("HTTP/1.1 200 OK\r\n{html}");
-    fails(wrong, "protocol", "upstream_protocol", "text/html instead of events").await;
+    fails(wrong, "protocol", "upstream_protocol", "content type text/html, not text/event-stream").await;
     let empty = "HTTP/1.1 204 No Content\r\n\r\n".to_owned();
-    fails(empty, "protocol", "upstream_protocol", "instead of events").await;
+    fails(empty, "protocol", "upstream_protocol", "the response has no content type").await;
 }
 
 #[tokio::test]

@@ -28,7 +28,7 @@ impl AgentTask {
             let Err(error) = cancelled else { return self.dismiss().await };
             tracing::warn!(
                 agent = %self.agent, error = &error as &dyn std::error::Error,
-                "cannot save that an agent without followers is cancelled"
+                "cannot save the cancellation of an agent that no longer has followers"
             );
             match self.core.pause(pause).await {
                 Some(longer) if error.is_transient() => pause = longer,

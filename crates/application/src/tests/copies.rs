@@ -117,7 +117,7 @@ async fn few_histories_are_taken_in_at_once() {
     let first = harness.service.import(imported(&agent)).await.unwrap();
     let _second = harness.service.import(imported(&agent)).await.unwrap();
     let refused = harness.service.import(imported(&agent)).await;
-    assert!(matches!(refused, Err(ImportError::Refused(Refusal::AtCapacity))));
+    assert!(matches!(refused, Err(ImportError::Refused(Refusal::TooManyImports))));
     drop(first);
     assert!(harness.service.import(imported(&agent)).await.is_ok());
 }

@@ -104,7 +104,7 @@ async fn an_answer_for_a_run_that_is_not_found_again_in_time_is_not_told_to_come
     // The new server has not adopted any run.
     let next = harness_with(Arc::clone(&h.store), Arc::new(ScriptedRunner::new([])), tiny_limits());
     let refused = next.service.answer(id, answer("1-1", Some("yes"))).await;
-    assert!(matches!(refused, Err(Refusal::AtCapacity)), "{refused:?}");
+    assert!(matches!(refused, Err(Refusal::AnswerNotDelivered)), "{refused:?}");
 }
 
 /// In any order.

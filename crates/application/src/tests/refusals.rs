@@ -35,7 +35,7 @@ async fn more_agents_than_places_wait_and_more_than_may_wait_are_refused() {
         h.wait_for(id, |_| true).await;
     }
     let third = h.launch("3").await;
-    assert!(matches!(h.service.launch(ask(|_| ())).await, Err(Refusal::AtCapacity)));
+    assert!(matches!(h.service.launch(ask(|_| ())).await, Err(Refusal::TooManyQueuedLaunches)));
     h.service.cancel(first).await.unwrap();
     assert_eq!(words(&h.watch(third).await), ["user 3", "result completed -"]);
 }
@@ -47,7 +47,7 @@ async fn of_many_launches_at_once_as_many_are_taken_as_may_run_and_wait() {
     let told = futures_util::future::join_all((0..20).map(|_| h.service.launch(ask(|_| ())))).await;
     let taken: Vec<_> = told.iter().filter_map(|told| told.as_ref().ok()).collect();
     assert_eq!(taken.len(), 3, "two run, and one waits");
-    assert!(told.iter().all(|told| matches!(told, Ok(_) | Err(Refusal::AtCapacity))));
+    assert!(told.iter().all(|told| matches!(told, Ok(_) | Err(Refusal::TooManyQueuedLaunches))));
     for launched in taken {
         h.service.cancel(launched.agent.id).await.unwrap();
         h.watch(launched.agent.id).await;
@@ -152,7 +152,7 @@ async fn a_command_that_comes_again_is_answered_whatever_has_become_of_the_serve
     }
     let third = h.launch("3").await;
     tokio::time::sleep(std::time::Duration::from_millis(1)).await;
-    assert!(matches!(h.service.launch(ask(|_| ())).await, Err(Refusal::AtCapacity)));
+    assert!(matches!(h.service.launch(ask(|_| ())).await, Err(Refusal::TooManyQueuedLaunches)));
     let again = h.service.launch(keyed()).await.unwrap();
     assert_eq!((again.agent.id, again.again), (first, true));
     assert_eq!(h.workspace.own_folders(), [first, second, third], "no folder was made for it");

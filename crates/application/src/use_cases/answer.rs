@@ -29,8 +29,9 @@ impl AgentService {
     ///
     /// # Errors
     /// [`Refusal::NotFound`]; [`Refusal::QuestionUnknown`]; [`Refusal::QuestionSettled`] if another answer came
-    /// first, the request timed out, or its turn has ended; [`Refusal::OptionUnknown`]; [`Refusal::AtCapacity`] if
-    /// too many answers are on their way, or the turn cannot be reached in time after a restart;
+    /// first, the request timed out, or its turn has ended; [`Refusal::OptionUnknown`];
+    /// [`Refusal::AnswerNotDelivered`] if too many answers are on their way, or the turn cannot be reached in time
+    /// after a restart;
     /// [`Refusal::ShuttingDown`]; [`Refusal::Store`].
     pub async fn answer(&self, id: AgentId, answer: PermissionAnswer) -> Result<AnswerOutcome, Refusal> {
         let agent = self.get(id).await?;
@@ -44,7 +45,7 @@ impl AgentService {
         match timeout_at(until, answers.send(Answering { answer, told })).await {
             Ok(Ok(())) => {}
             Ok(Err(_)) => return Err(self.run_ended(question, agent.turn)),
-            Err(_) => return Err(Refusal::AtCapacity),
+            Err(_) => return Err(Refusal::AnswerNotDelivered),
         }
         drop(answers);
         match timeout_at(until, hear).await {
@@ -77,7 +78,7 @@ impl AgentService {
             }
             if until <= Instant::now() {
                 // The permission request may still be open. The client can retry later.
-                return Err(Refusal::AtCapacity);
+                return Err(Refusal::AnswerNotDelivered);
             }
             tokio::time::sleep(LOOK_AGAIN).await;
         }

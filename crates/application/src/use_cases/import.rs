@@ -84,7 +84,7 @@ impl AgentService {
         if core.closing.is_cancelled() {
             return Err(Refusal::ShuttingDown.into());
         }
-        let place = Arc::clone(&core.imports).try_acquire_owned().map_err(|_| Refusal::AtCapacity)?;
+        let place = Arc::clone(&core.imports).try_acquire_owned().map_err(|_| Refusal::TooManyImports)?;
         let now = core.now();
         let id = AgentId::new(now, core.outside.random.bytes());
         let agent = unfinished(id, imported, now);

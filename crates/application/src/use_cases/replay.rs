@@ -32,7 +32,7 @@ impl AgentService {
     /// as fast, and 0 is without any delay.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`], [`Refusal::Active`], [`Refusal::TooManyLaunches`], [`Refusal::AtCapacity`],
+    /// [`Refusal::NotFound`], [`Refusal::Active`], [`Refusal::TooManyLaunches`], [`Refusal::TooManyQueuedLaunches`],
     /// [`Refusal::ShuttingDown`], [`Refusal::Store`].
     pub async fn replay(&self, id: AgentId, speed: f64) -> Result<Agent, Refusal> {
         let service = self.clone();

@@ -81,7 +81,9 @@ impl AcpParser {
                 Some(errors::agent_error(ErrorClass::Unknown, None, text))
             }
             Some("max_tokens") => Some(invalid("the model reached its output limit")),
-            Some("max_turn_requests") => Some(invalid("the agent reached its configured limit")),
+            Some("max_turn_requests") => Some(invalid(
+                "the agent reached its own limit of model requests in a turn (max_turn_requests)",
+            )),
             Some("refusal") => Some(invalid("the agent refused to continue")),
             _ => None,
         };

@@ -87,7 +87,7 @@ impl ClaudeParser {
         }
         match subtype {
             limit if LIMITS.contains(&limit) => {
-                let or = "the agent reached its configured limit";
+                let or = "the agent reached its own limit of turns or cost (max turns, max budget)";
                 agent_error(ErrorClass::InvalidRequest, None, or_else(&text, or))
             }
             _ => Fault::of_result(line).tell(&or_else(&text, "the agent failed without giving a reason")),

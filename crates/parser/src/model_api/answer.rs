@@ -160,7 +160,7 @@ impl Answer {
         if self.whole {
             return self.complete(said);
         }
-        let text = "the connection to the upstream ended before the response was complete".to_owned();
+        let text = "the connection to the model API ended before the response was complete".to_owned();
         self.fail(agent_error(ErrorClass::Network, Some("upstream_dropped"), text), said);
     }
 

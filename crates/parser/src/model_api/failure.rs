@@ -17,7 +17,7 @@ raw_structs! {
 
 /// The error for an answer that ended for a reason other than completion.
 pub(super) fn broken_off(class: ErrorClass, reason: &str) -> AgentError {
-    agent_error(class, None, format!("the upstream stopped its response early: {reason}"))
+    agent_error(class, None, format!("the model API stopped its response early: {reason}"))
 }
 
 /// The error that an event reports in the middle of a stream: a text, or an object with a type.

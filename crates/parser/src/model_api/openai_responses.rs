@@ -75,7 +75,7 @@ impl Api for OpenAiResponses {
                 answer.fail(failure::told(response.error), said);
             }
             "response.cancelled" => {
-                let text = "the upstream cancelled its response".to_owned();
+                let text = "the model API cancelled its response".to_owned();
                 answer.fail(agent_error(ErrorClass::Unknown, None, text), said);
             }
             "error" => answer.fail(failure::told(event.error.or_else(|| whole(text))), said),

@@ -143,7 +143,7 @@ fn text(value: &Value) -> String {
 fn an_answer_without_its_end_has_failed() {
     let delta = r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"a"}}"#;
     let end = r#"{"tokenrail":"end"}"#;
-    let dropped = r#"network upstream_dropped recoverable "the connection to the upstream ended before the response was complete""#;
+    let dropped = r#"network upstream_dropped recoverable "the connection to the model API ended before the response was complete""#;
     let (told, closed) = (format!("error {dropped}"), format!(r#"close "" error {dropped}"#));
     Anthropic.check(&[delta, end, delta, "{}"], &[r#"0.0 text "a""#, &told, &closed]);
     OpenAiChat.check(&[end], &[&told, &closed]);
@@ -159,9 +159,9 @@ fn what_the_process_says_of_an_answer_that_never_began_is_told_with_the_words_of
         ("Too many", ": Too many"),
         (" ", ""),
     ] {
-        let line = json!({ "text": "the upstream answered 429", "class": "rate_limit", "retryAfterMs": 5, "body": body });
+        let line = json!({ "text": "the model API answered 429", "class": "rate_limit", "retryAfterMs": 5, "body": body });
         let line = line.to_string().replacen('{', r#"{"tokenrail":"error","#, 1);
-        let error = format!(r#"rate_limit recoverable "the upstream answered 429{message}""#);
+        let error = format!(r#"rate_limit recoverable "the model API answered 429{message}""#);
         let expected = [format!("error {error}"), format!(r#"close "" error {error}"#)];
         for format in [Anthropic, OpenAiChat, OpenAiResponses] {
             format.check(&[&line], &[&expected[0], &expected[1]]);
@@ -237,7 +237,7 @@ fn a_reason_that_says_that_the_answer_was_cut_is_an_error() {
     ] {
         let chunk =
             format!(r#"{{"choices":[{{"delta":{{"content":"Half of"}},"finish_reason":"{reason}"}}]}}"#);
-        let error = format!(r#"{class} "the upstream stopped its response early: {reason}""#);
+        let error = format!(r#"{class} "the model API stopped its response early: {reason}""#);
         let (told, closed) = (format!("error {error}"), format!(r#"close "" error {error}"#));
         OpenAiChat.check(&[&chunk, "[DONE]"], &[r#"0.0 text "Half of""#, &told, &closed]);
     }
@@ -271,7 +271,7 @@ fn an_incomplete_response_is_whole_only_where_its_limit_or_a_filter_has_ended_it
         ];
         let said = OpenAiResponses.parse(lines.iter().map(String::as_bytes));
         let Some(tokenrail_domain::Said::Close(close)) = said.last() else { panic!("{said:?}") };
-        let text = expected.map(|reason| format!("the upstream stopped its response early: {reason}"));
+        let text = expected.map(|reason| format!("the model API stopped its response early: {reason}"));
         assert_eq!(close.error.as_ref().map(|error| error.text.clone()), text);
         assert_eq!(crate::pump::pump(&said).open.len(), usize::from(expected.is_some()), "{details}");
     }

@@ -125,7 +125,7 @@ impl SqliteStore {
         let inner = Arc::clone(&self.inner);
         let joined = tokio::task::spawn_blocking(move || inner.join()).await;
         if let Err(error) = joined {
-            tracing::error!(error = &error as &dyn std::error::Error, "the store did not close cleanly");
+            tracing::error!(error = &error as &dyn std::error::Error, "the database did not close cleanly");
         }
     }
 
@@ -177,7 +177,7 @@ impl Inner {
         let _ = rounds.send(CheckpointRound::Last);
         for thread in [checkpoint, writer] {
             if thread.join().is_err() {
-                tracing::error!("a thread of the store panicked");
+                tracing::error!("a thread of the database panicked");
             }
         }
     }
@@ -198,7 +198,7 @@ fn unavailable(error: impl std::error::Error + Send + Sync + 'static) -> StoreEr
 }
 
 fn closed() -> StoreError {
-    StoreError::Unavailable("the store is closed".into())
+    StoreError::Unavailable("the database is closed".into())
 }
 
 /// The connections of the two threads.

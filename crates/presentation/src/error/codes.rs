@@ -37,7 +37,7 @@ macro_rules! codes {
 }
 
 codes! {
-    BadRequest "bad_request" BAD_REQUEST false "The request is invalid"
+    BadRequest "bad_request" BAD_REQUEST false "The request is malformed"
         "The query, the body or the WebSocket handshake is malformed.";
     MalformedJson "malformed_json" BAD_REQUEST false "The body is not JSON"
         "The body is not UTF-8 or not JSON, is nested more than 64 levels deep, or contains a field twice.";
@@ -54,7 +54,7 @@ codes! {
     NotAcceptable "not_acceptable" NOT_ACCEPTABLE false "No acceptable content type"
         "`Accept` contains neither `application/json` nor `text/event-stream`. Only `/events` checks it.";
     RequestTimeout "request_timeout" REQUEST_TIMEOUT true "The request took too long"
-        "The body did not arrive within `limits.body_timeout_s` (a chat request has this time for each `limits.request_bytes` of its body), or an imported file stalled or did not arrive within `limits.import_timeout_s`.";
+        "The body did not arrive within `limits.body_timeout_s`. (A chat request has this time for each `limits.request_bytes` of its body.) Or an imported file arrived too slowly, or did not arrive within `limits.import_timeout_s`.";
     CursorAhead "cursor_ahead" CONFLICT false "The cursor is ahead of the latest event"
         "`since` is greater than the latest sequence number, which is in `head`.";
     AgentDeleted "agent_deleted" CONFLICT false "The agent has been deleted"
@@ -64,25 +64,25 @@ codes! {
     AgentActive "agent_active" CONFLICT true "The agent has no finished turn"
         "An export or replay was requested before the first turn of the agent had ended.";
     AlreadyResolved "already_resolved" CONFLICT false "The permission request is no longer open"
-        "Another answer came first, the request timed out or was withdrawn, or its turn has ended. If the request was settled, the event `permission_resolved` says how.";
+        "Another answer came first, the permission request timed out or was withdrawn, or its turn has ended. The event `permission_resolved`, if there is one, says how the permission request was settled.";
     QueueFull "queue_full" CONFLICT true "The turn queue is full"
         "The agent already has `limits.queued_turns` queued turns.";
+    NewsLagged "news_lagged" CONFLICT true "Lifecycle events were missed"
+        "WebSocket only: the client missed lifecycle events (called `news` in the client library). Reload the list of agents. Followed agents lose no events.";
     PayloadTooLarge "payload_too_large" PAYLOAD_TOO_LARGE false "The body is too large"
         "The body is larger than `limits.request_bytes`, a chat request is larger than `limits.chat_bytes`, or an imported file is larger than `limits.import_bytes`. A WebSocket is closed with code 4509.";
     UnsupportedMediaType "unsupported_media_type" UNSUPPORTED_MEDIA_TYPE false "The content type is not supported"
         "The body is not `application/json`.";
-    NewsLagged "news_lagged" CONFLICT true "Lifecycle events were missed"
-        "WebSocket only: the client missed lifecycle events; reload the list of agents. Followed agents lose no events.";
     ContentEncoding "content_encoding_refused" UNSUPPORTED_MEDIA_TYPE false "Encoded bodies are not supported"
         "The request has a `Content-Encoding`.";
     HostNotAllowed "host_not_allowed" MISDIRECTED_REQUEST false "The host is not allowed"
         "`Host` is missing, is not an allowed host and port, or differs from the host in the request target.";
-    ValidationFailed "validation_failed" UNPROCESSABLE_ENTITY false "The request is not valid"
+    ValidationFailed "validation_failed" UNPROCESSABLE_ENTITY false "One or more fields are invalid"
         "One or more fields are invalid. `errors` lists them.";
     CwdNotAllowed "cwd_not_allowed" UNPROCESSABLE_ENTITY false "The working directory is not allowed"
-        "The folder is outside the allowed roots, does not exist, or is not a folder. The response does not say which.";
+        "The working directory is outside the `cwd_roots` of the agent type, does not exist, or is not a folder. The response does not say which.";
     RunnerUnknown "runner_unknown" UNPROCESSABLE_ENTITY false "The agent type is not configured"
-        "The agent type does not exist. See `GET /api/agent-types`.";
+        "The agent type does not exist (in this code, `runner` means the agent type). See `GET /api/agent-types`.";
     DialectUnknown "dialect_unknown" UNPROCESSABLE_ENTITY false "Unknown dialect"
         "The dialect does not exist or is not supported here; `detail` lists the supported ones. Over HTTP, `/events` and `/messages` support only `agent`.";
     IdempotencyMismatch "idempotency_mismatch" UNPROCESSABLE_ENTITY false "The idempotency key was used for another request"
@@ -96,13 +96,13 @@ codes! {
     StoreFailed "store_failed" INTERNAL_SERVER_ERROR false "The database failed"
         "The database is unavailable or corrupt. The cause is in the server log.";
     CapacityExhausted "capacity_exhausted" SERVICE_UNAVAILABLE true "The server is at capacity"
-        "There are too many queued launches, imports, large chats, unused tickets or open streams (in total, or from one client address); too many followed agents or requests on one WebSocket; or an answer to a permission request cannot be delivered yet. `Retry-After` says how long to wait.";
+        "There are too many queued launches, imports, large chats or unused tickets. Or there are too many open streams, in total or from one client address. Or one WebSocket follows too many agents or has too many open requests. Or an answer to a permission request cannot be delivered yet. `Retry-After` says how long to wait.";
     ShuttingDown "shutting_down" SERVICE_UNAVAILABLE true "The server is shutting down"
-        "The server is stopping. Wait for `Retry-After`, then reconnect with the cursor. A WebSocket is closed with code 4401.";
+        "The server is stopping. Wait as long as `Retry-After` says, then reconnect with the cursor. A WebSocket is closed with code 4401.";
     StoreBusy "store_busy" SERVICE_UNAVAILABLE true "The database is busy"
         "The database cannot accept the request now. `Retry-After` says how long to wait.";
     OutcomeUnknown "outcome_unknown" SERVICE_UNAVAILABLE true "It is unknown whether the request was saved"
-        "The server does not know whether it saved the request. Wait for `Retry-After`, then retry with the same `Idempotency-Key`.";
+        "The server does not know whether it saved the request. Wait as long as `Retry-After` says, then retry with the same `Idempotency-Key`.";
     StorageFull "storage_full" INSUFFICIENT_STORAGE true "The disk is full"
         "The server's disk is full.";
 }

@@ -28,7 +28,8 @@ pub(crate) fn check_host(
             "the host {host:?} is not allowed: add it to server.allowed_hosts, or make the proxy send the \
              server's own address as Host (changeOrigin: true in Vite)"
         ),
-        None => "send exactly one Host header, with a host from server.allowed_hosts".to_owned(),
+        None => "send exactly one Host header that names this server, or a host in server.allowed_hosts"
+            .to_owned(),
     };
     Err(Problem::new(Code::HostNotAllowed, detail))
 }
@@ -46,7 +47,8 @@ pub(crate) fn check_origin(config: &PresentationConfig, headers: &HeaderMap) -> 
         return Ok(());
     }
     Err(refused(
-        "a cross-site request must have Origin; use fetch with mode \"cors\", from an origin in server.allowed_origins"
+        "a cross-site request must have an Origin header; use fetch with mode \"cors\", from an origin in \
+         server.allowed_origins"
             .to_owned(),
     ))
 }

@@ -76,7 +76,7 @@ impl Fields {
         check: impl FnOnce(&str) -> Option<&'static str>,
     ) -> String {
         if !self.fields.contains_key(name) {
-            self.errors.push(FieldProblem::body(name, "is missing"));
+            self.errors.push(FieldProblem::body(name, "must be present"));
         }
         self.text(name, check).unwrap_or_default()
     }

@@ -140,7 +140,10 @@ fn statuses(text: Option<&str>) -> Result<Vec<AgentStatus>, Problem> {
     for word in words.filter(|word| !word.is_empty()) {
         let Some(status) = AgentStatus::from_name(word) else {
             let known = AgentStatus::ALL.map(AgentStatus::as_str).join(", ");
-            return Err(Problem::parameter("status", format!("must be any of: {known}")));
+            return Err(Problem::parameter(
+                "status",
+                format!("must be one or more of these, separated by commas: {known}"),
+            ));
         };
         statuses.push(status);
     }

@@ -1,4 +1,4 @@
-//! The CORS headers for pages of other origins.
+//! The CORS headers for pages from other origins.
 
 use std::collections::BTreeSet;
 

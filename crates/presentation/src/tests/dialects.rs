@@ -186,7 +186,7 @@ async fn a_frame_that_only_the_server_sends_is_answered_with_what_to_do() {
         ),
         ("agent:cancel", json!({}), "validation_failed", "POST /api/agents/{agentId}/cancel"),
         ("message.update", json!({}), "validation_failed", "message.status"),
-        ("message.status", json!({}), "validation_failed", "/messageId: is missing"),
+        ("message.status", json!({}), "validation_failed", "/messageId: must be present"),
         ("message.status", json!({"messageId": 7}), "validation_failed", "/messageId: must be a string"),
         ("message.status", json!({"messageId": "x"}), "not_found", "no such message"),
         ("message.status", json!({"messageId": unknown}), "not_found", "no such message"),

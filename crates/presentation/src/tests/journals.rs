@@ -60,7 +60,7 @@ pub(crate) const STORIES: [(&str, Story); 12] = [
         let error = AgentError {
             class: ErrorClass::Timeout,
             code: Some("stream_timeout".into()),
-            text: "the agent stalled in the middle of a message for 60 s and was terminated".into(),
+            text: "the agent stalled in the middle of a message for 60 s (limits.stream_timeout_s) and was terminated".into(),
             retry_after_ms: None,
             recoverable: true,
         };

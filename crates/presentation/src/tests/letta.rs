@@ -267,14 +267,14 @@ async fn what_is_refused_is_refused_in_lettas_own_shape() {
     let messages = format!("/v1/agents/{id}/messages");
     let cases = [
         (messages.as_str(), "{", 400, "not valid JSON"),
-        (&messages, "{}", 422, "/content: content is missing"),
+        (&messages, "{}", 422, "/content: must be present"),
         (&messages, r#"{"input":" "}"#, 422, "/input: must contain text"),
-        (&messages, r#"{"input":5}"#, 422, "/input: must be a string, or parts of type text"),
+        (&messages, r#"{"input":5}"#, 422, "/input: must be a string or a list of parts of the type text"),
         (
             &messages,
             r#"{"input":[{"type":"image","source":{}}]}"#,
             422,
-            "/input: only parts of type text are supported",
+            "/input: only parts of the type text are supported",
         ),
         (
             &messages,
@@ -295,8 +295,8 @@ async fn what_is_refused_is_refused_in_lettas_own_shape() {
         ),
         ("/v1/runs/run-x/stream", "{}", 404, "no such run"),
         ("/v1/agents", r#"{"name":5}"#, 422, "/name: must be a string"),
-        ("/v1/conversations/", "", 422, "agent_id: is missing"),
-        ("/v1/conversations/default/messages", r#"{"input":"x"}"#, 422, "/agent_id: is missing"),
+        ("/v1/conversations/", "", 422, "agent_id: must be present"),
+        ("/v1/conversations/default/messages", r#"{"input":"x"}"#, 422, "/agent_id: must be present"),
     ];
     for (path, body, status, detail) in cases {
         let answer = harness.post(path, body).await;
@@ -314,7 +314,7 @@ async fn what_is_refused_is_refused_in_lettas_own_shape() {
     let format = harness.post(&format!("{messages}?format=xml"), r#"{"input":"x"}"#).await;
     assert_eq!(
         format.json(),
-        json!({"detail": "format: unknown dialect \"xml\"; must be one of: letta, kelpie, both"})
+        json!({"detail": "format: unknown format \"xml\"; must be one of: letta, kelpie, both"})
     );
     let stranger = TestRequest::get().uri("/v1/agents/").insert_header(("host", HOST));
     let stranger = harness.call_raw(stranger).await;

@@ -261,7 +261,7 @@ fn decide(request_id: &str, response: Decision<'_>, out: &mut Outbox) {
 fn suggested(suggestions: Option<&RawValue>) -> Option<String> {
     let suggestions: Vec<Suggestion<'_>> = serde_json::from_str(suggestions?.get()).ok()?;
     let words = suggestions.iter().map(Suggestion::words).collect::<Option<Vec<_>>>()?;
-    (!words.is_empty()).then(|| format!("Allow, and from now on allow {}", words.join(", ")))
+    (!words.is_empty()).then(|| format!("Allow, and from now on: {}", words.join(", ")))
 }
 
 /// A permission update that the program suggests.
@@ -293,17 +293,18 @@ impl Suggestion<'_> {
     fn words(&self) -> Option<String> {
         let words = match text(self.kind)?.as_str() {
             "addRules" if text(self.behavior).as_deref() == Some("allow") && !self.rules.is_empty() => {
-                self.rules.iter().map(Rule::words).collect::<Vec<_>>().join(", ")
+                let rules: Vec<_> = self.rules.iter().map(Rule::words).collect();
+                format!("allow {}", rules.join(", "))
             }
             "addDirectories" if !self.directories.is_empty() => {
-                format!("work in {}", self.directories.join(", "))
+                format!("allow work in {}", self.directories.join(", "))
             }
-            "setMode" => format!("the mode {}", text(self.mode)?),
+            "setMode" => format!("use the mode {}", text(self.mode)?),
             _ => return None,
         };
         let where_to = match text(self.destination)?.as_str() {
-            "session" => "in this session".to_owned(),
-            settings => format!("in {settings}"),
+            "session" => "(for this session)".to_owned(),
+            settings => format!("(saved in {settings})"),
         };
         Some(format!("{words} {where_to}"))
     }

@@ -268,7 +268,8 @@ impl Exchange {
         }
         if self.limits.unread_bytes < self.program.tell(&to_program) {
             let text =
-                "the agent does not read its input, and more than limits.unread_bytes is waiting".to_owned();
+                "the agent does not read its input: more bytes than limits.unread_bytes allows are waiting"
+                    .to_owned();
             self.spool.own(&OwnLine::Error(OwnFailure::new(ErrorClass::Process, "input_unread", text)))?;
             self.close_input()?;
         }

@@ -22,6 +22,7 @@ use super::{ModelApi, ModelLimits};
 use crate::SseDecoder;
 use crate::causes::with_causes;
 use crate::error_status::class_of;
+use crate::sse::no_stream;
 
 /// The version of Anthropic's API.
 const ANTHROPIC_VERSION: (HeaderName, HeaderValue) =
@@ -89,7 +90,7 @@ async fn request(api: ModelApi, order: &ModelOrder, key: Option<&str>) -> Result
         Ok(Ok(response)) => Ok(response),
         Ok(Err(error)) => {
             let text = format!(
-                "cannot reach the upstream {}: {}",
+                "cannot reach the model API {}: {}",
                 order.base_url,
                 with_causes(&error.without_url())
             );
@@ -152,7 +153,7 @@ async fn chunk(response: &mut Response, limits: &ModelLimits) -> Result<Option<B
     match timeout(Duration::from_millis(limits.idle_timeout_ms), response.chunk()).await {
         Ok(Ok(chunk)) => Ok(chunk),
         Ok(Err(error)) => {
-            let text = format!("lost the connection to the upstream: {}", with_causes(&error.without_url()));
+            let text = format!("lost the connection to the model API: {}", with_causes(&error.without_url()));
             Err(failure(ErrorClass::Network, "upstream_dropped", text))
         }
         Err(_) => Err(idle(limits)),
@@ -161,7 +162,7 @@ async fn chunk(response: &mut Response, limits: &ModelLimits) -> Result<Option<B
 
 fn idle(limits: &ModelLimits) -> OwnFailure {
     let seconds = limits.idle_timeout_ms / 1000;
-    let text = format!("the upstream sent nothing for {seconds} seconds (limits.idle_timeout_s)");
+    let text = format!("the model API sent nothing for {seconds} seconds (limits.idle_timeout_s)");
     failure(ErrorClass::Timeout, "upstream_idle", text)
 }
 
@@ -173,19 +174,21 @@ async fn refusal<W: Write>(
 ) -> Option<OwnFailure> {
     let status = response.status();
     let header = |name: &HeaderName| response.headers().get(name)?.to_str().ok();
-    let media_type = header(&CONTENT_TYPE).unwrap_or("a body without a content type").to_owned();
-    if status.is_success() && media_type.trim_start().starts_with("text/event-stream") {
+    let media_type = header(&CONTENT_TYPE).map(str::to_owned);
+    let is_stream =
+        media_type.as_deref().is_some_and(|value| value.trim_start().starts_with("text/event-stream"));
+    if status.is_success() && is_stream {
         return None;
     }
     let retry_after_ms = retry_after_ms(response.headers());
     let body = beginning(response, limits, printer.bytes_to_read(limits.error_bytes)).await;
     let body = Some(printer.quoted(&body, limits.error_bytes).into_owned()).filter(|body| !body.is_empty());
     if status.is_success() {
-        let text = format!("the upstream answered with {media_type} instead of events");
+        let text = no_stream(media_type.as_deref());
         return Some(OwnFailure { body, ..failure(ErrorClass::Protocol, "upstream_protocol", text) });
     }
     let hint = if status.is_redirection() { "; redirects are not followed" } else { "" };
-    let text = format!("the upstream answered {status}{hint}");
+    let text = format!("the model API answered {status}{hint}");
     // Any failure of the API counts as overload, because the remedy is the same: try again later.
     let failure = failure(class_of(status, ErrorClass::Overloaded), "upstream_refused", text);
     Some(OwnFailure { status: Some(status.as_u16()), retry_after_ms, body, ..failure })

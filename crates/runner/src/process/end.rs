@@ -62,7 +62,7 @@ fn over_a_limit(OverLimit { limit, allowed, seen }: OverLimit) -> AgentError {
 }
 
 fn not_kept(Unkept { bytes, cause }: Unkept) -> AgentError {
-    let lost = format!("{bytes} bytes of the agent's output could not be saved");
+    let lost = format!("{bytes} bytes of the agent's output were lost");
     if cause.disk_full {
         let text = format!("the disk is full ({}); {lost}", cause.text);
         return AgentError { recoverable: true, ..process_error("storage_full", text) };
@@ -71,8 +71,12 @@ fn not_kept(Unkept { bytes, cause }: Unkept) -> AgentError {
 }
 
 pub(super) fn left_over(left: u32) -> Option<AgentError> {
-    let text = || format!("processes of the run that could not be terminated: {left}");
-    (0 < left).then(|| process_error("processes_left", text()))
+    let text = match left {
+        0 => return None,
+        1 => "1 process of the run could not be terminated".to_owned(),
+        many => format!("{many} processes of the run could not be terminated"),
+    };
+    Some(process_error("processes_left", text))
 }
 
 fn process_error(code: &str, text: String) -> AgentError {
@@ -140,9 +144,7 @@ mod tests {
         let error = run_end(serde_json::from_str(&kept).unwrap(), String::new()).error.unwrap();
         assert_eq!(error.code.as_deref(), Some("processes_capped"));
         assert!(!error.recoverable, "the same prompt ends in the same way");
-        for part in
-            ["17", "limits.agent_processes (10)", "processes of the run that could not be terminated: 1"]
-        {
+        for part in ["17", "limits.agent_processes (10)", "1 process of the run could not be terminated"] {
             assert!(error.text.contains(part), "{}", error.text);
         }
     }

@@ -71,7 +71,8 @@ pub(super) async fn probe(config: &ProcessConfig) -> Probe {
     match tokio::time::timeout(timeout, ask_version(config, &path)).await {
         Ok(Ok(version)) => Probe { program, version, unset_keys: unset_keys(config), ..Probe::default() },
         Ok(Err(error)) => {
-            Probe { program, problem: Some(format!("cannot start it: {error}")), ..Probe::default() }
+            let problem = Some(format!("cannot start the program {:?}: {error}", config.program));
+            Probe { program, problem, ..Probe::default() }
         }
         // A timeout is not a problem: not every program prints a version, and a slow one can still run.
         Err(_) => Probe { program, unset_keys: unset_keys(config), ..Probe::default() },

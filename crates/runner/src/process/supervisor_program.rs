@@ -46,7 +46,7 @@ pub enum OwnBecause {
     Told,
     #[error("{} does not exist", .0.display())]
     Missing(PathBuf),
-    #[error("{} is from a different build: it is {said:?}, and the server is {BUILD}", program.display())]
+    #[error("{} is from a different build: it reports {said:?}, but the build of the server is {BUILD}", program.display())]
     OtherBuild { program: PathBuf, said: String },
     /// An upgrade has replaced the file since the server started.
     #[error("{} was replaced by a different build", .0.display())]
@@ -78,7 +78,7 @@ impl SupervisorProgram {
             None => {}
             // This is normal if only the server's program was copied or built.
             Some(because @ OwnBecause::Missing(_)) => {
-                tracing::info!(%because, "the server's own program supervises runs, which uses more memory");
+                tracing::info!(%because, "tokenrail-supervisor is not used; tokenrail supervises runs itself, which needs more memory");
             }
             Some(because) => warn(because),
         }
@@ -148,7 +148,7 @@ impl SupervisorProgram {
 }
 
 fn warn(because: &OwnBecause) {
-    tracing::warn!(%because, "the server's own program supervises runs, which uses more memory");
+    tracing::warn!(%because, "tokenrail-supervisor is not used; tokenrail supervises runs itself, which needs more memory");
 }
 
 /// Checks whether the program can be trusted. In a folder that everybody can write to, anybody could have put it there.

@@ -11,6 +11,7 @@ use tokio::time::timeout;
 
 use super::ProxyLimits;
 use crate::error_status::class_of;
+use crate::sse::no_stream;
 
 /// Why the answer is not a stream of events; `None` if it is one.
 pub(super) async fn refusal(response: &mut Response, limits: &ProxyLimits) -> Option<AgentError> {
@@ -18,20 +19,14 @@ pub(super) async fn refusal(response: &mut Response, limits: &ProxyLimits) -> Op
     if status.is_success() {
         let media_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let is_stream = media_type.is_some_and(|value| value.trim_start().starts_with("text/event-stream"));
-        let text = || {
-            format!(
-                "the upstream answered with {} instead of events",
-                media_type.unwrap_or("a body without a content type")
-            )
-        };
-        return (!is_stream).then(|| error(ErrorClass::Protocol, "upstream_protocol", text()));
+        return (!is_stream).then(|| error(ErrorClass::Protocol, "upstream_protocol", no_stream(media_type)));
     }
     let retry_after = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
     let body = body(response, limits).await;
     let text = if body.is_empty() {
-        format!("the upstream answered {status}")
+        format!("the proxied service answered {status}")
     } else {
-        format!("the upstream answered {status}: {body}")
+        format!("the proxied service answered {status}: {body}")
     };
     let mut refusal = error(class(status), "upstream_refused", text);
     refusal.retry_after_ms = retry_after.map(|seconds: u32| u64::from(seconds) * 1000);
@@ -50,8 +45,8 @@ pub(super) fn failed(data: &[u8]) -> RunEnd {
     let stderr = stderr.unwrap_or_default();
     let text = match (code, stderr.trim()) {
         (_, text) if !text.is_empty() => text.to_owned(),
-        (Some(code), _) => format!("the agent behind the upstream ended with code {code}"),
-        (None, _) => "the upstream reported an error without details".to_owned(),
+        (Some(code), _) => format!("the agent behind the proxied service ended with code {code}"),
+        (None, _) => "the proxied service reported an error without details".to_owned(),
     };
     RunEnd {
         status: code.map_or(ExitStatus::None, ExitStatus::Code),
@@ -63,7 +58,11 @@ pub(super) fn failed(data: &[u8]) -> RunEnd {
 
 /// The error for a lost connection.
 pub(super) fn dropped(how: &str) -> AgentError {
-    error(ErrorClass::Network, "upstream_dropped", format!("lost the connection to the upstream: {how}"))
+    error(
+        ErrorClass::Network,
+        "upstream_dropped",
+        format!("lost the connection to the proxied service: {how}"),
+    )
 }
 
 pub(super) fn error(class: ErrorClass, code: &str, text: String) -> AgentError {

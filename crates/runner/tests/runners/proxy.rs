@@ -126,7 +126,7 @@ async fn an_agent_that_fails_behind_the_proxy_is_told() {
     assert_eq!(end.status, ExitStatus::Code(1));
     let error = end.error.unwrap();
     assert_eq!((error.class, error.code.as_deref()), (ErrorClass::Process, Some("upstream_error")));
-    assert_eq!(error.text, "the agent behind the upstream ended with code 1");
+    assert_eq!(error.text, "the agent behind the proxied service ended with code 1");
 }
 
 #[tokio::test]
@@ -187,7 +187,7 @@ async fn a_refusal_is_told_by_what_can_be_done_about_it() {
         (error.class, error.retry_after_ms, error.recoverable),
         (ErrorClass::RateLimit, Some(7000), true)
     );
-    assert_eq!(error.text, "the upstream answered 429 Too Many Requests: slow down");
+    assert_eq!(error.text, "the proxied service answered 429 Too Many Requests: slow down");
 }
 
 #[tokio::test]

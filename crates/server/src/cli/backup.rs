@@ -6,13 +6,14 @@ use clap::Args;
 use serde_json::json;
 use tokenrail_persistence::OpenError;
 
-use super::screen::{Screen, Style};
+use super::doctor::violation;
+use super::screen::{Screen, Style, counted};
 use super::{Exit, Failure};
 use crate::config::Config;
 
 #[derive(Debug, Args)]
 pub(crate) struct BackupArgs {
-    /// A new or empty folder. It becomes a data folder without the token: pass it to `serve` with --data-dir
+    /// A new or empty folder. The copy is a data folder without a token. To run a server on it, pass this folder to `serve` with --data-dir
     folder: PathBuf,
 }
 
@@ -29,10 +30,7 @@ pub(crate) async fn backup(config: &Config, args: BackupArgs, screen: &mut Scree
         Err(error) => return Err(error.into()),
     };
     for fault in &diagnosis.faults {
-        screen.remark(&format!(
-            "the original is corrupt, and so is the copy: broken rule \"{}\": {}",
-            fault.rule, fault.detail
-        ));
+        screen.remark(&format!("the original is corrupt, and so is the copy: {}", violation(fault)));
     }
     if !diagnosis.faults.is_empty() {
         return Ok(Exit::Damaged);
@@ -42,7 +40,10 @@ pub(crate) async fn backup(config: &Config, args: BackupArgs, screen: &mut Scree
         let done = json!({ "folder": folder, "agents": agents, "events": events });
         screen.line(Style::Plain, &done.to_string());
     } else {
-        screen.line(Style::Plain, &format!("{folder}: {agents} agents, {events} events, verified"));
+        screen.line(
+            Style::Plain,
+            &format!("{folder}: {}, {}, verified", counted(agents, "agent"), counted(events, "event")),
+        );
     }
     Ok(Exit::Completed)
 }

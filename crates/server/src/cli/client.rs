@@ -140,7 +140,9 @@ impl Client {
         let status = answer.status();
         if status == StatusCode::UNAUTHORIZED {
             let base = self.base();
-            let hint = format!("wrong token for the server at {base}; pass its data folder with --data-dir");
+            let hint = format!(
+                "the server at {base} rejected the token; pass the data folder of that server with --data-dir"
+            );
             return Err(Failure::new(Exit::Failed, hint));
         }
         let problem: Option<Problem> = answer.json().await.ok();

@@ -12,7 +12,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::client::Client;
 use super::follow::follow;
-use super::screen::{Screen, Style};
+use super::screen::{Screen, Style, counted};
 use super::{Exit, Failure};
 use crate::config::Config;
 
@@ -38,8 +38,8 @@ pub(crate) struct ImportArgs {
 pub(crate) struct ReplayArgs {
     /// The agent's id
     id: String,
-    /// Speed factor: 2 is twice the original speed, 0 is as fast as possible
-    #[arg(long, default_value_t = 1.0, value_name = "N")]
+    /// Speed factor: 1 is the original speed, 2 is twice as fast, 0 is as fast as possible
+    #[arg(long, default_value_t = 1.0, value_name = "FACTOR")]
     speed: f64,
 }
 
@@ -52,7 +52,7 @@ pub(crate) async fn export(config: &Config, args: ExportArgs, screen: &mut Scree
     let mut file = created.map_err(|error| with_path(&path, &error))?;
     match to_file(answer, &mut file).await {
         Ok(bytes) => {
-            screen.remark(&format!("wrote {} bytes to {}", bytes, path.display()));
+            screen.remark(&format!("wrote {} to {}", counted(bytes, "byte"), path.display()));
             Ok(Exit::Completed)
         }
         Err(failure) => {

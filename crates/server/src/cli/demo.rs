@@ -16,7 +16,7 @@ pub(crate) struct DemoArgs {
     /// Exit when the demo's turn ends
     #[arg(long)]
     once: bool,
-    /// Speed factor: 1 is the original speed, 0 is as fast as possible
+    /// Speed factor: 1 is the original speed, 2 is twice as fast, 0 is as fast as possible
     #[arg(long, default_value_t = 1.0, value_name = "FACTOR")]
     speed: f64,
 }

@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use tokenrail_persistence::{OpenError, is_in_use};
+use tokenrail_persistence::{Fault, OpenError, is_in_use};
 use tokenrail_ports::Abilities;
 use tokenrail_runner::{RunWatcher, SupervisorProgram};
 
@@ -120,9 +120,8 @@ async fn database(config: &Config) -> Finding {
             finding(name, Verdict::Good, format!("agents: {}, events: {}", report.agents, report.events))
         }
         Ok(Ok(report)) => {
-            let faults =
-                report.faults.iter().map(|fault| format!("broken rule \"{}\": {}", fault.rule, fault.detail));
-            finding(name, Verdict::Bad, faults.collect::<Vec<_>>().join("; "))
+            let faults: Vec<_> = report.faults.iter().map(violation).collect();
+            finding(name, Verdict::Bad, faults.join("; "))
         }
         Ok(Err(OpenError::Io { source, .. })) if source.kind() == std::io::ErrorKind::NotFound => {
             finding(name, Verdict::Remark, "does not exist yet; the first start creates it")
@@ -133,13 +132,22 @@ async fn database(config: &Config) -> Finding {
     }
 }
 
+/// A fault of the database, in words.
+pub(super) fn violation(fault: &Fault) -> String {
+    let Fault { rule, agent, detail } = fault;
+    match agent {
+        Some(agent) => format!("agent {agent} violates the rule \"{rule}\": {detail}"),
+        None => format!("the database violates the rule \"{rule}\": {detail}"),
+    }
+}
+
 /// The server that answers must accept the folder's token. Otherwise it is the server of another folder.
 async fn server(config: &Config) -> Finding {
     let name = "server";
     let client = match Client::reach(config).await {
         Ok(client) => client,
         Err(_) if config.named.is_none() && is_in_use(&config.data_dir) => {
-            return finding(name, Verdict::Bad, "holds the data folder, but does not respond");
+            return finding(name, Verdict::Bad, "a server uses the data folder, but does not respond");
         }
         Err(error) if error.exit == Exit::Unreachable => {
             return finding(name, Verdict::Remark, "not running");
@@ -174,7 +182,10 @@ fn supervisors(program: &SupervisorProgram) -> Finding {
     match program.own_because() {
         None => finding(name, Verdict::Good, program.path().display().to_string()),
         Some(because) => {
-            let text = format!("using this program itself, which needs more memory: {because}");
+            let text = format!(
+                "tokenrail-supervisor is not used, because {because}; tokenrail supervises agents itself, which \
+                 needs more memory"
+            );
             finding(name, Verdict::Remark, text)
         }
     }
@@ -198,10 +209,12 @@ fn abilities(abilities: Abilities) -> String {
 
 /// Says that an agent program needs a login, if none of its variables for keys is set.
 fn keys(unset: &[String]) -> Option<String> {
-    let verb = if unset.len() == 1 { "is" } else { "are" };
-    (!unset.is_empty()).then(|| {
-        format!("requires a login with the agent's own program: {} {verb} not set", unset.join(" and "))
-    })
+    let why = match unset {
+        [] => return None,
+        [key] => format!("{key} is not set"),
+        keys => format!("no key is set (any one of: {})", keys.join(", ")),
+    };
+    Some(format!("needs a login with the agent's own program, because {why}"))
 }
 
 async fn programs(config: &Config, means: &Means) -> Vec<Finding> {

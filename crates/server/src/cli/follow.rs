@@ -9,7 +9,7 @@ use tokenrail_runner::SseDecoder;
 use tokio::time::{Instant, sleep};
 
 use super::client::Client;
-use super::screen::{Screen, Style};
+use super::screen::{Screen, Style, counted};
 use super::show::Shower;
 use super::{Exit, Failure};
 use crate::config::Config;
@@ -96,8 +96,8 @@ async fn stream(
         let chunk = tokio::select! {
             chunk = body.next() => chunk,
             () = sleep(SPIN), if screen.is_live() => {
-                let (count, seconds) = (shower.events, started.elapsed().as_secs());
-                screen.status(&format!("{count} events, {} tokens, {seconds} s", shower.tokens));
+                let (events, deltas) = (counted(shower.events, "event"), counted(shower.deltas, "delta"));
+                screen.status(&format!("{events}, {deltas}, {} s", started.elapsed().as_secs()));
                 continue;
             }
         };

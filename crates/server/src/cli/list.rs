@@ -11,7 +11,7 @@ use crate::config::Config;
 
 #[derive(Debug, Args)]
 pub(crate) struct LsArgs {
-    /// Show only agents with this status, or with one of several: `running,failed`
+    /// Show only agents with this status. Separate several with commas: `running,failed`
     #[arg(long, value_name = "STATUS")]
     status: Option<String>,
     /// Maximum number of agents to show
@@ -40,7 +40,10 @@ pub(crate) async fn ls(config: &Config, args: LsArgs, screen: &mut Screen) -> Re
         }
     }
     if agents.is_empty() && !screen.json {
-        screen.remark("no agents yet; launch one with: tokenrail run --type demo \"hello\"");
+        screen.remark(match args.status {
+            Some(_) => "no agents with this status",
+            None => "no agents yet; launch one with: tokenrail run --type demo \"hello\"",
+        });
     }
     Ok(if all_read { Exit::Completed } else { Exit::Failed })
 }
@@ -50,12 +53,13 @@ fn row(agent: &Value) -> String {
     let number = |key: &str| agent.get(key).and_then(Value::as_u64).unwrap_or_default();
     let prompt: String =
         text("prompt").chars().map(|c| if c.is_control() { ' ' } else { c }).take(48).collect();
+    let head = number("head");
     format!(
-        "{}  {:<12}  {:<12}  {:>7} events  {}  {prompt}",
+        "{}  {:<12}  {:<12}  {head:>7} {:<6}  {}  {prompt}",
         text("id"),
         text("status"),
         text("type"),
-        number("head"),
+        if head == 1 { "event" } else { "events" },
         text("createdAt"),
     )
 }
@@ -79,17 +83,17 @@ pub(crate) async fn answer(config: &Config, args: AnswerArgs, screen: &mut Scree
         None => json!({ "cancelled": true }),
     };
     let answer = client.post(&["api", "agents", &id, "permissions", &request], &body).await?;
-    let chosen = option.as_deref().unwrap_or("no option");
-    if screen.json {
-        screen.line(Style::Plain, &answer.to_string());
-    } else if answer.get("state").and_then(Value::as_str) == Some("pending") {
-        screen.line(
-            Style::Plain,
-            &format!("answered {request} with {chosen}; the agent has not accepted the answer yet"),
-        );
-    } else {
-        screen.line(Style::Plain, &format!("answered {request}: {chosen}"));
-    }
+    let is_pending = answer.get("state").and_then(Value::as_str) == Some("pending");
+    let text = match &option {
+        _ if screen.json => answer.to_string(),
+        Some(option) if is_pending => {
+            format!("answered {request} with {option}; the agent has not accepted the answer yet")
+        }
+        Some(option) => format!("answered {request}: {option}"),
+        None if is_pending => format!("dismissed {request}; the agent has not accepted that yet"),
+        None => format!("dismissed {request}"),
+    };
+    screen.line(Style::Plain, &text);
     Ok(Exit::Completed)
 }
 

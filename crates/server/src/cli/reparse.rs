@@ -12,7 +12,7 @@ use tokenrail_persistence::SqliteStore;
 use tokenrail_presentation::event_json;
 use tokio::runtime::Handle;
 
-use super::screen::{Screen, Style};
+use super::screen::{Screen, Style, counted};
 use super::{Exit, Failure};
 use crate::compose;
 use crate::config::Config;
@@ -22,10 +22,10 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Args)]
 pub(crate) struct ReparseArgs {
-    /// The agent's id
+    /// The agent's id; required unless --all is given
     #[arg(required_unless_present = "all")]
     id: Option<String>,
-    /// All agents
+    /// Reparse all agents
     #[arg(long, conflicts_with = "id")]
     all: bool,
     /// Save the changes; without this flag they are only shown
@@ -108,7 +108,7 @@ async fn reparse_one(
         show(id, finding, screen);
     }
     if 0 < more {
-        screen.remark(&format!("{id}: {more} more changes"));
+        screen.remark(&format!("{id}: {}", counted(more, "more change")));
     }
     total.agents += 1;
     total.reparsed.events += reparsed.events;
@@ -138,7 +138,12 @@ fn show(id: AgentId, finding: &Finding, screen: &mut Screen) {
             screen.line(Style::Plain, &line.to_string());
         }
         Finding::Refused { turn, reason } => {
-            screen.line(Style::Bad, &format!("{agent}: unchanged from turn {turn} on: {reason}"));
+            screen.line(
+                Style::Bad,
+                &format!(
+                    "{agent}: cannot reparse turn {turn} and the later turns of its run, because {reason}"
+                ),
+            );
         }
     }
 }
@@ -155,9 +160,15 @@ fn show_total(total: &Total, applied: bool, screen: &mut Screen) {
     }
     let done = match (applied, changed) {
         (_, 0) => "no changes".to_owned(),
-        (true, changed) => format!("{changed} changed; saved what could be saved"),
+        (true, changed) if *refused == 0 => format!("{changed} changed and saved"),
+        (true, changed) => format!("{changed} changed; saved except in the refused turns"),
         (false, changed) => format!("{changed} would change; nothing saved (use --apply to save)"),
     };
-    let refused = if *refused == 0 { String::new() } else { format!("; {refused} runs left unchanged") };
-    screen.line(Style::Plain, &format!("{events} events of {agents} agents: {done}{refused}"));
+    let refused = match refused {
+        0 => String::new(),
+        1 => "; 1 run could not be reparsed to its end and keeps its events".to_owned(),
+        many => format!("; {many} runs could not be reparsed to their end and keep their events"),
+    };
+    let (events, agents) = (counted(*events, "event"), counted(*agents, "agent"));
+    screen.line(Style::Plain, &format!("{events} of {agents}: {done}{refused}"));
 }

@@ -158,6 +158,11 @@ impl Style {
     }
 }
 
+/// A number with its noun: `1 event`, `2 events`.
+pub(crate) fn counted(count: u64, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}
+
 /// Agents can print anything. On a terminal, their output must not move the cursor or query the terminal.
 fn without_controls(text: &str) -> String {
     text.chars().filter(|c| matches!(c, '\n' | '\t') || !c.is_control()).collect()

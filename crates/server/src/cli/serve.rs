@@ -20,15 +20,21 @@ pub(crate) struct ServeArgs {
     #[arg(long)]
     stop_agents: bool,
     /// Format of log lines, which go to standard error
-    #[arg(long, value_enum, default_value_t = LogFormat::Text, env = "TOKENRAIL_LOG_FORMAT")]
+    #[arg(
+        long,
+        value_enum,
+        default_value_t = LogFormat::Text,
+        env = "TOKENRAIL_LOG_FORMAT",
+        value_name = "FORMAT"
+    )]
     log_format: LogFormat,
     /// Log filter, for example `info` or `tokenrail_application=debug`
     #[arg(long, default_value = "info", env = "TOKENRAIL_LOG", value_name = "FILTER")]
     log: String,
-    /// Open /ws/echo, which sends back what comes, and /test/panic: for tests
+    /// For tests: enable /ws/echo, which returns every message, and /test/panic
     #[arg(long, hide = true)]
     test_routes: bool,
-    /// Poll the folders of runs, as where there is no inotify: for tests
+    /// For tests: poll the run folders, as if inotify were not available
     #[arg(long, hide = true, env = "TOKENRAIL_TEST_WITHOUT_INOTIFY")]
     without_inotify: bool,
 }

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::screen::{Screen, Style};
+use super::screen::{Screen, Style, counted};
 
 /// How much of a tool's input or result is shown.
 const EXCERPT_CHARS: usize = 160;
@@ -52,7 +52,7 @@ pub(crate) struct Shower {
     streamed: Option<String>,
     thinking: bool,
     pub(crate) events: u64,
-    pub(crate) tokens: u64,
+    pub(crate) deltas: u64,
     /// Events that could not be decoded.
     pub(crate) unread: u64,
 }
@@ -80,13 +80,13 @@ impl Shower {
                     screen.end_line();
                 }
                 self.streamed.clone_from(&event.metadata.message_id);
-                self.tokens += 1;
+                self.deltas += 1;
                 screen.text(Style::Plain, text);
             }
             "thinking_delta" => {
                 self.thinking = true;
                 self.streamed.clone_from(&event.metadata.message_id);
-                self.tokens += 1;
+                self.deltas += 1;
                 screen.text(Style::Dim, text);
             }
             "tool_input_delta" => self.streamed.clone_from(&event.metadata.message_id),
@@ -126,19 +126,27 @@ fn show_result(event: &ShownEvent, screen: &mut Screen) {
     let seconds = event.metadata.duration_ms.map(|ms| format!(" in {:.1} s", ms as f64 / 1000.0));
     let cost = event.metadata.cost_usd.map(|cost| format!(", ${cost:.4}"));
     let (seconds, cost) = (seconds.unwrap_or_default(), cost.unwrap_or_default());
-    screen.line(style, &format!("— {outcome}{seconds}, {} events{cost}", event.sequence_number));
+    screen.line(style, &format!("— {outcome}{seconds}, last event {}{cost}", event.sequence_number));
 }
 
 fn show_other(event: &ShownEvent, text: &str, screen: &mut Screen) {
     match (event.metadata.error.as_ref(), event.metadata.event_type.as_str()) {
         (Some(error), _) => screen.line(Style::Bad, &format!("error ({}): {text}", error.class)),
         (None, "user_message") => screen.line(Style::Bold, &format!("> {text}")),
-        (None, "abandoned") => screen.line(Style::Dim, "(the agent restarts this message)"),
+        (None, "abandoned") => {
+            screen.line(Style::Dim, "(the agent abandoned the text above and sends it again)");
+        }
         (None, "permission_request") => show_question(event, screen),
         (None, "permission_resolved") => {
             let said = |field: &str| event.content.get(field).and_then(Value::as_str);
-            let chosen = said("optionId").unwrap_or("no option");
-            screen.line(Style::Dim, &format!("  {chosen} ({})", said("by").unwrap_or_default()));
+            let by = said("by").unwrap_or_default();
+            screen.line(
+                Style::Dim,
+                &match said("optionId") {
+                    Some(option) => format!("  answered: {option} (by {by})"),
+                    None => format!("  not answered ({by})"),
+                },
+            );
         }
         (None, "api_retry") => screen.line(Style::Dim, "(the agent retries)"),
         _ => {}
@@ -175,9 +183,9 @@ fn excerpt(text: &str, lines: usize) -> String {
             None => line.to_owned(),
         })
         .collect();
-    let more = text.lines().count().saturating_sub(lines);
+    let more = text.lines().count().saturating_sub(lines) as u64;
     if 0 < more {
-        shown.push(format!("… {more} more lines"));
+        shown.push(format!("… {}", counted(more, "more line")));
     }
     shown.join("\n")
 }

@@ -63,7 +63,7 @@ pub struct ConverseConfig {
     pub permission_timeout_s: u64,
     /// The answer after that time.
     pub permission_default: Unanswered,
-    /// Whether the program may read and write files of its working folder through the server.
+    /// Whether the program may read and write files of its working directory through the server.
     pub files: bool,
     /// How long the process stays for the next turn after a turn has ended. 0: each turn starts a process.
     pub rest_s: u64,

@@ -99,7 +99,7 @@ fn a_wrong_value_is_told_with_its_line_too() {
         ("[agents.x]\nrunner = \"proxy\"\nurl = \"ftp://x\"\n", "toml:3: agents.x: url: \"ftp://x\""),
         (
             "[agents.x]\nrunner = \"replay\"\nspeed = 2.0\nprogram = \"p\"\n",
-            "toml:4: agents.x: program: not used with runner = \"replay\"; its keys: runner, format, jsonl, cwd_roots, transcript, speed",
+            "toml:4: agents.x: program: not used with runner = \"replay\"; keys of this runner: runner, format, jsonl, cwd_roots, transcript, speed",
         ),
         (
             "[agents.x]\nprogram = \"p\"\nurl = \"http://x\"\n",

@@ -33,8 +33,8 @@ fn a_failure_is_told_once_and_stands_in_the_result() {
     check(
         &[result(r#","is_error":false,"subtype":"error_max_turns","errors":[]"#)],
         &[
-            r#"error invalid_request "the agent reached its configured limit""#,
-            r#"close "" error invalid_request "the agent reached its configured limit""#,
+            r#"error invalid_request "the agent reached its own limit of turns or cost (max turns, max budget)""#,
+            r#"close "" error invalid_request "the agent reached its own limit of turns or cost (max turns, max budget)""#,
         ],
     );
     check(

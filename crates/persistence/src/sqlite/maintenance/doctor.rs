@@ -35,7 +35,7 @@ pub struct Diagnosis {
     pub faults: Vec<Fault>,
 }
 
-/// A broken rule.
+/// A violation of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     /// The rule.

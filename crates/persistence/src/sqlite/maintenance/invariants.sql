@@ -68,7 +68,7 @@ WHERE agent_messages.sequence_number < 1 OR heads.head < agent_messages.sequence
     OR agent_messages.sequence_number < agent_messages.first_sequence
 
 UNION ALL
-SELECT 'a running agent has exactly one running turn, its latest, and no other agent has one', agents.id,
+SELECT 'an agent has a running turn if and only if its status is running, and that turn is its latest', agents.id,
     agents.status || ', running turns: '
     || (SELECT count(*) FROM turns WHERE agent = agents.key AND state = 'running')
 FROM agents

@@ -77,14 +77,14 @@ impl ChatStream {
                 }
                 Ok(TurnNext::Over) => return ChatNext::Over,
                 Ok(TurnNext::Cut(StreamEnd::AgentEnded | StreamEnd::AgentDeleted)) => {
-                    return ChatNext::Cut("the agent was deleted");
+                    return ChatNext::Cut("the agent has been deleted");
                 }
                 Ok(TurnNext::Cut(StreamEnd::ShuttingDown)) => {
                     return ChatNext::Cut("the server is shutting down: reconnect");
                 }
                 Err(error) => {
                     tracing::error!(error = &error as &dyn std::error::Error, "cannot continue an answer");
-                    return ChatNext::Cut("the answer was interrupted: reconnect");
+                    return ChatNext::Cut("the stream was interrupted, but the turn continues: reconnect");
                 }
             }
         }

@@ -155,7 +155,8 @@ impl AgentTable {
         Err((
             key,
             format!(
-                "{key}: not used with runner = {runner:?}; its keys: runner, format, jsonl, cwd_roots, {keys}"
+                "{key}: not used with runner = {runner:?}; keys of this runner: runner, format, jsonl, cwd_roots, \
+                 {keys}"
             ),
         ))
     }

@@ -53,9 +53,9 @@ export type ProblemCode =
   | "agent_active"
   | "already_resolved"
   | "queue_full"
+  | "news_lagged"
   | "payload_too_large"
   | "unsupported_media_type"
-  | "news_lagged"
   | "content_encoding_refused"
   | "host_not_allowed"
   | "validation_failed"
@@ -235,7 +235,7 @@ export type AgentMessage = {
   /** Unique. The id of a complete message is its `messageId`. */
   id: Id;
   agentId: Id;
-  /** The number of the event in the journal: 1, 2, 3 … without holes. */
+  /** The number of the event in the journal: 1, 2, 3 … without gaps. */
   sequenceNumber: number;
   /** For a complete message: the number of its first delta, if it had one. */
   firstSequence?: number;
@@ -309,7 +309,10 @@ export type AgentDeltas = {
 export type Turn = {
   agentId: Id;
   number: number;
-  /** The turn that started the process of this turn: this turn itself, unless the agent started this turn by itself. */
+  /**
+   * The number of this turn, or, if the agent started this turn by itself, the number of the requested turn in whose
+   * run it did so.
+   */
   run: number;
   /** `queued`, `running`, or its outcome. */
   status: "queued" | "running" | TurnOutcome;
@@ -339,7 +342,10 @@ export type TurnRecord = {
   aiSDKChunks: Json[];
   agentId: Id;
   number: number;
-  /** The turn that started the process of this turn: this turn itself, unless the agent started this turn by itself. */
+  /**
+   * The number of this turn, or, if the agent started this turn by itself, the number of the requested turn in whose
+   * run it did so.
+   */
   run: number;
   /** `queued`, `running`, or its outcome. */
   status: "queued" | "running" | TurnOutcome;

@@ -271,7 +271,10 @@ async fn each_broken_rule_is_found() {
             "UPDATE agent_messages SET sequence_number = 99 WHERE type = 'response'",
             "every message has a sequence number",
         ),
-        ("UPDATE agents SET status = 'running'", "a running agent has exactly one running turn"),
+        (
+            "UPDATE agents SET status = 'running'",
+            "an agent has a running turn if and only if its status is running",
+        ),
         ("UPDATE agents SET status = 'initializing'", "an agent that has not started"),
         ("UPDATE heads SET open_from = 1", "no message is incomplete unless a turn is running"),
         ("UPDATE agents SET status = 'failed'", "a finished agent matches its latest result"),

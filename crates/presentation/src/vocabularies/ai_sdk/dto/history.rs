@@ -69,7 +69,7 @@ struct UiPart<'a> {
 /// newest user message must be readable, because an unreadable one might be a newer user message.
 pub(super) fn read<'a>(messages: &'a RawValue, of: Option<&str>) -> Result<History<'a>, Problem> {
     let read = serde_json::Deserializer::from_str(messages.get()).deserialize_seq(Reader { of });
-    let no_list = |_| Problem::field("messages", "must be a list of message parts");
+    let no_list = |_| Problem::field("messages", "must be a list of messages");
     let (history, unreadable) = read.map_err(no_list)?;
     match unreadable {
         Some(index) => Err(no_message(index)),

@@ -114,7 +114,7 @@ fn request(
     let of = fields.text("messageId", is_id);
     let messages = messages.filter(|messages| messages.get() != "null");
     if messages.is_none() {
-        fields.refuse("messages", "is missing");
+        fields.refuse("messages", "must be present");
     }
     fields.check()?;
     let history = messages.map(|messages| history::read(messages, of.as_deref())).transpose()?;

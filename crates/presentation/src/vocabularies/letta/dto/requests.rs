@@ -154,7 +154,7 @@ pub(crate) struct LettaAgentBody {
 /// Reads a message in each of its forms: `{messages}`, `{input}`, `{role, content}`.
 pub(crate) fn message(body: &[u8], depth: usize) -> Result<Message, Problem> {
     let mut fields = Fields::read(body, depth)?;
-    let content = "must be a string, or parts of type text";
+    let content = "must be a string or a list of parts of the type text";
     let messages: Option<Vec<Incoming>> = fields.optional("messages", "must be a list of messages");
     let input: Option<Content> = fields.optional("input", content);
     let bare = Incoming {
@@ -236,11 +236,11 @@ fn said(messages: Vec<Incoming>) -> Result<(String, Option<String>), &'static st
                 for ContentPart { kind, text } in parts {
                     match (kind.as_deref(), text) {
                         (None | Some("text"), Some(text)) => texts.push(text),
-                        _ => return Err("only parts of type text are supported"),
+                        _ => return Err("only parts of the type text are supported"),
                     }
                 }
             }
-            None => return Err("content is missing"),
+            None => return Err("must be present"),
         }
         id = otid.or(id);
     }

@@ -49,7 +49,7 @@ pub(super) fn agent_id(text: &str) -> Result<AgentId, Problem> {
 pub(super) fn conversation_id(path: &str, agent: Option<&str>) -> Result<AgentId, Problem> {
     match (path, agent) {
         ("default", Some(agent)) => agent_id(agent),
-        ("default", None) => Err(Problem::field("agent_id", "is missing")),
+        ("default", None) => Err(Problem::field("agent_id", "must be present")),
         (path, _) => agent_id(path),
     }
 }

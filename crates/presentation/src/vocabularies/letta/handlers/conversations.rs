@@ -50,7 +50,7 @@ pub(crate) async fn begin(api: web::Data<Api>, request: HttpRequest) -> HttpResp
     let begun = async {
         let query = Query::of(&request)?;
         let Some(agent) = query.get("agent_id") else {
-            return Err(Problem::parameter("agent_id", "is missing"));
+            return Err(Problem::parameter("agent_id", "must be present"));
         };
         let mut agent = known(&api, agent).await?;
         if 0 < agent.turn.0 || 0 < agent.queued {

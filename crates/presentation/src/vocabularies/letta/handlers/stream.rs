@@ -50,7 +50,7 @@ impl Wanted {
                 let (name, guest) = (refused_name(name), guest.name);
                 Problem::parameter(
                     "format",
-                    format!("unknown dialect {name}; must be one of: letta, {guest}, both"),
+                    format!("unknown format {name}; must be one of: letta, {guest}, both"),
                 )
             })
         };
@@ -172,7 +172,7 @@ impl LettaStream {
                     // The client resumes with its cursor. If the error persists, the client gets it then.
                     let run = self.fold.run();
                     tracing::error!(run, error = &error as &dyn std::error::Error, "the stream of a run broke");
-                    Err("the store failed")
+                    Err("the database failed")
                 }
             },
             _ = self.beat.tick() => Ok(self.sign_of_life()),

@@ -87,7 +87,7 @@ impl Gathered {
                 Err(error) => {
                     let run = self.fold.run();
                     tracing::error!(run, error = &error as &dyn std::error::Error, "cannot read a run");
-                    return Err(io::Error::other("the store failed"));
+                    return Err(io::Error::other("the database failed"));
                 }
             }
         }

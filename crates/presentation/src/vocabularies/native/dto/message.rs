@@ -25,7 +25,7 @@ pub(crate) struct AgentMessageDto<'a> {
     id: IdText,
     #[schema(value_type = String, format = "uuid")]
     agent_id: IdText,
-    /// The number of the event in the journal: 1, 2, 3 … without holes.
+    /// The number of the event in the journal: 1, 2, 3 … without gaps.
     sequence_number: u64,
     /// For a complete message: the number of its first delta, if it had one.
     #[serde(skip_serializing_if = "Option::is_none")]

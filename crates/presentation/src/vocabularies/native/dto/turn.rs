@@ -22,7 +22,8 @@ pub(crate) struct TurnDto<'a> {
     #[schema(value_type = String, format = "uuid")]
     agent_id: IdText,
     number: u32,
-    /// The turn that started the process of this turn: this turn itself, unless the agent started this turn by itself.
+    /// The number of this turn, or, if the agent started this turn by itself, the number of the requested turn in whose
+    /// run it did so.
     run: u32,
     /// `queued`, `running`, or its outcome.
     #[cfg_attr(test, ts(type = "\"queued\" | \"running\" | TurnOutcome"))]
