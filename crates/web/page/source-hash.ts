@@ -5,8 +5,8 @@ import { fileURLToPath } from "node:url";
 
 import type { Plugin } from "vite";
 
-// What the build reads: whole folders, and single files. A test in ../src/tests/built.rs has the same list, and fails
-// when the built files are older than these.
+// The folders and files that the build reads. A test in ../src/tests/built.rs has the same list, and fails if the built
+// files are older than these.
 const sources = [
   "client/package.json",
   "client/src",
@@ -20,7 +20,7 @@ const sources = [
   "page/vite.config.ts",
 ];
 
-/** Writes beside the built files of which sources they are made. */
+/** Writes the hash of the sources to a file beside the built files. */
 export function writeSourceHash(): Plugin {
   return {
     name: "tokenrail:source-hash",
@@ -32,7 +32,7 @@ export function writeSourceHash(): Plugin {
   };
 }
 
-/** The hash of what `sha256sum` would print for all of them, in order of path. */
+/** The hash of the output that `sha256sum` would print for all sources, ordered by path. */
 function hashOf(root: string): string {
   const files = sources.flatMap((source) => filesOf(root, source)).sort(byBytes);
   return sha256(files.map((file) => `${sha256(readFileSync(join(root, file)))}  ${file}\n`).join(""));

@@ -6,17 +6,17 @@ import { defineConfig } from "vitest/config";
 
 import { writeSourceHash } from "./source-hash.ts";
 
-// Where `npm run dev` finds a server: it answers only those who call it by its own name.
-const server = process.env.TOKENRAIL_URL ?? "http://127.0.0.1:7117";
+// The server for `npm run dev`. It only answers requests that name it in `Host`.
+const server = process.env.SERVER ?? "http://127.0.0.1:7117";
 
-// What both of them have runs at once, so a browser that knows this hint compiles it beside what else it does, and not
+// All code of these two modules runs at once. With this hint, a browser compiles it in the background, instead of
 // function by function while it draws: https://v8.dev/blog/explicit-compile-hints
 const compileAll = "//# allFunctionsCalledOnLoad";
 const drawing = ["dom", "view"];
 
 const characters = "decode-named-character-reference";
 
-/** A browser asks for the view at once, and not only when it has read what needs it. */
+/** A browser requests the view immediately, instead of after it has read the module that imports it. */
 const preloadView: Plugin = {
   name: "tokenrail:preload-view",
   apply: "build",
@@ -31,9 +31,9 @@ const preloadView: Plugin = {
 export default defineConfig({
   plugins: [react(), preloadView, writeSourceHash()],
   resolve: {
-    // The client is built from its sources, so that the two never differ.
+    // The client library is built from its sources, so that the page always uses the current version.
     conditions: ["@tokenrail/source", ...defaultClientConditions],
-    // Its edition for browsers decodes `&amp;` by writing HTML, which Trusted Types forbid; this one has a table.
+    // The version for browsers decodes `&amp;` by writing HTML, which Trusted Types forbid. This version has a table.
     alias: { [characters]: fileURLToPath(import.meta.resolve(characters)) },
   },
   build: {
@@ -41,9 +41,10 @@ export default defineConfig({
     assetsInlineLimit: 0,
     cssCodeSplit: false,
     modulePreload: false,
-    // Stable names: the built files are in the repository, and a browser asks for them by ETag. `app.js` is what asks for
-    // the conversation, `view.js` what draws it, and `languages.js` what colours its code. React is by itself in `dom.js`,
-    // as big as all the rest: a browser parses the two at the same time. `runtime.js` is what joins them.
+    // The names are stable, because the built files are in the repository, and browsers check them by ETag. `app.js`
+    // requests the conversation, `view.js` renders it, and `languages.js` colours its code. React is in a file of its own,
+    // `dom.js`. It is as big as all other files together, so a browser parses both at the same time. `runtime.js` loads
+    // the others.
     rolldownOptions: {
       output: {
         entryFileNames: "app.js",
@@ -65,7 +66,7 @@ export default defineConfig({
     environment: "jsdom",
     include: ["test/**/*.test.{ts,tsx}"],
     setupFiles: ["test/setup.ts"],
-    // None takes a second, but the machine may have other things to do.
+    // No test takes a second, but the machine may be busy.
     testTimeout: 60_000,
   },
 });

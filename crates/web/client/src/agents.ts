@@ -1,4 +1,4 @@
-// The list of agents as it stands: loaded once, then kept by news.
+// The current list of agents. It is loaded once, and then kept up to date by news.
 import { Backoff } from "./backoff.js";
 import type { Client } from "./client.js";
 import { type TokenrailError, asError } from "./errors.js";
@@ -13,9 +13,11 @@ export interface AgentsSnapshot {
   readonly error: TokenrailError | undefined;
 }
 
-/** How many agents are asked for at first; more with `loadMore`. */
+/** How many agents are requested at first. `loadMore` requests more. */
 const PAGE = 100;
-/** So many agents are read one by one, so long after a change; of more the list is read again. */
+/**
+ * Up to this many changed agents are read one by one, after this delay. If more have changed, the list is read again.
+ */
 const READS = 8;
 const READ_MS = 100;
 const EMPTY: AgentsSnapshot = { agents: [], loading: true, error: undefined };
@@ -25,18 +27,18 @@ export class AgentList {
   readonly #listeners = new Set<() => void>();
   #snapshot = EMPTY;
   #run: AbortController | undefined;
-  /** How many are shown: a reload asks for as many. */
+  /** How many agents are shown. A reload requests the same number. */
   #shown = PAGE;
-  /** The load that is on its way; one that was begun later takes its place. */
+  /** The number of the newest load. It replaces older loads. */
   #load = 0;
-  /** What was told while a list was on its way: the list may be older. */
+  /** News that arrived while a list was being loaded. The list may be older than the news. */
   #meanwhile: AgentNews[] | undefined;
-  /** Agents that have changed and are to be read again. */
+  /** Changed agents that must be read again. */
   readonly #changed = new Set<string>();
   #cancelRead: (() => void) | undefined;
   readonly #backoff = new Backoff();
   #cancelRetry = () => {};
-  /** Why there are no news any more. */
+  /** Why no more news will arrive. */
   #unheard: TokenrailError | undefined;
 
   constructor(client: Client) {
@@ -71,7 +73,7 @@ export class AgentList {
     void this.#reload(this.#run.signal);
   };
 
-  /** Older ones. */
+  /** Loads older agents. */
   loadMore = (): void => {
     this.#shown += PAGE;
     this.refetch();
@@ -102,14 +104,14 @@ export class AgentList {
     }
   }
 
-  /** Of a change the news tell the status alone. */
+  /** The news of a change contains only the status, so the agent is read again. */
   async #readChanged(signal: AbortSignal): Promise<void> {
     this.#cancelRead = undefined;
     const ids = [...this.#changed].filter((id) => this.#snapshot.agents.some((agent) => agent.id === id));
     this.#changed.clear();
     if (signal.aborted) return;
     if (ids.length > READS) return this.#reload(signal);
-    // One that cannot be read has its status, and its next news.
+    // If an agent cannot be read, its status is known, and the next news updates it.
     const read = await Promise.allSettled(ids.map((id) => this.#client.agent(id, { signal })));
     if (signal.aborted) return;
     const agents = new Map(read.flatMap((each) => (each.status === "fulfilled" ? [[each.value.id, each.value]] : [])));
@@ -148,7 +150,7 @@ export class AgentList {
 
   #become(agents: readonly Agent[], loading: boolean): void {
     const known = new Map(this.#snapshot.agents.map((agent) => [agent.id, agent]));
-    // What is the same stays the same object.
+    // Unchanged agents remain the same objects.
     const shared = agents.map((agent) => sameAs(known.get(agent.id), agent));
     this.#set({ agents: shared, loading, error: this.#unheard });
   }
@@ -164,7 +166,7 @@ function told(agents: readonly Agent[], news: AgentNews): readonly Agent[] {
   switch (news.type) {
     case "created": {
       const others = agents.filter((agent) => agent.id !== news.agent.id);
-      // Ids are by time: the newest is the greatest.
+      // Ids are ordered by time: the newest agent has the greatest id.
       const at = others.findIndex((agent) => agent.id < news.agent.id);
       others.splice(at < 0 ? others.length : at, 0, news.agent);
       return others;

@@ -1,15 +1,15 @@
 export interface BackoffOptions {
-  /** The longest first pause. */
+  /** The upper limit of the first pause, in milliseconds. */
   firstMs?: number;
-  /** The longest pause of all. */
+  /** The upper limit of all pauses, in milliseconds. */
   maxMs?: number;
-  /** From 0 to 1; `Math.random` where it is left out. */
+  /** Returns a number from 0 to 1. Default: `Math.random`. */
   random?: () => number;
 }
 
 /**
- * Pauses that double, each drawn from its upper half: clients that have lost the same server do not come back at the
- * same moment, and none comes back at once.
+ * Pauses that double. Each is a random value from the upper half of its range. So clients that lost the same server do
+ * not reconnect at the same moment, and none reconnects immediately.
  */
 export class Backoff {
   #attempt = 0;
@@ -23,7 +23,7 @@ export class Backoff {
     this.#random = random;
   }
 
-  /** The next pause; never shorter than what the server asks for. */
+  /** Returns the next pause, which is never shorter than the server requests. */
   next(atLeastMs = 0): number {
     const longest = Math.min(this.#max, this.#first * 2 ** Math.min(this.#attempt, 16));
     this.#attempt += 1;

@@ -1,12 +1,12 @@
-// The bodies of answers, read for as long as more of them comes.
+// Reads the bodies of responses. A body may take as long as it needs, if it does not pause for too long.
 import { after } from "./timers.js";
 
-/** A body of which nothing has come for so long was lost on its way. It may be of any length. */
+/** After a pause of this length, a body counts as lost. Its length is not limited. */
 const SILENCE_MS = 30_000;
 
 export type Chunk = Uint8Array<ArrayBuffer>;
 
-/** All of a body. An abort ends the wait at once, with the signal's reason. */
+/** Reads the whole body. An abort ends the wait immediately, with the signal's reason. */
 export async function chunksOf(response: Response, signal?: AbortSignal): Promise<Chunk[]> {
   signal?.throwIfAborted();
   const chunks: Chunk[] = [];
@@ -19,7 +19,7 @@ export async function chunksOf(response: Response, signal?: AbortSignal): Promis
       chunks.push(value);
     }
   } catch (error) {
-    // The connection of a body that nobody reads is of no use.
+    // If nobody reads the body, its connection is of no use.
     reader.cancel(error).catch(() => {});
     throw error;
   }

@@ -1,4 +1,4 @@
-// The client: REST calls with the server's own types, and the events of agents over one shared connection.
+// The client: REST calls with the server's own types, and the events of agents over a shared connection.
 import type { BackoffOptions } from "./backoff.js";
 import { unpackedPage } from "./deltas.js";
 import type { TokenrailError } from "./errors.js";
@@ -27,16 +27,19 @@ import { type Request, Rest, type Token, blob, body, freshKey, nextPage } from "
 import type { ConnectionSnapshot, ConnectionState, WebSocketConstructor } from "./socket.js";
 
 export interface ClientOptions {
-  /** Where the server is; the page's own origin, or `http://127.0.0.1:7117` where there is no page. */
+  /** The URL of the server. Default: the origin of the page, or `http://127.0.0.1:7117` outside of a page. */
   baseUrl?: string;
-  /** The server's token, or a function that gives it for each request. */
+  /** The server's token, or a function that returns it for each request. */
   token?: Token;
   fetch?: typeof globalThis.fetch;
-  /** Needed where there is none, as in Node 20: `import { WebSocket } from "ws"`. */
+  /** A WebSocket implementation. Required if the runtime has none, as in Node 20: `import { WebSocket } from "ws"`. */
   WebSocket?: unknown;
   /** How long to wait between attempts to connect. */
   backoff?: BackoffOptions;
-  /** Have the server collect frames for so many milliseconds, 1 to 1000: fewer wake-ups, a little later. */
+  /**
+   * The server collects frames for this many milliseconds (1 to 1000) before it sends them: fewer messages, slightly
+   * later.
+   */
   batchMs?: number;
 }
 
@@ -44,36 +47,41 @@ export interface Abortable {
   signal?: AbortSignal | undefined;
 }
 export interface Keyed extends Abortable {
-  /** The same key with the same body happens once, for 24 hours. Without one the call has a key of its own. */
+  /**
+   * A call with the same key and body takes effect only once within 24 hours. Default: a new random key for each call.
+   */
   idempotencyKey?: string | undefined;
 }
 export interface AgentsQuery extends Abortable {
   status?: AgentStatus | readonly AgentStatus[] | undefined;
   type?: string | undefined;
   limit?: number | undefined;
-  /** The id of an agent: those that are older. */
+  /** The id of an agent: return only agents that were launched before it. */
   before?: string | undefined;
   deleted?: boolean | undefined;
 }
 export interface EventsQuery extends Abortable {
-  /** Everything after this number; 0 where it is left out. */
+  /** Return events after this sequence number. Default: 0. */
   since?: number | undefined;
   limit?: number | undefined;
-  /** With the lines as the agent printed them. */
+  /** Include the raw lines that the agent printed. */
   raw?: boolean | undefined;
 }
 export interface FollowOptions extends Abortable {
   since?: number | undefined;
-  /** End when the agent has ended and all that it said was given; otherwise later turns are waited for. */
+  /** End when the agent has ended and all of its events were returned. By default, wait for later turns. */
   untilEnded?: boolean | undefined;
 }
 
 export interface MessagesQuery extends EventsQuery {
-  /** Leave out what is older than so many events: the page may begin after a later number than `since`. */
+  /** Return only the newest `last` events. The page may then begin after a later number than `since`. */
   last?: number | undefined;
 }
 
-/** A page of a journal, after `since`: it is complete up to `upTo`, and goes on while that is below `head`. */
+/**
+ * A page of a journal: the events after `since`, complete up to `upTo`. If `upTo` is less than `head`, there are more
+ * pages.
+ */
 export interface Page {
   messages: AgentMessage[];
   since: number;
@@ -83,14 +91,17 @@ export interface Page {
 
 export interface Connection {
   readonly state: ConnectionState;
-  /** While it waits: how long, when it began to wait. */
+  /** In the state `waiting`: the length of the current pause, in milliseconds. */
   readonly retryInMs: number | undefined;
-  /** Why it was lost, or cannot be made. */
+  /** Why the connection was lost, or cannot be made. */
   readonly error: TokenrailError | undefined;
-  /** The state as one value, which is the same object until it changes. */
+  /** The whole state. Returns the same object until the state changes. */
   snapshot(): ConnectionSnapshot;
   subscribe(listener: () => void): () => void;
-  /** Do not wait any longer. One that is `closed` is not waited for: it is made again when there is a `follow` or `watch`. */
+  /**
+   * Retry immediately instead of waiting. Has no effect in the state `closed`; the next `follow` or `watch` connects
+   * again.
+   */
   retryNow(): void;
 }
 
@@ -99,39 +110,40 @@ export interface Client {
   agents(query?: AgentsQuery): Promise<Agent[]>;
   /** All agents, newest first, read page by page. */
   eachAgent(query?: AgentsQuery): AsyncIterable<Agent>;
-  /** The agents that start or run, newest first: all of them, read page by page. */
+  /** The agents that are starting or running, newest first, read page by page. */
   activeAgents(options?: Abortable): Promise<Agent[]>;
   launch(body: Launch, options?: Keyed): Promise<Agent>;
   agent(id: string, options?: Abortable): Promise<Agent>;
   status(id: string, options?: Abortable): Promise<AgentState>;
   cancel(id: string, options?: Abortable): Promise<AgentRef>;
-  /** Answers a question of the agent with one of its options, or with none. The first answer counts. */
+  /** Answers a permission request with one of its options, or with none. The first answer counts. */
   answer(id: string, requestId: string, answer: PermissionAnswer, options?: Abortable): Promise<PermissionState>;
-  /** Stops the agent and takes it out of the lists; with `purge` its history goes too. */
+  /** Stops the agent and removes it from the lists; with `purge`, also deletes its history. */
   remove(id: string, options?: Abortable & { purge?: boolean }): Promise<void>;
-  /** Says something to the agent: the next turn, which waits for those before it. */
+  /** Sends a message to the agent. It becomes the agent's next turn, after the turns that are already queued. */
   send(id: string, content: string | NewMessage, options?: Keyed): Promise<Accepted>;
   turns(id: string, options?: Abortable): Promise<Turn[]>;
   turn(id: string, number: number, options?: Abortable): Promise<TurnRecord>;
   /**
-   * What was said after `since`, of any length; with `limit`, the beginning of it. Folded: deltas of a message that is
-   * complete by now are left out.
+   * All events after `since`, without the deltas of messages that are complete by now; with `limit`, at most that many.
    */
   messages(id: string, query?: MessagesQuery): Promise<AgentMessage[]>;
-  /** The same page by page. */
+  /** One page of the same events. */
   messagesPage(id: string, query?: MessagesQuery): Promise<Page>;
-  /** A page that is dense: every event, deltas too. */
+  /** A page of all events, including deltas, without gaps. */
   events(id: string, query?: EventsQuery): Promise<Page>;
   exportAgent(id: string, options?: Abortable): Promise<Blob>;
   importAgent(file: Blob | string, options?: Abortable): Promise<Agent>;
   replay(id: string, body?: ReplayRequest, options?: Abortable): Promise<Agent>;
   agentTypes(options?: Abortable): Promise<AgentType[]>;
   /**
-   * Every event after `since`, once and in order, through every lost connection. Ends quietly when `signal` is aborted,
-   * the agent is deleted, or, with `untilEnded`, the agent has ended.
+   * Every event after `since`, once and in order, even if connections are lost. Ends without an error when `signal` is
+   * aborted, the agent is deleted, or, with `untilEnded`, the agent has ended.
    */
   follow(id: string, options?: FollowOptions): AsyncIterableIterator<AgentEvent, undefined>;
-  /** News of all agents, through every lost connection. Ends quietly when `signal` is aborted. */
+  /**
+   * The lifecycle events of all agents, even if connections are lost. Ends without an error when `signal` is aborted.
+   */
   watch(options?: Abortable): AsyncIterableIterator<AgentNews, undefined>;
   readonly connection: Connection;
   /** Ends every `follow` and `watch`. REST calls still work. */
@@ -149,7 +161,7 @@ export class TokenrailClient implements Client {
   readonly #watches = new Set<Queue<AgentNews>>();
 
   constructor({ baseUrl, token, fetch, WebSocket, backoff, batchMs }: ClientOptions = {}) {
-    // `fetch` must be called without an object before it.
+    // Browsers require that `fetch` is not called as a method of another object.
     const send = fetch ?? ((...request: Parameters<typeof globalThis.fetch>) => globalThis.fetch(...request));
     this.#rest = new Rest({ baseUrl: baseUrl ?? defaultBase(), token, fetch: send });
     const constructor = (WebSocket ?? globalThis.WebSocket) as WebSocketConstructor | undefined;
@@ -268,7 +280,7 @@ export class TokenrailClient implements Client {
   }
 
   async #page(path: string, { since = 0, limit, raw, last, signal }: MessagesQuery): Promise<Page> {
-    // A server that does not know of packed deltas gives each by itself.
+    // A server that does not support packed deltas sends each delta separately.
     const response = await this.#rest.send(path, { query: { since, limit, raw, last, packed: raw ? undefined : true }, signal });
     const messages = unpackedPage(await body<(AgentMessage | AgentDeltas)[]>(response, signal));
     const said = (name: string, otherwise: number) => Number(response.headers.get(name) ?? otherwise);

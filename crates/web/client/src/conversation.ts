@@ -1,5 +1,5 @@
-// One agent's conversation as it stands, for any view: its newest messages, the whole history, then live, told once per
-// frame.
+// The current conversation of one agent, for any view. It reads the newest messages, the whole history and then live
+// events, and notifies its listeners once per frame.
 import { Backoff } from "./backoff.js";
 import type { Client, Page } from "./client.js";
 import { type TokenrailError, asError } from "./errors.js";
@@ -10,9 +10,9 @@ import { pause } from "./timers.js";
 import { type Transcript, advance, applyEvents, emptyTranscript } from "./transcript/index.js";
 
 export interface ConversationSnapshot {
-  /** While it is loading: the newest messages alone, or nothing. */
+  /** While the history is loading: only the newest messages, or none. */
   readonly transcript: Transcript;
-  /** Its history is not here yet. */
+  /** Whether the history is still being loaded. */
   readonly loading: boolean;
   readonly error: TokenrailError | undefined;
   readonly agent: Agent | undefined;
@@ -21,13 +21,13 @@ export interface ConversationSnapshot {
 /** The events after which the agent itself has changed. */
 const CHANGES: ReadonlySet<string> = new Set(["user_message", "result", "error", "init"]);
 /**
- * So many of the newest events are asked for by themselves: what is seen first, while the rest is on its way. Where most
- * of them are pieces of a few messages, more are asked for.
+ * How many of the newest events are requested separately. They are shown first, while the rest is being loaded. If most
+ * of them are deltas of a few messages, the larger number is requested.
  */
 const NEWEST = [60, 300] as const;
-/** So many events that are no pieces fill any window. */
+/** This many events that are not deltas fill any window. */
 const WINDOWFUL = 24;
-/** What is left out of them: of a message that has begun before, they would be the end alone. */
+/** Deltas are left out: for a message that began earlier, they would be only its end. */
 const UNFINISHED: ReadonlySet<string> = new Set(["content_delta", "thinking_delta", "tool_input_delta", "abandoned"]);
 const EMPTY: ConversationSnapshot = { transcript: emptyTranscript, loading: true, error: undefined, agent: undefined };
 
@@ -37,19 +37,19 @@ export class Conversation {
   readonly #schedule: Scheduler;
   readonly #listeners = new Set<() => void>();
   #snapshot = EMPTY;
-  /** What has been read from the beginning on, without a hole. */
+  /** Everything that was read from the beginning, without gaps. */
   #history = emptyTranscript;
-  /** The transcript that is shown is all of that. */
+  /** Whether the shown transcript contains the whole history. */
   #isWhole = false;
   #pending: AgentEvent[] = [];
   #cancelFlush: (() => void) | undefined;
   #run: AbortController | undefined;
-  /** Somebody shows it. */
+  /** Resolves when a component shows the conversation. */
   #wanted: Promise<void> | undefined;
   #want = () => {};
-  /** The run that hears the news. */
+  /** The signal of the run that receives the news. */
   #watched: AbortSignal | undefined;
-  /** The agent is being asked for; and asked for again, where it has changed meanwhile. */
+  /** The agent is being requested. If it changed meanwhile, it is requested again. */
   #asking = false;
   #askAgain = false;
 
@@ -59,16 +59,16 @@ export class Conversation {
     this.#schedule = schedule;
   }
 
-  /** The same object until something changes. */
+  /** Returns the same object until something changes. */
   snapshot = (): ConversationSnapshot => this.#snapshot;
 
-  /** Goes on from where it was, if it was stopped. */
+  /** Starts, or continues after a stop. */
   start(): void {
     this.preload();
     this.#want();
   }
 
-  /** Reads what is seen first. The rest is read when it is started. */
+  /** Reads what is shown first. The rest is read after `start`. */
   preload(): void {
     if (this.#run) return;
     this.#wanted = new Promise((resolve) => {
@@ -88,7 +88,7 @@ export class Conversation {
     this.#pending = [];
   }
 
-  /** From the beginning. */
+  /** Reads everything again from the beginning. */
   refetch = (): void => {
     this.stop();
     this.#isWhole = false;
@@ -105,7 +105,8 @@ export class Conversation {
   async #follow(signal: AbortSignal): Promise<void> {
     try {
       await this.#load(signal);
-      // A connection is made when there is something to be seen: until then it would be in the way.
+      // The connection is made only when a component shows the conversation. Earlier, it would delay the first
+      // messages.
       await this.#wanted;
       this.#watchOnce(signal);
       const since = this.#snapshot.transcript.last;
@@ -126,7 +127,7 @@ export class Conversation {
     this.#become({ ...this.#snapshot, loading: false, error: asError(thrown) });
   }
 
-  /** What may succeed later is tried again, and told meanwhile. */
+  /** Loads the history. An error that may be temporary is reported, and loading is retried. */
   async #load(signal: AbortSignal): Promise<void> {
     if (this.#isWhole) this.#history = this.#snapshot.transcript;
     const backoff = new Backoff();
@@ -137,7 +138,7 @@ export class Conversation {
         const error = asError(thrown);
         if (signal.aborted || !error.retryable) throw thrown;
         this.#become({ ...this.#snapshot, error });
-        // It tells how the connection is, and when the server is there again.
+        // Following the news shows the state of the connection, and when the server is reachable again.
         this.#watchOnce(signal);
         await pause(backoff.next(error.retryAfterMs), signal);
       }
@@ -154,7 +155,7 @@ export class Conversation {
     this.#become({ ...this.#snapshot, transcript: this.#history, loading: false, error: undefined });
   }
 
-  /** Reads one page more of the history; whether that was all. */
+  /** Reads the next page of the history. Returns whether it was the last one. */
   async #page(signal: AbortSignal): Promise<boolean> {
     const since = this.#history.last;
     const page = await this.#client.messagesPage(this.#id, { since, signal });
@@ -162,28 +163,28 @@ export class Conversation {
     return this.#add(page);
   }
 
-  /** Adds a page that goes on where the history ends; whether that was all. */
+  /** Adds a page that follows the history. Returns whether it was the last one. */
   #add({ messages, since, upTo, head }: Page): boolean {
     this.#history = advance(applyEvents(this.#history, messages), upTo);
     return upTo >= head || upTo <= since;
   }
 
-  /** Shows the end of a long history before the rest of it is here; whether that was all of it. */
+  /** Shows the end of a long history before the rest is loaded. Returns whether that was the whole history. */
   async #newest(signal: AbortSignal): Promise<boolean> {
     let finished: AgentEvent[] = [];
     for (const last of NEWEST) {
       const page = await this.#client.messagesPage(this.#id, { last, signal });
       signal.throwIfAborted();
-      // Of a short history, or of a server that does not know the question, it is the beginning.
+      // If the history is short, or if the server does not support `last`, this page is the beginning of the history.
       if (page.since <= this.#history.last) return this.#add(page);
-      // Of a server whose pages are smaller it is not the end.
+      // If the server returns shorter pages, this page does not reach the end.
       if (page.upTo < page.head) break;
       finished = page.messages.filter((event) => !UNFINISHED.has(event.metadata.eventType));
       if (finished.length >= WINDOWFUL) break;
     }
     if (finished.length === 0) return false;
     this.#become({ ...this.#snapshot, transcript: applyEvents(emptyTranscript, finished), error: undefined });
-    // Who sees these first has them sooner when nothing else is read meanwhile.
+    // The newest messages appear sooner if nothing else is read meanwhile.
     await this.#wanted;
     await whenIdle();
     signal.throwIfAborted();
@@ -207,7 +208,7 @@ export class Conversation {
     this.#watch(signal).catch((thrown) => this.#fail(thrown, signal));
   }
 
-  /** What changes without an event: a message that waits, a turn that begins, an end. */
+  /** Handles changes that no event reports: a queued message, the start of a turn, the end of the agent. */
   async #watch(signal: AbortSignal): Promise<void> {
     for await (const news of this.#client.watch({ signal })) {
       const isOurs = news.type === "reset" || (news.type !== "created" && news.agentId === this.#id);
@@ -223,7 +224,7 @@ export class Conversation {
       const agent = await this.#client.agent(this.#id, { signal });
       if (!signal.aborted) this.#become({ ...this.#snapshot, agent });
     } catch {
-      // The history is asked for as well, and tells what is wrong.
+      // An error is ignored here: the request for the history reports it.
     } finally {
       this.#asking = false;
     }

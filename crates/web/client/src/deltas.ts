@@ -1,10 +1,10 @@
-// Packed deltas: consecutive pieces of one part of a message in one frame, and the events that they are.
+// Packed deltas: one frame with consecutive deltas of one part of a message. This module turns it into events.
 import type { AgentEvent } from "./frames.js";
 import type { AgentDeltas } from "./generated/wire.js";
 
 const MAX = (1n << 64n) - 1n;
 
-/** The events of a packed frame, in order. */
+/** The events in a packed frame, in order. */
 export function unpacked(deltas: AgentDeltas): AgentEvent[] {
   const { agentId, messageId, part, eventType, toolCallId, toolName, from, createdAt, elapsedMs, texts } = deltas;
   const metadata: AgentEvent["metadata"] = { eventType, messageId, part, ...(toolCallId !== undefined && { toolCallId }) };
@@ -14,7 +14,7 @@ export function unpacked(deltas: AgentDeltas): AgentEvent[] {
     if (elapsed !== 0) time = new Date((ms += elapsed)).toISOString();
     const [sequenceNumber, at] = [from + index, time];
     return {
-      // Nobody asks for the id of most pieces.
+      // Computed only on request, because the ids of most deltas are never used.
       get id() {
         return eventId(agentId, Date.parse(at), sequenceNumber);
       },
@@ -29,12 +29,12 @@ export function unpacked(deltas: AgentDeltas): AgentEvent[] {
   });
 }
 
-/** The events of a page, of which some may be packed. */
+/** The events of a page that may contain packed deltas. */
 export function unpackedPage(items: readonly (AgentEvent | AgentDeltas)[]): AgentEvent[] {
   return items.flatMap((item) => ("texts" in item ? unpacked(item) : [item]));
 }
 
-/** The id of an event that is a piece of a message: a UUID of version 7, computed as the server does it. */
+/** The id of a delta event: a UUID of version 7, computed in the same way as by the server. */
 export function eventId(agentId: string, atMs: number, sequenceNumber: number): string {
   const hex = agentId.replaceAll("-", "");
   const [high, low] = [BigInt(`0x${hex.slice(0, 16)}`), BigInt(`0x${hex.slice(16)}`)];

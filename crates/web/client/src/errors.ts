@@ -1,7 +1,7 @@
 import { jsonOf } from "./body.js";
 import type { Problem, ProblemCode } from "./generated/wire.js";
 
-/** `network`: no answer. `protocol`: an answer that is none of Tokenrail's. */
+/** `network`: no response. `protocol`: a response that does not follow Tokenrail's protocol. */
 export type ErrorCode = ProblemCode | "network" | "protocol";
 
 export interface ErrorDetails {
@@ -12,17 +12,17 @@ export interface ErrorDetails {
   cause?: unknown;
 }
 
-/** Everything that this library throws, but for the reason of an `AbortSignal`. Branch on `code`. */
+/** Every error that this library throws, except the reason of an `AbortSignal`. Branch on `code`. */
 export class TokenrailError extends Error {
   override readonly name = "TokenrailError";
   readonly code: ErrorCode;
-  /** The same may succeed later. */
+  /** Whether the same call may succeed later. */
   readonly retryable: boolean;
-  /** The HTTP status, where there was an answer. */
+  /** The HTTP status, if there was a response. */
   readonly status: number | undefined;
-  /** The server's own words, with the fields that are wrong and the id of the request. */
+  /** The problem as the server sent it, with the invalid fields and the id of the request. */
   readonly problem: Problem | undefined;
-  /** How long the server asks to wait. */
+  /** How long the server asks the client to wait, in milliseconds. */
   readonly retryAfterMs: number | undefined;
 
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
@@ -35,7 +35,7 @@ export class TokenrailError extends Error {
   }
 }
 
-/** An answer that is no success. */
+/** The error for a response that is not a success. */
 export async function refusal(response: Response, signal?: AbortSignal): Promise<TokenrailError> {
   const seconds = Number(response.headers.get("Retry-After") ?? Number.NaN);
   const retryAfterMs = Number.isFinite(seconds) ? seconds * 1000 : undefined;
@@ -45,18 +45,24 @@ export async function refusal(response: Response, signal?: AbortSignal): Promise
     if (isProblem) {
       const problem = (await jsonOf(response, signal)) as Problem;
       const message = problem.errors?.length
-        ? problem.errors.map((error) => `${error.pointer ?? error.parameter ?? ""} ${error.detail}`.trim()).join("; ")
+        ? problem.errors.map(sentenceOf).join("; ")
         : problem.detail;
       return new TokenrailError(problem.code, message, { retryable: problem.retryable, status, problem, retryAfterMs });
     }
   } catch {
     signal?.throwIfAborted();
-    // A body that breaks off: the status is what there is.
+    // The body broke off, so only the status is known.
   }
   return new TokenrailError("protocol", `the server answered ${status}`, { retryable: status >= 500, status, retryAfterMs });
 }
 
-/** No answer came at all. */
+/** An error of a field in one line, in the words of the command line. */
+function sentenceOf({ pointer, parameter, detail }: NonNullable<Problem["errors"]>[number]): string {
+  const place = (pointer ?? parameter ?? "").replace(/^\//, "");
+  return place === "" ? detail : `${place}: ${detail}`;
+}
+
+/** The error if there was no response. */
 export function unreachable(cause: unknown): TokenrailError {
   return new TokenrailError("network", "cannot reach the server", { retryable: true, cause });
 }

@@ -1,13 +1,13 @@
-// One reader of one agent: its own cursor, a queue of bounded length, and the pages that fill what it has missed.
+// One reader of one agent. It has its own cursor and a queue of limited length, and reads missed events from pages.
 import { Backoff } from "./backoff.js";
 import { TokenrailError, asError } from "./errors.js";
 import type { AgentEvent } from "./frames.js";
 import { pause } from "./timers.js";
 
-/** How many events wait for a slow reader; what is beyond is read again from the server when there is room. */
+/** How many events wait for a slow reader. Further events are read from the server again when there is space. */
 const QUEUE = 4096;
 
-/** A dense page of events. */
+/** Reads a page of all events, including deltas, without gaps. */
 export type EventsAfter = (since: number, signal: AbortSignal) => Promise<AgentEvent[]>;
 
 interface Waiter {
@@ -15,22 +15,22 @@ interface Waiter {
   reject(error: unknown): void;
 }
 
-/** Where the live frames are: everything up to here has been offered. */
+/** The position of the live frames: all events up to `last` have been offered. */
 export interface Live {
   readonly last: number;
 }
 
 export class Follower {
-  /** The newest event that is in the queue or was taken. */
+  /** The number of the newest event that was queued or taken. */
   #last: number;
   #queue: AgentEvent[] = [];
   #taken = 0;
-  /** Those who have asked for an event that is not here yet, in order. */
+  /** Callers that wait for an event, in order. */
   readonly #waiting: Waiter[] = [];
   #error: TokenrailError | undefined;
   #ended = false;
   #filling = false;
-  /** Ends the wait for a page. */
+  /** Aborts the wait for a page. */
   #asking = new AbortController();
   readonly #leaving = new AbortController();
   readonly #live: Live;
@@ -46,14 +46,17 @@ export class Follower {
     return this.#last;
   }
 
-  /** Takes a live event: a known one is dropped, the next one is queued, and before any other the gap is filled. */
+  /**
+   * Takes a live event. A known event is dropped, and the next event is queued. Before any other event, the gap is
+   * filled.
+   */
   offer(event: AgentEvent): void {
     if (this.#ended || event.sequenceNumber <= this.#last) return;
     if (event.sequenceNumber === this.#last + 1 && this.#waits < QUEUE) this.#push(event);
     else this.catchUp();
   }
 
-  /** Reads pages until nothing is missing up to where the live frames are. */
+  /** Reads pages until no event before the live frames is missing. */
   catchUp(): void {
     if (this.#ended || this.#filling || this.#last >= this.#live.last || this.#waits >= QUEUE) return;
     this.#filling = true;
@@ -68,12 +71,12 @@ export class Follower {
     );
   }
 
-  /** The server is there again: a page that was asked for before may never come, and is asked for again at once. */
+  /** The server is reachable again. An earlier request for a page may never get a response, so it is sent again. */
   askAgain(): void {
     this.#asking.abort();
   }
 
-  /** The next event; undefined at the end. An error is told once. */
+  /** The next event, or undefined at the end. An error is thrown only once. */
   next(): Promise<AgentEvent | undefined> {
     const event = this.#take();
     if (event) return Promise.resolve(event);
@@ -86,7 +89,7 @@ export class Follower {
     });
   }
 
-  /** Nothing comes any more; what waits can still be taken. */
+  /** No more events arrive. Queued events can still be taken. */
   end(): void {
     this.#ended = true;
     this.#leaving.abort();
@@ -101,7 +104,7 @@ export class Follower {
     this.end();
   }
 
-  /** The reader goes: what waits is not wanted any more. */
+  /** The reader leaves. Queued events are dropped. */
   leave(): void {
     this.#queue = [];
     this.#taken = 0;
@@ -123,7 +126,7 @@ export class Follower {
         const events = await this.#page(since, either);
         if (signal.aborted) return;
         for (const event of events) if (event.sequenceNumber === this.#last + 1) this.#push(event);
-        if (this.#last === since) throw new TokenrailError("protocol", "a page of events does not continue at the expected sequence number", { retryable: true });
+        if (this.#last === since) throw new TokenrailError("protocol", "a page of events does not begin at the expected sequence number", { retryable: true });
         backoff.reset();
       } catch (thrown) {
         if (signal.aborted) return;
@@ -149,7 +152,7 @@ export class Follower {
     if (this.#taken === this.#queue.length) {
       this.#queue = [];
       this.#taken = 0;
-      // What was left out for want of room.
+      // Reads the events for which there was no space in the queue.
       this.catchUp();
     }
     return event;

@@ -13,11 +13,11 @@ const DONE: Result = { done: true, value: undefined };
 export class Following implements AsyncIterableIterator<AgentEvent, undefined> {
   #seat: Seat | undefined;
   #isOver = false;
-  /** The newest event that was given. */
+  /** The number of the newest event that was returned. */
   #given: number;
-  /** The agent had ended when this was its newest event. */
+  /** When this was its newest event, the agent had ended. */
   #mayEndAt = Number.POSITIVE_INFINITY;
-  /** The question that is being asked: whether it has ended. */
+  /** The current request for the agent's status, which finds out whether the agent has ended. */
   #asking: symbol | undefined;
   readonly #leaving = new AbortController();
   readonly #take: () => Seat;
@@ -33,7 +33,7 @@ export class Following implements AsyncIterableIterator<AgentEvent, undefined> {
     this.#signal = signal;
     this.#take = () =>
       hub.follow(id, since, (head, status) => {
-        // Where nothing more comes, no event would tell that it has ended.
+        // If no more events arrive, no event reports that the agent has ended.
         if (untilEnded) this.#stands(head, status);
       });
     if (signal?.aborted) this.#isOver = true;
@@ -74,7 +74,7 @@ export class Following implements AsyncIterableIterator<AgentEvent, undefined> {
     else this.#mayEndAt = head;
   }
 
-  /** Ends if there is nothing after what was given: the turn that has ended may not have been the last one. */
+  /** Ends if there are no events after the returned ones. The turn that ended may not have been the last one. */
   async #endIfOver(): Promise<void> {
     const question = Symbol();
     this.#asking = question;

@@ -1,4 +1,5 @@
-// The frames of the WebSocket, in the dialect `agent`: payloads are generated, their names stand here.
+// The frames of the WebSocket in the dialect `agent`. The payload types are generated; the names of the frames are
+// here.
 import type {
   AgentCreated,
   AgentDeleted,
@@ -15,7 +16,7 @@ import type {
   Unsubscribed,
 } from "./generated/wire.js";
 
-/** One event of an agent's journal: its numbers are 1, 2, 3 … without a hole. */
+/** One event of an agent's journal: its numbers are 1, 2, 3 … without gaps. */
 export type AgentEvent = AgentMessage;
 
 export interface Frame<Type extends string, Payload> {
@@ -42,15 +43,15 @@ export type PlainFrame =
 
 export type ServerFrame = PlainFrame | { type: "batch"; messages: PlainFrame[] };
 
-/** What the client says. */
+/** The frames that the client sends. */
 export type ClientFrame =
   | { type: "subscribe"; payload: { agentId: string; since: number } }
   | { type: "unsubscribe"; payload: { agentId: string } }
   | { type: "ping" };
 
 /**
- * News of all agents. `reset` comes when the connection is made, and whenever news may have been missed: load the
- * list of agents then.
+ * The lifecycle events of all agents ("news"). `reset` arrives when the connection is made, and whenever news may have
+ * been missed: load the list of agents then.
  */
 export type AgentNews =
   | { type: "reset" }
@@ -58,7 +59,7 @@ export type AgentNews =
   | ({ type: "updated" } & AgentUpdated)
   | ({ type: "deleted" } & AgentDeleted);
 
-/** The frames in a text of the socket. What cannot be read, or is of a type not known here, is not for us. */
+/** The frames in a message of the socket. Unreadable messages, and frames without a type or payload, are ignored. */
 export function readFrames(text: unknown): PlainFrame[] {
   if (typeof text !== "string") return [];
   let frame: ServerFrame;

@@ -1,4 +1,4 @@
-// Many readers over as few connections as may be: mostly one.
+// Serves many readers over as few connections as possible: usually one.
 import type { TokenrailError } from "./errors.js";
 import { type EventsAfter, Follower } from "./follower.js";
 import type { AgentNews } from "./frames.js";
@@ -14,14 +14,14 @@ export function hasEnded(status: AgentStatus): boolean {
 
 type WhenSubscribed = (head: number, status: AgentStatus) => void;
 
-/** Who is told the news. */
+/** Receives the lifecycle events of all agents ("news"). */
 export interface Watcher {
   tell(news: AgentNews): void;
-  /** There will be no more news. */
+  /** No more news will arrive. */
   fail(error: TokenrailError): void;
 }
 
-/** A place at the hub. */
+/** A reader's place at the hub. */
 export interface Seat {
   follower: Follower;
   leave(): void;
@@ -32,7 +32,7 @@ export class Hub {
   readonly #pages: (agentId: string) => EventsAfter;
   readonly #watchers = new Set<Watcher>();
   readonly #listeners = new Set<() => void>();
-  /** The first one, which tells the news, and one more for each time that the others were full. */
+  /** The first connection also delivers the news. Each further connection was added because all others were full. */
   readonly #first: Line;
   readonly #others = new Set<Line>();
 
@@ -49,7 +49,9 @@ export class Hub {
     });
   }
 
-  /** How the connections are: while one that is needed is not open, as that one is. */
+  /**
+   * The state of all connections together: the state of the first needed connection that is not open, if there is one.
+   */
   snapshot(): ConnectionSnapshot {
     const others = [...this.#others].filter(({ isUsed }) => isUsed).map(({ socket }) => socket.snapshot());
     const first = this.#first.socket.snapshot();
@@ -74,7 +76,7 @@ export class Hub {
     feed.followers.add(follower);
     if (line) {
       follower.catchUp();
-      // Its reader may wait for the news that the agent has ended, which come with an answer.
+      // The reader may wait for the news that the agent has ended, which arrives with the response to a subscription.
       line.subscribe(feed);
     } else this.#place(feed);
     const leave = () => {
@@ -94,7 +96,7 @@ export class Hub {
     };
   }
 
-  /** Nobody is told anything any more. */
+  /** Ends all followers and watchers. */
   end(): void {
     for (const line of this.#lines()) line.end();
   }
@@ -129,7 +131,7 @@ export class Hub {
   }
 }
 
-/** A reader that also wants to know where the agent stands. */
+/** A follower that also wants to know the agent's head and status. */
 class Standing extends Follower {
   readonly stands: WhenSubscribed;
 

@@ -1,5 +1,5 @@
-// One connection, and the agents that are followed over it: what each frame is for, and what is to be said when it opens
-// again.
+// One connection, and the agents that are followed over it. It handles each frame, and subscribes again after a
+// reconnect.
 import { Backoff } from "./backoff.js";
 import { unpacked } from "./deltas.js";
 import { TokenrailError } from "./errors.js";
@@ -9,21 +9,21 @@ import type { AgentStatus, ErrorFrame } from "./generated/wire.js";
 import { Socket, type SocketOptions } from "./socket.js";
 import { after } from "./timers.js";
 
-/** So many agents a server lets one connection follow; where it allows fewer, it says so. */
+/** The number of agents that a server lets one connection follow. A server that allows fewer refuses the next one. */
 const AGENTS = 128;
 
-/** A reader that also wants to know where the agent stands. */
+/** A follower that also wants to know the agent's head and status. */
 export interface Standing extends Follower {
   stands(head: number, status: AgentStatus): void;
 }
 
-/** One agent's subscription, for all of its readers. */
+/** The subscription to one agent, for all of its readers. */
 export class Feed {
   readonly agentId: string;
   readonly followers = new Set<Standing>();
-  /** Everything up to here has come over the socket, without a hole. */
+  /** All events up to this number have arrived over the socket, without gaps. */
   last: number;
-  /** A subscription was asked for and not yet answered: what still comes belongs to the one before. */
+  /** A subscription was requested, but not confirmed yet. Until then, events belong to the previous subscription. */
   asked = false;
   readonly backoff = new Backoff();
   cancelRetry = () => {};
@@ -37,9 +37,9 @@ export class Feed {
 
 export interface LineOwner {
   tell(news: AgentNews): void;
-  /** The connection will not come back: there are no more news. */
+  /** The connection will not be re-established, so there will be no more news. */
   fail(error: TokenrailError): void;
-  /** The server lets this connection follow no more agents: this one belongs elsewhere. */
+  /** The server lets this connection follow no more agents, so this agent needs another connection. */
   refused(feed: Feed): void;
 }
 
@@ -81,13 +81,13 @@ export class Line {
     this.socket.send({ type: "subscribe", payload: { agentId: feed.agentId, since: feed.last } });
   }
 
-  /** Nobody reads it here any more. */
+  /** No reader follows this agent any more. */
   drop(feed: Feed): void {
     this.#forget(feed);
     this.socket.send({ type: "unsubscribe", payload: { agentId: feed.agentId } });
   }
 
-  /** Nobody is told anything any more. */
+  /** Ends all followers of this connection. */
   end(): void {
     for (const feed of [...this.#feeds.values()]) this.#endFeed(feed, (follower) => follower.end());
     this.socket.close();
@@ -138,7 +138,7 @@ export class Line {
     }
   }
 
-  /** What is known already is not even unpacked. */
+  /** If all of its events are known, the frame is not unpacked. */
   #deltas(deltas: Extract<PlainFrame, { type: "agent:deltas" }>["payload"]): void {
     const feed = this.#feeds.get(deltas.agentId);
     if (feed && deltas.to > feed.last) this.#events(deltas.agentId, unpacked(deltas));
@@ -166,7 +166,7 @@ export class Line {
     for (const follower of feed.followers) follower.stands(head, status);
   }
 
-  /** Each event before this frame was sent before it: a number that is not here yet was lost. */
+  /** The server sent all earlier events before this frame. So an event that has not arrived was lost. */
   #heads(heads: Readonly<Record<string, number>>): void {
     for (const [agentId, feed] of this.#feeds) {
       const head = heads[agentId];

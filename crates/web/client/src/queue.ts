@@ -1,11 +1,11 @@
-/** Begins to tell; the answer ends it. */
+/** Starts a source of items. The returned function stops it. */
 type Start<T> = (push: (item: T) => void, fail: (error: unknown) => void) => () => void;
 
-/** What was told, for a reader that asks for it piece by piece. It begins with the first question. */
+/** Queues items for a reader that takes them one by one. The source starts with the first read. */
 export class Queue<T> implements AsyncIterableIterator<T, undefined> {
   readonly ended: Promise<void>;
   #items: T[] = [];
-  /** Those who have asked for a piece that is not here yet, in order. */
+  /** Callers that wait for an item, in order. */
   readonly #waiting: { resolve(result: IteratorResult<T, undefined>): void; reject(error: unknown): void }[] = [];
   #error: unknown;
   #isOver = false;
@@ -42,7 +42,7 @@ export class Queue<T> implements AsyncIterableIterator<T, undefined> {
     return Promise.resolve({ done: true, value: undefined });
   }
 
-  /** Nothing is told any more, and what was told is not wanted. */
+  /** Stops the source, and drops all queued items. */
   end = (): void => {
     this.#items = [];
     this.#error = undefined;
@@ -60,7 +60,7 @@ export class Queue<T> implements AsyncIterableIterator<T, undefined> {
     else this.#items.push(item);
   };
 
-  /** Told after what was told before it, and once. */
+  /** Reports an error once, after all items that were queued before it. */
   #fail = (error: unknown): void => {
     if (this.#isOver) return;
     const first = this.#waiting.shift();

@@ -1,12 +1,12 @@
-// Requests: the token, problems as errors, and the few that may be sent again.
+// Sends requests. It adds the token, turns problems into errors, and repeats requests that can be repeated safely.
 import { Backoff } from "./backoff.js";
 import { chunksOf, jsonOf } from "./body.js";
 import { TokenrailError, refusal, unreachable } from "./errors.js";
 import { after, pause } from "./timers.js";
 
-/** How long an answer may take to begin; a file may take as long as it takes. */
+/** How long a response may take to begin. A file may take longer. */
 const ANSWER_MS = 30_000;
-/** How often a request that is safe to send again is sent. */
+/** How many times a request that can be repeated safely is sent. */
 const ATTEMPTS = 4;
 
 export type Token = string | (() => string | Promise<string>);
@@ -21,7 +21,7 @@ export interface Request {
   method?: "GET" | "POST" | "DELETE";
   query?: Record<string, string | number | boolean | undefined> | undefined;
   body?: unknown;
-  /** A body that is JSON already. */
+  /** A body that is already JSON. */
   file?: Blob | string | undefined;
   idempotencyKey?: string | undefined;
   signal?: AbortSignal | undefined;
@@ -42,17 +42,17 @@ export class Rest {
     return this.#token !== undefined && this.#token !== "";
   }
 
-  /** The JSON of an answer. */
+  /** The JSON of a response. */
   json<T>(path: string, request: Request = {}): Promise<T> {
     return this.#again(request, async () => body<T>(await this.#once(path, request), request.signal));
   }
 
-  /** An answer that is a success; its body may be still on its way. */
+  /** A successful response. Its body may still be arriving. */
   send(path: string, request: Request = {}): Promise<Response> {
     return this.#again(request, () => this.#once(path, request));
   }
 
-  /** A request with an `Idempotency-Key` happens once, so it is sent again where it is not known whether it has. */
+  /** A request with an `Idempotency-Key` takes effect only once, so it is sent again if its outcome is unknown. */
   async #again<T>(request: Request, once: () => Promise<T>): Promise<T> {
     const backoff = new Backoff({ firstMs: 300, maxMs: 5_000 });
     for (let attempt = 1; ; attempt += 1) {
@@ -93,18 +93,18 @@ export class Rest {
   }
 }
 
-/** The JSON of an answer. */
+/** The JSON of a response. */
 export function body<T>(response: Response, signal: AbortSignal | undefined): Promise<T> {
   return whole(jsonOf(response, signal) as Promise<T>, signal);
 }
 
-/** An answer as a file. */
+/** A response as a file. */
 export async function blob(response: Response, signal: AbortSignal | undefined): Promise<Blob> {
   const chunks = await whole(chunksOf(response, signal), signal);
   return new Blob(chunks, { type: response.headers.get("Content-Type") ?? "" });
 }
 
-/** One that breaks off, or does not go on, is no answer. */
+/** Fails if the body breaks off or pauses for too long. */
 async function whole<T>(read: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   try {
     return await read;
@@ -114,7 +114,7 @@ async function whole<T>(read: Promise<T>, signal: AbortSignal | undefined): Prom
   }
 }
 
-/** It is not known whether the request has happened, or the server was too busy to look at it. */
+/** Whether the outcome of the request is unknown, or the server was too busy to process it. */
 function isUnknown(error: unknown): error is TokenrailError {
   if (!(error instanceof TokenrailError)) return false;
   return error.code === "network" || error.code === "outcome_unknown" || error.code === "store_busy";
@@ -127,12 +127,12 @@ function queryOf(query: Request["query"]): string {
   return text && `?${text}`;
 }
 
-/** The address of the next page, from `Link`: path and query. */
+/** The path and query of the next page, from the `Link` header. */
 export function nextPage(response: Response): string | undefined {
   return /<([^>]+)>;\s*rel="next"/.exec(response.headers.get("Link") ?? "")?.[1];
 }
 
-/** A key for a request that must happen once. `randomUUID` is missing where a page came without TLS. */
+/** A random key for a request that must take effect only once. `randomUUID` is missing on a page without TLS. */
 export function freshKey(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");

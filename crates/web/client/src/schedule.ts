@@ -1,10 +1,10 @@
-/** Does it soon, and once; the answer cancels. */
+/** Runs `then` once, soon. The returned function cancels it. */
 export type Scheduler = (then: () => void) => () => void;
 
-/** A page that cannot be seen draws no frames. */
+/** A page that is not visible draws no frames, so this delay is used instead. */
 const UNSEEN_MS = 100;
 
-/** With the next frame that is drawn; soon, where none is. */
+/** Runs `then` with the next frame, or soon if no frames are drawn. */
 export const nextFrame: Scheduler = (then) => {
   const { requestAnimationFrame, cancelAnimationFrame } = globalThis as Partial<typeof globalThis>;
   let frame: number | undefined;
@@ -21,10 +21,10 @@ export const nextFrame: Scheduler = (then) => {
   return cancel;
 };
 
-/** What is to be drawn goes first, but not for longer than this. */
+/** Drawing has priority, but at most for this long. */
 const BUSY_MS = 300;
 
-/** When nothing is left to be drawn. */
+/** Resolves when the browser has nothing left to draw. */
 export function whenIdle(): Promise<void> {
   const { requestIdleCallback } = globalThis as Partial<typeof globalThis>;
   return new Promise((resolve) => {

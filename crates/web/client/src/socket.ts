@@ -1,4 +1,5 @@
-// One WebSocket that comes back: a ticket for each attempt, pauses that grow, and a check that it is still alive.
+// One WebSocket that reconnects. It uses a new ticket for each attempt, increases the pauses, and checks that the
+// connection is alive.
 import { Backoff, type BackoffOptions } from "./backoff.js";
 import { TokenrailError, asError } from "./errors.js";
 import { type ClientFrame, type PlainFrame, readFrames } from "./frames.js";
@@ -6,17 +7,17 @@ import type { Ticket } from "./generated/wire.js";
 import type { Rest } from "./rest.js";
 import { after, timer } from "./timers.js";
 
-/** The server says something every 15 seconds; after this long without a word it is asked whether it is there. */
+/** The server sends something every 15 seconds. After this time without a message, the client sends a ping. */
 const SILENCE_MS = 20_000;
-/** How long it has to answer, and to take a connection. */
+/** How long the server may take to answer a ping, and to accept a connection. */
 const ANSWER_MS = 10_000;
-/** How long a connection stays that nobody needs: a page that changes its view needs it again at once. */
+/** How long an unused connection stays open. A page that changes its view needs it again immediately. */
 const LINGER_MS = 500;
-/** Close codes from here on mean: do not come again. */
+/** With a close code from here on, the server does not accept the client again. */
 const FINAL_CLOSE = 4500;
 const OPEN = 1;
 
-/** What this library needs of a `WebSocket`; the browser's and that of the package `ws` have it. */
+/** The part of a `WebSocket` that this library uses. Browsers and the package `ws` have it. */
 export interface WebSocketLike {
   readonly readyState: number;
   onopen: ((event: never) => void) | null;
@@ -32,17 +33,17 @@ export type ConnectionState = "connecting" | "open" | "waiting" | "closed";
 
 export interface ConnectionSnapshot {
   readonly state: ConnectionState;
-  /** While it waits: how long, when it began to wait. */
+  /** In the state `waiting`: the length of the current pause, in milliseconds. */
   readonly retryInMs?: number;
-  /** Why it was lost, or cannot be made. */
+  /** Why the connection was lost, or cannot be made. */
   readonly error?: TokenrailError;
 }
 
-/** Who is told what comes over the socket. */
+/** Receives what arrives over the socket. */
 export interface SocketOwner {
   opened(): void;
   heard(frame: PlainFrame): void;
-  /** It will not come back. */
+  /** The connection will not be re-established. */
   failed(error: TokenrailError): void;
 }
 
@@ -50,7 +51,7 @@ export interface SocketOptions {
   rest: Rest;
   WebSocket: WebSocketConstructor | undefined;
   backoff?: BackoffOptions | undefined;
-  /** Ask the server to collect frames for so long. */
+  /** Ask the server to collect frames for this many milliseconds. */
   batchMs?: number | undefined;
 }
 
@@ -62,7 +63,7 @@ export class Socket {
   #snapshot: ConnectionSnapshot = { state: "closed" };
   #holds = 0;
   #socket: WebSocketLike | undefined;
-  /** Ends the attempt that is being made. */
+  /** Aborts the current attempt. */
   #attempt: AbortController | undefined;
   #lastHeard = 0;
   #cancelTimer = () => {};
@@ -84,7 +85,7 @@ export class Socket {
     return () => this.#listeners.delete(listener);
   }
 
-  /** Somebody needs the connection; call the answer when they no longer do. */
+  /** Keeps the connection open until the returned function is called. */
   hold(): () => void {
     this.#holds += 1;
     this.#cancelLinger();
@@ -98,19 +99,22 @@ export class Socket {
       if (this.#holds > 0) return;
       this.#stopListening();
       this.#cancelLinger = after(LINGER_MS, () => {
-        // One that is closed already says why.
+        // A connection that is already closed keeps its error.
         if (this.#snapshot.state !== "closed") this.close();
       });
     };
   }
 
-  /** Said now or not at all: whoever needs it said after a loss says it when the socket opens. */
+  /** Sends the frame now or not at all. The owner sends its frames again when the socket opens. */
   send(frame: ClientFrame): void {
     if (this.#snapshot.state !== "open") return;
     this.#socket?.send(JSON.stringify(frame));
   }
 
-  /** The network may be back, or the machine awake: do not wait any longer, and do not trust what seems open. */
+  /**
+   * The network may be back, or the machine may have woken up. Retry immediately, and check a connection that seems
+   * open.
+   */
   wake(): void {
     if (this.#snapshot.state === "waiting") void this.#connect();
     else if (this.#snapshot.state === "open") this.#ask();
@@ -125,7 +129,7 @@ export class Socket {
   async #connect(): Promise<void> {
     this.#forget();
     const { WebSocket } = this.#options;
-    // Not before whoever needs it knows how to let go of it.
+    // Wait until the caller has the function that releases the connection.
     if (!WebSocket) return queueMicrotask(() => this.#fail(noWebSocket()));
     const attempt = new AbortController();
     this.#attempt = attempt;
@@ -143,7 +147,7 @@ export class Socket {
     }
   }
 
-  /** A ticket is good for one use within 30 seconds: each attempt has its own. */
+  /** A ticket can be used once within 30 seconds, so each attempt has its own. */
   async #address(signal: AbortSignal): Promise<string> {
     const { rest, batchMs } = this.#options;
     const query = new URLSearchParams({ dialect: "agent", packed: "true" });
@@ -165,7 +169,8 @@ export class Socket {
     };
     socket.onmessage = ({ data }: { data?: unknown }) => {
       this.#lastHeard = Date.now();
-      // Not when it opens: a server that takes connections and drops them must not be asked at full speed.
+      // The pause is reset by the first message, not by the opening: a server that accepts and drops connections must
+      // not be contacted at full speed.
       this.#backoff.reset();
       for (const frame of readFrames(data)) {
         if (this.#socket !== socket) return;
@@ -176,11 +181,11 @@ export class Socket {
       if (code !== undefined && code >= FINAL_CLOSE && code < 5000) this.#fail(closedFor(code));
       else this.#lost(new TokenrailError("network", "the connection was lost", { retryable: true }));
     };
-    // A close comes after each error, and says more.
+    // Each error is followed by a close, which has more information.
     socket.onerror = () => {};
   }
 
-  /** Looks again when the silence would be too long. Timers of a sleeping tab come late, which does no harm here. */
+  /** Checks again when the silence would be too long. Timers of a sleeping tab fire late, which does no harm here. */
   #watch(inMs: number): void {
     this.#cancelTimer();
     this.#cancelTimer = after(inMs, () => {
@@ -204,18 +209,18 @@ export class Socket {
     this.#forget();
     if (this.#holds === 0) return this.#become({ state: "closed" });
     const retryInMs = this.#backoff.next(error.retryAfterMs);
-    // There is no connection that would keep a Node process alive until then.
+    // No connection keeps a Node process alive until then, so the timer must.
     this.#cancelTimer = timer(retryInMs, () => void this.#connect());
     this.#become({ state: "waiting", retryInMs, error });
   }
 
   #fail(error: TokenrailError): void {
-    // First: who is told so lets go of it, and a listener of the state may need it again.
+    // The owner is told first. It then releases the connection, and a listener of the state may need it again.
     this.#owner.failed(error);
     this.close(error);
   }
 
-  /** Lets go of socket, attempt and timer; nothing that they still have to say is heard. */
+  /** Releases the socket, the attempt and the timer. Nothing that they still report is handled. */
   #forget(): void {
     this.#cancelTimer();
     this.#attempt?.abort();

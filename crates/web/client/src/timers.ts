@@ -1,17 +1,17 @@
-/** A timer; the answer cancels it. */
+/** Starts a timer. The returned function cancels it. */
 export function timer(ms: number, then: () => void): () => void {
   const id = setTimeout(then, ms);
   return () => clearTimeout(id);
 }
 
-/** A timer that does not keep a Node process alive. */
+/** Starts a timer that does not keep a Node process alive. */
 export function after(ms: number, then: () => void): () => void {
   const id: unknown = setTimeout(then, ms);
   if (typeof id === "object" && id !== null && "unref" in id) (id as { unref(): void }).unref();
   return () => clearTimeout(id as Parameters<typeof clearTimeout>[0]);
 }
 
-/** Waits; an abort ends the wait at once, with the signal's reason. */
+/** Waits. An abort ends the wait immediately, with the signal's reason. */
 export function pause(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(signal.reason);

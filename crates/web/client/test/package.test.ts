@@ -160,7 +160,7 @@ describe.skipIf(!hasServer)("the package, with a real server,", { timeout: LIMIT
 
   /** The example, and the end of it. */
   function example(): { child: ChildProcess; ended: Promise<{ code: number | null; said: string; states: string[] }> } {
-    const env = { PATH: process.env["PATH"], TOKENRAIL_URL: server.url, TOKENRAIL_TOKEN: server.token };
+    const env = { PATH: process.env["PATH"], SERVER: server.url, TOKEN: server.token };
     const child = spawn(process.execPath, ["follow.mjs"], { cwd: folder, env });
     let [said, told] = ["", ""];
     child.stdout.on("data", (text) => (said += text));

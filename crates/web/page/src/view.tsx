@@ -16,12 +16,12 @@ interface Key {
 
 function Page({ first }: { readonly first: Key }) {
   const [{ token, client }, setKey] = useState(first);
-  // A token is taken for good until the server says otherwise. Without one each request might be a failed login.
+  // A token counts as valid until the server rejects it. Without a token, each request might count as a failed login.
   const [door, setDoor] = useState<Door>(token ? "open" : "unknown");
   useEffect(() => {
     let gone = false;
     const ask = () => void knock(client, token).then((found) => gone || setDoor(found));
-    // With a token there is a picture to be drawn first.
+    // With a token, the first paint has priority.
     const cancel = token ? soon(ask) : ask();
     return () => {
       gone = true;
@@ -45,7 +45,9 @@ function Page({ first }: { readonly first: Key }) {
   );
 }
 
-/** Somebody puts an address with a token into a tab that has the page already: a browser loads nothing for that. */
+/**
+ * If the user opens a URL with a token in a tab that already shows the page, the browser does not load the page again.
+ */
 function useGivenToken(onToken: (token: string) => void): void {
   const look = useEffectEvent(() => {
     const token = givenToken();
@@ -58,7 +60,7 @@ function useGivenToken(onToken: (token: string) => void): void {
   }, []);
 }
 
-/** So long it waits for what it is to show: to draw one picture takes less time than two. */
+/** How long the view waits for the data that it shows: painting once takes less time than painting twice. */
 const showMs = 250;
 
 export async function open(token: string, agentId: string | null, fetch: typeof globalThis.fetch): Promise<void> {

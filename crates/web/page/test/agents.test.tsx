@@ -134,16 +134,16 @@ function olderButton() {
 test("older agents can be had until there are none, whatever comes and goes meanwhile", () => {
   const become = showList(new Server());
   become(99);
-  expect([olderButton(), screen.getByTestId("agent-counts").textContent]).toEqual([null, "99 in all"]);
+  expect([olderButton(), screen.getByTestId("agent-counts").textContent]).toEqual([null, "99 in total"]);
   for (const count of [100, 101, 98]) {
     become(count);
     expect(olderButton(), `${count}`).toBeTruthy();
-    expect(screen.getByTestId("agent-counts").textContent).toBe(`more than ${count}`);
+    expect(screen.getByTestId("agent-counts").textContent).toBe(`${count} or more`);
   }
   fireEvent.click(olderButton() as HTMLElement);
   expect(loadMore).toHaveBeenCalledOnce();
   become(130);
-  expect([olderButton(), screen.getByTestId("agent-counts").textContent]).toEqual([null, "130 in all"]);
+  expect([olderButton(), screen.getByTestId("agent-counts").textContent]).toEqual([null, "130 in total"]);
 });
 
 test("those that are active and not in the list are counted too", async () => {
@@ -152,7 +152,7 @@ test("those that are active and not in the list are counted too", async () => {
   const become = showList(server);
   become(100, "running");
   await after();
-  expect(screen.getByTestId("agent-counts").textContent).toBe("101 active · more than 100");
+  expect(screen.getByTestId("agent-counts").textContent).toBe("101 active · 100 or more");
 });
 
 test("a list that cannot be read says so, and not that it is empty", () => {
@@ -164,7 +164,7 @@ test("a list that cannot be read says so, and not that it is empty", () => {
   );
   expect(screen.getByTestId("trouble").textContent).toContain("Cannot load the agents: cannot reach the server.");
   expect(document.body.textContent).not.toContain("No agents yet");
-  expect(document.body.textContent).not.toContain("0 in all");
+  expect(document.body.textContent).not.toContain("0 in total");
   fireEvent.click(screen.getByRole("button", { name: "Try again" }));
   expect(onRetry).toHaveBeenCalledOnce();
 });

@@ -119,7 +119,7 @@ test("what does not fit into its box is allowed only when its end has been seen"
   boxesAreHigh(600);
   ask({ command: `${"\n".repeat(30)}rm -rf ~` });
   expect([button("Allow").disabled, button("Reject").disabled]).toEqual([true, false]);
-  expect(screen.getByRole("status").textContent).toContain("Read the input to its end");
+  expect(screen.getByRole("status").textContent).toContain("Scroll to the end of the input");
   const box = screen.getByLabelText("Input");
   box.scrollTop = 60;
   fireEvent.scroll(box);

@@ -104,7 +104,7 @@ test("thinking is folded until somebody asks for it", () => {
       { type: "text", text: "391" },
     ]),
   );
-  const thought = screen.getByRole("button", { name: /^Thought/ });
+  const thought = screen.getByRole("button", { name: /^Reasoning/ });
   expect(thought.getAttribute("aria-expanded")).toBe("false");
   expect(document.body.textContent).not.toContain("The end.");
   fireEvent.click(thought);
@@ -121,7 +121,7 @@ test("an error says its class and code, and can be asked again", () => {
   );
   const card = screen.getByTestId("error-card");
   for (const words of ["Rate limit", "429", "Too many requests", "3 s"]) expect(card.textContent).toContain(words);
-  fireEvent.click(within(card).getByRole("button", { name: "Ask again" }));
+  fireEvent.click(within(card).getByRole("button", { name: "Retry" }));
   expect(retry).toHaveBeenCalledOnce();
 });
 

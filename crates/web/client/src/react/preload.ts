@@ -1,4 +1,4 @@
-// Here is no React: a page may begin to read before it has loaded that.
+// This module does not import React, so that a page can start reading before it has loaded React.
 import type { Client } from "../client.js";
 import { Conversation, type ConversationSnapshot } from "../conversation.js";
 import { emptyTranscript } from "../transcript/index.js";
@@ -7,9 +7,9 @@ import { SharedStores } from "./shared.js";
 export const conversations = new SharedStores((client, id) => new Conversation(client, id));
 
 /**
- * Begins to read a conversation before there is a component for it: when the page loads, or the pointer is on its way to
- * it. Nothing is read twice; what nobody asks for within two seconds is dropped, and the rest of a history is read when a
- * component shows it.
+ * Starts to read a conversation before a component shows it, for example while the page loads or when the pointer is
+ * pressed. Nothing is read twice. If no component uses the data within two seconds, it is dropped. The rest of a long
+ * history is read when a component shows it.
  */
 export function preloadAgentMessages(client: Client, agentId: string): Preload {
   const conversation = conversations.get(client, agentId).value;
@@ -29,8 +29,8 @@ export function preloadAgentMessages(client: Client, agentId: string): Preload {
 }
 
 export interface Preload {
-  /** The agent is known, and its messages are on their way. An error resolves both. */
+  /** Resolves when the agent is known and its messages are being read. An error resolves both promises. */
   readonly agent: Promise<void>;
-  /** There is something to be shown. */
+  /** Resolves when there is something to show. */
   readonly messages: Promise<void>;
 }

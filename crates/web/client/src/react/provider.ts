@@ -8,7 +8,7 @@ export interface TokenrailProviderProps {
   children?: ReactNode;
 }
 
-/** Gives the client to the hooks below it. */
+/** Provides the client to the hooks below it. */
 export function TokenrailProvider({ client, children }: TokenrailProviderProps): ReactNode {
   return createElement(Context.Provider, { value: client }, children);
 }

@@ -1,5 +1,5 @@
-// What several components show is followed once, and stays for a moment when the last of them goes: a component that is
-// mounted again, as StrictMode does it with each, finds it as it was.
+// Several components that show the same data share one store. A store stays for a moment after the last component has
+// unmounted, so that a component that mounts again finds it unchanged. StrictMode mounts every component twice.
 import type { Client } from "../client.js";
 import { after } from "../timers.js";
 
@@ -12,7 +12,7 @@ export interface Startable {
 
 export interface Shared<T> {
   readonly value: T;
-  /** Starts it, and keeps it until the answer is called. */
+  /** Starts the store, and keeps it running until the returned function is called. */
   use(): () => void;
 }
 
@@ -24,7 +24,7 @@ export class SharedStores<T extends Startable> {
     this.#make = make;
   }
 
-  /** The store, not started: a render that is thrown away must leave nothing behind that runs. */
+  /** Returns the store without starting it: a discarded render must not leave anything running. */
   get(client: Client, key: string): Shared<T> {
     let stores = this.#clients.get(client);
     if (!stores) this.#clients.set(client, (stores = new Map()));

@@ -13,21 +13,21 @@ const nothing = () => NOTHING;
 const noRefetch = () => {};
 
 export interface UseAgentMessages {
-  /** What was said, in order. A message that has not changed is the same object as before: wrap its view in `memo`. */
+  /** The messages, in order. An unchanged message remains the same object, so wrap its component in `memo`. */
   messages: readonly Message[];
-  /** The same with notices and usage, for `transcript.items`. */
+  /** The same messages, with notices and usage: see `transcript.items`. */
   transcript: Transcript;
-  /** The history is not here yet: until then the newest messages alone, or none. */
+  /** True while the history is being loaded. `messages` then contains only the newest messages, or none. */
   loading: boolean;
-  /** Why there is nothing, or nothing more; `refetch` tries again. */
+  /** Why there are no messages, or no further messages. `refetch` tries again. */
   error: TokenrailError | undefined;
-  /** Reads everything from the beginning. */
+  /** Reads everything again from the beginning. */
   refetch(): void;
   connection: ConnectionSnapshot;
   agent: Agent | undefined;
 }
 
-/** The conversation of an agent: its history, and then live, through every lost connection. */
+/** The conversation of an agent: its history, and then its live events, even if connections are lost. */
 export function useAgentMessages(agentId: string | null | undefined): UseAgentMessages {
   const client = useTokenrail();
   const connection = useConnection();

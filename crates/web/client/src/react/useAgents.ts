@@ -12,7 +12,9 @@ export interface UseAgents extends AgentsSnapshot {
   loadMore(): void;
 }
 
-/** The agents, newest first, as they are now. While they are not `wanted` nothing is asked for, and they are `loading`. */
+/**
+ * The agents, newest first and kept up to date. If `wanted` is false, nothing is requested, and `loading` stays true.
+ */
 export function useAgents(wanted = true): UseAgents {
   const client = useTokenrail();
   const shared = lists.get(client, "");

@@ -1,25 +1,25 @@
-// A transcript while events are applied to it: arrays are copied once, objects when they change.
+// A transcript while events are applied to it. Arrays are copied once, and objects when they change.
 import type { AssistantMessage, Item, Part, QuestionMessage, ToolCall } from "./types.js";
 
-/** How deep sub-agents are nested; what is said deeper stands beside the rest. */
+/** The maximum depth of nested sub-agents. Deeper items are placed at the top level. */
 const DEPTH = 16;
 
-/** Where a message stands: among a call's children, or on its own. */
+/** The place of a message: among the children of a call, or at the top level. */
 interface Place {
   readonly parent: string | undefined;
   readonly sequence: number;
 }
 
 export class Index {
-  /** By the id of an item that may still change: a message, or a call that stands by itself. */
+  /** Maps the id of an item that may still change (a message, or a call outside of a message) to its place. */
   readonly places = new Map<string, Place>();
-  /** By the id of a call: the item that it is in. */
+  /** Maps the id of a call to the id of the item that contains it. */
   readonly owners = new Map<string, string>();
-  /** By the id of a call that is not known: the items that belong under it. */
+  /** Maps the id of an unknown call to the ids of the items that belong under it. */
   readonly orphans = new Map<string, Set<string>>();
   /** Calls that wait for a result. */
   readonly open = new Set<string>();
-  /** By the id of a question that is open: the item that it is. */
+  /** Maps the id of an open permission request to the id of its item. */
   readonly questions = new Map<string, string>();
 }
 
@@ -43,7 +43,7 @@ export function indexOf(items: readonly Item[]): Index {
   return index;
 }
 
-/** Whether it may still change. */
+/** Whether the item may still change. */
 function isPlaced(item: Item): boolean {
   return item.kind === "assistant" || item.kind === "tool" || item.kind === "question";
 }
@@ -65,7 +65,7 @@ export class Draft {
   last: number;
   readonly index: Index;
   #items: readonly Item[];
-  /** The array is this draft's own. */
+  /** Whether this draft already has its own copy of the array. */
   #copied = false;
 
   constructor(last: number, items: readonly Item[], index: Index) {
@@ -78,7 +78,7 @@ export class Draft {
     return this.#items;
   }
 
-  /** Puts an item in its place: under the call that its sub-agent has begun with, once that is known. */
+  /** Inserts an item at its place: under the call that started its sub-agent, if that call is known. */
   insert(item: Item): void {
     const parent = this.#parentOf(item);
     this.#edit(parent, (items) => items.splice(placeOf(items, item.sequence), 0, item));
@@ -89,7 +89,7 @@ export class Draft {
     for (const call of callsOf(item)) this.own(call.id, item.id);
   }
 
-  /** The call is in that item; what waits for it comes under it. */
+  /** Records that the item contains the call, and moves the items that wait for the call under it. */
   own(call: string, item: string): void {
     this.index.owners.set(call, item);
     const orphans = this.index.orphans.get(call);
@@ -97,14 +97,14 @@ export class Draft {
     this.index.orphans.delete(call);
     for (const id of orphans) {
       const orphan = this.find(id);
-      // What would be inside of itself stays where it is.
+      // An item that would be inside itself stays where it is.
       if (!orphan || this.#parentOf(orphan) === undefined) continue;
       this.take(id);
       this.insert(orphan);
     }
   }
 
-  /** The item of that id, out of its place. */
+  /** Removes the item with this id from its place, and returns it. */
   take(id: string): Item | undefined {
     const place = this.index.places.get(id);
     if (!place) return undefined;
@@ -134,7 +134,7 @@ export class Draft {
     this.#change(id, (item) => (item.kind === "assistant" ? change(item) : item));
   }
 
-  /** Settles a question that is open; any other stays as it is. */
+  /** Settles an open permission request. Any other permission request stays unchanged. */
   settle(requestId: string, change: Pick<QuestionMessage, "changed" | "state" | "optionId" | "by">): void {
     const id = this.index.questions.get(requestId);
     if (id === undefined) return;
@@ -183,7 +183,7 @@ export class Draft {
     return this.call(parent)?.children ?? [];
   }
 
-  /** The call under which an item belongs; none where it is not known, too deep, or inside of the item itself. */
+  /** The call under which an item belongs. Undefined if it is unknown, nested too deeply, or inside the item itself. */
   #parentOf(item: Item): string | undefined {
     const { parentToolCallId } = item;
     if (parentToolCallId === undefined) return undefined;
@@ -206,7 +206,7 @@ function withCall(item: Item, id: string, change: (call: ToolCall) => ToolCall):
   return { ...item, parts };
 }
 
-/** Where the item of that number is, or belongs: mostly at the end. */
+/** The index of the item with this number, or the index at which to insert it. Usually, this is the end. */
 function placeOf(items: readonly Item[], sequence: number): number {
   let [low, high] = [0, items.length];
   const newest = items[high - 1];

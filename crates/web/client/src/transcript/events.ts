@@ -1,11 +1,11 @@
-// What each kind of event does to a transcript.
+// Applies each kind of event to a transcript.
 import type { AgentEvent } from "../frames.js";
 import type { MessageOutcome, TurnOutcome } from "../generated/wire.js";
 import { type Draft, callsOf } from "./draft.js";
 import type { AssistantMessage, Item, Part, QuestionMessage, ToolCall } from "./types.js";
 
 export function apply(draft: Draft, event: AgentEvent): void {
-  // An agent may call its own word as one of ours; only its own word has data.
+  // An agent may give a notice of its own the name of one of our event types. Only such a notice has data.
   if (event.metadata.data !== undefined) return notice(draft, event);
   switch (event.metadata.eventType) {
     case "content_delta":
@@ -69,7 +69,7 @@ function delta(draft: Draft, event: AgentEvent): void {
   if (toolCallId !== undefined && isFree(draft, toolCallId)) draft.own(toolCallId, messageId);
 }
 
-/** Whether the id stands for no call, or for one that is over: an agent may use it again. */
+/** Whether no open call has this id. An agent may use the id of an ended call again. */
 function isFree(draft: Draft, callId: string): boolean {
   const state = draft.call(callId)?.state;
   return state !== "preparing" && state !== "running";
@@ -111,7 +111,7 @@ function newCall(id: string): ToolCall {
   };
 }
 
-/** The complete message stands where its first delta was, and takes the calls that are its own. */
+/** A complete message replaces its deltas at the place of the first delta, and takes over its own calls. */
 function complete(draft: Draft, event: AgentEvent): void {
   const id = event.metadata.messageId ?? event.id;
   const streamed = draft.take(id);
@@ -142,7 +142,7 @@ function partOf(block: unknown, index: number, call: (id: string) => ToolCall): 
   return { type: "other", index, value: block };
 }
 
-/** A call out of the deltas, or from where it stood by itself; else a new one. */
+/** Finds a call: in the deltas, or as an item outside of a message. If there is none, creates it. */
 function takeCall(draft: Draft, calls: Map<string, ToolCall>, id: string): ToolCall {
   const streamed = calls.get(id);
   calls.delete(id);
@@ -154,7 +154,10 @@ function takeCall(draft: Draft, calls: Map<string, ToolCall>, id: string): ToolC
   return item.call;
 }
 
-/** A call whose message does not have it is an event of its own; one that was never told is void, not what is in it. */
+/**
+ * If a message does not contain a call, the call becomes an item of its own. A call that was never reported is dropped,
+ * but its children are kept.
+ */
 function standAlone(draft: Draft, call: ToolCall): void {
   draft.index.open.delete(call.id);
   if (!call.event) {
@@ -234,7 +237,10 @@ function result(draft: Draft, event: AgentEvent): void {
   draft.insert(item);
 }
 
-/** Whether one of the newest turn's messages says this. One that still streams may be thrown away. */
+/**
+ * Whether a message of the newest turn has this text. A message that still streams does not count, because the agent
+ * may abandon it.
+ */
 function isSaid(items: readonly Item[], text: string): boolean {
   if (text === "") return false;
   for (let at = items.length - 1; at >= 0; at -= 1) {

@@ -1,4 +1,4 @@
-// Events to messages: a pure function, quick enough for an event at a time.
+// Turns events into messages. The functions are pure, and fast enough to be called for each event.
 import type { AgentEvent } from "../frames.js";
 import { Draft, Index, indexOf } from "./draft.js";
 import { apply } from "./events.js";
@@ -6,26 +6,26 @@ import type { Item, Message } from "./types.js";
 
 export type * from "./types.js";
 
-/** What an agent's events come to. */
+/** What the events of an agent add up to. */
 export interface Transcript {
-  /** The number of the newest event that was applied: the cursor to go on from. */
+  /** The number of the newest event that was applied. This is the cursor from which to continue. */
   readonly last: number;
-  /** Everything, notices too, in order. */
+  /** All items, including notices, in order. */
   readonly items: readonly Item[];
 }
 
 export const emptyTranscript: Transcript = Object.freeze({ last: 0, items: Object.freeze([]) as readonly Item[] });
 
 /**
- * Where to find what an event is about, kept beside the newest transcript alone: a transcript that is not the newest
- * is as good, and its index is made again from its items.
+ * The index finds the item that an event is about. It is kept only for the newest transcript. If events are applied to
+ * an older transcript, its index is built again from its items.
  */
 const indices = new WeakMap<Transcript, Index>();
 const conversations = new WeakMap<readonly Item[], readonly Message[]>();
 
 /**
- * The transcript after these events. They must come in order, but may have holes, as pages of `messages` have: what is
- * at or below `last` is dropped. What they do not change is the same object as before.
+ * Returns the transcript after these events. They must be in order, but may have gaps, like the pages of `messages`.
+ * Events at or below `last` are dropped. Items that do not change remain the same objects.
  */
 export function applyEvents(transcript: Transcript, events: Iterable<AgentEvent>): Transcript {
   let draft: Draft | undefined;
@@ -41,12 +41,14 @@ export function applyEvents(transcript: Transcript, events: Iterable<AgentEvent>
   return next;
 }
 
-/** The state after one event more; the first one needs none: `events.reduce(reduceMessages, undefined)`. */
+/**
+ * Returns the state after one more event. The first call needs no state: `events.reduce(reduceMessages, undefined)`.
+ */
 export function reduceMessages(state: Transcript | undefined, event: AgentEvent): Transcript {
   return applyEvents(state ?? emptyTranscript, [event]);
 }
 
-/** A transcript of which everything up to `last` is known: the page that it was made from may end with a hole. */
+/** Marks everything up to `last` as known, because the page from which the transcript was made may end with a gap. */
 export function advance(transcript: Transcript, last: number): Transcript {
   if (last <= transcript.last) return transcript;
   const next = { ...transcript, last };
@@ -56,7 +58,7 @@ export function advance(transcript: Transcript, last: number): Transcript {
   return next;
 }
 
-/** The conversation, without the notices; the same array for the same items. */
+/** The conversation without the notices. Returns the same array for the same items. */
 export function messagesOf(transcript: Transcript): readonly Message[] {
   const { items } = transcript;
   let messages = conversations.get(items);
@@ -68,8 +70,8 @@ export function messagesOf(transcript: Transcript): readonly Message[] {
 }
 
 /**
- * The text that a message adds to the conversation. A result that says once more what a message of its turn has said
- * adds none; its `text` has it.
+ * The text that a message adds to the conversation. A result that repeats a message of its turn adds no text. Its
+ * `text` still contains it.
  */
 export function textOf(message: Item): string {
   if (message.kind === "result" && message.isRepeated) return "";

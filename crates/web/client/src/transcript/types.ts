@@ -1,16 +1,18 @@
-// What a conversation is made of. Everything here is immutable: what has not changed is the same object as before.
+// The parts of a conversation. All objects are immutable: an unchanged part remains the same object.
 import type { AgentError, IsoTime, MessageOutcome, TurnOutcome } from "../generated/wire.js";
 
 interface Placed {
-  /** Unique, and the same at each reading; of an assistant's message its `messageId`. */
+  /** Unique, and the same on each reading. For an assistant message, this is its `messageId`. */
   readonly id: string;
-  /** Its place: the number of its first event. Each item has its own. */
+  /** The place of the item: the number of its first event. No two items have the same number. */
   readonly sequence: number;
-  /** The number of the newest event that has changed it, but for what is nested in it. */
+  /** The number of the newest event that changed the item, not counting items that are nested in it. */
   readonly changed: number;
-  /** When it was complete; while it streams, when it began. */
+  /** When the item was complete. While it streams, when it began. */
   readonly createdAt: IsoTime;
-  /** Said by the sub-agent that this call has started, which is not (or no longer) known. */
+  /**
+   * The call that started the sub-agent from which this item comes. Set if that call is unknown, or no longer known.
+   */
   readonly parentToolCallId?: string;
 }
 
@@ -26,7 +28,7 @@ export interface AssistantMessage extends Placed {
   readonly parts: readonly Part[];
 }
 
-/** A call that is in no message: of an agent that tells its calls by themselves, or before its message is complete. */
+/** A tool call outside of a message: the agent reports its calls separately, or the message is not complete yet. */
 export interface ToolMessage extends Placed {
   readonly kind: "tool";
   readonly call: ToolCall;
@@ -42,9 +44,9 @@ export interface ErrorMessage extends Placed {
 export interface ResultMessage extends Placed {
   readonly kind: "result";
   readonly outcome: TurnOutcome;
-  /** The agent's final text. Of most agents it is their last message once more. */
+  /** The final text of the agent. Most agents repeat their last message here. */
   readonly text: string;
-  /** A message of the turn has said this text already. */
+  /** Whether a message of the turn already has this text. */
   readonly isRepeated: boolean;
   readonly turn: number | undefined;
   readonly durationMs: number | undefined;
@@ -53,35 +55,35 @@ export interface ResultMessage extends Placed {
   readonly costUsd: number | undefined;
   readonly usage: unknown;
   readonly error: AgentError | undefined;
-  /** Who began the turn, where it was not a user. */
+  /** What started the turn, if it was not a user. */
   readonly origin: string | undefined;
 }
 
-/** One of the answers to a question; `kind` is `allow_once`, `allow_always`, `reject_once` or `reject_always`. */
+/** An answer that can be chosen. `kind` is `allow_once`, `allow_always`, `reject_once` or `reject_always`. */
 export interface QuestionOption {
   readonly optionId: string;
   readonly name: string;
   readonly kind: string;
 }
 
-/** The agent asks whether it may do something, and waits. */
+/** A permission request: the agent asks whether it may do something, and waits. */
 export interface QuestionMessage extends Placed {
   readonly kind: "question";
   readonly requestId: string;
   readonly toolCallId: string | undefined;
   readonly toolName: string;
-  /** What the tool would be given. */
+  /** The input that the tool would get. */
   readonly input: unknown;
   readonly options: readonly QuestionOption[];
-  /** `closed`: its turn has ended without an answer. */
+  /** `closed`: the turn ended without an answer. */
   readonly state: "open" | "resolved" | "closed";
-  /** What was chosen, if anything was. */
+  /** The chosen option, if there is one. */
   readonly optionId: string | undefined;
-  /** Who has settled it: `user`, `timeout`, `cancel` or `agent`. */
+  /** Who settled the permission request: `user`, `timeout`, `cancel` or `agent`. */
   readonly by: string | undefined;
 }
 
-/** The agent's own word, as `init` or `status`; and `message_delta`, with the tokens that were used. */
+/** A notice: an event of the agent's own, such as `init` or `status`, or a `message_delta` with the token usage. */
 export interface NoticeMessage extends Placed {
   readonly kind: "notice";
   readonly eventType: string;
@@ -90,17 +92,17 @@ export interface NoticeMessage extends Placed {
   readonly stopReason: string | undefined;
 }
 
-/** Something that is said in a conversation. */
+/** An item that is shown as a part of the conversation. */
 export type Message = UserMessage | AssistantMessage | ToolMessage | QuestionMessage | ErrorMessage | ResultMessage;
 export type Item = Message | NoticeMessage;
 
 export interface TextPart {
   readonly type: "text";
-  /** Its place in the message. */
+  /** The index of the part in the message. */
   readonly index: number;
   readonly text: string;
 }
-/** What the agent thinks. */
+/** The reasoning of the model. */
 export interface ReasoningPart {
   readonly type: "reasoning";
   readonly index: number;
@@ -111,7 +113,7 @@ export interface ToolPart {
   readonly index: number;
   readonly call: ToolCall;
 }
-/** A block that is none of the others, as the agent gave it. */
+/** A block of any other type, exactly as the agent sent it. */
 export interface OtherPart {
   readonly type: "other";
   readonly index: number;
@@ -120,24 +122,24 @@ export interface OtherPart {
 export type Part = TextPart | ReasoningPart | ToolPart | OtherPart;
 
 /**
- * `preparing`: the agent is writing the input. `running`: it was called. `unanswered`: its turn has ended without a
+ * `preparing`: the agent is writing the input. `running`: the tool was called. `unanswered`: the turn ended without a
  * result.
  */
 export type ToolState = "preparing" | "running" | "completed" | "failed" | "unanswered";
 
-/** A tool call, with its result where there is one, and with all that the sub-agent has said that it has started. */
+/** A tool call, with its result if there is one, and with all items of the sub-agent that it started. */
 export interface ToolCall {
   readonly id: string;
   readonly name: string | undefined;
   readonly state: ToolState;
-  /** The input while it is being written: a beginning of JSON. */
+  /** The beginning of the input as JSON, while the agent writes it. */
   readonly inputText: string;
-  /** The input, once it is complete. */
+  /** The complete input. */
   readonly input: unknown;
   readonly result: unknown;
-  /** The event that told the call, where one has; until then it is only part of a message. */
+  /** The event that reported the call, if there is one. Until then, the call is only a part of a message. */
   readonly event: Omit<Placed, "changed"> | undefined;
   readonly endedAt: IsoTime | undefined;
-  /** What the sub-agent has said. */
+  /** The items of the sub-agent. */
   readonly children: readonly Item[];
 }

@@ -8,22 +8,24 @@ import { Icon } from "../ui/Icon.tsx";
 import { Trouble } from "../ui/Trouble.tsx";
 import { StatusBadge } from "./StatusBadge.tsx";
 
-/** Ages are told in seconds at first: often enough to be right, seldom enough to be quiet. */
+/**
+ * How often ages are updated. New agents show seconds, so this is a compromise between accuracy and constant change.
+ */
 const ageEveryMs = 10_000;
 
-/** The list is drawn whole: beyond this, whoever looks for an agent filters. */
+/** All entries are rendered, up to this number. To find further agents, the user filters. */
 const shownAgents = 300;
 
 interface Props {
   readonly agents: readonly Agent[];
-  /** How many are active, here and among the older ones. */
+  /** How many agents are active, including older ones that are not listed. */
   readonly active: number;
   readonly loading: boolean;
   readonly error?: Error | undefined;
   readonly current: string | null;
   readonly onOpen: (id: string) => void;
   readonly onRetry: () => void;
-  /** Reads older ones; absent where there are none. */
+  /** Loads older agents. Absent if there are none. */
   readonly onMore?: (() => void) | undefined;
 }
 
@@ -39,7 +41,7 @@ export function AgentList({ agents, active, loading, error, current, onOpen, onR
         <h2>Agents</h2>
         <span className="muted" data-testid="agent-counts">
           {active ? `${active} active · ` : ""}
-          {isKnown && (onMore ? `more than ${agents.length}` : `${agents.length} in all`)}
+          {isKnown && (onMore ? `${agents.length} or more` : `${agents.length} in total`)}
         </span>
       </div>
       {agents.length > 4 && (
@@ -47,7 +49,7 @@ export function AgentList({ agents, active, loading, error, current, onOpen, onR
           <Icon name="search" />
           <input
             type="search"
-            placeholder="Filter by name, type or status"
+            placeholder="Filter by name, prompt, type, status or id"
             aria-label="Filter agents"
             value={filter}
             onChange={(event) => setFilter(event.target.value)}
@@ -79,7 +81,7 @@ export function AgentList({ agents, active, loading, error, current, onOpen, onR
         )}
       </ol>
       {shown.length > shownAgents && (
-        <p className="hint">{counted(shown.length - shownAgents, "more agent")}: use the filter to find them.</p>
+        <p className="hint">Use the filter to find {counted(shown.length - shownAgents, "more agent")}.</p>
       )}
     </nav>
   );
@@ -114,7 +116,7 @@ const AgentItem = memo(function AgentItem({ agent, age, current, onOpen }: ItemP
           <StatusBadge status={agent.status} />
           <span>{agent.type}</span>
           <span className="agent-counts">
-            {compact(agent.head)} events · {age}
+            {compact(agent.head)} {agent.head === 1 ? "event" : "events"} · {age}
           </span>
         </span>
       </a>
@@ -132,7 +134,7 @@ function AgentSkeleton() {
   );
 }
 
-/** Its name, or else the first line of what it was asked. */
+/** The name of the agent, or else the first line of its prompt. */
 export function titleOf(agent: Agent): string {
   return agent.name || agent.prompt.trim().split("\n", 1)[0] || agent.id;
 }

@@ -11,12 +11,12 @@ const demo = "demo";
 
 interface Props {
   readonly types: AgentTypes;
-  /** Nothing was ever launched here. */
+  /** Whether no agent was ever launched here. */
   readonly empty: boolean;
   readonly onLaunched: (id: string) => void;
 }
 
-/** The first page: one click for the curious, and the form for whoever knows what to ask. */
+/** The first page: a button for the demo, and the launch form. */
 export function Home({ types: { types, error, retry }, empty, onLaunched }: Props) {
   const hasDemo = types.some((type) => type.type === demo && type.available);
   return (
@@ -56,7 +56,7 @@ function Demo({ onLaunched }: { readonly onLaunched: (id: string) => void }) {
     <section className="card demo" aria-label="Demo">
       <Icon name="spark" />
       <div>
-        <h3>See it at work</h3>
+        <h3>Watch a demo</h3>
         <p>A recorded session of a coding agent: reasoning, tools, an answer. It needs no account and costs nothing.</p>
         {failure && <Failure error={failure} />}
       </div>

@@ -3,7 +3,7 @@ import { type ChangeEvent, useState } from "react";
 
 import { Failure } from "./LaunchForm.tsx";
 
-/** Takes in an agent that was exported, here or elsewhere. */
+/** Imports an agent that was exported from this or another server. */
 export function ImportButton({ onImported }: { readonly onImported: (id: string) => void }) {
   const client = useTokenrail();
   const [failure, setFailure] = useState<Error>();

@@ -63,9 +63,9 @@ export function LaunchForm({ client, types, onLaunched }: Props) {
         </label>
         <label className="field">
           <span>
-            Folder <em>optional</em>
+            Working directory <em>optional</em>
           </span>
-          <input name="cwd" placeholder="a new folder" autoComplete="off" spellCheck={false} />
+          <input name="cwd" placeholder="a new directory" autoComplete="off" spellCheck={false} />
         </label>
         <label className="field">
           <span>
@@ -74,10 +74,11 @@ export function LaunchForm({ client, types, onLaunched }: Props) {
           <input name="name" placeholder="from the prompt" autoComplete="off" maxLength={200} />
         </label>
       </div>
-      {chosen?.problem && <p className="hint">{chosen.problem}</p>}
+      {chosen?.problem && <p className="hint">{sentence(chosen.problem)}</p>}
       {chosen?.unsetKeys && (
         <p className="hint">
-          This agent needs its own login, because these variables are not set on the server: {chosen.unsetKeys.join(", ")}.
+          Log in with the agent's own program on the server first, or set one of these variables there:{" "}
+          {chosen.unsetKeys.join(", ")}.
         </p>
       )}
       <div id="launch-failure" aria-live="polite">
@@ -93,7 +94,7 @@ export function LaunchForm({ client, types, onLaunched }: Props) {
   );
 }
 
-/** What a refusal says, with the fields that are wrong. */
+/** An error message, with the invalid fields. */
 export function Failure({ error }: { readonly error: Error }) {
   const code = error instanceof TokenrailError ? error.code : undefined;
   return (
@@ -107,7 +108,7 @@ export function Failure({ error }: { readonly error: Error }) {
   );
 }
 
-/** Fields that were left empty are not sent: the server has its own values for them. */
+/** Empty fields are not sent, so the server uses its defaults. */
 function launchOf(form: FormData): Launch {
   const field = (name: string) => String(form.get(name) ?? "").trim();
   const launch: Launch = { prompt: String(form.get("prompt") ?? "") };

@@ -4,23 +4,26 @@ import { useEffect, useMemo, useState } from "react";
 
 import { isActive } from "./StatusBadge.tsx";
 
-/** News tell of a change of state, not of each event: how many there are is asked for now and then. */
+/** News report a change of status, but not each event. So the numbers of events are requested at this interval. */
 const lookEveryMs = 2_000;
 
-/** Of agents that are not in the list there are no news at all; but there is no hurry. */
+/** There are no news of agents that are not in the list. Their number is less urgent. */
 const lookForOthersEveryMs = 10_000;
 
-/** The library reads so many agents at first, and as many more each time. */
+/** The client library loads this many agents at first, and the same number each time. */
 const pageOfAgents = 100;
 
 interface Counted {
-  /** With the number of events that the active ones have come to. */
+  /** The agents, with the current numbers of events of the active ones. */
   readonly agents: readonly Agent[];
-  /** How many agents are active, those that are not in the list among them. */
+  /** How many agents are active, including those that are not in the list. */
   readonly active: number;
 }
 
-/** The agents that are listed, and how many of all are active; `others` where there may be some that are not listed. */
+/**
+ * The listed agents, and how many agents are active in total. `others` is true if there may be agents that are not
+ * listed.
+ */
 export function useCounted(agents: readonly Agent[], others: boolean): Counted {
   const client = useTokenrail();
   const [heads, setHeads] = useState<ReadonlyMap<string, number>>(new Map());
@@ -31,7 +34,7 @@ export function useCounted(agents: readonly Agent[], others: boolean): Counted {
     const look = () => {
       if (document.hidden) return;
       const asked = client.activeAgents({ signal: leaving.signal });
-      // One that fails is followed by another.
+      // A failed request is ignored, because the next one follows soon.
       asked.then(
         (active) => setHeads(new Map(active.map(({ id, head }) => [id, head]))),
         () => undefined,
@@ -56,10 +59,10 @@ function withHead(agent: Agent, head = 0): Agent {
   return head > agent.head ? { ...agent, head } : agent;
 }
 
-/** Whether there may be agents older than those of the list: as many came as were asked for. */
+/** Whether there may be agents that are older than those in the list: the list has as many as were requested. */
 export function useOlder(listed: number, loadMore: () => void): { isThere: boolean; load: () => void } {
   const [asked, setAsked] = useState(pageOfAgents);
-  // Some may be deleted afterwards: that brings nobody to the end.
+  // If some agents are deleted later, the list is shorter, but its end has still not been reached.
   const [full, setFull] = useState(0);
   if (listed >= asked && full < asked) setFull(asked);
   const load = () => {

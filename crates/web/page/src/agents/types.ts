@@ -2,17 +2,17 @@ import type { AgentType } from "@tokenrail/client";
 import { useConnection, useTokenrail } from "@tokenrail/client/react";
 import { useCallback, useEffect, useEffectEvent, useState } from "react";
 
-/** What has failed is asked for again after so long, and at once when the connection is back. */
+/** A failed request is repeated after this time, and immediately when the connection is back. */
 const againMs = 5_000;
 
 export interface AgentTypes {
   readonly types: readonly AgentType[];
-  /** Why they are not known. */
+  /** Why the types are not known. */
   readonly error?: Error | undefined;
   readonly retry: () => void;
 }
 
-/** The types that can be launched, once somebody is where they are. */
+/** The types that can be launched. They are requested when the form is shown. */
 export function useAgentTypes(wanted: boolean): AgentTypes {
   const client = useTokenrail();
   const isLive = useConnection().state === "open";

@@ -40,7 +40,7 @@ export function App() {
   return (
     <div className="app" data-drawer={drawer || undefined}>
       <a className="skip" href="#main">
-        Skip to the conversation
+        Skip to the main content
       </a>
       <header className="bar">
         {small && (
@@ -108,14 +108,14 @@ export function App() {
   );
 }
 
-/** True when the first picture has been painted, where that shows something else. */
+/** True after the first paint of a view that shows something else first. */
 function useLater(later: boolean): boolean {
   const [isTime, setTime] = useState(!later);
   useEffect(() => soon(() => setTime(true)), []);
   return isTime;
 }
 
-/** Tells those who do not see it that an agent has ended, and nothing of what it says. */
+/** Announces to screen readers that an agent has ended, but not what it said. */
 function AgentNews({ agents }: { readonly agents: readonly Agent[] }) {
   const before = useRef(new Map<string, Agent>());
   const [news, setNews] = useState("");

@@ -3,7 +3,7 @@ import { type FormEvent, useState } from "react";
 import { tokenIn } from "./token.ts";
 
 interface Props {
-  /** The token that was given did not open the door. */
+  /** Whether the server rejected the token. */
   readonly wrong: boolean;
   readonly onToken: (token: string) => void;
 }

@@ -7,9 +7,9 @@ interface Props {
   readonly state: ConnectionSnapshot;
 }
 
-/** Whether what is seen is what is. The one place that speaks of it. */
+/** Shows whether the page is up to date. No other part of the page shows this. */
 export function ConnectionState({ connection, state }: Props) {
-  // None has been made yet: it will be, when the first picture has been painted.
+  // No connection has been made yet: it is made after the first paint.
   const shown = state.state === "closed" && !state.error ? "connecting" : state.state;
   return (
     <span className="connection" data-state={shown}>

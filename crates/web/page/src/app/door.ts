@@ -1,6 +1,9 @@
 import { type Client, TokenrailError } from "@tokenrail/client";
 
-/** Whether the token opens: `asked` where there is none and the server wants one; `unknown` until it has said so. */
+/**
+ * Whether the page has access: `asked` if there is no token and the server requires one, `unknown` until the server has
+ * answered.
+ */
 export type Door = "open" | "unknown" | "asked" | "wrong";
 
 export async function knock(client: Client, token: string): Promise<Door> {

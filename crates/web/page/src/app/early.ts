@@ -1,4 +1,4 @@
-/** Asks for something before there is a client for it; the client is then given the answers that are on their way. */
+/** Sends requests before the client library is loaded. The client then gets the pending responses. */
 export class EarlyAnswers {
   readonly #answers = new Map<string, Promise<Response>>();
   readonly #token: string;
@@ -9,12 +9,12 @@ export class EarlyAnswers {
 
   ask(path: string): void {
     const answer = fetch(path, { headers: { Authorization: `Bearer ${this.#token}` } });
-    // Whoever takes it is told what is wrong; where nobody does, it does not matter.
+    // Whoever takes the response gets the error. If nobody takes it, the error does not matter.
     answer.catch(() => undefined);
     this.#answers.set(new URL(path, location.origin).href, answer);
   }
 
-  /** Each answer is given once: who asks again wants to know what is so now. */
+  /** Each response is used only once: a later request needs the current state. */
   readonly fetch: typeof globalThis.fetch = (input, init) => {
     const address = typeof input === "string" && (init?.method ?? "GET") === "GET" ? input : "";
     const answer = this.#answers.get(address);

@@ -1,6 +1,6 @@
 import { useCallback, useSyncExternalStore } from "react";
 
-/** Below this width the list of agents is a drawer. The style sheet has the same number. */
+/** Below this width, the list of agents is a drawer. The style sheet has the same number. */
 export const phone = "(max-width: 820px)";
 
 export function useMedia(query: string): boolean {

@@ -1,6 +1,6 @@
 import { useEffect, useState } from "react";
 
-/** The time, again and again while it matters. */
+/** The current time, updated while `running` is true. */
 export function useNow(everyMs: number, running = true): number {
   const [now, setNow] = useState(Date.now);
   useEffect(() => {

@@ -4,7 +4,7 @@ import { agentIn } from "./address.ts";
 
 const moved = "tokenrail:moved";
 
-/** Which agent the address names; null on the first page. */
+/** The agent in the URL, or null on the first page. */
 export function useRoute(): [agentId: string | null, go: (agentId: string | null) => void] {
   const path = useSyncExternalStore(subscribe, () => location.pathname);
   const go = useCallback((agentId: string | null) => {

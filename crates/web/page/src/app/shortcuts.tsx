@@ -3,7 +3,7 @@ import { useEffect, useEffectEvent, useRef } from "react";
 import { Icon } from "../ui/Icon.tsx";
 import { isPressing, isWriting } from "../ui/keys.ts";
 
-/** Calls on a key that nobody is writing with. */
+/** Calls `action` if the key is pressed outside of a text field. */
 export function useShortcut(key: string, action: () => void, active = true): void {
   const act = useEffectEvent(action);
   useEffect(() => {
@@ -11,7 +11,7 @@ export function useShortcut(key: string, action: () => void, active = true): voi
     const listen = (event: KeyboardEvent) => {
       if (event.key !== key || event.ctrlKey || event.metaKey || event.altKey) return;
       if ((key !== "Escape" && isWriting(event.target)) || event.defaultPrevented) return;
-      // A control that has the keyboard is what this key is for.
+      // If a control has the focus, this key presses the control.
       if (key === " " && isPressing(event.target)) return;
       event.preventDefault();
       act();
@@ -30,10 +30,10 @@ const keys = [
   ["End", "Go to the end and follow"],
   ["Space", "Play or pause a replay"],
   ["?", "Show this list"],
-  ["Esc", "Close"],
+  ["Esc", "Close the search, the replay or the menu"],
 ] as const;
 
-/** The list of keys, and the button for those who do not know the key for it. */
+/** The list of keys, and a button that opens it. */
 export function Shortcuts() {
   const dialog = useRef<HTMLDialogElement>(null);
   const toggle = () => (dialog.current?.open ? dialog.current.close() : dialog.current?.showModal());
@@ -50,7 +50,7 @@ export function Shortcuts() {
         <Icon name="keyboard" />
       </button>
       <dialog ref={dialog} className="dialog" aria-labelledby="keys-title">
-        <h2 id="keys-title">Keyboard</h2>
+        <h2 id="keys-title">Keyboard shortcuts</h2>
         <dl className="keys">
           {keys.map(([key, what]) => (
             <div key={key}>

@@ -8,7 +8,7 @@ type Theme = (typeof themes)[number];
 
 const icons: Record<Theme, IconName> = { system: "screen", light: "sun", dark: "moon" };
 
-/** As the system has it, or light, or dark; for this tab. */
+/** Switches between the system's theme, light and dark. The choice applies to this tab. */
 export function ThemeButton() {
   const [theme, setTheme] = useState(keptTheme);
   useEffect(() => {

@@ -1,25 +1,25 @@
-// The token comes behind the `#` of the address, which browsers send to nobody. It leaves the address bar as soon as this
-// tab has kept it, and is kept for this tab only.
+// The token is in the fragment of the URL (after `#`), which browsers do not send to servers. The page stores it for
+// this tab only, and then removes it from the address bar.
 
 const key = "tokenrail-token";
 
-/** The token of the address; without one, what this tab has kept. */
+/** The token in the URL, or else the stored token of this tab. */
 export function takeToken(): string {
   return givenToken() ?? sessionStorage.getItem(key) ?? "";
 }
 
-/** The token that is in the address. */
+/** The token in the URL. */
 export function givenToken(): string | undefined {
   return new URLSearchParams(location.hash.slice(1)).get("token") || undefined;
 }
 
-/** Keeps it first: at every moment, whoever loads the page again has it here or in the address. */
+/** The token is stored before it leaves the URL. So a reload at any moment finds it in one of the two places. */
 export function keepToken(token: string): void {
   sessionStorage.setItem(key, token);
   if (givenToken() !== undefined) history.replaceState(null, "", location.pathname);
 }
 
-/** What somebody has pasted: the token, or the whole address with it. */
+/** The token in a pasted text, which may be the token or a whole URL. */
 export function tokenIn(pasted: string): string {
   const text = pasted.trim();
   return new URLSearchParams(text.slice(text.indexOf("#") + 1)).get("token") ?? text;

@@ -4,10 +4,10 @@ import { CopyButton } from "../ui/CopyButton.tsx";
 import { counted } from "../ui/format.ts";
 import { useKept } from "./kept.tsx";
 
-/** Of a text without line ends, too, only so much is drawn at first. */
+/** The number of characters that counts as one line, so that a text without line breaks is cut too. */
 const charactersOfLine = 240;
 
-/** More than this is not drawn at all: it would hold up the page. It can be copied. */
+/** A longer text is never rendered completely, because it would block the page. It can be copied. */
 const longestText = 400_000;
 
 interface Props {
@@ -19,7 +19,7 @@ interface Props {
   readonly children: (shown: string) => ReactNode;
 }
 
-/** The beginning of a long text, and a button for all of it. */
+/** The beginning of a long text, and a button that shows all of it. */
 export function Clipped({ id, label, text, lines, children }: Props) {
   const [all, setAll] = useKept(`${id} all`, false);
   const short = shortOf(text, lines);
@@ -40,18 +40,18 @@ export function Clipped({ id, label, text, lines, children }: Props) {
         </button>
       )}
       {all && text.length > longestText && (
-        <p className="hint">{counted(text.length - longestText, "more character")}: copy the text to see them.</p>
+        <p className="hint">Copy the text to see {counted(text.length - longestText, "more character")}.</p>
       )}
     </figure>
   );
 }
 
-/** What is shown at first. A button for a few lines more would be in the way more than they are. */
+/** The part that is shown at first. If only a few more lines would be hidden, the whole text is shown. */
 export function shortOf(text: string, lines: number): string {
   return beginningOf(text, 2 * lines) === text ? text : beginningOf(text, lines);
 }
 
-/** At most so many lines, and of each a reasonable length. */
+/** At most this many lines, each of a limited length. */
 export function beginningOf(text: string, lines: number): string {
   let end = 0;
   for (let line = 0; line < lines; line++) {

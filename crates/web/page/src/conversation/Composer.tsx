@@ -13,7 +13,7 @@ interface Props {
   readonly send: (content: string) => Promise<void>;
 }
 
-/** What the agent is asked next. While it is busy, it waits in the queue. */
+/** The form for the next message. While the agent is busy, the message is queued. */
 export function Composer({ agent, send }: Props) {
   const [text, setText] = useState("");
   const [failure, setFailure] = useState<Error>();

@@ -72,7 +72,7 @@ interface PaneProps {
   readonly error?: Error | undefined;
   readonly onRefetch?: () => void;
   readonly onOpen: (id: string | null) => void;
-  /** Absent while the replay is what is shown. */
+  /** Absent while the replay is shown. */
   readonly onReplay?: (() => void) | undefined;
   readonly replay?: ReactNode;
 }
@@ -94,7 +94,7 @@ function Pane({ agent, items, head, loading = false, error, onRefetch, onOpen, o
     await client.send(agent.id, { content });
     list.current?.toEnd();
   };
-  // The same function each time, or every row would be drawn again with each token.
+  // This must remain the same function. Otherwise, each token would render every row again.
   const latest = useRef({ rows, ask });
   useLayoutEffect(() => {
     latest.current = { rows, ask };
@@ -144,7 +144,7 @@ function Pane({ agent, items, head, loading = false, error, onRefetch, onOpen, o
   );
 }
 
-/** The same pane, with the messages of a moment that can be chosen. */
+/** The same pane, with the messages at a chosen moment. */
 function Replayed({ agent, onOpen, onClose }: { agent: Agent; onOpen: PaneProps["onOpen"]; onClose: () => void }) {
   const client = useTokenrail();
   const { recording, loaded, error } = useRecording(client, agent.id);
@@ -161,7 +161,7 @@ function Replayed({ agent, onOpen, onClose }: { agent: Agent; onOpen: PaneProps[
     <ReplayBar recording={recording} playing={playing} onAgain={again} onClose={onClose} />
   ) : (
     <p className="replay" role="status">
-      Reading events{loaded ? `: ${loaded} so far` : ""}…
+      Loading events…{loaded ? ` (${loaded} so far)` : ""}
     </p>
   );
   return <Pane agent={agent} items={items} head={last} error={error ?? refusal} onOpen={onOpen} replay={bar} />;
@@ -214,7 +214,7 @@ function Nothing({ error, loading, onRetry }: { error?: Error | undefined; loadi
   );
 }
 
-/** What was asked in the turn of a row. */
+/** The prompt of the turn to which a row belongs. */
 function promptBefore(rows: readonly Row[], row: Row): string | undefined {
   for (let index = rows.indexOf(row); index >= 0; index--) {
     const before = rows[index];

@@ -4,12 +4,12 @@ import type { ErrorRow } from "./row.ts";
 const classes: Record<string, string> = {
   rate_limit: "Rate limit",
   overloaded: "Overloaded",
-  authentication: "Authentication",
+  authentication: "Authentication error",
   invalid_request: "Invalid request",
-  network: "Network",
+  network: "Network error",
   timeout: "Timeout",
-  process: "Process",
-  protocol: "Protocol",
+  process: "Process error",
+  protocol: "Protocol error",
   unknown: "Error",
 };
 
@@ -33,7 +33,7 @@ export function ErrorCard({ row, onRetry }: Props) {
       {row.retryAfter !== undefined && <p className="hint">Retry after {row.retryAfter} s.</p>}
       {onRetry && (
         <button type="button" className="button" data-testid="retry" onClick={onRetry}>
-          <Icon name="replay" /> Ask again
+          <Icon name="replay" /> Retry
         </button>
       )}
     </section>

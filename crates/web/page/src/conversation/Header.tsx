@@ -108,7 +108,7 @@ function Toggle({ icon, name, on, set }: { icon: IconName; name: string; on: boo
   );
 }
 
-/** Asks once more: the second click is the one that counts. */
+/** A deletion needs a second click to confirm it. */
 function Remove({
   agent,
   onRemoved,
@@ -128,7 +128,7 @@ function Remove({
   if (!asked) return <Action icon="trash" name="Delete" onClick={() => setAsked(true)} />;
   return (
     <button type="button" className="button danger" autoFocus onBlur={() => setAsked(false)} onClick={remove}>
-      Delete it?
+      Confirm delete
     </button>
   );
 }
@@ -142,11 +142,11 @@ function Facts({ agent, items, head }: Pick<Props, "agent" | "items" | "head">) 
     <dl className="facts" data-testid="facts">
       <Fact name="Type">{agent.type}</Fact>
       {agent.model && <Fact name="Model">{agent.model}</Fact>}
-      <Fact name="Started" title={dateOf(agent.createdAt)}>
+      <Fact name="Created" title={dateOf(agent.createdAt)}>
         <time dateTime={agent.createdAt}>{shortDateOf(agent.createdAt)}</time>
       </Fact>
       {took !== undefined && (
-        <Fact name={active ? "Running for" : "Took"} title="Duration of this turn">
+        <Fact name={active ? "This turn" : "Last turn"} title="Duration of this turn">
           {duration(took)}
         </Fact>
       )}
@@ -161,7 +161,7 @@ function Facts({ agent, items, head }: Pick<Props, "agent" | "items" | "head">) 
         </Fact>
       )}
       {agent.costUsd !== undefined && agent.costUsd > 0 && <Fact name="Cost">{cost(agent.costUsd)}</Fact>}
-      <Fact name="Folder" title={agent.cwd} long>
+      <Fact name="Working directory" title={agent.cwd} long>
         <bdi>{agent.cwd}</bdi>
       </Fact>
     </dl>

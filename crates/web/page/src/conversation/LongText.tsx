@@ -5,10 +5,10 @@ import { counted } from "../ui/format.ts";
 import { beginningOf } from "./Clipped.tsx";
 import { useKept } from "./kept.tsx";
 
-/** Lines of a text that are shown until somebody asks for the rest: more than anybody writes, and less than a file. */
+/** Lines that are shown until the user requests the rest. This is more than a person writes, and less than a file. */
 const shownLines = 400;
 
-/** Whether what is looked for is only in the part that has to be asked for. */
+/** Whether the search result is only in the hidden part. */
 export function isBeyond(text: string, isIn: (text: string) => boolean): boolean {
   return !isIn(beginningOf(text, shownLines));
 }
@@ -16,11 +16,11 @@ export function isBeyond(text: string, isIn: (text: string) => boolean): boolean
 interface Props {
   readonly id: string;
   readonly text: string;
-  /** More of it is coming: whoever watches it wants to see that, and what was seen stays. */
+  /** Whether the text still grows. A growing text is shown completely, and what was shown stays visible. */
   readonly growing?: boolean;
 }
 
-/** Text as it was written. */
+/** Text without formatting. */
 export function LongText({ id, text, growing = false }: Props) {
   const [all, setAll] = useKept(`${id} all`, growing);
   const short = beginningOf(text, shownLines);

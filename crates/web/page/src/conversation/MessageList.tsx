@@ -9,22 +9,22 @@ import type { Row } from "./row.ts";
 import { RowView } from "./RowView.tsx";
 import { useStickToEnd } from "./stick.ts";
 
-/** Drawn beyond what is seen, in pixels: a turn of the wheel shows no gap. */
+/** The list renders this many pixels beyond the visible part, so that a turn of the wheel shows no gap. */
 const drawnBeyond = 600;
 
-/** A row that is shown has so many pixels of the one before it above it. */
+/** How many pixels of the previous row stay visible above a row that is scrolled to. */
 const aboveShown = 24;
 
-/** No text is thought to be higher than this before it is drawn. */
+/** The maximum estimated height of a text that has not been rendered. */
 const highestText = 1_400;
 
-/** At least so much of the window is above the list, in pixels: the bar of the page and the head of the conversation. */
+/** The minimum height above the list, in pixels: the bar of the page and the header of the conversation. */
 const aboveList = 120;
 
 export interface ListHandle {
-  /** Shows a row, and puts the keyboard on it. */
+  /** Scrolls to a row, and optionally gives it the focus. */
   readonly show: (index: number, focus?: boolean) => void;
-  /** The row that the keyboard is on, or the first one that is seen. */
+  /** The focused row, or the first visible one. */
   readonly at: () => number;
   readonly toEnd: () => void;
 }
@@ -33,15 +33,15 @@ interface Props {
   readonly rows: readonly Row[];
   readonly plain: boolean;
   readonly found: number | undefined;
-  /** A turn is on its way. */
+  /** Whether a turn is running. */
   readonly busy: boolean;
-  /** What was said before these rows is on its way. */
+  /** Whether the messages before these rows are still being loaded. */
   readonly loading: boolean;
   readonly handle: RefObject<ListHandle | null>;
   readonly onRetry?: ((row: Row) => void) | undefined;
 }
 
-/** The conversation. Only the rows that are seen, and some around them, are in the document. */
+/** The conversation. Only the visible rows and some around them are in the document. */
 export function MessageList({ rows, plain, found, busy, loading, handle, onRetry }: Props) {
   const scroller = useRef<HTMLDivElement>(null);
   const list = useRef<VirtualizerHandle>(null);
@@ -123,20 +123,29 @@ export function MessageList({ rows, plain, found, busy, loading, handle, onRetry
   );
 }
 
-/** The last two of so many rows. They may grow by screens at once, and the list finds out only a frame later where they are. */
+/**
+ * The indices of the last two rows. These may grow by several screens at once, and the list learns their positions only
+ * a frame later.
+ */
 function newest(count: number): number[] {
   return [count - 2, count - 1].filter((index) => index >= 0);
 }
 
-/** What there is of a conversation: a picture of its end, then the list behind it, then the list alone. */
+/**
+ * The stages in which a conversation appears: a static picture of its end, then the list behind the picture, then the
+ * list alone.
+ */
 interface Stage {
   readonly isCovered: boolean;
   readonly isListed: boolean;
-  /** A reader has something to look at: what comes now may take its time. */
+  /** Whether something has been painted. The next steps are less urgent. */
   readonly isPainted: boolean;
 }
 
-/** The list has to measure its rows and to scroll before it shows its end. Where that takes several frames, it is covered. */
+/**
+ * Before the list can show its end, it must measure its rows and scroll. If that takes several frames, the picture
+ * covers it.
+ */
 function useStage(rows: readonly Row[]): Stage {
   const [painted, setPainted] = useState(0);
   const isLong = useRef<boolean>(undefined);
@@ -151,7 +160,7 @@ function useStage(rows: readonly Row[]): Stage {
   return { isCovered, isListed: !isCovered || painted > 0, isPainted: painted > 0 };
 }
 
-/** The last rows as they will be seen, with nothing to be measured: it stands on its lower edge. */
+/** The last rows, as they will look in the list. Nothing must be measured, because they are aligned at the bottom. */
 function FirstPicture({ rows, plain, isNewest, children }: PictureProps) {
   const first = firstOfTheLast(rows);
   return (
@@ -177,12 +186,15 @@ function FirstPicture({ rows, plain, isNewest, children }: PictureProps) {
 }
 
 interface PictureProps extends Pick<Props, "rows" | "plain"> {
-  /** There is no list yet that has the same rows. */
+  /** Whether there is no list yet that has the same rows. */
   readonly isNewest: boolean;
   readonly children: ReactNode;
 }
 
-/** Rows have come above those that were there, and not among them, as notices do: these are to stay where they are. */
+/**
+ * Whether rows were added above the existing ones. The existing rows must not move. Notices are inserted among rows,
+ * and do not count.
+ */
 function useShift(rows: readonly Row[]): boolean {
   const first = rows[0]?.key;
   const last = useRef({ first, length: rows.length });
@@ -194,7 +206,7 @@ function useShift(rows: readonly Row[]): boolean {
   return shift;
 }
 
-/** From where on the rows are at least as high as a screen. */
+/** The index from which on the rows are at least as high as the screen. */
 function firstOfTheLast(rows: readonly Row[]): number {
   let pixels = 0;
   for (let index = rows.length - 1; index > 0; index--) {
@@ -205,27 +217,27 @@ function firstOfTheLast(rows: readonly Row[]): number {
   return 0;
 }
 
-/** At least so high it will be. */
+/** The minimum height of a row. */
 function roughHeight(row: Row): number {
   if (row.kind === "tool") return 120;
   if (row.kind !== "text" && row.kind !== "prompt") return 50;
   return 40 + Math.min(highestText, (row.text.length / 120) * 22 + linesIn(row.text) * 14);
 }
 
-/** Line ends, of which a screen has room. */
+/** The number of line breaks, up to the number that fits on a screen. */
 function linesIn(text: string): number {
   let lines = 0;
   for (let at = text.indexOf("\n"); at >= 0 && lines < 100; at = text.indexOf("\n", at + 1)) lines++;
   return lines;
 }
 
-/** The row shows by itself that more is coming. */
+/** Whether the row itself shows that more text will arrive. */
 function isTalking(row: Row | undefined): boolean {
   if (!row) return false;
   return row.kind === "tool" ? row.state === "writing" || row.state === "running" : "streaming" in row && row.streaming;
 }
 
-/** The agent waits for an answer. */
+/** Whether the agent waits for an answer. */
 function isAsking(row: Row | undefined): boolean {
   return row?.kind === "question" && row.question.state === "open";
 }
@@ -238,7 +250,7 @@ function Working({ asks }: { readonly asks: boolean }) {
   );
 }
 
-/** How many rows have come since the reader left the end. Those that come above, of what was said before, are not new. */
+/** How many rows were added since the user left the end. Rows that are added above, from the history, do not count. */
 function useSeen(rows: readonly Row[], following: boolean): { more: number } {
   const newest = rows.at(-1)?.key;
   const [left, setLeft] = useState(newest);
@@ -264,7 +276,7 @@ function indexOf(element: EventTarget & Element): number | undefined {
   return item ? Number(item.dataset.index) : undefined;
 }
 
-/** A row that has to be drawn first is there some frames later. */
+/** A row that is not rendered yet appears some frames later. */
 function focusRow(scroller: HTMLElement | null, index: number, frames = 10): void {
   const row = scroller?.querySelector<HTMLElement>(`[data-index="${index}"]`);
   if (row) row.focus({ preventScroll: true });

@@ -3,7 +3,7 @@ import { Icon } from "../ui/Icon.tsx";
 import { useKept } from "./kept.tsx";
 import type { NoticeRow } from "./row.ts";
 
-/** What the agent program says of itself: one line, and the rest of it for whoever asks. */
+/** A notice of the agent program: one line, with details on request. */
 export function NoticeLine({ row }: { readonly row: NoticeRow }) {
   const [open, setOpen] = useKept(`${row.key} open`, false);
   return (
@@ -24,7 +24,7 @@ export function NoticeLine({ row }: { readonly row: NoticeRow }) {
   );
 }
 
-/** The fields that people look for. */
+/** The most useful fields. */
 function previewOf(data: unknown): string {
   if (typeof data !== "object" || data === null) return "";
   const names = ["status", "model", "description", "attempt", "error", "error_status", "permissionMode"];

@@ -5,11 +5,11 @@ import { LiveRate } from "../replay/rate.ts";
 import { RateChart } from "../replay/RateChart.tsx";
 import { Said } from "./said.ts";
 
-/** What is shown of the past. */
+/** How many seconds the chart shows. */
 const seconds = 60;
 const lookEveryMs = 500;
 
-/** How fast an agent and its sub-agents speak, now and in the last minute. */
+/** The tokens per second of an agent and its sub-agents, now and in the last minute. */
 export function Pulse({ items }: { readonly items: readonly Item[] }) {
   const [rate] = useState(() => new LiveRate(seconds));
   const [said] = useState(() => new Said());

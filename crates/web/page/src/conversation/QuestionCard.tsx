@@ -9,13 +9,13 @@ import { useKept } from "./kept.tsx";
 import { QuestionInput } from "./QuestionInput.tsx";
 import type { QuestionRow } from "./row.ts";
 
-/** The agent asks whether it may do something: what, and a button for each answer. */
+/** A permission request: what the agent wants to do, and a button for each answer. */
 export function QuestionCard({ row }: { readonly row: QuestionRow }) {
   const { question } = row;
   const answer = useAnswering();
   const [chosen, setChosen] = useState<string>();
   const [error, setError] = useState<Error>();
-  // Nobody is to allow what has not been on the screen.
+  // The user must not allow anything that was not visible.
   const [seen, setSeen] = useKept(`${row.key} seen`, false);
   const choose = (optionId: string) => {
     setChosen(optionId);
@@ -39,7 +39,7 @@ export function QuestionCard({ row }: { readonly row: QuestionRow }) {
       <QuestionInput input={question.input} onSeen={() => seen || setSeen(true)} />
       {open && answer && !seen && (
         <p className="hint" role="status">
-          Read the input to its end before you allow the request.
+          Scroll to the end of the input to enable the Allow buttons.
         </p>
       )}
       {open && answer && (
@@ -81,7 +81,7 @@ function isRefusal({ kind }: QuestionOption): boolean {
   return kind.startsWith("reject");
 }
 
-/** What has become of a question, in words. */
+/** The outcome of a permission request, as a sentence. */
 function settledBy(question: QuestionMessage): string {
   if (question.state === "closed") return "The turn ended before the request was answered.";
   const option = chosenOption(question)?.name ?? question.optionId;

@@ -3,16 +3,16 @@ import { type KeyboardEvent, useEffectEvent, useLayoutEffect, useRef } from "rea
 import { Highlighted } from "../markdown/highlight.tsx";
 import { type Given, mainOf, othersIn, unhidden } from "./given.ts";
 
-/** Browsers round where a box is scrolled to. */
+/** Browsers round scroll positions, so this many pixels from the end count as the end. */
 const nearEnd = 2;
 
 interface Props {
   readonly input: unknown;
-  /** The reader has come to the end of it, or it has no more than is seen. */
+  /** Called when the user has scrolled to the end, or if everything is visible. */
   readonly onSeen: () => void;
 }
 
-/** All that would be allowed: nothing of it is cut, and its box scrolls. */
+/** The complete input of the request. Nothing of it is cut: the box scrolls. */
 export function QuestionInput({ input, onSeen }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const look = useEffectEvent(() => {
@@ -66,7 +66,7 @@ function isAtEnd({ scrollHeight, scrollTop, clientHeight }: HTMLElement): boolea
   return scrollHeight - scrollTop - clientHeight <= nearEnd;
 }
 
-/** These scroll the box, and not the conversation. */
+/** These keys scroll the box instead of the conversation. */
 function keepKeys(event: KeyboardEvent): void {
   if (event.key === "End" || event.key === "Home" || event.key === " ") event.stopPropagation();
 }

@@ -6,7 +6,7 @@ import { Highlighted } from "../markdown/highlight.tsx";
 import { CopyButton } from "../ui/CopyButton.tsx";
 import { useAgentId } from "./agent-id.ts";
 
-/** The event as the server tells it, with the lines as the agent printed them. */
+/** The event as JSON, with the raw lines that the agent printed. */
 export function RawJson({ sequence }: { readonly sequence: number }) {
   const client = useTokenrail();
   const agentId = useAgentId();

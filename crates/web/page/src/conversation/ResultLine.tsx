@@ -3,7 +3,7 @@ import { Icon } from "../ui/Icon.tsx";
 import type { ResultRow } from "./row.ts";
 import { tokensOf } from "./usage.ts";
 
-/** How a turn has ended, and what it took. */
+/** How a turn ended, and what it used. */
 export function ResultLine({ row }: { readonly row: ResultRow }) {
   const good = row.outcome === "completed";
   const tokens = tokensOf(row.usage);
@@ -13,7 +13,7 @@ export function ResultLine({ row }: { readonly row: ResultRow }) {
       <strong>
         {row.outcome} in {duration(row.durationMs)}
       </strong>
-      {row.requests !== undefined && <span>{counted(row.requests, "request")}</span>}
+      {row.requests !== undefined && <span>{counted(row.requests, "model request")}</span>}
       {tokens && (
         <span
           title={`${counted(tokens.input, "token")} in (${counted(tokens.cached, "token")} cached), ${counted(tokens.output, "token")} out`}

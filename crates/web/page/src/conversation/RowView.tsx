@@ -18,9 +18,9 @@ import { ToolCard } from "./ToolCard.tsx";
 
 export interface RowProps {
   readonly row: Row;
-  /** Shown as it was written, and not as Markdown. */
+  /** Whether the text is shown as it was written, instead of as Markdown. */
   readonly plain: boolean;
-  /** Asks again what the turn of an error was asked; absent where nobody may. */
+  /** Sends the prompt of the failed turn again. Absent if that is not possible. */
   readonly onRetry?: ((row: Row) => void) | undefined;
 }
 
@@ -105,7 +105,7 @@ function Words({ row, plain }: { row: TextRow; plain: boolean }) {
       ) : (
         <Markdown text={row.text} streaming={row.streaming} />
       )}
-      {row.outcome && <p className="cut-short">This message is incomplete: {row.outcome}.</p>}
+      {row.outcome && <p className="cut-short">This message is incomplete (outcome: {row.outcome}).</p>}
     </div>
   );
 }
@@ -116,7 +116,7 @@ function Thinking({ row, plain }: { row: TextRow; plain: boolean }) {
     <div className="thinking">
       <button type="button" className="disclosure" aria-expanded={open} onClick={() => setOpen(!open)}>
         <Icon name="chevron" />
-        <span className="thinking-title">{row.streaming ? "Thinking…" : "Thought"}</span>
+        <span className="thinking-title">{row.streaming ? "Reasoning…" : "Reasoning"}</span>
         {!open && (
           <span className="thinking-preview">{row.streaming ? row.text.slice(-120) : row.text.slice(0, 120)}</span>
         )}

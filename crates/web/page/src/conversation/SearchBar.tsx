@@ -4,7 +4,7 @@ import { Icon } from "../ui/Icon.tsx";
 
 interface Props {
   readonly words: string;
-  /** Which of the places is shown, and how many there are. */
+  /** The index of the current match, and the number of matches. */
   readonly at: number;
   readonly places: number;
   readonly onWords: (words: string) => void;
@@ -40,7 +40,7 @@ export function SearchBar({ words, at, places, onWords, onMove, onClose }: Props
       <button
         type="button"
         className="icon-button small"
-        aria-label="Previous"
+        aria-label="Previous match"
         disabled={!places}
         onClick={() => onMove(-1)}
       >
@@ -49,7 +49,7 @@ export function SearchBar({ words, at, places, onWords, onMove, onClose }: Props
       <button
         type="button"
         className="icon-button small"
-        aria-label="Next"
+        aria-label="Next match"
         disabled={!places}
         onClick={() => onMove(1)}
       >

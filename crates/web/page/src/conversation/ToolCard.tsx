@@ -19,7 +19,7 @@ interface Props {
   readonly renderInner: (row: Row) => ReactNode;
 }
 
-/** A call of a tool: what it was given, what it gave, and what a sub-agent did for it. */
+/** A tool call: its input, its result, and the messages of its sub-agent. */
 export function ToolCard({ row, renderInner }: Props) {
   const [open, setOpen] = useKept(`${row.key} open`, true);
   return (

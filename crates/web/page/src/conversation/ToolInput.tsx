@@ -2,13 +2,13 @@ import { Highlighted } from "../markdown/highlight.tsx";
 import { Clipped } from "./Clipped.tsx";
 import { fieldsOf, inShort, mainOf, othersIn, pathIn } from "./given.ts";
 
-/** Lines of an input that are shown until somebody asks for the rest. */
+/** Lines of an input that are shown until the user requests the rest. */
 export const inputLines = 14;
 
-/** The head of a card has one line. */
+/** The header of a card has one line. */
 const summaryLength = 200;
 
-/** What was given to the tool, in the form that is read most easily. */
+/** The input of a tool, in the form that is easiest to read. */
 export function ToolInput({ id, input }: { readonly id: string; readonly input: unknown }) {
   const main = mainOf(input);
   if (main)
@@ -18,15 +18,15 @@ export function ToolInput({ id, input }: { readonly id: string; readonly input: 
         <Others input={input} names={othersIn(input, main).map(({ name }) => name)} />
       </>
     );
-  // Some tools take a number, or true or false.
+  // Some tools have a number or a boolean as input.
   if (typeof input === "number" || typeof input === "boolean") return <Code id={id} text={String(input)} language="json" />;
   const names = Object.keys(input ?? {});
-  // The head says it all already.
+  // The header already shows everything.
   if (names.length === 0 || (names.length === 1 && pathIn(fieldsOf(input)))) return null;
   return <Code id={id} text={JSON.stringify(input, null, 2)} language="json" />;
 }
 
-/** What else was given, in short. The event has it whole. */
+/** The other fields in short. The raw event has all of them. */
 function Others({ input, names }: { readonly input: unknown; readonly names: readonly string[] }) {
   const fields = fieldsOf(input);
   const summary = summaryOf(input);
@@ -44,7 +44,7 @@ function Others({ input, names }: { readonly input: unknown; readonly names: rea
   );
 }
 
-/** What tells one call from another: the command, the file, or whatever comes first. */
+/** The part of an input that distinguishes calls: the command, the file, or else the first field. */
 export function summaryOf(input: unknown): string {
   if (typeof input === "number" || typeof input === "boolean") return String(input);
   const fields = typeof input === "string" ? { input } : fieldsOf(input);

@@ -3,7 +3,7 @@ import { Clipped } from "./Clipped.tsx";
 import type { ToolRow } from "./row.ts";
 import { asText } from "./text.ts";
 
-/** Lines of an output that are shown until somebody asks for the rest. */
+/** Lines of an output that are shown until the user requests the rest. */
 export const outputLines = 12;
 
 export function ToolOutput({ row }: { readonly row: ToolRow }) {

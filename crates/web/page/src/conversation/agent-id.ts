@@ -1,6 +1,6 @@
 import { createContext, useContext } from "react";
 
-/** Whose conversation it is. */
+/** The agent of the conversation. */
 export const AgentId = createContext("");
 
 export function useAgentId(): string {

@@ -1,9 +1,9 @@
 import { createContext, useContext } from "react";
 
-/** Answers a question of the agent with one of its options. */
+/** Answers a permission request with one of its options. */
 export type Answer = (requestId: string, optionId: string) => Promise<unknown>;
 
-/** Who answers; nobody where the conversation is only looked at. */
+/** The function that answers. Undefined if the conversation is read-only. */
 export const Answering = createContext<Answer | undefined>(undefined);
 
 export function useAnswering(): Answer | undefined {

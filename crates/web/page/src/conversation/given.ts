@@ -1,4 +1,4 @@
-// What a tool was given, taken apart: what is read as code, and each of the other fields.
+// Splits the input of a tool into the part that is shown as code and the other fields.
 import { languageOf } from "../markdown/highlight.tsx";
 import { asText } from "./text.ts";
 
@@ -9,7 +9,7 @@ export interface Given {
   readonly language?: string | undefined;
 }
 
-/** What tells most, to be read as code; and under which names it stands in the input. */
+/** The most important part of the input, shown as code, and the names of its fields. */
 export interface Main extends Omit<Given, "name"> {
   readonly names: readonly string[];
 }
@@ -18,7 +18,7 @@ type Fields = Readonly<Record<string, unknown>>;
 
 export function mainOf(input: unknown): Main | undefined {
   if (typeof input === "string") {
-    // The beginning of an object that was cut, or free text.
+    // The input is free text, or the beginning of an object that was cut off.
     const language = /^\s*[[{]/.test(input) ? "json" : undefined;
     return input ? { names: [], text: input, language } : undefined;
   }
@@ -51,20 +51,20 @@ export function fieldsOf(input: unknown): Fields {
 }
 
 function shownOf(value: unknown): Omit<Given, "name"> {
-  // What is empty would look like something that is not there.
+  // An empty value would look like a missing one.
   if (typeof value === "string") return { text: value || '""' };
   return { text: value === null ? "null" : JSON.stringify(value, null, 2), language: "json" };
 }
 
-/** A replacement of text in a file, as the lines that go and the lines that come. */
+/** A replacement in a file, as removed and added lines. */
 function changeOf(before: string, after: string): string {
-  // An end of line that only one of them has is a part of the change.
+  // If only one of the texts ends with a line break, the line break is a part of the change.
   const alike = [before, after].every((text) => !text || text.endsWith("\n"));
   const lines = (text: string) => (text ? (alike ? text.slice(0, -1) : text).split("\n") : []);
   return [...lines(before).map((line) => `- ${line}`), ...lines(after).map((line) => `+ ${line}`)].join("\n");
 }
 
-/** So much of a field is told in one line. */
+/** The maximum length of a field in one line. */
 const shortLength = 160;
 
 /** The beginning of a field, in one line. */
@@ -74,11 +74,11 @@ export function inShort(value: unknown): string {
   return line.length > shortLength ? `${line.slice(0, shortLength)}…` : line;
 }
 
-/** Control characters, and those that have no width or that turn the direction of what follows. */
+/** Control characters, and characters without a width or that change the direction of the text after them. */
 const unseen =
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e007f}]/gu;
 
-/** A text in which nothing hides, and nothing stands elsewhere than it will be read. */
+/** Shows hidden characters as escapes, so that the text contains exactly what the user sees, in that order. */
 export function unhidden(text: string): string {
   return text.replace(unseen, (letter) => `\\u{${(letter.codePointAt(0) ?? 0).toString(16)}}`);
 }

@@ -1,4 +1,4 @@
-// What a reader has opened stays open when its row leaves the screen and comes back: the list draws only what is seen.
+// The list renders only visible rows. So the state of what the user has opened is kept outside of the rows.
 import { createContext, type ReactNode, useCallback, useContext, useState, useSyncExternalStore } from "react";
 
 class Switches {
@@ -28,7 +28,7 @@ export function KeepOpen({ children }: { readonly children: ReactNode }) {
   return <Kept value={kept}>{children}</Kept>;
 }
 
-/** A switch that remembers, for as long as the conversation is shown. */
+/** A switch whose state is kept while the conversation is shown. */
 export function useKept(key: string, initial: boolean): [boolean, (value: boolean) => void] {
   const kept = useContext(Kept);
   const set = useCallback((value: boolean) => kept.set(key, value), [kept, key]);
@@ -36,7 +36,7 @@ export function useKept(key: string, initial: boolean): [boolean, (value: boolea
   return [value ?? initial, set];
 }
 
-/** Turns these switches on, also those of rows that are not drawn. */
+/** Turns these switches on, including those of rows that are not rendered. */
 export function useUnfold(): (keys: readonly string[]) => void {
   const kept = useContext(Kept);
   return useCallback((keys) => keys.forEach((key) => kept.set(key, true)), [kept]);

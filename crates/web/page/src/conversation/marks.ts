@@ -1,21 +1,21 @@
-// Marks what the search has found wherever it is drawn, and brings it to where it is seen.
+// Highlights search results in the rendered rows, and scrolls to a result.
 import { useEffect } from "react";
 
 const highlight = "found";
 
-/** So many places are marked at most: they are looked for in what is drawn, which is not much. */
+/** The maximum number of highlighted results. Only rendered rows are searched. */
 const longestMark = 500;
 
-/** Rows that have to be drawn and opened first are there so many frames later. */
+/** Rows that must first be rendered and opened appear within this number of frames. */
 const framesUntilDrawn = 12;
 
-/** The list is sent to a row so many times at most: rows that load meanwhile can leave it somewhere else. */
+/** How many times the list is scrolled to a row. Rows that load meanwhile can move it. */
 const mostTries = 8;
 
-/** What is found is brought so far into whatever scrolls, of its height. */
+/** Where in the height of a scrolling element a result is placed. */
 const place = 1 / 3;
 
-/** Marks the words wherever they are drawn, without touching the document. */
+/** Highlights the words in all rendered rows, without changing the document. */
 export function useMarks(words: string): void {
   useEffect(() => {
     if (typeof CSS === "undefined" || !("highlights" in CSS)) return;
@@ -38,7 +38,10 @@ export function useMarks(words: string): void {
   }, [words]);
 }
 
-/** Scrolls to the first of the words in a row, once the row is drawn. `show` sends the list there. Returns how to cancel. */
+/**
+ * Scrolls to the first result in a row, once the row is rendered. `show` scrolls the list to the row. The returned
+ * function cancels.
+ */
 export function revealed(index: number, words: string, show: () => void): () => void {
   const wanted = words.trim().toLowerCase();
   const list = document.getElementById("events");
@@ -48,7 +51,7 @@ export function revealed(index: number, words: string, show: () => void): () => 
     const row = list?.querySelector(`[data-index="${index}"]`);
     const [range] = row && wanted ? rangesIn(row, wanted) : [];
     if (list && range) bring(range, list);
-    // It may be drawn first, then opened, then measured: each moves it.
+    // The row may first be rendered, then opened, then measured. Each step moves it.
     if (frames > 0) frame = requestAnimationFrame(() => look(frames - 1));
     else if (!row && tries < mostTries) go();
   };
@@ -61,7 +64,7 @@ export function revealed(index: number, words: string, show: () => void): () => 
   return () => cancelAnimationFrame(frame);
 }
 
-/** Scrolls what is around a place as far as it is out of sight, from the inside to the list. */
+/** Scrolls the elements around a result as far as necessary, from the innermost one to the list. */
 function bring(range: Range, list: Element): void {
   for (let at = range.startContainer.parentElement; at; at = at === list ? null : at.parentElement) {
     if (at !== list && !/auto|scroll/.test(getComputedStyle(at).overflowY)) continue;
@@ -76,7 +79,7 @@ function rangesIn(element: Element, wanted: string): Range[] {
   for (let node = walker.nextNode(); node && ranges.length < longestMark; node = walker.nextNode()) {
     const text = node.textContent?.toLowerCase() ?? "";
     for (let at = text.indexOf(wanted); at >= 0; at = text.indexOf(wanted, at + wanted.length)) {
-      // Some letters change their length with their case: then the place is not known.
+      // Some letters change their length with their case. Then the position of the result is not known.
       if (at + wanted.length > (node.textContent?.length ?? 0)) break;
       const range = document.createRange();
       range.setStart(node, at);

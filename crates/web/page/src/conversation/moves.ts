@@ -18,7 +18,7 @@ export function useMoves(list: RefObject<ListHandle | null>, length: number): vo
   useShortcut("End", () => list.current?.toEnd());
 }
 
-/** Of the message that the keyboard is on, or else of the one under the pointer. */
+/** Toggles the raw JSON of the focused message, or else of the one under the pointer. */
 function toggleRaw(): void {
   const focused = document.activeElement?.closest(".item");
   const row = focused ?? document.querySelector(".item:hover");

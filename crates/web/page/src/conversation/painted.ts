@@ -1,6 +1,6 @@
 import { createContext, useContext } from "react";
 
-/** Whether the first picture of a conversation has been painted; it does without what is only seen under the pointer. */
+/** Whether the first paint of a conversation is done. The first paint omits what is only visible under the pointer. */
 export const Painted = createContext(true);
 
 export function usePainted(): boolean {

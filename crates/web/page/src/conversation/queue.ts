@@ -4,7 +4,7 @@ import { useEffect, useState } from "react";
 
 const none: readonly Turn[] = [];
 
-/** The messages that wait for their turn, in order. */
+/** The queued messages, in order. */
 export function useQueue({ id, turn, queued }: Agent): readonly Turn[] {
   const client = useTokenrail();
   const [turns, setTurns] = useState(none);
@@ -12,7 +12,7 @@ export function useQueue({ id, turn, queued }: Agent): readonly Turn[] {
     if (queued === 0) return;
     const leaving = new AbortController();
     const asked = client.turns(id, { signal: leaving.signal });
-    // Without the words there is still their number.
+    // If the request fails, the number of queued messages is still known.
     asked.then(
       (all) => setTurns(all.filter((each) => each.status === "queued")),
       () => undefined,

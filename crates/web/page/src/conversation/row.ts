@@ -1,13 +1,13 @@
-// What the conversation is drawn from: one row for each thing that a reader would point at.
+// The data of the conversation's list: one row for each separate thing that the user sees.
 import type { QuestionMessage } from "@tokenrail/client";
 
 interface Common {
-  /** The same row at the next look. */
+  /** Identifies the row when the rows are computed again. */
   readonly key: string;
-  /** The number of the event that it is made of, or the newest of them: what is shown as raw JSON. */
+  /** The number of the event from which the row is made, or of the newest such event. The raw JSON shows this event. */
   readonly sequence: number;
   readonly time: string;
-  /** The event's own type, and what it says of itself. */
+  /** The type of the event, and its data. */
   readonly type: string;
 }
 
@@ -20,7 +20,7 @@ export interface TextRow extends Common {
   readonly kind: "text" | "thinking";
   readonly text: string;
   readonly streaming: boolean;
-  /** Why it was cut short, where it was. */
+  /** The outcome of a message that was cut short. */
   readonly outcome?: string | undefined;
 }
 
@@ -30,12 +30,12 @@ export interface ToolRow extends Common {
   readonly kind: "tool";
   readonly callId: string;
   readonly name: string;
-  /** JSON, or as much of its text as has come. */
+  /** The input as JSON, or the part of its text that has arrived. */
   readonly input: unknown;
   readonly state: ToolState;
   readonly output?: unknown;
   readonly took?: number | undefined;
-  /** What a sub-agent says and does for this call. */
+  /** The rows of the sub-agent that this call started. */
   readonly inner: readonly Row[];
 }
 

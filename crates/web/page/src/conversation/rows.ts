@@ -1,5 +1,5 @@
-// From the items of a transcript to the rows of the list. What has not changed is the same row as before, so that it is
-// not drawn again.
+// Turns the items of a transcript into the rows of the list. An unchanged item keeps its row object, so React does not
+// render the row again.
 import type { AssistantMessage, Item, Part, ToolCall } from "@tokenrail/client";
 
 import type { Row, TextRow, ToolRow, ToolState } from "./row.ts";
@@ -97,7 +97,7 @@ function partRow(message: AssistantMessage, part: Part, streaming: boolean): Row
   else if (part.type === "other")
     row = { ...common, kind: "notice", type: "assistant / message", name: "content", data: part.value };
   else row = wordsRow(message, part, { key, streaming });
-  // A message that grows in its last part leaves the rows of the others as they are.
+  // If a message grows in its last part, the rows of its other parts stay unchanged.
   if (before && isSame(before, row)) return before;
   if (row) rowsOfParts.set(part, row);
   return row;
@@ -125,7 +125,7 @@ function wordsRow(
   };
 }
 
-/** Whether the one says nothing that the other does not: the number of the newest event may have gone on. */
+/** Whether both rows show the same. The number of the newest event may differ. */
 function isSame(before: Row, now: Row | undefined): boolean {
   if (before.kind === "tool" || !now || before.kind !== now.kind) return false;
   return before.type === now.type && before.time === now.time && streamingOf(before) === streamingOf(now);
@@ -135,7 +135,7 @@ function streamingOf(row: Row): boolean {
   return "streaming" in row && row.streaming;
 }
 
-/** The id of a call is no key: an agent may use it again in a later turn. */
+/** The id of a call is not a unique key: an agent may use it again in a later turn. */
 function toolRow(call: ToolCall, item: Item, key: string): ToolRow {
   const { event } = call;
   const began = event?.createdAt ?? item.createdAt;

@@ -1,14 +1,17 @@
 import type { AssistantMessage, Item } from "@tokenrail/client";
 
-/** How much an agent and its sub-agents say while somebody looks on. What was said before may come later, and is old. */
+/**
+ * Counts how much an agent and its sub-agents say while the user watches. The history may arrive later, and does not
+ * count.
+ */
 export class Said {
-  /** The newest event of the first look. */
+  /** The newest event at the first call. */
   #old = 0;
   readonly #lengths = new Map<string, number>();
-  /** Items that were looked at: one that changes is another object. */
+  /** Items that were already counted. A changed item is another object. */
   #seen = new WeakSet<Item>();
 
-  /** The characters that were said since the last look. */
+  /** The number of characters since the previous call. */
   look(items: readonly Item[]): number {
     const isFirst = this.#lengths.size === 0;
     if (isFirst) this.#old = items.reduce((newest, { changed }) => Math.max(newest, changed), 0);
@@ -25,7 +28,7 @@ export class Said {
   }
 }
 
-/** What is said in an item does not change: one that grows is another object. */
+/** The text of an item object never changes: an item that grows is replaced by another object. */
 const lengths = new WeakMap<Item, number>();
 
 function lengthOf(item: Item): number {

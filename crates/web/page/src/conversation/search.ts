@@ -8,7 +8,7 @@ import { asText, textOf } from "./text.ts";
 import { inputLines } from "./ToolInput.tsx";
 import { outputLines } from "./ToolOutput.tsx";
 
-/** The texts of rows that have been searched: a row is the same object until it changes. */
+/** The texts of rows that were searched. A row remains the same object until it changes. */
 const texts = new WeakMap<Row, string>();
 
 function searchable(row: Row): string {
@@ -20,7 +20,7 @@ function searchable(row: Row): string {
   return text;
 }
 
-/** The rows that hold the words. */
+/** The indices of the rows that contain the words. */
 export function matchesOf(rows: readonly Row[], words: string): number[] {
   const wanted = words.trim().toLowerCase();
   if (!wanted) return [];
@@ -32,7 +32,7 @@ export function useMatches(rows: readonly Row[], words: string): number[] {
   return useMemo(() => matchesOf(rows, wanted), [rows, wanted]);
 }
 
-/** The switches that are to be on, so that the words are drawn which a row holds. */
+/** The switches that must be on, so that the words in a row are rendered. */
 export function foldsOver(row: Row, words: string, plain: boolean): string[] {
   const wanted = words.trim().toLowerCase();
   const isIn = (text: string) => text.toLowerCase().includes(wanted);

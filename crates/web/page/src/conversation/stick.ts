@@ -1,33 +1,37 @@
-// The list follows its end until the reader scrolls up, and again when the reader has come back to the end.
+// The list follows its end until the user scrolls up, and again after the user has returned to the end.
 import { type RefObject, useCallback, useEffect, useLayoutEffect, useRef, useState } from "react";
 
 import { isWriting } from "../ui/keys.ts";
 
-/** So near to the end counts as the end: browsers round, and a line may just have come. */
+/** A position this close to the end counts as the end: browsers round, and a line may just have been added. */
 export const nearEnd = 48;
 
-/** Where a list stands. */
+/** The scroll position of a list. */
 export interface Place {
   readonly top: number;
   readonly height: number;
 }
 
-/** How long after a turn of the wheel or a key a scroll is still the reader's, and the end that he saw still the end. */
+/**
+ * For this time after a turn of the wheel or a key, a scroll counts as the user's, and the end that was visible then
+ * still counts as the end.
+ */
 const gestureMs = 400;
 
 export interface Scrolled {
   readonly before: Place;
   readonly now: Place;
-  /** How much of the list is seen. */
+  /** The visible height of the list. */
   readonly seen: number;
-  /** A gesture of the reader to the same side is behind it, and `before` is where the list stood a moment ago. */
+  /** Whether the user made a gesture in the same direction. `before` is the position of the list shortly before. */
   readonly byGesture: boolean;
 }
 
 /**
- * Whether the list follows its end after a scroll. The page scrolls too: to the end, and when rows above become known to
- * be higher or lower, which changes the height of the list as well. So only a move up leaves the end, and only one down
- * comes back to it; and as an end that runs on is never reached, a reader need only come to where it was.
+ * Whether the list follows its end after a scroll. The page scrolls by itself too: to the end, and if rows above turn
+ * out to be higher or lower, which also changes the height of the list. So only a scroll up leaves the end, and only a
+ * scroll down returns to it. A growing end can never be reached, so it is enough if the user reaches the place where
+ * the end was.
  */
 export function nextFollowing(following: boolean, { before, now, seen, byGesture }: Scrolled): boolean {
   const moved = now.top - before.top;
@@ -41,7 +45,10 @@ function isNear(end: number, top: number, seen: number): boolean {
   return end - top - seen <= nearEnd;
 }
 
-/** What a gesture asks for before anything has scrolled: by then quick output may have moved the end, or the list. */
+/**
+ * What a gesture intends, before anything has scrolled. By the time of the scroll, fast output may have moved the end
+ * or the list.
+ */
 export function meant(following: boolean, pixels: number, { top, height }: Place, seen: number): boolean {
   if (height <= seen || pixels === 0) return following;
   if (pixels < 0) return false;
@@ -51,7 +58,7 @@ export function meant(following: boolean, pixels: number, { top, height }: Place
 export interface Stick {
   readonly following: boolean;
   readonly toEnd: () => void;
-  /** Something else takes the reader elsewhere: a search, a key. */
+  /** Something else moves the user away from the end, such as a search or a key. */
   readonly release: () => void;
 }
 
@@ -70,7 +77,7 @@ export function useStickToEnd(list: RefObject<HTMLElement | null>, content: unkn
   useEffect(() => {
     const element = list.current;
     if (!element) return;
-    // Rows get their heights after they are drawn, and the window may change its own.
+    // Rows get their heights after they are rendered, and the size of the window may change.
     const observer = typeof ResizeObserver === "undefined" ? undefined : new ResizeObserver(pin);
     observer?.observe(element);
     if (element.firstElementChild) observer?.observe(element.firstElementChild);
@@ -100,17 +107,17 @@ function placeOf({ scrollTop, scrollHeight }: HTMLElement): Place {
 
 interface Heard {
   readonly scrolled: (scrolled: Scrolled) => void;
-  /** A gesture that will scroll the list by so many pixels: up is less than 0. */
+  /** Reports a gesture that will scroll the list by this many pixels. Negative means up. */
   readonly asked: (pixels: number) => void;
 }
 
-/** Tells of each gesture and of each scroll. */
+/** Reports each gesture and each scroll. */
 function listen(element: HTMLElement, { scrolled, asked }: Heard): () => void {
   const leaving = new AbortController();
   const options = { passive: true, signal: leaving.signal };
   let gestureAt = Number.NEGATIVE_INFINITY;
   let held = false;
-  /** Where to the newest gesture goes; 0 where that is not known. */
+  /** The direction and distance of the newest gesture; 0 if not known. */
   let pixels = 0;
   let before = { ...placeOf(element), at: performance.now() };
   const look = () => {
@@ -164,7 +171,7 @@ function listen(element: HTMLElement, { scrolled, asked }: Heard): () => void {
   return () => leaving.abort();
 }
 
-/** A line, where a browser counts the wheel in lines. */
+/** The height of a line, for browsers that report the wheel in lines. */
 const linePixels = 20;
 
 function pixelsOf({ deltaY, deltaMode }: WheelEvent, { clientHeight }: HTMLElement): number {
@@ -172,7 +179,7 @@ function pixelsOf({ deltaY, deltaMode }: WheelEvent, { clientHeight }: HTMLEleme
   return deltaMode === WheelEvent.DOM_DELTA_PAGE ? deltaY * clientHeight : deltaY;
 }
 
-/** How far a key scrolls, about; `End` and `Home` are the list's own. */
+/** The approximate distance that a key scrolls. The list itself handles `End` and `Home`. */
 function pixelsOfKey(event: KeyboardEvent, { clientHeight }: HTMLElement): number {
   const { key, shiftKey, target, defaultPrevented } = event;
   if (defaultPrevented || isWriting(target) || (key === " " && target instanceof HTMLButtonElement)) return 0;
@@ -182,7 +189,7 @@ function pixelsOfKey(event: KeyboardEvent, { clientHeight }: HTMLElement): numbe
   return key === "ArrowDown" ? 2 * linePixels : 0;
 }
 
-/** Whether something in the list scrolls instead of it: a long output, for example. */
+/** Whether an element inside the list scrolls instead of the list, for example a long output. */
 function isTakenInside({ target }: Event, list: HTMLElement, pixels: number): boolean {
   for (let at = target; at instanceof Element && at !== list; at = at.parentElement) {
     const room = pixels < 0 ? at.scrollTop : at.scrollHeight - at.clientHeight - at.scrollTop;

@@ -1,6 +1,6 @@
 import type { Row } from "./row.ts";
 
-/** What a row says, as text: for the search and the clipboard. */
+/** The text of a row, for the search and the clipboard. */
 export function textOf(row: Row): string {
   switch (row.kind) {
     case "prompt":
@@ -19,7 +19,7 @@ export function textOf(row: Row): string {
   }
 }
 
-/** What a tool was given or has given, as text: JSON where it is nothing simpler. */
+/** The input or result of a tool as text. It is JSON if there is no simpler form. */
 export function asText(value: unknown): string {
   if (value === undefined || value === null) return "";
   if (typeof value === "string") return value;
@@ -30,7 +30,7 @@ export function asText(value: unknown): string {
   return JSON.stringify(value, null, 2);
 }
 
-/** The text of a block of content that has nothing but text. */
+/** The text of a content block that contains only text. */
 function textBlock(block: unknown): string | undefined {
   if (typeof block === "string") return block;
   if (typeof block !== "object" || block === null || !("text" in block)) return undefined;

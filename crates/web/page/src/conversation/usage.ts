@@ -1,20 +1,22 @@
 export interface Tokens {
   readonly input: number;
-  /** Of the input: what was read from a cache. */
+  /** The part of the input that was read from a cache. */
   readonly cached: number;
   readonly output: number;
 }
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** The tokens in a usage of any agent: each has names of its own for them. */
+/** The tokens in the usage of any agent. Each agent has its own field names. */
 export function tokensOf(usage: unknown): Tokens | undefined {
   const fields = fieldsIn(usage);
   const readers = [inSnakeCase, inCamelCase, byOpencode];
   return readers.map((read) => read(fields)).find(({ input, output }) => input + output > 0);
 }
 
-/** Anthropic counts what is cached beside the input; OpenAI, Codex and Gemini count it as a part of it. */
+/**
+ * Anthropic counts cached tokens separately from the input. OpenAI, Codex and Gemini count them as a part of the input.
+ */
 function inSnakeCase(fields: Fields): Tokens {
   const read = sumOf(fields, "cache_read_input_tokens");
   const details = [fields.input_tokens_details, fields.prompt_tokens_details];
@@ -25,7 +27,7 @@ function inSnakeCase(fields: Fields): Tokens {
   };
 }
 
-/** The Agent Client Protocol, and the server of Codex. Whether the input has what is cached in it, the total tells. */
+/** The Agent Client Protocol and Codex `app-server`. The total shows whether the input includes cached tokens. */
 function inCamelCase(fields: Fields): Tokens {
   const output = sumOf(fields, "outputTokens");
   return {
@@ -35,7 +37,7 @@ function inCamelCase(fields: Fields): Tokens {
   };
 }
 
-/** Whether the output has the reasoning in it, the total tells. */
+/** The total shows whether the output includes the reasoning tokens. */
 function byOpencode(fields: Fields): Tokens {
   const cache = fieldsIn(fields.cache);
   const input = sumOf(fields, "input") + sumOf(cache, "read", "write");

@@ -4,7 +4,7 @@ import { Chunks } from "../ui/Chunks.tsx";
 import { CopyButton } from "../ui/CopyButton.tsx";
 import { Highlighted } from "./highlight.tsx";
 
-/** While code is coming it is coloured anew each time: so only as long as that takes a small part of a frame. */
+/** Growing code is coloured again with each token, so only code that takes a small part of a frame is coloured. */
 const longestGrowingCode = 4_000;
 
 interface Props {

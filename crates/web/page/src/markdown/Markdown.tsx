@@ -7,14 +7,14 @@ import { type Block, longText, nothing, parse, parseLong, type Parsed, parseStre
 
 interface Props {
   readonly text: string;
-  /** More of it is coming. */
+  /** Whether more text will arrive. */
   readonly streaming?: boolean | undefined;
 }
 
-/** So many blocks are looked at together: a text may have thousands, of which one grows. */
+/** How many blocks are compared together. A text may have thousands of blocks, of which only one grows. */
 const groupSize = 32;
 
-/** Markdown as elements of the page. It never becomes HTML on the way, and HTML in it stays text. */
+/** Renders Markdown as React elements. The text never becomes HTML, and HTML in it is shown as text. */
 export const Markdown = memo(function Markdown({ text, streaming = false }: Props) {
   const { blocks } = useParsed(text, streaming);
   const groups = Array.from({ length: Math.ceil(blocks.length / groupSize) }, (_, group) => group * groupSize);
@@ -23,7 +23,7 @@ export const Markdown = memo(function Markdown({ text, streaming = false }: Prop
       {groups.map((first) => (
         <Group
           key={first}
-          // The last block of one group and the first one of the next may be pieces of the same paragraph.
+          // The last block of a group and the first block of the next may be pieces of the same paragraph.
           before={blocks[first - 1]}
           blocks={blocks.slice(first, first + groupSize)}
           after={blocks[first + groupSize]}
@@ -34,7 +34,7 @@ export const Markdown = memo(function Markdown({ text, streaming = false }: Prop
   );
 });
 
-/** What was parsed at the last look is the beginning of what is parsed now. A long text comes by pieces. */
+/** Parses the text, starting from the result of the previous render. A long text is parsed in pieces. */
 function useParsed(text: string, streaming: boolean): Parsed {
   const before = useRef(nothing);
   const [, goOn] = useState(0);
@@ -77,7 +77,7 @@ const Group = memo(
     one.blocks.every((block, index) => block === other.blocks[index]),
 );
 
-/** Whether a paragraph that was cut goes on as the next block. */
+/** Whether a paragraph that was cut continues in the next block. */
 function isPiece(block: Block | undefined, next: Block | undefined): boolean {
   return block?.cutAt !== undefined && block.node.type === "paragraph" && next?.node.type === "paragraph";
 }
@@ -111,7 +111,7 @@ function shown(node: Nodes, context: Context): ReactNode {
     case "paragraph":
       return <p>{children(node, context)}</p>;
     case "heading": {
-      // The page has a heading of its own above the conversation, and each message is below that.
+      // The headings of the page and of the conversation have the first two levels.
       const Heading = (["h3", "h3", "h4", "h5", "h6", "h6"] as const)[node.depth - 1] ?? "h6";
       return <Heading data-depth={node.depth}>{children(node, context)}</Heading>;
     }
@@ -150,7 +150,7 @@ function shown(node: Nodes, context: Context): ReactNode {
       return <br />;
     case "link":
       return linked(node.url, children(node, context)) ?? sourceOf(node, context);
-    // An image would be asked for from elsewhere, which tells others who reads what. So it is a link.
+    // Loading an image from another host would reveal to that host who reads the page. So it becomes a link.
     case "image":
       return linked(node.url, node.alt || node.url) ?? sourceOf(node, context);
     case "footnoteReference":
@@ -164,7 +164,7 @@ function shown(node: Nodes, context: Context): ReactNode {
       );
     case "definition":
       return <p className="definition">{linkedIn(sourceOf(node, context), node.url)}</p>;
-    // HTML is what somebody wrote; so are references that lead nowhere.
+    // HTML and references without a definition are shown as they were written.
     default:
       return sourceOf(node, context);
   }
@@ -179,12 +179,12 @@ function taskMark(checked: boolean | null | undefined): ReactNode {
   );
 }
 
-/** As it was written. */
+/** The source text of a node. */
 function sourceOf(node: Nodes, { source }: Context): string {
   return source.slice(node.position?.start.offset, node.position?.end.offset);
 }
 
-/** A link to a place that a browser opens without running anything. */
+/** A link, if the browser can open the URL without running a script. */
 function linked(url: string, text: ReactNode): ReactNode {
   if (!/^(https?|mailto):/i.test(url) || !URL.canParse(url)) return undefined;
   return (
@@ -194,7 +194,7 @@ function linked(url: string, text: ReactNode): ReactNode {
   );
 }
 
-/** A text as it was written, but that the address in it can be opened. */
+/** The source text, in which the URL is a link. */
 function linkedIn(text: string, url: string): ReactNode {
   const at = text.lastIndexOf(url);
   const link = at < 0 ? undefined : linked(url, url);

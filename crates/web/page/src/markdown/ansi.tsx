@@ -1,8 +1,9 @@
 import { memo, type ReactNode } from "react";
 
 /**
- * What a terminal would do on hearing an escape, and not print: colours (`CSI … m`), other control sequences, titles
- * and links (`OSC … BEL`), strings for devices, and two-byte escapes. One that is cut off at the end is left out too.
+ * The escape sequences that a terminal interprets instead of printing: colours (`CSI … m`), other control sequences,
+ * titles and links (`OSC … BEL`), strings for devices, and two-byte escapes. An escape sequence that is cut off at the
+ * end is removed too.
  */
 const escapes =
   /\u001b\[([0-9;:]*)m|(?:\u001b\[|\u009b)[0-?]*[ -/]*(?:[@-~]|$)|\u001b\][^\u0007\u001b]*(?:\u0007|\u001b\\|$)|\u001b[PX^_][^\u001b]*(?:\u001b\\|$)|\u001b[ -/]*(?:[0-~]|$)|[\u0000-\u0008\u000b-\u001a\u001c-\u001f\u007f]/g;
@@ -20,7 +21,7 @@ export interface Span extends Style {
   readonly text: string;
 }
 
-/** Text as a terminal would show it, with the colours that have names. */
+/** Shows text as a terminal would, with the named colours. */
 export const Ansi = memo(function Ansi({ text }: { readonly text: string }): ReactNode {
   if (!hasControls(text)) return text;
   return spansOf(text).map((span, index) => {
@@ -63,7 +64,7 @@ function styled(style: Style, codes: string): Style {
   let now = style;
   for (let at = 0; at < numbers.length; at++) {
     const code = numbers[at] ?? 0;
-    // A colour by number or by its parts: shown as the text's own.
+    // Colours that are given by number or by components are not shown.
     if (code === 38 || code === 48) at += numbers[at + 1] === 5 ? 2 : 4;
     else now = changed(now, code);
   }

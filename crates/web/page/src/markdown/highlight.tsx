@@ -6,12 +6,13 @@ import { soon } from "../ui/soon.ts";
 
 type Lowlight = (typeof import("./languages.ts"))["lowlight"];
 
-/** A longer text stays plain: to colour it would hold up the page for longer than one frame. */
+/** Longer code is not coloured, because colouring it would block the page for longer than one frame. */
 const longestCode = 20_000;
 
 /**
- * Grammars go back over some stretches for each of their characters, so that code which nobody would write stops the page
- * for seconds: most of them over a word, that of C over whatever could be the head of a function. Such code stays plain.
+ * Some grammars backtrack over a stretch of code at each of its characters, so unusual code can block the page for
+ * seconds. Most grammars do so over a long word, and that of C over anything that could be the head of a function. Such
+ * code is not coloured.
  */
 const longestWord = 300;
 const longestHead = 400;
@@ -27,7 +28,10 @@ interface Props {
   readonly language?: string | undefined;
 }
 
-/** Code in colours, where the language is known. It is plain until the colours have been loaded, and as large. */
+/**
+ * Colours code, if its language is known. Until the grammars are loaded, the code is shown without colours, at the same
+ * size.
+ */
 export const Highlighted = memo(function Highlighted({ text, language }: Props): ReactNode {
   const lowlight = useSyncExternalStore(subscribe, () => loaded);
   const coloured = Boolean(language) && text.length <= longestCode && isTame(text, language);
@@ -46,7 +50,7 @@ function subscribe(listener: () => void): () => void {
   return () => listeners.delete(listener);
 }
 
-/** Where they cannot be had, code stays plain, and the next one tries again. */
+/** If the grammars cannot be loaded, code is shown without colours, and the next code block tries again. */
 function load(): void {
   loading ??= import("./languages.ts").then(
     ({ lowlight }) => {
@@ -59,7 +63,7 @@ function load(): void {
   );
 }
 
-/** What a file's name says of its language. */
+/** The language that a file's name suggests. */
 export function languageOf(path: string): string | undefined {
   const ending = /\.(\w+)$/.exec(path)?.[1];
   return ending?.toLowerCase();

@@ -1,4 +1,4 @@
-// The languages that are coloured: by themselves, since the first paint does not wait for them.
+// The languages that are coloured. They are in a module of their own, because the first paint does not wait for them.
 import bash from "highlight.js/lib/languages/bash";
 import c from "highlight.js/lib/languages/c";
 import css from "highlight.js/lib/languages/css";

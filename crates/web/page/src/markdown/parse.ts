@@ -5,44 +5,44 @@ import { gfm } from "micromark-extension-gfm";
 
 import { announced, asLinks, type Definitions, definitionsOf, isSame, noDefinitions, usedIn } from "./references.ts";
 
-/** One top-level piece of a text: a paragraph, a list, a block of code. */
+/** A top-level block of a text: a paragraph, a list, a code block. */
 export interface Block {
-  /** Where it begins in the whole text: what makes it the same block at the next look. */
+  /** The position of the block in the whole text. It identifies the block when the text is parsed again. */
   readonly start: number;
   readonly node: RootContent;
-  /** The text that the positions of `node` are counted in. */
+  /** The text to which the positions of `node` refer. */
   readonly source: string;
-  /** It was cut here, in this white space, and goes on as the next block. */
+  /** The white space at which the block was cut. The block continues in the next one. */
   readonly cutAt?: string;
-  /** The definitions by which its references became links. */
+  /** The definitions that turned its references into links. */
   readonly used?: Definitions;
 }
 
-/** A text as it has been parsed so far. */
+/** A text, as far as it has been parsed. */
 export interface Parsed {
   readonly text: string;
   readonly blocks: readonly Block[];
-  /** So many blocks stay as they are while the text grows: those before a cut. */
+  /** How many blocks, counted from the beginning, stay unchanged while the text grows: the blocks before a cut. */
   readonly fixed?: number;
-  /** The first block that a cut has made, which it will not be when all of the text is here. */
+  /** The first block that a cut created. When the text is complete, it is parsed again. */
   readonly firstCut?: number;
-  /** Where references lead that are anywhere in the text. */
+  /** The targets of references, wherever in the text they are defined. */
   readonly definitions?: Definitions;
 }
 
 export const nothing: Parsed = { text: "", blocks: [] };
 
 /**
- * Blocks that may still change when more text comes: the last one, and the one before it, which the last may turn out
- * to belong to ("1. a", an empty line and "2" are a list and a paragraph, until the dot comes).
+ * Blocks that may still change when more text arrives: the last one, and the one before it, to which the last one may
+ * turn out to belong. For example, "1. a", an empty line and "2" are a list and a paragraph, until the dot arrives.
  */
 const unsettledBlocks = 2;
 
-/** Texts whose blocks are kept: those of rows that a reader scrolls back to. */
+/** How many parsed texts are kept, for rows to which the user scrolls back. */
 const keptTexts = 256;
 const kept = new Map<string, Parsed>();
 
-/** Parses a text that has all of its words; `before` may be the beginning of it, which was parsed as it came. */
+/** Parses a complete text. `before` may be the result for its beginning, which was parsed while it arrived. */
 export function parse(text: string, before = nothing): Parsed {
   const known = kept.get(text);
   if (known) return known;
@@ -58,8 +58,8 @@ export function parse(text: string, before = nothing): Parsed {
 }
 
 /**
- * Parses a text that has grown, from its first unsettled block on. Blocks that are settled are the same objects as
- * before, so that nothing of them is drawn again.
+ * Parses a text that has grown, from its first unsettled block on. Settled blocks remain the same objects, so React
+ * does not render them again.
  */
 export function parseMore(before: Parsed, text: string): Parsed {
   if (text === before.text) return before;
@@ -70,41 +70,41 @@ export function parseMore(before: Parsed, text: string): Parsed {
   return resolved({ ...before, text, blocks: from(before, kept, text) });
 }
 
-/** The same for a text that is on its way: what it takes does not grow with a block that does not end. */
+/** Parses a text that still arrives. The time for it does not grow with a block that does not end. */
 export function parseStreaming(before: Parsed, text: string): Parsed {
   let parsed = parseMore(before, text);
   while (isTooLong(parsed)) parsed = cut(parsed);
   return parsed;
 }
 
-/** To parse a longer text at once would hold up the page. */
+/** Parsing a longer text at once would block the page. */
 export const longText = 100_000;
 
-/** So much more of a long text is parsed at a time. */
+/** How many more characters of a long text are parsed at a time. */
 const longestPiece = 20_000;
 
 /**
- * The next piece of a long text, after what has been parsed of it before. What was cut stays cut: its blocks would be too
- * long to be parsed, or drawn, at once.
+ * Parses the next piece of a long text, after what was parsed before. Cut blocks stay cut: as a whole, they would be
+ * too long to be parsed or rendered at once.
  */
 export function parseLong(before: Parsed, text: string): Parsed {
   const known = text.startsWith(before.text) ? before.text.length : 0;
   return parseStreaming(before, text.slice(0, known + longestPiece));
 }
 
-/** What a cut has made is parsed anew: now it is known where it ends. */
+/** Parses the blocks from the first cut on again, because their ends are now known. */
 function parseWhole({ firstCut, text, blocks }: Parsed, whole: string): Parsed {
   const exact = text.slice(0, firstCut === undefined ? text.length : blocks[firstCut]?.start);
   return parseMore({ text: exact, blocks: blocks.slice(0, firstCut) }, whole);
 }
 
-/** The blocks that are kept, and what is parsed anew after them. */
+/** The blocks that are kept, followed by the blocks that are parsed again. */
 function from(before: Parsed, kept: number, text: string): Block[] {
   const start = kept > 0 ? (before.blocks[kept]?.start ?? before.text.length) : 0;
   return [...before.blocks.slice(0, kept), ...blocksOf(text.slice(start), start, before.definitions)];
 }
 
-/** Blocks whose references have become known are parsed again; all others stay the same objects. */
+/** Parses the blocks again whose references have become known. All other blocks remain the same objects. */
 function resolved(parsed: Parsed): Parsed {
   const { text, blocks, definitions = noDefinitions } = parsed;
   if (definitions.size === 0 && !text.includes("]:")) return parsed;
@@ -114,14 +114,14 @@ function resolved(parsed: Parsed): Parsed {
     const source = text.slice(block.start, blocks[index + 1]?.start ?? text.length);
     const used = usedIn(source, found);
     if (isSame(used, block.used ?? noDefinitions)) return block;
-    // What it is does not depend on where its references lead.
+    // The targets of its references do not change where a block ends.
     const [again = block] = blocksOf(source, block.start, used);
     return { ...block, ...again, used };
   });
   return { ...parsed, blocks: known, definitions: found };
 }
 
-/** A block that has not ended is parsed with each piece that comes, so it must not be long. */
+/** A block that has not ended is parsed again with each new piece of text, so its length must be limited. */
 const longestUnsettled = 6_000;
 
 function isTooLong({ text, blocks, fixed = 0 }: Parsed): boolean {
@@ -131,7 +131,7 @@ function isTooLong({ text, blocks, fixed = 0 }: Parsed): boolean {
 }
 
 /**
- * Ends a block that is too long at the end of a line or word, until all of the text is here: a list goes on as another
+ * Cuts a block that is too long at the end of a line or word, until the text is complete. A list continues as another
  * list, and a paragraph as another paragraph.
  */
 function cut(parsed: Parsed): Parsed {
@@ -139,7 +139,7 @@ function cut(parsed: Parsed): Parsed {
   const last = blocks.length - 1;
   const block = blocks[last];
   const firstCut = parsed.firstCut ?? Math.max(fixed, blocks.length - unsettledBlocks);
-  // The block before it is the one that is long.
+  // The previous block is the long one.
   if (!block || text.length - block.start <= longestUnsettled) return { ...parsed, fixed: last, firstCut };
   const end = lastBreak(text, block.start + longestUnsettled / 2, block.start + longestUnsettled);
   const head = blocksOf(text.slice(block.start, end), block.start, parsed.definitions);
@@ -158,32 +158,32 @@ function lastBreak(text: string, least: number, most: number): number {
   return most;
 }
 
-/** Code between fences, whose lines are its own: nothing stands before them. */
+/** Whether the block is fenced code without indentation, so that nothing precedes its lines. */
 function isFence(block: Block | undefined, text: string): block is Block & { readonly node: Code } {
   if (block?.node.type !== "code" || !/[`~]/.test(text[block.start] ?? "")) return false;
   return block.start === 0 || text[block.start - 1] === "\n";
 }
 
-/** A fence: its marks, and the line that it opens with, and the line that it opens with. */
+/** The opening line of a fence, and its marks. */
 const opening = /^(`{3,}|~{3,})[^\n]*\n/;
 
-/** Code that goes on is the same block with more lines: it need not be parsed to know that. */
+/** Growing code is the same block with more lines, so it does not need to be parsed again. */
 function moreCode(before: Parsed, text: string): Parsed | undefined {
   const block = before.blocks.at(-1);
   if (!isFence(block, text)) return undefined;
   const source = text.slice(block.start);
   const [line, fence] = opening.exec(source) ?? [];
-  // The line that was not whole at the last look is looked at again.
+  // The last line was incomplete in the previous text, so it is checked again.
   const newLines = source.slice(source.lastIndexOf("\n", before.text.length - block.start - 1) + 1);
   if (!line || !fence || before.text.length - block.start < line.length || /[\r\0]/.test(newLines)) return undefined;
   const marks = new RegExp(`^ {0,3}${fence[0]}{${fence.length},}[ \\t]*$`, "m");
-  // One that was closed before is not the last block of a text that goes on, but for empty lines.
+  // A block that was already closed can only be followed by empty lines.
   if (marks.test(source.slice(line.length))) return undefined;
   const node = { ...block.node, value: source.slice(line.length, source.endsWith("\n") ? -1 : undefined) };
   return { ...before, text, blocks: [...before.blocks.slice(0, -1), { ...block, node, source }] };
 }
 
-/** Made once: they keep nothing of a text. */
+/** Created once, because they keep no state of a text. */
 const dialect = { extensions: [gfm()], mdastExtensions: [gfmFromMarkdown()] };
 
 function blocksOf(text: string, from: number, definitions = noDefinitions): Block[] {

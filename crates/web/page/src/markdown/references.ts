@@ -1,15 +1,15 @@
-// References to definitions that stand elsewhere in a text. Blocks are parsed by themselves and know nothing of each other:
-// so each is told which of its words in brackets are references, and they become links by a table of the whole text.
+// References whose definitions are in another block. Each block is parsed separately and does not know the others. So
+// the parser is told which words in brackets are references, and a table for the whole text turns them into links.
 import type { Nodes, RootContent } from "mdast";
 
-/** Where references lead, by their labels. Of two definitions with the same label the first one counts. */
+/** Maps labels to the URLs of references. If a label is defined twice, the first definition counts. */
 export type Definitions = ReadonlyMap<string, string>;
 
 export const noDefinitions: Definitions = new Map();
 
 const containers: ReadonlySet<string> = new Set(["blockquote", "list", "listItem", "footnoteDefinition"]);
 
-/** What each block defines does not change. */
+/** The definitions of each block, which do not change. */
 const definedIn = new WeakMap<RootContent, readonly (readonly [label: string, url: string])[]>();
 
 export function definitionsOf(nodes: readonly RootContent[]): Definitions {
@@ -30,7 +30,7 @@ function definitionsIn(node: Nodes): [string, string][] {
   return containers.has(node.type) && "children" in node ? node.children.flatMap(definitionsIn) : [];
 }
 
-/** As Markdown compares them. */
+/** Normalizes a label as Markdown does. */
 function labelOf(text: string): string {
   return text.replace(/\s+/g, " ").trim().toLowerCase().toUpperCase();
 }
@@ -39,10 +39,10 @@ export function isSame(one: Definitions, other: Definitions): boolean {
   return one.size === other.size && [...one].every(([label, url]) => other.get(label) === url);
 }
 
-/** Words in brackets, of which each might be a reference. */
+/** Words in brackets that may be references. */
 const inBrackets = /\[((?:[^[\]\\]|\\.){1,999})\]/gs;
 
-/** Those of the definitions that a piece of text may refer to. */
+/** The definitions to which a piece of text may refer. */
 export function usedIn(source: string, definitions: Definitions): Definitions {
   if (definitions.size === 0) return noDefinitions;
   const used = new Map<string, string>();
@@ -54,13 +54,13 @@ export function usedIn(source: string, definitions: Definitions): Definitions {
   return used.size > 0 ? used : noDefinitions;
 }
 
-/** What stands before a piece of text that is parsed by itself, so that its references are known to be such. */
+/** Definitions that are put before a piece of text that is parsed separately, so that its references are recognized. */
 export function announced(definitions: Definitions): string {
   const lines = [...definitions.keys()].map((label) => `[${label}]: #\n`);
   return lines.length > 0 ? `${lines.join("")}\n` : "";
 }
 
-/** Makes links of references, in place. One that leads nowhere stays. */
+/** Replaces references by links, in place. A reference without a definition stays. */
 export function asLinks<Node extends Nodes>(node: Node, definitions: Definitions): Nodes {
   if ("children" in node)
     for (const [index, child] of node.children.entries()) node.children[index] = asLinks(child, definitions) as never;

@@ -7,7 +7,7 @@ interface Props {
 
 const height = 32;
 
-/** Tokens per second as an area: how high it goes is what counts, so the highest fills it. */
+/** Tokens per second as an area. The highest value fills the height. */
 export const RateChart = memo(function RateChart({ rates, label }: Props) {
   const highest = Math.max(1, ...rates);
   const y = (rate: number) => (height - 1 - (rate / highest) * (height - 3)).toFixed(1);

@@ -4,18 +4,18 @@ import { RateChart } from "./RateChart.tsx";
 import { saidAt } from "./timing.ts";
 import { type Playing, type Recording, speeds } from "./useReplay.ts";
 
-/** The arrow keys move by so much. */
+/** The step of the arrow keys. */
 const stepMs = 100;
 
 interface Props {
   readonly recording: Recording;
   readonly playing: Playing;
-  /** Has the server say it all again, at this speed, as an agent of its own. */
+  /** Makes the server replay the agent at this speed, as a new agent. */
   readonly onAgain: (speed: number) => void;
   readonly onClose: () => void;
 }
 
-/** The time of an agent, to be moved through: its tokens per second are the track of the slider. */
+/** The slider for the time of an agent. Its track shows the tokens per second. */
 export function ReplayBar({ recording, playing, onAgain, onClose }: Props) {
   const { timeline, events, rates } = recording;
   const { moment } = playing;

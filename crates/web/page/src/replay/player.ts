@@ -1,9 +1,14 @@
 import { type AgentMessage, applyEvents, emptyTranscript, type Transcript } from "@tokenrail/client";
 
-/** A state is kept after each so many events: to go back is to go on from the one before. */
+/**
+ * A transcript is kept after each of these numbers of events. To go back, the player continues from the kept one
+ * before.
+ */
 const keptEvery = 500;
 
-/** The transcript of the first events of an agent, for any number of them. States share what has not changed. */
+/**
+ * Returns the transcript of the first events of an agent, for any number of events. Transcripts share unchanged items.
+ */
 export class Player {
   readonly #events: readonly AgentMessage[];
   readonly #kept: Transcript[] = [emptyTranscript];

@@ -2,16 +2,16 @@ import type { AgentMessage } from "@tokenrail/client";
 
 import type { Timeline } from "./timing.ts";
 
-/** Characters of a token, about: what is common for English and code. */
+/** The approximate number of characters per token, as is common for English and code. */
 const charactersOfToken = 4;
 
-/** What a delta adds to the stream, in tokens, about. Other events add nothing. */
+/** The approximate number of tokens in a delta. Other events have none. */
 export function tokensIn(event: AgentMessage): number {
   if (!event.metadata.eventType.endsWith("_delta") || typeof event.content !== "string") return 0;
   return event.content.length / charactersOfToken;
 }
 
-/** Tokens per second, in so many equal parts of the line of time. */
+/** Tokens per second in each of `parts` equal parts of the timeline. */
 export function ratesOf(events: readonly AgentMessage[], timeline: Timeline, parts: number): number[] {
   const sums = new Array<number>(parts).fill(0);
   const partMs = Math.max(1, timeline.length) / parts;
@@ -22,7 +22,7 @@ export function ratesOf(events: readonly AgentMessage[], timeline: Timeline, par
   return sums.map((sum) => sum / (partMs / 1000));
 }
 
-/** The newest seconds of a stream that runs: how much was said in each. */
+/** The amount of text in each of the newest seconds of a running stream. */
 export class LiveRate {
   readonly #seconds: number;
   #counts: number[] = [];
@@ -32,19 +32,19 @@ export class LiveRate {
     this.#seconds = seconds;
   }
 
-  /** So many characters have been said since the last look. */
+  /** Adds the characters since the previous call. */
   see(more: number, nowMs: number): void {
     this.#moveTo(Math.floor(nowMs / 1000));
     const last = this.#counts.length - 1;
     this.#counts[last] = (this.#counts[last] ?? 0) + more / charactersOfToken;
   }
 
-  /** Tokens per second, oldest first, always as many. */
+  /** Tokens per second, oldest first. The length is always the same. */
   rates(): number[] {
     return [...new Array<number>(this.#seconds - this.#counts.length).fill(0), ...this.#counts];
   }
 
-  /** Of the last whole second. */
+  /** The tokens of the last complete second. */
   current(): number {
     return this.#counts.at(-2) ?? this.#counts.at(-1) ?? 0;
   }

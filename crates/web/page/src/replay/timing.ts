@@ -1,6 +1,6 @@
-// When each event of a finished agent was said, as a line of time that can be played.
+// The timeline of a finished agent: when each of its events happened.
 
-/** Between turns a person was thinking: that is left out, but for a breath. */
+/** The time between turns, in which the user was thinking, is reduced to this. */
 export const breathMs = 800;
 
 export interface Timed {
@@ -9,7 +9,7 @@ export interface Timed {
 }
 
 export interface Timeline {
-  /** Of each event: milliseconds from the beginning. Never less than that of the event before. */
+  /** The time of each event, in milliseconds from the beginning. It never decreases. */
   readonly at: readonly number[];
   readonly length: number;
 }
@@ -20,7 +20,7 @@ export function timelineOf(events: readonly Timed[]): Timeline {
   let before: number | undefined;
   for (const event of events) {
     const time = Date.parse(event.createdAt);
-    // A clock that was set back must not make the line go back.
+    // If the clock was set back, the time in the timeline must not decrease.
     const pause = before === undefined ? 0 : Math.max(0, time - before);
     now += event.metadata.eventType === "user_message" ? Math.min(pause, breathMs) : pause;
     at.push(now);
@@ -29,7 +29,7 @@ export function timelineOf(events: readonly Timed[]): Timeline {
   return { at, length: now };
 }
 
-/** How many events have been said at this moment, the one of the moment itself included. */
+/** How many events have happened at this moment, including an event at the moment itself. */
 export function saidAt({ at }: Timeline, moment: number): number {
   let [low, high] = [0, at.length];
   while (low < high) {
@@ -40,7 +40,7 @@ export function saidAt({ at }: Timeline, moment: number): number {
   return low;
 }
 
-/** Where playing has come to: never beyond the end. */
+/** The moment that playback has reached, which is never beyond the end. */
 export function playedTo({ length }: Timeline, from: number, elapsedMs: number, speed: number): number {
   return Math.min(length, from + elapsedMs * speed);
 }

@@ -16,7 +16,7 @@ export interface Recording {
   readonly player: Player;
 }
 
-/** Every event of an agent, read page by page. */
+/** Reads every event of an agent, page by page. */
 export function useRecording(
   client: Client,
   agentId: string,
@@ -55,7 +55,7 @@ export interface Playing {
   readonly setSpeed: (speed: number) => void;
 }
 
-/** The moment that is shown, and how it moves on. */
+/** The moment that is shown, and the controls that move it. */
 export function usePlaying(timeline: Timeline | undefined): Playing {
   const [moment, setMoment] = useState(0);
   const [playing, setPlaying] = useState(true);
@@ -82,7 +82,7 @@ export function usePlaying(timeline: Timeline | undefined): Playing {
   return { moment, playing, speed, seek: setMoment, setPlaying: play, setSpeed };
 }
 
-/** What had been said at the moment that is shown. */
+/** The transcript at the moment that is shown. */
 export function useTranscriptAt(recording: Recording | undefined, moment: number): Transcript {
   const said = recording ? saidAt(recording.timeline, moment) : 0;
   return useMemo(() => recording?.player.after(said) ?? emptyTranscript, [recording, said]);

@@ -1,9 +1,12 @@
 import { memo } from "react";
 
-/** About so much text is laid out by itself: more that comes at the end does not touch it. */
+/** The approximate length of text in one layout chunk. Text that is added at the end does not affect earlier chunks. */
 const chunkLength = 8_000;
 
-/** A text that may be long and may grow. It is drawn whole, in chunks that end where a line does, or else a word. */
+/**
+ * Renders a text that may be long and may grow. It is rendered completely, in chunks that end at a line, or else at a
+ * word.
+ */
 export const Chunks = memo(function Chunks({ text }: { readonly text: string }) {
   if (text.length <= chunkLength) return text;
   return chunksOf(text).map((chunk, index) => <Chunk key={index} text={chunk} />);
@@ -13,7 +16,7 @@ const Chunk = memo(function Chunk({ text }: { readonly text: string }) {
   return <span className="chunk">{text}</span>;
 });
 
-/** Those before the last one stay as they are when more comes. */
+/** The chunks before the last one stay unchanged when the text grows. */
 export function chunksOf(text: string): string[] {
   const chunks: string[] = [];
   let start = 0;

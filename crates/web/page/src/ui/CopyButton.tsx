@@ -2,7 +2,7 @@ import { useEffect, useState } from "react";
 
 import { Icon } from "./Icon.tsx";
 
-/** How long it says that it has worked. */
+/** How long the button shows that copying succeeded. */
 const saidFor = 1_500;
 
 interface Props {

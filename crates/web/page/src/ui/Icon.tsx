@@ -1,4 +1,4 @@
-/** Drawn on a field of 16 by 16, with a line of 1.5, in the colour of the text around it. */
+/** Icons on a grid of 16 by 16, with a line width of 1.5, in the colour of the surrounding text. */
 const paths = {
   alert: "M8 2 14.5 13.5h-13L8 2ZM8 6.5v3M8 11.5v.1",
   arrowDown: "M8 3v10M3.5 8.5 8 13l4.5-4.5",
@@ -31,7 +31,7 @@ const paths = {
 
 export type IconName = keyof typeof paths;
 
-/** A picture that says what the text beside it, or the label of its button, says too. */
+/** An icon that repeats the text beside it, or the label of its button. Screen readers ignore it. */
 export function Icon({ name }: { readonly name: IconName }) {
   return (
     <svg className="icon" viewBox="0 0 16 16" aria-hidden="true" focusable="false">

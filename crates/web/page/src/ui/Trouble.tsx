@@ -3,7 +3,7 @@ import { Icon } from "./Icon.tsx";
 
 interface Props {
   readonly error: Error;
-  /** What has failed; the error says why. */
+  /** What failed. The error says why. */
   readonly what?: string | undefined;
   readonly onRetry?: (() => void) | undefined;
 }

@@ -1,5 +1,5 @@
-// By hand, as the page speaks English anyway: to make a formatter of `Intl` takes a browser 10 to 20 ms, and five of them
-// took a third of the time until the first picture.
+// The page is in English only, so it formats numbers and dates by itself. A browser needs 10 to 20 ms to create a
+// formatter of `Intl`, and five of them took a third of the time until the first paint.
 const months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
 /** 14:03:27 */
@@ -23,7 +23,10 @@ function dayOf(date: Date): string {
   return `${date.getDate()} ${months[date.getMonth()]}`;
 }
 
-/** The server says its sentences without a capital, to be put after a colon. */
+/**
+ * Turns a message of the server into a sentence. The server's messages begin with a lower-case letter and have no full
+ * stop.
+ */
 export function sentence(text: string): string {
   const end = /[.!?…]$/.test(text) ? "" : ".";
   return text.charAt(0).toUpperCase() + text.slice(1) + end;
@@ -39,7 +42,7 @@ const units = ["", "K", "M", "B", "T"] as const;
 /** 12.3K */
 export function compact(number: number): string {
   let [value, unit] = [number, 0];
-  // What would be rounded to 1000 is 1 of the next unit.
+  // A value that would be rounded to 1000 is shown as 1 of the next unit.
   for (; value >= 999.5 && unit < units.length - 1; unit++) value /= 1_000;
   return `${Number(value.toFixed(value < 99.95 && unit > 0 ? 1 : 0))}${units[unit]}`;
 }

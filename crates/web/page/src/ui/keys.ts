@@ -1,20 +1,20 @@
 import type { KeyboardEvent } from "react";
 
-/** Enter sends and Shift+Enter begins a line, but not while an input method is writing a word. */
+/** Enter sends, and Shift+Enter begins a new line. Enter does not send while an input method composes a word. */
 export function submitOnEnter(event: KeyboardEvent<HTMLTextAreaElement>): void {
   if (event.key !== "Enter" || event.shiftKey || event.nativeEvent.isComposing) return;
   event.preventDefault();
   event.currentTarget.form?.requestSubmit();
 }
 
-/** Whether a key is a letter of what is being written. */
+/** Whether the key is input for a text field. */
 export function isWriting(target: EventTarget | null): boolean {
   return (
     target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName))
   );
 }
 
-/** Whether the key for a space presses what has the keyboard. */
+/** Whether the space bar would press the focused element. */
 export function isPressing(target: EventTarget | null): boolean {
   return target instanceof Element && target.closest("button, a[href], summary, [role=button]") !== null;
 }

@@ -1,10 +1,10 @@
-/** Gives the reader a file. */
+/** Saves a file on the user's computer. */
 export function save(content: Blob, name: string): void {
   const address = URL.createObjectURL(content);
   const link = document.createElement("a");
   link.href = address;
   link.download = name;
   link.click();
-  // The browser has begun to read it by then.
+  // By then, the browser has started to read it.
   setTimeout(() => URL.revokeObjectURL(address), 60_000);
 }

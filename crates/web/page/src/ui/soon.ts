@@ -1,10 +1,10 @@
-/** What has been painted is given so long to be seen before the rest begins, where a browser is never idle. */
+/** If the browser is never idle, the rest begins this long after the paint. */
 const busyMs = 300;
 
-/** After what is being drawn now has been painted, and when nothing is left to be done for it; the answer cancels. */
+/** Runs `then` after the next paint, when the browser is idle. The returned function cancels it. */
 export function soon(then: () => void): () => void {
   let idle: number | undefined;
-  // The frame after the next one: that is when the next one has been painted.
+  // The next frame has been painted when the frame after it begins.
   let frame = requestAnimationFrame(() => {
     frame = requestAnimationFrame(() => {
       if (typeof requestIdleCallback === "undefined") then();
