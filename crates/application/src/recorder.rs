@@ -259,7 +259,7 @@ pub(crate) struct RecorderStart {
 /// The text does not show the id: the raw line has it, and it may be of any length.
 pub(crate) fn session_invalid(what: &str) -> EventBody {
     let rule = SessionIdError::RULE;
-    let text = format!("{what} an invalid id, so later turns cannot resume the session; a session id {rule}");
+    let text = format!("{what} an invalid id. Later turns cannot resume the session. A session id {rule}");
     EventBody::Error(Box::new(AgentError::new(ErrorClass::Protocol, Some("session_invalid"), text)))
 }
 
